@@ -1,0 +1,33 @@
+PYTHON ?= python3
+VENV := .venv
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := demo
+.PHONY: demo test lint bench clean
+
+# The stamp is written last, so an install that was cut short is run again.
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[torch,dev]'
+	@touch $@
+
+demo: $(INSTALLED)
+	$(VENV)/bin/rdgraph verify all
+	$(VENV)/bin/rdgraph plot response --out runs/demo
+	@echo "the figure lies in $(CURDIR)/runs/demo:"
+	@ls runs/demo
+
+test: $(INSTALLED)
+	$(VENV)/bin/python -m pytest -n 2 -q
+
+lint: $(INSTALLED)
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/mypy
+
+bench: $(INSTALLED)
+	$(VENV)/bin/python -m studies.bench
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis runs/demo
+	find rdgraph analysis gread studies tests -type d -name __pycache__ -prune -exec rm -rf {} +

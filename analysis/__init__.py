@@ -1,0 +1,1 @@
+"""Measurements of systems and trajectories, and figures."""

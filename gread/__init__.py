@@ -1,0 +1,1 @@
+"""Data sets, the GREAD classifier, baselines and training."""

@@ -1,0 +1,140 @@
+"""Everything the package can say about one system, as one object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import sympy as sp
+
+from rdgraph.boxes import invariant_box
+from rdgraph.conserve import conserved, energy_law
+from rdgraph.decide import Undecided
+from rdgraph.errors import NotApplicable
+from rdgraph.existence import Existence, existence
+from rdgraph.identify import identify
+from rdgraph.lipschitz import Constant, lipschitz_global, lipschitz_local, one_sided
+from rdgraph.parse import parse
+from rdgraph.spectral import classify, fastest_frequency, response, symbol
+from rdgraph.steps import step_limit
+from rdgraph.system import System
+
+NORMALISATIONS = ("symmetric", "row")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Answers under fixed keys, and notes that explain what is missing or conditional."""
+
+    system: System
+    answers: dict[str, Any]
+    notes: dict[str, str]
+    filter_classes: tuple[str, ...]
+    fastest: str | None
+    blow_ups: tuple[str, ...]
+    energy: str
+    existence_reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """One flat object: strings sympy can read, None where a question does not apply, explained under `notes`."""
+        return {**self.answers, "notes": dict(self.notes)}
+
+
+def analyse(source: System | str) -> Analysis:
+    """Answer every question about a system.
+
+    >>> analyse("FB").answers["identifiable"]
+    ['alpha - beta']
+    """
+    system = parse(source)
+    notes: dict[str, str] = {}
+    lives = existence(system)
+    answers: dict[str, Any] = {
+        "text": str(system),
+        "latex": system.latex(),
+        "linear": system.structure.linear,
+        "has_source": system.structure.has_source,
+        "symbol": _attempt("symbol", lambda: symbol(system), notes),
+        "response_exact": _attempt("response_exact", lambda: response(system), notes),
+        "lipschitz_global": _constants("lipschitz_global", lipschitz_global, system, notes),
+        "lipschitz_local": _constants("lipschitz_local", lipschitz_local, system, notes),
+        "one_sided": _constants("one_sided", one_sided, system, notes),
+        "existence": lives.status,
+        "invariant_box": _boxes(system, notes),
+        "step_limit_euler": _steps("step_limit_euler", "euler", system, notes),
+        "step_limit_rk4": _steps("step_limit_rk4", "rk4", system, notes),
+        "identifiable": [str(c) for c in identify(system).combinations],
+        "conserved": conserved(system).weights or None,
+    }
+    notes["existence"] = _existence_note(lives)
+    if answers["conserved"] is None:
+        notes["conserved"] = f"no weighted mean is constant: its rate is the mean of {conserved(system).rate}"
+    else:
+        notes["conserved"] = "sum_i w_i H_i is constant, w in terms of the degree d"
+    if system.coefficients and any(k in ("channel", "node") for k in system.coefficients.values()):
+        notes["coefficients"] = "channel coefficients: every answer holds per channel; node coefficients enter bounds by their largest modulus"
+    return Analysis(
+        system, answers, {k: v for k, v in notes.items() if v}, _classes(system, notes), _fastest(system),
+        tuple(map(str, lives.blow_ups)), _energy(system), lives.reason,
+    )  # fmt: skip
+
+
+def _existence_note(lives: Existence) -> str:
+    return "; ".join([lives.reason, *map(str, lives.blow_ups)])
+
+
+def _attempt(key: str, question: Callable[[], sp.Expr], notes: dict[str, str]) -> str | None:
+    try:
+        return str(question())
+    except (NotApplicable, Undecided) as reason:
+        notes[key] = str(reason)
+        return None
+
+
+def _constants(
+    key: str, question: Callable[[System, str], Constant], system: System, notes: dict[str, str]
+) -> dict[str, str | None] | None:
+    found = {n: question(system, n) for n in NORMALISATIONS}
+    remarks = [f"{n} ({c.norm}): {c.note}" for n, c in found.items() if c.note]
+    if remarks:
+        notes[key] = "; ".join(remarks)
+    if all(c.value is None for c in found.values()):
+        return None
+    return {n: None if c.value is None else str(c.value) for n, c in found.items()}
+
+
+def _boxes(system: System, notes: dict[str, str]) -> dict[str, list[str] | None] | None:
+    found = {n: invariant_box(system, n) for n in NORMALISATIONS}
+    notes["invariant_box"] = "; ".join(f"{n}: {b.note}" for n, b in found.items() if b.note)
+    if not any(b.exists for b in found.values()):
+        return None
+    return {n: [str(b.lower), str(b.upper)] if b.exists else None for n, b in found.items()}
+
+
+def _steps(key: str, method: str, system: System, notes: dict[str, str]) -> dict[str, str | None] | None:
+    found = {n: step_limit(system, method, n) for n in NORMALISATIONS}
+    same = len({limit.means for limit in found.values()}) == 1
+    notes[key] = found["row"].means if same else "; ".join(f"{n}: {limit.means}" for n, limit in found.items())
+    if all(limit.value is None for limit in found.values()):
+        return None
+    return {n: None if limit.value is None else str(limit.value) for n, limit in found.items()}
+
+
+def _classes(system: System, notes: dict[str, str]) -> tuple[str, ...]:
+    try:
+        return tuple(map(str, classify(system)))
+    except (NotApplicable, Undecided):
+        return ()
+
+
+def _fastest(system: System) -> str | None:
+    try:
+        return str(fastest_frequency(system))
+    except (NotApplicable, Undecided):
+        return None
+
+
+def _energy(system: System) -> str:
+    law = energy_law(system)
+    return f"{law.text}; {law.decays}"

@@ -1,0 +1,228 @@
+"""Claims: statements with sources, decided by running the machinery and cross-checked on random graphs.
+
+The statements are data (`data/claims.toml`); a decider registered under the claim's id computes the status, and a
+cross-check registered under the same id is run by hypothesis on random graphs. Nothing here stores an answer: the
+recorded expectation is only compared with what was computed.
+"""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module, resources
+from typing import Any
+
+from rdgraph.errors import UnknownName
+
+HOLDS, HOLDS_IF, FALSE, UNDECIDED = "holds", "holds if", "false", "undecided"
+CROSS_CHECK_EXAMPLES = 25
+_MODULES = ("blurring", "filters", "identifiability", "wellposedness", "splitting", "specialcases")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is claimed, by whom, and the status that was recorded for it."""
+
+    id: str
+    title: str
+    statement: str
+    source: str
+    expected: str
+    systems: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Check:
+    """One computed fact: what was asked, whether it came out, and the result in words."""
+
+    text: str
+    passed: bool
+    result: str = ""
+
+
+@dataclass
+class Evidence:
+    """Collects checks while a decider runs."""
+
+    checks: list[Check] = field(default_factory=list)
+
+    def check(self, text: str, passed: object, result: object = "") -> bool:
+        """Record a fact; returns whether it came out."""
+        self.checks.append(Check(text, bool(passed), str(result)))
+        return bool(passed)
+
+    @property
+    def all_passed(self) -> bool:
+        return all(c.passed for c in self.checks)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A computed status: holds, holds if (condition), false (witness), undecided."""
+
+    status: str
+    condition: str = ""
+    witness: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A decided claim."""
+
+    id: str
+    title: str
+    statement: str
+    source: str
+    assumptions: tuple[str, ...]
+    status: str
+    condition: str
+    evidence: tuple[Check, ...]
+    witness: str
+    expected: str
+    seconds: float
+
+    @property
+    def as_expected(self) -> bool:
+        """Decided as its evidence says: every check came out and the status is the recorded one."""
+        return self.status == self.expected and all(c.passed for c in self.evidence)
+
+    @property
+    def verdict(self) -> str:
+        return f"{self.status} {self.condition}".strip() if self.status == HOLDS_IF else self.status
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id, "title": self.title, "statement": self.statement, "source": self.source,
+            "assumptions": list(self.assumptions), "status": self.status, "condition": self.condition,
+            "witness": self.witness, "expected": self.expected, "as_expected": self.as_expected,
+            "evidence": [{"text": c.text, "passed": c.passed, "result": c.result} for c in self.evidence],
+            "seconds": round(self.seconds, 3),
+        }  # fmt: skip
+
+
+Decider = Callable[[Evidence], Verdict]
+CrossCheck = Callable[[Any, Any], Any]
+_deciders: dict[str, Decider] = {}
+_cross_checks: dict[str, CrossCheck] = {}
+
+
+def decides(claim_id: str) -> Callable[[Decider], Decider]:
+    """Register the decider of a claim."""
+
+    def register(function: Decider) -> Decider:
+        _deciders[claim_id] = function
+        return function
+
+    return register
+
+
+def cross_checks(claim_id: str) -> Callable[[CrossCheck], CrossCheck]:
+    """Register a numerical cross-check: f(adjacency, rng) on a random graph, True where the claim's evidence is met."""
+
+    def register(function: CrossCheck) -> CrossCheck:
+        _cross_checks[claim_id] = function
+        return function
+
+    return register
+
+
+@cache
+def statements() -> dict[str, Statement]:
+    """All registered statements by id."""
+    for name in _MODULES:
+        import_module(f"rdgraph.claims.{name}")
+    raw = tomllib.loads(resources.files("rdgraph").joinpath("data/claims.toml").read_text(encoding="utf-8"))
+    found = {}
+    for item in raw["claim"]:
+        entry = {**item, "systems": tuple(item.get("systems", ())), "assumptions": tuple(item.get("assumptions", ()))}
+        found[item["id"]] = Statement(**entry)
+    return found
+
+
+def select(name: str | None = None) -> list[Statement]:
+    """Statements of a claim id ("M1.4"), a group ("M1"), a catalogue system ("BS"), or all of them."""
+    every = statements()
+    if name is None or name.casefold() == "all":
+        return list(every.values())
+    wanted = name.strip().casefold()
+    chosen = [
+        s for s in every.values()
+        if wanted in (s.id.casefold(), s.id.split(".")[0].casefold()) or wanted in {x.casefold() for x in s.systems}
+    ]  # fmt: skip
+    if not chosen:
+        from rdgraph.catalog import catalogue
+
+        if name in catalogue and (canonical := catalogue.entry(name).name.casefold()) != wanted:
+            return select(canonical)
+        names = {s.id for s in every.values()} | {x for s in every.values() for x in s.systems} | {"all"}
+        raise UnknownName("claim, group of claims or system with claims", name, names)
+    return chosen
+
+
+def decide(statement: Statement) -> Claim:
+    """Run the decider and the cross-check of one statement."""
+    started = time.perf_counter()
+    evidence = Evidence()
+    verdict = _deciders[statement.id](evidence) if statement.id in _deciders else Verdict(UNDECIDED)
+    if statement.id in _cross_checks:
+        passed, result = _run_cross_check(_cross_checks[statement.id])
+        evidence.check("cross-check on random graphs", passed, result)
+    return Claim(
+        statement.id, statement.title, statement.statement, statement.source, statement.assumptions, verdict.status,
+        verdict.condition, tuple(evidence.checks), verdict.witness, statement.expected, time.perf_counter() - started,
+    )  # fmt: skip
+
+
+def verify(name: str | None = None, progress: Callable[[Claim], None] | None = None) -> list[Claim]:
+    """Decide all claims, or those of a claim id, a group or a catalogue system.
+
+    >>> [c.status for c in verify("M1.1")]
+    ['holds']
+    """
+    decided = []
+    for statement in select(name):
+        claim = decide(statement)
+        decided.append(claim)
+        if progress is not None:
+            progress(claim)
+    return decided
+
+
+def markdown(claims: Iterable[Claim]) -> str:
+    """The claims as a markdown table."""
+    lines = ["| claim | statement | status | witness | as recorded |", "|---|---|---|---|---|"]
+    for c in claims:
+        cells = (c.id, c.statement, c.verdict, c.witness, "yes" if c.as_expected else "NO")
+        lines.append("| " + " | ".join(str(x).replace("|", r"\|").replace("\n", " ") for x in cells) + " |")
+    return "\n".join(lines)
+
+
+def _run_cross_check(function: CrossCheck) -> tuple[bool, str]:
+    """Hypothesis draws the graphs; a failing one is shrunk and reported."""
+    import numpy as np
+    from hypothesis import HealthCheck, given, settings
+    from hypothesis import strategies as st
+
+    from rdgraph.testing import adjacency
+
+    ran = 0
+
+    @settings(
+        max_examples=CROSS_CHECK_EXAMPLES, derandomize=True, database=None, deadline=None,
+        suppress_health_check=list(HealthCheck), print_blob=False,
+    )  # fmt: skip
+    @given(adjacency(connected=True), st.integers(0, 2**32 - 1))
+    def run(weights: Any, seed: int) -> None:
+        nonlocal ran
+        ran += 1
+        assert function(weights, np.random.default_rng(seed)), f"fails on the graph {weights.tolist()}, seed {seed}"
+
+    try:
+        run()
+    except AssertionError as problem:
+        return False, str(problem).splitlines()[0]
+    return True, f"{ran} graphs"

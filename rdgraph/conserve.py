@@ -1,0 +1,97 @@
+"""Conserved linear functionals and the energy law, read off the normal form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+from rdgraph.decide import NEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain, Undecided, interval_candidates
+from rdgraph.errors import NotApplicable
+from rdgraph.normal import Act, is_zero
+from rdgraph.spectral import generator_symbol, source_symbol
+from rdgraph.symbols import lam, public
+from rdgraph.system import System
+
+#: Left eigenvectors of A with eigenvalue 1, as weights in the degree d of a node: w^T A = w^T.
+KERNEL_WEIGHTS = {"symmetric": "sqrt(d)", "row": "d", "column": "1"}
+
+
+@dataclass(frozen=True)
+class Conservation:
+    """Weights w with sum_i w_i H_i constant in time, per normalisation; empty where nothing is conserved."""
+
+    weights: dict[str, str]
+    rate: sp.Expr
+
+    @property
+    def exists(self) -> bool:
+        return bool(self.weights)
+
+
+def conserved(system: System) -> Conservation:
+    """Is w^T H constant, w the stationary weights of A? Exactly when w^T f(H) = 0 after w^T A = w^T.
+
+    >>> from rdgraph.parse import parse
+    >>> conserved(parse("-alpha*L@(H**3 - H)")).weights["row"]
+    'd'
+    """
+    rate = sp.S.Zero
+    for term in sp.Add.make_args(system.normal):
+        acts = [f for f in sp.Mul.make_args(term) if isinstance(f, Act)]
+        others = sp.Mul(*(f for f in sp.Mul.make_args(term) if not isinstance(f, Act)))
+        commuting = len(acts) == 1 and not _is_field(others, system)
+        rate += others * acts[0].inner if commuting and all(w.name == "A" for w in acts[0].word) else term
+    rate = sp.expand(rate)
+    return Conservation(dict(KERNEL_WEIGHTS) if is_zero(rate) else {}, rate)
+
+
+def _is_field(expression: sp.Expr, system: System) -> bool:
+    """Whether a factor varies from node to node."""
+    kinds = system.algebra.kinds
+    return any(kinds.get(x.name, "field") in ("field", "node") for x in expression.free_symbols)
+
+
+@dataclass(frozen=True)
+class EnergyLaw:
+    """d/dt tr(H^T L H) for symmetric A: rate per squared mode amplitude, forcing by H0, and whether it must decay."""
+
+    mode_rate: sp.Expr | None
+    source_rate: sp.Expr | None
+    text: str
+    decays: str
+
+
+def energy_law(system: System) -> EnergyLaw:
+    """The energy law of E = tr(H^T L H), A symmetric.
+
+    >>> from rdgraph.parse import parse
+    >>> energy_law(parse("-alpha*L@H")).mode_rate
+    -2*alpha*lam**2
+    """
+    try:
+        p, q = generator_symbol(system), source_symbol(system)
+    except NotApplicable as reason:
+        return EnergyLaw(None, None, f"dE/dt = 2 tr(H^T L f(H)), f(H) = {system.text}", f"undecided: {reason}")
+    rate = public(sp.expand(2 * lam * p))
+    source = public(sp.expand(2 * lam * q)) if q != 0 else None
+    text = f"dE/dt = sum_k ({rate}) |c_k|^2" + (f" + ({source}) c_k.c_k(0)" if source is not None else "")
+    return EnergyLaw(rate, source, text, _decays(system, p, q))
+
+
+def _decays(system: System, p: sp.Expr, q: sp.Expr) -> str:
+    if q != 0:
+        return "not monotone in general: the source feeds the modes of H0"
+    domain = Domain.of(system)
+    try:
+        quotient = sp.cancel(p / lam)
+        rates = interval_candidates(quotient if quotient.is_polynomial(lam) else p, lam, sp.S.Zero, sp.Integer(2), domain)
+        worst = domain.maximum(rates)
+    except Undecided as problem:
+        return f"undecided: {problem}"
+    branches = [b.expr for b in worst.args] if isinstance(worst, sp.Piecewise) else [worst]
+    if all(domain.sign(b) in (NEGATIVE, NONPOSITIVE, ZERO) for b in branches):
+        return "never increases, on every graph"
+    if all(domain.sign(b) == POSITIVE for b in branches):
+        return "increases for some states, whatever the coefficients"
+    return f"never increases iff {public(worst)} <= 0"

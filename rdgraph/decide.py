@@ -1,0 +1,571 @@
+"""Exact decisions about coefficient expressions: signs, maxima on intervals, cells of the coefficient space.
+
+Three means, in this order: sympy's own assumptions and coefficient signs; reduction to one free ratio, where real root
+isolation decides completely; exact sampling, which can only refute. What none of them settles is "unknown".
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from rdgraph.errors import AssumptionError, NotApplicable, RdgraphError
+
+if TYPE_CHECKING:
+    from rdgraph.system import System
+
+#: Answers of `Domain.sign`: positive, nonnegative, zero, nonpositive, negative, takes both signs, unknown.
+POSITIVE, NONNEGATIVE, ZERO, NONPOSITIVE, NEGATIVE, BOTH, UNKNOWN = "+", "0+", "0", "0-", "-", "+-", "?"
+_OPPOSITE = {"+": "-", "0+": "0-", "0": "0", "0-": "0+", "-": "+", "+-": "+-", "?": "?"}
+
+
+class Undecided(RdgraphError):
+    """Exact means were not enough; the text says what was tried."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A value that is attained, at the place `at`, where all `valid` expressions are >= 0."""
+
+    value: sp.Expr
+    valid: tuple[sp.Expr, ...] = ()
+    at: sp.Expr | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A piece of the one-parameter space: an open interval, or a point where lower == upper."""
+
+    lower: sp.Expr
+    upper: sp.Expr
+    sample: sp.Expr
+
+    @property
+    def is_point(self) -> bool:
+        return bool(self.lower == self.upper)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A family of expressions that depends on one ratio r only, up to positive factors."""
+
+    ratio: sp.Dummy
+    numerator: sp.Symbol
+    denominator: sp.Expr
+    lower: sp.Expr
+    upper: sp.Expr
+    lower_open: bool
+    upper_open: bool
+
+    def reduce(self, expression: sp.Expr) -> sp.Expr:
+        """The expression on the line, its positive factor dropped."""
+        if self.denominator == 1:
+            return expression.xreplace({self.numerator: self.ratio})
+        unit = -1 if self.denominator.is_negative else 1
+        base = next(iter(self.denominator.free_symbols))
+        return sp.cancel(expression.xreplace({self.numerator: unit * self.ratio, base: sp.Integer(unit)}))
+
+    def cells(self, expressions: Iterable[sp.Expr]) -> list[Cell]:
+        """Pieces on which none of the expressions changes sign, from low to high ratio."""
+        r = self.ratio
+        points: set[sp.Expr] = set()
+        for expression in expressions:
+            for polynomial in _boundary_polynomials(expression, r):
+                points |= set(sp.real_roots(polynomial))
+        inside = sorted((x for x in points if self.lower < x < self.upper), key=_precise)
+        edges = [self.lower, *inside, self.upper]
+        cells: list[Cell] = []
+        if not self.lower_open:
+            cells.append(Cell(self.lower, self.lower, self.lower))
+        for left, right in itertools.pairwise(edges):
+            cells.append(Cell(left, right, _between(left, right)))
+            if right != self.upper or not self.upper_open:
+                cells.append(Cell(right, right, right))
+        return cells
+
+    def condition(self, first: Cell, last: Cell) -> sp.Basic:
+        """The stretch from one cell to another as a condition on the coefficients."""
+        parts = []
+        x, unit = self.numerator, self.denominator
+        if first.lower != self.lower:
+            bound = first.lower * unit
+            parts.append(sp.Ge(x, bound) if first.is_point else sp.Gt(x, bound))
+        if last.upper != self.upper:
+            bound = last.upper * unit
+            parts.append(sp.Le(x, bound) if last.is_point else sp.Lt(x, bound))
+        if first.is_point and last.is_point and first.lower == last.lower and not parts == []:
+            return sp.Eq(x, first.lower * unit, evaluate=False)
+        return sp.And(*parts, evaluate=False) if len(parts) > 1 else (parts[0] if parts else sp.true)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The admissible coefficient values: signs live in the symbols, further constraints are expressions > 0 or >= 0."""
+
+    constraints: tuple[tuple[sp.Expr, bool], ...] = field(default=())
+
+    @classmethod
+    def of(cls, system: System) -> Domain:
+        """Domain of a system's coefficients under its assumptions."""
+        constraints = []
+        for relation in system.assumptions.relations:
+            gap = system.algebra.normal(relation.upper) - system.algebra.normal(relation.lower)
+            constraints.append((sp.expand(gap), relation.strict))
+        return cls(tuple(constraints))
+
+    def given(self, *nonnegative: sp.Expr) -> Domain:
+        """The part of the domain where the expressions are >= 0."""
+        return Domain(self.constraints + tuple((self._cleared(e), False) for e in nonnegative))
+
+    def _cleared(self, expression: sp.Expr) -> sp.Expr:
+        """A polynomial with the sign of a fraction."""
+        top, bottom = sp.fraction(sp.together(expression))
+        sign = self.sign(bottom)
+        return sp.expand(top if sign == POSITIVE else -top if sign == NEGATIVE else top * bottom)
+
+    # ------------------------------------------------------------------ signs
+    def sign(self, expression: sp.Expr) -> str:
+        """The sign of an expression on the whole domain.
+
+        >>> a, b = sp.symbols("a b", positive=True)
+        >>> Domain().sign(a**2 + b), Domain().sign(a - b), Domain(((a - b, True),)).sign(a**2 - b**2)
+        ('+', '+-', '+')
+        """
+        return _sign(self, sp.sympify(expression))
+
+    def _decide_sign(self, expression: sp.Expr) -> str:
+        if expression in (sp.oo, sp.zoo):
+            return POSITIVE
+        if expression == -sp.oo:
+            return NEGATIVE
+        top, bottom = sp.fraction(sp.cancel(expression) if not expression.has(sp.Pow(2, sp.S.Half)) else sp.together(expression))
+        below = self._sign_of(bottom) if bottom != 1 else POSITIVE
+        if below not in (POSITIVE, NEGATIVE):
+            return self._by_sampling(expression)
+        above = self._sign_of(top)
+        return above if below == POSITIVE else _OPPOSITE[above]
+
+    def _sign_of(self, expression: sp.Expr) -> str:
+        direct = _assumed_sign(expression) or self._by_coefficients(expression)
+        if direct:
+            return direct
+        line = self.line([expression])
+        if line is not None:
+            try:
+                return self._on_line(line, expression)
+            except Undecided:
+                pass
+        return self._by_sampling(expression)
+
+    def is_nonnegative(self, expression: sp.Expr) -> bool:
+        return self.sign(expression) in (POSITIVE, NONNEGATIVE, ZERO)
+
+    def _by_coefficients(self, expression: sp.Expr) -> str | None:
+        """Signs of polynomial coefficients, also after writing a constrained letter as the other side plus a slack."""
+        for trial in self._slackened(expression):
+            symbols = sorted(trial.free_symbols, key=str)
+            if not all(x.is_nonnegative or x.is_nonpositive for x in symbols):
+                continue
+            flips = {x: -sp.Dummy(x.name, nonnegative=True, zero=x.is_zero) if x.is_nonpositive else x for x in symbols}
+            flipped = sp.expand(trial.xreplace(flips))
+            if not symbols:
+                found = _assumed_sign(flipped)
+                if found:
+                    return found
+                continue
+            if not flipped.is_polynomial(*flipped.free_symbols):
+                continue
+            terms = sp.Add.make_args(flipped)
+            signs = {bool(t.as_coeff_Mul()[0] > 0) for t in terms}
+            if len(signs) == 1:
+                strict = any(all(not x.is_zero and (x.is_positive or x.name in _strict(symbols)) for x in t.free_symbols) for t in terms)
+                return (POSITIVE if strict else NONNEGATIVE) if signs == {True} else (NEGATIVE if strict else NONPOSITIVE)
+        return None
+
+    def _slackened(self, expression: sp.Expr) -> Iterable[sp.Expr]:
+        yield expression
+        for chosen in range(1, min(len(self.constraints), 3) + 1):
+            for subset in itertools.permutations(self.constraints, chosen):
+                options = [_solvable(constraint) for constraint, _ in subset]
+                for letters in itertools.product(*options):
+                    trial = expression
+                    ok = True
+                    for (constraint, strict), letter in zip(subset, letters, strict=True):
+                        slope = constraint.coeff(letter)
+                        slack = sp.Dummy("slack", positive=True) if strict else sp.Dummy("slack", nonnegative=True)
+                        rest = sp.expand(constraint - slope * letter)
+                        if not (slope.is_positive or slope.is_negative):
+                            ok = False
+                            break
+                        trial = sp.expand(trial.subs(letter, (slack - rest) / slope))
+                    if ok:
+                        yield sp.numer(sp.together(trial)) if trial.is_polynomial() else trial
+
+    def _on_line(self, line: Line, expression: sp.Expr) -> str:
+        reduced = line.reduce(expression)
+        found = {_sample_sign(reduced.subs(line.ratio, cell.sample)) for cell in line.cells([reduced])}
+        return {
+            frozenset({1}): POSITIVE, frozenset({-1}): NEGATIVE, frozenset({0}): ZERO,
+            frozenset({0, 1}): NONNEGATIVE, frozenset({0, -1}): NONPOSITIVE,
+        }.get(frozenset(found), BOTH)  # fmt: skip
+
+    def _by_sampling(self, expression: sp.Expr, tries: int = 200) -> str:
+        """Exact random points can show that both signs occur; they prove nothing else."""
+        seen: set[int] = set()
+        for point in self.points(expression.free_symbols, tries):
+            value = expression.subs(point)
+            if value.is_finite and value.is_real:
+                seen.add(_sample_sign(value))
+            if {1, -1} <= seen:
+                return BOTH
+        return UNKNOWN
+
+    def points(self, symbols: Iterable[sp.Basic], count: int, seed: int = 0) -> Iterable[dict[sp.Basic, sp.Expr]]:
+        """Rational points of the domain, spread over several orders of magnitude."""
+        extra = {x for constraint, _ in self.constraints for x in constraint.free_symbols}
+        letters = sorted(set(symbols) | extra, key=str)
+        generator = random.Random(seed)
+        for _ in range(count):
+            point = {}
+            for x in letters:
+                size = sp.Rational(generator.randint(1, 40), generator.choice((1, 2, 4, 10, 40)))
+                negative = x.is_nonpositive or (not x.is_nonnegative and generator.random() < 0.5)  # type: ignore[attr-defined]
+                point[x] = -size if negative else size
+            values = [(constraint.subs(point), strict) for constraint, strict in self.constraints]
+            if all(v > 0 or (not strict and v == 0) for v, strict in values):
+                yield point
+
+    # ------------------------------------------------------------------ one free ratio
+    def line(self, expressions: Sequence[sp.Expr]) -> Line | None:
+        """The one-parameter reduction of a family of expressions, where there is one."""
+        symbols = sorted({x for e in expressions for x in e.free_symbols}, key=str)
+        if len(symbols) == 1:
+            return self._bounded(symbols[0], sp.S.One)
+        if len(symbols) != 2 or not all(_is_homogeneous(e, symbols) for e in expressions):
+            return None
+        base = next((x for x in symbols if x.is_positive or x.is_negative), None)
+        if base is None:
+            return None
+        other = symbols[1] if base == symbols[0] else symbols[0]
+        return self._bounded(other, base if base.is_positive else -base)
+
+    def _bounded(self, letter: sp.Symbol, unit: sp.Expr) -> Line:
+        """Range of letter/unit from signs and linear constraints between the two."""
+        lower, lower_open = (sp.S.Zero, not (letter.is_positive is None)) if letter.is_nonnegative else (-sp.oo, True)
+        upper, upper_open = (sp.S.Zero, not (letter.is_negative is None)) if letter.is_nonpositive else (sp.oo, True)
+        ratio = sp.Dummy("r", real=True)
+        allowed = {letter} | unit.free_symbols
+        for constraint, strict in self.constraints:
+            if not constraint.free_symbols <= allowed or not constraint.has(letter):
+                continue
+            base = next(iter(unit.free_symbols), None)
+            flat = constraint if base is None else constraint.subs({letter: ratio * unit}).subs(base, 1 if unit.is_positive and base == unit else -1)
+            flat = sp.expand(flat.subs(letter, ratio))
+            if not flat.is_polynomial(ratio) or sp.degree(flat, ratio) != 1:
+                continue
+            bound = -flat.coeff(ratio, 0) / flat.coeff(ratio, 1)
+            if flat.coeff(ratio, 1) > 0 and bound >= lower:
+                lower, lower_open = bound, strict or (bound == lower and lower_open)
+            elif flat.coeff(ratio, 1) < 0 and bound <= upper:
+                upper, upper_open = bound, strict or (bound == upper and upper_open)
+        if lower > upper or (lower == upper and (lower_open or upper_open)):
+            raise AssumptionError(f"the assumptions leave no value for {letter}: expected {lower} < {letter}/{unit} < {upper}")
+        return Line(ratio, letter, unit, lower, upper, lower_open, upper_open)
+
+    # ------------------------------------------------------------------ maxima
+    def maximum(self, candidates: Sequence[Candidate], *, place: bool = False) -> sp.Expr:
+        """The largest valid candidate, as one formula, a Piecewise over the coefficients, or a Max.
+
+        With `place`, where it is attained instead of its value.
+        """
+        kept = self._possible(candidates)
+        if any(c.value == sp.oo and not c.valid for c in kept):
+            return sp.oo
+        kept = self._undominated([c for c in kept if c.value != -sp.oo])
+        if not kept:
+            raise Undecided("no candidate for the maximum is valid on the whole domain")
+        if len(kept) == 1:
+            return _value(kept[0], place)
+        differences = [a.value - b.value for a, b in itertools.combinations(kept, 2)]
+        conditions = [v for c in kept for v in c.valid]
+        line = None if any(c.value.has(sp.oo) for c in kept) else self.line([c.value for c in kept] + conditions)
+        if line is not None:
+            return self._maximum_on_line(line, kept, differences + conditions, place)
+        if place:
+            raise Undecided(f"which of {', '.join(str(c.value) for c in kept)} is largest depends on several ratios")
+        return _as_max(kept)
+
+    def _possible(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Drop candidates that are never valid, and conditions that always hold."""
+        kept: dict[tuple[sp.Expr, tuple[sp.Expr, ...]], Candidate] = {}
+        for candidate in candidates:
+            signs = [self.sign(v) for v in candidate.valid]
+            if NEGATIVE in signs:
+                continue
+            valid = tuple(v for v, sg in zip(candidate.valid, signs, strict=True) if sg not in (POSITIVE, NONNEGATIVE, ZERO))
+            value = sp.sympify(candidate.value)
+            value = value if value.has(sp.Piecewise) else _tidy(value)
+            kept.setdefault((value, valid), Candidate(value, valid, candidate.at))
+        return list(kept.values())
+
+    def _undominated(self, candidates: list[Candidate]) -> list[Candidate]:
+        kept = list(candidates)
+        for weak in sorted(candidates, key=lambda c: -len(c.valid)):
+            rivals = [c for c in kept if c is not weak and not c.valid]
+            where = self.given(*weak.valid) if weak.valid else self
+            if any(where.is_nonnegative(c.value - weak.value) for c in rivals):
+                kept = [c for c in kept if c is not weak]
+        return kept
+
+    def _maximum_on_line(
+        self, line: Line, candidates: list[Candidate], borders: list[sp.Expr], place: bool
+    ) -> sp.Expr:
+        reduced = [Candidate(line.reduce(c.value), tuple(line.reduce(v) for v in c.valid)) for c in candidates]
+        cells = line.cells([line.reduce(b) for b in borders])
+        best = [_best_at(reduced, line.ratio, cell.sample) for cell in cells]
+        return _merge(line, cells, best, lambda i: _value(candidates[i], place))
+
+
+def _value(candidate: Candidate, place: bool) -> sp.Expr:
+    return candidate.at if place and candidate.at is not None else candidate.value
+
+
+@lru_cache(maxsize=20_000)
+def _sign(domain: Domain, expression: sp.Expr) -> str:
+    return domain._decide_sign(expression)
+
+
+def _merge(line: Line, cells: list[Cell], best: list[set[int]], value: Callable[[int], sp.Expr]) -> sp.Expr:
+    """Join neighbouring cells that share a maximiser; a continuous maximum lets points join either side."""
+    stretches: list[tuple[int, int, set[int]]] = []
+    for i, winners in enumerate(best):
+        if stretches and stretches[-1][2] & winners:
+            first, _, common = stretches[-1]
+            stretches[-1] = (first, i, common & winners)
+        else:
+            stretches.append((i, i, set(winners)))
+    solid = [s for s in stretches if any(not c.is_point for c in cells[s[0] : s[1] + 1])] or stretches
+    pieces: list[tuple[sp.Expr, sp.Basic]] = []
+    for k, (_, stop, winners) in enumerate(solid):
+        formula = value(min(winners))
+        if k == len(solid) - 1:
+            pieces.append((formula, sp.true))
+        else:
+            edge = cells[stop].upper * line.denominator
+            pieces.append((formula, sp.Le(line.numerator, edge)))
+    return sp.Piecewise(*pieces)
+
+
+def interval_candidates(
+    expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr, domain: Domain
+) -> list[Candidate]:
+    """Where a polynomial in x can be extreme on [lower, upper]: the ends and the critical points.
+
+    An infinite end contributes oo or -oo once the leading coefficient has a sign.
+    """
+    expression = sp.expand(expression)
+    if not expression.has(x):
+        return [Candidate(expression)]
+    polynomial = sp.Poly(expression, x)
+    found = [_end_value(polynomial, x, end, domain) for end in (lower, upper)]
+    slope = polynomial.diff(x)
+    return found + _critical(expression, slope, x, lower, upper, domain)
+
+
+def rational_candidates(
+    expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr, domain: Domain
+) -> list[Candidate]:
+    """The same for a rational function without poles on the interval."""
+    found = []
+    for end in (lower, upper):
+        finite = end not in (sp.oo, -sp.oo)
+        value = expression.subs(x, end) if finite else sp.limit(expression, x, end)
+        found.append(Candidate(sp.sympify(value), at=end))
+    numerator = sp.numer(sp.together(sp.diff(expression, x)))
+    return found + _critical(expression, sp.Poly(numerator, x), x, lower, upper, domain)
+
+
+def _critical(
+    expression: sp.Expr, slope: sp.Poly, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr, domain: Domain
+) -> list[Candidate]:
+    found = []
+    for point, conditions in _real_roots(slope, domain, lower, upper):
+        valid = [*conditions]
+        if lower != -sp.oo:
+            valid.append(sp.together(point - lower))
+        if upper != sp.oo:
+            valid.append(sp.together(upper - point))
+        found.append(Candidate(_tidy(expression.subs(x, point)), tuple(valid), point))
+    return found
+
+
+def _end_value(polynomial: sp.Poly, x: sp.Symbol, end: sp.Expr, domain: Domain) -> Candidate:
+    if end.is_finite is not False and end not in (sp.oo, -sp.oo):
+        return Candidate(sp.expand(polynomial.as_expr().subs(x, end)), at=end)
+    lead = polynomial.LC() * ((-1) ** polynomial.degree() if end == -sp.oo else 1)
+    sign = domain.sign(lead)
+    if sign == POSITIVE:
+        return Candidate(sp.oo)
+    if sign == NEGATIVE:
+        return Candidate(-sp.oo)
+    raise Undecided(f"the sign of {lead} decides whether {polynomial.as_expr()} is bounded; assume a sign")
+
+
+def _real_roots(
+    polynomial: sp.Poly, domain: Domain, lower: sp.Expr, upper: sp.Expr
+) -> list[tuple[sp.Expr, tuple[sp.Expr, ...]]]:
+    """Real roots with the conditions under which they are real."""
+    x = polynomial.gen
+    if polynomial.is_zero or polynomial.degree() == 0:
+        return []
+    roots: list[tuple[sp.Expr, tuple[sp.Expr, ...]]] = []
+    for factor, _ in sp.factor_list(polynomial.as_expr(), x)[1]:
+        piece = sp.Poly(factor, x)
+        coefficients = piece.all_coeffs()
+        if piece.degree() == 1:
+            roots.append((sp.cancel(-coefficients[1] / coefficients[0]), ()))
+        elif not piece.free_symbols_in_domain:
+            roots += [(r, ()) for r in sp.real_roots(piece)]
+        elif piece.degree() == 2:
+            a, b, c = coefficients
+            inside = sp.expand(b**2 - 4 * a * c)
+            if domain.sign(inside) == NEGATIVE:
+                continue
+            roots += [((-b + sign * sp.sqrt(inside)) / (2 * a), (inside,)) for sign in (1, -1)]
+        elif _keeps_sign(piece, domain, lower, upper):
+            continue
+        else:
+            raise Undecided(f"no closed form for the zeros of {piece.as_expr()}")
+    return roots
+
+
+def _keeps_sign(piece: sp.Poly, domain: Domain, lower: sp.Expr, upper: sp.Expr) -> bool:
+    """Whether a polynomial has one sign on [lower, upper]: coefficient signs after a Moebius map to [0, oo)."""
+    if sp.oo in (upper, -lower):
+        return False
+    u = sp.Dummy("u", positive=True)
+    mapped = sp.numer(sp.together(piece.as_expr().subs(piece.gen, (lower + upper * u) / (1 + u))))
+    signs = {domain.sign(c) for c in sp.Poly(sp.expand(mapped), u).all_coeffs()} - {ZERO}
+    return signs <= {POSITIVE, NONNEGATIVE} or signs <= {NEGATIVE, NONPOSITIVE}
+
+
+def _best_at(candidates: list[Candidate], r: sp.Symbol, point: sp.Expr) -> set[int]:
+    """Indices of the valid candidates that are largest at a point."""
+    values: dict[int, sp.Expr] = {}
+    for i, candidate in enumerate(candidates):
+        conditions = [v.subs(r, point) for v in candidate.valid]
+        value = candidate.value.subs(r, point)
+        if all(c.is_finite and _sample_sign(c) >= 0 for c in conditions) and value.is_finite:
+            values[i] = sp.Float(sp.N(value, 40), 40)
+    if not values:
+        raise Undecided("no candidate for the maximum is valid at a sample point")
+    top = max(values.values())
+    return {i for i, v in values.items() if abs(v - top) < sp.Float("1e-25", 40) * (1 + abs(top))}
+
+
+def _as_max(candidates: list[Candidate]) -> sp.Expr:
+    certain = [c.value for c in candidates if not c.valid]
+    if not certain:
+        raise Undecided("every candidate for the maximum depends on a condition")
+    conditional = [
+        sp.Piecewise((c.value, sp.And(*(sp.Ge(v, 0) for v in c.valid))), (certain[0], True)) for c in candidates if c.valid
+    ]
+    return sp.Max(*certain, *conditional)
+
+
+def _boundary_polynomials(expression: sp.Expr, r: sp.Symbol) -> Iterable[sp.Poly]:
+    """Polynomials whose real roots include every sign change of the expression (square roots are eliminated)."""
+    for part in sp.fraction(sp.together(expression)):
+        current = sp.expand(part)
+        for root in sorted(current.atoms(sp.Pow), key=lambda p: -p.count_ops()):
+            if root.exp == sp.S.Half:
+                y = sp.Dummy("y")
+                if root.has(r):
+                    yield from _boundary_polynomials(root.base, r)
+                current = sp.resultant(sp.expand(current.xreplace({root: y})), y**2 - root.base, y) if current.has(root) else current
+        if current.has(r):
+            numerator = sp.numer(sp.together(current))
+            if not numerator.is_polynomial(r):
+                raise Undecided(f"cannot isolate the zeros of {expression}")
+            yield sp.Poly(numerator, r)
+
+
+def _tidy(expression: sp.Expr) -> sp.Expr:
+    """A short form: factored where that is shorter."""
+    if expression in (sp.oo, -sp.oo) or expression.is_number:
+        return sp.sympify(expression)
+    if expression.has(sp.Pow) and any(p.exp == sp.S.Half for p in expression.atoms(sp.Pow)):
+        return sp.simplify(expression)
+    forms = [sp.expand(expression), sp.cancel(expression), sp.factor(expression)]
+    return min(forms, key=lambda e: (e.count_ops(), str(e)))
+
+
+def _assumed_sign(expression: sp.Expr) -> str | None:
+    if expression.is_zero:
+        return ZERO
+    if expression.is_positive:
+        return POSITIVE
+    if expression.is_negative:
+        return NEGATIVE
+    if expression.is_nonnegative:
+        return NONNEGATIVE
+    if expression.is_nonpositive:
+        return NONPOSITIVE
+    return None
+
+
+def _sample_sign(value: sp.Expr) -> int:
+    if value.is_zero:
+        return 0
+    number = sp.N(value, 40)
+    if abs(number) < sp.Float("1e-25", 40) and sp.simplify(value) == 0:
+        return 0
+    return 1 if number > 0 else -1
+
+
+def _strict(symbols: Iterable[sp.Symbol]) -> set[str]:
+    """Names of letters that are strictly negative: their flipped stand-ins count as positive."""
+    return {x.name for x in symbols if x.is_negative}
+
+
+def _solvable(constraint: sp.Expr) -> list[sp.Symbol]:
+    """Letters in which a constraint is linear with a constant slope."""
+    return [x for x in sorted(constraint.free_symbols, key=str) if constraint.coeff(x).is_number and constraint.coeff(x) != 0]
+
+
+def _is_homogeneous(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> bool:
+    scale = sp.Dummy("k", positive=True)
+    scaled = expression.subs({x: scale * x for x in symbols}, simultaneous=True)
+    if expression == 0:
+        return True
+    ratio = sp.simplify(scaled / expression)
+    return not ratio.free_symbols - {scale}
+
+
+def _between(left: sp.Expr, right: sp.Expr) -> sp.Expr:
+    """A simple rational strictly between two real numbers."""
+    if left == -sp.oo and right == sp.oo:
+        return sp.S.Zero
+    if left == -sp.oo:
+        return sp.floor(right) - 1
+    if right == sp.oo:
+        return sp.floor(left) + 1
+    low, high = sp.N(left, 40), sp.N(right, 40)
+    scale = 1
+    while True:
+        middle = sp.Rational(int(sp.floor((low + high) / 2 * scale)), scale)
+        if left < middle < right:
+            return middle
+        scale *= 4
+        if scale > 10**30:
+            raise NotApplicable("two cell borders are too close to tell apart")
+
+
+def _precise(value: sp.Expr) -> float:
+    return float(sp.N(value, 30))

@@ -1,0 +1,88 @@
+"""Errors: one base class, few children; every text says what was expected, what came, and the remedy."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class RdgraphError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class LanguageError(RdgraphError, ValueError):
+    """A text that is not an equation of the language; points at the place.
+
+    >>> print(LanguageError("A*H", 1, expected="@ to apply an operator", got="*", remedy="write A@H"))
+    cannot read the equation, column 2
+      A*H
+       ^
+    expected: @ to apply an operator
+    got:      *
+    remedy:   write A@H
+    """
+
+    def __init__(self, text: str, offset: int, *, expected: str, got: str, remedy: str) -> None:
+        self.text = text
+        self.offset = max(0, min(offset, len(text)))
+        self.expected = expected
+        self.got = got
+        self.remedy = remedy
+        super().__init__(expected, got, remedy)
+
+    @property
+    def column(self) -> int:
+        """One-based column of the offending character."""
+        return self.offset + 1
+
+    def __str__(self) -> str:
+        excerpt, caret = _excerpt(self.text, self.offset)
+        return (
+            f"cannot read the equation, column {self.column}\n  {excerpt}\n  {caret}\n"
+            f"expected: {self.expected}\ngot:      {self.got}\nremedy:   {self.remedy}"
+        )
+
+
+class NotApplicable(RdgraphError, ValueError):
+    """A question that has no answer for this system; the text says why."""
+
+
+class AssumptionError(RdgraphError, ValueError):
+    """Assumptions on the coefficients that cannot be read or contradict each other."""
+
+
+class UnknownName(RdgraphError, KeyError):
+    """A name that no registry holds; offers the closest ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        close = closest(name, names)
+        hint = f"; did you mean {close!r}?" if close else ""
+        super().__init__(f"expected a {kind}, got {name!r}{hint} (known: {', '.join(names)})")
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name nearest to `name`, or None where nothing is near.
+
+    >>> closest("alhpa", ["alpha", "beta"])
+    'alpha'
+    """
+    names = list(known)
+    folded = {candidate.casefold(): candidate for candidate in names}
+    if name.casefold() in folded:
+        return folded[name.casefold()]
+    matches = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
+def _excerpt(text: str, offset: int, width: int = 72) -> tuple[str, str]:
+    """A window of one line around the offset, and the caret line below it."""
+    flat = "".join(c if c.isprintable() else " " for c in text)
+    start = max(0, offset - width // 2)
+    piece = flat[start : start + width]
+    lead = "..." if start else ""
+    tail = "..." if start + width < len(flat) else ""
+    return lead + piece + tail, " " * (len(lead) + offset - start) + "^"

@@ -1,0 +1,298 @@
+"""The normal form of an equation: a sympy expression in which `*` is the elementwise product.
+
+Operators appear as `Act(word, field)`, mixing matrices as `Mix(word, field)`. Both are linear, so they are spread over
+sums; scalar and channel coefficients move out of `Act`, scalar and node coefficients out of `Mix`, and the two commute.
+What remains equal after these rules and sympy's `expand` is equal for every graph, state and coefficient.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from typing import Any
+
+import sympy as sp
+
+from rdgraph.errors import NotApplicable
+from rdgraph.nodes import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, operator
+from rdgraph.printing import to_text
+
+MAX_TERMS = 3000
+
+H = sp.Symbol("H", real=True)
+H0 = sp.Symbol("H0", real=True)
+
+
+class Act(sp.Expr):
+    """A word of operators applied to a field: `Act((A, A), H)` is A@(A@H)."""
+
+    is_commutative = True
+    is_real = True
+
+    def __new__(cls, word: Any, inner: sp.Expr) -> Act:
+        return super().__new__(cls, sp.Tuple(*word), inner)
+
+    @property
+    def word(self) -> tuple[sp.Symbol, ...]:
+        return tuple(self.args[0])  # type: ignore[arg-type]
+
+    @property
+    def inner(self) -> sp.Expr:
+        return self.args[1]
+
+    def _sympystr(self, printer: Any) -> str:
+        inner = printer._print(self.inner)
+        bracketed = f"({inner})" if isinstance(self.inner, sp.Add | sp.Mul | sp.Pow) else inner
+        return "@".join([*(w.name for w in self.word), bracketed])
+
+
+class Mix(sp.Expr):
+    """A field times a word of channel-mixing matrices: `Mix((W,), H)` is H@W."""
+
+    is_commutative = True
+    is_real = True
+
+    def __new__(cls, word: Any, inner: sp.Expr) -> Mix:
+        return super().__new__(cls, sp.Tuple(*word), inner)
+
+    @property
+    def word(self) -> tuple[sp.Symbol, ...]:
+        return tuple(self.args[0])  # type: ignore[arg-type]
+
+    @property
+    def inner(self) -> sp.Expr:
+        return self.args[1]
+
+    def _sympystr(self, printer: Any) -> str:
+        return "@".join([f"({printer._print(self.inner)})", *(w.name for w in self.word)])
+
+
+class relu(sp.Function):
+    """max(x, 0)"""
+
+    is_real = True
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        return sp.Heaviside(self.args[0])
+
+
+class sigmoid(sp.Function):
+    """1/(1 + exp(-x))"""
+
+    is_real = True
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        return self * (1 - self)
+
+
+class softplus(sp.Function):
+    """log(1 + exp(x))"""
+
+    is_real = True
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        return sigmoid(self.args[0])
+
+
+SYMPY_FUNCTIONS: dict[str, Any] = {
+    "tanh": sp.tanh, "relu": relu, "sigmoid": sigmoid, "exp": sp.exp, "sqrt": sp.sqrt, "abs": sp.Abs,
+    "softplus": softplus, "sin": sp.sin, "cos": sp.cos,
+}  # fmt: skip
+
+#: What L means unless a hypothesis says otherwise.
+LAPLACIAN = {"L": Minus(operator("I"), operator("A"))}
+
+
+@dataclass(frozen=True)
+class Algebra:
+    """The rules a normal form is computed under: symbols of the letters, their kinds, definitions, word relations."""
+
+    symbols: Mapping[str, sp.Symbol]
+    kinds: Mapping[str, Kind]
+    definitions: Mapping[str, sp.Basic] = dataclass_field(default_factory=lambda: dict(LAPLACIAN))
+    relations: tuple[tuple[tuple[str, ...], sp.Basic], ...] = ()
+
+    def normal(self, node: sp.Basic) -> sp.Expr:
+        """Normal form of an elementwise tree (field or coefficient)."""
+        return self._spread(self._field(node))
+
+    # ------------------------------------------------------------------ elementwise trees
+    def _field(self, node: sp.Basic) -> sp.Expr:
+        match node:
+            case sp.Rational():
+                return node
+            case Name():
+                return self._letter(node)
+            case Plus():
+                return self._field(node.left) + self._field(node.right)
+            case Minus():
+                return self._field(node.left) - self._field(node.right)
+            case Negative():
+                return -self._field(node.inner)
+            case Times():
+                return self._product(self._field(node.left), self._field(node.right))
+            case Over():
+                return self._product(self._field(node.left), _reciprocal(self._field(node.right), node))
+            case Power():
+                return self._power(self._field(node.base), node.exponent, node)
+            case Call():
+                argument = self._spread(self._field(node.argument))
+                return sp.sympify(SYMPY_FUNCTIONS[node.function](argument))
+            case Apply():
+                return self._apply(node)
+        raise NotApplicable(f"no normal form for {type(node).__name__}")
+
+    def _letter(self, node: Name) -> sp.Expr:
+        definition = self.definitions.get(node.name)
+        return self._field(definition) if definition is not None else self.symbols[node.name]
+
+    def _product(self, left: sp.Expr, right: sp.Expr) -> sp.Expr:
+        left, right = self._spread(left), self._spread(right)
+        _guard(_terms(left) * _terms(right))
+        return self._spread(left * right)
+
+    def _power(self, base: sp.Expr, exponent: int, node: sp.Basic) -> sp.Expr:
+        base = self._spread(base)
+        if exponent < 0:
+            return self._power(_reciprocal(base, node), -exponent, node)
+        terms = _terms(base)
+        _guard(math.comb(exponent + terms - 1, exponent))
+        if base.is_Rational and max(abs(base.p), base.q).bit_length() * exponent > 20_000:  # type: ignore[attr-defined]
+            raise NotApplicable(f"the constant {to_text(node)[:60]} is too large to work with exactly")
+        return self._spread(base**exponent)
+
+    def _spread(self, expression: sp.Expr) -> sp.Expr:
+        expanded = sp.expand(expression, deep=False, power_base=False, power_exp=False, log=False, func=False)
+        mask = self.symbols.get("M")
+        if mask is not None and expanded.has(mask):
+            expanded = expanded.replace(lambda e: isinstance(e, sp.Pow) and e.base == mask and e.exp.is_positive, lambda e: mask)
+        return expanded
+
+    # ------------------------------------------------------------------ operators and matrices
+    def _apply(self, node: Apply) -> sp.Expr:
+        if self._is_matrix(node.right):
+            return self._mix(node.right, self._spread(self._field(node.left)))
+        return self._act(node.left, self._spread(self._field(node.right)))
+
+    def _is_matrix(self, node: sp.Basic) -> bool:
+        return any(name.kind is Kind.MATRIX for name in node.atoms(Name)) and not any(
+            name.kind is Kind.FIELD for name in node.atoms(Name)
+        )
+
+    def _act(self, op: sp.Basic, operand: sp.Expr) -> sp.Expr:
+        """An operator tree applied to a normal form."""
+        match op:
+            case Name(name="I"):
+                return operand
+            case Name() if op.name in self.definitions:
+                return self._act(self.definitions[op.name], operand)
+            case Name():
+                return self._spread(sp.Add(*(self._act_letter(op.name, t) for t in sp.Add.make_args(operand))))
+            case Plus():
+                return self._act(op.left, operand) + self._act(op.right, operand)
+            case Minus():
+                return self._spread(self._act(op.left, operand) - self._act(op.right, operand))
+            case Negative():
+                return self._spread(-self._act(op.inner, operand))
+            case Apply():
+                return self._act(op.left, self._act(op.right, operand))
+            case Over():
+                return self._product(_reciprocal(self._field(op.right), op), self._act(op.left, operand))
+            case Power():
+                for _ in range(op.exponent):
+                    operand = self._act(op.base, operand)
+                    _guard(_terms(operand))
+                return operand
+            case Times():
+                left_is_operator = any(n.kind is Kind.OPERATOR for n in op.left.atoms(Name) | {op.left} if isinstance(n, Name))
+                inner, factor = (op.left, op.right) if left_is_operator else (op.right, op.left)
+                return self._product(self._field(factor), self._act(inner, operand))
+        raise NotApplicable(f"no normal form for the operator {type(op).__name__}")
+
+    def _act_letter(self, letter: str, term: sp.Expr) -> sp.Expr:
+        outside, inside = self._split(term, Kind.CHANNEL)
+        symbol = sp.Symbol(letter)
+        if isinstance(inside, Act):
+            return outside * self._rewritten(Act((symbol, *inside.word), inside.inner))
+        node_part, core = self._split(inside, Kind.NODE)
+        if isinstance(core, Mix):
+            acted = self._act(operator(letter), self._spread(node_part * core.inner))
+            return outside * sp.Add(*(self._mix_word(core.word, t) for t in sp.Add.make_args(acted)))
+        return outside * self._rewritten(Act((symbol,), inside))
+
+    def _rewritten(self, atom: Act) -> sp.Expr:
+        """Apply the word relations at the front of a word; its tail is already reduced."""
+        names = tuple(w.name for w in atom.word)
+        for pattern, replacement in self.relations:
+            if names[: len(pattern)] == pattern:
+                rest = atom.word[len(pattern) :]
+                return self._act(replacement, Act(rest, atom.inner) if rest else atom.inner)
+        return atom
+
+    def _mix(self, matrix: sp.Basic, operand: sp.Expr) -> sp.Expr:
+        match matrix:
+            case Name() if matrix.name in self.definitions:
+                return self._mix(self.definitions[matrix.name], operand)
+            case Name():
+                word = (sp.Symbol(matrix.name),)
+                return self._spread(sp.Add(*(self._mix_word(word, t) for t in sp.Add.make_args(operand))))
+            case Plus():
+                return self._mix(matrix.left, operand) + self._mix(matrix.right, operand)
+            case Minus():
+                return self._spread(self._mix(matrix.left, operand) - self._mix(matrix.right, operand))
+            case Negative():
+                return self._spread(-self._mix(matrix.inner, operand))
+            case Apply():
+                return self._mix(matrix.right, self._mix(matrix.left, operand))
+            case Over():
+                return self._product(_reciprocal(self._field(matrix.right), matrix), self._mix(matrix.left, operand))
+            case Times():
+                factor, inner = (matrix.right, matrix.left) if self._is_matrix(matrix.left) else (matrix.left, matrix.right)
+                return self._product(self._field(factor), self._mix(inner, operand))
+            case sp.Rational() if matrix == 0:
+                return sp.S.Zero
+        raise NotApplicable(f"no normal form for the matrix {type(matrix).__name__}")
+
+    def _mix_word(self, word: tuple[sp.Symbol, ...], term: sp.Expr) -> sp.Expr:
+        outside, inside = self._split(term, Kind.NODE)
+        if isinstance(inside, Mix):
+            return outside * Mix((*inside.word, *word), inside.inner)
+        return outside * Mix(word, inside)
+
+    def _split(self, term: sp.Expr, passing: Kind) -> tuple[sp.Expr, sp.Expr]:
+        """Factors that commute with the operator (numbers, scalars, `passing` coefficients) and the rest."""
+        outside, inside = sp.S.One, sp.S.One
+        for factor in sp.Mul.make_args(term):
+            kinds = {self.kinds.get(s.name, Kind.FIELD) for s in factor.free_symbols}
+            if factor.has(Act, Mix) or not kinds <= {Kind.SCALAR, passing}:
+                inside *= factor
+            else:
+                outside *= factor
+        return outside, inside
+
+
+def is_zero(expression: sp.Expr) -> bool:
+    """Whether a normal form vanishes identically, by exact simplification."""
+    if expression == 0:
+        return True
+    atoms = sorted(expression.atoms(Act, Mix), key=lambda a: -a.count_ops())
+    plain = expression.xreplace({atom: sp.Dummy(f"x{i}", real=True) for i, atom in enumerate(atoms)})
+    plain = sp.expand(plain)
+    return bool(plain == 0 or sp.cancel(sp.together(plain)) == 0 or sp.simplify(plain) == 0)
+
+
+def _reciprocal(expression: sp.Expr, node: sp.Basic) -> sp.Expr:
+    if expression == 0:
+        raise NotApplicable(f"division by zero in {to_text(node)}")
+    return 1 / expression
+
+
+def _terms(expression: sp.Expr) -> int:
+    return len(sp.Add.make_args(expression))
+
+
+def _guard(terms: int) -> None:
+    if terms > MAX_TERMS:
+        raise NotApplicable(f"the expanded equation has about {terms} terms, more than {MAX_TERMS}; lower the powers")

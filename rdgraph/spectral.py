@@ -1,0 +1,249 @@
+"""Spectra of linear systems: generator symbol, exact and Runge-Kutta responses, filter classes.
+
+On an eigenvector of L with eigenvalue lam the system is H' = p(lam) H + q(lam) H0. All answers are for lam in [0, 2],
+the spectrum of a symmetric or row-normalised undirected graph; channel coefficients give one such p per channel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sympy as sp
+
+from rdgraph.decide import NONNEGATIVE, POSITIVE, ZERO, Candidate, Domain, Line, Undecided, interval_candidates
+from rdgraph.errors import NotApplicable
+from rdgraph.symbols import T as T_SYMBOL
+from rdgraph.symbols import lam, public
+from rdgraph.symbols import tau as TAU_SYMBOL
+from rdgraph.system import System
+from rdgraph.tableaux import tableau
+
+LOW, HIGH, ALL, BAND, STOP, MULTI = "low-pass", "high-pass", "all-pass", "band-pass", "band-stop", "multi-band"
+
+
+def generator_symbol(system: System) -> sp.Expr:
+    """p(lam) in the package's own symbols; raises NotApplicable with the reason where there is none."""
+    structure = system.structure
+    blocking = [o for o in structure.obstacles if not _is_forcing_only(system, o)]
+    if not structure.linear or blocking:
+        raise NotApplicable(f"no symbol because {'; '.join(structure.obstacles)}")
+    return _polynomial(structure.generator)
+
+
+def source_symbol(system: System) -> sp.Expr:
+    """q(lam), the factor of H0; raises NotApplicable where the forcing is not a filter of H0."""
+    structure = system.structure
+    if structure.constant != 0 or structure.coupled != 0:
+        raise NotApplicable(f"no response because {'; '.join(structure.obstacles)}")
+    return _polynomial(structure.source)
+
+
+def _is_forcing_only(system: System, obstacle: str) -> bool:
+    """Obstacles that concern the source alone leave the generator its symbol."""
+    structure = system.structure
+    from rdgraph.normal import H
+
+    return not structure.coupled.has(H) and "nonlinear" not in obstacle
+
+
+def _polynomial(coefficients: dict[int, sp.Expr]) -> sp.Expr:
+    total = sum((c * (1 - lam) ** k for k, c in coefficients.items()), sp.S.Zero)
+    return sp.collect(sp.expand(total), lam)
+
+
+def symbol(system: System) -> sp.Expr:
+    """Generator symbol p(lam), in plain symbols.
+
+    >>> from rdgraph.parse import parse
+    >>> symbol(parse("-alpha*L@H + beta*L@H"))
+    lam*(-alpha + beta)
+    """
+    return public(generator_symbol(system))
+
+
+def response(system: System, T: Any = None, method: str = "exact", step: Any = None) -> sp.Expr:
+    """Gain of frequency lam after time T, source terms included.
+
+    `method` is "exact" or a Runge-Kutta method of `rdgraph.tableaux`; a fixed step takes ceil(T/step) steps, the last
+    one shortened. Without numbers the answer is in T and tau, for T a multiple of tau.
+
+    >>> from rdgraph.parse import parse
+    >>> response(parse("-alpha*L@H"), T=1, method="euler", step=0.5).factor()
+    (alpha*lam - 2)**2/4
+    """
+    end = T_SYMBOL if T is None else exact_number(T, "T")
+    if end.is_negative:
+        raise NotApplicable(f"expected T >= 0, got {T}")
+    p, q = generator_symbol(system), source_symbol(system)
+    gain = sp.exp(end * p) if method == "exact" else _product_of_steps(p, end, method, step)
+    if q == 0:
+        return public(gain)
+    if p == 0:
+        return public(1 + q * end)
+    forced = gain + q * (gain - 1) / p
+    return public(sp.Piecewise((forced, sp.Ne(p, 0)), (1 + q * end, True)))
+
+
+def _product_of_steps(p: sp.Expr, end: sp.Expr, method: str, step: Any) -> sp.Expr:
+    method_tableau = tableau(method)
+    size = TAU_SYMBOL if step is None else exact_number(step, "step")
+    if size.is_nonpositive:
+        raise NotApplicable(f"expected a step > 0, got {step}")
+    if not (size.is_number and end.is_number):
+        return method_tableau.factor(size * p) ** (end / size)
+    full = int(sp.floor(end / size))
+    rest = end - full * size
+    return method_tableau.factor(size * p) ** full * (method_tableau.factor(rest * p) if rest else 1)
+
+
+def exact_number(value: Any, what: str) -> sp.Expr:
+    """A number as sympy rational (decimals as written), or a symbolic expression as it is."""
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise NotApplicable(f"expected a finite {what}, got {value}")
+        return sp.Rational(repr(value))
+    converted = sp.sympify(value)
+    if not isinstance(converted, sp.Expr) or converted.is_real is False:
+        raise NotApplicable(f"expected a real {what}, got {value!r}")
+    return converted
+
+
+# ---------------------------------------------------------------------- filter classes
+@dataclass(frozen=True)
+class FilterClass:
+    """What the exact flow does to frequencies where `condition` holds; `at` is the interior extremum, if any."""
+
+    condition: sp.Basic
+    kind: str
+    at: sp.Expr | None = None
+
+    def __str__(self) -> str:
+        where = "" if self.condition == sp.true else f" if {self.condition}"
+        extremum = "" if self.at is None else f", {'peak' if self.kind == BAND else 'minimum'} at lam = {self.at}"
+        return f"{self.kind}{where}{extremum}"
+
+
+def classify(system: System) -> tuple[FilterClass, ...]:
+    """Low-, high-, band-pass or band-stop of the exact flow on [0, 2], as conditions on the coefficients.
+
+    >>> from rdgraph.parse import parse
+    >>> [str(c) for c in classify(parse("-alpha*L@H + beta*(A@H - A@A@H)"))]
+    ['low-pass if alpha >= beta', 'band-pass if alpha < beta, peak at lam = (-alpha + beta)/(2*beta)']
+    """
+    p, q = generator_symbol(system), source_symbol(system)
+    domain = Domain.of(system)
+    if q != 0 and (q.has(lam) or domain.sign(q) not in (POSITIVE, NONNEGATIVE, ZERO)):
+        raise Undecided(f"the source {q}*H0 adds to the gain in a way that need not follow p; tried: q constant and >= 0")
+    slope = sp.expand(sp.diff(p, lam))
+    if slope == 0:
+        return (FilterClass(sp.true, ALL),)
+    return tuple(FilterClass(public(c.condition), c.kind, None if c.at is None else public(c.at)) for c in _classes(slope, domain))
+
+
+def _classes(slope: sp.Expr, domain: Domain) -> list[FilterClass]:
+    polynomial = sp.Poly(slope, lam)
+    coefficients = [c for c in polynomial.all_coeffs() if c != 0]
+    turning = _turning_point(polynomial)
+    if not slope.free_symbols - {lam}:
+        kind = _kind(slope)
+        return [FilterClass(sp.true, kind, turning if kind in (BAND, STOP) else None)]
+    line = domain.line(coefficients)
+    if line is None:
+        return _classes_by_ends(slope, domain, turning)
+    borders = [slope.subs(lam, 0), slope.subs(lam, 2), coefficients[0]]
+    if polynomial.degree() > 1:
+        borders.append(sp.discriminant(slope, lam))
+    cells = line.cells([line.reduce(sp.sympify(b)) for b in borders if sp.sympify(b).free_symbols])
+    reduced = sum(line.reduce(c) * lam ** m[0] for m, c in polynomial.terms())
+    open_kinds = {i: _kind(sp.expand(reduced.subs(line.ratio, c.sample))) for i, c in enumerate(cells) if c.sample.is_Rational}
+    kinds = [open_kinds.get(i) or _simpler(open_kinds, i) for i in range(len(cells))]
+    return _joined(line, cells, kinds, turning)
+
+
+def _simpler(kinds: dict[int, str], border: int) -> str:
+    """At an irrational border a turning point leaves [0, 2] or merges with another: the simpler neighbour's class."""
+    rank = {ALL: 0, LOW: 1, HIGH: 1, BAND: 2, STOP: 2, MULTI: 3}
+    return min((kinds[i] for i in (border - 1, border + 1) if i in kinds), key=rank.__getitem__)
+
+
+def _joined(line: Line, cells: list[Any], kinds: list[str], turning: sp.Expr | None) -> list[FilterClass]:
+    found: list[FilterClass] = []
+    start = 0
+    for i in range(1, len(kinds) + 1):
+        if i == len(kinds) or kinds[i] != kinds[start]:
+            at = turning if kinds[start] in (BAND, STOP) else None
+            found.append(FilterClass(line.condition(cells[start], cells[i - 1]), kinds[start], at))
+            start = i
+    return found
+
+
+def _classes_by_ends(slope: sp.Expr, domain: Domain, turning: sp.Expr | None) -> list[FilterClass]:
+    """For a linear slope the signs at both ends decide, whatever the number of coefficients."""
+    if sp.degree(slope, lam) > 1:
+        raise Undecided(f"the slope {slope} has several coefficients and degree > 1; set some of them to numbers")
+    ends = [sp.factor(slope.subs(lam, x)) for x in (0, 2)]
+    cases = {LOW: (-1, -1), HIGH: (1, 1), BAND: (1, -1), STOP: (-1, 1)}
+    found = []
+    for kind, signs in cases.items():
+        parts = []
+        for sign, end in zip(signs, ends, strict=True):
+            known = domain.sign(sign * end)
+            if known == "-":
+                break
+            if known not in (POSITIVE, NONNEGATIVE, ZERO):
+                strict = kind in (BAND, STOP)
+                parts.append(sp.Gt(sign * end, 0) if strict else sp.Ge(sign * end, 0))
+        else:
+            found.append(FilterClass(sp.And(*parts), kind, turning if kind in (BAND, STOP) else None))
+    return found
+
+
+def _turning_point(slope: sp.Poly) -> sp.Expr | None:
+    if slope.degree() != 1:
+        return None
+    a, b = slope.all_coeffs()
+    return sp.factor(-b / a)
+
+
+def _kind(slope: sp.Expr) -> str:
+    """Class from a slope with numeric coefficients."""
+    if slope == 0:
+        return ALL
+    roots = sorted({r for r in sp.real_roots(sp.Poly(slope, lam)) if 0 < r < 2}) if slope.has(lam) else []
+    edges = [sp.S.Zero, *roots, sp.Integer(2)]
+    signs: list[int] = []
+    for left, right in zip(edges, edges[1:], strict=False):
+        value = slope.subs(lam, (left + right) / 2)
+        sign = 1 if value > 0 else -1
+        if not signs or signs[-1] != sign:
+            signs.append(sign)
+    return {(1,): HIGH, (-1,): LOW, (1, -1): BAND, (-1, 1): STOP}.get(tuple(signs), MULTI)
+
+
+def growth_candidates(system: System) -> list[Candidate]:
+    """Extreme values of p on [0, 2], in the package's own symbols."""
+    return interval_candidates(generator_symbol(system), lam, sp.S.Zero, sp.Integer(2), Domain.of(system))
+
+
+def fastest_frequency(system: System) -> sp.Expr:
+    """The lam in [0, 2] that grows fastest (or decays slowest) under the exact flow.
+
+    >>> from rdgraph.parse import parse
+    >>> fastest_frequency(parse("-alpha*L@H + beta*(A@H - A@A@H)"))
+    Piecewise((0, alpha >= beta), ((-alpha + beta)/(2*beta), True))
+    """
+    candidates = growth_candidates(system)
+    if not generator_symbol(system).has(lam):
+        raise NotApplicable("every frequency grows at the same rate")
+    return public(Domain.of(system).maximum(candidates, place=True))
+
+
+def growth_rate(system: System) -> sp.Expr:
+    """max of p over [0, 2]: the rate at which the fastest frequency grows.
+
+    >>> from rdgraph.parse import parse
+    >>> growth_rate(parse("-alpha*L@H + beta*(L@H + H)"))
+    Piecewise((beta, alpha >= beta), (-2*alpha + 3*beta, True))
+    """
+    return public(Domain.of(system).maximum(growth_candidates(system)))

@@ -1,0 +1,260 @@
+"""Hypothesis strategies for graphs, states, coefficients and systems: write property tests about your own equations.
+
+>>> from hypothesis import given
+>>> from rdgraph.testing import systems
+>>> @given(systems(linear=True))
+... def test_has_a_symbol(system):
+...     assert system.structure.is_polynomial_in_operator
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from functools import reduce
+from itertools import combinations
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import sympy as sp
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from rdgraph.assumptions import SIGN_WORDS, Assumptions
+from rdgraph.language import FUNCTIONS, STRUCTURAL, USUAL_COEFFICIENTS
+from rdgraph.nodes import COEFFICIENT_KINDS, Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times
+from rdgraph.nodes import names_in
+from rdgraph.system import System
+
+#: Names drawn for coefficients: usual letters and names that have to be declared.
+COEFFICIENT_NAMES = ("alpha", "beta", "mu", "a", "k", "omega", "rho_1", "n", "x", "Gamma2", "diffusivity", "real")
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+Letters = Mapping[str, Kind]
+
+
+# ---------------------------------------------------------------------- graphs and states
+@st.composite
+def adjacency(
+    draw: Draw, min_nodes: int = 2, max_nodes: int = 8, connected: bool = False, weighted: bool = False
+) -> np.ndarray:
+    """Symmetric adjacency A >= 0 without self-loops, float64 of shape (nodes, nodes).
+
+    Entries are 0 or 1, or multiples of 1/8 up to 4 when `weighted`. A connected graph contains a drawn tree; otherwise
+    isolated nodes occur. Shrinks to few nodes, few edges and weight 1.
+    """
+    nodes = draw(st.integers(min_nodes, max_nodes))
+    tree = {(draw(st.integers(0, i - 1)), i) for i in range(1, nodes)} if connected else set()
+    matrix = np.zeros((nodes, nodes))
+    for i, j in combinations(range(nodes), 2):
+        if (i, j) in tree or draw(st.booleans()):
+            weight = draw(st.integers(1, 32).map(lambda eighths: eighths / 8)) if weighted else 1.0
+            matrix[i, j] = matrix[j, i] = weight
+    return matrix
+
+
+@st.composite
+def graph_families(draw: Draw, min_nodes: int = 4, max_nodes: int = 12) -> np.ndarray:
+    """Adjacency of a known family, float64 of shape (nodes, nodes) with min_nodes <= nodes <= max_nodes.
+
+    The families: path, ring, complete, star, grid, random tree, complete bipartite, Erdos-Renyi (maybe disconnected).
+    """
+    if not 3 <= min_nodes <= max_nodes:
+        raise ValueError(f"expected 3 <= min_nodes <= max_nodes, got {min_nodes} and {max_nodes}; a ring has 3 nodes")
+    n = draw(st.integers(min_nodes, max_nodes))
+    part = st.integers(1, n - 1)
+    families: dict[str, Callable[[], nx.Graph]] = {
+        "path": lambda: nx.path_graph(n),
+        "ring": lambda: nx.cycle_graph(n),
+        "complete": lambda: nx.complete_graph(n),
+        "star": lambda: nx.star_graph(n - 1),
+        "grid": lambda: nx.grid_2d_graph(*draw(st.sampled_from([(p, n // p) for p in range(1, n + 1) if n % p == 0]))),
+        "tree": lambda: nx.from_prufer_sequence(draw(st.lists(st.integers(0, n - 1), min_size=n - 2, max_size=n - 2))),
+        "bipartite": lambda: nx.complete_bipartite_graph(p := draw(part), n - p),
+        "random": lambda: nx.gnp_random_graph(n, draw(st.floats(0, 1)), seed=draw(st.integers(0, 2**32 - 1))),
+    }
+    return np.asarray(nx.to_numpy_array(families[draw(st.sampled_from(sorted(families)))]()), dtype=np.float64)
+
+
+def states(nodes: int, channels: int = 1, bound: float = 10.0) -> st.SearchStrategy[np.ndarray]:
+    """Finite states H, float64 of shape (nodes, channels), with entries in [-bound, bound]."""
+    elements = st.floats(-bound, bound, allow_nan=False, allow_infinity=False, allow_subnormal=False)
+    return hnp.arrays(np.float64, (nodes, channels), elements=elements)
+
+
+def coefficient_values(
+    names: Iterable[str], low: float | Fraction = 0.1, high: float | Fraction = 3
+) -> st.SearchStrategy[dict[str, Fraction | float]]:
+    """A number in [low, high] for every name: an exact `Fraction` or a float."""
+    ends = Fraction(str(low)), Fraction(str(high))
+    finest = max(64, *(end.denominator for end in ends))
+    value = st.fractions(*ends, max_denominator=finest) | st.floats(float(low), float(high))
+    return st.fixed_dictionaries(dict.fromkeys(names, value))
+
+
+# ---------------------------------------------------------------------- expressions
+@st.composite
+def letters(draw: Draw, kinds: Sequence[Kind | str] = COEFFICIENT_KINDS) -> dict[str, Kind]:
+    """Coefficient names with their kinds, up to five: usual letters and names that have to be declared."""
+    names = draw(st.lists(st.sampled_from(COEFFICIENT_NAMES), max_size=5, unique=True))
+    return {name: draw(st.sampled_from([Kind(kind) for kind in kinds])) for name in names}
+
+
+def numbers(smallest: int = 0) -> st.SearchStrategy[sp.Rational]:
+    """Decimals from `smallest` (0 or 1 thousandth) to 999, as exact rationals."""
+    return st.builds(lambda digits, places: sp.Rational(digits, 10**places), st.integers(smallest, 999), st.integers(0, 3))
+
+
+_S, _C, _N, _F, _O, _M = Kind.SCALAR, Kind.CHANNEL, Kind.NODE, Kind.FIELD, Kind.OPERATOR, Kind.MATRIX
+#: Kinds of two factors or terms whose elementwise combination has the given kind.
+_PAIRS: dict[Kind, list[tuple[Kind, Kind]]] = {
+    _S: [(_S, _S)],
+    _C: [(_C, _C), (_C, _S), (_S, _C)],
+    _N: [(_N, _N), (_N, _S), (_S, _N)],
+    _F: [(_F, _F), (_F, _S), (_S, _F), (_F, _C), (_C, _F), (_F, _N), (_N, _F), (_C, _N), (_N, _C)],
+    _O: [(_S, _O), (_O, _S), (_C, _O), (_O, _C), (_N, _O)],
+    _M: [(_S, _M), (_M, _S)],
+}
+_APPLIED = {_F: [(_O, _F), (_F, _M)], _N: [(_O, _N)], _O: [(_O, _O)], _M: [(_M, _M)]}
+
+
+@st.composite
+def expressions(draw: Draw, kind: Kind | str = Kind.FIELD, coefficients: Letters | None = None, depth: int = 3) -> sp.Basic:
+    """A well-typed tree of the given kind, at most about 2*depth nodes deep, with every node type of the language.
+
+    `coefficients` gives the letters and kinds it may use, drawn where None. Divisors, roots and bases of negative
+    powers are nonzero for all positive coefficients, so the tree has a finite value short of overflow.
+    """
+    known = dict(draw(letters()) if coefficients is None else coefficients)
+    if kind == Kind.CHANNEL and Kind.CHANNEL not in known.values():
+        known["omega"] = Kind.CHANNEL
+    return _Grower(draw, known).grow(Kind(kind), depth)
+
+
+class _Grower:
+    """Draws trees top down; the first choice is always the simplest, to which hypothesis shrinks."""
+
+    def __init__(self, draw: Draw, coefficients: Letters) -> None:
+        self.draw = draw
+        self.kinds = {**STRUCTURAL, **dict.fromkeys(USUAL_COEFFICIENTS[:1], _S), **coefficients}
+
+    def pick(self, options: Sequence[Any]) -> Any:
+        return self.draw(st.sampled_from(options))
+
+    def grow(self, kind: Kind, depth: int) -> sp.Basic:
+        leaf = depth <= 0 or self.draw(st.integers(0, 5)) == 0
+        return self.leaf(kind) if leaf else self.compound(kind, depth)
+
+    def compound(self, kind: Kind, depth: int) -> sp.Basic:
+        rules = [self.total, self.product, self.negative, self.quotient]
+        rules += [self.applied] if kind in _APPLIED else []
+        rules += [self.power] if kind is not _M else []
+        rules += [self.call] if kind not in (_O, _M) else []
+        return self.pick(rules)(kind, depth - 1)
+
+    def has_leaf(self, kind: Kind) -> bool:
+        return kind is _S or kind in self.kinds.values()
+
+    def leaf(self, kind: Kind) -> sp.Basic:
+        names = [Name(name, own) for name, own in self.kinds.items() if own is kind]
+        if kind is _S and self.draw(st.booleans()):
+            return self.draw(numbers())
+        return self.pick(names or [sp.S.One])
+
+    def pair(self, options: Sequence[tuple[Kind, Kind]], depth: int) -> tuple[sp.Basic, sp.Basic]:
+        usable = [pair for pair in options if all(map(self.has_leaf, pair))]
+        left, right = self.pick(usable)
+        return self.grow(left, depth), self.grow(right, depth)
+
+    def total(self, kind: Kind, depth: int) -> sp.Basic:
+        pairs = [(kind, kind)] if kind in (_O, _M) else _PAIRS[kind]
+        return self.pick([Plus, Minus])(*self.pair(pairs, depth))
+
+    def product(self, kind: Kind, depth: int) -> sp.Basic:
+        return Times(*self.pair(_PAIRS[kind], depth))
+
+    def applied(self, kind: Kind, depth: int) -> sp.Basic:
+        return Apply(*self.pair(_APPLIED[kind], depth))
+
+    def negative(self, kind: Kind, depth: int) -> sp.Basic:
+        return Negative(self.grow(kind, depth))
+
+    def quotient(self, kind: Kind, depth: int) -> sp.Basic:
+        usable = [p for p in _PAIRS[kind] if all(map(self.has_leaf, p)) and (p[1] is _S or kind not in (_O, _M))]
+        left, right = self.pick(usable)
+        return Over(self.grow(left, depth), self.nonzero(right, depth))
+
+    def power(self, kind: Kind, depth: int) -> sp.Basic:
+        if kind is not _O and self.draw(st.integers(0, 3)) == 3:
+            return Power(self.nonzero(kind, depth), sp.Integer(self.pick([-1, -2, -3])))
+        return Power(self.grow(kind, depth), sp.Integer(self.pick([2, 3, 1, 0])))
+
+    def call(self, kind: Kind, depth: int) -> sp.Basic:
+        function = self.pick(FUNCTIONS)
+        return Call(function, self.nonzero(kind, depth) if function == "sqrt" else self.grow(kind, depth))
+
+    def nonzero(self, kind: Kind, depth: int) -> sp.Basic:
+        """A tree without zeros: a number, a coefficient, 1 + x**2, exp(x), or a quotient or product of such."""
+        names = [Name(n, k) for n, k in self.kinds.items() if k is kind and n not in STRUCTURAL]
+        if kind is _S and self.draw(st.booleans()):
+            return self.draw(numbers(smallest=1))
+        if names and self.draw(st.booleans()):
+            return self.pick(names)
+        if depth > 0 and self.draw(st.booleans()):
+            return self.pick([Times, Over])(self.nonzero(kind, depth - 1), self.nonzero(_S, depth - 1))
+        inner = self.grow(kind, depth - 1)
+        return self.pick([Plus(sp.S.One, Power(inner, sp.Integer(2))), Call("exp", inner)])
+
+
+# ---------------------------------------------------------------------- systems
+@st.composite
+def systems(
+    draw: Draw, linear: bool | None = None, kinds: Sequence[Kind | str] = COEFFICIENT_KINDS, depth: int = 3
+) -> System:
+    """A random `System`, sometimes with assumptions; its coefficients have kinds among `kinds`.
+
+    `linear=True`: p(A)@H, maybe plus q(A)@H0, where p and q are polynomials with scalar or channel coefficients, so the
+    system has a symbol. `linear=False`: such a system plus a nonlinear reaction. None: any field of the language.
+    """
+    known = draw(letters(kinds))
+    if linear is None:
+        return _system(draw, _Grower(draw, known).compound(_F, depth), known)
+    passing = {name: kind for name, kind in known.items() if kind in (_S, _C)}
+    expression: sp.Basic = Apply(_polynomial(draw, passing), Name("H", _F))
+    if draw(st.booleans()):
+        expression = draw(st.sampled_from([Plus, Minus]))(expression, Apply(_polynomial(draw, passing), Name("H0", _F)))
+    if not linear:
+        expression = Plus(expression, Times(_coefficient(draw, passing), _reaction(draw)))
+    return _system(draw, expression, known)
+
+
+def _coefficient(draw: Draw, known: Letters) -> sp.Basic:
+    named = [Name(name, kind) for name, kind in known.items()]
+    return draw(st.sampled_from(named) | numbers(smallest=1) if named else numbers(smallest=1))
+
+
+def _polynomial(draw: Draw, known: Letters) -> sp.Basic:
+    """Sum of coefficient times I, A, L, A@A, A**k or L**k: an operator."""
+    words = [Name(name, _O) for name in "IAL"]
+    words += [Apply(words[1], words[1]), Power(words[1], sp.Integer(3)), Power(words[2], sp.Integer(2))]
+    word = st.sampled_from(words)
+    terms = [Times(_coefficient(draw, known), draw(word)) for _ in range(draw(st.integers(1, 3)))]
+    return reduce(lambda left, right: draw(st.sampled_from([Plus, Minus]))(left, right), terms)
+
+
+def _reaction(draw: Draw) -> sp.Basic:
+    state, one = Name("H", _F), sp.S.One
+    entrywise = [Call(f, state) for f in ("tanh", "relu", "sigmoid", "exp", "abs", "softplus", "sin", "cos")]
+    powers = [Power(state, sp.Integer(k)) for k in (2, 3)]
+    return draw(st.sampled_from([*powers, Times(state, Minus(one, state)), *entrywise]))
+
+
+def _system(draw: Draw, expression: sp.Basic, known: Letters) -> System:
+    used = {n.name: n.kind for n in names_in(expression) if n.name not in STRUCTURAL}
+    declared = sorted((n, k) for n, k in used.items() if k is not _S or n not in USUAL_COEFFICIENTS)
+    signed = sorted(n for n, k in used.items() if k is not _M)
+    texts = [f"{name} {draw(st.sampled_from(SIGN_WORDS))}" for name in signed if draw(st.integers(0, 3)) == 3]
+    if len(signed) > 1 and draw(st.integers(0, 3)) == 3:
+        texts.append(f"{signed[0]} {draw(st.sampled_from(['<', '<=']))} 2*{signed[1]}")
+    return System(expression, tuple(declared), Assumptions.read(texts, used))

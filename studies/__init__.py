@@ -1,0 +1,1 @@
+"""One question per file, the command line and the reports."""

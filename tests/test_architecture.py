@@ -1,0 +1,246 @@
+"""The way imports flow, what `import rdgraph` costs, and what an `__init__.py` may hold."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rdgraph
+
+ROOT = Path(__file__).resolve().parents[1]
+
+#: Which of our packages each package may import.
+MAY_IMPORT = {
+    "rdgraph": {"rdgraph"},
+    "analysis": {"analysis", "rdgraph"},
+    "gread": {"gread", "rdgraph"},
+    "studies": {"studies", "analysis", "gread", "rdgraph"},
+}
+
+#: Modules of rdgraph that may import the running libraries; all others are the symbolic half.
+RUNNING_HALF: frozenset[str] = frozenset()
+RUNNING_LIBRARIES = {"torch", "torchdiffeq", "triton"}
+
+#: Libraries that `import rdgraph` leaves alone.
+NOT_AT_IMPORT = {*RUNNING_LIBRARIES, "matplotlib", "scipy", "numpy", "networkx", "hypothesis", "typer"}
+MAX_IMPORT_SECONDS = 0.2
+
+#: Put before a program, it makes the running libraries look as if they were not installed.
+WITHOUT_RUNNING_LIBRARIES = f"""
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {sorted(RUNNING_LIBRARIES)!r}:
+            raise ImportError(f"{{name}} is blocked by this test", name=name)
+
+sys.meta_path.insert(0, Refuse())
+"""
+
+
+def source_files(package: str, pattern: str = "*.py") -> list[Path]:
+    return sorted((ROOT / package).rglob(pattern))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_names(tree: ast.AST, path: Path) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of every import in a file, inside functions and by `import_module("...")` too."""
+    container = module_name(path) if path.name == "__init__.py" else module_name(path).rpartition(".")[0]
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                yield from ((node.lineno, alias.name) for alias in node.names)
+            case ast.ImportFrom(level=0, module=str(module)):
+                yield node.lineno, module
+            case ast.ImportFrom():
+                base = container.split(".")[: len(container.split(".")) - node.level + 1]
+                yield node.lineno, ".".join([*base, node.module or ""]).rstrip(".")
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield node.lineno, name
+
+
+def imports_of(path: Path) -> list[tuple[int, str]]:
+    return list(imported_names(ast.parse(path.read_text(encoding="utf-8"), str(path)), path))
+
+
+def run_python(program: str) -> str:
+    """Standard output of a program in a fresh interpreter that sees this checkout; warnings are errors there too."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# ---------------------------------------------------------------------- the flow of imports
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("import gread.model as m", "gread.model"),
+        ("from gread import model", "gread"),
+        ("from . import spectral", "rdgraph"),
+        ("from .data import x", "rdgraph.data"),
+        ("from ..gread import model", "gread"),
+        ("def f():\n    import torch", "torch"),
+        ("import importlib\nimportlib.import_module('torch.nn')", "torch.nn"),
+    ],
+)
+def test_the_walk_sees_every_form_of_import(line: str, expected: str) -> None:
+    assert expected in {name for _, name in imported_names(ast.parse(line), ROOT / "rdgraph" / "system.py")}
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_packages_import_only_what_lies_below_them(package: str) -> None:
+    files = source_files(package)
+    assert files, f"no sources in {ROOT / package}"
+    forbidden = {*MAY_IMPORT, "tests"} - MAY_IMPORT[package]
+    offences = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in files
+        for line, name in imports_of(path)
+        if name.partition(".")[0] in forbidden
+    ]
+    assert offences == []
+
+
+def test_the_symbolic_half_imports_no_running_library() -> None:
+    offences = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in source_files("rdgraph")
+        if module_name(path) not in RUNNING_HALF
+        for line, name in imports_of(path)
+        if name.partition(".")[0] in RUNNING_LIBRARIES
+    ]
+    assert offences == []
+
+
+def test_the_running_half_names_modules_that_exist() -> None:
+    assert {module_name(path) for path in source_files("rdgraph")} >= RUNNING_HALF
+
+
+def test_the_symbolic_half_works_where_torch_is_not_installed() -> None:
+    values = {"alpha": 2, "beta": 5, "lam": 3}
+    program = f"""
+{WITHOUT_RUNNING_LIBRARIES}
+import importlib, json, pkgutil
+import rdgraph
+
+names = [m.name for m in pkgutil.walk_packages(rdgraph.__path__, "rdgraph.") if m.name not in {sorted(RUNNING_HALF)!r}]
+for name in names:
+    importlib.import_module(name)
+try:
+    import torch
+except ImportError:
+    blocked = True
+else:
+    blocked = False
+symbol = rdgraph.parse("BS").symbol()
+value = symbol.subs({{letter: {values}[letter.name] for letter in symbol.free_symbols}})
+print(json.dumps([blocked, names, int(value)]))
+"""
+    blocked, names, value = json.loads(run_python(program))
+    assert blocked
+    modules = {module_name(path) for path in source_files("rdgraph")}
+    assert set(names) == modules - RUNNING_HALF - {"rdgraph"}
+    assert value == (5 - 2) * 3 - 5 * 3**2
+
+
+# ---------------------------------------------------------------------- the door of each package
+def test_importing_rdgraph_loads_no_heavy_library() -> None:
+    program = "import json, sys, rdgraph; print(json.dumps(sorted({m.partition('.')[0] for m in sys.modules})))"
+    loaded = set(json.loads(run_python(program)))
+    assert "rdgraph" in loaded
+    assert loaded & NOT_AT_IMPORT == set()
+
+
+def test_importing_rdgraph_is_quick() -> None:
+    program = "import sympy, time; t = time.perf_counter(); import rdgraph; print(time.perf_counter() - t)"
+    assert min(float(run_python(program)) for _ in range(5)) <= MAX_IMPORT_SECONDS
+
+
+def test_the_door_opens_on_every_public_name() -> None:
+    assert {"parse", "catalogue", "equivalent", "verify", "preflight"} <= set(rdgraph.__all__)
+    assert len(rdgraph.__all__) == len(set(rdgraph.__all__))
+    assert set(rdgraph.__all__) <= set(dir(rdgraph))
+    assert [name for name in rdgraph.__all__ if not hasattr(rdgraph, name)] == []
+
+
+def test_functions_named_like_their_module_stay_functions() -> None:
+    """Importing `rdgraph.parse` by its own name must not put the module in the place of the function."""
+    assert run_python("import rdgraph.parse; print(callable(rdgraph.parse))").strip() == "True"
+
+
+@pytest.mark.parametrize(
+    "path", [p for package in MAY_IMPORT for p in source_files(package, "__init__.py")], ids=lambda p: p.parent.name
+)
+def test_init_files_only_re_export(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    assert ast.get_docstring(tree), f"{path.relative_to(ROOT)}: expected a docstring that groups the names by task"
+    strangers = [f"line {node.lineno}: {ast.unparse(node)[:60]}" for node in tree.body[1:] if not is_door_work(node)]
+    assert strangers == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "allowed"),
+    [
+        ("from rdgraph.parse import parse", True),
+        ("from rdgraph.parse import *", False),
+        ("__all__ = ['parse']", True),
+        ("_LAZY = {'parse': 'rdgraph.parse'}", True),
+        ("_CACHE = make()", False),
+        ("VERSION = '1'", False),
+        ("if TYPE_CHECKING:\n    from rdgraph.parse import parse", True),
+        ("if TYPE_CHECKING:\n    setup()", False),
+        ("def __getattr__(name): ...", True),
+        ("def helper(): ...", False),
+        ("setup()", False),
+    ],
+)
+def test_what_counts_as_the_work_of_a_door(statement: str, allowed: bool) -> None:
+    assert is_door_work(ast.parse(statement).body[0]) is allowed
+
+
+def is_door_work(node: ast.stmt) -> bool:
+    """Imports by name (under TYPE_CHECKING too), `__all__`, private tables of literals, `__getattr__`, `__dir__`."""
+    match node:
+        case ast.Import():
+            return True
+        case ast.ImportFrom():
+            return all(alias.name != "*" for alias in node.names)
+        case ast.Assign(targets=[ast.Name(id="__all__")]) | ast.AnnAssign(target=ast.Name(id="__all__")):
+            return True
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=value)
+        ):
+            return name.startswith("_") and value is not None and is_literal(value)
+        case ast.FunctionDef(name="__getattr__" | "__dir__"):
+            return True
+        case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=[]):
+            return all(isinstance(inner, ast.Import | ast.ImportFrom) and is_door_work(inner) for inner in node.body)
+    return False
+
+
+def is_literal(value: ast.expr) -> bool:
+    try:
+        ast.literal_eval(value)
+    except ValueError:
+        return False
+    return True
