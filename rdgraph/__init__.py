@@ -9,6 +9,7 @@ errors:     RdgraphError, LanguageError, NotApplicable, AssumptionError, Unknown
 """
 
 from rdgraph.analyse import Analysis, analyse
+from rdgraph.boxes import invariant_box
 from rdgraph.catalog import catalogue
 from rdgraph.claims import Claim, verify
 from rdgraph.conserve import conserved, energy_law
@@ -18,7 +19,6 @@ from rdgraph.errors import AssumptionError, LanguageError, NotApplicable, Rdgrap
 from rdgraph.existence import existence
 from rdgraph.flows import reaction_flow
 from rdgraph.identify import identify
-from rdgraph.boxes import invariant_box
 from rdgraph.lipschitz import lipschitz_global, lipschitz_local, one_sided
 from rdgraph.maps import euler_map
 from rdgraph.parse import parse

@@ -73,9 +73,9 @@ def analyse(source: System | str) -> Analysis:
     else:
         notes["conserved"] = "sum_i w_i H_i is constant, w in terms of the degree d"
     if system.coefficients and any(k in ("channel", "node") for k in system.coefficients.values()):
-        notes["coefficients"] = "channel coefficients: every answer holds per channel; node coefficients enter bounds by their largest modulus"
+        notes["coefficients"] = "answers hold per channel; node coefficients enter bounds by their largest modulus"
     return Analysis(
-        system, answers, {k: v for k, v in notes.items() if v}, _classes(system, notes), _fastest(system),
+        system, answers, {k: v for k, v in notes.items() if v}, _classes(system), _fastest(system),
         tuple(map(str, lives.blow_ups)), _energy(system), lives.reason,
     )  # fmt: skip
 
@@ -92,13 +92,18 @@ def _attempt(key: str, question: Callable[[], sp.Expr], notes: dict[str, str]) -
         return None
 
 
+def _remarks(texts: dict[str, str]) -> str:
+    """Notes per normalisation, said once where they agree."""
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
+    return "; ".join(f"{n}: {text}" for n, text in texts.items() if text)
+
+
 def _constants(
     key: str, question: Callable[[System, str], Constant], system: System, notes: dict[str, str]
 ) -> dict[str, str | None] | None:
     found = {n: question(system, n) for n in NORMALISATIONS}
-    remarks = [f"{n} ({c.norm}): {c.note}" for n, c in found.items() if c.note]
-    if remarks:
-        notes[key] = "; ".join(remarks)
+    notes[key] = _remarks({n: c.note for n, c in found.items()})
     if all(c.value is None for c in found.values()):
         return None
     return {n: None if c.value is None else str(c.value) for n, c in found.items()}
@@ -106,7 +111,7 @@ def _constants(
 
 def _boxes(system: System, notes: dict[str, str]) -> dict[str, list[str] | None] | None:
     found = {n: invariant_box(system, n) for n in NORMALISATIONS}
-    notes["invariant_box"] = "; ".join(f"{n}: {b.note}" for n, b in found.items() if b.note)
+    notes["invariant_box"] = _remarks({n: b.note for n, b in found.items()})
     if not any(b.exists for b in found.values()):
         return None
     return {n: [str(b.lower), str(b.upper)] if b.exists else None for n, b in found.items()}
@@ -114,14 +119,13 @@ def _boxes(system: System, notes: dict[str, str]) -> dict[str, list[str] | None]
 
 def _steps(key: str, method: str, system: System, notes: dict[str, str]) -> dict[str, str | None] | None:
     found = {n: step_limit(system, method, n) for n in NORMALISATIONS}
-    same = len({limit.means for limit in found.values()}) == 1
-    notes[key] = found["row"].means if same else "; ".join(f"{n}: {limit.means}" for n, limit in found.items())
+    notes[key] = _remarks({n: limit.means for n, limit in found.items()})
     if all(limit.value is None for limit in found.values()):
         return None
     return {n: None if limit.value is None else str(limit.value) for n, limit in found.items()}
 
 
-def _classes(system: System, notes: dict[str, str]) -> tuple[str, ...]:
+def _classes(system: System) -> tuple[str, ...]:
     try:
         return tuple(map(str, classify(system)))
     except (NotApplicable, Undecided):

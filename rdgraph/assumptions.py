@@ -95,7 +95,9 @@ def _comparisons(text: str, vocabulary: Vocabulary) -> list[tuple[sp.Basic, str,
         except LanguageError as problem:
             raise AssumptionError(f"cannot read the assumption {text!r}: {problem}") from None
         if kind_of(node) not in ELEMENTWISE - {Kind.FIELD}:
-            raise AssumptionError(f"expected coefficients and numbers in {text!r}, got a {kind_of(node)}: {part.strip()}")
+            raise AssumptionError(
+                f"expected coefficients and numbers in {text!r}, got a {kind_of(node)}: {part.strip()}"
+            )
         sides.append(node)
     return [(sides[i], parts[2 * i + 1], sides[i + 1]) for i in range(len(sides) - 1)]
 
@@ -116,4 +118,6 @@ def _add_comparison(
 def _check_coefficient(name: str, vocabulary: Vocabulary, text: str) -> None:
     kind = vocabulary.kinds.get(name)
     if kind is None or kind in (Kind.FIELD, Kind.OPERATOR, Kind.MATRIX):
-        raise AssumptionError(f"expected a coefficient in {text!r}, got {name!r}; declare it first or check the spelling")
+        raise AssumptionError(
+            f"expected a coefficient in {text!r}, got {name!r}; declare it first or check the spelling"
+        )

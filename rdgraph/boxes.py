@@ -44,7 +44,7 @@ def invariant_box(system: System, normalisation: str = "row") -> Box:
     >>> box.lower, box.upper
     (0, 1)
     >>> invariant_box(parse("F"), "symmetric").upper
-    alpha*s/beta - alpha/beta + 1
+    (alpha*s - alpha + beta)/beta
     """
     if normalisation not in ("row", "symmetric"):
         raise NotApplicable(f"expected the normalisation row or symmetric, got {normalisation!r}")
@@ -90,7 +90,9 @@ def _row_box(system: System, domain: Domain) -> Box:
     if set(inward) <= {POSITIVE, NONNEGATIVE, ZERO}:
         return Box(-R, R, "the reaction points inwards on both faces for every R")
     if set(inward) & {BOTH, UNKNOWN}:
-        return _none(f"undecided: whether h' = {public(sp.factor(scalar))} points inwards depends on R or the coefficients")
+        return _none(
+            f"undecided: whether h' = {public(sp.factor(scalar))} points inwards depends on R or the coefficients"
+        )
     return _none(f"h' = {public(sp.factor(scalar))} leaves every box that contains 0")
 
 
@@ -120,16 +122,10 @@ def _ordered_zeros(scalar: sp.Expr, domain: Domain) -> list[sp.Expr] | None:
             continue
         if zero.is_real is None:
             return None
-        place = 0
-        for place, known in enumerate([*zeros, None]):
-            if known is None:
-                break
-            sign = domain.sign(known - zero)
-            if sign in (BOTH, UNKNOWN):
-                return None
-            if sign in (POSITIVE, NONNEGATIVE):
-                break
-        zeros.insert(place, zero)
+        signs = [domain.sign(known - zero) for known in zeros]
+        if set(signs) & {BOTH, UNKNOWN}:
+            return None
+        zeros.insert(sum(sign not in (POSITIVE, NONNEGATIVE) for sign in signs), zero)
     return zeros
 
 
@@ -139,13 +135,17 @@ def _symmetric_box(system: System, domain: Domain) -> Box:
         return regular
     note = "s is the largest row sum of A, 1 on regular graphs only"
     structure = system.structure
-    stretched = sum((c * s**k for k, c in structure.generator.items()), sp.S.Zero) * h + structure.reaction.xreplace({H: h})
+    stretched = sum((c * s**k for k, c in structure.generator.items()), sp.S.Zero) * h + structure.reaction.xreplace(
+        {H: h}
+    )
     if regular.upper == R or structure.source or structure.constant != 0:
-        return _none("no box for irregular graphs: row sums of the symmetric A exceed 1 (the box of 'row' holds on regular graphs)")
+        return _none(
+            "no box for irregular graphs: row sums of the symmetric A exceed 1 (the box of 'row' holds on regular graphs)"
+        )
     inside = domain.given(s - 1)
     bounds = []
     for face in (regular.lower, regular.upper):
-        bound = sp.S.Zero if face == 0 else _stretched_face(stretched, face, inside)  # type: ignore[arg-type]
+        bound = sp.S.Zero if face == 0 else _stretched_face(stretched, face, inside)
         if bound is None:
             return _none("no box for irregular graphs was derived: the stretched face is not a zero of the reaction")
         bounds.append(bound)

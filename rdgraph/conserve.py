@@ -85,7 +85,9 @@ def _decays(system: System, p: sp.Expr, q: sp.Expr) -> str:
     domain = Domain.of(system)
     try:
         quotient = sp.cancel(p / lam)
-        rates = interval_candidates(quotient if quotient.is_polynomial(lam) else p, lam, sp.S.Zero, sp.Integer(2), domain)
+        rates = interval_candidates(
+            quotient if quotient.is_polynomial(lam) else p, lam, sp.S.Zero, sp.Integer(2), domain
+        )
         worst = domain.maximum(rates)
     except Undecided as problem:
         return f"undecided: {problem}"

@@ -77,7 +77,7 @@ class Line:
         points: set[sp.Expr] = set()
         for expression in expressions:
             for polynomial in _boundary_polynomials(expression, r):
-                points |= set(sp.real_roots(polynomial))
+                points |= set(isolated_roots(polynomial))
         inside = sorted((x for x in points if self.lower < x < self.upper), key=_precise)
         edges = [self.lower, *inside, self.upper]
         cells: list[Cell] = []
@@ -99,7 +99,7 @@ class Line:
         if last.upper != self.upper:
             bound = last.upper * unit
             parts.append(sp.Le(x, bound) if last.is_point else sp.Lt(x, bound))
-        if first.is_point and last.is_point and first.lower == last.lower and not parts == []:
+        if parts and first.is_point and last.is_point and first.lower == last.lower:
             return sp.Eq(x, first.lower * unit, evaluate=False)
         return sp.And(*parts, evaluate=False) if len(parts) > 1 else (parts[0] if parts else sp.true)
 
@@ -144,7 +144,9 @@ class Domain:
             return POSITIVE
         if expression == -sp.oo:
             return NEGATIVE
-        top, bottom = sp.fraction(sp.cancel(expression) if not expression.has(sp.Pow(2, sp.S.Half)) else sp.together(expression))
+        top, bottom = sp.fraction(
+            sp.cancel(expression) if not expression.has(sp.Pow(2, sp.S.Half)) else sp.together(expression)
+        )
         below = self._sign_of(bottom) if bottom != 1 else POSITIVE
         if below not in (POSITIVE, NEGATIVE):
             return self._by_sampling(expression)
@@ -184,8 +186,13 @@ class Domain:
             terms = sp.Add.make_args(flipped)
             signs = {bool(t.as_coeff_Mul()[0] > 0) for t in terms}
             if len(signs) == 1:
-                strict = any(all(not x.is_zero and (x.is_positive or x.name in _strict(symbols)) for x in t.free_symbols) for t in terms)
-                return (POSITIVE if strict else NONNEGATIVE) if signs == {True} else (NEGATIVE if strict else NONPOSITIVE)
+                strict = any(
+                    all(not x.is_zero and (x.is_positive or x.name in _strict(symbols)) for x in t.free_symbols)
+                    for t in terms
+                )
+                return (
+                    (POSITIVE if strict else NONNEGATIVE) if signs == {True} else (NEGATIVE if strict else NONPOSITIVE)
+                )
         return None
 
     def _slackened(self, expression: sp.Expr) -> Iterable[sp.Expr]:
@@ -257,15 +264,19 @@ class Domain:
 
     def _bounded(self, letter: sp.Symbol, unit: sp.Expr) -> Line:
         """Range of letter/unit from signs and linear constraints between the two."""
-        lower, lower_open = (sp.S.Zero, not (letter.is_positive is None)) if letter.is_nonnegative else (-sp.oo, True)
-        upper, upper_open = (sp.S.Zero, not (letter.is_negative is None)) if letter.is_nonpositive else (sp.oo, True)
+        lower, lower_open = (sp.S.Zero, letter.is_positive is not None) if letter.is_nonnegative else (-sp.oo, True)
+        upper, upper_open = (sp.S.Zero, letter.is_negative is not None) if letter.is_nonpositive else (sp.oo, True)
         ratio = sp.Dummy("r", real=True)
         allowed = {letter} | unit.free_symbols
         for constraint, strict in self.constraints:
             if not constraint.free_symbols <= allowed or not constraint.has(letter):
                 continue
             base = next(iter(unit.free_symbols), None)
-            flat = constraint if base is None else constraint.subs({letter: ratio * unit}).subs(base, 1 if unit.is_positive and base == unit else -1)
+            flat = (
+                constraint
+                if base is None
+                else constraint.subs({letter: ratio * unit}).subs(base, 1 if unit.is_positive and base == unit else -1)
+            )
             flat = sp.expand(flat.subs(letter, ratio))
             if not flat.is_polynomial(ratio) or sp.degree(flat, ratio) != 1:
                 continue
@@ -275,7 +286,9 @@ class Domain:
             elif flat.coeff(ratio, 1) < 0 and bound <= upper:
                 upper, upper_open = bound, strict or (bound == upper and upper_open)
         if lower > upper or (lower == upper and (lower_open or upper_open)):
-            raise AssumptionError(f"the assumptions leave no value for {letter}: expected {lower} < {letter}/{unit} < {upper}")
+            raise AssumptionError(
+                f"the assumptions leave no value for {letter}: expected {lower} < {letter}/{unit} < {upper}"
+            )
         return Line(ratio, letter, unit, lower, upper, lower_open, upper_open)
 
     # ------------------------------------------------------------------ maxima
@@ -308,7 +321,9 @@ class Domain:
             signs = [self.sign(v) for v in candidate.valid]
             if NEGATIVE in signs:
                 continue
-            valid = tuple(v for v, sg in zip(candidate.valid, signs, strict=True) if sg not in (POSITIVE, NONNEGATIVE, ZERO))
+            valid = tuple(
+                v for v, sg in zip(candidate.valid, signs, strict=True) if sg not in (POSITIVE, NONNEGATIVE, ZERO)
+            )
             value = sp.sympify(candidate.value)
             value = value if value.has(sp.Piecewise) else _tidy(value)
             kept.setdefault((value, valid), Candidate(value, valid, candidate.at))
@@ -323,9 +338,7 @@ class Domain:
                 kept = [c for c in kept if c is not weak]
         return kept
 
-    def _maximum_on_line(
-        self, line: Line, candidates: list[Candidate], borders: list[sp.Expr], place: bool
-    ) -> sp.Expr:
+    def _maximum_on_line(self, line: Line, candidates: list[Candidate], borders: list[sp.Expr], place: bool) -> sp.Expr:
         reduced = [Candidate(line.reduce(c.value), tuple(line.reduce(v) for v in c.valid)) for c in candidates]
         cells = line.cells([line.reduce(b) for b in borders])
         best = [_best_at(reduced, line.ratio, cell.sample) for cell in cells]
@@ -334,6 +347,14 @@ class Domain:
 
 def _value(candidate: Candidate, place: bool) -> sp.Expr:
     return candidate.at if place and candidate.at is not None else candidate.value
+
+
+def isolated_roots(polynomial: sp.Poly) -> list[sp.Expr]:
+    """Real roots, exactly; Undecided where sympy cannot isolate them."""
+    try:
+        return sp.real_roots(polynomial)
+    except NotImplementedError:
+        raise Undecided(f"cannot isolate the zeros of {polynomial.as_expr()}") from None
 
 
 @lru_cache(maxsize=20_000)
@@ -431,7 +452,7 @@ def _real_roots(
         if piece.degree() == 1:
             roots.append((sp.cancel(-coefficients[1] / coefficients[0]), ()))
         elif not piece.free_symbols_in_domain:
-            roots += [(r, ()) for r in sp.real_roots(piece)]
+            roots += [(r, ()) for r in isolated_roots(piece)]
         elif piece.degree() == 2:
             a, b, c = coefficients
             inside = sp.expand(b**2 - 4 * a * c)
@@ -474,7 +495,9 @@ def _as_max(candidates: list[Candidate]) -> sp.Expr:
     if not certain:
         raise Undecided("every candidate for the maximum depends on a condition")
     conditional = [
-        sp.Piecewise((c.value, sp.And(*(sp.Ge(v, 0) for v in c.valid))), (certain[0], True)) for c in candidates if c.valid
+        sp.Piecewise((c.value, sp.And(*(sp.Ge(v, 0) for v in c.valid))), (certain[0], True))
+        for c in candidates
+        if c.valid
     ]
     return sp.Max(*certain, *conditional)
 
@@ -488,7 +511,11 @@ def _boundary_polynomials(expression: sp.Expr, r: sp.Symbol) -> Iterable[sp.Poly
                 y = sp.Dummy("y")
                 if root.has(r):
                     yield from _boundary_polynomials(root.base, r)
-                current = sp.resultant(sp.expand(current.xreplace({root: y})), y**2 - root.base, y) if current.has(root) else current
+                current = (
+                    sp.resultant(sp.expand(current.xreplace({root: y})), y**2 - root.base, y)
+                    if current.has(root)
+                    else current
+                )
         if current.has(r):
             numerator = sp.numer(sp.together(current))
             if not numerator.is_polynomial(r):
@@ -536,7 +563,11 @@ def _strict(symbols: Iterable[sp.Symbol]) -> set[str]:
 
 def _solvable(constraint: sp.Expr) -> list[sp.Symbol]:
     """Letters in which a constraint is linear with a constant slope."""
-    return [x for x in sorted(constraint.free_symbols, key=str) if constraint.coeff(x).is_number and constraint.coeff(x) != 0]
+    return [
+        x
+        for x in sorted(constraint.free_symbols, key=str)
+        if constraint.coeff(x).is_number and constraint.coeff(x) != 0
+    ]
 
 
 def _is_homogeneous(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> bool:

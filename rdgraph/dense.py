@@ -109,10 +109,12 @@ def mix(operand: Array, matrix: sp.Basic, values: Mapping[str, Array]) -> Array:
         case Over():
             return mix(operand, matrix.left, values) / evaluate(matrix.right, values)
         case Times():
-            inner, factor = (matrix.left, matrix.right) if kind_of(matrix.left) is Kind.MATRIX else (matrix.right, matrix.left)
+            inner, factor = (
+                (matrix.left, matrix.right) if kind_of(matrix.left) is Kind.MATRIX else (matrix.right, matrix.left)
+            )
             return evaluate(factor, values) * mix(operand, inner, values)
     raise TypeError(f"cannot mix with {type(matrix).__name__}")
 
 
 def _is_exact(values: Mapping[str, Array]) -> bool:
-    return any(getattr(v, "dtype", None) == object for v in values.values())
+    return any(getattr(getattr(v, "dtype", None), "kind", "") == "O" for v in values.values())

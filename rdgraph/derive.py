@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -139,9 +140,10 @@ class Derivation:
         """Check every step; a failing one gets the smallest counter-example that was found."""
         rules = self.rules
         trees = [read_expression(line, rules.vocabulary) for line in self.lines]
-        pairs = zip(trees, trees[1:], strict=False)
+        pairs = itertools.pairwise(trees)
         steps = [
-            Step(i + 1, self.lines[i], self.lines[i + 1], *identity(left, right, rules)) for i, (left, right) in enumerate(pairs)
+            Step(i + 1, self.lines[i], self.lines[i + 1], *identity(left, right, rules))
+            for i, (left, right) in enumerate(pairs)
         ]
         return DerivationReport(tuple(steps))
 
@@ -164,7 +166,12 @@ def derivations() -> dict[str, Derivation]:
     found = {}
     for item in raw["derivation"]:
         found[item["name"]] = Derivation(
-            item["name"], tuple(item["lines"]), tuple(item["hypotheses"]), item.get("letters", {}), item["title"], item["source"]
+            item["name"],
+            tuple(item["lines"]),
+            tuple(item["hypotheses"]),
+            item.get("letters", {}),
+            item["title"],
+            item["source"],
         )
     return found
 

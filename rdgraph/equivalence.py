@@ -66,7 +66,9 @@ def equivalent(
         return Equivalence(CONDITIONAL, tuple(c.texts for c in admissible))
     note = "; ".join(f"only at {', '.join(c.texts)}, which the assumptions exclude" for c in found)
     signs = dict(s.assumptions.signs) | dict(t.assumptions.signs)
-    witness = find_witness(s.expression, t.expression, definitions=rules.definitions, relations=rules.relations, signs=signs)
+    witness = find_witness(
+        s.expression, t.expression, definitions=rules.definitions, relations=rules.relations, signs=signs
+    )
     return Equivalence(REFUTED if witness else UNDECIDED, witness=witness, note=note)
 
 
@@ -74,7 +76,8 @@ def _rules(s: System, t: System, given: tuple[str, ...]) -> Hypotheses:
     letters = {n: k for x in (s, t) for n, k in x.letters.items() if n not in STRUCTURAL}
     clash = [n for n in s.letters if n in t.letters and s.letters[n] is not t.letters[n]]
     if clash:
-        raise NotApplicable(f"expected {clash[0]} to be of one kind in both systems, got {s.letters[clash[0]]} and {t.letters[clash[0]]}")
+        kinds = f"{s.letters[clash[0]]} and {t.letters[clash[0]]}"
+        raise NotApplicable(f"expected {clash[0]} to be of one kind in both systems, got {kinds}")
     texts = given if any(g.partition("=")[0].strip() == "L" for g in given) else ("L = I - A", *given)
     return Hypotheses(texts, tuple(sorted((n, str(k)) for n, k in letters.items())))
 
@@ -96,7 +99,7 @@ def _conditions(difference: sp.Expr, algebra: Algebra, factor: sp.Expr) -> list[
     """Values of the coefficients that make every independent term vanish."""
     scalars = [x for n, x in algebra.symbols.items() if algebra.kinds.get(n) in (Kind.SCALAR, Kind.CHANNEL, Kind.NODE)]
     matrices = sorted({w.name for mixed in difference.atoms(Mix) for w in mixed.word})
-    without = difference.xreplace({mixed: sp.S.Zero for mixed in difference.atoms(Mix)})
+    without = difference.xreplace(dict.fromkeys(difference.atoms(Mix), sp.S.Zero))
     table: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(sp.expand(without)):
         inside = [f for f in sp.Mul.make_args(term) if f.has(Act, Mix) or not f.free_symbols <= {*scalars, factor}]
@@ -104,7 +107,9 @@ def _conditions(difference: sp.Expr, algebra: Algebra, factor: sp.Expr) -> list[
         table[core] = table.get(core, sp.S.Zero) + term / core
     plain = {x: sp.Symbol(x.name, real=True) for x in [*scalars, factor] if isinstance(x, sp.Symbol)}
     equations = [sp.expand(v).xreplace(plain) for v in table.values() if sp.expand(v) != 0]
-    unknowns = sorted({x for e in equations for x in e.free_symbols}, key=lambda x: (x.name in ("time_factor", "M"), x.name))
+    unknowns = sorted(
+        {x for e in equations for x in e.free_symbols}, key=lambda x: (x.name in ("time_factor", "M"), x.name)
+    )
     solutions = sp.solve(equations, unknowns, dict=True) if equations else [{}]
     back = {v: k for k, v in plain.items()}
     return [_describe(solution, matrices, back) for solution in solutions]

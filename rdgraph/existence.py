@@ -60,7 +60,9 @@ def existence(system: System) -> Existence:
     if structure.is_pointwise:
         bound = one_sided(system)
         if bound.value is not None:
-            return Existence(GLOBAL, f"one-sided Lipschitz constant {bound.value}: solutions separate and grow at most exponentially")
+            return Existence(
+                GLOBAL, f"one-sided Lipschitz constant {bound.value}: solutions separate and grow at most exponentially"
+            )
     if _growth(system.normal) <= 1:
         return Existence(GLOBAL, "locally Lipschitz with at most linear growth")
     return _on_constants(system)
@@ -116,10 +118,30 @@ def _blow_up(polynomial: sp.Poly, way: int, domain: Domain, *, autonomous: bool)
         return BlowUp(way, condition)
     speed = sp.factor(sp.cancel(way * expression.subs(h, outermost + way * y) / lead))
     primitive = sp.expand(sp.integrate(sp.apart(1 / speed, y), y))
-    remaining = _joined_logs(-primitive.subs(y, way * (h0 - outermost)))
-    if not sp.limit(sp.logcombine(primitive, force=True), y, sp.oo).is_zero:
+    end = _value_at_infinity(primitive, y)
+    if end is None:
         return BlowUp(way, condition)
+    remaining = _joined_logs(end - primitive.subs(y, way * (h0 - outermost)))
     return BlowUp(way, condition, public(remaining / lead))
+
+
+def _value_at_infinity(primitive: sp.Expr, y: sp.Symbol) -> sp.Expr | None:
+    """Limit of an integrated rational function: logarithms must balance, quotients vanish, arcus tangents saturate."""
+    balance, end = sp.S.Zero, sp.S.Zero
+    for term in sp.Add.make_args(primitive):
+        factor, core = term.as_independent(y, as_Add=False)
+        argument = core.args[0] if core.args else core
+        if isinstance(core, sp.log) and argument.is_polynomial(y):
+            polynomial = sp.Poly(argument, y)
+            balance += factor * polynomial.degree()
+            end += factor * sp.log(polynomial.LC())
+        elif isinstance(core, sp.atan) and argument.is_polynomial(y) and sp.Poly(argument, y).LC().is_positive:
+            end += factor * sp.pi / 2
+        elif core.is_rational_function(y) and sp.degree(sp.denom(core), y) > sp.degree(sp.numer(core), y):
+            continue
+        else:
+            return None
+    return end if sp.simplify(balance) == 0 else None
 
 
 def _joined_logs(expression: sp.Expr) -> sp.Expr:
@@ -159,12 +181,14 @@ def _non_polynomial(scalar: sp.Expr, system: System) -> Existence:
     for term in sp.Add.make_args(scalar):
         factor, core = term.as_independent(h, as_Add=False)
         if isinstance(core, sp.exp) and domain.sign(factor) == POSITIVE:
-            rate = sp.expand(core.args[0]).coeff(h)
-            if domain.sign(rate) in (POSITIVE, NEGATIVE) and all(_growth_scalar(o) <= 1 for o in sp.Add.make_args(scalar) if o != term):
-                if domain.sign(rate) == POSITIVE:
-                    reason = f"on states equal in all nodes {public(term)} outgrows every linear term"
-                    return Existence(LOCAL, reason, (BlowUp(1),))
-    return Existence(UNDECIDED, "tried: one-sided Lipschitz constant, linear growth, scalar blow-up of polynomial and exponential type")
+            rising = domain.sign(sp.expand(core.args[0]).coeff(h)) == POSITIVE
+            if rising and all(_growth_scalar(o) <= 1 for o in sp.Add.make_args(scalar) if o != term):
+                reason = f"on states equal in all nodes {public(term)} outgrows every linear term"
+                return Existence(LOCAL, reason, (BlowUp(1),))
+    return Existence(
+        UNDECIDED,
+        "tried: one-sided Lipschitz constant, linear growth, scalar blow-up of polynomial and exponential type",
+    )
 
 
 def _growth_scalar(expression: sp.Expr) -> float:

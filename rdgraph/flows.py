@@ -48,7 +48,9 @@ def reaction_flow(system: System) -> ReactionFlow:
     elif set(powers) == {2, 3} and sp.expand(powers[2] + powers[3]) == 0:
         branches = _lambert(powers[2])
     else:
-        raise NotApplicable(f"no closed flow for h' = {public(sp.factor(rate))}; known: a*h + b*h**m and k*h**2*(1 - h)")
+        raise NotApplicable(
+            f"no closed flow for h' = {public(sp.factor(rate))}; known: a*h + b*h**m and k*h**2*(1 - h)"
+        )
     flow = ReactionFlow(public(rate), tuple((public(c), public(e)) for c, e in branches))
     _check(rate, [e for _, e in branches])
     return flow

@@ -40,7 +40,7 @@ def identify(system: System) -> Identifiability:
         return Identifiability((), (), ())
     values = _revealed(system.normal, letters)
     jacobian = sp.Matrix([[sp.diff(v, x) for x in letters] for v in values])
-    reduced, pivots = jacobian.rref(simplify=True)
+    reduced, pivots = jacobian.rref(simplify=sp.cancel, iszerofunc=_vanishes)
     rows = [reduced.row(i) for i in range(len(pivots))]
     single = tuple(x.name for i, x in enumerate(letters) if any(_is_unit(row, i) for row in rows))
     if all(entry.is_number for row in rows for entry in row):
@@ -68,6 +68,10 @@ def _revealed(normal: sp.Expr, letters: list[sp.Symbol]) -> list[sp.Expr]:
     return values + inner
 
 
+def _vanishes(entry: sp.Expr) -> bool:
+    return bool(entry == 0 or sp.cancel(entry) == 0)
+
+
 def _is_unit(row: sp.Matrix, index: int) -> bool:
     return all((entry == 1) if i == index else (entry == 0) for i, entry in enumerate(row))
 
@@ -84,7 +88,9 @@ def _independent(
     chosen: list[sp.Expr] = [x for x in letters if x.name in single]
     for value in sorted((sp.factor(v) for v in values if v.free_symbols), key=lambda e: (e.count_ops(), str(e))):
         trial = [*chosen, value]
-        if sp.Matrix([[sp.diff(v, x) for x in letters] for v in trial]).rank(simplify=True) == len(trial):
+        if sp.Matrix([[sp.diff(v, x) for x in letters] for v in trial]).rank(
+            simplify=sp.cancel, iszerofunc=_vanishes
+        ) == len(trial):
             chosen = trial
         if len(chosen) == rank:
             break

@@ -250,7 +250,9 @@ class _Reader:
         exponent = found.group(2)
         if len(found.group(1)) > MAX_DIGITS or (exponent and abs(int(exponent[1:])) > MAX_DECIMAL_EXPONENT):
             got = f"a literal of {len(literal)} characters"
-            raise self.error(at, f"at most {MAX_DIGITS} digits, exponent {MAX_DECIMAL_EXPONENT}", got, "name the constant")
+            raise self.error(
+                at, f"at most {MAX_DIGITS} digits, exponent {MAX_DECIMAL_EXPONENT}", got, "name the constant"
+            )
         return sp.Rational(literal)
 
     def power(self, node: ast.BinOp) -> sp.Basic:
@@ -267,7 +269,9 @@ class _Reader:
 
     def call(self, node: ast.Call, at: int) -> sp.Basic:
         if not isinstance(node.func, ast.Name):
-            raise self.error(at, "a function name before the bracket", type(node.func).__name__, "write * between factors")
+            raise self.error(
+                at, "a function name before the bracket", type(node.func).__name__, "write * between factors"
+            )
         name = node.func.id
         if name not in FUNCTIONS:
             near = closest(name, FUNCTIONS)

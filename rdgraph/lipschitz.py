@@ -1,6 +1,6 @@
 """Lipschitz and one-sided Lipschitz constants of f, over every graph of a normalisation.
 
-symmetric: 2-norm, spectrum of L in [0, 2]. row: inf-norm, any row-stochastic A. column: 1-norm, any column-stochastic A.
+symmetric: 2-norm, spectrum of L in [0, 2]. row: inf-norm, row-stochastic A. column: 1-norm, column-stochastic A.
 For f = p(A) H + r(H) + source the constants are exact suprema over graphs and states:
 2-norm max |p(lam) + r'|; inf-norm max |c_0 + r'| + sum_{k>=1} |c_k| with p = sum c_k A^k, reached on long cycles.
 """
@@ -12,7 +12,17 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Candidate, Domain, Undecided, interval_candidates
+from rdgraph.decide import (
+    NEGATIVE,
+    NONNEGATIVE,
+    NONPOSITIVE,
+    POSITIVE,
+    ZERO,
+    Candidate,
+    Domain,
+    Undecided,
+    interval_candidates,
+)
 from rdgraph.errors import NotApplicable
 from rdgraph.normal import Act, H, Mix
 from rdgraph.slopes import BOUNDED_SLOPE, slopes, sup_magnitude
@@ -88,7 +98,9 @@ def _constant(system: System, normalisation: str, *, local: bool, one_sided: boo
         return Constant(None, False, norm, f"undecided: {problem}")
     if value.has(sp.oo, sp.zoo, sp.nan):
         return Constant(None, exact, norm, _absence(system, exact, local=local, one_sided=one_sided))
-    return Constant(public(sp.expand(value) if not value.has(sp.Piecewise, sp.Max) else value), exact, norm, _remark(value, exact))
+    return Constant(
+        public(sp.expand(value) if not value.has(sp.Piecewise, sp.Max) else value), exact, norm, _remark(value, exact)
+    )
 
 
 def _absence(system: System, exact: bool, *, local: bool, one_sided: bool) -> str:
@@ -168,7 +180,9 @@ def coupled_bound(expression: sp.Expr, normalisation: str, local: bool) -> sp.Ex
     if expression.func in BOUNDED_SLOPE:
         return BOUNDED_SLOPE[expression.func] * coupled_bound(expression.args[0], normalisation, local)
     if isinstance(expression, sp.exp) and local:
-        return sp.exp(magnitude(expression.args[0], normalisation, local)) * coupled_bound(expression.args[0], normalisation, local)
+        return sp.exp(magnitude(expression.args[0], normalisation, local)) * coupled_bound(
+            expression.args[0], normalisation, local
+        )
     return sp.oo
 
 

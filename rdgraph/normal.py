@@ -73,27 +73,45 @@ class relu(sp.Function):
     """max(x, 0)"""
 
     is_real = True
+    is_nonnegative = True
+
+    @classmethod
+    def eval(cls, x: sp.Expr) -> sp.Expr | None:
+        if x.is_nonnegative:
+            return x
+        return sp.S.Zero if x.is_nonpositive else None
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         return sp.Heaviside(self.args[0])
+
+    def _eval_evalf(self, precision: int) -> sp.Expr:
+        return sp.Max(0, self.args[0])._eval_evalf(precision)
 
 
 class sigmoid(sp.Function):
     """1/(1 + exp(-x))"""
 
     is_real = True
+    is_positive = True
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         return self * (1 - self)
+
+    def _eval_evalf(self, precision: int) -> sp.Expr:
+        return (1 / (1 + sp.exp(-self.args[0])))._eval_evalf(precision)
 
 
 class softplus(sp.Function):
     """log(1 + exp(x))"""
 
     is_real = True
+    is_positive = True
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         return sigmoid(self.args[0])
+
+    def _eval_evalf(self, precision: int) -> sp.Expr:
+        return sp.log(1 + sp.exp(self.args[0]))._eval_evalf(precision)
 
 
 SYMPY_FUNCTIONS: dict[str, Any] = {
@@ -167,7 +185,9 @@ class Algebra:
         expanded = sp.expand(expression, deep=False, power_base=False, power_exp=False, log=False, func=False)
         mask = self.symbols.get("M")
         if mask is not None and expanded.has(mask):
-            expanded = expanded.replace(lambda e: isinstance(e, sp.Pow) and e.base == mask and e.exp.is_positive, lambda e: mask)
+            expanded = expanded.replace(
+                lambda e: isinstance(e, sp.Pow) and e.base == mask and e.exp.is_positive, lambda e: mask
+            )
         return expanded
 
     # ------------------------------------------------------------------ operators and matrices
@@ -206,7 +226,9 @@ class Algebra:
                     _guard(_terms(operand))
                 return operand
             case Times():
-                left_is_operator = any(n.kind is Kind.OPERATOR for n in op.left.atoms(Name) | {op.left} if isinstance(n, Name))
+                left_is_operator = any(
+                    n.kind is Kind.OPERATOR for n in op.left.atoms(Name) | {op.left} if isinstance(n, Name)
+                )
                 inner, factor = (op.left, op.right) if left_is_operator else (op.right, op.left)
                 return self._product(self._field(factor), self._act(inner, operand))
         raise NotApplicable(f"no normal form for the operator {type(op).__name__}")
@@ -249,7 +271,9 @@ class Algebra:
             case Over():
                 return self._product(_reciprocal(self._field(matrix.right), matrix), self._mix(matrix.left, operand))
             case Times():
-                factor, inner = (matrix.right, matrix.left) if self._is_matrix(matrix.left) else (matrix.left, matrix.right)
+                factor, inner = (
+                    (matrix.right, matrix.left) if self._is_matrix(matrix.left) else (matrix.left, matrix.right)
+                )
                 return self._product(self._field(factor), self._mix(inner, operand))
             case sp.Rational() if matrix == 0:
                 return sp.S.Zero

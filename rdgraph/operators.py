@@ -1,7 +1,7 @@
 """Graph operators from an adjacency matrix; normalisation and self-loops are always explicit.
 
-symmetric D^-1/2 A D^-1/2, row D^-1 A, column A D^-1, none A itself. A node without edges gets a zero row: with L = I - A
-its entry decays on its own, defined behaviour rather than NaN.
+symmetric D^-1/2 A D^-1/2, row D^-1 A, column A D^-1, none A itself. A node without edges gets a zero row: with
+L = I - A its entry decays on its own, defined behaviour rather than NaN.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def dense_operator(adjacency: Any, normalisation: str = "symmetric", *, self_loo
     if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
         raise NotApplicable(f"expected a square adjacency matrix, got shape {weights.shape}; pass an (n, n) array")
     if not np.isfinite(weights).all() or (weights < 0).any():
-        raise NotApplicable("expected finite weights >= 0 in the adjacency matrix; remove NaN, inf and negative entries")
+        raise NotApplicable(
+            "expected finite weights >= 0 in the adjacency matrix; remove NaN, inf and negative entries"
+        )
     if normalisation not in NORMALISATIONS:
         raise NotApplicable(f"expected a normalisation among {', '.join(NORMALISATIONS)}, got {normalisation!r}")
     weights = weights + self_loops * np.eye(len(weights))

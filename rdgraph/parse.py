@@ -30,8 +30,8 @@ def parse(
     `{"k": "channel"}` or just `["k"]` for scalars; `assume` takes texts such as "beta<0", "beta real", "beta <= alpha".
 
     >>> parse("-alpha*L@H + beta*(A@H - A@A@H)").symbol()
-    -alpha*lam - beta*lam**2 + beta*lam
-    >>> parse("BS") == parse("-alpha*L@H + beta*(A - A@A)@H")
+    -beta*lam**2 + lam*(-alpha + beta)
+    >>> parse("BS") == parse("-alpha*L@H + beta*(A@H - A@A@H)")
     True
     >>> parse("-alpha*L@H + k*H", ["k"], assume="k<0").assumptions.sign("k")
     'negative'
@@ -45,7 +45,9 @@ def parse(
 
         return _build(from_sympy(source, Vocabulary.standard(kinds)), kinds, assumed, None)
     if not isinstance(source, str):
-        raise RdgraphError(f"expected text, a sympy expression or a System, got {type(source).__name__}; see rdgraph.parse")
+        raise RdgraphError(
+            f"expected text, a sympy expression or a System, got {type(source).__name__}; see rdgraph.parse"
+        )
     return _parse_text(source, kinds, assumed)
 
 
@@ -137,6 +139,8 @@ def substitute(system: System, values: Mapping[str, Any]) -> System:
     for node in names_in(system.expression):
         if node.name in values:
             value = values[node.name]
-            trees[node] = read_expression(value, vocabulary) if isinstance(value, str) else number_node(sp.sympify(value))
+            trees[node] = (
+                read_expression(value, vocabulary) if isinstance(value, str) else number_node(sp.sympify(value))
+            )
     expression = system.expression.xreplace(trees)
     return _build(expression, dict(system.kinds), list(system.assumptions.texts()), None)

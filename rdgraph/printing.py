@@ -56,8 +56,8 @@ def _decimal(number: sp.Rational) -> str:
 
 
 _LATEX_FUNCTION = {
-    "tanh": r"\tanh", "relu": r"\operatorname{relu}", "sigmoid": r"\sigma", "exp": r"\exp", "abs": r"\operatorname{abs}",
-    "softplus": r"\operatorname{softplus}", "sin": r"\sin", "cos": r"\cos",
+    "tanh": r"\tanh", "relu": r"\operatorname{relu}", "sigmoid": r"\sigma", "exp": r"\exp",
+    "abs": r"\operatorname{abs}", "softplus": r"\operatorname{softplus}", "sin": r"\sin", "cos": r"\cos",
 }  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def keeps_away_from_zero(denominator: sp.Expr) -> bool:
         return False
     polynomial = sp.Poly(denominator, H)
     if not polynomial.free_symbols_in_domain:
-        return not sp.real_roots(polynomial)
+        return bool(polynomial.count_roots() == 0)
     even = all(m[0] % 2 == 0 for m in polynomial.monoms())
     return even and all(c.is_positive for c in polynomial.coeffs()) and polynomial.nth(0) != 0
 
@@ -108,7 +108,11 @@ def _range_of(
         return (-end, end, {end: sp.tanh(reach)}, ((1 - end, True),)) if local else (sp.Integer(-1), sp.S.One, {}, ())
     if function is sigmoid:
         value = 1 / (1 + sp.exp(-reach))
-        return (1 - end, end, {end: value}, ((1 - end, True), (2 * end - 1, True))) if local else (sp.S.Zero, sp.S.One, {}, ())
+        return (
+            (1 - end, end, {end: value}, ((1 - end, True), (2 * end - 1, True)))
+            if local
+            else (sp.S.Zero, sp.S.One, {}, ())
+        )
     if function is sp.exp:
         return (1 / end, end, {end: sp.exp(reach)}, ((end - 1, True),)) if local else (sp.S.Zero, sp.oo, {}, ())
     return None

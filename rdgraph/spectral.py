@@ -6,18 +6,19 @@ the spectrum of a symmetric or row-normalised undirected graph; channel coeffici
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import sympy as sp
 
+from rdgraph import symbols
 from rdgraph.decide import NONNEGATIVE, POSITIVE, ZERO, Candidate, Domain, Line, Undecided, interval_candidates
 from rdgraph.errors import NotApplicable
-from rdgraph.symbols import T as T_SYMBOL
 from rdgraph.symbols import lam, public
-from rdgraph.symbols import tau as TAU_SYMBOL
 from rdgraph.system import System
-from rdgraph.tableaux import tableau
+from rdgraph.tableaux import Tableau, tableau
+from rdgraph.wording import condition_in_words
 
 LOW, HIGH, ALL, BAND, STOP, MULTI = "low-pass", "high-pass", "all-pass", "band-pass", "band-stop", "multi-band"
 
@@ -62,17 +63,17 @@ def symbol(system: System) -> sp.Expr:
     return public(generator_symbol(system))
 
 
-def response(system: System, T: Any = None, method: str = "exact", step: Any = None) -> sp.Expr:
+def response(system: System, T: Any = None, method: str | Tableau = "exact", step: Any = None) -> sp.Expr:
     """Gain of frequency lam after time T, source terms included.
 
-    `method` is "exact" or a Runge-Kutta method of `rdgraph.tableaux`; a fixed step takes ceil(T/step) steps, the last
+    `method` is "exact", a method of `rdgraph.tableaux` or a `Tableau` of your own; a fixed step takes ceil(T/step) steps, the last
     one shortened. Without numbers the answer is in T and tau, for T a multiple of tau.
 
     >>> from rdgraph.parse import parse
     >>> response(parse("-alpha*L@H"), T=1, method="euler", step=0.5).factor()
     (alpha*lam - 2)**2/4
     """
-    end = T_SYMBOL if T is None else exact_number(T, "T")
+    end = symbols.T if T is None else exact_number(T, "T")
     if end.is_negative:
         raise NotApplicable(f"expected T >= 0, got {T}")
     p, q = generator_symbol(system), source_symbol(system)
@@ -85,9 +86,9 @@ def response(system: System, T: Any = None, method: str = "exact", step: Any = N
     return public(sp.Piecewise((forced, sp.Ne(p, 0)), (1 + q * end, True)))
 
 
-def _product_of_steps(p: sp.Expr, end: sp.Expr, method: str, step: Any) -> sp.Expr:
+def _product_of_steps(p: sp.Expr, end: sp.Expr, method: str | Tableau, step: Any) -> sp.Expr:
     method_tableau = tableau(method)
-    size = TAU_SYMBOL if step is None else exact_number(step, "step")
+    size = symbols.tau if step is None else exact_number(step, "step")
     if size.is_nonpositive:
         raise NotApplicable(f"expected a step > 0, got {step}")
     if not (size.is_number and end.is_number):
@@ -119,7 +120,7 @@ class FilterClass:
     at: sp.Expr | None = None
 
     def __str__(self) -> str:
-        where = "" if self.condition == sp.true else f" if {self.condition}"
+        where = "" if self.condition == sp.true else f" if {condition_in_words(self.condition)}"
         extremum = "" if self.at is None else f", {'peak' if self.kind == BAND else 'minimum'} at lam = {self.at}"
         return f"{self.kind}{where}{extremum}"
 
@@ -129,16 +130,21 @@ def classify(system: System) -> tuple[FilterClass, ...]:
 
     >>> from rdgraph.parse import parse
     >>> [str(c) for c in classify(parse("-alpha*L@H + beta*(A@H - A@A@H)"))]
-    ['low-pass if alpha >= beta', 'band-pass if alpha < beta, peak at lam = (-alpha + beta)/(2*beta)']
+    ['low-pass if beta <= alpha', 'band-pass if beta > alpha, peak at lam = -(alpha - beta)/(2*beta)']
     """
     p, q = generator_symbol(system), source_symbol(system)
     domain = Domain.of(system)
     if q != 0 and (q.has(lam) or domain.sign(q) not in (POSITIVE, NONNEGATIVE, ZERO)):
-        raise Undecided(f"the source {q}*H0 adds to the gain in a way that need not follow p; tried: q constant and >= 0")
+        raise Undecided(
+            f"the source {q}*H0 adds to the gain in a way that need not follow p; tried: q constant and >= 0"
+        )
     slope = sp.expand(sp.diff(p, lam))
     if slope == 0:
         return (FilterClass(sp.true, ALL),)
-    return tuple(FilterClass(public(c.condition), c.kind, None if c.at is None else public(c.at)) for c in _classes(slope, domain))
+    return tuple(
+        FilterClass(public(c.condition), c.kind, None if c.at is None else public(c.at))
+        for c in _classes(slope, domain)
+    )
 
 
 def _classes(slope: sp.Expr, domain: Domain) -> list[FilterClass]:
@@ -156,7 +162,9 @@ def _classes(slope: sp.Expr, domain: Domain) -> list[FilterClass]:
         borders.append(sp.discriminant(slope, lam))
     cells = line.cells([line.reduce(sp.sympify(b)) for b in borders if sp.sympify(b).free_symbols])
     reduced = sum(line.reduce(c) * lam ** m[0] for m, c in polynomial.terms())
-    open_kinds = {i: _kind(sp.expand(reduced.subs(line.ratio, c.sample))) for i, c in enumerate(cells) if c.sample.is_Rational}
+    open_kinds = {
+        i: _kind(sp.expand(reduced.subs(line.ratio, c.sample))) for i, c in enumerate(cells) if c.sample.is_Rational
+    }
     kinds = [open_kinds.get(i) or _simpler(open_kinds, i) for i in range(len(cells))]
     return _joined(line, cells, kinds, turning)
 
@@ -213,7 +221,7 @@ def _kind(slope: sp.Expr) -> str:
     roots = sorted({r for r in sp.real_roots(sp.Poly(slope, lam)) if 0 < r < 2}) if slope.has(lam) else []
     edges = [sp.S.Zero, *roots, sp.Integer(2)]
     signs: list[int] = []
-    for left, right in zip(edges, edges[1:], strict=False):
+    for left, right in itertools.pairwise(edges):
         value = slope.subs(lam, (left + right) / 2)
         sign = 1 if value > 0 else -1
         if not signs or signs[-1] != sign:

@@ -12,24 +12,30 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.boxes import raw_box
-from rdgraph.decide import NEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Candidate, Domain, Undecided, interval_candidates
+from rdgraph.decide import NEGATIVE, NONPOSITIVE, ZERO, Candidate, Domain, Undecided, interval_candidates
 from rdgraph.errors import NotApplicable
 from rdgraph.normal import H
 from rdgraph.spectral import generator_symbol
 from rdgraph.symbols import R, h, lam, public, s
 from rdgraph.system import System
 from rdgraph.tableaux import Tableau, tableau
+from rdgraph.wording import in_words
 
 
 @dataclass(frozen=True)
 class StepLimit:
-    """The largest step, None where none is known; `means` says what is kept."""
+    """The largest step, None where none is known; `means` says what is kept.
+
+    `keeps` is "stability" (linear systems, proved), "box" (Euler, proved for states inside) or "linearised" (stability
+    near constant states only).
+    """
 
     value: sp.Expr | None
     means: str
+    keeps: str = ""
 
 
-def step_limit(system: System, method: str = "euler", normalisation: str = "symmetric") -> StepLimit:
+def step_limit(system: System, method: str | Tableau = "euler", normalisation: str = "symmetric") -> StepLimit:
     """Largest step that keeps the box or stays stable.
 
     >>> from rdgraph.parse import parse
@@ -45,7 +51,7 @@ def step_limit(system: System, method: str = "euler", normalisation: str = "symm
         if system.structure.linear:
             return _linear(system, weights)
         box = raw_box(system, normalisation)
-        if method == "euler" and box.exists and box.upper != R:
+        if weights.is_euler and box.exists and box.upper != R:
             return _box_keeping(system, normalisation)
         return _at_equilibria(system, weights, normalisation)
     except (Undecided, NotApplicable) as problem:
@@ -56,15 +62,17 @@ def _linear(system: System, weights: Tableau) -> StepLimit:
     try:
         p = generator_symbol(system)
     except NotApplicable as problem:
-        return StepLimit(None, f"{problem}; use the Lipschitz constant K: step <= {sp.N(weights.real_limit, 6)}/K is the scale")
+        return StepLimit(
+            None, f"{problem}; use the Lipschitz constant K: step <= {sp.N(weights.real_limit, 6)}/K is the scale"
+        )
     domain = Domain.of(system)
     damping = [Candidate(-c.value, c.valid) for c in interval_candidates(p, lam, sp.S.Zero, sp.Integer(2), domain)]
     strongest = domain.maximum([*damping, Candidate(sp.S.Zero)])
     means = "every frequency that the flow damps is damped"
     growth = domain.maximum(interval_candidates(p, lam, sp.S.Zero, sp.Integer(2), domain))
     if not domain_nonpositive(domain, growth):
-        means += f"; the flow itself grows at rate {public(growth)} where that is positive, whatever the step"
-    return StepLimit(public(_divide(_decimal(weights.real_limit), strongest)), means)
+        means += f"; the flow itself grows at rate {in_words(public(growth))}, whatever the step"
+    return StepLimit(public(_divide(_decimal(weights.real_limit), strongest)), means, "stability")
 
 
 def domain_nonpositive(domain: Domain, growth: sp.Expr) -> bool:
@@ -98,7 +106,8 @@ def _box_keeping(system: System, normalisation: str) -> StepLimit:
     if normalisation == "symmetric":
         domain = domain.given(s - 1)
     lower, upper = box.lower, box.upper
-    assert lower is not None and upper is not None
+    assert lower is not None
+    assert upper is not None
     reach = {k: c * (s**k if normalisation == "symmetric" else 1) for k, c in structure.generator.items() if k > 0}
     pull = sum(reach.values(), sp.S.Zero)
     own = structure.generator.get(0, sp.S.Zero) * h + structure.reaction.xreplace({H: h}) + structure.constant
@@ -110,7 +119,7 @@ def _box_keeping(system: System, normalisation: str) -> StepLimit:
             raise Undecided("the reaction does not vanish on the face; the sharp step is not a polynomial maximum")
         candidates += interval_candidates(quotient.as_expr(), h, lower, upper, domain)
     worst = domain.maximum(candidates)
-    return StepLimit(public(_divide(sp.S.One, worst)), f"keeps the box [{public(lower)}, {public(upper)}]")
+    return StepLimit(public(_divide(sp.S.One, worst)), f"keeps the box [{public(lower)}, {public(upper)}]", "box")
 
 
 def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> StepLimit:
@@ -128,9 +137,12 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
         growth = domain.maximum(interval_candidates(rate, lam, sp.S.Zero, sp.Integer(2), domain))
         if zero.is_real and domain_nonpositive(domain, growth):
             places.append(str(public(zero)))
-            damping += [Candidate(-c.value, c.valid) for c in interval_candidates(rate, lam, sp.S.Zero, sp.Integer(2), domain)]
+            damping += [
+                Candidate(-c.value, c.valid) for c in interval_candidates(rate, lam, sp.S.Zero, sp.Integer(2), domain)
+            ]
     if not damping:
         raise Undecided("no attracting or neutral constant state was found")
     limit = public(_divide(_decimal(weights.real_limit), domain.maximum(damping)))
     where = "regular graphs" if normalisation == "symmetric" else "row-stochastic A with real spectrum"
-    return StepLimit(limit, f"linear stability at the constant states {', '.join(sorted(places))} ({where}); the box is not guaranteed")
+    means = f"linear stability at the constant states {', '.join(sorted(places))} ({where}); the box is not guaranteed"
+    return StepLimit(limit, means, "linearised")

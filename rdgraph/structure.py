@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -84,12 +85,11 @@ def analyse_structure(system: System) -> Structure:
     )  # fmt: skip
 
 
-def _kinds_of(term: sp.Expr, kinds: dict[str, Kind] | object) -> set[Kind]:
-    table = dict(kinds)  # type: ignore[call-overload]
-    return {table.get(s.name, Kind.FIELD) for s in term.free_symbols}  # type: ignore[attr-defined]
+def _kinds_of(term: sp.Expr, kinds: Mapping[str, Kind]) -> set[Kind]:
+    return {kinds.get(s.name, Kind.FIELD) for s in term.free_symbols}
 
 
-def _split(term: sp.Expr, kinds: object) -> tuple[sp.Expr, sp.Expr]:
+def _split(term: sp.Expr, kinds: Mapping[str, Kind]) -> tuple[sp.Expr, sp.Expr]:
     """Scalar and channel factors, and the field core."""
     factor, core = sp.S.One, sp.S.One
     for piece in sp.Mul.make_args(term):
@@ -109,7 +109,7 @@ def _place(core: sp.Expr) -> tuple[sp.Expr, int] | None:
     return None
 
 
-def _is_entrywise(term: sp.Expr, kinds: object) -> bool:
+def _is_entrywise(term: sp.Expr, kinds: Mapping[str, Kind]) -> bool:
     return not term.has(Act, Mix) and Kind.NODE not in _kinds_of(term, kinds)
 
 
@@ -131,7 +131,7 @@ def _degree(expression: sp.Expr) -> float:
     return float("inf")
 
 
-def _reason(term: sp.Expr, kinds: object) -> str:
+def _reason(term: sp.Expr, kinds: Mapping[str, Kind]) -> str:
     if term.has(Mix):
         return f"the matrix in {term} mixes channels"
     if _degree(term) > 1:

@@ -11,12 +11,13 @@ import sympy as sp
 from rdgraph.assumptions import Assumptions
 from rdgraph.errors import LanguageError
 from rdgraph.language import STRUCTURAL, Vocabulary, check_new_name
-from rdgraph.nodes import ELEMENTWISE, Kind, Name, kind_of, names_in
+from rdgraph.nodes import ELEMENTWISE, Kind, kind_of, names_in
 from rdgraph.normal import H0, Algebra, H
 from rdgraph.printing import to_latex, to_text
 
 if TYPE_CHECKING:
     from rdgraph.structure import Structure
+    from rdgraph.tableaux import Tableau
 
 
 @dataclass(frozen=True)
@@ -119,12 +120,8 @@ class System:
 
         return symbol(self)
 
-    def response(self, T: Any = None, method: str = "exact", step: Any = None) -> sp.Expr:
+    def response(self, T: Any = None, method: str | Tableau = "exact", step: Any = None) -> sp.Expr:
         """Gain of the frequency lam after time T, exact or under a Runge-Kutta method with a fixed step."""
         from rdgraph.spectral import response
 
         return response(self, T=T, method=method, step=step)
-
-
-def is_coefficient(name: Name) -> bool:
-    return name.name not in STRUCTURAL

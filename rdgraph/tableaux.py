@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -33,7 +34,9 @@ class Tableau:
         taylor = sum(z**k / sp.factorial(k) for k in range(self.order + 1))
         difference = sp.Poly(self.stability - taylor, z)
         if not difference.is_zero and min(m[0] for m in difference.monoms()) <= self.order:
-            raise RdgraphError(f"{self.name} declares order {self.order}, but its stability polynomial is {self.stability}")
+            raise RdgraphError(
+                f"{self.name} declares order {self.order}, but its stability polynomial is {self.stability}"
+            )
 
     @property
     def nodes(self) -> tuple[sp.Rational, ...]:
@@ -46,6 +49,10 @@ class Tableau:
         for row in self.stages:
             values.append(sp.expand(1 + z * sum((a * v for a, v in zip(row, values, strict=True)), sp.S.Zero)))
         return sp.expand(1 + z * sum((b * v for b, v in zip(self.weights, values, strict=True)), sp.S.Zero))
+
+    @property
+    def is_euler(self) -> bool:
+        return len(self.weights) == 1
 
     def factor(self, argument: sp.Expr) -> sp.Expr:
         """R at a given argument."""
@@ -101,9 +108,10 @@ _DOPRI_ROWS: list[list[object]] = [
     ["35/384", 0, "500/1113", "125/192", "-2187/6784", "11/84"],
 ]
 
-methods: dict[str, Tableau] = {
-    t.name: t
-    for t in (
+
+@cache
+def _all() -> dict[str, Tableau]:
+    tableaux = (
         _tableau("euler", [[]], [1], 1, "explicit Euler"),
         _tableau("midpoint", [[], ["1/2"]], [0, 1], 2, "explicit midpoint"),
         _tableau("heun", [[], [1]], ["1/2", "1/2"], 2, "Heun's explicit trapezoidal rule"),
@@ -119,12 +127,30 @@ methods: dict[str, Tableau] = {
             "dopri5", _DOPRI_ROWS, ["35/384", 0, "500/1113", "125/192", "-2187/6784", "11/84", 0], 5,
             "Dormand-Prince, fifth-order weights, with a fixed step",
         ),
-    )
-}  # fmt: skip
+    )  # fmt: skip
+    return {t.name: t for t in tableaux}
 
 
-def tableau(name: str) -> Tableau:
-    """A method by name; unknown names get the closest one offered."""
+class Methods(Mapping[str, Tableau]):
+    """The methods by name, built on first use."""
+
+    def __getitem__(self, name: str) -> Tableau:
+        return _all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_all())
+
+    def __len__(self) -> int:
+        return len(_all())
+
+
+methods = Methods()
+
+
+def tableau(name: str | Tableau) -> Tableau:
+    """A method by name, or one's own tableau as it is; unknown names get the closest one offered."""
+    if isinstance(name, Tableau):
+        return name
     if name not in methods:
         raise UnknownName("method", name, methods)
     return methods[name]

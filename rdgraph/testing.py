@@ -23,8 +23,20 @@ from hypothesis.extra import numpy as hnp
 
 from rdgraph.assumptions import SIGN_WORDS, Assumptions
 from rdgraph.language import FUNCTIONS, STRUCTURAL, USUAL_COEFFICIENTS
-from rdgraph.nodes import COEFFICIENT_KINDS, Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times
-from rdgraph.nodes import names_in
+from rdgraph.nodes import (
+    COEFFICIENT_KINDS,
+    Apply,
+    Call,
+    Kind,
+    Minus,
+    Name,
+    Negative,
+    Over,
+    Plus,
+    Power,
+    Times,
+    names_in,
+)
 from rdgraph.system import System
 
 #: Names drawn for coefficients: usual letters and names that have to be declared.
@@ -103,7 +115,9 @@ def letters(draw: Draw, kinds: Sequence[Kind | str] = COEFFICIENT_KINDS) -> dict
 
 def numbers(smallest: int = 0) -> st.SearchStrategy[sp.Rational]:
     """Decimals from `smallest` (0 or 1 thousandth) to 999, as exact rationals."""
-    return st.builds(lambda digits, places: sp.Rational(digits, 10**places), st.integers(smallest, 999), st.integers(0, 3))
+    return st.builds(
+        lambda digits, places: sp.Rational(digits, 10**places), st.integers(smallest, 999), st.integers(0, 3)
+    )
 
 
 _S, _C, _N, _F, _O, _M = Kind.SCALAR, Kind.CHANNEL, Kind.NODE, Kind.FIELD, Kind.OPERATOR, Kind.MATRIX
@@ -120,7 +134,9 @@ _APPLIED = {_F: [(_O, _F), (_F, _M)], _N: [(_O, _N)], _O: [(_O, _O)], _M: [(_M, 
 
 
 @st.composite
-def expressions(draw: Draw, kind: Kind | str = Kind.FIELD, coefficients: Letters | None = None, depth: int = 3) -> sp.Basic:
+def expressions(
+    draw: Draw, kind: Kind | str = Kind.FIELD, coefficients: Letters | None = None, depth: int = 3
+) -> sp.Basic:
     """A well-typed tree of the given kind, at most about 2*depth nodes deep, with every node type of the language.
 
     `coefficients` gives the letters and kinds it may use, drawn where None. Divisors, roots and bases of negative

@@ -53,7 +53,9 @@ def find_witness(
             except (ZeroDivisionError, FloatingPointError):
                 continue
             if _differ(a, b):
-                shown = tuple((n, _show(values[n])) for n in sorted(values) if n in {x.name for x in letters} | {"A", "L", "D"})
+                shown = tuple(
+                    (n, _show(values[n])) for n in sorted(values) if n in {x.name for x in letters} | {"A", "L", "D"}
+                )
                 return Witness(nodes, edges, shown, _show(a), _show(b))
     return None
 
@@ -110,7 +112,9 @@ def _assignments(nodes: int, edges: Any, letters: list[Name], signs: Mapping[str
         yield values
 
 
-def _example(kind: Kind, name: str, nodes: int, channels: int, attempt: int, index: int, signs: Mapping[str, str]) -> Any:
+def _example(
+    kind: Kind, name: str, nodes: int, channels: int, attempt: int, index: int, signs: Mapping[str, str]
+) -> Any:
     import numpy as np
 
     prime = Fraction(_PRIMES[(index + attempt) % len(_PRIMES)])
@@ -122,7 +126,9 @@ def _example(kind: Kind, name: str, nodes: int, channels: int, attempt: int, ind
             return np.array([sign * prime * (c + 1) for c in range(channels)], dtype=object)
         case Kind.NODE:
             mask = name == "M"
-            return np.array([[Fraction(i % 2 == 0) if mask else sign * prime * (i + 1)] for i in range(nodes)], dtype=object)
+            return np.array(
+                [[Fraction(i % 2 == 0) if mask else sign * prime * (i + 1)] for i in range(nodes)], dtype=object
+            )
         case Kind.FIELD:
             return _field(nodes, channels, attempt, index)
         case Kind.MATRIX:
@@ -146,10 +152,7 @@ def _add_definitions(values: dict[str, Any], definitions: Mapping[str, sp.Basic]
     """Values of defined letters, in an order in which each is known when needed."""
     pending = dict(definitions)
     while pending:
-        ready = [n for n, body in pending.items() if all(x.name in values or x.name == "I" for x in names_in(body) if x.name not in pending)
-                 and not any(x.name in pending for x in names_in(body))]  # fmt: skip
-        if not ready:
-            return
+        ready = [n for n, body in pending.items() if not any(x.name in pending for x in names_in(body))]
         for name in ready:
             body = pending.pop(name)
             if all(x.name in values or x.name == "I" for x in names_in(body)):
@@ -195,4 +198,6 @@ def _show(value: Any) -> str:
     if array.ndim == 0:
         return str(array.item())
     rows = [_show(row) for row in array]
-    return f"[{', '.join(rows)}]" if len(rows) != 1 or array.ndim == 1 else rows[0] if array.ndim == 1 else f"[{rows[0]}]"
+    return (
+        f"[{', '.join(rows)}]" if len(rows) != 1 or array.ndim == 1 else rows[0] if array.ndim == 1 else f"[{rows[0]}]"
+    )

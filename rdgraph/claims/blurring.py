@@ -51,7 +51,9 @@ def ten_lines(e: Evidence) -> Verdict:
 def difference(e: Evidence) -> Verdict:
     verdict = _chain(e, "bs-difference")
     e.check("the right side is -L^2 H", equivalent("-L@H + (A - A@A)@H", "-L@L@H"))
-    e.check("A - A^2 = A L = L A = L - L^2", all(equivalent("(A - A@A)@H", t) for t in ("A@L@H", "L@A@H", "(L - L@L)@H")))
+    e.check(
+        "A - A^2 = A L = L A = L - L^2", all(equivalent("(A - A@A)@H", t) for t in ("A@L@H", "L@A@H", "(L - L@L)@H"))
+    )
     e.check("BS is (beta - alpha) L - beta L^2", equivalent("BS", "(beta - alpha)*L@H - beta*L@L@H"))
     e.check("alpha = beta gives -alpha L^2", equivalent("BS", "-alpha*L@L@H", given=["beta = alpha"]))
     return verdict
@@ -68,14 +70,22 @@ def limit(e: Evidence) -> Verdict:
     one_step = equivalent(euler_map(parse("-L@L@H"), step=1), "H - L@L@H")
     e.check("(i) the blur-sharpen map is one Euler step of size 1 of H' = -L^2 H", one_step)
     factors = (1 - 4, sp.exp(-4))
-    e.check("... not its time-1 flow: factors at lam = 2", factors[0] != factors[1], f"{factors[0]} against {sp.N(factors[1], 3)}")
+    e.check(
+        "... not its time-1 flow: factors at lam = 2",
+        factors[0] != factors[1],
+        f"{factors[0]} against {sp.N(factors[1], 3)}",
+    )
     honest = sp.expand((1 + h * mode) * (1 - h * mode))
     e.check("(ii) honest substeps of size h give I - h^2 L^2", honest == 1 - h**2 * mode**2)
     slow, fast = (sp.limit(honest ** (T / h**k), h, 0) for k in (1, 2))
     e.check("... T/h of them tend to the identity", slow == 1, slow)
     e.check("... T/h^2 of them tend to exp(-T L^2)", sp.simplify(fast - sp.exp(-T * mode**2)) == 0, fast)
     series = sp.series(sp.log(1 - mode**2), mode, 0, 6).removeO()
-    e.check("(iii) the field with this time-1 map is log(I - L^2), real iff lam < 1", sp.expand(series + mode**2 + mode**4 / 2) == 0, series)
+    e.check(
+        "(iii) the field with this time-1 map is log(I - L^2), real iff lam < 1",
+        sp.expand(series + mode**2 + mode**4 / 2) == 0,
+        series,
+    )
     return Verdict(FALSE if empty else UNDECIDED, witness="any lam > 0: 0 = -lam^2 is false")
 
 
@@ -102,7 +112,11 @@ def turing(e: Evidence) -> Verdict:
     """Diffusion-driven instability needs a growth rate that is largest at a frequency strictly between 0 and 2."""
     p = symbol(catalogue["BS"])
     centre = (beta - alpha) / (2 * beta)
-    e.check("BS: p = beta (c^2 - (lam - c)^2), a linear Swift-Hohenberg operator", is_zero(sp.expand(sp.cancel(p - beta * (centre**2 - (lam - centre) ** 2)))), f"c = {centre}")
+    e.check(
+        "BS: p = beta (c^2 - (lam - c)^2), a linear Swift-Hohenberg operator",
+        is_zero(sp.expand(sp.cancel(p - beta * (centre**2 - (lam - centre) ** 2)))),
+        f"c = {centre}",
+    )
     none = []
     for name in ("F", "AC", "Z"):
         structure = catalogue[name].structure
@@ -115,8 +129,15 @@ def turing(e: Evidence) -> Verdict:
     backward = fastest_frequency(parse("FB", assume="beta > alpha"))
     e.check("FB with beta > alpha: largest at lam = 2, no band", backward == 2, backward)
     band = [str(c) for c in classify(parse("BS", assume="beta > alpha"))]
-    e.check("BS with beta > alpha alone has a band, and nothing saturates it", len(band) == 1 and band[0].startswith("band-pass"), band)
-    return Verdict(FALSE if all(none) else UNDECIDED, witness="F, AC and Z: the fastest frequency is lam = 0 for every alpha, beta > 0")
+    e.check(
+        "BS with beta > alpha alone has a band, and nothing saturates it",
+        len(band) == 1 and band[0].startswith("band-pass"),
+        band,
+    )
+    return Verdict(
+        FALSE if all(none) else UNDECIDED,
+        witness="F, AC and Z: the fastest frequency is lam = 0 for every alpha, beta > 0",
+    )
 
 
 @cross_checks("M1.2")

@@ -1,0 +1,178 @@
+"""M6: closed flows of the nonlinear reactions, and splitting methods made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy as sp
+
+from rdgraph.boxes import invariant_box
+from rdgraph.catalog import catalogue
+from rdgraph.claims.formulas import all_hold, beta, h0, identical
+from rdgraph.claims.numerics import final, generator, make_field
+from rdgraph.claims.registry import Evidence, Verdict, cross_checks, decides
+from rdgraph.decide import Domain
+from rdgraph.flows import ReactionFlow, reaction_flow
+from rdgraph.operators import dense_operator
+from rdgraph.steps import step_limit
+
+t = sp.Symbol("t")
+_H = sp.Symbol("h")
+_SIGNED = {beta: sp.Symbol("beta", positive=True), t: sp.Symbol("t", positive=True)}
+_DECAY = sp.exp(-beta * t)
+#: Claimed flows: Fisher and Allen-Cahn in closed form; Zeldovich through y = (1 - h)/h, y exp(y) = y0 exp(y0 - beta t).
+FLOWS = {"F": h0 / (h0 + (1 - h0) * _DECAY), "AC": h0 / sp.sqrt(h0**2 + (1 - h0**2) * _DECAY**2)}
+STARTS = {"F": ("1/3", "7/2"), "AC": ("1/3", "-2/5", "7/2"), "Z": ("1/3", "7/2", "-5/3")}
+
+
+@decides("M6.1")
+def closed_flows(e: Evidence) -> Verdict:
+    for name, claimed in FLOWS.items():
+        flow = reaction_flow(catalogue[name])
+        e.check(f"{name}: h(t) = {claimed}", identical(*_positive(flow.expression, claimed)), flow.expression)
+        e.check(f"{name}: it is a flow, 1 after t is t + 1", _group(flow.expression))
+        e.check(f"{name}: it solves h' = r(h)", _solves(flow, flow.expression))
+    zeldovich = reaction_flow(catalogue["Z"])
+    y0 = (1 - h0) / h0
+    for condition, formula in zeldovich.branches:
+        where = "otherwise" if condition == sp.true else condition
+        if formula == 0:
+            e.check("Z: 0 rests", zeldovich.rate.subs(_H, 0) == 0, condition)
+            continue
+        y = sp.simplify((1 - formula) / formula)
+        ratio = sp.log(y.args[0] / (y0 * sp.exp(y0 - beta * t))) if isinstance(y, sp.LambertW) else sp.nan
+        e.check(f"Z, {where}: y = (1 - h)/h is W(y0 exp(y0 - beta t))", sp.simplify(ratio) == 0, y)
+        e.check(f"Z, {where}: it solves h' = r(h)", _solves(zeldovich, formula))
+    for name, starts in STARTS.items():
+        expression = reaction_flow(catalogue[name]).expression
+        values = [expression.subs({h0: sp.Rational(x), t: 0, beta: 1}) for x in starts]
+        gaps = [abs(sp.N(v - sp.Rational(x), 30)) for v, x in zip(values, starts, strict=True)]
+        e.check(
+            f"{name}: starts at h0 for h0 = {', '.join(starts)} (the right branches)",
+            max(gaps) < sp.Rational(1, 10**20),
+        )
+    return all_hold(e)
+
+
+def _positive(*formulas: sp.Expr) -> list[sp.Expr]:
+    """The formulas for 0 < h0 < 1, where square roots are real."""
+    ratio = sp.Symbol("y", positive=True)
+    return [sp.sympify(f).subs(_SIGNED).subs(h0, 1 / (1 + ratio)) for f in formulas]
+
+
+def _solves(flow: ReactionFlow, formula: sp.Expr) -> bool:
+    return identical(sp.diff(formula, t), flow.rate.subs(_H, formula))
+
+
+def _group(expression: sp.Expr) -> bool:
+    """Flowing for 1 after t is flowing for 1 + t."""
+    composed, direct = _positive(expression.subs(t, 1).subs(h0, expression), expression.subs(t, t + 1))
+    return bool(sp.simplify(composed**2 - direct**2) == 0)
+
+
+@cross_checks("M6.1")
+def flows_on_graphs(adjacency: Any, rng: Any) -> bool:
+    """Entries evolve on their own when alpha = 0: a tight solve against the closed forms."""
+    import numpy as np
+    from scipy.special import lambertw
+
+    n, strength, end = len(adjacency), float(rng.uniform(0.5, 2)), float(rng.uniform(0.1, 1))
+    start = rng.uniform(0.05, 3, size=(n, 1))
+    decay = np.exp(-strength * end)
+    y = (1 - start) / start
+    closed = {
+        "F": start / (start + (1 - start) * decay),
+        "AC": start / np.sqrt(start**2 + (1 - start**2) * decay**2),
+        "Z": 1 / (1 + lambertw(y * np.exp(y) * decay).real),
+    }
+    a = dense_operator(adjacency, "row")
+    name = str(rng.choice(list(closed)))
+    if not np.allclose(
+        final(make_field(name, a, alpha=0.0, beta=strength), start, end), closed[name], rtol=1e-8, atol=1e-9
+    ):
+        return False
+    below = -start
+    y = (1 - below) / below
+    formula = 1 / (1 + lambertw(y * np.exp(y) * decay, -1).real)
+    return bool(
+        np.allclose(final(make_field("Z", a, alpha=0.0, beta=strength), below, end), formula, rtol=1e-8, atol=1e-9)
+    )
+
+
+@decides("M6.2")
+def splitting(e: Evidence) -> Verdict:
+    """Flows are exponentials of X (diffusion) and Y (reaction), which do not commute."""
+    x, y = sp.symbols("X Y", commutative=False)
+    size = sp.Symbol("tau")
+
+    def flow(*generators: sp.Expr) -> sp.Expr:
+        """The product of exp(generator), through third order."""
+        product = sp.S.One
+        for g in generators:
+            powers = [sp.S.One]
+            for k in range(1, 4):
+                powers.append(sp.expand(powers[-1] * g / k))
+            product *= sp.Add(*powers)
+        return sp.expand(product)
+
+    exact = flow(size * (x + y))
+    methods = {"Lie": (flow(size * x, size * y), 1), "Strang": (flow(size * x / 2, size * y, size * x / 2), 2)}
+    for name, (method, order) in methods.items():
+        errors = [sp.expand(method - exact).coeff(size, k) for k in range(order + 2)]
+        first = next((k for k, term in enumerate(errors) if term != 0), None)
+        e.check(
+            f"{name}: one step is exact through tau^{order} and not further, order {order}",
+            first == order + 1,
+            errors[-1],
+        )
+    parts, domain = catalogue["diffusion"].structure.generator, Domain.of(catalogue["diffusion"])
+    averages = sp.expand(sum(parts.values())) == 0 and all(domain.is_nonnegative(c) for k, c in parts.items() if k > 0)
+    e.check(
+        "exp(-tau alpha L) averages: A^k enters with c_k >= 0, sum 0; its rows are >= 0 and sum to 1", averages, parts
+    )
+    for name in ("F", "AC", "Z"):
+        box = invariant_box(catalogue[name], "row")
+        reacted = reaction_flow(catalogue[name]).expression.subs(_SIGNED)
+        faces = [sp.simplify(reacted.subs(h0, face)) for face in (box.lower, box.upper)]
+        e.check(f"{name}: the reaction flow rests at both faces, so it maps the box to itself for every step",
+                faces == [box.lower, box.upper], faces)  # fmt: skip
+        limit = step_limit(catalogue[name], "euler", "row").value
+        e.check(f"{name}: Euler keeps it only up to a finite step", limit is not None and limit != sp.oo, limit)
+    return all_hold(e)
+
+
+@cross_checks("M6.2")
+def splitting_on_graphs(adjacency: Any, rng: Any) -> bool:
+    """Observed orders 1 and 2 against a tight solve, and the box under steps far beyond Euler's limit."""
+    import numpy as np
+    from scipy.linalg import expm
+    from scipy.special import lambertw
+
+    a = dense_operator(adjacency, "row")
+    name = str(rng.choice(["F", "AC", "Z"]))
+    x, y = rng.uniform(0.5, 1.5, size=2)
+    state = rng.uniform(0.1, 0.9, size=(len(a), 1))
+
+    def react(h: Any, step: float) -> Any:
+        decay = np.exp(-y * step)
+        if name == "F":
+            return h / (h + (1 - h) * decay)
+        if name == "AC":
+            return h / np.sqrt(h**2 + (1 - h**2) * decay**2)
+        ratio = (1 - h) / h
+        return 1 / (1 + lambertw(ratio * np.exp(ratio) * decay).real)
+
+    def run(steps: int, end: float, strang: bool) -> Any:
+        tau, h = end / steps, state
+        part = expm((tau / 2 if strang else tau) * generator("diffusion", a, alpha=x))
+        for _ in range(steps):
+            h = part @ react(part @ h, tau) if strang else react(part @ h, tau)
+        return h
+
+    exact = final(make_field(name, a, alpha=x, beta=y), state, 1.0)
+    for strang, order in ((False, 1), (True, 2)):
+        coarse, fine = (np.linalg.norm(run(n, 1.0, strang) - exact) for n in (32, 64))
+        if fine > 1e-9 and abs(np.log2(coarse / fine) - order) > 0.25:
+            return False
+    far = run(3, 60.0, True)
+    return bool(far.min() >= -1e-12 and far.max() <= 1 + 1e-12)

@@ -1,0 +1,137 @@
+"""Figures: colour-blind palette, data beside every picture (csv), png and pdf of each."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sympy as sp
+
+from rdgraph.decide import Undecided
+from rdgraph.errors import NotApplicable, RdgraphError
+from rdgraph.spectral import classify, response
+from rdgraph.system import System
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Okabe and Ito's palette, safe for the common kinds of colour blindness.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", "--", "-.", ":")
+#: Gains outside this range are as good as zero, or as good as lost.
+GAIN_RANGE = (1e-4, 1e5)
+
+
+@dataclass(frozen=True)
+class ResponseCurve:
+    """Gain over frequency of one system under one method."""
+
+    system: str
+    method: str
+    step: float | None
+    lam: np.ndarray
+    gain: np.ndarray
+
+
+def response_curves(
+    system: System,
+    *,
+    T: float,
+    coefficients: Mapping[str, float],
+    methods: Sequence[tuple[str, float | None]],
+    points: int = 401,
+) -> list[ResponseCurve]:
+    """Exact and discretised responses of a linear system on lam in [0, 2], coefficients set to numbers."""
+    used = {k: v for k, v in coefficients.items() if k in system.coefficients}
+    missing = set(system.coefficients) - set(used)
+    if missing:
+        raise RdgraphError(
+            f"expected numbers for every coefficient, got none for {sorted(missing)}; pass --set NAME=VALUE"
+        )
+    numeric = system.replace(**used)
+    grid = np.linspace(0.0, 2.0, points)
+    curves = []
+    for method, step in methods:
+        expression = response(numeric, T=T, method=method, step=step)
+        function = sp.lambdify(sp.Symbol("lam"), expression, "numpy")
+        with np.errstate(divide="ignore", invalid="ignore"):  # the removable point of a source term
+            gain = np.broadcast_to(np.asarray(function(grid), dtype=float), grid.shape)
+        name = system.name or str(system)
+        curves.append(ResponseCurve(name, method, step, grid, gain))
+    return curves
+
+
+def response_figure(
+    systems: Sequence[System],
+    *,
+    T: float,
+    coefficients: Mapping[str, float],
+    methods: Sequence[tuple[str, float | None]] = (("exact", None), ("euler", 1.0), ("rk4", 1.0)),
+) -> tuple[Figure, list[ResponseCurve]]:
+    """One panel a system: exact response and what the methods make of it."""
+    from matplotlib.figure import Figure
+
+    columns = min(5, len(systems))
+    rows = -(-len(systems) // columns)
+    figure = Figure(figsize=(2.6 * columns + 0.8, 2.5 * rows + 1.0), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    curves: list[ResponseCurve] = []
+    for panel, system in zip(panels.flat, systems, strict=False):
+        own = response_curves(system, T=T, coefficients=coefficients, methods=methods)
+        curves += own
+        for i, curve in enumerate(own):
+            label = curve.method if curve.step is None else f"{curve.method}, step {curve.step:g}"
+            gain = np.maximum(np.abs(curve.gain), np.finfo(float).tiny)
+            panel.plot(curve.lam, gain, DASHES[i % 4], color=PALETTE[i % 7], label=label, lw=2.4 - 0.5 * i)
+        panel.axhline(1, color="0.8", lw=0.8, zorder=0)
+        panel.set_title(f"{_short(own[0].system)}\n{_class_at(system, coefficients)}", fontsize=9)
+        panel.set(yscale="log", ylim=GAIN_RANGE, xlim=(0, 2))
+    for panel in panels.flat[len(systems) :]:
+        panel.set_visible(False)
+    for column in range(columns):
+        last = max(r for r in range(rows) if r * columns + column < len(systems))
+        panels[last, column].set_xlabel("lam, eigenvalue of L", fontsize=9)
+        panels[last, column].tick_params(labelbottom=True)
+    for row in range(rows):
+        panels[row, 0].set_ylabel("|gain|", fontsize=9)
+    handles, labels = panels.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    settings = ", ".join(f"{k} = {v:g}" for k, v in coefficients.items())
+    figure.suptitle(f"Gain of frequency lam after T = {T:g} ({settings}); titles: class of the exact flow", fontsize=11)
+    return figure, curves
+
+
+def _short(text: str, width: int = 34) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _class_at(system: System, coefficients: Mapping[str, float]) -> str:
+    used = {k: v for k, v in coefficients.items() if k in system.coefficients}
+    try:
+        return classify(system.replace(**used))[0].kind
+    except (NotApplicable, Undecided):
+        return "undecided"
+
+
+def save_figure(figure: Figure, folder: Path, name: str, curves: Sequence[ResponseCurve]) -> list[Path]:
+    """Write name.png, name.pdf and the numbers behind them as name.csv."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [folder / f"{name}.{ending}" for ending in ("png", "pdf", "csv")]
+        figure.savefig(paths[0], dpi=160)
+        figure.savefig(paths[1], metadata={"CreationDate": None})
+        with paths[2].open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["system", "method", "step", "lam", "gain"])
+            for c in curves:
+                writer.writerows(
+                    [c.system, c.method, "" if c.step is None else c.step, f"{x:.6g}", f"{g:.12g}"]
+                    for x, g in zip(c.lam, c.gain, strict=True)
+                )
+    except OSError as problem:
+        raise RdgraphError(f"expected a folder that can be written, got {folder}: {problem.strerror}") from None
+    return paths

@@ -1,0 +1,74 @@
+"""Numbers for the cross-checks: dense right-hand sides, generators and solves that use no symbolic result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rdgraph.parse import parse
+from rdgraph.system import System
+from rdgraph.tableaux import Tableau
+
+Array = Any
+Field = Callable[[Array], Array]
+
+
+def make_field(system: System | str, operator: Array, **letters: Any) -> Field:
+    """f(H) by the dense interpreter; `letters` holds the coefficients, and H0, W or M where they occur."""
+    from rdgraph.dense import evaluate
+
+    expression = parse(system).expression
+    return lambda state: evaluate(expression, {"A": operator, "H": state, **letters})
+
+
+def generator(system: System | str, operator: Array, **letters: Any) -> Array:
+    """The matrix G of a linear H' = G H + ..., column by column from unit vectors; H0 counts as zero."""
+    import numpy as np
+
+    n = len(operator)
+    return make_field(system, operator, H0=np.zeros((n, n)), **letters)(np.eye(n))
+
+
+def modes(operator: Array) -> tuple[Array, Array]:
+    """Frequencies and eigenvectors of L = I - A, A symmetric."""
+    import numpy as np
+
+    return np.linalg.eigh(np.eye(len(operator)) - operator)
+
+
+def double_cover(adjacency: Array) -> Array:
+    """The bipartite double cover (2n, 2n): it reaches the frequency 2, which few random graphs do."""
+    import numpy as np
+
+    empty = np.zeros_like(adjacency)
+    return np.block([[empty, adjacency], [adjacency, empty]])
+
+
+def solve(field: Field, state: Array, end: float, **options: Any) -> Any:
+    """A tight solve of H' = field(H); the state has shape (n, d), the solution is scipy's."""
+    from scipy.integrate import solve_ivp
+
+    def flat(_: float, y: Array) -> Array:
+        return field(y.reshape(state.shape)).ravel()
+
+    return solve_ivp(flat, (0.0, end), state.ravel(), **({"method": "DOP853", "rtol": 1e-11, "atol": 1e-12} | options))
+
+
+def final(field: Field, state: Array, end: float) -> Array:
+    """The state at the end of a tight solve."""
+    return solve(field, state, end).y[:, -1].reshape(state.shape)
+
+
+def runge_kutta_step(method: Tableau, field: Field, state: Any, step: Any, number: Callable[[Any], Any] = float) -> Any:
+    """One explicit step straight from the tableau, on arrays (`number=float`) or symbols (`number=sympify`)."""
+    slopes: list[Any] = []
+
+    def moved(weights: Any) -> Any:
+        result = state
+        for weight, slope in zip(weights, slopes, strict=True):
+            result = result + step * number(weight) * slope
+        return result
+
+    for row in method.stages:
+        slopes.append(field(moved(row)))
+    return moved(method.weights)

@@ -1,0 +1,205 @@
+"""The command line: catalogue, show, analyse, verify, preflight, plot."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from rdgraph.errors import RdgraphError
+from studies import pages
+
+#: Equations may begin with a minus sign, so no command has one-letter options.
+EQUATION_SETTINGS = {"ignore_unknown_options": True}
+
+app = typer.Typer(
+    name="rdgraph",
+    help="Reaction-diffusion on graphs: one line of maths in, verified and analysed.\n\n"
+    "Equations use numpy's notation: H is the state, H0 the initial state, A the adjacency operator, L = I - A; "
+    '@ applies an operator, * and ** act elementwise. Example: rdgraph analyse "-alpha*L@H + beta*H*(1 - H)"',
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+plot = typer.Typer(help="Draw figures (png, pdf and the numbers as csv).", no_args_is_help=True)
+app.add_typer(plot, name="plot")
+
+console = Console()
+errors = Console(stderr=True)
+
+Equation = Annotated[
+    str, typer.Argument(help="An equation in the language, or a name of the catalogue.", metavar="EQUATION")
+]
+Coefficients = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--coefficient", metavar="NAME[=KIND]", help="Declare a coefficient: scalar (default), channel, node or matrix."
+    ),
+]
+Assumptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--assume", metavar="TEXT", help='Assume a sign or relation, as in "beta<0", "beta real", "beta <= alpha".'
+    ),
+]
+Values = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a coefficient to a number.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
+
+
+def main() -> None:
+    """Entry point: errors of the package are shown as text, never as a traceback."""
+    try:
+        app()
+    except RdgraphError as problem:
+        errors.print(f"[bold red]error:[/] {type(problem).__name__}", highlight=False)
+        errors.print(str(problem), markup=False, highlight=False, soft_wrap=True)
+        sys.exit(2)
+
+
+@app.command("catalogue")
+def catalogue_command(as_json: AsJson = False) -> None:
+    """List the named systems: equation and source."""
+    from rdgraph.catalog import catalogue
+
+    if as_json:
+        entries = [
+            {"name": e.name, "title": e.title, "equation": e.equation, "source": e.source, "note": e.note}
+            for e in catalogue.entries.values()
+        ]
+        _print_json(entries)
+    else:
+        console.print(pages.catalogue_table(catalogue.entries.values()))
+
+
+@app.command()
+def show(name: Annotated[str, typer.Argument(help="A name of the catalogue, such as BS.")]) -> None:
+    """Show one catalogued system: equation, source, analysis."""
+    from rdgraph.analyse import analyse
+    from rdgraph.catalog import catalogue
+
+    entry = catalogue.entry(name)
+    console.print(pages.entry_panel(entry))
+    console.print(pages.analysis_table(analyse(entry.system)))
+
+
+@app.command("analyse", context_settings=EQUATION_SETTINGS)
+def analyse_command(
+    equation: Equation, coefficient: Coefficients = None, assume: Assumptions = None, as_json: AsJson = False
+) -> None:
+    """Answer every question about an equation: symbol, response, Lipschitz, existence, boxes, step limits ..."""
+    from rdgraph.analyse import analyse
+    from rdgraph.parse import parse
+
+    result = analyse(parse(equation, _declared(coefficient), assume=assume or []))
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        console.print(pages.analysis_table(result))
+
+
+@app.command()
+def verify(
+    name: Annotated[str, typer.Argument(help="A system (BS), a claim (M1.4), a group (M1), or all.")] = "all",
+    as_json: AsJson = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a markdown table.")] = False,
+    evidence: Annotated[bool, typer.Option("--evidence", help="Show every check behind each verdict.")] = False,
+) -> None:
+    """Decide the registered claims; exit 0 if every one was decided as its evidence says, 1 otherwise."""
+    from rdgraph.claims import markdown, select
+    from rdgraph.claims import verify as run
+
+    with pages.progress(errors) as bar:
+        task = bar.add_task("deciding claims", total=len(select(name)))
+        claims = run(name, progress=lambda claim: bar.update(task, advance=1, description=f"decided {claim.id}"))
+    if as_json:
+        _print_json([c.to_dict() for c in claims])
+    elif as_markdown:
+        console.print(markdown(claims), markup=False, highlight=False, soft_wrap=True)
+    else:
+        console.print(pages.claims_table(claims, evidence=evidence))
+    if not all(c.as_expected for c in claims):
+        raise typer.Exit(1)
+
+
+@app.command("preflight", context_settings=EQUATION_SETTINGS)
+def preflight_command(
+    equation: Equation,
+    time: Annotated[float, typer.Option("--time", help="End time T.")] = 1.0,
+    method: Annotated[
+        str, typer.Option("--method", help="exact, euler, midpoint, heun, rk4, rk4-classical or dopri5.")
+    ] = "euler",
+    step: Annotated[float | None, typer.Option("--step", help="Step size of a fixed-step method.")] = None,
+    normalisation: Annotated[str, typer.Option("--normalisation", help="symmetric, row or column.")] = "symmetric",
+    coefficient: Coefficients = None,
+    assume: Assumptions = None,
+    values: Values = None,
+    as_json: AsJson = False,
+) -> None:
+    """One page before a run: what will happen, and is it safe? Exit 1 if it is unsafe."""
+    from rdgraph.parse import parse
+    from rdgraph.preflight import UNSAFE, preflight
+
+    system = parse(equation, _declared(coefficient), assume=assume or [])
+    report = preflight(
+        system, normalisation=normalisation, T=time, method=method, step=step, coefficients=_numbers(values)
+    )
+    if as_json:
+        _print_json(report.to_dict())
+    else:
+        console.print(pages.report_page(report))
+    if report.status == UNSAFE:
+        raise typer.Exit(1)
+
+
+@plot.command("response", context_settings=EQUATION_SETTINGS)
+def plot_response(
+    equations: Annotated[
+        list[str] | None, typer.Argument(help="Equations or names; without any, the linear catalogue.")
+    ] = None,
+    time: Annotated[float, typer.Option("--time", help="End time T.")] = 3.5,
+    step: Annotated[float, typer.Option("--step", help="Step of the discretised curves.")] = 0.75,
+    values: Values = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder for response.png, .pdf and .csv.")] = Path("runs/response"),
+) -> None:
+    """Filter responses on lam in [0, 2]: the exact flow and what Euler and RK4 make of it."""
+    from analysis.figures import response_figure, save_figure
+    from rdgraph.catalog import catalogue
+    from rdgraph.parse import parse
+
+    systems = [parse(e) for e in equations] if equations else [s for s in catalogue.values() if pages.has_response(s)]
+    numbers = {"alpha": 0.5, "beta": 1.0, **_numbers(values)}
+    methods = (("exact", None), ("euler", step), ("rk4", step))
+    figure, curves = response_figure(systems, T=time, coefficients=numbers, methods=methods)
+    for path in save_figure(figure, out, "response", curves):
+        console.print(f"wrote {path}", highlight=False)
+
+
+def _declared(texts: list[str] | None) -> dict[str, str]:
+    """NAME or NAME=KIND, as given on the command line."""
+    return {name.strip(): kind.strip() or "scalar" for name, _, kind in (t.partition("=") for t in texts or [])}
+
+
+def _numbers(texts: list[str] | None) -> dict[str, float]:
+    found = {}
+    for text in texts or []:
+        name, sign, value = text.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise RdgraphError(f"expected NAME=VALUE with a number, got {text!r}; write --set alpha=0.5") from None
+        if not sign:
+            raise RdgraphError(f"expected NAME=VALUE, got {text!r}; write --set alpha=0.5")
+    return found
+
+
+def _print_json(value: object) -> None:
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""`analyse` answers under fixed keys, in strings sympy reads, for any equation; the known answers come out."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+import sympy as sp
+from hypothesis import given, settings
+
+import rdgraph as rd
+from rdgraph.testing import systems
+
+NAMES = [
+    "lam",
+    "T",
+    "tau",
+    "R",
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "epsilon",
+    "kappa",
+    "mu",
+    "nu",
+    "a",
+    "b",
+    "c",
+    "s",
+    "d",
+]
+LETTERS = {n: sp.Symbol(n) for n in NAMES}
+
+
+def read(text: str) -> sp.Expr:
+    return sp.sympify(text, locals=LETTERS)
+
+
+@cache
+def answers(name: str, *assume: str) -> dict[str, Any]:
+    return rd.analyse(rd.parse(name, assume=assume)).to_dict()
+
+
+def same(text: str, formula: str, **values: float) -> bool:
+    gap = read(text) - read(formula)
+    if values:
+        gap = gap.subs({LETTERS[k]: sp.Rational(str(v)) for k, v in values.items()})
+    return bool(sp.simplify(gap) == 0)
+
+
+@pytest.mark.parametrize("name", list(rd.catalogue))
+def test_every_catalogued_system(name: str) -> None:
+    answer = answers(name)
+    json.dumps(answer)
+    assert answer["existence"] in ("global", "local", "undecided")
+    for key, value in answer.items():
+        if value is None:
+            assert answer["notes"][key], f"{key} is null without a note"
+    for key in ("symbol", "response_exact"):
+        if answer[key] is not None:
+            assert read(answer[key]).free_symbols <= set(LETTERS.values())
+    for key in ("lipschitz_global", "lipschitz_local", "one_sided", "step_limit_euler", "step_limit_rk4"):
+        if answer[key] is not None:
+            assert set(answer[key]) == {"symmetric", "row"}
+            for text in answer[key].values():
+                assert text is None or isinstance(read(text), sp.Expr)
+
+
+@pytest.mark.parametrize(
+    ("name", "symbol"),
+    [
+        ("diffusion", "-alpha*lam"), ("BS", "(beta - alpha)*lam - beta*lam**2"), ("ST", "-alpha*lam"),
+        ("FB", "(beta - alpha)*lam"), ("FB*", "(beta - alpha)*lam + beta"), ("FB-released", "2*beta - (alpha + beta)*lam"),
+        ("FB*-released", "3*beta - (alpha + beta)*lam"), ("GRAND++", "-lam"), ("APPNP", "-alpha*lam - beta"),
+    ],
+)  # fmt: skip
+def test_symbols(name: str, symbol: str) -> None:
+    assert same(answers(name)["symbol"], symbol)
+
+
+@pytest.mark.parametrize(
+    ("name", "assume", "key", "where", "formula"),
+    [
+        ("FB*", (), "lipschitz_global", "symmetric", "Max(beta, Abs(3*beta - 2*alpha))"),
+        ("FB", (), "lipschitz_global", "symmetric", "2*Abs(beta - alpha)"),
+        ("BS", ("beta<0",), "lipschitz_global", "symmetric",
+         "Max(2*Abs(-beta - alpha), Piecewise(((alpha - beta)**2/(-4*beta), -beta >= alpha/3), (0, True)))"),
+        ("AC", (), "one_sided", "row", "beta"),
+        ("Z", (), "one_sided", "symmetric", "beta/3"),
+        ("Z", (), "lipschitz_local", "symmetric", "2*alpha + beta*(2*R + 3*R**2)"),
+        ("AC", (), "lipschitz_local", "row", "Max(beta, 2*alpha + beta*(3*R**2 - 1))"),
+        ("F", (), "step_limit_euler", "row", "1/(alpha + beta)"),
+        ("Z", (), "step_limit_euler", "row", "1/(alpha + beta)"),
+        ("AC", (), "step_limit_euler", "row", "1/(alpha + 2*beta)"),
+        ("F", ("beta<0",), "step_limit_euler", "row", "1/(alpha - beta)"),
+        ("AC", ("beta<0",), "step_limit_euler", "row", "1/(alpha - beta/4)"),
+        ("Z", ("beta<0",), "step_limit_euler", "row", "1/(alpha - beta/4)"),
+    ],
+)  # fmt: skip
+def test_constants(name: str, assume: tuple[str, ...], key: str, where: str, formula: str) -> None:
+    text = answers(name, *assume)[key][where]
+    sign = -1 if "beta<0" in assume else 1
+    for alpha, beta, radius in ((1, 0.25, 0.5), (1, 0.5, 1), (0.3, 1, 2), (1, 1.5, 0.1), (1, 3, 3), (0.1, 1, 1)):
+        assert same(text, formula, alpha=alpha, beta=sign * beta, R=radius)
+
+
+def test_rk4_limit_is_the_real_stability_limit() -> None:
+    value = read(answers("BS")["step_limit_rk4"]["symmetric"]).subs({LETTERS["alpha"]: 1, LETTERS["beta"]: 1})
+    assert float(value) * 4 == pytest.approx(2.785293563405282, rel=1e-12)
+
+
+def test_boxes_and_existence() -> None:
+    assert answers("F")["invariant_box"]["row"] == ["0", "1"]
+    assert answers("Z")["invariant_box"]["row"] == ["0", "1"]
+    assert answers("AC")["invariant_box"]["row"] == ["-1", "1"]
+    assert answers("diffusion")["invariant_box"] == {"symmetric": None, "row": ["-R", "R"]}
+    assert same(answers("F")["invariant_box"]["symmetric"][1], "1 + alpha/beta*(s - 1)")
+    assert same(answers("AC")["invariant_box"]["symmetric"][1], "sqrt(1 + alpha/beta*(s - 1))", alpha=2, beta=3, s=5)
+    assert same(
+        answers("Z")["invariant_box"]["symmetric"][1], "(1 + sqrt(1 + 4*alpha/beta*(s - 1)))/2", alpha=2, beta=3, s=5
+    )
+    assert [answers(n)["existence"] for n in ("F", "AC", "Z", "BS", "CGNN")] == [
+        "local",
+        "global",
+        "global",
+        "global",
+        "global",
+    ]
+    assert [answers(n, "beta<0")["existence"] for n in ("F", "AC", "Z")] == ["local"] * 3
+
+
+def test_what_does_not_apply_is_null_and_explained() -> None:
+    answer = answers("CGNN")
+    assert answer["symbol"] is None
+    assert "mixes channels" in answer["notes"]["symbol"]
+    assert "norm_W" in answer["lipschitz_global"]["symmetric"]
+    node = rd.analyse(rd.parse("-b*L@H", {"b": "node"})).to_dict()
+    assert node["symbol"] is None
+    assert "does not commute" in node["notes"]["symbol"]
+
+
+@settings(max_examples=60)
+@given(systems())
+def test_any_system_gets_an_answer(system: rd.System) -> None:
+    """No equation a user can write makes `analyse` fail with anything but a package error."""
+    try:
+        answer = rd.analyse(system).to_dict()
+    except rd.RdgraphError:
+        return
+    json.dumps(answer)
+    assert answer["text"] == str(system)
