@@ -86,9 +86,10 @@ def _row_box(system: System, domain: Domain) -> Box:
     if zeros is not None and len(zeros) >= 2:
         others = tuple((a, b) for i, a in enumerate(zeros) for b in zeros[i + 1 :] if (a, b) != (zeros[0], zeros[-1]))
         return Box(zeros[0], zeros[-1], "the reaction vanishes on both faces", others)
-    inward = (domain.sign(-scalar.subs(h, R)), domain.sign(scalar.subs(h, -R)))
+    centre = zeros[0] if zeros else sp.S.Zero
+    inward = (domain.sign(-scalar.subs(h, centre + R)), domain.sign(scalar.subs(h, centre - R)))
     if set(inward) <= {POSITIVE, NONNEGATIVE, ZERO}:
-        return Box(-R, R, "the reaction points inwards on both faces for every R")
+        return Box(centre - R, centre + R, "the reaction points inwards on both faces for every R")
     if set(inward) & {BOTH, UNKNOWN}:
         return _none(
             f"undecided: whether h' = {public(sp.factor(scalar))} points inwards depends on R or the coefficients"
@@ -135,12 +136,11 @@ def _symmetric_box(system: System, domain: Domain) -> Box:
         return regular
     note = "s is the largest row sum of A, 1 on regular graphs only"
     structure = system.structure
-    stretched = sum((c * s**k for k, c in structure.generator.items()), sp.S.Zero) * h + structure.reaction.xreplace(
-        {H: h}
-    )
-    if regular.upper == R or structure.source or structure.constant != 0:
+    pull = sum((c * s**k for k, c in structure.generator.items()), sp.S.Zero)
+    stretched = pull * h + structure.reaction.xreplace({H: h})
+    if regular.upper.has(R) or structure.source or structure.constant != 0:  # type: ignore[union-attr]
         return _none(
-            "no box for irregular graphs: row sums of the symmetric A exceed 1 (the box of 'row' holds on regular graphs)"
+            "no box for irregular graphs: row sums of the symmetric A exceed 1; the row box holds on regular ones"
         )
     inside = domain.given(s - 1)
     bounds = []

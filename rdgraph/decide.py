@@ -7,6 +7,7 @@ isolation decides completely; exact sampling, which can only refute. What none o
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -223,20 +224,29 @@ class Domain:
         }.get(frozenset(found), BOTH)  # fmt: skip
 
     def _by_sampling(self, expression: sp.Expr, tries: int = 200) -> str:
-        """Exact random points can show that both signs occur; they prove nothing else."""
-        seen: set[int] = set()
-        for point in self.points(expression.free_symbols, tries):
-            value = expression.subs(point)
-            if value.is_finite and value.is_real:
-                seen.add(_sample_sign(value))
-            if {1, -1} <= seen:
+        """Points of the domain can show that both signs occur; they prove nothing else.
+
+        Floating point proposes, exact evaluation confirms.
+        """
+        letters = sorted(expression.free_symbols, key=str)
+        value_at = _make_float(letters, expression)
+        confirmed: set[int] = set()
+        for point in self.points(letters, tries):
+            value = value_at(point)
+            if value is None or abs(value) < 1e-9 or (1 if value > 0 else -1) in confirmed:
+                continue
+            exact = expression.subs(point)
+            if exact.is_finite and exact.is_real:
+                confirmed.add(_sample_sign(exact))
+            if {1, -1} <= confirmed:
                 return BOTH
         return UNKNOWN
 
     def points(self, symbols: Iterable[sp.Basic], count: int, seed: int = 0) -> Iterable[dict[sp.Basic, sp.Expr]]:
-        """Rational points of the domain, spread over several orders of magnitude."""
+        """Rational points inside the domain, spread over several orders of magnitude."""
         extra = {x for constraint, _ in self.constraints for x in constraint.free_symbols}
         letters = sorted(set(symbols) | extra, key=str)
+        gaps = [_make_float(letters, constraint) for constraint, _ in self.constraints]
         generator = random.Random(seed)
         for _ in range(count):
             point = {}
@@ -244,8 +254,7 @@ class Domain:
                 size = sp.Rational(generator.randint(1, 40), generator.choice((1, 2, 4, 10, 40)))
                 negative = x.is_nonpositive or (not x.is_nonnegative and generator.random() < 0.5)  # type: ignore[attr-defined]
                 point[x] = -size if negative else size
-            values = [(constraint.subs(point), strict) for constraint, strict in self.constraints]
-            if all(v > 0 or (not strict and v == 0) for v, strict in values):
+            if all((gap(point) or 0.0) > 1e-12 for gap in gaps):
                 yield point
 
     # ------------------------------------------------------------------ one free ratio
@@ -347,6 +356,20 @@ class Domain:
 
 def _value(candidate: Candidate, place: bool) -> sp.Expr:
     return candidate.at if place and candidate.at is not None else candidate.value
+
+
+def _make_float(letters: Sequence[sp.Basic], expression: sp.Expr) -> Callable[[dict[sp.Basic, sp.Expr]], float | None]:
+    """A fast float evaluation at a point; None where it is not a finite real number."""
+    function = sp.lambdify(list(letters), expression, "mpmath" if expression.has(sp.Function) else "math")
+
+    def evaluate(point: dict[sp.Basic, sp.Expr]) -> float | None:
+        try:
+            value = float(function(*(float(point[x]) for x in letters)))
+        except (ValueError, ZeroDivisionError, OverflowError, TypeError, NameError):
+            return None
+        return value if math.isfinite(value) else None
+
+    return evaluate
 
 
 def isolated_roots(polynomial: sp.Poly) -> list[sp.Expr]:

@@ -66,8 +66,8 @@ def symbol(system: System) -> sp.Expr:
 def response(system: System, T: Any = None, method: str | Tableau = "exact", step: Any = None) -> sp.Expr:
     """Gain of frequency lam after time T, source terms included.
 
-    `method` is "exact", a method of `rdgraph.tableaux` or a `Tableau` of your own; a fixed step takes ceil(T/step) steps, the last
-    one shortened. Without numbers the answer is in T and tau, for T a multiple of tau.
+    `method` is "exact", a method of `rdgraph.tableaux` or a `Tableau` of your own; a fixed step takes ceil(T/step)
+    steps, the last one shortened. Without numbers the answer is in T and tau, for T a multiple of tau.
 
     >>> from rdgraph.parse import parse
     >>> response(parse("-alpha*L@H"), T=1, method="euler", step=0.5).factor()

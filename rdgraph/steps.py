@@ -51,7 +51,7 @@ def step_limit(system: System, method: str | Tableau = "euler", normalisation: s
         if system.structure.linear:
             return _linear(system, weights)
         box = raw_box(system, normalisation)
-        if weights.is_euler and box.exists and box.upper != R:
+        if weights.is_euler and box.exists and not box.upper.has(R):  # type: ignore[union-attr]
             return _box_keeping(system, normalisation)
         return _at_equilibria(system, weights, normalisation)
     except (Undecided, NotApplicable) as problem:

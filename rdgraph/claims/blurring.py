@@ -98,8 +98,12 @@ def euler_factors(e: Evidence) -> Verdict:
     p = symbol(catalogue["BS"]).subs({sp.Symbol("alpha"): a, sp.Symbol("beta"): b})
     residual = sp.expand(1 + step * p - (1 + sharpen * lam) * (1 - blurring * lam))
     holds = e.check("1 + tau p(lam) = (1 + s lam)(1 - b lam)", sp.simplify(residual) == 0)
-    e.check("s > 0 and b > 0 for beta > 0: s b = tau beta, and both have root > tau |beta - alpha|",
-            sp.expand(sharpen * blurring - step * b) == 0 and sp.expand(root**2 - step**2 * (b - a) ** 2) == 4 * step * b)  # fmt: skip
+    product = sp.expand(sharpen * blurring)
+    margin = sp.expand(root**2 - step**2 * (b - a) ** 2)
+    e.check(
+        "s, b > 0: s b = tau beta > 0 and root^2 - tau^2 (beta - alpha)^2 > 0",
+        product == step * b and margin.is_positive,
+    )
     unit = [sp.simplify(x.subs({a: 1, b: 1, step: 1})) for x in (sharpen, blurring)]
     e.check("alpha = beta = tau = 1 gives the paper's map s = b = 1", unit == [1, 1], unit)
     lead = sp.limit(sharpen / sp.sqrt(step * b), step, 0)

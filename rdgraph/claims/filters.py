@@ -1,4 +1,4 @@
-"""M2: symbols and responses, Runge-Kutta factors, filter classes, reductions between filter banks."""
+"""M2: symbols and exact responses, reductions between filter banks, the three normalisations."""
 
 from __future__ import annotations
 
@@ -7,54 +7,25 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.catalog import catalogue
-from rdgraph.claims.formulas import T, all_hold, alpha, beta, identical, lam, points, same, same_classes, tau
-from rdgraph.claims.numerics import double_cover, generator, modes, runge_kutta_step
-from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
+from rdgraph.claims.formulas import T, all_hold, alpha, beta, identical, lam, same, tau
+from rdgraph.claims.numerics import generator, modes
+from rdgraph.claims.registry import Evidence, Verdict, cross_checks, decides
 from rdgraph.derive import Derivation
 from rdgraph.equivalence import equivalent
 from rdgraph.operators import dense_operator
 from rdgraph.parse import parse
-from rdgraph.spectral import ALL, BAND, HIGH, LOW, STOP, FilterClass, classify, growth_rate, response, symbol
-from rdgraph.steps import step_limit
-from rdgraph.symbols import tau as STEP
-from rdgraph.tableaux import methods, tableau, z
-
-_Q = sp.Rational
-_BS = (beta - alpha) * lam - beta * lam**2
+from rdgraph.spectral import response, symbol
+from rdgraph.symbols import tau as own_tau
 
 #: Claimed generator symbol p(lam) and source factor q, per system: H' = p H + q H0 on each frequency.
 SYMBOLS: dict[str, tuple[sp.Expr, sp.Expr]] = {
     "diffusion": (-alpha * lam, sp.S.Zero),
-    "BS": (_BS, sp.S.Zero),
+    "BS": ((beta - alpha) * lam - beta * lam**2, sp.S.Zero),
     "ST": (-alpha * lam, beta),
     "FB": ((beta - alpha) * lam, sp.S.Zero),
     "FB*": ((beta - alpha) * lam + beta, sp.S.Zero),
     "FB-released": (2 * beta - (alpha + beta) * lam, sp.S.Zero),
     "FB*-released": (3 * beta - (alpha + beta) * lam, sp.S.Zero),
-}
-#: Claimed stability polynomials and real stability limits.
-POLYNOMIALS = {
-    "euler": 1 + z,
-    "rk4": 1 + z + z**2 / 2 + z**3 / 6 + z**4 / 24,
-    "rk4-classical": 1 + z + z**2 / 2 + z**3 / 6 + z**4 / 24,
-    "dopri5": 1 + z + z**2 / 2 + z**3 / 6 + z**4 / 24 + z**5 / 120 + z**6 / 600,
-}
-LIMITS = {"euler": "2.0000", "rk4": "2.7853", "dopri5": "3.3066"}
-#: Claimed filter classes for a beta of either sign.
-_BY_SIGN = (FilterClass(beta < alpha, LOW), FilterClass(sp.Eq(beta, alpha), ALL), FilterClass(beta > alpha, HIGH))
-CLASSES = {
-    "FB": _BY_SIGN,
-    "FB*": _BY_SIGN,
-    "FB-released": (
-        FilterClass(beta > -alpha, LOW),
-        FilterClass(sp.Eq(beta, -alpha), ALL),
-        FilterClass(beta < -alpha, HIGH),
-    ),
-    "BS": (
-        FilterClass(beta < -alpha / 3, STOP, _Q(1, 2) - alpha / (2 * beta)),
-        FilterClass((beta >= -alpha / 3) & (beta <= alpha), LOW),
-        FilterClass(beta > alpha, BAND, (beta - alpha) / (2 * beta)),
-    ),
 }
 
 
@@ -100,230 +71,6 @@ def responses_on_graphs(adjacency: Any, rng: Any) -> bool:
     return True
 
 
-@decides("M2.2")
-def stability_polynomials(e: Evidence) -> Verdict:
-    for name, claimed in POLYNOMIALS.items():
-        e.check(f"{name}: R(z) = {claimed}", sp.expand(methods[name].stability - claimed) == 0, methods[name].stability)
-    for name, digits in LIMITS.items():
-        limit = methods[name].real_limit
-        edge = abs(sp.N(methods[name].factor(-limit) ** 2 - 1, 40)) < _Q(1, 10**30)
-        close = abs(sp.N(limit, 30) - _Q(digits)) <= _Q(1, 2 * 10**4)
-        e.check(f"{name}: real stability limit {digits}", edge and close, sp.N(limit, 10))
-    p, q = SYMBOLS["ST"]
-    for name in POLYNOMIALS:
-        factor = POLYNOMIALS[name].subs(z, tau * p)
-        gains, state = [], sp.S.One
-        for _ in range(2):
-            state = sp.expand(runge_kutta_step(methods[name], lambda y: p * y + q, state, tau, sp.sympify))
-            gains.append(state)
-        claimed = [factor**n + beta / (alpha * lam) * (1 - factor**n) for n in (1, 2)]
-        steps = all(identical(g, c) for g, c in zip(gains, claimed, strict=True))
-        formula = response(catalogue["ST"], T=2 * STEP, method=name)
-        e.check(f"{name} on ST: n steps give R^n + beta/(alpha lam) (1 - R^n), n = 1, 2", steps)
-        e.check(f"{name} on ST: the response says so", identical(formula.args[0].expr, claimed[1]))
-    shortened = response(catalogue["diffusion"], T=1, method="euler", step=_Q(2, 5))
-    product = (1 - _Q(2, 5) * alpha * lam) ** 2 * (1 - alpha * lam / 5)
-    e.check("T = 1 in steps of 2/5: the last step is shortened", identical(shortened, product), shortened)
-    fisher = [
-        runge_kutta_step(methods[m], lambda h: h * (1 - h), _Q(1, 3), 1, sp.sympify) for m in ("rk4", "rk4-classical")
-    ]
-    e.check("the 3/8 rule and the classical rk4 share R, not their results on Fisher", fisher[0] != fisher[1], fisher)
-    return all_hold(e)
-
-
-@cross_checks("M2.2")
-def runge_kutta_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
-    a = dense_operator(adjacency, "symmetric")
-    frequencies, vectors = modes(a)
-    x, y, step = rng.uniform(0.1, 1.5), rng.uniform(-2, 2), rng.uniform(0.05, 1)
-    state = rng.normal(size=(len(a), 1))
-    matrix = generator("ST", a, alpha=x, beta=y)
-    for name, polynomial in POLYNOMIALS.items():
-        factor = np.polyval([float(c) for c in sp.Poly(polynomial, z).all_coeffs()], -step * x * frequencies)
-        stable = np.abs(factor) <= 1 + 1e-12
-        if name in LIMITS and not np.array_equal(stable, step * x * frequencies <= float(LIMITS[name]) + 1e-4):
-            return False
-        result = state
-        for _ in range(3):
-            result = runge_kutta_step(methods[name], lambda h: matrix @ h + y * state, result, step)
-        rates = np.where(frequencies > 1e-9, x * frequencies, 1)
-        forced = np.where(frequencies > 1e-9, y / rates * (1 - factor**3), 3 * step * y)
-        gain = factor**3 + forced
-        if not np.allclose(vectors @ (gain[:, None] * (vectors.T @ state)), result, rtol=1e-7, atol=1e-7):
-            return False
-    return True
-
-
-@decides("M2.3")
-def filter_classes(e: Evidence) -> Verdict:
-    for name, claimed in CLASSES.items():
-        found = classify(parse(name, assume="beta real"))
-        e.check(f"{name}: {'; '.join(map(str, claimed))}", same_classes(found, claimed), "; ".join(map(str, found)))
-    source = [c.kind for c in classify(parse("ST", assume="beta nonnegative"))]
-    e.check("ST with beta >= 0 is low-pass", source == [LOW], source)
-    p = symbol(catalogue["BS"])
-    peak = growth_rate(parse("BS", assume="beta > alpha"))
-    e.check(
-        "BS, beta > alpha: the peak grows at (beta - alpha)^2/(4 beta)",
-        same(peak, (beta - alpha) ** 2 / (4 * beta)),
-        peak,
-    )
-    e.check("BS: no net gain at lam = 1 - alpha/beta", identical(p.subs(lam, 1 - alpha / beta), sp.S.Zero))
-    gap = sp.expand((p - symbol(catalogue["diffusion"])).subs(lam, 2))
-    e.check("BS damps lam = 2 by 2 beta more than diffusion does", gap == -2 * beta, gap)
-    return all_hold(e)
-
-
-@cross_checks("M2.3")
-def classes_on_graphs(adjacency: Any, rng: Any) -> bool:
-    """Gains, sorted by frequency, must rise and fall as the class says."""
-    import numpy as np
-
-    a = dense_operator(adjacency, "symmetric")
-    frequencies, vectors = modes(a)
-    for name, classes in CLASSES.items():
-        x = float(rng.uniform(0.1, 2))
-        y = x * float(rng.choice([-3, -1.2, -0.4, -0.3, 0.2, 0.9, 1.1, 3]))
-        at = {alpha: x, beta: y}
-        claimed = next(c for c in classes if c.condition.subs(at) == sp.true)
-        turn = 3.0 if claimed.at is None else float(claimed.at.subs(at))
-        rates = np.diag(vectors.T @ generator(name, a, alpha=x, beta=y) @ vectors)
-        steps = np.diff(rates)
-        before, after = steps[frequencies[1:] <= turn], steps[frequencies[:-1] >= turn]
-        falling = claimed.kind in (LOW, STOP)
-        if not (np.all((before <= 1e-9) if falling else (before >= -1e-9))):
-            return False
-        if not (np.all((after >= -1e-9) if falling else (after <= 1e-9))):
-            return False
-    return True
-
-
-@decides("M2.3-sharpening")
-def sharpening(e: Evidence) -> Verdict:
-    """A high-pass filter must not damp the highest frequency more than the lowest."""
-    reaction = catalogue["BS"].replace(alpha=0)
-    p = symbol(reaction)
-    e.check("the reaction's symbol is beta lam (1 - lam)", identical(p, beta * lam * (1 - lam)), p)
-    kinds = {name: [c.kind for c in classify(x)] for name, x in (("reaction alone", reaction), ("BS", catalogue["BS"]))}
-    never = HIGH not in kinds["reaction alone"] and HIGH not in kinds["BS"]
-    e.check("for beta > 0 neither the reaction alone nor BS is high-pass for any alpha, beta", never, kinds)
-    top = p.subs(lam, 2)
-    damped = same(top, -2 * beta)
-    e.check("the reaction damps lam = 2 while the mean is kept", damped and p.subs(lam, 0) == 0, f"p(2) = {top}")
-    limit = [c for c in classify(parse("BS", assume="beta real")) if c.kind == STOP]
-    e.check("only a negative beta lifts lam = 2 above its surroundings", len(limit) == 1, limit[0] if limit else "")
-    return Verdict(FALSE if never and damped else UNDECIDED, witness=f"lam = 2: gain exp({top}*T) < 1, extra damping")
-
-
-@cross_checks("M2.3-sharpening")
-def sharpening_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
-    a = dense_operator(adjacency, "symmetric")
-    vectors = modes(a)[1]
-    x, y = rng.uniform(0.1, 2, size=2)
-    top = vectors[:, -1]
-    return bool(
-        top @ generator("BS", a, alpha=x, beta=y) @ top
-        < top @ generator("diffusion", a, alpha=x) @ top - 1e-9 * np.abs(y)
-    )
-
-
-@decides("M2.3-continuous")
-def high_frequencies(e: Evidence) -> Verdict:
-    """What is left of a frequency after a long time: nothing without a source, beta/(alpha lam) with one."""
-    mode, a, b, end = sp.symbols("lam alpha beta T", positive=True)
-    signed = {lam: mode, alpha: a, beta: b, T: end}
-    bare = sp.limit(response(catalogue["GRAND-l"]).xreplace(signed), end, sp.oo)
-    lost = e.check("GRAND: the gain of every lam > 0 tends to 0", bare == 0, bare)
-    cgnn = equivalent("ST", "CGNN")
-    e.check("CGNN with W = 0 is ST", any("W = 0" in c for c in cgnn.conditions), cgnn)
-    forced = sp.limit(response(catalogue["ST"]).xreplace(signed), end, sp.oo)
-    kept = e.check("ST: the gain tends to beta/(alpha lam), not to 0", identical(forced, b / (a * mode)), forced)
-    rest = forced.subs({mode: 2, a: 1, b: 1})
-    status = HOLDS_IF if lost and kept else HOLDS if lost else FALSE
-    return Verdict(
-        status, "there is no source", f"CGNN with W = 0 (alpha = beta = 1) keeps {rest} of lam = 2 for all T"
-    )
-
-
-@cross_checks("M2.3-continuous")
-def high_frequencies_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-    from scipy.linalg import expm
-
-    a = dense_operator(double_cover(adjacency), "symmetric")
-    n, top = len(a), modes(a)[1][:, -1]
-    x, y = rng.uniform(0.5, 2, size=2)
-    lost = expm(40 * generator("GRAND-l", a)) @ top
-    extended = np.block([[generator("ST", a, alpha=x, beta=y), y * np.eye(n)], [np.zeros((n, 2 * n))]])
-    kept = (expm(40 * extended) @ np.concatenate([top, top]))[:n]
-    return bool(np.abs(lost).max() < 1e-8 and np.allclose(kept, y / (2 * x) * top, atol=1e-8))
-
-
-@decides("M2.4")
-def euler_stability(e: Evidence) -> Verdict:
-    growth = growth_rate(parse("BS", assume="beta > alpha"))
-    rest = growth_rate(parse("BS", assume="beta <= alpha"))
-    e.check("the flow grows iff beta > alpha, and with it every method: R(z) > 1 for z > 0",
-            rest == 0 and same(growth, (beta - alpha) ** 2 / (4 * beta))
-            and all(c > 0 for m in ("euler", "rk4") for c in sp.Poly(tableau(m).stability - 1, z).coeffs()), growth)  # fmt: skip
-    euler = step_limit(parse("BS", assume="beta <= alpha"), "euler").value
-    e.check("Euler: tau <= 1/(alpha + beta)", same(euler, 1 / (alpha + beta)), euler)
-    runge = step_limit(parse("BS", assume="beta <= alpha"), "rk4").value
-    scaled = sp.simplify(2 * (alpha + beta) * runge)
-    e.check(
-        "RK4: 2 tau (alpha + beta) <= 2.7853", scaled.is_number and abs(scaled - _Q("2.7853")) < _Q(1, 10**4), runge
-    )
-    e.check("both limits at exact points: |R| <= 1 on [0, 2] exactly below them", _sharp_at_points())
-    factor = response(catalogue["BS"].replace(alpha=1, beta=1), T=1, method="euler", step=1)
-    e.check("alpha = beta = tau = 1: factor 1 - lam^2", identical(factor, 1 - lam**2), factor)
-    x = sp.Symbol("x", nonnegative=True)
-    unstable = sp.solve_univariate_inequality((factor.subs(lam, x)) ** 2 > 1, x, relational=False)
-    e.check("... -3 at lam = 2, above 1 in modulus iff lam > sqrt 2",
-            factor.subs(lam, 2) == -3 and unstable.intersect(sp.Interval(0, 2)) == sp.Interval.Lopen(sp.sqrt(2), 2), unstable)  # fmt: skip
-    return all_hold(e)
-
-
-def _sharp_at_points() -> bool:
-    """max |R(tau p)| over the ends and the vertex of p, exactly, against the claimed condition."""
-    a, b, step = sp.symbols("alpha beta tau", positive=True)
-    p = symbol(catalogue["BS"])
-    for point in points((a, b, step), 40):
-        x, y, size = (sp.Rational(point[v]) for v in (a, b, step))
-        places = [sp.S.Zero, sp.Integer(2), *(v for v in ((y - x) / (2 * y),) if 0 < v < 2)]
-        for name, limit in (("euler", sp.Integer(2)), ("rk4", _Q("2.785293563"))):
-            values = [methods[name].factor(size * p.subs({alpha: x, beta: y, lam: v})) for v in places]
-            if (max(map(abs, values)) <= 1) != bool(y <= x and 2 * size * (x + y) <= limit):
-                return False
-    return True
-
-
-@cross_checks("M2.4")
-def euler_stability_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
-    a = dense_operator(double_cover(adjacency), "symmetric")
-    x = rng.uniform(0.2, 2)
-    y = x * rng.uniform(0, 1)
-    matrix = generator("BS", a, alpha=x, beta=y)
-
-    def largest(m: Any, name: str, step: float) -> float:
-        factor = runge_kutta_step(methods[name], lambda h: m @ h, np.eye(len(a)), step)
-        return float(np.abs(np.linalg.eigvalsh(factor)).max())
-
-    for name, top in (("euler", 1.0), ("rk4", 2.785293 / 2)):
-        step = top / (x + y)
-        if largest(matrix, name, 0.999 * step) > 1 + 1e-9 or largest(matrix, name, 1.001 * step) < 1 + 1e-6:
-            return False
-    frequencies = modes(a)[0]
-    slow = frequencies[(frequencies > 1e-6) & (frequencies < 1 - 1e-6)]
-    growing = generator("BS", a, alpha=x, beta=x / (1 - slow[0]) + 0.1) if len(slow) else None
-    return growing is None or all(largest(growing, m, step) > 1 for m in ("euler", "rk4") for step in (1e-2, 0.3))
-
-
 @decides("M2.6")
 def reductions(e: Evidence) -> Verdict:
     e.check("FB = diffusion with alpha - beta, any A", equivalent("FB", "-(alpha - beta)*L@H"))
@@ -342,7 +89,7 @@ def reductions(e: Evidence) -> Verdict:
     }  # fmt: skip
     for text, (left, right) in pairs.items():
         e.check(f"flow: {text}", same(left / right, 1))
-    euler = {n: response(catalogue[n], T=STEP, method="euler") for n in ("FB*", "FB-released")}
+    euler = {n: response(catalogue[n], T=own_tau, method="euler") for n in ("FB*", "FB-released")}
     scaled = (1 + tau * beta) * (1 + tau / (1 + tau * beta) * (beta - alpha) * lam)
     e.check("Euler: FB* = (1 + tau beta) FB with tau/(1 + tau beta)", same(euler["FB*"], scaled), euler["FB*"])
     gain = 1 + 2 * tau * beta

@@ -83,7 +83,8 @@ def points(letters: Iterable[sp.Symbol], count: int = _SAMPLES, seed: int = 0) -
 # ---------------------------------------------------------------------- filter classes
 #: beta/alpha: inside and on every border that occurs in the classes of the catalogue.
 RATIOS = tuple(
-    map(sp.Rational, ["-5", "-3/2", "-101/100", "-1", "-99/100", "-1/2", "-34/100", "-1/3", "-33/100", "-1/9", "0", "1/2", "1", "101/100", "2", "7"])
+    sp.Rational(k, 300)
+    for k in (-1500, -450, -303, -300, -297, -150, -102, -100, -99, -33, 0, 150, 300, 303, 600, 2100)
 )
 
 

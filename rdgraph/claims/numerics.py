@@ -70,5 +70,6 @@ def runge_kutta_step(method: Tableau, field: Field, state: Any, step: Any, numbe
         return result
 
     for row in method.stages:
-        slopes.append(field(moved(row)))
+        stage = moved(row)
+        slopes.append(field(stage))
     return moved(method.weights)

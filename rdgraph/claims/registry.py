@@ -19,7 +19,10 @@ from rdgraph.errors import UnknownName
 
 HOLDS, HOLDS_IF, FALSE, UNDECIDED = "holds", "holds if", "false", "undecided"
 CROSS_CHECK_EXAMPLES = 25
-_MODULES = ("blurring", "filters", "identifiability", "wellposedness", "splitting", "specialcases")
+_MODULES = (
+    "blurring", "filters", "passbands", "integrators", "identifiability", "wellposedness", "boxkeeping", "splitting",
+    "layers", "specialcases",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""M8: which graph networks are special cases, and under which conditions."""
+"""M8: continuous models (GRAND, CGNN, GRAND++) as special cases, and the general statement."""
 
 from __future__ import annotations
 
@@ -8,51 +8,16 @@ import sympy as sp
 
 from rdgraph.catalog import catalogue
 from rdgraph.claims.formulas import T, all_hold, alpha, identical
+from rdgraph.claims.layers import gcn, gcnii
 from rdgraph.claims.numerics import generator, make_field
 from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
 from rdgraph.equivalence import CONDITIONAL, REFUTED, equivalent
-from rdgraph.maps import euler_map, iterate
-from rdgraph.nodes import Kind
-from rdgraph.normal import H0, Mix
+from rdgraph.normal import H0
 from rdgraph.operators import dense_operator
 from rdgraph.parse import parse
 from rdgraph.spectral import response
 
 REACTIONS = ("F", "AC", "Z", "BS", "ST", "FB", "FB*")
-#: Layers as maps in the language: what one Euler step is compared with.
-GCN = "relu(A@H@W)"
-GCNII = "(1 - a)*A@H + a*H0"
-
-
-@decides("M8.1")
-def gcn(e: Evidence) -> Verdict:
-    """One Euler step of -alpha L H against sigma(A H W)."""
-    step = euler_map(catalogue["diffusion"], "epsilon")
-    bare = equivalent(step, "A@H")
-    matches = e.check("the step is A H iff tau alpha = 1", bare.status == CONDITIONAL, bare)
-    e.check("... which is SGC's layer", equivalent(euler_map(catalogue["SGC"], 1), "A@H"))
-    layers = {layer: equivalent(step, layer) for layer in (GCN, "A@H@W")}
-    refuted = all(x.status == REFUTED and x.witness is not None for x in layers.values())
-    e.check("a free W or an activation is not an Euler step", refuted, layers[GCN].witness)
-    mixed = parse("A@H@W").normal
-    e.check(
-        "W = I undoes the mixing", mixed.replace(lambda x: isinstance(x, Mix), lambda x: x.inner) == parse("A@H").normal
-    )
-    plain, looped = (dense_operator([[0, 1], [1, 0]], self_loops=x) for x in (0, 1))
-    e.check("GCN's self-loops change the operator A itself", abs(plain - looped).max() > 0, looped.tolist())
-    status = HOLDS_IF if matches and refuted else HOLDS if matches else FALSE
-    conditions = " or ".join(", ".join(c).replace("epsilon", "tau") for c in bare.conditions)
-    return Verdict(status, f"W = I, no activation, {conditions}", str(layers[GCN].witness))
-
-
-@cross_checks("M8.1")
-def gcn_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
-    a = dense_operator(adjacency, "symmetric", self_loops=float(rng.integers(2)))
-    state, w, x = rng.normal(size=(len(a), 3)), rng.normal(size=(3, 3)), float(rng.uniform(0.2, 2))
-    step = state + make_field("diffusion", a, alpha=x)(state) / x
-    return bool(np.allclose(step, a @ state) and not np.allclose(step, np.maximum(a @ state @ w, 0)))
 
 
 @decides("M8.2")
@@ -124,23 +89,21 @@ def grand_plus_plus(e: Evidence) -> Verdict:
     gap = sp.expand(catalogue["ST"].normal - catalogue["GRAND++"].normal)
     free = sp.Symbol("beta", real=True)
     wanted = [gap.coeff(H0).subs({mask: value, beta: free}) for value in (0, 1)]
-    uniform = sp.solve(wanted, [free], dict=True)
+    common = sp.solve(wanted, [free], dict=True)
     impossible = e.check(
-        "no scalar beta serves nodes with and without a source", uniform == [], f"{wanted[0]} = {wanted[1]} = 0"
+        "no scalar beta serves nodes with and without a source", common == [], f"{wanted[0]} = {wanted[1]} = 0"
     )
-    kinds = {k for c in equivalent("ST", "GRAND++").conditions for text in c for k in _kinds_right(text)}
-    e.check("equality would set the scalar beta to the node vector M, if anything", kinds <= {Kind.NODE}, kinds)
+    for kind in ("scalar", "channel"):
+        uniform = equivalent(parse("ST", {"beta": kind}), "GRAND++")
+        e.check(
+            f"{kind} beta: not the same system", not uniform and not any("beta = 1" in c for c in uniform.conditions)
+        )
     nodewise = equivalent(parse("ST", {"beta": "node"}), "GRAND++")
     e.check("a node vector beta = M does it", any("beta = M" in c for c in nodewise.conditions), nodewise)
     return Verdict(
         FALSE if impossible else UNDECIDED,
         witness=f"M = (1, 0): needs {wanted[1]} = 0 at one node, {wanted[0]} = 0 at the other",
     )
-
-
-def _kinds_right(equation: str) -> set[Kind]:
-    """Kinds of the structural letters right of the equals sign."""
-    return {Kind.NODE} if "M" in equation.partition("=")[2] else set()
 
 
 @cross_checks("M8.4")
@@ -165,95 +128,6 @@ def grand_plus_plus_on_graphs(adjacency: Any, rng: Any) -> bool:
         ]
     )
     return bool(np.abs(design @ best - targets).max() > 1e-6 and np.allclose(nodewise, targets))
-
-
-@decides("M8.5")
-def gcnii(e: Evidence) -> Verdict:
-    """One Euler step of ST against (1 - a) A H + a H0, for all coefficients."""
-    source = equivalent(euler_map(catalogue["ST"], "epsilon"), GCNII)
-    never = e.check(
-        "an Euler step of ST is never a GCNII layer with a > 0", source.status == REFUTED and source.witness, source
-    )
-    leak = equivalent(euler_map(catalogue["APPNP"], "epsilon"), GCNII)
-    e.check(
-        "with the leak -beta H it is, at tau (alpha + beta) = 1",
-        leak.status == CONDITIONAL and _balanced(leak.conditions),
-        leak,
-    )
-    weights = euler_map(catalogue["ST"], "epsilon").structure
-    total = sp.expand(sum(weights.generator.values()))
-    e.check("weights on H and A H sum to 1, GCNII's to 1 - a", total == 1, total)
-    return Verdict(FALSE if never else UNDECIDED, witness=str(source.witness))
-
-
-def _balanced(conditions: tuple[tuple[str, ...], ...]) -> bool:
-    """Whether the conditions say tau (alpha + beta) = 1 and a = tau beta."""
-    letters = {n: sp.Symbol(n) for n in ("a", "alpha", "beta", "epsilon")}
-    for texts in conditions:
-        solution = {
-            letters[left.strip()]: sp.sympify(right, locals=letters)
-            for left, _, right in (t.partition("=") for t in texts)
-        }
-        step = letters["epsilon"]
-        rest = [step * (letters["alpha"] + letters["beta"]) - 1, letters["a"] - step * letters["beta"]]
-        if any(sp.simplify(r.subs(solution)) != 0 for r in rest):
-            return False
-    return bool(conditions)
-
-
-@cross_checks("M8.5")
-def gcnii_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
-    a = dense_operator(adjacency, "symmetric")
-    state, start = rng.normal(size=(2, len(a), 3))
-    share, step = float(rng.uniform(0.1, 0.9)), float(rng.uniform(0.2, 2))
-    layer = (1 - share) * a @ state + share * start
-    leak = make_field("APPNP", a, alpha=(1 - share) / step, beta=share / step, H0=start)
-    source = make_field("ST", a, alpha=(1 - share) / step, beta=share / step, H0=start)
-    return bool(np.allclose(state + step * leak(state), layer) and not np.allclose(state + step * source(state), layer))
-
-
-@decides("M8.6")
-def gpr(e: Evidence) -> Verdict:
-    for name, growth in (("diffusion", 1), ("FB", 1), ("FB*", 1), ("BS", 2)):
-        kinds = {"beta": "channel"} if "beta" in catalogue[name].coefficients else {}
-        degrees = []
-        for n in (1, 2, 3):
-            map_ = iterate(euler_map(parse(name, kinds), "epsilon"), n).structure
-            degrees.append(max(map_.generator) if map_.is_polynomial_in_operator else None)
-        e.check(f"{name}: n Euler steps are a polynomial in A of degree {growth} n, n = 1, 2, 3",
-                degrees == [growth, 2 * growth, 3 * growth], degrees)  # fmt: skip
-        free = parse(name, assume=[f"{c} real" for c in catalogue[name].coefficients])
-        converse = equivalent(iterate(euler_map(free, "epsilon"), 2 // growth), "H + A@A@H")
-        e.check(
-            f"{name}: the polynomial I + A^2 is not reached", converse.status == REFUTED and converse.witness, converse
-        )
-    return all_hold(e)
-
-
-@cross_checks("M8.6")
-def gpr_on_graphs(adjacency: Any, rng: Any) -> bool:
-    """Coefficients by polynomial multiplication, the state by stepping."""
-    import numpy as np
-    from numpy.polynomial import polynomial
-
-    a = dense_operator(adjacency, "row")
-    x, y, step = rng.uniform(-1, 1, size=3)
-    state = rng.normal(size=(len(a), 1))
-    once = {
-        "diffusion": [1 - step * x, step * x],
-        "FB": [1 - step * (x - y), step * (x - y)],
-        "BS": [1 - step * x, step * (x + y), -step * y],
-    }
-    for name, factor in once.items():
-        field, result, n = make_field(name, a, alpha=x, beta=y), state, int(rng.integers(1, 5))
-        for _ in range(n):
-            result = result + step * field(result)
-        gammas = polynomial.polypow(factor, n)
-        if not np.allclose(sum(g * np.linalg.matrix_power(a, k) @ state for k, g in enumerate(gammas)), result):
-            return False
-    return True
 
 
 @decides("M8.9")

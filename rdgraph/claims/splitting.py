@@ -12,13 +12,14 @@ from rdgraph.claims.formulas import all_hold, beta, h0, identical
 from rdgraph.claims.numerics import final, generator, make_field
 from rdgraph.claims.registry import Evidence, Verdict, cross_checks, decides
 from rdgraph.decide import Domain
-from rdgraph.flows import ReactionFlow, reaction_flow
+from rdgraph.flows import reaction_flow
 from rdgraph.operators import dense_operator
 from rdgraph.steps import step_limit
 
 t = sp.Symbol("t")
 _H = sp.Symbol("h")
 _SIGNED = {beta: sp.Symbol("beta", positive=True), t: sp.Symbol("t", positive=True)}
+_GROWTH = sp.Symbol("E", positive=True)
 _DECAY = sp.exp(-beta * t)
 #: Claimed flows: Fisher and Allen-Cahn in closed form; Zeldovich through y = (1 - h)/h, y exp(y) = y0 exp(y0 - beta t).
 FLOWS = {"F": h0 / (h0 + (1 - h0) * _DECAY), "AC": h0 / sp.sqrt(h0**2 + (1 - h0**2) * _DECAY**2)}
@@ -29,9 +30,11 @@ STARTS = {"F": ("1/3", "7/2"), "AC": ("1/3", "-2/5", "7/2"), "Z": ("1/3", "7/2",
 def closed_flows(e: Evidence) -> Verdict:
     for name, claimed in FLOWS.items():
         flow = reaction_flow(catalogue[name])
-        e.check(f"{name}: h(t) = {claimed}", identical(*_positive(flow.expression, claimed)), flow.expression)
-        e.check(f"{name}: it is a flow, 1 after t is t + 1", _group(flow.expression))
-        e.check(f"{name}: it solves h' = r(h)", _solves(flow, flow.expression))
+        found = flow.expression
+        squares = (_in_growth(f) ** 2 for f in (found, claimed))
+        e.check(f"{name}: h(t) = {claimed}", identical(*squares), found)
+        e.check(f"{name}: flowing on for another time is flowing for the sum", _is_group(found))
+        e.check(f"{name}: it solves h' = r(h)", _solves(flow.rate, found))
     zeldovich = reaction_flow(catalogue["Z"])
     y0 = (1 - h0) / h0
     for condition, formula in zeldovich.branches:
@@ -39,35 +42,37 @@ def closed_flows(e: Evidence) -> Verdict:
         if formula == 0:
             e.check("Z: 0 rests", zeldovich.rate.subs(_H, 0) == 0, condition)
             continue
-        y = sp.simplify((1 - formula) / formula)
-        ratio = sp.log(y.args[0] / (y0 * sp.exp(y0 - beta * t))) if isinstance(y, sp.LambertW) else sp.nan
-        e.check(f"Z, {where}: y = (1 - h)/h is W(y0 exp(y0 - beta t))", sp.simplify(ratio) == 0, y)
-        e.check(f"Z, {where}: it solves h' = r(h)", _solves(zeldovich, formula))
-    for name, starts in STARTS.items():
-        expression = reaction_flow(catalogue[name]).expression
-        values = [expression.subs({h0: sp.Rational(x), t: 0, beta: 1}) for x in starts]
-        gaps = [abs(sp.N(v - sp.Rational(x), 30)) for v, x in zip(values, starts, strict=True)]
-        e.check(
-            f"{name}: starts at h0 for h0 = {', '.join(starts)} (the right branches)",
-            max(gaps) < sp.Rational(1, 10**20),
+        lambert = next(iter(formula.atoms(sp.LambertW)), sp.LambertW(sp.S.One))
+        solved = (
+            identical(1 / formula - 1, lambert) and sp.simplify(lambert.args[0] / (y0 * sp.exp(y0 - beta * t))) == 1
         )
+        e.check(f"Z, {where}: y = (1 - h)/h is W(y0 exp(y0 - beta t))", solved, lambert)
+        e.check(f"Z, {where}: it solves h' = r(h)", _solves(zeldovich.rate, formula))
+    found_flows = FLOWS | {"Z": zeldovich.expression}
+    for name, starts in STARTS.items():
+        values = [found_flows[name].subs({h0: sp.Rational(x), t: 0, beta: 1}) for x in starts]
+        gaps = [abs(sp.N(v - sp.Rational(x), 30)) for v, x in zip(values, starts, strict=True)]
+        e.check(f"{name}: starts at h0 = {', '.join(starts)} (the right branches)", max(gaps) < sp.Rational(1, 10**20))
     return all_hold(e)
 
 
-def _positive(*formulas: sp.Expr) -> list[sp.Expr]:
-    """The formulas for 0 < h0 < 1, where square roots are real."""
-    ratio = sp.Symbol("y", positive=True)
-    return [sp.sympify(f).subs(_SIGNED).subs(h0, 1 / (1 + ratio)) for f in formulas]
+def _in_growth(formula: sp.Expr, growth: sp.Expr = _GROWTH) -> sp.Expr:
+    """The formula with exp(beta t) = growth: rational, or the square root of a rational function."""
+    return sp.sympify(formula).subs(t, sp.log(growth) / beta)
 
 
-def _solves(flow: ReactionFlow, formula: sp.Expr) -> bool:
-    return identical(sp.diff(formula, t), flow.rate.subs(_H, formula))
+def _is_group(formula: sp.Expr) -> bool:
+    """h(t2) from h(t1) is h(t1 + t2), exp(beta t1) and exp(beta t2) being any growth factors."""
+    other = sp.Symbol("G", positive=True)
+    composed = _in_growth(formula, other).subs(h0, _in_growth(formula))
+    return identical(composed**2, _in_growth(formula, _GROWTH * other) ** 2)
 
 
-def _group(expression: sp.Expr) -> bool:
-    """Flowing for 1 after t is flowing for 1 + t."""
-    composed, direct = _positive(expression.subs(t, 1).subs(h0, expression), expression.subs(t, t + 1))
-    return bool(sp.simplify(composed**2 - direct**2) == 0)
+def _solves(rate: sp.Expr, formula: sp.Expr) -> bool:
+    """(h^2)' = 2 h r(h), free of square roots; Lambert's W counts as one more letter after differentiation."""
+    residual = sp.diff(formula**2, t) - sp.expand(2 * _H * rate).subs(_H, formula)
+    letters = {w: sp.Dummy("w") for w in residual.atoms(sp.LambertW)}
+    return identical(_in_growth(residual.xreplace(letters)), sp.S.Zero)
 
 
 @cross_checks("M6.1")
@@ -76,27 +81,22 @@ def flows_on_graphs(adjacency: Any, rng: Any) -> bool:
     import numpy as np
     from scipy.special import lambertw
 
-    n, strength, end = len(adjacency), float(rng.uniform(0.5, 2)), float(rng.uniform(0.1, 1))
-    start = rng.uniform(0.05, 3, size=(n, 1))
+    name, strength, end = (
+        str(rng.choice(["F", "AC", "Z", "Z below 0"])),
+        float(rng.uniform(0.5, 2)),
+        float(rng.uniform(0.1, 1)),
+    )
+    start = rng.uniform(0.05, 3, size=(len(adjacency), 1)) * (-1 if name == "Z below 0" else 1)
     decay = np.exp(-strength * end)
     y = (1 - start) / start
     closed = {
-        "F": start / (start + (1 - start) * decay),
-        "AC": start / np.sqrt(start**2 + (1 - start**2) * decay**2),
-        "Z": 1 / (1 + lambertw(y * np.exp(y) * decay).real),
+        "F": lambda: start / (start + (1 - start) * decay),
+        "AC": lambda: start / np.sqrt(start**2 + (1 - start**2) * decay**2),
+        "Z": lambda: 1 / (1 + lambertw(y * np.exp(y) * decay).real),
+        "Z below 0": lambda: 1 / (1 + lambertw(y * np.exp(y) * decay, -1).real),
     }
-    a = dense_operator(adjacency, "row")
-    name = str(rng.choice(list(closed)))
-    if not np.allclose(
-        final(make_field(name, a, alpha=0.0, beta=strength), start, end), closed[name], rtol=1e-8, atol=1e-9
-    ):
-        return False
-    below = -start
-    y = (1 - below) / below
-    formula = 1 / (1 + lambertw(y * np.exp(y) * decay, -1).real)
-    return bool(
-        np.allclose(final(make_field("Z", a, alpha=0.0, beta=strength), below, end), formula, rtol=1e-8, atol=1e-9)
-    )
+    field = make_field(name.partition(" ")[0], dense_operator(adjacency, "row"), alpha=0.0, beta=strength)
+    return bool(np.allclose(final(field, start, end), closed[name](), rtol=1e-8, atol=1e-9))
 
 
 @decides("M6.2")

@@ -145,17 +145,17 @@ def blow_up(e: Evidence) -> Verdict:
         rate = public(sp.expand(catalogue[name].structure.scalar_field(h, sp.S.Zero))).subs(sp.Symbol("h"), h0)
         for condition, formula in claimed.items():
             times = (formula, found.get(condition))
-            e.check(
-                f"{name}, {condition}: at t = {formula}", all(_is_time(t, rate, condition) for t in times), times[1]
-            )
+            e.check(f"{name}, {condition}: at t = {formula}", all(_is_time(t, rate) for t in times), times[1])
     return all_hold(e)
 
 
-def _is_time(time: sp.Expr | None, rate: sp.Expr, condition: sp.Basic) -> bool:
+def _is_time(time: sp.Expr | None, rate: sp.Expr) -> bool:
     if time is None:
         return False
-    far = sp.oo if isinstance(condition, sp.Gt) else -sp.oo
-    return identical(sp.diff(time, h0) * rate, sp.S.NegativeOne) and sp.limit(time, h0, far) == 0
+    u = sp.Symbol("u")
+    # 1/h0 = u: the logarithms' arguments become rational functions that are 1 at u = 0.
+    near = time.subs(h0, 1 / u).replace(sp.log, lambda x: sp.log(sp.cancel(x)))
+    return identical(sp.diff(time, h0) * rate, sp.S.NegativeOne) and sp.expand(near.subs(u, 0)) == 0
 
 
 @cross_checks("M4.3")
@@ -176,10 +176,10 @@ def blow_up_on_graphs(adjacency: Any, rng: Any) -> bool:
 
     escape.terminal = True  # type: ignore[attr-defined]
     field = make_field(name, a, alpha=1.0, beta=strength)
-    run = solve(field, np.full((len(a), 1), start), 2 * time, events=escape, rtol=1e-8)
+    run = solve(field, np.full((len(a), 1), start), 2 * time, events=escape, rtol=1e-6, atol=1e-8)
     # From `large` on a quadratic reaction needs another 1/(|beta| large), a cubic one less.
     reached = run.t_events[0]
-    return len(reached) == 1 and -1e-6 <= time - reached[0] <= 2 / (abs(strength) * large)
+    return len(reached) == 1 and -1e-4 <= time - reached[0] <= 2 / (abs(strength) * large)
 
 
 @decides("M4.7")
@@ -210,7 +210,7 @@ def attention(e: Evidence) -> Verdict:
 
 @cross_checks("M4.7")
 def attention_on_graphs(adjacency: Any, rng: Any) -> bool:
-    """Softmax attention with logits w h_i h_j over neighbours: finite differences at growing states, and when frozen."""
+    """Softmax attention with logits w h_i h_j over neighbours: finite differences at growing states; then frozen."""
     import numpy as np
 
     degree = adjacency.sum(axis=1)
