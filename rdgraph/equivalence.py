@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import sympy as sp
@@ -64,7 +64,7 @@ def equivalent(
     admissible = [c for c in found if not c.excluded]
     if admissible:
         return Equivalence(CONDITIONAL, tuple(c.texts for c in admissible))
-    note = "; ".join(f"only at {', '.join(c.texts)}, which the assumptions exclude" for c in found)
+    note = "; ".join(f"only at {', '.join(c.texts)}, which signs or kinds exclude" for c in found)
     signs = dict(s.assumptions.signs) | dict(t.assumptions.signs)
     witness = find_witness(
         s.expression, t.expression, definitions=rules.definitions, relations=rules.relations, signs=signs
@@ -112,16 +112,24 @@ def _conditions(difference: sp.Expr, algebra: Algebra, factor: sp.Expr) -> list[
     )
     solutions = sp.solve(equations, unknowns, dict=True) if equations else [{}]
     back = {v: k for k, v in plain.items()}
-    return [_describe(solution, matrices, back) for solution in solutions]
+    return [_describe(solution, matrices, back, algebra.kinds) for solution in solutions]
 
 
-def _describe(solution: dict[sp.Symbol, sp.Expr], matrices: list[str], back: dict[sp.Symbol, sp.Symbol]) -> _Solution:
+def _describe(
+    solution: dict[sp.Symbol, sp.Expr],
+    matrices: list[str],
+    back: dict[sp.Symbol, sp.Symbol],
+    kinds: Mapping[str, Kind],
+) -> _Solution:
+    """A solution in words; excluded where a sign is wrong or one number would have to vary from node to node."""
     texts = [f"{name} = 0" for name in matrices]
     excluded = False
     for symbol, value in sorted(solution.items(), key=lambda pair: pair[0].name):
         own = back.get(symbol, symbol)
         signed = value.xreplace(back)
         wrong = (own.is_positive and signed.is_nonpositive) or (own.is_negative and signed.is_nonnegative)
-        excluded = excluded or bool(wrong)
+        needed = {kinds.get(x.name, Kind.SCALAR) for x in value.free_symbols} - {Kind.SCALAR}
+        varies = not needed <= {kinds.get(symbol.name, Kind.SCALAR)}
+        excluded = excluded or bool(wrong) or varies
         texts.append(f"{symbol.name} = {public(value)}")
     return _Solution(tuple(texts), excluded)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from rdgraph import dense
@@ -187,6 +186,10 @@ def test_every_catalogued_system_survives_text_and_sympy(name: str) -> None:
     decimals=st.text("0123456789", max_size=19),
     exponent=st.none() | st.integers(-30, 30),
 )
+@example(whole="12345678901234567", decimals="", exponent=-30)
+@example(whole="12345678901234567890", decimals="", exponent=30)
+@example(whole="0", decimals="0000000000000000001", exponent=-30)
+@example(whole="98765432109876543210", decimals="0123456789012345678", exponent=-20)
 def test_numbers_are_exact_and_read_back(whole: str, decimals: str, exponent: int | None) -> None:
     literal = whole + (f".{decimals}" if decimals else "") + (f"e{exponent}" if exponent is not None else "")
     system = parse(f"{literal}*H")
@@ -775,18 +778,26 @@ BOMBS = [
     nested("(?+1)*(?+2)", 5),
 ]
 
+#: Runs in a second interpreter: a question that is not answered in time is given up, or the interpreter dies.
 JUDGE = """
-import json, resource, sys, time
-resource.setrlimit(resource.RLIMIT_AS, (2**32, 2**32))
+import json, resource, signal, sys, time
 from rdgraph.errors import RdgraphError
 from rdgraph.parse import parse
+
+def give_up(*_):
+    raise TimeoutError("given up")
+
+resource.setrlimit(resource.RLIMIT_AS, (2**32, 2**32))
+signal.signal(signal.SIGVTALRM, give_up)
 parse("tanh(A@H)").normal, parse("tanh(A@H)").sympy
 for text in json.load(sys.stdin):
     for question in ("normal", "sympy", "latex"):
+        signal.setitimer(signal.ITIMER_VIRTUAL, 3)
+        signal.setitimer(signal.ITIMER_PROF, 6)
         system, start = parse(text), time.process_time()
         try:
             answer = getattr(system, question)
-            answer = "answered" if not callable(answer) else str(bool(answer()))
+            answer = "answered" if not callable(answer) or answer() else "empty"
         except RdgraphError as error:
             answer = type(error).__name__
         except BaseException as error:
@@ -797,25 +808,18 @@ for text in json.load(sys.stdin):
 
 @pytest.fixture(scope="module")
 def verdicts() -> dict[tuple[str, str], tuple[str, float]]:
-    """Answer and processor time per bomb and question, from a second interpreter that is killed where it hangs."""
+    """Answer and processor time per bomb and question; where the interpreter dies, the next bomb gets a new one."""
     found: dict[tuple[str, str], tuple[str, float]] = {}
     waiting = list(BOMBS)
     while waiting:
-        seconds = 10 + 3 * len(waiting)
-        process = subprocess.Popen(
-            [sys.executable, "-c", JUDGE], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        done = subprocess.run(
+            [sys.executable, "-c", JUDGE], cwd=ROOT, input=json.dumps(waiting), text=True, stdout=subprocess.PIPE,
+            timeout=600, check=False,
         )  # fmt: skip
-        try:
-            out, _ = process.communicate(json.dumps(waiting), timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, _ = process.communicate()
-        lines = [json.loads(line) for line in out.splitlines() if line.endswith("]")]
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
         found |= {(text, question): (answer, seconds) for text, question, answer, seconds in lines}
-        finished = {text for text, question, *_ in lines if question == "latex"}
-        stuck = next((text for text in waiting if text not in finished), None)
-        waiting = waiting[waiting.index(stuck) + 1 :] if stuck is not None else []
+        finished = sum(question == "latex" for _, question, *_ in lines)
+        waiting = waiting[finished + 1 :]
     return found
 
 
@@ -825,7 +829,7 @@ def test_exhausting_systems_are_answered_or_declined_at_once(
     text: str, question: str, verdicts: dict[tuple[str, str], tuple[str, float]]
 ) -> None:
     answer, seconds = verdicts.get((text, question), ("did not finish", float("inf")))
-    assert answer in ("answered", "True", "NotApplicable")
+    assert answer in ("answered", "NotApplicable")
     assert seconds < QUICK
 
 

@@ -104,7 +104,9 @@ def euler_stability(e: Evidence) -> Verdict:
     e.check("alpha = beta = tau = 1: factor 1 - lam^2", identical(factor, 1 - lam**2), factor)
     e.check("... -3 at lam = 2", factor.subs(lam, 2) == -3, factor.subs(lam, 2))
     x = sp.Symbol("x", real=True)
-    unstable = sp.solve_univariate_inequality(factor.subs(lam, x) ** 2 > 1, x, relational=False, domain=sp.Interval(0, 2))
+    unstable = sp.solve_univariate_inequality(
+        factor.subs(lam, x) ** 2 > 1, x, relational=False, domain=sp.Interval(0, 2)
+    )
     e.check("... above 1 in modulus iff lam > sqrt 2", unstable == sp.Interval.Lopen(sp.sqrt(2), 2), unstable)
     return all_hold(e)
 

@@ -39,7 +39,8 @@ def gcn(e: Evidence) -> Verdict:
     e.check("GCN's self-loops change the operator A itself", abs(plain - looped).max() > 0, looped.tolist())
     status = HOLDS_IF if matches and refuted else HOLDS if matches else FALSE
     conditions = " or ".join(", ".join(c).replace("epsilon", "tau") for c in bare.conditions)
-    return Verdict(status, f"W = I, no activation, {conditions}", str(layers[GCN].witness))
+    condition = f"W = I, no activation, {conditions}, and A is GCN's own operator"
+    return Verdict(status, condition, str(layers[GCN].witness))
 
 
 @cross_checks("M8.1")

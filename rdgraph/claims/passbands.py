@@ -7,7 +7,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.catalog import catalogue
-from rdgraph.claims.formulas import T, all_hold, alpha, beta, identical, lam, same, same_classes
+from rdgraph.claims.formulas import RATIOS, T, all_hold, alpha, beta, identical, lam, same, same_classes
 from rdgraph.claims.numerics import double_cover, generator, modes
 from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
 from rdgraph.equivalence import equivalent
@@ -89,8 +89,9 @@ def sharpening(e: Evidence) -> Verdict:
     top = p.subs(lam, 2)
     damped = same(top, -2 * beta)
     e.check("the reaction damps lam = 2 while the mean is kept", damped and p.subs(lam, 0) == 0, f"p(2) = {top}")
-    limit = [c for c in classify(parse("BS", assume="beta real")) if c.kind == STOP]
-    e.check("only a negative beta lifts lam = 2 above its surroundings", len(limit) == 1, limit[0] if limit else "")
+    lifting = [c for c in classify(parse("BS", assume="beta real")) if c.kind == STOP]
+    negative = all(c.condition.subs({alpha: 1, beta: x}) == sp.false for c in lifting for x in RATIOS if x >= 0)
+    e.check("only a negative beta lifts lam = 2 above its surroundings", lifting and negative, *lifting)
     return Verdict(FALSE if never and damped else UNDECIDED, witness=f"lam = 2: gain exp({top}*T) < 1, extra damping")
 
 

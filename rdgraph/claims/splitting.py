@@ -28,9 +28,10 @@ STARTS = {"F": ("1/3", "7/2"), "AC": ("1/3", "-2/5", "7/2"), "Z": ("1/3", "7/2",
 
 @decides("M6.1")
 def closed_flows(e: Evidence) -> Verdict:
+    flows = {}
     for name, claimed in FLOWS.items():
         flow = reaction_flow(catalogue[name])
-        found = flow.expression
+        found = flows[name] = flow.expression
         squares = (_in_growth(f) ** 2 for f in (found, claimed))
         e.check(f"{name}: h(t) = {claimed}", identical(*squares), found)
         e.check(f"{name}: flowing on for another time is flowing for the sum", _is_group(found))
@@ -43,14 +44,13 @@ def closed_flows(e: Evidence) -> Verdict:
             e.check("Z: 0 rests", zeldovich.rate.subs(_H, 0) == 0, condition)
             continue
         lambert = next(iter(formula.atoms(sp.LambertW)), sp.LambertW(sp.S.One))
-        solved = (
-            identical(1 / formula - 1, lambert) and sp.simplify(lambert.args[0] / (y0 * sp.exp(y0 - beta * t))) == 1
-        )
+        inside = sp.simplify(lambert.args[0] / (y0 * sp.exp(y0 - beta * t)))
+        solved = identical(1 / formula - 1, lambert) and inside == 1
         e.check(f"Z, {where}: y = (1 - h)/h is W(y0 exp(y0 - beta t))", solved, lambert)
         e.check(f"Z, {where}: it solves h' = r(h)", _solves(zeldovich.rate, formula))
-    found_flows = FLOWS | {"Z": zeldovich.expression}
+    flows["Z"] = zeldovich.expression
     for name, starts in STARTS.items():
-        values = [found_flows[name].subs({h0: sp.Rational(x), t: 0, beta: 1}) for x in starts]
+        values = [flows[name].subs({h0: sp.Rational(x), t: 0, beta: 1}) for x in starts]
         gaps = [abs(sp.N(v - sp.Rational(x), 30)) for v, x in zip(values, starts, strict=True)]
         e.check(f"{name}: starts at h0 = {', '.join(starts)} (the right branches)", max(gaps) < sp.Rational(1, 10**20))
     return all_hold(e)
@@ -81,11 +81,8 @@ def flows_on_graphs(adjacency: Any, rng: Any) -> bool:
     import numpy as np
     from scipy.special import lambertw
 
-    name, strength, end = (
-        str(rng.choice(["F", "AC", "Z", "Z below 0"])),
-        float(rng.uniform(0.5, 2)),
-        float(rng.uniform(0.1, 1)),
-    )
+    name = str(rng.choice(["F", "AC", "Z", "Z below 0"]))
+    strength, end = float(rng.uniform(0.5, 2)), float(rng.uniform(0.1, 1))
     start = rng.uniform(0.05, 3, size=(len(adjacency), 1)) * (-1 if name == "Z below 0" else 1)
     decay = np.exp(-strength * end)
     y = (1 - start) / start
