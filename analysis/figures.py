@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sympy as sp
 
-from rdgraph.decide import Undecided
-from rdgraph.errors import NotApplicable, RdgraphError
+from rdgraph.errors import NotApplicable, RdgraphError, Undecided
 from rdgraph.spectral import classify, response
 from rdgraph.system import System
 

@@ -5,7 +5,7 @@ spectra:    symbol, response, classify, fastest_frequency, growth_rate
 regularity: lipschitz_global, lipschitz_local, one_sided, existence, invariant_box, step_limit
 more:       identify, conserved, energy_law, reaction_flow, euler_map
 verdicts:   analyse, preflight, verify
-errors:     RdgraphError, LanguageError, NotApplicable, AssumptionError, UnknownName
+errors:     RdgraphError, LanguageError, NotApplicable, Undecided, AssumptionError, UnknownName
 """
 
 from rdgraph.analyse import Analysis, analyse
@@ -15,7 +15,7 @@ from rdgraph.claims import Claim, verify
 from rdgraph.conserve import conserved, energy_law
 from rdgraph.derive import Derivation, derivation
 from rdgraph.equivalence import Equivalence, equivalent
-from rdgraph.errors import AssumptionError, LanguageError, NotApplicable, RdgraphError, UnknownName
+from rdgraph.errors import AssumptionError, LanguageError, NotApplicable, RdgraphError, Undecided, UnknownName
 from rdgraph.existence import existence
 from rdgraph.flows import reaction_flow
 from rdgraph.identify import identify
@@ -40,6 +40,7 @@ __all__ = [
     "RdgraphError",
     "Report",
     "System",
+    "Undecided",
     "UnknownName",
     "analyse",
     "catalogue",

@@ -10,8 +10,7 @@ import sympy as sp
 
 from rdgraph.boxes import invariant_box
 from rdgraph.conserve import conserved, energy_law
-from rdgraph.decide import Undecided
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.existence import Existence, existence
 from rdgraph.identify import identify
 from rdgraph.lipschitz import Constant, lipschitz_global, lipschitz_local, one_sided

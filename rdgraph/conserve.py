@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.decide import NEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain, Undecided, interval_candidates
-from rdgraph.errors import NotApplicable
+from rdgraph.decide import NEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
+from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.extrema import interval_candidates
 from rdgraph.normal import Act, is_zero
 from rdgraph.spectral import generator_symbol, source_symbol
 from rdgraph.symbols import lam, public

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from rdgraph.errors import AssumptionError, NotApplicable, RdgraphError
+from rdgraph.cells import Line, piecewise, sample_sign
+from rdgraph.errors import AssumptionError, Undecided
 
 if TYPE_CHECKING:
     from rdgraph.system import System
@@ -26,10 +27,6 @@ POSITIVE, NONNEGATIVE, ZERO, NONPOSITIVE, NEGATIVE, BOTH, UNKNOWN = "+", "0+", "
 _OPPOSITE = {"+": "-", "0+": "0-", "0": "0", "0-": "0+", "-": "+", "+-": "+-", "?": "?"}
 
 
-class Undecided(RdgraphError):
-    """Exact means were not enough; the text says what was tried."""
-
-
 @dataclass(frozen=True)
 class Candidate:
     """A value that is attained, at the place `at`, where all `valid` expressions are >= 0."""
@@ -37,72 +34,6 @@ class Candidate:
     value: sp.Expr
     valid: tuple[sp.Expr, ...] = ()
     at: sp.Expr | None = None
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A piece of the one-parameter space: an open interval, or a point where lower == upper."""
-
-    lower: sp.Expr
-    upper: sp.Expr
-    sample: sp.Expr
-
-    @property
-    def is_point(self) -> bool:
-        return bool(self.lower == self.upper)
-
-
-@dataclass(frozen=True)
-class Line:
-    """A family of expressions that depends on one ratio r only, up to positive factors."""
-
-    ratio: sp.Dummy
-    numerator: sp.Symbol
-    denominator: sp.Expr
-    lower: sp.Expr
-    upper: sp.Expr
-    lower_open: bool
-    upper_open: bool
-
-    def reduce(self, expression: sp.Expr) -> sp.Expr:
-        """The expression on the line, its positive factor dropped."""
-        if self.denominator == 1:
-            return expression.xreplace({self.numerator: self.ratio})
-        unit = -1 if self.denominator.is_negative else 1
-        base = next(iter(self.denominator.free_symbols))
-        return sp.cancel(expression.xreplace({self.numerator: unit * self.ratio, base: sp.Integer(unit)}))
-
-    def cells(self, expressions: Iterable[sp.Expr]) -> list[Cell]:
-        """Pieces on which none of the expressions changes sign, from low to high ratio."""
-        r = self.ratio
-        points: set[sp.Expr] = set()
-        for expression in expressions:
-            for polynomial in _boundary_polynomials(expression, r):
-                points |= set(isolated_roots(polynomial))
-        inside = sorted((x for x in points if self.lower < x < self.upper), key=_precise)
-        edges = [self.lower, *inside, self.upper]
-        cells: list[Cell] = []
-        if not self.lower_open:
-            cells.append(Cell(self.lower, self.lower, self.lower))
-        for left, right in itertools.pairwise(edges):
-            cells.append(Cell(left, right, _between(left, right)))
-            if right != self.upper or not self.upper_open:
-                cells.append(Cell(right, right, right))
-        return cells
-
-    def condition(self, first: Cell, last: Cell) -> sp.Basic:
-        """The stretch from one cell to another as a condition on the coefficients."""
-        parts = []
-        x, unit = self.numerator, self.denominator
-        if first.lower != self.lower:
-            bound = first.lower * unit
-            parts.append(sp.Ge(x, bound) if first.is_point else sp.Gt(x, bound))
-        if last.upper != self.upper:
-            bound = last.upper * unit
-            parts.append(sp.Le(x, bound) if last.is_point else sp.Lt(x, bound))
-        if parts and first.is_point and last.is_point and first.lower == last.lower:
-            return sp.Eq(x, first.lower * unit, evaluate=False)
-        return sp.And(*parts, evaluate=False) if len(parts) > 1 else (parts[0] if parts else sp.true)
 
 
 @dataclass(frozen=True)
@@ -217,7 +148,7 @@ class Domain:
 
     def _on_line(self, line: Line, expression: sp.Expr) -> str:
         reduced = line.reduce(expression)
-        found = {_sample_sign(reduced.subs(line.ratio, cell.sample)) for cell in line.cells([reduced])}
+        found = {sample_sign(reduced.subs(line.ratio, cell.sample)) for cell in line.cells([reduced])}
         return {
             frozenset({1}): POSITIVE, frozenset({-1}): NEGATIVE, frozenset({0}): ZERO,
             frozenset({0, 1}): NONNEGATIVE, frozenset({0, -1}): NONPOSITIVE,
@@ -237,7 +168,7 @@ class Domain:
                 continue
             exact = expression.subs(point)
             if exact.is_finite and exact.is_real:
-                confirmed.add(_sample_sign(exact))
+                confirmed.add(sample_sign(exact))
             if {1, -1} <= confirmed:
                 return BOTH
         return UNKNOWN
@@ -334,7 +265,7 @@ class Domain:
                 v for v, sg in zip(candidate.valid, signs, strict=True) if sg not in (POSITIVE, NONNEGATIVE, ZERO)
             )
             value = sp.sympify(candidate.value)
-            value = value if value.has(sp.Piecewise) else _tidy(value)
+            value = value if value.has(sp.Piecewise) else tidy(value)
             kept.setdefault((value, valid), Candidate(value, valid, candidate.at))
         return list(kept.values())
 
@@ -351,7 +282,7 @@ class Domain:
         reduced = [Candidate(line.reduce(c.value), tuple(line.reduce(v) for v in c.valid)) for c in candidates]
         cells = line.cells([line.reduce(b) for b in borders])
         best = [_best_at(reduced, line.ratio, cell.sample) for cell in cells]
-        return _merge(line, cells, best, lambda i: _value(candidates[i], place))
+        return piecewise(line, cells, best, lambda i: _value(candidates[i], place))
 
 
 def _value(candidate: Candidate, place: bool) -> sp.Expr:
@@ -372,131 +303,9 @@ def _make_float(letters: Sequence[sp.Basic], expression: sp.Expr) -> Callable[[d
     return evaluate
 
 
-def isolated_roots(polynomial: sp.Poly) -> list[sp.Expr]:
-    """Real roots, exactly; Undecided where sympy cannot isolate them."""
-    try:
-        return sp.real_roots(polynomial)
-    except NotImplementedError:
-        raise Undecided(f"cannot isolate the zeros of {polynomial.as_expr()}") from None
-
-
 @lru_cache(maxsize=20_000)
 def _sign(domain: Domain, expression: sp.Expr) -> str:
     return domain._decide_sign(expression)
-
-
-def _merge(line: Line, cells: list[Cell], best: list[set[int]], value: Callable[[int], sp.Expr]) -> sp.Expr:
-    """Join neighbouring cells that share a maximiser; a continuous maximum lets points join either side."""
-    stretches: list[tuple[int, int, set[int]]] = []
-    for i, winners in enumerate(best):
-        if stretches and stretches[-1][2] & winners:
-            first, _, common = stretches[-1]
-            stretches[-1] = (first, i, common & winners)
-        else:
-            stretches.append((i, i, set(winners)))
-    solid = [s for s in stretches if any(not c.is_point for c in cells[s[0] : s[1] + 1])] or stretches
-    pieces: list[tuple[sp.Expr, sp.Basic]] = []
-    for k, (_, stop, winners) in enumerate(solid):
-        formula = value(min(winners))
-        if k == len(solid) - 1:
-            pieces.append((formula, sp.true))
-        else:
-            edge = cells[stop].upper * line.denominator
-            pieces.append((formula, sp.Le(line.numerator, edge)))
-    return sp.Piecewise(*pieces)
-
-
-def interval_candidates(
-    expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr, domain: Domain
-) -> list[Candidate]:
-    """Where a polynomial in x can be extreme on [lower, upper]: the ends and the critical points.
-
-    An infinite end contributes oo or -oo once the leading coefficient has a sign.
-    """
-    expression = sp.expand(expression)
-    if not expression.has(x):
-        return [Candidate(expression)]
-    polynomial = sp.Poly(expression, x)
-    found = [_end_value(polynomial, x, end, domain) for end in (lower, upper)]
-    slope = polynomial.diff(x)
-    return found + _critical(expression, slope, x, lower, upper, domain)
-
-
-def rational_candidates(
-    expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr, domain: Domain
-) -> list[Candidate]:
-    """The same for a rational function without poles on the interval."""
-    found = []
-    for end in (lower, upper):
-        finite = end not in (sp.oo, -sp.oo)
-        value = expression.subs(x, end) if finite else sp.limit(expression, x, end)
-        found.append(Candidate(sp.sympify(value), at=end))
-    numerator = sp.numer(sp.together(sp.diff(expression, x)))
-    return found + _critical(expression, sp.Poly(numerator, x), x, lower, upper, domain)
-
-
-def _critical(
-    expression: sp.Expr, slope: sp.Poly, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr, domain: Domain
-) -> list[Candidate]:
-    found = []
-    for point, conditions in _real_roots(slope, domain, lower, upper):
-        valid = [*conditions]
-        if lower != -sp.oo:
-            valid.append(sp.together(point - lower))
-        if upper != sp.oo:
-            valid.append(sp.together(upper - point))
-        found.append(Candidate(_tidy(expression.subs(x, point)), tuple(valid), point))
-    return found
-
-
-def _end_value(polynomial: sp.Poly, x: sp.Symbol, end: sp.Expr, domain: Domain) -> Candidate:
-    if end.is_finite is not False and end not in (sp.oo, -sp.oo):
-        return Candidate(sp.expand(polynomial.as_expr().subs(x, end)), at=end)
-    lead = polynomial.LC() * ((-1) ** polynomial.degree() if end == -sp.oo else 1)
-    sign = domain.sign(lead)
-    if sign == POSITIVE:
-        return Candidate(sp.oo)
-    if sign == NEGATIVE:
-        return Candidate(-sp.oo)
-    raise Undecided(f"the sign of {lead} decides whether {polynomial.as_expr()} is bounded; assume a sign")
-
-
-def _real_roots(
-    polynomial: sp.Poly, domain: Domain, lower: sp.Expr, upper: sp.Expr
-) -> list[tuple[sp.Expr, tuple[sp.Expr, ...]]]:
-    """Real roots with the conditions under which they are real."""
-    x = polynomial.gen
-    if polynomial.is_zero or polynomial.degree() == 0:
-        return []
-    roots: list[tuple[sp.Expr, tuple[sp.Expr, ...]]] = []
-    for factor, _ in sp.factor_list(polynomial.as_expr(), x)[1]:
-        piece = sp.Poly(factor, x)
-        coefficients = piece.all_coeffs()
-        if piece.degree() == 1:
-            roots.append((sp.cancel(-coefficients[1] / coefficients[0]), ()))
-        elif not piece.free_symbols_in_domain:
-            roots += [(r, ()) for r in isolated_roots(piece)]
-        elif piece.degree() == 2:
-            a, b, c = coefficients
-            inside = sp.expand(b**2 - 4 * a * c)
-            if domain.sign(inside) == NEGATIVE:
-                continue
-            roots += [((-b + sign * sp.sqrt(inside)) / (2 * a), (inside,)) for sign in (1, -1)]
-        elif _keeps_sign(piece, domain, lower, upper):
-            continue
-        else:
-            raise Undecided(f"no closed form for the zeros of {piece.as_expr()}")
-    return roots
-
-
-def _keeps_sign(piece: sp.Poly, domain: Domain, lower: sp.Expr, upper: sp.Expr) -> bool:
-    """Whether a polynomial has one sign on [lower, upper]: coefficient signs after a Moebius map to [0, oo)."""
-    if sp.oo in (upper, -lower):
-        return False
-    u = sp.Dummy("u", positive=True)
-    mapped = sp.numer(sp.together(piece.as_expr().subs(piece.gen, (lower + upper * u) / (1 + u))))
-    signs = {domain.sign(c) for c in sp.Poly(sp.expand(mapped), u).all_coeffs()} - {ZERO}
-    return signs <= {POSITIVE, NONNEGATIVE} or signs <= {NEGATIVE, NONPOSITIVE}
 
 
 def _best_at(candidates: list[Candidate], r: sp.Symbol, point: sp.Expr) -> set[int]:
@@ -505,7 +314,7 @@ def _best_at(candidates: list[Candidate], r: sp.Symbol, point: sp.Expr) -> set[i
     for i, candidate in enumerate(candidates):
         conditions = [v.subs(r, point) for v in candidate.valid]
         value = candidate.value.subs(r, point)
-        if all(c.is_finite and _sample_sign(c) >= 0 for c in conditions) and value.is_finite:
+        if all(c.is_finite and sample_sign(c) >= 0 for c in conditions) and value.is_finite:
             values[i] = sp.Float(sp.N(value, 40), 40)
     if not values:
         raise Undecided("no candidate for the maximum is valid at a sample point")
@@ -525,37 +334,6 @@ def _as_max(candidates: list[Candidate]) -> sp.Expr:
     return sp.Max(*certain, *conditional)
 
 
-def _boundary_polynomials(expression: sp.Expr, r: sp.Symbol) -> Iterable[sp.Poly]:
-    """Polynomials whose real roots include every sign change of the expression (square roots are eliminated)."""
-    for part in sp.fraction(sp.together(expression)):
-        current = sp.expand(part)
-        for root in sorted(current.atoms(sp.Pow), key=lambda p: -p.count_ops()):
-            if root.exp == sp.S.Half:
-                y = sp.Dummy("y")
-                if root.has(r):
-                    yield from _boundary_polynomials(root.base, r)
-                current = (
-                    sp.resultant(sp.expand(current.xreplace({root: y})), y**2 - root.base, y)
-                    if current.has(root)
-                    else current
-                )
-        if current.has(r):
-            numerator = sp.numer(sp.together(current))
-            if not numerator.is_polynomial(r):
-                raise Undecided(f"cannot isolate the zeros of {expression}")
-            yield sp.Poly(numerator, r)
-
-
-def _tidy(expression: sp.Expr) -> sp.Expr:
-    """A short form: factored where that is shorter."""
-    if expression in (sp.oo, -sp.oo) or expression.is_number:
-        return sp.sympify(expression)
-    if expression.has(sp.Pow) and any(p.exp == sp.S.Half for p in expression.atoms(sp.Pow)):
-        return sp.simplify(expression)
-    forms = [sp.expand(expression), sp.cancel(expression), sp.factor(expression)]
-    return min(forms, key=lambda e: (e.count_ops(), str(e)))
-
-
 def _assumed_sign(expression: sp.Expr) -> str | None:
     if expression.is_zero:
         return ZERO
@@ -568,15 +346,6 @@ def _assumed_sign(expression: sp.Expr) -> str | None:
     if expression.is_nonpositive:
         return NONPOSITIVE
     return None
-
-
-def _sample_sign(value: sp.Expr) -> int:
-    if value.is_zero:
-        return 0
-    number = sp.N(value, 40)
-    if abs(number) < sp.Float("1e-25", 40) and sp.simplify(value) == 0:
-        return 0
-    return 1 if number > 0 else -1
 
 
 def _strict(symbols: Iterable[sp.Symbol]) -> set[str]:
@@ -602,24 +371,11 @@ def _is_homogeneous(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> bool:
     return not ratio.free_symbols - {scale}
 
 
-def _between(left: sp.Expr, right: sp.Expr) -> sp.Expr:
-    """A simple rational strictly between two real numbers."""
-    if left == -sp.oo and right == sp.oo:
-        return sp.S.Zero
-    if left == -sp.oo:
-        return sp.floor(right) - 1
-    if right == sp.oo:
-        return sp.floor(left) + 1
-    low, high = sp.N(left, 40), sp.N(right, 40)
-    scale = 1
-    while True:
-        middle = sp.Rational(int(sp.floor((low + high) / 2 * scale)), scale)
-        if left < middle < right:
-            return middle
-        scale *= 4
-        if scale > 10**30:
-            raise NotApplicable("two cell borders are too close to tell apart")
-
-
-def _precise(value: sp.Expr) -> float:
-    return float(sp.N(value, 30))
+def tidy(expression: sp.Expr) -> sp.Expr:
+    """A short form: factored where that is shorter."""
+    if expression in (sp.oo, -sp.oo) or expression.is_number:
+        return sp.sympify(expression)
+    if expression.has(sp.Pow) and any(p.exp == sp.S.Half for p in expression.atoms(sp.Pow)):
+        return sp.simplify(expression)
+    forms = [sp.expand(expression), sp.cancel(expression), sp.factor(expression)]
+    return min(forms, key=lambda e: (e.count_ops(), str(e)))

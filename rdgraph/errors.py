@@ -47,6 +47,10 @@ class NotApplicable(RdgraphError, ValueError):
     """A question that has no answer for this system; the text says why."""
 
 
+class Undecided(RdgraphError):
+    """Exact means were not enough; the text says what was tried."""
+
+
 class AssumptionError(RdgraphError, ValueError):
     """Assumptions on the coefficients that cannot be read or contradict each other."""
 

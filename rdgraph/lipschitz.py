@@ -12,18 +12,9 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.decide import (
-    NEGATIVE,
-    NONNEGATIVE,
-    NONPOSITIVE,
-    POSITIVE,
-    ZERO,
-    Candidate,
-    Domain,
-    Undecided,
-    interval_candidates,
-)
-from rdgraph.errors import NotApplicable
+from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Candidate, Domain
+from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.extrema import interval_candidates
 from rdgraph.normal import Act, H, Mix
 from rdgraph.slopes import BOUNDED_SLOPE, slopes, sup_magnitude
 from rdgraph.symbols import R, lam, public, s

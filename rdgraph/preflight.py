@@ -10,8 +10,8 @@ import sympy as sp
 
 from rdgraph.boxes import Box, invariant_box
 from rdgraph.conserve import conserved, energy_law
-from rdgraph.decide import NONNEGATIVE, POSITIVE, ZERO, Domain, Undecided
-from rdgraph.errors import NotApplicable
+from rdgraph.decide import NONNEGATIVE, POSITIVE, ZERO, Domain
+from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.existence import GLOBAL, LOCAL, existence
 from rdgraph.identify import identify
 from rdgraph.lipschitz import check_normalisation, lipschitz_global, lipschitz_local, one_sided

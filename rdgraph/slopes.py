@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.decide import POSITIVE, Candidate, Domain, interval_candidates, rational_candidates
+from rdgraph.decide import POSITIVE, Candidate, Domain
+from rdgraph.extrema import interval_candidates, rational_candidates
 from rdgraph.normal import Act, H, Mix, relu, sigmoid, softplus
 from rdgraph.symbols import R
 

@@ -13,8 +13,10 @@ from typing import Any
 import sympy as sp
 
 from rdgraph import symbols
-from rdgraph.decide import NONNEGATIVE, POSITIVE, ZERO, Candidate, Domain, Line, Undecided, interval_candidates
-from rdgraph.errors import NotApplicable
+from rdgraph.cells import Line
+from rdgraph.decide import NONNEGATIVE, POSITIVE, ZERO, Candidate, Domain
+from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.extrema import interval_candidates
 from rdgraph.symbols import lam, public
 from rdgraph.system import System
 from rdgraph.tableaux import Tableau, tableau

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.boxes import raw_box
-from rdgraph.decide import NEGATIVE, NONPOSITIVE, ZERO, Candidate, Domain, Undecided, interval_candidates
-from rdgraph.errors import NotApplicable
+from rdgraph.decide import NEGATIVE, NONPOSITIVE, ZERO, Candidate, Domain
+from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.extrema import interval_candidates
 from rdgraph.normal import H
 from rdgraph.spectral import generator_symbol
 from rdgraph.symbols import R, h, lam, public, s

@@ -23,20 +23,7 @@ from hypothesis.extra import numpy as hnp
 
 from rdgraph.assumptions import SIGN_WORDS, Assumptions
 from rdgraph.language import FUNCTIONS, STRUCTURAL, USUAL_COEFFICIENTS
-from rdgraph.nodes import (
-    COEFFICIENT_KINDS,
-    Apply,
-    Call,
-    Kind,
-    Minus,
-    Name,
-    Negative,
-    Over,
-    Plus,
-    Power,
-    Times,
-    names_in,
-)
+from rdgraph.nodes import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times
 from rdgraph.system import System
 
 #: Names drawn for coefficients: usual letters and names that have to be declared.
@@ -44,6 +31,8 @@ COEFFICIENT_NAMES = ("alpha", "beta", "mu", "a", "k", "omega", "rho_1", "n", "x"
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Letters = Mapping[str, Kind]
+
+_S, _C, _N, _F, _O, _M = Kind.SCALAR, Kind.CHANNEL, Kind.NODE, Kind.FIELD, Kind.OPERATOR, Kind.MATRIX
 
 
 # ---------------------------------------------------------------------- graphs and states
@@ -107,20 +96,18 @@ def coefficient_values(
 
 # ---------------------------------------------------------------------- expressions
 @st.composite
-def letters(draw: Draw, kinds: Sequence[Kind | str] = COEFFICIENT_KINDS) -> dict[str, Kind]:
-    """Coefficient names with their kinds, up to five: usual letters and names that have to be declared."""
-    names = draw(st.lists(st.sampled_from(COEFFICIENT_NAMES), max_size=5, unique=True))
-    return {name: draw(st.sampled_from([Kind(kind) for kind in kinds])) for name in names}
+def letters(draw: Draw, kinds: Sequence[Kind | str] = (_S, _C, _N, _M)) -> dict[str, Kind]:
+    """One to five coefficient names with kinds among `kinds`: usual letters and names that have to be declared."""
+    kind = st.sampled_from([Kind(kind) for kind in kinds])
+    return draw(st.dictionaries(st.sampled_from(COEFFICIENT_NAMES), kind, min_size=1, max_size=5)) if kinds else {}
 
 
-def numbers(smallest: int = 0) -> st.SearchStrategy[sp.Rational]:
-    """Decimals from `smallest` (0 or 1 thousandth) to 999, as exact rationals."""
-    return st.builds(
-        lambda digits, places: sp.Rational(digits, 10**places), st.integers(smallest, 999), st.integers(0, 3)
-    )
+def numbers(positive: bool = False) -> st.SearchStrategy[sp.Rational]:
+    """Exact decimals with up to three digits and three places: 0 (unless `positive`) or 0.001 to 999."""
+    digits, places = st.integers(int(positive), 999), st.integers(0, 3)
+    return st.builds(lambda d, p: sp.Rational(d, 10**p), digits, places)
 
 
-_S, _C, _N, _F, _O, _M = Kind.SCALAR, Kind.CHANNEL, Kind.NODE, Kind.FIELD, Kind.OPERATOR, Kind.MATRIX
 #: Kinds of two factors or terms whose elementwise combination has the given kind.
 _PAIRS: dict[Kind, list[tuple[Kind, Kind]]] = {
     _S: [(_S, _S)],
@@ -139,8 +126,8 @@ def expressions(
 ) -> sp.Basic:
     """A well-typed tree of the given kind, at most about 2*depth nodes deep, with every node type of the language.
 
-    `coefficients` gives the letters and kinds it may use, drawn where None. Divisors, roots and bases of negative
-    powers are nonzero for all positive coefficients, so the tree has a finite value short of overflow.
+    `coefficients` are the letters it may use, drawn where None. What is divided by, or under a root, is nonzero for
+    positive coefficients: short of overflow the value is finite.
     """
     known = dict(draw(letters()) if coefficients is None else coefficients)
     if kind == Kind.CHANNEL and Kind.CHANNEL not in known.values():
@@ -153,7 +140,7 @@ class _Grower:
 
     def __init__(self, draw: Draw, coefficients: Letters) -> None:
         self.draw = draw
-        self.kinds = {**STRUCTURAL, **dict.fromkeys(USUAL_COEFFICIENTS[:1], _S), **coefficients}
+        self.kinds = {**STRUCTURAL, **coefficients}
 
     def pick(self, options: Sequence[Any]) -> Any:
         return self.draw(st.sampled_from(options))
@@ -163,58 +150,43 @@ class _Grower:
         return self.leaf(kind) if leaf else self.compound(kind, depth)
 
     def compound(self, kind: Kind, depth: int) -> sp.Basic:
-        rules = [self.total, self.product, self.negative, self.quotient]
-        rules += [self.applied] if kind in _APPLIED else []
-        rules += [self.power] if kind is not _M else []
-        rules += [self.call] if kind not in (_O, _M) else []
-        return self.pick(rules)(kind, depth - 1)
-
-    def has_leaf(self, kind: Kind) -> bool:
-        return kind is _S or kind in self.kinds.values()
+        depth -= 1
+        spread = kind not in (_O, _M)
+        rules: list[Any] = [Plus, Minus, Times, Negative, Over]
+        rules += [Apply] * (kind in _APPLIED) + [Power] * (kind is not _M) + [Call] * spread
+        rule = self.pick(rules)
+        if rule in (Plus, Minus, Times, Apply):
+            same = [(kind, kind)] if rule in (Plus, Minus) and not spread else None
+            return rule(*self.pair(same or (_APPLIED if rule is Apply else _PAIRS)[kind], depth))
+        if rule is Negative:
+            return Negative(self.grow(kind, depth))
+        if rule is Over:
+            left, right = self.kinds_among(_PAIRS[kind]) if spread else (kind, _S)
+            return Over(self.grow(left, depth), self.nonzero(right, depth))
+        if rule is Power:
+            exponent = self.pick([2, 3, 1, 0, -1, -2] if spread else [2, 3, 1, 0])
+            return Power((self.nonzero if exponent < 0 else self.grow)(kind, depth), sp.Integer(exponent))
+        function = self.pick(FUNCTIONS)
+        return Call(function, self.nonzero(kind, depth) if function == "sqrt" else self.grow(kind, depth))
 
     def leaf(self, kind: Kind) -> sp.Basic:
         names = [Name(name, own) for name, own in self.kinds.items() if own is kind]
-        if kind is _S and self.draw(st.booleans()):
+        if kind is _S and (not names or self.draw(st.booleans())):
             return self.draw(numbers())
-        return self.pick(names or [sp.S.One])
+        return self.pick(names)
+
+    def kinds_among(self, options: Sequence[tuple[Kind, Kind]]) -> tuple[Kind, Kind]:
+        return self.pick([pair for pair in options if {*pair} <= {_S, *self.kinds.values()}])
 
     def pair(self, options: Sequence[tuple[Kind, Kind]], depth: int) -> tuple[sp.Basic, sp.Basic]:
-        usable = [pair for pair in options if all(map(self.has_leaf, pair))]
-        left, right = self.pick(usable)
+        left, right = self.kinds_among(options)
         return self.grow(left, depth), self.grow(right, depth)
-
-    def total(self, kind: Kind, depth: int) -> sp.Basic:
-        pairs = [(kind, kind)] if kind in (_O, _M) else _PAIRS[kind]
-        return self.pick([Plus, Minus])(*self.pair(pairs, depth))
-
-    def product(self, kind: Kind, depth: int) -> sp.Basic:
-        return Times(*self.pair(_PAIRS[kind], depth))
-
-    def applied(self, kind: Kind, depth: int) -> sp.Basic:
-        return Apply(*self.pair(_APPLIED[kind], depth))
-
-    def negative(self, kind: Kind, depth: int) -> sp.Basic:
-        return Negative(self.grow(kind, depth))
-
-    def quotient(self, kind: Kind, depth: int) -> sp.Basic:
-        usable = [p for p in _PAIRS[kind] if all(map(self.has_leaf, p)) and (p[1] is _S or kind not in (_O, _M))]
-        left, right = self.pick(usable)
-        return Over(self.grow(left, depth), self.nonzero(right, depth))
-
-    def power(self, kind: Kind, depth: int) -> sp.Basic:
-        if kind is not _O and self.draw(st.integers(0, 3)) == 3:
-            return Power(self.nonzero(kind, depth), sp.Integer(self.pick([-1, -2, -3])))
-        return Power(self.grow(kind, depth), sp.Integer(self.pick([2, 3, 1, 0])))
-
-    def call(self, kind: Kind, depth: int) -> sp.Basic:
-        function = self.pick(FUNCTIONS)
-        return Call(function, self.nonzero(kind, depth) if function == "sqrt" else self.grow(kind, depth))
 
     def nonzero(self, kind: Kind, depth: int) -> sp.Basic:
         """A tree without zeros: a number, a coefficient, 1 + x**2, exp(x), or a quotient or product of such."""
         names = [Name(n, k) for n, k in self.kinds.items() if k is kind and n not in STRUCTURAL]
         if kind is _S and self.draw(st.booleans()):
-            return self.draw(numbers(smallest=1))
+            return self.draw(numbers(positive=True))
         if names and self.draw(st.booleans()):
             return self.pick(names)
         if depth > 0 and self.draw(st.booleans()):
@@ -226,7 +198,7 @@ class _Grower:
 # ---------------------------------------------------------------------- systems
 @st.composite
 def systems(
-    draw: Draw, linear: bool | None = None, kinds: Sequence[Kind | str] = COEFFICIENT_KINDS, depth: int = 3
+    draw: Draw, linear: bool | None = None, kinds: Sequence[Kind | str] = (_S, _C, _N, _M), depth: int = 3
 ) -> System:
     """A random `System`, sometimes with assumptions; its coefficients have kinds among `kinds`.
 
@@ -235,19 +207,19 @@ def systems(
     """
     known = draw(letters(kinds))
     if linear is None:
-        return _system(draw, _Grower(draw, known).compound(_F, depth), known)
+        return _system(draw, _Grower(draw, known).compound(_F, depth))
     passing = {name: kind for name, kind in known.items() if kind in (_S, _C)}
     expression: sp.Basic = Apply(_polynomial(draw, passing), Name("H", _F))
     if draw(st.booleans()):
         expression = draw(st.sampled_from([Plus, Minus]))(expression, Apply(_polynomial(draw, passing), Name("H0", _F)))
     if not linear:
         expression = Plus(expression, Times(_coefficient(draw, passing), _reaction(draw)))
-    return _system(draw, expression, known)
+    return _system(draw, expression)
 
 
 def _coefficient(draw: Draw, known: Letters) -> sp.Basic:
     named = [Name(name, kind) for name, kind in known.items()]
-    return draw(st.sampled_from(named) | numbers(smallest=1) if named else numbers(smallest=1))
+    return draw(st.sampled_from(named) | numbers(positive=True) if named else numbers(positive=True))
 
 
 def _polynomial(draw: Draw, known: Letters) -> sp.Basic:
@@ -260,17 +232,20 @@ def _polynomial(draw: Draw, known: Letters) -> sp.Basic:
 
 
 def _reaction(draw: Draw) -> sp.Basic:
-    state, one = Name("H", _F), sp.S.One
-    entrywise = [Call(f, state) for f in ("tanh", "relu", "sigmoid", "exp", "abs", "softplus", "sin", "cos")]
-    powers = [Power(state, sp.Integer(k)) for k in (2, 3)]
-    return draw(st.sampled_from([*powers, Times(state, Minus(one, state)), *entrywise]))
+    state = Name("H", _F)
+    polynomials = [Power(state, sp.Integer(2)), Power(state, sp.Integer(3)), Times(state, Minus(sp.S.One, state))]
+    return draw(st.sampled_from([*polynomials, *(Call(f, state) for f in FUNCTIONS if f != "sqrt")]))
 
 
-def _system(draw: Draw, expression: sp.Basic, known: Letters) -> System:
-    used = {n.name: n.kind for n in names_in(expression) if n.name not in STRUCTURAL}
+def _system(draw: Draw, expression: sp.Basic) -> System:
+    """The system of a tree, declared as `parse` would declare it, with signs and an inequality now and then."""
+    used = {n.name: n.kind for n in expression.atoms(Name) if n.name not in STRUCTURAL}
     declared = sorted((n, k) for n, k in used.items() if k is not _S or n not in USUAL_COEFFICIENTS)
-    signed = sorted(n for n, k in used.items() if k is not _M)
-    texts = [f"{name} {draw(st.sampled_from(SIGN_WORDS))}" for name in signed if draw(st.integers(0, 3)) == 3]
-    if len(signed) > 1 and draw(st.integers(0, 3)) == 3:
-        texts.append(f"{signed[0]} {draw(st.sampled_from(['<', '<=']))} 2*{signed[1]}")
+    rarely = st.integers(0, 3).map(lambda x: x == 3)
+    elementwise = sorted(n for n, k in used.items() if k is not _M)
+    signs = {name: draw(st.sampled_from(SIGN_WORDS)) for name in elementwise if draw(rarely)}
+    positive = [name for name in elementwise if name not in signs]
+    texts = [f"{name} {sign}" for name, sign in signs.items()]
+    if len(positive) > 1 and draw(rarely):
+        texts.append(f"{positive[0]} {draw(st.sampled_from(['<', '<=']))} 2*{positive[1]}")
     return System(expression, tuple(declared), Assumptions.read(texts, used))

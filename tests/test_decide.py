@@ -13,8 +13,9 @@ import sympy as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rdgraph.decide import Candidate, Domain, Undecided, interval_candidates, rational_candidates
-from rdgraph.errors import AssumptionError
+from rdgraph.decide import Candidate, Domain
+from rdgraph.errors import AssumptionError, Undecided
+from rdgraph.extrema import interval_candidates, rational_candidates
 
 SIGNS = ("positive", "negative", "nonnegative", "nonpositive", "real")
 #: What a sampled value may be under each answer.

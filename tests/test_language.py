@@ -29,7 +29,7 @@ from rdgraph.normal import is_zero
 from rdgraph.parse import parse
 from rdgraph.printing import to_text
 from rdgraph.system import System
-from rdgraph.testing import systems
+from rdgraph.testing import adjacency, coefficient_values, expressions, graph_families, states, systems
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Seconds of processor time within which every text must be read or refused.
@@ -260,6 +260,84 @@ def test_large_systems_read_back_or_are_refused_at_once(text: str) -> None:
 def test_numbers_that_no_literal_writes_are_refused_in_trees(places: tuple[int, int]) -> None:
     with pytest.raises(RdgraphError):
         System(Times(sp.Rational(*places), Name("H", Kind.FIELD)))
+
+
+# ---------------------------------------------------------------------- the published strategies
+def is_connected(graph: np.ndarray) -> bool:
+    nodes = len(graph)
+    return bool((np.linalg.matrix_power(np.eye(nodes) + (graph > 0), nodes) > 0).all())
+
+
+@given(st.booleans(), st.booleans(), st.data())
+def test_drawn_graphs_are_symmetric_without_loops(connected: bool, weighted: bool, data: st.DataObject) -> None:
+    graph = data.draw(adjacency(min_nodes=2, max_nodes=6, connected=connected, weighted=weighted))
+    family = data.draw(graph_families(min_nodes=4, max_nodes=9))
+    assert 2 <= len(graph) <= 6
+    assert 4 <= len(family) <= 9
+    for matrix in (graph, family):
+        assert matrix.dtype == np.float64
+        assert (matrix == matrix.T).all()
+        assert (np.diag(matrix) == 0).all()
+        assert (matrix >= 0).all()
+    assert is_connected(graph) or not connected
+    assert weighted or set(np.unique(graph)) <= {0.0, 1.0}
+
+
+def drawn(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
+    found: list[Any] = []
+
+    @settings(max_examples=count)
+    @given(strategy)
+    def collect(value: Any) -> None:
+        found.append(value)
+
+    collect()
+    return found
+
+
+def test_drawn_graphs_cover_isolated_nodes_and_the_families() -> None:
+    graphs = drawn(adjacency(), 200)
+    assert any((graph.sum(0) == 0).any() for graph in graphs)
+    assert not all(is_connected(graph) for graph in graphs)
+    degrees = {tuple(sorted(graph.sum(0))) for graph in drawn(graph_families(min_nodes=5, max_nodes=5), 300)}
+    assert {(1, 1, 2, 2, 2), (2, 2, 2, 2, 2), (4, 4, 4, 4, 4), (1, 1, 1, 1, 4), (2, 2, 2, 3, 3)} <= degrees
+
+
+def test_drawn_systems_use_the_whole_language() -> None:
+    found = drawn(systems(), 500)
+    parts = [part for system in found for part in sp.preorder_traversal(system.expression)]
+    assert {type(part) for part in parts} >= {Name, Plus, Minus, Times, Over, Apply, Negative, Power, Call}
+    assert {part.function for part in parts if isinstance(part, Call)} == set(FUNCTIONS)
+    assert {part.kind for part in parts if isinstance(part, Name)} == set(Kind)
+    names = {name for system in found for name in system.coefficients}
+    assert names & set(USUAL_COEFFICIENTS)
+    assert names - set(USUAL_COEFFICIENTS)
+    assert {sign for system in found for _, sign in system.assumptions.signs} >= {"negative", "real"}
+    assert any(system.assumptions.relations for system in found)
+
+
+@settings(max_examples=60)
+@given(systems(linear=True), systems(linear=False), systems(kinds=["channel"]))
+def test_drawn_systems_keep_their_promises(linear: System, nonlinear: System, channels: System) -> None:
+    assert linear.structure.is_polynomial_in_operator
+    assert not nonlinear.structure.linear
+    assert set(channels.coefficients.values()) <= {Kind.CHANNEL}
+
+
+@given(st.sampled_from(Kind), st.data())
+def test_drawn_expressions_have_the_kind_asked_for(kind: Kind, data: st.DataObject) -> None:
+    assert kind_of(data.draw(expressions(kind))) is kind
+
+
+@given(st.integers(1, 5), st.integers(1, 3), st.data())
+def test_drawn_states_and_values_stay_within_bounds(nodes: int, channels: int, data: st.DataObject) -> None:
+    state = data.draw(states(nodes, channels, bound=2.0))
+    assert state.shape == (nodes, channels)
+    assert state.dtype == np.float64
+    assert np.abs(state).max() <= 2.0
+    values = data.draw(coefficient_values(["alpha", "k"], 0.1, 0.7))
+    assert set(values) == {"alpha", "k"}
+    assert all(isinstance(value, Fraction | float) and 0.1 <= float(value) <= 0.7 for value in values.values())
 
 
 # ---------------------------------------------------------------------- LaTeX

@@ -99,8 +99,8 @@ def number(found: Constant, values: dict[str, Any], A: np.ndarray, R: float, ord
     }
     known: dict[str, float] = {"R": R, "s": float(A.sum(axis=1).max()), "norm_W": float(norms[order])}
     known |= {n: float(np.max(np.abs(v))) if np.ndim(v) else float(v) for n, v in values.items() if n not in ("W", "M")}
-    replaced = found.value.subs({x: sp.Rational(repr(known[x.name])) for x in found.value.free_symbols})
-    return float(replaced)
+    letters = sorted(found.value.free_symbols, key=str)
+    return float(sp.lambdify(letters, found.value, modules="mpmath")(*(known[x.name] for x in letters)))
 
 
 def field(system: System, A: np.ndarray, values: dict[str, Any], H: np.ndarray) -> np.ndarray:

@@ -19,8 +19,7 @@ from scipy.linalg import expm
 import rdgraph as rd
 from rdgraph import dense
 from rdgraph.catalog import catalogue
-from rdgraph.decide import Undecided
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import NotApplicable, Undecided, UnknownName
 from rdgraph.nodes import Kind
 from rdgraph.operators import dense_operator
 from rdgraph.spectral import generator_symbol, source_symbol

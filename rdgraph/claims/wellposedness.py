@@ -11,8 +11,9 @@ from rdgraph.catalog import catalogue
 from rdgraph.claims.formulas import R, all_hold, alpha, beta, h0, identical, same
 from rdgraph.claims.numerics import double_cover, generator, make_field, solve
 from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
-from rdgraph.decide import Candidate, Domain, interval_candidates
+from rdgraph.decide import Candidate, Domain
 from rdgraph.existence import GLOBAL, LOCAL, existence
+from rdgraph.extrema import interval_candidates
 from rdgraph.lipschitz import lipschitz_global, lipschitz_local, one_sided
 from rdgraph.operators import dense_operator
 from rdgraph.parse import parse

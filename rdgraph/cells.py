@@ -1,0 +1,159 @@
+"""One-parameter families of coefficients: the line of a ratio, cut into cells by exact root isolation."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import sympy as sp
+
+from rdgraph.errors import NotApplicable, Undecided
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A piece of the one-parameter space: an open interval, or a point where lower == upper."""
+
+    lower: sp.Expr
+    upper: sp.Expr
+    sample: sp.Expr
+
+    @property
+    def is_point(self) -> bool:
+        return bool(self.lower == self.upper)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A family of expressions that depends on one ratio r only, up to positive factors."""
+
+    ratio: sp.Dummy
+    numerator: sp.Symbol
+    denominator: sp.Expr
+    lower: sp.Expr
+    upper: sp.Expr
+    lower_open: bool
+    upper_open: bool
+
+    def reduce(self, expression: sp.Expr) -> sp.Expr:
+        """The expression on the line, its positive factor dropped."""
+        if self.denominator == 1:
+            return expression.xreplace({self.numerator: self.ratio})
+        unit = -1 if self.denominator.is_negative else 1
+        base = next(iter(self.denominator.free_symbols))
+        return sp.cancel(expression.xreplace({self.numerator: unit * self.ratio, base: sp.Integer(unit)}))
+
+    def cells(self, expressions: Iterable[sp.Expr]) -> list[Cell]:
+        """Pieces on which none of the expressions changes sign, from low to high ratio."""
+        r = self.ratio
+        points: set[sp.Expr] = set()
+        for expression in expressions:
+            for polynomial in _boundary_polynomials(expression, r):
+                points |= set(isolated_roots(polynomial))
+        inside = sorted((x for x in points if self.lower < x < self.upper), key=_precise)
+        edges = [self.lower, *inside, self.upper]
+        cells: list[Cell] = []
+        if not self.lower_open:
+            cells.append(Cell(self.lower, self.lower, self.lower))
+        for left, right in itertools.pairwise(edges):
+            cells.append(Cell(left, right, _between(left, right)))
+            if right != self.upper or not self.upper_open:
+                cells.append(Cell(right, right, right))
+        return cells
+
+    def condition(self, first: Cell, last: Cell) -> sp.Basic:
+        """The stretch from one cell to another as a condition on the coefficients."""
+        parts = []
+        x, unit = self.numerator, self.denominator
+        if first.lower != self.lower:
+            bound = first.lower * unit
+            parts.append(sp.Ge(x, bound) if first.is_point else sp.Gt(x, bound))
+        if last.upper != self.upper:
+            bound = last.upper * unit
+            parts.append(sp.Le(x, bound) if last.is_point else sp.Lt(x, bound))
+        if parts and first.is_point and last.is_point and first.lower == last.lower:
+            return sp.Eq(x, first.lower * unit, evaluate=False)
+        return sp.And(*parts, evaluate=False) if len(parts) > 1 else (parts[0] if parts else sp.true)
+
+
+def isolated_roots(polynomial: sp.Poly) -> list[sp.Expr]:
+    """Real roots, exactly; Undecided where sympy cannot isolate them."""
+    try:
+        return sp.real_roots(polynomial)
+    except NotImplementedError:
+        raise Undecided(f"cannot isolate the zeros of {polynomial.as_expr()}") from None
+
+
+def _boundary_polynomials(expression: sp.Expr, r: sp.Symbol) -> Iterable[sp.Poly]:
+    """Polynomials whose real roots include every sign change of the expression (square roots are eliminated)."""
+    for part in sp.fraction(sp.together(expression)):
+        current = sp.expand(part)
+        for root in sorted(current.atoms(sp.Pow), key=lambda p: -p.count_ops()):
+            if root.exp == sp.S.Half:
+                y = sp.Dummy("y")
+                if root.has(r):
+                    yield from _boundary_polynomials(root.base, r)
+                current = (
+                    sp.resultant(sp.expand(current.xreplace({root: y})), y**2 - root.base, y)
+                    if current.has(root)
+                    else current
+                )
+        if current.has(r):
+            numerator = sp.numer(sp.together(current))
+            if not numerator.is_polynomial(r):
+                raise Undecided(f"cannot isolate the zeros of {expression}")
+            yield sp.Poly(numerator, r)
+
+
+def piecewise(line: Line, cells: list[Cell], best: list[set[int]], value: Callable[[int], sp.Expr]) -> sp.Expr:
+    """Join neighbouring cells that share a maximiser; a continuous maximum lets points join either side."""
+    stretches: list[tuple[int, int, set[int]]] = []
+    for i, winners in enumerate(best):
+        if stretches and stretches[-1][2] & winners:
+            first, _, common = stretches[-1]
+            stretches[-1] = (first, i, common & winners)
+        else:
+            stretches.append((i, i, set(winners)))
+    solid = [s for s in stretches if any(not c.is_point for c in cells[s[0] : s[1] + 1])] or stretches
+    pieces: list[tuple[sp.Expr, sp.Basic]] = []
+    for k, (_, stop, winners) in enumerate(solid):
+        formula = value(min(winners))
+        if k == len(solid) - 1:
+            pieces.append((formula, sp.true))
+        else:
+            edge = cells[stop].upper * line.denominator
+            pieces.append((formula, sp.Le(line.numerator, edge)))
+    return sp.Piecewise(*pieces)
+
+
+def sample_sign(value: sp.Expr) -> int:
+    if value.is_zero:
+        return 0
+    number = sp.N(value, 40)
+    if abs(number) < sp.Float("1e-25", 40) and sp.simplify(value) == 0:
+        return 0
+    return 1 if number > 0 else -1
+
+
+def _between(left: sp.Expr, right: sp.Expr) -> sp.Expr:
+    """A simple rational strictly between two real numbers."""
+    if left == -sp.oo and right == sp.oo:
+        return sp.S.Zero
+    if left == -sp.oo:
+        return sp.floor(right) - 1
+    if right == sp.oo:
+        return sp.floor(left) + 1
+    low, high = sp.N(left, 40), sp.N(right, 40)
+    scale = 1
+    while True:
+        middle = sp.Rational(int(sp.floor((low + high) / 2 * scale)), scale)
+        if left < middle < right:
+            return middle
+        scale *= 4
+        if scale > 10**30:
+            raise NotApplicable("two cell borders are too close to tell apart")
+
+
+def _precise(value: sp.Expr) -> float:
+    return float(sp.N(value, 30))
