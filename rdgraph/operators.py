@@ -21,13 +21,7 @@ def dense_operator(adjacency: Any, normalisation: str = "symmetric", *, self_loo
     >>> dense_operator([[0, 1, 0], [1, 0, 1], [0, 1, 0]], "row").sum(axis=1)
     array([1., 1., 1.])
     """
-    weights = np.array(adjacency, dtype=float)
-    if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
-        raise NotApplicable(f"expected a square adjacency matrix, got shape {weights.shape}; pass an (n, n) array")
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise NotApplicable(
-            "expected finite weights >= 0 in the adjacency matrix; remove NaN, inf and negative entries"
-        )
+    weights = dense_adjacency(adjacency)
     if normalisation not in NORMALISATIONS:
         raise NotApplicable(f"expected a normalisation among {', '.join(NORMALISATIONS)}, got {normalisation!r}")
     weights = weights + self_loops * np.eye(len(weights))
@@ -45,16 +39,21 @@ def dense_operator(adjacency: Any, normalisation: str = "symmetric", *, self_loo
 
 
 def dense_adjacency(graph: Any) -> np.ndarray:
-    """A dense adjacency from a networkx graph, a scipy sparse matrix or an array."""
+    """A dense adjacency (n, n) with finite weights >= 0, from a networkx graph, a scipy sparse matrix or an array."""
     if hasattr(graph, "toarray"):
-        return np.asarray(graph.toarray(), dtype=float)
-    if hasattr(graph, "adjacency") and hasattr(graph, "nodes"):
+        graph = graph.toarray()
+    elif hasattr(graph, "adjacency") and hasattr(graph, "nodes"):
         import networkx as nx
 
-        return np.asarray(nx.to_numpy_array(graph), dtype=float)
+        graph = nx.to_numpy_array(graph)
     try:
-        return np.asarray(graph, dtype=float)
+        weights = np.array(graph, dtype=float)
     except (TypeError, ValueError):
         raise NotApplicable(
             f"expected a networkx graph, a scipy sparse matrix or an (n, n) array, got {type(graph).__name__}"
         ) from None
+    if weights.ndim != 2 or weights.shape[0] != weights.shape[1] or not len(weights):
+        raise NotApplicable(f"expected a square adjacency matrix, got shape {weights.shape}; pass an (n, n) array, n >= 1")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise NotApplicable("expected finite weights >= 0 in the adjacency matrix; remove NaN, inf and negative entries")
+    return weights

@@ -50,8 +50,8 @@ def test_nonlinear_runs_are_not_called_safe_for_all_states() -> None:
 
 def test_graph_refines_the_bounds() -> None:
     graph = nx.star_graph(5)
-    wide = rd.preflight("F", T=1, method="euler", step=0.2, coefficients={"alpha": 1, "beta": 1}, graph=graph)
-    assert wide.status == "unsafe"  # s = sqrt(5): 1/(2 s - 1 + 1) = 0.2236 - keep the step below it
+    wide = rd.preflight("F", T=1, method="euler", step=0.25, coefficients={"alpha": 1, "beta": 1}, graph=graph)
+    assert wide.status == "unsafe"  # s = sqrt(5): the limit is 1/(2 s - 1 + 1) = 0.2236
     narrow = rd.preflight("F", T=1, method="euler", step=0.1, coefficients={"alpha": 1, "beta": 1}, graph=graph)
     assert narrow.status == "safe if"
     text = next(f.text for f in narrow.findings if f.topic == "graph")
@@ -73,6 +73,8 @@ def test_graph_refines_the_bounds() -> None:
         ({"method": "exact", "graph": nx.DiGraph([(0, 1)])}, "undirected"),
         ({"method": "exact", "graph": np.ones((2, 3))}, "square"),
         ({"method": "exact", "graph": "cora"}, "networkx graph"),
+        ({"method": "exact", "graph": np.full((2, 2), np.nan)}, "finite weights"),
+        ({"method": "exact", "graph": np.zeros((0, 0))}, "square"),
         ({"method": "exact", "coefficients": {"omega": 1}}, "expected coefficients among"),
     ],
 )

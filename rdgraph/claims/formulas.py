@@ -15,7 +15,7 @@ alpha, beta, lam, T, tau, R, s, h0 = sp.symbols("alpha beta lam T tau R s h0")
 Point = Mapping[sp.Symbol, sp.Expr]
 
 _BRANCHING = (sp.Piecewise, sp.Max, sp.Abs)
-_SAMPLES = 30
+_SAMPLES = 24
 
 
 def all_hold(e: Evidence) -> Verdict:
@@ -57,13 +57,13 @@ def identical(left: sp.Expr, right: sp.Expr) -> bool:
 def in_force(formula: sp.Basic, point: Point) -> sp.Basic:
     """The formula without its branches, as it reads around a point."""
     if isinstance(formula, sp.Piecewise):
-        chosen = next(branch for branch, condition in formula.args if condition.subs(point) == sp.true)
+        chosen = next(branch for branch, condition in formula.args if condition.xreplace(point) == sp.true)
         return in_force(chosen, point)
     if isinstance(formula, sp.Max):
-        return in_force(max(formula.args, key=lambda x: x.subs(point)), point)
+        return in_force(max(formula.args, key=lambda x: x.xreplace(point)), point)
     if isinstance(formula, sp.Abs):
         inner = in_force(formula.args[0], point)
-        return inner if inner.subs(point) >= 0 else -inner
+        return inner if inner.xreplace(point) >= 0 else -inner
     return formula.func(*(in_force(x, point) for x in formula.args)) if formula.args else formula
 
 
