@@ -207,18 +207,9 @@ class Domain:
         lower, lower_open = (sp.S.Zero, letter.is_positive is not None) if letter.is_nonnegative else (-sp.oo, True)
         upper, upper_open = (sp.S.Zero, letter.is_negative is not None) if letter.is_nonpositive else (sp.oo, True)
         ratio = sp.Dummy("r", real=True)
-        allowed = {letter} | unit.free_symbols
         for constraint, strict in self.constraints:
-            if not constraint.free_symbols <= allowed or not constraint.has(letter):
-                continue
-            base = next(iter(unit.free_symbols), None)
-            flat = (
-                constraint
-                if base is None
-                else constraint.subs({letter: ratio * unit}).subs(base, 1 if unit.is_positive and base == unit else -1)
-            )
-            flat = sp.expand(flat.subs(letter, ratio))
-            if not flat.is_polynomial(ratio) or sp.degree(flat, ratio) != 1:
+            flat = _along(constraint, letter, unit, ratio)
+            if flat is None:
                 continue
             bound = -flat.coeff(ratio, 0) / flat.coeff(ratio, 1)
             if flat.coeff(ratio, 1) > 0 and bound >= lower:
@@ -360,6 +351,20 @@ def _solvable(constraint: sp.Expr) -> list[sp.Symbol]:
         for x in sorted(constraint.free_symbols, key=str)
         if constraint.coeff(x).is_number and constraint.coeff(x) != 0
     ]
+
+
+def _along(constraint: sp.Expr, letter: sp.Symbol, unit: sp.Expr, ratio: sp.Symbol) -> sp.Expr | None:
+    """A linear constraint between letter and unit as one on their ratio; None where it says something else."""
+    if not constraint.has(letter) or not constraint.free_symbols <= {letter} | unit.free_symbols:
+        return None
+    if not constraint.is_polynomial(*constraint.free_symbols) or sp.Poly(constraint).total_degree() != 1:
+        return None
+    if unit == 1:
+        return constraint.subs(letter, ratio)
+    if not _is_homogeneous(constraint, sorted(constraint.free_symbols, key=str)):
+        return None
+    base = next(iter(unit.free_symbols))
+    return sp.expand(constraint.subs({letter: ratio * unit}).subs(base, 1 if unit == base else -1))
 
 
 def _is_homogeneous(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> bool:

@@ -43,7 +43,8 @@ class Hypotheses:
             if not sign or "=" in right_text:
                 raise NotApplicable(f"expected a hypothesis such as 'L = I - A', got {text!r}")
             left, right = (read_expression(t, self.vocabulary) for t in (left_text, right_text))
-            if kind_of(left) is not kind_of(right):
+            vanishes = right == 0 and isinstance(left, Name) and left.kind in (Kind.MATRIX, Kind.FIELD)
+            if kind_of(left) is not kind_of(right) and not vanishes:
                 raise NotApplicable(f"the sides of {text!r} differ in kind: {kind_of(left)} and {kind_of(right)}")
             if isinstance(left, Name):
                 definitions[left.name] = right

@@ -43,7 +43,7 @@ def equivalent(
 ) -> Equivalence:
     """Compare two right-hand sides for every graph, state and admissible coefficient.
 
-    `given` holds equations that may be used: coefficients ("beta = 0"), matrices ("W = 0*W"), operator hypotheses
+    `given` holds equations that may be used: coefficients ("beta = 0"), matrices ("W = 0"), operator hypotheses
     ("A@A = A"). Coefficients of the same name are the same coefficient. With `rescale_time` the systems may differ by a
     positive factor, that is by the speed at which the same path is run through.
 

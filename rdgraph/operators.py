@@ -53,7 +53,11 @@ def dense_adjacency(graph: Any) -> np.ndarray:
             f"expected a networkx graph, a scipy sparse matrix or an (n, n) array, got {type(graph).__name__}"
         ) from None
     if weights.ndim != 2 or weights.shape[0] != weights.shape[1] or not len(weights):
-        raise NotApplicable(f"expected a square adjacency matrix, got shape {weights.shape}; pass an (n, n) array, n >= 1")
+        raise NotApplicable(
+            f"expected a square adjacency matrix, got shape {weights.shape}; pass an (n, n) array, n >= 1"
+        )
     if not np.isfinite(weights).all() or (weights < 0).any():
-        raise NotApplicable("expected finite weights >= 0 in the adjacency matrix; remove NaN, inf and negative entries")
+        raise NotApplicable(
+            "expected finite weights >= 0 in the adjacency matrix; remove NaN, inf and negative entries"
+        )
     return weights

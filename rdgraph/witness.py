@@ -43,10 +43,11 @@ def find_witness(
     Without a degree operator D, A is the row-normalised adjacency; with D (or a free L) A is the plain adjacency.
     """
     letters = _free_letters(left, right, definitions)
+    mixing = {n.name for n in names_in(left) | names_in(right) if n.kind is Kind.MATRIX}
     for nodes, edges in small_graphs():
         for values in _assignments(nodes, edges, letters, signs or {}):
             try:
-                _add_definitions(values, definitions, nodes)
+                _add_definitions(values, definitions, nodes, mixing)
                 if not _relations_hold(values, relations, nodes):
                     continue
                 a, b = _value(left, values), _value(right, values)
@@ -148,7 +149,7 @@ def _field(nodes: int, channels: int, attempt: int, index: int) -> Any:
     return np.array([[entry(i, c) for c in range(channels)] for i in range(nodes)], dtype=object)
 
 
-def _add_definitions(values: dict[str, Any], definitions: Mapping[str, sp.Basic], nodes: int) -> None:
+def _add_definitions(values: dict[str, Any], definitions: Mapping[str, sp.Basic], nodes: int, mixing: set[str]) -> None:
     """Values of defined letters, in an order in which each is known when needed."""
     pending = dict(definitions)
     while pending:
@@ -156,7 +157,15 @@ def _add_definitions(values: dict[str, Any], definitions: Mapping[str, sp.Basic]
         for name in ready:
             body = pending.pop(name)
             if all(x.name in values or x.name == "I" for x in names_in(body)):
-                values[name] = _value(body, values, nodes)
+                values[name] = _value(body, values, nodes) * (_identity(values) if name in mixing and body == 0 else 1)
+
+
+def _identity(values: Mapping[str, Any]) -> Any:
+    """An identity in the channels of the state."""
+    import numpy as np
+
+    channels = values["H"].shape[1] if "H" in values else 1
+    return np.array([[Fraction(int(i == j)) for j in range(channels)] for i in range(channels)], dtype=object)
 
 
 def _value(tree: sp.Basic, values: Mapping[str, Any], nodes: int | None = None) -> Any:

@@ -152,3 +152,12 @@ def test_any_system_gets_an_answer(system: rd.System) -> None:
         return
     json.dumps(answer)
     assert answer["text"] == str(system)
+
+
+def test_an_absolute_bound_is_not_read_as_a_ratio() -> None:
+    """beta < 1 says nothing about beta/alpha."""
+    kinds = [c.kind for c in rd.classify(rd.parse("BS", assume="beta < 1"))]
+    assert kinds == ["low-pass", "band-pass"]
+    value = rd.lipschitz_global(rd.parse("FB", assume="beta < 1")).value
+    assert value is not None
+    assert value.subs({LETTERS["alpha"]: sp.Rational(1, 4), LETTERS["beta"]: sp.Rational(1, 2)}) == sp.Rational(1, 2)

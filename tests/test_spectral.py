@@ -75,11 +75,11 @@ def per_channel(system: System, values: dict[str, Any], channel: int) -> dict[st
 
 
 def gains(expression: sp.Expr, eigenvalues: np.ndarray, values: dict[str, float], **more: float) -> np.ndarray:
-    """A symbolic response at the eigenvalues, in 50 digits so that p close to 0 costs nothing."""
+    """A symbolic response at the eigenvalues, in 150 digits so that p close to 0 costs nothing."""
     names = sorted({x.name for x in expression.free_symbols} - {"lam"})
     known = {**values, **more}
     function = sp.lambdify([LAM, *(sp.Symbol(n) for n in names)], expression, modules="mpmath")
-    with mpmath.workdps(50):
+    with mpmath.workdps(150):
         return np.array(
             [float(function(mpmath.mpf(float(x)), *(mpmath.mpf(known[n]) for n in names))) for x in eigenvalues]
         )

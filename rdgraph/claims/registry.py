@@ -15,7 +15,7 @@ from functools import cache
 from importlib import import_module, resources
 from typing import Any
 
-from rdgraph.errors import UnknownName
+from rdgraph.errors import RdgraphError, UnknownName
 
 HOLDS, HOLDS_IF, FALSE, UNDECIDED = "holds", "holds if", "false", "undecided"
 CROSS_CHECK_EXAMPLES = 25
@@ -170,7 +170,7 @@ def decide(statement: Statement) -> Claim:
     """Run the decider and the cross-check of one statement."""
     started = time.perf_counter()
     evidence = Evidence()
-    verdict = _deciders[statement.id](evidence) if statement.id in _deciders else Verdict(UNDECIDED)
+    verdict = _run_decider(statement.id, evidence)
     if statement.id in _cross_checks:
         passed, result = _run_cross_check(_cross_checks[statement.id])
         evidence.check("cross-check on random graphs", passed, result)
@@ -202,6 +202,17 @@ def markdown(claims: Iterable[Claim]) -> str:
         cells = (c.id, c.statement, c.verdict, c.witness, "yes" if c.as_expected else "NO")
         lines.append("| " + " | ".join(str(x).replace("|", r"\|").replace("\n", " ") for x in cells) + " |")
     return "\n".join(lines)
+
+
+def _run_decider(claim_id: str, evidence: Evidence) -> Verdict:
+    """A question the machinery refuses to answer leaves the claim undecided, with the reason as a failed check."""
+    if claim_id not in _deciders:
+        return Verdict(UNDECIDED)
+    try:
+        return _deciders[claim_id](evidence)
+    except RdgraphError as problem:
+        evidence.check("the machinery answers every question", False, problem)
+        return Verdict(UNDECIDED)
 
 
 def _run_cross_check(function: CrossCheck) -> tuple[bool, str]:
