@@ -9,7 +9,7 @@ import sympy as sp
 from rdgraph.decide import NEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.extrema import interval_candidates
-from rdgraph.normal import Act, is_zero
+from rdgraph.normal import Act, Mix, is_zero
 from rdgraph.spectral import generator_symbol, source_symbol
 from rdgraph.symbols import lam, public
 from rdgraph.system import System
@@ -37,14 +37,24 @@ def conserved(system: System) -> Conservation:
     >>> conserved(parse("-alpha*L@(H**3 - H)")).weights["row"]
     'd'
     """
-    rate = sp.S.Zero
-    for term in sp.Add.make_args(system.normal):
-        acts = [f for f in sp.Mul.make_args(term) if isinstance(f, Act)]
-        others = sp.Mul(*(f for f in sp.Mul.make_args(term) if not isinstance(f, Act)))
-        commuting = len(acts) == 1 and not _is_field(others, system)
-        rate += others * acts[0].inner if commuting and all(w.name == "A" for w in acts[0].word) else term
-    rate = sp.expand(rate)
+    rate = sp.expand(_contracted(system.normal, system))
     return Conservation(dict(KERNEL_WEIGHTS) if is_zero(rate) else {}, rate)
+
+
+def _contracted(expression: sp.Expr, system: System) -> sp.Expr:
+    """w^T of a normal form after w^T A = w^T: the outermost operators of every term are dropped."""
+    total = sp.S.Zero
+    for term in sp.Add.make_args(expression):
+        linear = [f for f in sp.Mul.make_args(term) if isinstance(f, Act | Mix)]
+        others = sp.Mul(*(f for f in sp.Mul.make_args(term) if not isinstance(f, Act | Mix)))
+        if len(linear) != 1 or _is_field(others, system):
+            total += term
+        elif isinstance(linear[0], Mix):
+            inner = sp.expand(_contracted(linear[0].inner, system))
+            total += others * sp.Add(*(Mix(linear[0].word, part) for part in sp.Add.make_args(inner)))
+        else:
+            total += others * (linear[0].inner if all(w.name == "A" for w in linear[0].word) else linear[0])
+    return total
 
 
 def _is_field(expression: sp.Expr, system: System) -> bool:

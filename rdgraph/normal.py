@@ -14,6 +14,7 @@ from dataclasses import field as dataclass_field
 from typing import Any
 
 import sympy as sp
+from sympy.printing.precedence import PRECEDENCE
 
 from rdgraph.errors import NotApplicable
 from rdgraph.nodes import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, operator
@@ -30,6 +31,7 @@ class Act(sp.Expr):
 
     is_commutative = True
     is_real = True
+    precedence = PRECEDENCE["Mul"]
 
     def __new__(cls, word: Any, inner: sp.Expr) -> Act:
         return super().__new__(cls, sp.Tuple(*word), inner)
@@ -53,6 +55,7 @@ class Mix(sp.Expr):
 
     is_commutative = True
     is_real = True
+    precedence = PRECEDENCE["Mul"]
 
     def __new__(cls, word: Any, inner: sp.Expr) -> Mix:
         return super().__new__(cls, sp.Tuple(*word), inner)

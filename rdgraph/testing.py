@@ -226,8 +226,7 @@ def _polynomial(draw: Draw, known: Letters) -> sp.Basic:
     """Sum of coefficient times I, A, L, A@A, A**k or L**k: an operator."""
     words = [Name(name, _O) for name in "IAL"]
     words += [Apply(words[1], words[1]), Power(words[1], sp.Integer(3)), Power(words[2], sp.Integer(2))]
-    word = st.sampled_from(words)
-    terms = [Times(_coefficient(draw, known), draw(word)) for _ in range(draw(st.integers(1, 3)))]
+    terms = [Times(_coefficient(draw, known), draw(st.sampled_from(words))) for _ in range(draw(st.integers(1, 3)))]
     return reduce(lambda left, right: draw(st.sampled_from([Plus, Minus]))(left, right), terms)
 
 

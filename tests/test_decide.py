@@ -79,7 +79,7 @@ def sampled_signs(expression: sp.Expr, symbols: tuple[sp.Symbol, ...], domain: D
     return seen
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.integers(1, 3).flatmap(lambda n: polynomials(n)), st.data())
 def test_signs_are_never_wrong(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...]], data: Any) -> None:
     expression, symbols = drawn
@@ -93,7 +93,7 @@ def test_signs_are_never_wrong(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...]], dat
     assert seen <= ALLOWED[answer], (answer, expression, domain)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(polynomials(1, degree=4, terms=5), st.data())
 def test_one_letter_is_always_decided(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...]], data: Any) -> None:
     """With one letter real root isolation is complete: never "unknown", and "both" only where both occur."""
@@ -173,7 +173,7 @@ def grid_maximum(expression: sp.Expr) -> float:
     return float(np.max(sp.lambdify(X, expression)(GRID) * np.ones_like(GRID)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.integers(1, 2).flatmap(families), st.integers(0, 2**20))
 def test_maxima_on_an_interval(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...], bool], seed: int) -> None:
     expression, symbols, _ = drawn
@@ -184,13 +184,13 @@ def test_maxima_on_an_interval(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...], bool
     except Undecided:
         assume(False)
     generator = np.random.default_rng(seed)
-    for _ in range(25):
+    for _ in range(8):
         point = {s: generator.choice(values_of(s)) for s in symbols}
         best = grid_maximum(expression.subs(point))
         assert float(found.subs(point)) == pytest.approx(best, rel=1e-5, abs=1e-5), (point, found)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(families(2), st.integers(0, 2**20))
 def test_places_of_maxima(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...], bool], seed: int) -> None:
     expression, symbols, _ = drawn
@@ -201,7 +201,7 @@ def test_places_of_maxima(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...], bool], se
     except Undecided:
         assume(False)
     generator = np.random.default_rng(seed)
-    for _ in range(15):
+    for _ in range(8):
         point = {s: generator.choice(values_of(s)) for s in symbols}
         where = float(place.subs(point))
         assert -1 <= where <= 2

@@ -41,7 +41,7 @@ GRAPH = nx.to_numpy_array(nx.gnp_random_graph(7, 0.5, seed=3))
         ("Z", "-alpha*L@H + beta*H**2*(1 - H)", ()),
         ("diffusion", "GRAND-l", ("alpha = 1",)),
         ("BS", "-alpha*L@L@H", ("beta = alpha",)),
-        ("ST", "CGNN", ("alpha = 1", "beta = 1", "W = 0*W")),
+        ("ST", "CGNN", ("alpha = 1", "beta = 1", "W = 0")),
         ("A@A@H", "A@H", ("A@A = A",)),
         ("SGC", "-L@H", ()),
         ("H@W@W - H@W@W", "0*H", ()),

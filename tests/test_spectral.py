@@ -474,13 +474,14 @@ GRID = np.arange(1, 2 * 1009, dtype=np.int64)
 
 
 def brute_force_class(p: sp.Expr) -> str:
-    """From the signs of p' at the points k/1009, in exact integer arithmetic."""
+    """From the signs of p' at 0, 2 and the points k/1009, in exact integer arithmetic."""
     slope = sp.Poly(sp.diff(p, LAM), LAM)
     common = sp.ilcm(*(c.q for c in slope.all_coeffs()), 1)
     total = np.zeros_like(GRID)
     for power, c in zip(range(len(slope.all_coeffs()) - 1, -1, -1), slope.all_coeffs(), strict=True):
         total += int(c * common) * GRID**power * 1009 ** (4 - power)
-    signs = [int(x) for x in np.sign(total) if x]
+    ends = [int(sp.sign(slope.eval(x))) for x in (0, 2)]
+    signs = [x for x in (ends[0], *map(int, np.sign(total)), ends[1]) if x]
     changes = tuple(x for i, x in enumerate(signs) if i == 0 or signs[i - 1] != x)
     found = {(): "all-pass", (1,): "high-pass", (-1,): "low-pass", (1, -1): "band-pass", (-1, 1): "band-stop"}
     return found.get(changes, "multi-band")

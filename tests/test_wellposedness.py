@@ -144,7 +144,7 @@ GLOBAL = [
 def test_global_is_never_contradicted(text: str) -> None:
     system = rd.parse(text)
     if rd.existence(system).status != "global":
-        pytest.skip(f"answered {rd.existence(system).status}")
+        return
     generator = np.random.default_rng(1)
     graph = np.array([[0, 1, 1, 0], [1, 0, 1, 1], [1, 1, 0, 0], [0, 1, 0, 0]], dtype=float)
     for normalisation in ("row", "symmetric"):
@@ -370,8 +370,7 @@ def test_euler_limits_keep_the_box_and_are_sharp(name: str) -> None:
 @pytest.mark.parametrize("name", ["F", "AC", "Z"])
 def test_symmetric_euler_limits_keep_the_box(name: str) -> None:
     system, limit, box = catalogue[name], euler_limit(name, "symmetric"), box_of(name, "symmetric")
-    if limit.value is None:
-        pytest.skip(limit.means)
+    assert limit.value is not None, limit.means
     generator = np.random.default_rng(9)
     for s in (1.0, 1.5, 3.0, 8.0):
         values = coefficients_of(system, generator)
