@@ -17,7 +17,7 @@ import sympy as sp
 from sympy.printing.precedence import PRECEDENCE
 
 from rdgraph.errors import NotApplicable
-from rdgraph.nodes import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, operator
+from rdgraph.nodes import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of, operator
 from rdgraph.printing import to_text
 
 MAX_TERMS = 3000
@@ -195,14 +195,9 @@ class Algebra:
 
     # ------------------------------------------------------------------ operators and matrices
     def _apply(self, node: Apply) -> sp.Expr:
-        if self._is_matrix(node.right):
+        if kind_of(node.right) is Kind.MATRIX:
             return self._mix(node.right, self._spread(self._field(node.left)))
         return self._act(node.left, self._spread(self._field(node.right)))
-
-    def _is_matrix(self, node: sp.Basic) -> bool:
-        return any(name.kind is Kind.MATRIX for name in node.atoms(Name)) and not any(
-            name.kind is Kind.FIELD for name in node.atoms(Name)
-        )
 
     def _act(self, op: sp.Basic, operand: sp.Expr) -> sp.Expr:
         """An operator tree applied to a normal form."""
@@ -229,9 +224,7 @@ class Algebra:
                     _guard(_terms(operand))
                 return operand
             case Times():
-                left_is_operator = any(
-                    n.kind is Kind.OPERATOR for n in op.left.atoms(Name) | {op.left} if isinstance(n, Name)
-                )
+                left_is_operator = kind_of(op.left) is Kind.OPERATOR
                 inner, factor = (op.left, op.right) if left_is_operator else (op.right, op.left)
                 return self._product(self._field(factor), self._act(inner, operand))
         raise NotApplicable(f"no normal form for the operator {type(op).__name__}")
@@ -275,7 +268,7 @@ class Algebra:
                 return self._product(_reciprocal(self._field(matrix.right), matrix), self._mix(matrix.left, operand))
             case Times():
                 factor, inner = (
-                    (matrix.right, matrix.left) if self._is_matrix(matrix.left) else (matrix.left, matrix.right)
+                    (matrix.right, matrix.left) if kind_of(matrix.left) is Kind.MATRIX else (matrix.left, matrix.right)
                 )
                 return self._product(self._field(factor), self._mix(inner, operand))
             case sp.Rational() if matrix == 0:
