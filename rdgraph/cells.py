@@ -40,12 +40,14 @@ class Line:
         """The expression on the line, its positive factor dropped."""
         if self.denominator == 1:
             return expression.xreplace({self.numerator: self.ratio})
-        unit = -1 if self.denominator.is_negative else 1
         base = next(iter(self.denominator.free_symbols))
-        return sp.cancel(expression.xreplace({self.numerator: unit * self.ratio, base: sp.Integer(unit)}))
+        sign = sp.Integer(1 if self.denominator == base else -1)
+        return sp.cancel(expression.xreplace({self.numerator: self.ratio, base: sign}))
 
     def cells(self, expressions: Iterable[sp.Expr]) -> list[Cell]:
         """Pieces on which none of the expressions changes sign, from low to high ratio."""
+        if self.lower == self.upper:
+            return [Cell(self.lower, self.lower, self.lower)]
         r = self.ratio
         points: set[sp.Expr] = set()
         for expression in expressions:
@@ -66,13 +68,13 @@ class Line:
         """The stretch from one cell to another as a condition on the coefficients."""
         parts = []
         x, unit = self.numerator, self.denominator
-        if first.lower != self.lower:
+        if first.lower != self.lower or not (self.lower_open or first.is_point):
             bound = first.lower * unit
             parts.append(sp.Ge(x, bound) if first.is_point else sp.Gt(x, bound))
-        if last.upper != self.upper:
+        if last.upper != self.upper or not (self.upper_open or last.is_point):
             bound = last.upper * unit
             parts.append(sp.Le(x, bound) if last.is_point else sp.Lt(x, bound))
-        if parts and first.is_point and last.is_point and first.lower == last.lower:
+        if first.is_point and first.lower == last.upper and self.lower != self.upper:
             return sp.Eq(x, first.lower * unit, evaluate=False)
         return sp.And(*parts, evaluate=False) if len(parts) > 1 else (parts[0] if parts else sp.true)
 
@@ -127,13 +129,16 @@ def piecewise(line: Line, cells: list[Cell], best: list[set[int]], value: Callab
     return sp.Piecewise(*pieces)
 
 
-def sample_sign(value: sp.Expr) -> int:
+def sample_sign(value: sp.Expr) -> int | None:
+    """Sign of a number; None where it is not a finite real one."""
     if value.is_zero:
         return 0
-    number = sp.N(value, 40)
-    if abs(number) < sp.Float("1e-25", 40) and sp.simplify(value) == 0:
+    real, imaginary = sp.N(value, 40).as_real_imag()
+    if not (real.is_Float or real.is_Rational) or abs(imaginary) > sp.Float("1e-25", 40) * (1 + abs(real)):
+        return None
+    if abs(real) < sp.Float("1e-25", 40) and sp.simplify(value) == 0:
         return 0
-    return 1 if number > 0 else -1
+    return 1 if real > 0 else -1
 
 
 def _between(left: sp.Expr, right: sp.Expr) -> sp.Expr:
@@ -144,15 +149,11 @@ def _between(left: sp.Expr, right: sp.Expr) -> sp.Expr:
         return sp.floor(right) - 1
     if right == sp.oo:
         return sp.floor(left) + 1
-    low, high = sp.N(left, 40), sp.N(right, 40)
-    scale = 1
-    while True:
-        middle = sp.Rational(int(sp.floor((low + high) / 2 * scale)), scale)
-        if left < middle < right:
-            return middle
-        scale *= 4
-        if scale > 10**30:
-            raise NotApplicable("two cell borders are too close to tell apart")
+    width = sp.N(right - left, 40)
+    for scale in (4**k for k in range(1, 60)):
+        if scale * width > 4:
+            return sp.Rational(int(sp.floor(sp.N(left, 40) * scale)) + 2, scale)
+    raise NotApplicable("two cell borders are too close to tell apart")
 
 
 def _precise(value: sp.Expr) -> float:

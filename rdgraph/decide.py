@@ -71,7 +71,13 @@ class Domain:
         """
         return _sign(self, sp.sympify(expression))
 
+    def check(self) -> None:
+        """Refuse assumptions that leave no value for a letter."""
+        for letter in {x for constraint, _ in self.constraints for x in constraint.free_symbols}:
+            self._bounded(letter, sp.S.One)
+
     def _decide_sign(self, expression: sp.Expr) -> str:
+        self.check()
         if expression in (sp.oo, sp.zoo):
             return POSITIVE
         if expression == -sp.oo:
@@ -89,13 +95,31 @@ class Domain:
         direct = _assumed_sign(expression) or self._by_coefficients(expression)
         if direct:
             return direct
-        line = self.line([expression])
-        if line is not None:
-            try:
+        try:
+            line = self.line([expression])
+            if line is not None:
                 return self._on_line(line, expression)
-            except Undecided:
-                pass
+            if not self.constraints and (form := self._as_real_form(expression)):
+                return form
+        except Undecided:
+            pass
         return self._by_sampling(expression)
+
+    def _as_real_form(self, expression: sp.Expr) -> str | None:
+        """A form in two letters of any sign: odd ones take both signs, even ones are decided on y = 1 and at (1, 0)."""
+        letters = sorted(expression.free_symbols, key=str)
+        if len(letters) != 2 or not expression.is_polynomial(*letters) or _degree(expression, letters) is None:
+            return None
+        if any(x.is_nonnegative or x.is_nonpositive for x in letters):
+            return None
+        if sp.Poly(expression, *letters).total_degree() % 2:
+            return BOTH
+        x, y = letters
+        ratio = sp.Dummy("r", real=True)
+        line = Line(ratio, x, sp.S.One, -sp.oo, sp.oo, True, True)
+        flat = expression.subs({x: ratio, y: 1})
+        values = [flat.subs(ratio, cell.sample) for cell in line.cells([flat])]
+        return self._summary([*values, expression.subs({x: 1, y: 0}), sp.S.Zero])
 
     def is_nonnegative(self, expression: sp.Expr) -> bool:
         return self.sign(expression) in (POSITIVE, NONNEGATIVE, ZERO)
@@ -148,7 +172,12 @@ class Domain:
 
     def _on_line(self, line: Line, expression: sp.Expr) -> str:
         reduced = line.reduce(expression)
-        found = {sample_sign(reduced.subs(line.ratio, cell.sample)) for cell in line.cells([reduced])}
+        return self._summary(reduced.subs(line.ratio, cell.sample) for cell in line.cells([reduced]))
+
+    @staticmethod
+    def _summary(values: Iterable[sp.Expr]) -> str:
+        """One answer from values on all cells; places where the expression is undefined do not count."""
+        found = {sign for sign in map(sample_sign, values) if sign is not None}
         return {
             frozenset({1}): POSITIVE, frozenset({-1}): NEGATIVE, frozenset({0}): ZERO,
             frozenset({0, 1}): NONNEGATIVE, frozenset({0, -1}): NONPOSITIVE,
@@ -167,8 +196,8 @@ class Domain:
             if value is None or abs(value) < 1e-9 or (1 if value > 0 else -1) in confirmed:
                 continue
             exact = expression.subs(point)
-            if exact.is_finite and exact.is_real:
-                confirmed.add(sample_sign(exact))
+            if (sign := sample_sign(exact)) is not None:
+                confirmed.add(sign)
             if {1, -1} <= confirmed:
                 return BOTH
         return UNKNOWN
@@ -194,7 +223,7 @@ class Domain:
         symbols = sorted({x for e in expressions for x in e.free_symbols}, key=str)
         if len(symbols) == 1:
             return self._bounded(symbols[0], sp.S.One)
-        if len(symbols) != 2 or not all(_is_homogeneous(e, symbols) for e in expressions):
+        if len(symbols) != 2 or any(_degree(e, symbols) is None for e in expressions):
             return None
         base = next((x for x in symbols if x.is_positive or x.is_negative), None)
         if base is None:
@@ -238,27 +267,38 @@ class Domain:
             return _value(kept[0], place)
         differences = [a.value - b.value for a, b in itertools.combinations(kept, 2)]
         conditions = [v for c in kept for v in c.valid]
-        line = None if any(c.value.has(sp.oo) for c in kept) else self.line([c.value for c in kept] + conditions)
+        letters = sorted({x for c in kept for x in c.value.free_symbols}, key=str)
+        degrees = {_degree(c.value, letters) for c in kept if c.value != 0}
+        comparable = not any(c.value.has(sp.oo) for c in kept) and (len(letters) < 2 or len(degrees) == 1)
+        line = self.line([c.value for c in kept] + conditions) if comparable else None
         if line is not None:
             return self._maximum_on_line(line, kept, differences + conditions, place)
         if place:
             raise Undecided(f"which of {', '.join(str(c.value) for c in kept)} is largest depends on several ratios")
-        return _as_max(kept)
+        return self._as_max(kept)
 
     def _possible(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Drop candidates that are never valid, and conditions that always hold."""
+        """Drop candidates that are never valid, and conditions that always hold; each presumes the ones before it."""
         kept: dict[tuple[sp.Expr, tuple[sp.Expr, ...]], Candidate] = {}
         for candidate in candidates:
-            signs = [self.sign(v) for v in candidate.valid]
-            if NEGATIVE in signs:
-                continue
-            valid = tuple(
-                v for v, sg in zip(candidate.valid, signs, strict=True) if sg not in (POSITIVE, NONNEGATIVE, ZERO)
-            )
-            value = sp.sympify(candidate.value)
-            value = value if value.has(sp.Piecewise) else tidy(value)
-            kept.setdefault((value, valid), Candidate(value, valid, candidate.at))
+            valid: tuple[sp.Expr, ...] = ()
+            for condition in candidate.valid:
+                sign = (self.given(*valid) if valid else self).sign(condition)
+                if sign == NEGATIVE:
+                    break
+                if sign not in (POSITIVE, NONNEGATIVE, ZERO):
+                    valid += (condition,)
+            else:
+                self._keep(candidate, valid, kept)
         return list(kept.values())
+
+    @staticmethod
+    def _keep(
+        candidate: Candidate, valid: tuple[sp.Expr, ...], kept: dict[tuple[sp.Expr, tuple[sp.Expr, ...]], Candidate]
+    ) -> None:
+        value = sp.sympify(candidate.value)
+        value = value if value.has(sp.Piecewise) else tidy(value)
+        kept.setdefault((value, valid), Candidate(value, valid, candidate.at))
 
     def _undominated(self, candidates: list[Candidate]) -> list[Candidate]:
         kept = list(candidates)
@@ -268,6 +308,19 @@ class Domain:
             if any(where.is_nonnegative(c.value - weak.value) for c in rivals):
                 kept = [c for c in kept if c is not weak]
         return kept
+
+    def _as_max(self, candidates: list[Candidate]) -> sp.Expr:
+        certain = [c.value for c in candidates if not c.valid]
+        if not certain:
+            raise Undecided("every candidate for the maximum depends on a condition")
+        conditional = []
+        for c in candidates:
+            if c.valid:
+                bottom = sp.denom(sp.together(c.value))
+                parts = [sp.Ne(bottom, 0)] if self.sign(bottom) not in (POSITIVE, NEGATIVE) else []
+                parts += [sp.Ge(self._cleared(v), 0) for v in c.valid]
+                conditional.append(sp.Piecewise((c.value, sp.And(*parts)), (certain[0], True)))
+        return sp.Max(*certain, *conditional)
 
     def _maximum_on_line(self, line: Line, candidates: list[Candidate], borders: list[sp.Expr], place: bool) -> sp.Expr:
         reduced = [Candidate(line.reduce(c.value), tuple(line.reduce(v) for v in c.valid)) for c in candidates]
@@ -305,24 +358,15 @@ def _best_at(candidates: list[Candidate], r: sp.Symbol, point: sp.Expr) -> set[i
     for i, candidate in enumerate(candidates):
         conditions = [v.subs(r, point) for v in candidate.valid]
         value = candidate.value.subs(r, point)
-        if all(c.is_finite and sample_sign(c) >= 0 for c in conditions) and value.is_finite:
-            values[i] = sp.Float(sp.N(value, 40), 40)
+        if (
+            all((sample_sign(c) or 0) >= 0 and sample_sign(c) is not None for c in conditions)
+            and sample_sign(value) is not None
+        ):
+            values[i] = sp.re(sp.N(value, 40))
     if not values:
         raise Undecided("no candidate for the maximum is valid at a sample point")
     top = max(values.values())
     return {i for i, v in values.items() if abs(v - top) < sp.Float("1e-25", 40) * (1 + abs(top))}
-
-
-def _as_max(candidates: list[Candidate]) -> sp.Expr:
-    certain = [c.value for c in candidates if not c.valid]
-    if not certain:
-        raise Undecided("every candidate for the maximum depends on a condition")
-    conditional = [
-        sp.Piecewise((c.value, sp.And(*(sp.Ge(v, 0) for v in c.valid))), (certain[0], True))
-        for c in candidates
-        if c.valid
-    ]
-    return sp.Max(*certain, *conditional)
 
 
 def _assumed_sign(expression: sp.Expr) -> str | None:
@@ -361,19 +405,22 @@ def _along(constraint: sp.Expr, letter: sp.Symbol, unit: sp.Expr, ratio: sp.Symb
         return None
     if unit == 1:
         return constraint.subs(letter, ratio)
-    if not _is_homogeneous(constraint, sorted(constraint.free_symbols, key=str)):
+    if _degree(constraint, sorted(constraint.free_symbols, key=str)) is None:
         return None
     base = next(iter(unit.free_symbols))
     return sp.expand(constraint.subs({letter: ratio * unit}).subs(base, 1 if unit == base else -1))
 
 
-def _is_homogeneous(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> bool:
+def _degree(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> sp.Expr | None:
+    """Degree of homogeneity in the symbols; None where there is none."""
+    if expression == 0:
+        return sp.S.Zero
     scale = sp.Dummy("k", positive=True)
     scaled = expression.subs({x: scale * x for x in symbols}, simultaneous=True)
-    if expression == 0:
-        return True
-    ratio = sp.simplify(scaled / expression)
-    return not ratio.free_symbols - {scale}
+    ratio = sp.powsimp(sp.simplify(scaled / expression), force=True)
+    if ratio.free_symbols - {scale}:
+        return None
+    return ratio.as_base_exp()[1] if ratio != 1 else sp.S.Zero
 
 
 def tidy(expression: sp.Expr) -> sp.Expr:

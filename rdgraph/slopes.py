@@ -93,7 +93,8 @@ def _through_one_function(slope: sp.Expr, domain: Domain, local: bool) -> Slopes
         return None
     lower, upper, back, constraints = span
     found = interval_candidates(flat, y, lower, upper, Domain(domain.constraints + constraints))
-    return Slopes(tuple(found), True, constraints, tuple(back.items()))
+    exact = not (local and call.func in (sp.sin, sp.cos))  # a short interval need not reach the extremes
+    return Slopes(tuple(found), exact, constraints, tuple(back.items()))
 
 
 def _range_of(

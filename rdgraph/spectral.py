@@ -14,7 +14,7 @@ import sympy as sp
 
 from rdgraph import symbols
 from rdgraph.cells import Line
-from rdgraph.decide import NONNEGATIVE, POSITIVE, ZERO, Candidate, Domain
+from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Candidate, Domain
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.extrema import interval_candidates
 from rdgraph.symbols import lam, public
@@ -192,21 +192,43 @@ def _classes_by_ends(slope: sp.Expr, domain: Domain, turning: sp.Expr | None) ->
     """For a linear slope the signs at both ends decide, whatever the number of coefficients."""
     if sp.degree(slope, lam) > 1:
         raise Undecided(f"the slope {slope} has several coefficients and degree > 1; set some of them to numbers")
-    ends = [sp.factor(slope.subs(lam, x)) for x in (0, 2)]
-    cases = {LOW: (-1, -1), HIGH: (1, 1), BAND: (1, -1), STOP: (-1, 1)}
+    low, high = (sp.factor(slope.subs(lam, x)) for x in (0, 2))
+    bend = domain.sign(high - low)
+    cases: dict[str, list[sp.Basic]] = {
+        LOW: [sp.Le(low, 0), sp.Le(high, 0), sp.Ne(low + high, 0)],
+        HIGH: [sp.Ge(low, 0), sp.Ge(high, 0), sp.Ne(low + high, 0)],
+        ALL: [sp.Eq(low, 0), sp.Eq(high, 0)],
+    }
+    if bend not in (POSITIVE, NONNEGATIVE, ZERO):
+        cases[BAND] = [sp.Gt(low, 0), sp.Lt(high, 0)]
+    if bend not in (NEGATIVE, NONPOSITIVE, ZERO):
+        cases[STOP] = [sp.Lt(low, 0), sp.Gt(high, 0)]
     found = []
-    for kind, signs in cases.items():
-        parts = []
-        for sign, end in zip(signs, ends, strict=True):
-            known = domain.sign(sign * end)
-            if known == "-":
-                break
-            if known not in (POSITIVE, NONNEGATIVE, ZERO):
-                strict = kind in (BAND, STOP)
-                parts.append(sp.Gt(sign * end, 0) if strict else sp.Ge(sign * end, 0))
-        else:
-            found.append(FilterClass(sp.And(*parts), kind, turning if kind in (BAND, STOP) else None))
+    for kind, parts in cases.items():
+        open_parts = _still_open(parts, domain)
+        if open_parts is not None and not (kind == ALL and bend in (POSITIVE, NEGATIVE)):
+            found.append(FilterClass(sp.And(*open_parts), kind, turning if kind in (BAND, STOP) else None))
     return found
+
+
+def _still_open(parts: list[sp.Basic], domain: Domain) -> list[sp.Basic] | None:
+    """Conditions that the domain does not settle; None if one of them never holds."""
+    above, below = {POSITIVE}, {NEGATIVE}
+    not_above, not_below = {NEGATIVE, NONPOSITIVE, ZERO}, {POSITIVE, NONNEGATIVE, ZERO}
+    granting = {sp.Ge: not_below, sp.Le: not_above, sp.Gt: above, sp.Lt: below, sp.Eq: {ZERO}, sp.Ne: above | below}
+    refuting = {sp.Ge: below, sp.Le: above, sp.Gt: not_above, sp.Lt: not_below, sp.Eq: above | below, sp.Ne: {ZERO}}
+    kept = []
+    for part in parts:
+        if part in (sp.true, sp.false):
+            if part == sp.false:
+                return None
+            continue
+        sign = domain.sign(part.lhs - part.rhs)
+        if sign in refuting[type(part)]:
+            return None
+        if sign not in granting[type(part)]:
+            kept.append(part)
+    return kept
 
 
 def _turning_point(slope: sp.Poly) -> sp.Expr | None:
