@@ -51,7 +51,7 @@ class Assumptions:
             words = text.split()
             if len(words) == 2 and words[1] in SIGN_WORDS:
                 _check_coefficient(words[0], vocabulary, text)
-                signs[words[0]] = words[1]
+                _add_sign(words[0], words[1], signs)
                 continue
             for lower, sign, upper in _comparisons(text, vocabulary):
                 _add_comparison(lower, sign, upper, signs, relations)
@@ -108,11 +108,25 @@ def _add_comparison(
     if lower == 0:
         lower, sign, upper = upper, _FLIPPED[sign], lower
     if upper == 0 and len(names_in(lower)) == 1 and lower in names_in(lower):
-        signs[to_text(lower)] = _SIGN_OF_RELATION[sign]
+        _add_sign(to_text(lower), _SIGN_OF_RELATION[sign], signs)
         return
     if sign in (">", ">="):
         lower, upper = upper, lower
     relations.append(Relation(lower, upper, strict=sign in ("<", ">")))
+
+
+_ALLOWED = {
+    "real": {"+", "0", "-"}, "positive": {"+"}, "negative": {"-"}, "nonnegative": {"+", "0"}, "nonpositive": {"0", "-"},
+}  # fmt: skip
+
+
+def _add_sign(name: str, sign: str, signs: dict[str, str]) -> None:
+    """Several statements about one sign must agree; together they say what is common to them."""
+    common = _ALLOWED[sign] & _ALLOWED[signs.get(name, "real")]
+    word = next((w for w, allowed in _ALLOWED.items() if allowed == common), None)
+    if word is None:
+        raise AssumptionError(f"expected one sign for {name}, got {signs[name]} and {sign}; drop one of them")
+    signs[name] = word
 
 
 def _check_coefficient(name: str, vocabulary: Vocabulary, text: str) -> None:

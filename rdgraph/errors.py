@@ -84,9 +84,8 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 def _excerpt(text: str, offset: int, width: int = 72) -> tuple[str, str]:
     """A window of one line around the offset, and the caret line below it."""
-    flat = "".join(c if c.isprintable() else " " for c in text)
     start = max(0, offset - width // 2)
-    piece = flat[start : start + width]
+    piece = "".join(c if c.isprintable() else " " for c in text[start : start + width])
     lead = "..." if start else ""
-    tail = "..." if start + width < len(flat) else ""
+    tail = "..." if start + width < len(text) else ""
     return lead + piece + tail, " " * (len(lead) + offset - start) + "^"

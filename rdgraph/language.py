@@ -7,6 +7,7 @@ Limits (length, nesting, exponents, digits) keep every refusal fast.
 from __future__ import annotations
 
 import ast
+import keyword
 import re
 import unicodedata
 import warnings
@@ -18,6 +19,8 @@ import sympy as sp
 
 from rdgraph.errors import LanguageError, closest
 from rdgraph.nodes import (
+    MAX_DECIMAL_EXPONENT,
+    MAX_DIGITS,
     MAX_EXPONENT,
     Apply,
     Call,
@@ -32,12 +35,11 @@ from rdgraph.nodes import (
     TypeMismatch,
     kind_of,
 )
+from rdgraph.printing import to_text
 
 MAX_LENGTH = 4000
 MAX_NESTING = 60
 MAX_TREE_DEPTH = 150
-MAX_DIGITS = 40
-MAX_DECIMAL_EXPONENT = 30
 
 STRUCTURAL: dict[str, Kind] = {
     "H": Kind.FIELD,
@@ -68,6 +70,7 @@ RESERVED = {
 
 _BINARY = {ast.Add: Plus, ast.Sub: Minus, ast.Mult: Times, ast.Div: Over, ast.MatMult: Apply}
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WHOLE = re.compile(r"-?\s*\d+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 _GREEK = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "κ": "kappa", "μ": "mu", "µ": "mu",
@@ -96,6 +99,10 @@ class Vocabulary:
 
 def check_new_name(name: str) -> None:
     """Refuse a declared name the language needs for itself."""
+    if not isinstance(name, str):
+        raise LanguageError(
+            str(name)[:40], 0, expected="a name as text", got=type(name).__name__, remedy="declare names, as in ['k']"
+        )
     meaning = RESERVED.get(name)
     if name in STRUCTURAL:
         meaning = "a letter of the language"
@@ -109,12 +116,10 @@ def check_new_name(name: str) -> None:
         raise LanguageError(
             name, 0, expected="letters, digits and _", got=repr(name), remedy="start with a letter, as in k1"
         )
-    try:
-        ast.parse(name, mode="eval")
-    except SyntaxError:
+    if keyword.iskeyword(name):
         raise LanguageError(
             name, 0, expected="a free name", got=f"{name!r}, a Python keyword", remedy=f"call it {name}_1"
-        ) from None
+        )
 
 
 def read_expression(text: str, vocabulary: Vocabulary | None = None, *, offset: int = 0) -> sp.Basic:
@@ -139,7 +144,10 @@ class _Reader:
         self.check_characters()
         tree = self.syntax_tree()
         self.check_depth(tree)
-        return self.convert(tree)
+        result = self.convert(tree)
+        if (length := len(to_text(result))) > MAX_LENGTH:
+            raise self.error(0, f"at most {MAX_LENGTH} characters when printed", f"{length}", "shorten the equation")
+        return result
 
     def check_characters(self) -> None:
         text = self.text
@@ -174,10 +182,10 @@ class _Reader:
                 warnings.simplefilter("ignore")
                 return ast.parse(flat.strip(), mode="eval").body
         except SyntaxError as problem:
-            at = self.indent + max(0, (problem.offset or 1) - 1)
-            got = "a Python keyword" if re.search(r"\blambda\b", flat) else (problem.msg or "invalid syntax")
-            remedy = "check brackets and operators near the mark"
-            if re.search(r"\blambda\b", flat):
+            at = self.indent + (problem.offset - 1 if problem.offset else len(flat.strip()))
+            got, remedy = problem.msg or "invalid syntax", "check brackets and operators near the mark"
+            if word := re.search(r"\blambda\b", flat):
+                at, got = word.start(), "a Python keyword"
                 remedy = "lambda is a keyword; declare another name, as in lambda_1"
             raise self.error(at, "an expression", got, remedy) from None
         except (ValueError, MemoryError, RecursionError):
@@ -248,7 +256,9 @@ class _Reader:
         if not found:
             raise self.error(at, "a decimal number", literal[:20] or repr(node.value)[:20], "write it as 0.25 or 3")
         exponent = found.group(2)
-        if len(found.group(1)) > MAX_DIGITS or (exponent and abs(int(exponent[1:])) > MAX_DECIMAL_EXPONENT):
+        if len(found.group(1).replace(".", "").removeprefix("0")) > MAX_DIGITS or (
+            exponent and abs(int(exponent[1:])) > MAX_DECIMAL_EXPONENT
+        ):
             got = f"a literal of {len(literal)} characters"
             raise self.error(
                 at, f"at most {MAX_DIGITS} digits, exponent {MAX_DECIMAL_EXPONENT}", got, "name the constant"
@@ -257,15 +267,18 @@ class _Reader:
 
     def power(self, node: ast.BinOp) -> sp.Basic:
         base, at = self.convert(node.left), self.operator_place(node)
-        exponent = _whole_number(node.right)
-        if exponent is None:
-            raise self.error(
-                node.right.col_offset + self.indent, "a whole number as exponent",
-                self.text[node.right.col_offset + self.indent :][:20], "write H**2; for roots use sqrt(H)",
-            )  # fmt: skip
+        literal = self.source(node.right)
+        if not _WHOLE.fullmatch(literal):
+            place = node.right.col_offset + self.indent
+            raise self.error(place, "a whole number as exponent", literal[:20], "write H**2; for roots use sqrt(H)")
+        exponent = int(literal.replace(" ", ""))
         if abs(exponent) > MAX_EXPONENT:
-            raise self.error(at, f"an exponent of at most {MAX_EXPONENT}", str(exponent)[:20], "use a smaller power")
+            raise self.error(at, f"an exponent of at most {MAX_EXPONENT}", literal[:20], "use a smaller power")
         return self.typed(Power(base, sp.Integer(exponent)), at)
+
+    def source(self, node: ast.expr) -> str:
+        """What was written for a node, without brackets around it."""
+        return self.text[node.col_offset + self.indent : (node.end_col_offset or 0) + self.indent]
 
     def call(self, node: ast.Call, at: int) -> sp.Basic:
         if not isinstance(node.func, ast.Name):
@@ -283,12 +296,3 @@ class _Reader:
             got = f"{len(node.args) + len(node.keywords)} arguments"
             raise self.error(at, f"{name}(expression)", got, "give exactly one expression")
         return self.typed(Call(name, self.convert(node.args[0])), at)
-
-
-def _whole_number(node: ast.expr) -> int | None:
-    match node:
-        case ast.Constant(value=int(value)) if not isinstance(value, bool):
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
-            return -value
-    return None

@@ -16,6 +16,8 @@ from sympy.core.symbol import Str
 from rdgraph.errors import RdgraphError
 
 MAX_EXPONENT = 32
+MAX_DIGITS = 40
+MAX_DECIMAL_EXPONENT = 30
 
 
 class Kind(StrEnum):
@@ -161,7 +163,7 @@ def kind_of(node: sp.Basic) -> Kind:
     match node:
         case Name():
             return node.kind
-        case sp.Rational():
+        case sp.Rational() if is_decimal(node):
             return Kind.SCALAR
         case Negative():
             return kind_of(node.inner)
@@ -182,6 +184,15 @@ def kind_of(node: sp.Basic) -> Kind:
         type(node).__name__,
         "build expressions with rdgraph.parse",
     )
+
+
+def is_decimal(number: sp.Rational) -> bool:
+    """Whether a number is >= 0 and its decimals end: what the language writes as one literal."""
+    rest = int(number.q)
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    return bool(number >= 0 and rest == 1)
 
 
 def join(left: Kind, right: Kind) -> Kind:

@@ -17,10 +17,12 @@ import sympy as sp
 from sympy.printing.precedence import PRECEDENCE
 
 from rdgraph.errors import NotApplicable
+from rdgraph.limits import check_size
 from rdgraph.nodes import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of, operator
 from rdgraph.printing import to_text
 
 MAX_TERMS = 3000
+MAX_WORK = 5000
 
 H = sp.Symbol("H", real=True)
 H0 = sp.Symbol("H0", real=True)
@@ -137,6 +139,19 @@ class Algebra:
 
     def normal(self, node: sp.Basic) -> sp.Expr:
         """Normal form of an elementwise tree (field or coefficient)."""
+        check_size(node)
+        return _Expansion(self).expand(node)
+
+
+class _Expansion:
+    """One computation of a normal form, with a budget of steps."""
+
+    def __init__(self, rules: Algebra) -> None:
+        self.symbols, self.kinds = rules.symbols, rules.kinds
+        self.definitions, self.relations = rules.definitions, rules.relations
+        self.spent = 0
+
+    def expand(self, node: sp.Basic) -> sp.Expr:
         return self._spread(self._field(node))
 
     # ------------------------------------------------------------------ elementwise trees
@@ -160,6 +175,7 @@ class Algebra:
                 return self._power(self._field(node.base), node.exponent, node)
             case Call():
                 argument = self._spread(self._field(node.argument))
+                _guard(_terms(argument) * 10)
                 return sp.sympify(SYMPY_FUNCTIONS[node.function](argument))
             case Apply():
                 return self._apply(node)
@@ -180,18 +196,22 @@ class Algebra:
             return self._power(_reciprocal(base, node), -exponent, node)
         terms = _terms(base)
         _guard(math.comb(exponent + terms - 1, exponent))
-        if base.is_Rational and max(abs(base.p), base.q).bit_length() * exponent > 20_000:  # type: ignore[attr-defined]
-            raise NotApplicable(f"the constant {to_text(node)[:60]} is too large to work with exactly")
         return self._spread(base**exponent)
 
     def _spread(self, expression: sp.Expr) -> sp.Expr:
         expanded = sp.expand(expression, deep=False, power_base=False, power_exp=False, log=False, func=False)
+        self._spend(_terms(expanded))
         mask = self.symbols.get("M")
         if mask is not None and expanded.has(mask):
             expanded = expanded.replace(
                 lambda e: isinstance(e, sp.Pow) and e.base == mask and e.exp.is_positive, lambda e: mask
             )
         return expanded
+
+    def _spend(self, terms: int) -> None:
+        self.spent += terms
+        if self.spent > MAX_WORK:
+            raise NotApplicable(f"expanding the equation takes more than {MAX_WORK} steps; lower the powers")
 
     # ------------------------------------------------------------------ operators and matrices
     def _apply(self, node: Apply) -> sp.Expr:
@@ -230,6 +250,7 @@ class Algebra:
         raise NotApplicable(f"no normal form for the operator {type(op).__name__}")
 
     def _act_letter(self, letter: str, term: sp.Expr) -> sp.Expr:
+        self._spend(2)
         outside, inside = self._split(term, Kind.CHANNEL)
         symbol = sp.Symbol(letter)
         if isinstance(inside, Act):
@@ -276,6 +297,7 @@ class Algebra:
         raise NotApplicable(f"no normal form for the matrix {type(matrix).__name__}")
 
     def _mix_word(self, word: tuple[sp.Symbol, ...], term: sp.Expr) -> sp.Expr:
+        self._spend(2)
         outside, inside = self._split(term, Kind.NODE)
         if isinstance(inside, Mix):
             return outside * Mix((*inside.word, *word), inside.inner)

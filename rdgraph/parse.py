@@ -10,7 +10,7 @@ import sympy as sp
 
 from rdgraph.assumptions import SIGN_WORDS, Assumptions
 from rdgraph.errors import LanguageError, RdgraphError
-from rdgraph.language import USUAL_COEFFICIENTS, Vocabulary, check_new_name, read_expression
+from rdgraph.language import MAX_LENGTH, USUAL_COEFFICIENTS, Vocabulary, check_new_name, read_expression
 from rdgraph.nodes import COEFFICIENT_KINDS, Kind, Name, names_in
 from rdgraph.system import System
 
@@ -37,7 +37,7 @@ def parse(
     'negative'
     """
     kinds = declared_kinds(coefficients)
-    assumed = [assume] if isinstance(assume, str) else list(assume)
+    assumed = [assume] if isinstance(assume, str) else _texts(assume, "assumptions")
     if isinstance(source, System):
         return _with(source, kinds, assumed)
     if isinstance(source, sp.Basic):
@@ -51,13 +51,23 @@ def parse(
     return _parse_text(source, kinds, assumed)
 
 
+def _texts(values: Any, what: str) -> list[str]:
+    texts: list[Any] = list(values) if isinstance(values, Iterable) else [None]
+    if not all(isinstance(text, str) for text in texts):
+        raise RdgraphError(f"expected {what} as texts, got {values!r:.60}; write them as in ['beta<0']")
+    return texts
+
+
 def declared_kinds(coefficients: Mapping[str, str] | Iterable[str] | None) -> dict[str, Kind]:
     """Check declarations of coefficients and turn their words into kinds."""
     if coefficients is None:
         return {}
     if isinstance(coefficients, str):
         coefficients = [coefficients]
-    pairs = coefficients.items() if isinstance(coefficients, Mapping) else [(name, "scalar") for name in coefficients]
+    if isinstance(coefficients, Mapping):
+        pairs = list(coefficients.items())
+    else:
+        pairs = [(name, "scalar") for name in _texts(coefficients, "coefficients")]
     kinds = {}
     for name, word in pairs:
         check_new_name(name)
@@ -73,8 +83,6 @@ def declared_kinds(coefficients: Mapping[str, str] | Iterable[str] | None) -> di
 def _parse_text(text: str, kinds: dict[str, Kind], assumed: list[str]) -> System:
     from rdgraph.catalog import catalogue
 
-    if text.strip() in catalogue:
-        return _with(catalogue[text.strip()], kinds, assumed)
     prefix = _PREFIX.match(text)
     start = prefix.end() if prefix else 0
     clause = _WHERE.search(text, start)
@@ -82,6 +90,8 @@ def _parse_text(text: str, kinds: dict[str, Kind], assumed: list[str]) -> System
     if clause:
         more_kinds, more_assumed = _read_clause(text, clause.end())
         kinds, assumed = {**more_kinds, **kinds}, more_assumed + assumed
+    if body.strip() in catalogue:
+        return _with(catalogue[body.strip()], kinds, assumed)
     try:
         expression = read_expression(body, Vocabulary.standard(kinds))
     except LanguageError as problem:
@@ -94,6 +104,11 @@ def _parse_text(text: str, kinds: dict[str, Kind], assumed: list[str]) -> System
 def _read_clause(text: str, start: int) -> tuple[dict[str, Kind], list[str]]:
     kinds: dict[str, Kind] = {}
     assumed: list[str] = []
+    if len(text) - start > MAX_LENGTH:
+        raise LanguageError(
+            text, start, expected=f"at most {MAX_LENGTH} characters after 'where'", got=f"{len(text) - start}",
+            remedy="say less, or use coefficients= and assume=",
+        )  # fmt: skip
     for item in text[start:].split(","):
         words = item.split()
         if len(words) == 2 and words[1] in COEFFICIENT_KINDS:
@@ -123,8 +138,20 @@ def _with(system: System, kinds: dict[str, Kind], assumed: list[str]) -> System:
     merged = {**dict(system.kinds), **kinds}
     renamed = {n: Name(n.name, merged[n.name]) for n in names_in(system.expression) if n.name in merged}
     expression = system.expression.xreplace(renamed)
-    texts = [*system.assumptions.texts(), *assumed]
-    return _build(expression, merged, texts, system.name)
+    renewed = {text.split()[0] for text in Assumptions.read(assumed, merged).texts()}
+    kept = [text for text in system.assumptions.texts() if text.split()[0] not in renewed]
+    return _build(expression, merged, [*kept, *assumed], system.name)
+
+
+def _number(value: Any) -> sp.Basic:
+    from rdgraph.matrices import number_node
+
+    try:
+        return number_node(sp.sympify(value, strict=True))
+    except sp.SympifyError:
+        raise RdgraphError(
+            f"expected a number or a text, got {type(value).__name__}; give 2, 0.5 or '2*gamma'"
+        ) from None
 
 
 def substitute(system: System, values: Mapping[str, Any]) -> System:
@@ -132,15 +159,11 @@ def substitute(system: System, values: Mapping[str, Any]) -> System:
     unknown = set(values) - set(system.coefficients)
     if unknown:
         raise RdgraphError(f"expected coefficients among {list(system.coefficients)}, got {sorted(unknown)}")
-    from rdgraph.matrices import number_node
-
     vocabulary = Vocabulary.standard({**dict(system.kinds)})
     trees = {}
     for node in names_in(system.expression):
         if node.name in values:
             value = values[node.name]
-            trees[node] = (
-                read_expression(value, vocabulary) if isinstance(value, str) else number_node(sp.sympify(value))
-            )
+            trees[node] = read_expression(value, vocabulary) if isinstance(value, str) else _number(value)
     expression = system.expression.xreplace(trees)
     return _build(expression, dict(system.kinds), list(system.assumptions.texts()), None)

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import sympy as sp
 
-from rdgraph.nodes import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
+from rdgraph.nodes import (
+    MAX_DECIMAL_EXPONENT,
+    MAX_DIGITS,
+    Apply,
+    Call,
+    Kind,
+    Minus,
+    Name,
+    Negative,
+    Over,
+    Plus,
+    Power,
+    Times,
+    kind_of,
+)
 
 _SIGN = {Plus: " + ", Minus: " - ", Times: "*", Over: "/", Apply: "@"}
 _LEVEL = {Plus: 1, Minus: 1, Times: 2, Over: 2, Apply: 2, Negative: 3, Power: 4}
@@ -22,8 +36,6 @@ def to_text(node: sp.Basic) -> str:
             level = _level(node)
             left = _bracketed(node.left, level)
             right = _bracketed(node.right, level + 1)
-            if isinstance(node.right, Negative):
-                right = f"({to_text(node.right)})"
             return left + _SIGN[type(node)] + right
         case Negative():
             return "-" + _bracketed(node.inner, _LEVEL[Negative])
@@ -44,7 +56,16 @@ def _bracketed(node: sp.Basic, level: int) -> str:
 
 
 def _decimal(number: sp.Rational) -> str:
-    """A terminating decimal, digit for digit."""
+    """A terminating decimal, digit for digit; with an exponent where the plain form is too long to be read back."""
+    step = 1 if number > 1 else -1
+    for exponent in range(0, step * (MAX_DECIMAL_EXPONENT + 1), step):
+        text = _plain(number * sp.Integer(10) ** -exponent)
+        if len(text.replace(".", "").removeprefix("0")) <= MAX_DIGITS:
+            return f"{text}e{exponent}" if exponent else text
+    return _plain(number)
+
+
+def _plain(number: sp.Rational) -> str:
     if number.q == 1:
         return str(number.p)
     places = 0
@@ -69,20 +90,25 @@ def to_latex(node: sp.Basic) -> str:
         case sp.Rational():
             return sp.latex(node)
         case Plus() | Minus():
-            return _latex(node.left, 1) + _SIGN[type(node)] + _latex(node.right, 2)
+            right = _latex(node.right, 4 if isinstance(node.right, Negative) else 2)
+            return _latex(node.left, 1) + _SIGN[type(node)] + right
         case Negative():
-            return "-" + _latex(node.inner, 2)
+            return "-" + _latex(node.inner, 4 if isinstance(node.inner, Negative) else 2)
         case Times():
             both = all(kind_of(side) in (Kind.FIELD, Kind.NODE, Kind.CHANNEL) for side in node.args)
-            return _latex(node.left, 2) + (r" \odot " if both else " ") + _latex(node.right, 3)
+            digits = isinstance(node.right, sp.Rational | Power) and _starts_with_digit(node.right)
+            sign = r" \odot " if both else r" \cdot " if digits else " "
+            return _latex(node.left, 2) + sign + _latex(node.right, 4)
         case Apply():
-            return _latex(node.left, 2) + " " + _latex(node.right, 3)
+            return _latex(node.left, 2) + " " + _latex(node.right, 4)
         case Over():
             return rf"\frac{{{to_latex(node.left)}}}{{{to_latex(node.right)}}}"
         case Power():
             hadamard = kind_of(node.base) in (Kind.FIELD, Kind.NODE, Kind.CHANNEL)
             mark = r"\circ " if hadamard else ""
-            return f"{_latex(node.base, _ATOM)}^{{{mark}{node.exponent}}}"
+            base = _latex(node.base, _ATOM)
+            fraction = isinstance(node.base, Over) or (isinstance(node.base, sp.Rational) and node.base.q != 1)
+            return (rf"\left({base}\right)" if fraction else base) + f"^{{{mark}{node.exponent}}}"
         case Call(function="sqrt"):
             return rf"\sqrt{{{to_latex(node.argument)}}}"
         case Call():
@@ -97,9 +123,13 @@ def _latex(node: sp.Basic, level: int) -> str:
     return rf"\left({text}\right)"
 
 
+def _starts_with_digit(node: sp.Basic) -> bool:
+    return to_latex(node)[:1].isdigit()
+
+
 def _latex_name(node: Name) -> str:
     if node.name == "H0":
         return r"\mathbf{H}(0)"
     if node.kind in (Kind.FIELD, Kind.OPERATOR, Kind.MATRIX):
-        return rf"\mathbf{{{node.name}}}"
+        return sp.latex(sp.MatrixSymbol(node.name, 1, 1), mat_symbol_style="bold")
     return sp.latex(sp.Symbol(node.name))

@@ -915,3 +915,18 @@ def test_errors_of_assumptions_are_value_errors() -> None:
     with pytest.raises(AssumptionError):
         parse("beta*H", assume="beta imaginary")
     assert issubclass(AssumptionError, ValueError)
+
+
+# ---------------------------------------------------------------------- assumptions
+def test_contradicting_signs_are_refused() -> None:
+    with pytest.raises(AssumptionError, match="expected one sign for beta"):
+        parse("beta*H", assume=["beta<0", "beta>0"])
+    assert parse("beta*H", assume=["beta real", "beta<0"]).assumptions.sign("beta") == "negative"
+    assert parse("beta*H", assume=["beta>=0", "beta positive"]).assumptions.sign("beta") == "positive"
+
+
+def test_catalogue_names_take_a_clause_and_new_assumptions_replace_old_ones() -> None:
+    negative = parse("FB where beta<0, beta channel")
+    assert negative.assumptions.sign("beta") == "negative"
+    assert negative.coefficients["beta"] == "channel"
+    assert parse(negative, assume="beta>0").assumptions.sign("beta") == "positive"
