@@ -44,17 +44,7 @@ class Assumptions:
     @classmethod
     def read(cls, texts: Iterable[str], kinds: Mapping[str, Kind] | None = None) -> Assumptions:
         """From texts such as "beta<0", "beta real", "0 < beta <= alpha"."""
-        vocabulary = Vocabulary.standard(kinds)
-        signs: dict[str, str] = {}
-        relations: list[Relation] = []
-        for text in texts:
-            words = text.split()
-            if len(words) == 2 and words[1] in SIGN_WORDS:
-                _check_coefficient(words[0], vocabulary, text)
-                _add_sign(words[0], words[1], signs)
-                continue
-            for lower, sign, upper in _comparisons(text, vocabulary):
-                _add_comparison(lower, sign, upper, signs, relations)
+        signs, relations = read_statements(texts, kinds)
         ordered = tuple(sorted((name, sign) for name, sign in signs.items() if sign != "positive"))
         return cls(ordered, tuple(dict.fromkeys(relations)))
 
@@ -79,6 +69,24 @@ class Assumptions:
 
     def __str__(self) -> str:
         return ", ".join(self.texts())
+
+
+def read_statements(
+    texts: Iterable[str], kinds: Mapping[str, Kind] | None = None
+) -> tuple[dict[str, str], list[Relation]]:
+    """Every sign that is stated, "positive" included, and every relation."""
+    vocabulary = Vocabulary.standard(kinds)
+    signs: dict[str, str] = {}
+    relations: list[Relation] = []
+    for text in texts:
+        words = text.split()
+        if len(words) == 2 and words[1] in SIGN_WORDS:
+            _check_coefficient(words[0], vocabulary, text)
+            _add_sign(words[0], words[1], signs)
+            continue
+        for lower, sign, upper in _comparisons(text, vocabulary):
+            _add_comparison(lower, sign, upper, signs, relations)
+    return signs, relations
 
 
 def _comparisons(text: str, vocabulary: Vocabulary) -> list[tuple[sp.Basic, str, sp.Basic]]:

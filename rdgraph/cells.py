@@ -109,7 +109,7 @@ def _boundary_polynomials(expression: sp.Expr, r: sp.Symbol) -> Iterable[sp.Poly
 
 
 def piecewise(line: Line, cells: list[Cell], best: list[set[int]], value: Callable[[int], sp.Expr]) -> sp.Expr:
-    """Join neighbouring cells that share a maximiser; a continuous maximum lets points join either side."""
+    """Join neighbouring cells that share a maximiser; points join either side unless their formula is their own."""
     stretches: list[tuple[int, int, set[int]]] = []
     for i, winners in enumerate(best):
         if stretches and stretches[-1][2] & winners:
@@ -117,15 +117,14 @@ def piecewise(line: Line, cells: list[Cell], best: list[set[int]], value: Callab
             stretches[-1] = (first, i, common & winners)
         else:
             stretches.append((i, i, set(winners)))
-    solid = [s for s in stretches if any(not c.is_point for c in cells[s[0] : s[1] + 1])] or stretches
     pieces: list[tuple[sp.Expr, sp.Basic]] = []
-    for k, (_, stop, winners) in enumerate(solid):
-        formula = value(min(winners))
-        if k == len(solid) - 1:
-            pieces.append((formula, sp.true))
-        else:
-            edge = cells[stop].upper * line.denominator
-            pieces.append((formula, sp.Le(line.numerator, edge)))
+    for k, (start, stop, winners) in enumerate(stretches):
+        edge = cells[stop].upper * line.denominator
+        alone_next = k + 1 < len(stretches) and stretches[k + 1][0] == stretches[k + 1][1] and cells[stop + 1].is_point
+        condition = sp.Lt(line.numerator, edge) if alone_next else sp.Le(line.numerator, edge)
+        if start == stop and cells[start].is_point:
+            condition = sp.Eq(line.numerator, edge)
+        pieces.append((value(min(winners)), sp.true if k == len(stretches) - 1 else condition))
     return sp.Piecewise(*pieces)
 
 

@@ -85,6 +85,8 @@ def _real_roots(
             if domain.sign(inside) == NEGATIVE:
                 continue
             roots += [((-b + sign * sp.sqrt(inside)) / (2 * a), (inside,)) for sign in (1, -1)]
+            if domain.sign(a) not in (POSITIVE, NEGATIVE) and b != 0:
+                roots.append((sp.cancel(-c / b), (a, -a)))  # where the leading coefficient vanishes
         elif _keeps_sign(piece, domain, lower, upper):
             continue
         else:

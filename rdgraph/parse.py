@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.assumptions import SIGN_WORDS, Assumptions
+from rdgraph.assumptions import SIGN_WORDS, Assumptions, read_statements
 from rdgraph.errors import LanguageError, RdgraphError
 from rdgraph.language import MAX_LENGTH, USUAL_COEFFICIENTS, Vocabulary, check_new_name, read_expression
 from rdgraph.nodes import COEFFICIENT_KINDS, Kind, Name, names_in
@@ -138,8 +138,9 @@ def _with(system: System, kinds: dict[str, Kind], assumed: list[str]) -> System:
     merged = {**dict(system.kinds), **kinds}
     renamed = {n: Name(n.name, merged[n.name]) for n in names_in(system.expression) if n.name in merged}
     expression = system.expression.xreplace(renamed)
-    renewed = {text.split()[0] for text in Assumptions.read(assumed, merged).texts()}
-    kept = [text for text in system.assumptions.texts() if text.split()[0] not in renewed]
+    restated, _ = read_statements(assumed, merged)
+    kept = [f"{name} {sign}" for name, sign in system.assumptions.signs if name not in restated]
+    kept += map(str, system.assumptions.relations)
     return _build(expression, merged, [*kept, *assumed], system.name)
 
 
