@@ -126,6 +126,8 @@ class Domain:
 
     def _by_coefficients(self, expression: sp.Expr) -> str | None:
         """Signs of polynomial coefficients, also after writing a constrained letter as the other side plus a slack."""
+        if not expression.is_polynomial(*expression.free_symbols):
+            return None
         for trial in self._slackened(expression):
             symbols = sorted(trial.free_symbols, key=str)
             if not all(x.is_nonnegative or x.is_nonpositive for x in symbols):
@@ -412,22 +414,29 @@ def _along(constraint: sp.Expr, letter: sp.Symbol, unit: sp.Expr, ratio: sp.Symb
 
 
 def _degree(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> sp.Expr | None:
-    """Degree of homogeneity in the symbols; None where there is none."""
-    if expression == 0:
+    """Degree of homogeneity in the symbols, read off the structure; None where there is none to be seen."""
+    if not expression.free_symbols & set(symbols):
         return sp.S.Zero
-    scale = sp.Dummy("k", positive=True)
-    scaled = expression.subs({x: scale * x for x in symbols}, simultaneous=True)
-    ratio = sp.powsimp(sp.simplify(scaled / expression), force=True)
-    if ratio.free_symbols - {scale}:
+    if expression.is_Symbol:
+        return sp.S.One
+    if isinstance(expression, sp.Pow) and expression.exp.is_Rational:
+        inner = _degree(expression.base, symbols)
+        return None if inner is None else inner * expression.exp
+    if not isinstance(expression, sp.Mul | sp.Add):
         return None
-    return ratio.as_base_exp()[1] if ratio != 1 else sp.S.Zero
+    degrees = [_degree(part, symbols) for part in expression.args]
+    if None in degrees:
+        return None
+    if isinstance(expression, sp.Mul):
+        return sp.Add(*degrees)
+    return degrees[0] if len(set(degrees)) == 1 else None
 
 
 def tidy(expression: sp.Expr) -> sp.Expr:
     """A short form: factored where that is shorter."""
     if expression in (sp.oo, -sp.oo) or expression.is_number:
         return sp.sympify(expression)
-    if expression.has(sp.Pow) and any(p.exp == sp.S.Half for p in expression.atoms(sp.Pow)):
-        return sp.simplify(expression)
-    forms = [sp.expand(expression), sp.cancel(expression), sp.factor(expression)]
+    forms = [expression, sp.expand(expression), sp.factor_terms(sp.expand(expression))]
+    if not any(p.exp == sp.S.Half for p in expression.atoms(sp.Pow)):
+        forms = [forms[1], sp.cancel(expression), sp.factor(expression)]
     return min(forms, key=lambda e: (e.count_ops(), str(e)))

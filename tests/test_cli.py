@@ -15,7 +15,8 @@ import sympy as sp
 ROOT = Path(__file__).parent.parent
 KEYS = [
     "text", "latex", "linear", "has_source", "symbol", "response_exact", "lipschitz_global", "lipschitz_local",
-    "one_sided", "existence", "invariant_box", "step_limit_euler", "step_limit_rk4", "identifiable", "conserved", "notes",
+    "one_sided", "existence", "invariant_box", "step_limit_euler", "step_limit_rk4", "identifiable", "conserved",
+    "notes",
 ]  # fmt: skip
 
 
