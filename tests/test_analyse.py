@@ -74,7 +74,8 @@ def test_every_catalogued_system(name: str) -> None:
     [
         ("diffusion", "-alpha*lam"), ("BS", "(beta - alpha)*lam - beta*lam**2"), ("ST", "-alpha*lam"),
         ("FB", "(beta - alpha)*lam"), ("FB*", "(beta - alpha)*lam + beta"),
-        ("FB-released", "2*beta - (alpha + beta)*lam"), ("FB*-released", "3*beta - (alpha + beta)*lam"), ("GRAND++", "-lam"), ("APPNP", "-alpha*lam - beta"),
+        ("FB-released", "2*beta - (alpha + beta)*lam"), ("FB*-released", "3*beta - (alpha + beta)*lam"),
+        ("GRAND++", "-lam"), ("APPNP", "-alpha*lam - beta"),
     ],
 )  # fmt: skip
 def test_symbols(name: str, symbol: str) -> None:
