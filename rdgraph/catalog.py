@@ -23,7 +23,7 @@ class Entry:
     note: str = ""
     aliases: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def system(self) -> System:
         from rdgraph.parse import parse
 

@@ -6,8 +6,10 @@ Shapes: scalar (), channel (d,), node (n, 1), field (n, d), operator (n, n), mat
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import sympy as sp
 from rdgraph.nodes import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
 
 Array = Any
+Values = Mapping[str, Array]
 
 FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "tanh": np.tanh,
@@ -28,6 +31,12 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "sin": np.sin,
     "cos": np.cos,
 }
+_COMBINE: dict[type, Callable[[Array, Array], Array]] = {
+    Plus: operator.add,
+    Minus: operator.sub,
+    Times: operator.mul,
+    Over: operator.truediv,
+}
 
 
 def evaluate(node: sp.Basic, values: Mapping[str, Array]) -> Array:
@@ -38,83 +47,102 @@ def evaluate(node: sp.Basic, values: Mapping[str, Array]) -> Array:
     >>> evaluate(read_expression("-L@H"), {"A": a, "H": np.array([[1.0], [3.0]])}).ravel()
     array([ 2., -2.])
     """
-    match node:
-        case sp.Rational():
-            return Fraction(int(node.p), int(node.q)) if _is_exact(values) else float(node)
-        case Name():
-            return values[node.name]
-        case Plus():
-            return evaluate(node.left, values) + evaluate(node.right, values)
-        case Minus():
-            return evaluate(node.left, values) - evaluate(node.right, values)
-        case Negative():
-            return -evaluate(node.inner, values)
-        case Times():
-            return evaluate(node.left, values) * evaluate(node.right, values)
-        case Over():
-            return evaluate(node.left, values) / evaluate(node.right, values)
-        case Power():
-            return evaluate(node.base, values) ** node.exponent
-        case Call():
-            return FUNCTIONS[node.function](np.asarray(evaluate(node.argument, values), dtype=float))
-        case Apply():
-            if kind_of(node.left) is Kind.OPERATOR:
-                return act(node.left, evaluate(node.right, values), values)
-            return mix(evaluate(node.left, values), node.right, values)
-    raise TypeError(f"cannot evaluate {type(node).__name__}")
+    return _field(node)(values)
 
 
 def act(op: sp.Basic, operand: Array, values: Mapping[str, Array]) -> Array:
     """An operator tree applied to an array."""
+    return _operator(op)(operand, values)
+
+
+@lru_cache(maxsize=4096)
+def _field(node: sp.Basic) -> Callable[[Values], Array]:
+    """A tree turned into nested closures, once: values -> array."""
+    match node:
+        case sp.Rational():
+            exact, rounded = Fraction(int(node.p), int(node.q)), float(node)
+            return lambda values: exact if _is_exact(values) else rounded
+        case Name():
+            name = node.name
+            return lambda values: values[name]
+        case Plus() | Minus() | Times() | Over():
+            combine, left, right = _COMBINE[type(node)], _field(node.left), _field(node.right)
+            return lambda values: combine(left(values), right(values))
+        case Negative():
+            inner = _field(node.inner)
+            return lambda values: -inner(values)
+        case Power():
+            base, exponent = _field(node.base), node.exponent
+            return lambda values: base(values) ** exponent
+        case Call():
+            function, argument = FUNCTIONS[node.function], _field(node.argument)
+            return lambda values: function(np.asarray(argument(values), dtype=float))
+        case Apply() if kind_of(node.left) is Kind.OPERATOR:
+            op, operand = _operator(node.left), _field(node.right)
+            return lambda values: op(operand(values), values)
+        case Apply():
+            mixed, operand = _mixing(node.right), _field(node.left)
+            return lambda values: mixed(operand(values), values)
+    raise TypeError(f"cannot evaluate {type(node).__name__}")
+
+
+@lru_cache(maxsize=4096)
+def _operator(op: sp.Basic) -> Callable[[Array, Values], Array]:
     match op:
         case Name(name="I"):
-            return operand
-        case Name(name="L") if "L" not in values:
-            return operand - values["A"] @ operand
+            return lambda x, values: x
+        case Name(name="L"):
+            return lambda x, values: values["L"] @ x if "L" in values else x - values["A"] @ x
         case Name():
-            return values[op.name] @ operand
-        case Plus():
-            return act(op.left, operand, values) + act(op.right, operand, values)
-        case Minus():
-            return act(op.left, operand, values) - act(op.right, operand, values)
-        case Negative():
-            return -act(op.inner, operand, values)
+            name = op.name
+            return lambda x, values: values[name] @ x
         case Apply():
-            return act(op.left, act(op.right, operand, values), values)
-        case Over():
-            return act(op.left, operand, values) / evaluate(op.right, values)
+            outer, inner = _operator(op.left), _operator(op.right)
+            return lambda x, values: outer(inner(x, values), values)
         case Power():
-            for _ in range(op.exponent):
-                operand = act(op.base, operand, values)
-            return operand
-        case Times():
-            inner, factor = (op.left, op.right) if kind_of(op.left) is Kind.OPERATOR else (op.right, op.left)
-            return evaluate(factor, values) * act(inner, operand, values)
-    raise TypeError(f"cannot apply {type(op).__name__}")
+            return _repeated(_operator(op.base), op.exponent)
+    return _linear(op, Kind.OPERATOR, _operator)
 
 
-def mix(operand: Array, matrix: sp.Basic, values: Mapping[str, Array]) -> Array:
-    """A field times a tree of channel-mixing matrices."""
+@lru_cache(maxsize=4096)
+def _mixing(matrix: sp.Basic) -> Callable[[Array, Values], Array]:
     match matrix:
         case Name():
-            return operand @ values[matrix.name]
-        case Plus():
-            return mix(operand, matrix.left, values) + mix(operand, matrix.right, values)
-        case Minus():
-            return mix(operand, matrix.left, values) - mix(operand, matrix.right, values)
-        case Negative():
-            return -mix(operand, matrix.inner, values)
+            name = matrix.name
+            return lambda x, values: x @ values[name]
         case Apply():
-            return mix(mix(operand, matrix.left, values), matrix.right, values)
+            first, second = _mixing(matrix.left), _mixing(matrix.right)
+            return lambda x, values: second(first(x, values), values)
+    return _linear(matrix, Kind.MATRIX, _mixing)
+
+
+def _linear(tree: sp.Basic, kind: Kind, part: Callable[[sp.Basic], Any]) -> Callable[[Array, Values], Array]:
+    """Sums, signs and scalings, which operators and mixing matrices share."""
+    match tree:
+        case Plus() | Minus():
+            combine, left, right = _COMBINE[type(tree)], part(tree.left), part(tree.right)
+            return lambda x, values: combine(left(x, values), right(x, values))
+        case Negative():
+            inner = part(tree.inner)
+            return lambda x, values: -inner(x, values)
         case Over():
-            return mix(operand, matrix.left, values) / evaluate(matrix.right, values)
+            inner, divisor = part(tree.left), _field(tree.right)
+            return lambda x, values: inner(x, values) / divisor(values)
         case Times():
-            inner, factor = (
-                (matrix.left, matrix.right) if kind_of(matrix.left) is Kind.MATRIX else (matrix.right, matrix.left)
-            )
-            return evaluate(factor, values) * mix(operand, inner, values)
-    raise TypeError(f"cannot mix with {type(matrix).__name__}")
+            first = kind_of(tree.left) is kind
+            inner, factor = part(tree.left if first else tree.right), _field(tree.right if first else tree.left)
+            return lambda x, values: factor(values) * inner(x, values)
+    raise TypeError(f"cannot apply {type(tree).__name__}")
 
 
-def _is_exact(values: Mapping[str, Array]) -> bool:
-    return any(getattr(getattr(v, "dtype", None), "kind", "") == "O" for v in values.values())
+def _repeated(once: Callable[[Array, Values], Array], count: int) -> Callable[[Array, Values], Array]:
+    def many(x: Array, values: Values) -> Array:
+        for _ in range(count):
+            x = once(x, values)
+        return x
+
+    return many
+
+
+def _is_exact(values: Values) -> bool:
+    return getattr(values.get("A", values.get("H")), "dtype", None) == np.dtype(object)

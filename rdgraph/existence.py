@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import sympy as sp
 
@@ -42,6 +43,7 @@ class Existence:
     blow_ups: tuple[BlowUp, ...] = ()
 
 
+@lru_cache(maxsize=256)
 def existence(system: System) -> Existence:
     """Whether every solution lives for all time.
 

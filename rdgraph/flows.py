@@ -7,6 +7,7 @@ Bernoulli reactions a h + b h^m (Fisher m = 2, Allen-Cahn m = 3) become linear i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import sympy as sp
 
@@ -29,6 +30,7 @@ class ReactionFlow:
         return sp.Piecewise(*((e, c) for c, e in self.branches)) if len(self.branches) > 1 else self.branches[0][1]
 
 
+@lru_cache(maxsize=256)
 def reaction_flow(system: System) -> ReactionFlow:
     """Flow of the reaction alone: f on states equal in all nodes, where diffusion rests.
 

@@ -67,7 +67,7 @@ def test_a_failing_cross_check_shows_its_graph(monkeypatch: pytest.MonkeyPatch) 
 def test_one_system_is_fast() -> None:
     started = time.perf_counter()
     assert all(c.as_expected for c in rd.verify("BS"))
-    assert time.perf_counter() - started < 30  # 6 s on an idle machine; the suite runs two at a time
+    assert time.perf_counter() - started < 30  # 8 s on an idle machine; the suite runs two at a time
 
 
 def test_unregistered_claim_is_undecided() -> None:
