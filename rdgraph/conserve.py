@@ -9,6 +9,7 @@ import sympy as sp
 from rdgraph.decide import NEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.extrema import interval_candidates
+from rdgraph.maxima import maximum
 from rdgraph.normal import Act, Mix, is_zero
 from rdgraph.spectral import generator_symbol, source_symbol
 from rdgraph.symbols import lam, public
@@ -99,7 +100,7 @@ def _decays(system: System, p: sp.Expr, q: sp.Expr) -> str:
         rates = interval_candidates(
             quotient if quotient.is_polynomial(lam) else p, lam, sp.S.Zero, sp.Integer(2), domain
         )
-        worst = domain.maximum(rates)
+        worst = maximum(rates, domain)
     except Undecided as problem:
         return f"undecided: {problem}"
     branches = [b.expr for b in worst.args] if isinstance(worst, sp.Piecewise) else [worst]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from rdgraph.cells import Line, piecewise, sample_sign
+from rdgraph.cells import Line, sample_sign
 from rdgraph.errors import AssumptionError, Undecided
 
 if TYPE_CHECKING:
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 #: Answers of `Domain.sign`: positive, nonnegative, zero, nonpositive, negative, takes both signs, unknown.
 POSITIVE, NONNEGATIVE, ZERO, NONPOSITIVE, NEGATIVE, BOTH, UNKNOWN = "+", "0+", "0", "0-", "-", "+-", "?"
 _OPPOSITE = {"+": "-", "0+": "0-", "0": "0", "0-": "0+", "-": "+", "+-": "+-", "?": "?"}
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A value that is attained, at the place `at`, where all `valid` expressions are >= 0."""
-
-    value: sp.Expr
-    valid: tuple[sp.Expr, ...] = ()
-    at: sp.Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -53,9 +44,9 @@ class Domain:
 
     def given(self, *nonnegative: sp.Expr) -> Domain:
         """The part of the domain where the expressions are >= 0."""
-        return Domain(self.constraints + tuple((self._cleared(e), False) for e in nonnegative))
+        return Domain(self.constraints + tuple((self.cleared(e), False) for e in nonnegative))
 
-    def _cleared(self, expression: sp.Expr) -> sp.Expr:
+    def cleared(self, expression: sp.Expr) -> sp.Expr:
         """A polynomial with the sign of a fraction."""
         top, bottom = sp.fraction(sp.together(expression))
         sign = self.sign(bottom)
@@ -108,7 +99,7 @@ class Domain:
     def _as_real_form(self, expression: sp.Expr) -> str | None:
         """A form in two letters of any sign: odd ones take both signs, even ones are decided on y = 1 and at (1, 0)."""
         letters = sorted(expression.free_symbols, key=str)
-        if len(letters) != 2 or not expression.is_polynomial(*letters) or _degree(expression, letters) is None:
+        if len(letters) != 2 or not expression.is_polynomial(*letters) or degree(expression, letters) is None:
             return None
         if any(x.is_nonnegative or x.is_nonpositive for x in letters):
             return None
@@ -225,7 +216,7 @@ class Domain:
         symbols = sorted({x for e in expressions for x in e.free_symbols}, key=str)
         if len(symbols) == 1:
             return self._bounded(symbols[0], sp.S.One)
-        if len(symbols) != 2 or any(_degree(e, symbols) is None for e in expressions):
+        if len(symbols) != 2 or any(degree(e, symbols) is None for e in expressions):
             return None
         base = next((x for x in symbols if x.is_positive or x.is_negative), None)
         if base is None:
@@ -253,87 +244,6 @@ class Domain:
             )
         return Line(ratio, letter, unit, lower, upper, lower_open, upper_open)
 
-    # ------------------------------------------------------------------ maxima
-    def maximum(self, candidates: Sequence[Candidate], *, place: bool = False) -> sp.Expr:
-        """The largest valid candidate, as one formula, a Piecewise over the coefficients, or a Max.
-
-        With `place`, where it is attained instead of its value.
-        """
-        kept = self._possible(candidates)
-        if any(c.value == sp.oo and not c.valid for c in kept):
-            return sp.oo
-        kept = self._undominated([c for c in kept if c.value != -sp.oo])
-        if not kept:
-            raise Undecided("no candidate for the maximum is valid on the whole domain")
-        if len(kept) == 1:
-            return _value(kept[0], place)
-        differences = [a.value - b.value for a, b in itertools.combinations(kept, 2)]
-        conditions = [v for c in kept for v in c.valid]
-        letters = sorted({x for c in kept for x in c.value.free_symbols}, key=str)
-        degrees = {_degree(c.value, letters) for c in kept if c.value != 0}
-        comparable = not any(c.value.has(sp.oo) for c in kept) and (len(letters) < 2 or len(degrees) == 1)
-        line = self.line([c.value for c in kept] + conditions) if comparable else None
-        if line is not None:
-            return self._maximum_on_line(line, kept, differences + conditions, place)
-        if place:
-            raise Undecided(f"which of {', '.join(str(c.value) for c in kept)} is largest depends on several ratios")
-        return self._as_max(kept)
-
-    def _possible(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Drop candidates that are never valid, and conditions that always hold; each presumes the ones before it."""
-        kept: dict[tuple[sp.Expr, tuple[sp.Expr, ...]], Candidate] = {}
-        for candidate in candidates:
-            valid: tuple[sp.Expr, ...] = ()
-            for condition in candidate.valid:
-                sign = (self.given(*valid) if valid else self).sign(condition)
-                if sign == NEGATIVE:
-                    break
-                if sign not in (POSITIVE, NONNEGATIVE, ZERO):
-                    valid += (condition,)
-            else:
-                self._keep(candidate, valid, kept)
-        return list(kept.values())
-
-    @staticmethod
-    def _keep(
-        candidate: Candidate, valid: tuple[sp.Expr, ...], kept: dict[tuple[sp.Expr, tuple[sp.Expr, ...]], Candidate]
-    ) -> None:
-        value = sp.sympify(candidate.value)
-        value = value if value.has(sp.Piecewise) else tidy(value)
-        kept.setdefault((value, valid), Candidate(value, valid, candidate.at))
-
-    def _undominated(self, candidates: list[Candidate]) -> list[Candidate]:
-        kept = list(candidates)
-        for weak in sorted(candidates, key=lambda c: -len(c.valid)):
-            rivals = [c for c in kept if c is not weak and not c.valid]
-            where = self.given(*weak.valid) if weak.valid else self
-            if any(where.is_nonnegative(c.value - weak.value) for c in rivals):
-                kept = [c for c in kept if c is not weak]
-        return kept
-
-    def _as_max(self, candidates: list[Candidate]) -> sp.Expr:
-        certain = [c.value for c in candidates if not c.valid]
-        if not certain:
-            raise Undecided("every candidate for the maximum depends on a condition")
-        conditional = []
-        for c in candidates:
-            if c.valid:
-                bottom = sp.denom(sp.together(c.value))
-                parts = [sp.Ne(bottom, 0)] if self.sign(bottom) not in (POSITIVE, NEGATIVE) else []
-                parts += [sp.Ge(self._cleared(v), 0) for v in c.valid]
-                conditional.append(sp.Piecewise((c.value, sp.And(*parts)), (certain[0], True)))
-        return sp.Max(*certain, *conditional)
-
-    def _maximum_on_line(self, line: Line, candidates: list[Candidate], borders: list[sp.Expr], place: bool) -> sp.Expr:
-        reduced = [Candidate(line.reduce(c.value), tuple(line.reduce(v) for v in c.valid)) for c in candidates]
-        cells = line.cells([line.reduce(b) for b in borders])
-        best = [_best_at(reduced, line.ratio, cell.sample) for cell in cells]
-        return piecewise(line, cells, best, lambda i: _value(candidates[i], place))
-
-
-def _value(candidate: Candidate, place: bool) -> sp.Expr:
-    return candidate.at if place and candidate.at is not None else candidate.value
-
 
 def _make_float(letters: Sequence[sp.Basic], expression: sp.Expr) -> Callable[[dict[sp.Basic, sp.Expr]], float | None]:
     """A fast float evaluation at a point; None where it is not a finite real number."""
@@ -352,23 +262,6 @@ def _make_float(letters: Sequence[sp.Basic], expression: sp.Expr) -> Callable[[d
 @lru_cache(maxsize=20_000)
 def _sign(domain: Domain, expression: sp.Expr) -> str:
     return domain._decide_sign(expression)
-
-
-def _best_at(candidates: list[Candidate], r: sp.Symbol, point: sp.Expr) -> set[int]:
-    """Indices of the valid candidates that are largest at a point."""
-    values: dict[int, sp.Expr] = {}
-    for i, candidate in enumerate(candidates):
-        conditions = [v.subs(r, point) for v in candidate.valid]
-        value = candidate.value.subs(r, point)
-        if (
-            all((sample_sign(c) or 0) >= 0 and sample_sign(c) is not None for c in conditions)
-            and sample_sign(value) is not None
-        ):
-            values[i] = sp.re(sp.N(value, 40))
-    if not values:
-        raise Undecided("no candidate for the maximum is valid at a sample point")
-    top = max(values.values())
-    return {i for i, v in values.items() if abs(v - top) < sp.Float("1e-25", 40) * (1 + abs(top))}
 
 
 def _assumed_sign(expression: sp.Expr) -> str | None:
@@ -407,36 +300,26 @@ def _along(constraint: sp.Expr, letter: sp.Symbol, unit: sp.Expr, ratio: sp.Symb
         return None
     if unit == 1:
         return constraint.subs(letter, ratio)
-    if _degree(constraint, sorted(constraint.free_symbols, key=str)) is None:
+    if degree(constraint, sorted(constraint.free_symbols, key=str)) is None:
         return None
     base = next(iter(unit.free_symbols))
     return sp.expand(constraint.subs({letter: ratio * unit}).subs(base, 1 if unit == base else -1))
 
 
-def _degree(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> sp.Expr | None:
+def degree(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> sp.Expr | None:
     """Degree of homogeneity in the symbols, read off the structure; None where there is none to be seen."""
     if not expression.free_symbols & set(symbols):
         return sp.S.Zero
     if expression.is_Symbol:
         return sp.S.One
     if isinstance(expression, sp.Pow) and expression.exp.is_Rational:
-        inner = _degree(expression.base, symbols)
+        inner = degree(expression.base, symbols)
         return None if inner is None else inner * expression.exp
     if not isinstance(expression, sp.Mul | sp.Add):
         return None
-    degrees = [_degree(part, symbols) for part in expression.args]
+    degrees = [degree(part, symbols) for part in expression.args]
     if None in degrees:
         return None
     if isinstance(expression, sp.Mul):
         return sp.Add(*degrees)
     return degrees[0] if len(set(degrees)) == 1 else None
-
-
-def tidy(expression: sp.Expr) -> sp.Expr:
-    """A short form: factored where that is shorter."""
-    if expression in (sp.oo, -sp.oo) or expression.is_number:
-        return sp.sympify(expression)
-    forms = [expression, sp.expand(expression), sp.factor_terms(sp.expand(expression))]
-    if not any(p.exp == sp.S.Half for p in expression.atoms(sp.Pow)):
-        forms = [forms[1], sp.cancel(expression), sp.factor(expression)]
-    return min(forms, key=lambda e: (e.count_ops(), str(e)))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sympy as sp
 
 from rdgraph.cells import isolated_roots
-from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Candidate, Domain, tidy
+from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
 from rdgraph.errors import Undecided
+from rdgraph.maxima import Candidate, tidy
 
 
 def interval_candidates(

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Candidate, Domain
+from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.extrema import interval_candidates
+from rdgraph.maxima import Candidate, maximum
 from rdgraph.normal import Act, H, Mix
 from rdgraph.slopes import BOUNDED_SLOPE, slopes, sup_magnitude
 from rdgraph.symbols import R, lam, public, s
@@ -81,7 +82,7 @@ def _constant(system: System, normalisation: str, *, local: bool, one_sided: boo
     try:
         found = slopes(structure.reaction, domain, local=local)
         candidates = _candidates(system, domain, normalisation, list(found.candidates), one_sided)
-        value = found.restore(found.domain(domain).maximum(candidates))
+        value = found.restore(maximum(candidates, found.domain(domain)))
         exact = found.exact
         if structure.coupled.has(H):
             value, exact = value + coupled_bound(structure.coupled, normalisation, local), False

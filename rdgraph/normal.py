@@ -28,23 +28,27 @@ H = sp.Symbol("H", real=True)
 H0 = sp.Symbol("H0", real=True)
 
 
-class Act(sp.Expr):
-    """A word of operators applied to a field: `Act((A, A), H)` is A@(A@H)."""
+class _Word(sp.Expr):
+    """A word of letters applied to a field; linear in the field."""
 
     is_commutative = True
     is_real = True
     precedence = PRECEDENCE["Mul"]
 
-    def __new__(cls, word: Any, inner: sp.Expr) -> Act:
+    def __new__(cls, word: Any, inner: sp.Expr) -> Any:
         return super().__new__(cls, sp.Tuple(*word), inner)
 
     @property
     def word(self) -> tuple[sp.Symbol, ...]:
-        return tuple(self.args[0])  # type: ignore[arg-type]
+        return tuple(self.args[0])
 
     @property
     def inner(self) -> sp.Expr:
         return self.args[1]
+
+
+class Act(_Word):
+    """A word of operators applied to a field: `Act((A, A), H)` is A@(A@H)."""
 
     def _sympystr(self, printer: Any) -> str:
         inner = printer._print(self.inner)
@@ -52,23 +56,8 @@ class Act(sp.Expr):
         return "@".join([*(w.name for w in self.word), bracketed])
 
 
-class Mix(sp.Expr):
+class Mix(_Word):
     """A field times a word of channel-mixing matrices: `Mix((W,), H)` is H@W."""
-
-    is_commutative = True
-    is_real = True
-    precedence = PRECEDENCE["Mul"]
-
-    def __new__(cls, word: Any, inner: sp.Expr) -> Mix:
-        return super().__new__(cls, sp.Tuple(*word), inner)
-
-    @property
-    def word(self) -> tuple[sp.Symbol, ...]:
-        return tuple(self.args[0])  # type: ignore[arg-type]
-
-    @property
-    def inner(self) -> sp.Expr:
-        return self.args[1]
 
     def _sympystr(self, printer: Any) -> str:
         return "@".join([f"({printer._print(self.inner)})", *(w.name for w in self.word)])

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.decide import POSITIVE, Candidate, Domain
+from rdgraph.decide import POSITIVE, Domain
 from rdgraph.extrema import interval_candidates, rational_candidates
+from rdgraph.maxima import Candidate
 from rdgraph.normal import Act, H, Mix, relu, sigmoid, softplus
 from rdgraph.symbols import R
 

@@ -14,9 +14,10 @@ import sympy as sp
 
 from rdgraph import symbols
 from rdgraph.cells import Line
-from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Candidate, Domain
+from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.extrema import interval_candidates
+from rdgraph.maxima import Candidate, maximum
 from rdgraph.symbols import lam, public
 from rdgraph.system import System
 from rdgraph.tableaux import Tableau, tableau
@@ -268,7 +269,7 @@ def fastest_frequency(system: System) -> sp.Expr:
     candidates = growth_candidates(system)
     if not generator_symbol(system).has(lam):
         raise NotApplicable("every frequency grows at the same rate")
-    return public(Domain.of(system).maximum(candidates, place=True))
+    return public(maximum(candidates, Domain.of(system), place=True))
 
 
 def growth_rate(system: System) -> sp.Expr:
@@ -278,4 +279,4 @@ def growth_rate(system: System) -> sp.Expr:
     >>> growth_rate(parse("-alpha*L@H + beta*(L@H + H)"))
     Piecewise((beta, alpha >= beta), (-2*alpha + 3*beta, True))
     """
-    return public(Domain.of(system).maximum(growth_candidates(system)))
+    return public(maximum(growth_candidates(system), Domain.of(system)))

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.boxes import raw_box
-from rdgraph.decide import NEGATIVE, NONPOSITIVE, ZERO, Candidate, Domain
+from rdgraph.decide import NEGATIVE, NONPOSITIVE, ZERO, Domain
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.extrema import interval_candidates
+from rdgraph.maxima import Candidate, maximum
 from rdgraph.normal import H
 from rdgraph.spectral import generator_symbol
 from rdgraph.symbols import R, h, lam, public, s
@@ -68,9 +69,9 @@ def _linear(system: System, weights: Tableau) -> StepLimit:
         )
     domain = Domain.of(system)
     damping = [Candidate(-c.value, c.valid) for c in interval_candidates(p, lam, sp.S.Zero, sp.Integer(2), domain)]
-    strongest = domain.maximum([*damping, Candidate(sp.S.Zero)])
+    strongest = maximum([*damping, Candidate(sp.S.Zero)], domain)
     means = "every frequency that the flow damps is damped"
-    growth = domain.maximum(interval_candidates(p, lam, sp.S.Zero, sp.Integer(2), domain))
+    growth = maximum(interval_candidates(p, lam, sp.S.Zero, sp.Integer(2), domain), domain)
     if not domain_nonpositive(domain, growth):
         means += f"; the flow itself grows at rate {in_words(public(growth))}, whatever the step"
     return StepLimit(public(_divide(_decimal(weights.real_limit), strongest)), means, "stability")
@@ -119,7 +120,7 @@ def _box_keeping(system: System, normalisation: str) -> StepLimit:
         if sp.simplify(rest.as_expr()) != 0:
             raise Undecided("the reaction does not vanish on the face; the sharp step is not a polynomial maximum")
         candidates += interval_candidates(quotient.as_expr(), h, lower, upper, domain)
-    worst = domain.maximum(candidates)
+    worst = maximum(candidates, domain)
     return StepLimit(public(_divide(sp.S.One, worst)), f"keeps the box [{public(lower)}, {public(upper)}]", "box")
 
 
@@ -135,7 +136,7 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
     places = []
     for zero in sp.roots(sp.Poly(scalar, h)):
         rate = sp.expand(p + sp.diff(structure.reaction, H).xreplace({H: zero}))
-        growth = domain.maximum(interval_candidates(rate, lam, sp.S.Zero, sp.Integer(2), domain))
+        growth = maximum(interval_candidates(rate, lam, sp.S.Zero, sp.Integer(2), domain), domain)
         if zero.is_real and domain_nonpositive(domain, growth):
             places.append(str(public(zero)))
             damping += [
@@ -143,7 +144,7 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
             ]
     if not damping:
         raise Undecided("no attracting or neutral constant state was found")
-    limit = public(_divide(_decimal(weights.real_limit), domain.maximum(damping)))
+    limit = public(_divide(_decimal(weights.real_limit), maximum(damping, domain)))
     where = "regular graphs" if normalisation == "symmetric" else "row-stochastic A with real spectrum"
     means = f"linear stability at the constant states {', '.join(sorted(places))} ({where}); the box is not guaranteed"
     return StepLimit(limit, means, "linearised")

@@ -13,9 +13,10 @@ import sympy as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rdgraph.decide import Candidate, Domain
+from rdgraph.decide import Domain
 from rdgraph.errors import AssumptionError, Undecided
 from rdgraph.extrema import interval_candidates, rational_candidates
+from rdgraph.maxima import Candidate, maximum
 
 SIGNS = ("positive", "negative", "nonnegative", "nonpositive", "real")
 #: What a sampled value may be under each answer.
@@ -180,7 +181,7 @@ def test_maxima_on_an_interval(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...], bool
     assume(expression.has(X))
     domain = Domain()
     try:
-        found = domain.maximum(interval_candidates(expression, X, sp.Integer(-1), sp.Integer(2), domain))
+        found = maximum(interval_candidates(expression, X, sp.Integer(-1), sp.Integer(2), domain), domain)
     except Undecided:
         assume(False)
     generator = np.random.default_rng(seed)
@@ -197,7 +198,7 @@ def test_places_of_maxima(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...], bool], se
     assume(expression.has(X))
     domain = Domain()
     try:
-        place = domain.maximum(interval_candidates(expression, X, sp.Integer(-1), sp.Integer(2), domain), place=True)
+        place = maximum(interval_candidates(expression, X, sp.Integer(-1), sp.Integer(2), domain), domain, place=True)
     except Undecided:
         assume(False)
     generator = np.random.default_rng(seed)
@@ -225,17 +226,17 @@ def border_cases() -> list[tuple[sp.Expr, sp.Piecewise, tuple[sp.Symbol, sp.Symb
     found = []
     for expression in families:
         domain = Domain()
-        maximum = domain.maximum(interval_candidates(sp.expand(expression), X, sp.Integer(-1), sp.Integer(2), domain))
-        found.append((expression, maximum, (a, b)))
+        largest = maximum(interval_candidates(sp.expand(expression), X, sp.Integer(-1), sp.Integer(2), domain), domain)
+        found.append((expression, largest, (a, b)))
     return found
 
 
 @pytest.mark.parametrize("index", range(7))
 def test_pieces_are_right_on_both_sides_of_each_border(index: int) -> None:
-    expression, maximum, (a, b) = border_cases()[index]
+    expression, found, (a, b) = border_cases()[index]
     borders = []
-    if isinstance(maximum, sp.Piecewise):
-        for _, condition in maximum.args[:-1]:
+    if isinstance(found, sp.Piecewise):
+        for _, condition in found.args[:-1]:
             assert condition.free_symbols == {a, b}
             borders += sp.solve(condition.lhs.subs(b, 1) - condition.rhs.subs(b, 1), a)
     for border in [*borders, sp.S.One]:
@@ -243,7 +244,7 @@ def test_pieces_are_right_on_both_sides_of_each_border(index: int) -> None:
             for scale in (1, sp.Rational(7, 2)):
                 point = {a: scale * (border + nudge), b: sp.sympify(scale)}
                 best = grid_maximum(expression.subs(point))
-                assert float(maximum.subs(point)) == pytest.approx(best, rel=1e-6, abs=1e-6), point
+                assert float(found.subs(point)) == pytest.approx(best, rel=1e-6, abs=1e-6), point
 
 
 def test_there_are_borders_to_look_at() -> None:
@@ -255,7 +256,7 @@ def test_rational_functions_without_poles(sign: str) -> None:
     a = letter("a", sign)
     expression = (a * X + 1) / (1 + X**2)
     domain = Domain()
-    found = domain.maximum(rational_candidates(expression, X, -sp.oo, sp.oo, domain))
+    found = maximum(rational_candidates(expression, X, -sp.oo, sp.oo, domain), domain)
     wide = np.tan(np.linspace(-1.5707, 1.5707, 200_001))
     for value in (sp.Rational(1, 3), sp.Integer(2), sp.Integer(5)):
         best = np.max(sp.lambdify(X, expression.subs(a, value))(wide))
@@ -265,25 +266,25 @@ def test_rational_functions_without_poles(sign: str) -> None:
 def test_unbounded_ends() -> None:
     a, b = letter("a", "positive"), letter("b", "real")
     domain = Domain()
-    assert domain.maximum(interval_candidates(a * X**2, X, -sp.oo, sp.oo, domain)) == sp.oo
-    assert domain.maximum(interval_candidates(1 - a * X**2, X, -sp.oo, sp.oo, domain)) == 1
+    assert maximum(interval_candidates(a * X**2, X, -sp.oo, sp.oo, domain), domain) == sp.oo
+    assert maximum(interval_candidates(1 - a * X**2, X, -sp.oo, sp.oo, domain), domain) == 1
     with pytest.raises(Undecided, match="assume a sign"):
         interval_candidates(b * X**2, X, -sp.oo, sp.oo, domain)
 
 
 def test_maximum_of_explicit_candidates() -> None:
     a, b = sp.symbols("a b", positive=True)
-    assert Domain().maximum([Candidate(a), Candidate(a + b)]) == a + b
-    conditional = Domain().maximum([Candidate(sp.S.Zero), Candidate(a - b), Candidate(5 * a, (a - 2 * b,))])
+    assert maximum([Candidate(a), Candidate(a + b)], Domain()) == a + b
+    conditional = maximum([Candidate(sp.S.Zero), Candidate(a - b), Candidate(5 * a, (a - 2 * b,))], Domain())
     for point, expected in (({a: 3, b: 1}, 15), ({a: 2, b: 1}, 10), ({a: 1, b: 1}, 0), ({a: 3, b: 2}, 1)):
         assert conditional.subs(point) == expected
     with pytest.raises(Undecided, match="no candidate"):
-        Domain().maximum([Candidate(a, (-a,))])
+        maximum([Candidate(a, (-a,))], Domain())
 
 
 def test_three_ratios_leave_a_max() -> None:
     a, b, c = sp.symbols("a b c", positive=True)
-    found = Domain().maximum([Candidate(a), Candidate(b), Candidate(c)])
+    found = maximum([Candidate(a), Candidate(b), Candidate(c)], Domain())
     assert found == sp.Max(a, b, c)
     with pytest.raises(Undecided, match="several ratios"):
-        Domain().maximum([Candidate(x, at=x) for x in (a, b, c)], place=True)
+        maximum([Candidate(x, at=x) for x in (a, b, c)], Domain(), place=True)

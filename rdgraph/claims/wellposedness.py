@@ -11,10 +11,11 @@ from rdgraph.catalog import catalogue
 from rdgraph.claims.formulas import R, all_hold, alpha, beta, h0, identical, same
 from rdgraph.claims.numerics import double_cover, generator, make_field, solve
 from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
-from rdgraph.decide import Candidate, Domain
+from rdgraph.decide import Domain
 from rdgraph.existence import GLOBAL, LOCAL, existence
 from rdgraph.extrema import interval_candidates
 from rdgraph.lipschitz import lipschitz_global, lipschitz_local, one_sided
+from rdgraph.maxima import Candidate, maximum
 from rdgraph.operators import dense_operator
 from rdgraph.parse import parse
 from rdgraph.symbols import h, public
@@ -95,7 +96,7 @@ def nonlinear_slopes(e: Evidence) -> Verdict:
         box = raw_box(catalogue[name], "row")
         slope = sp.diff(reaction.structure.scalar_field(h, sp.S.Zero), h)
         ends = interval_candidates(slope, h, box.lower, box.upper, Domain())
-        largest = Domain().maximum([*ends, *(Candidate(-c.value) for c in ends)])
+        largest = maximum([*ends, *(Candidate(-c.value) for c in ends)], Domain())
         e.check(f"{name}: {boxed} on [{box.lower}, {box.upper}]", largest == boxed, largest)
         upper = one_sided(reaction).value
         e.check(f"{name}: one-sided {'none' if sided is None else sided}", upper == sided, upper)

@@ -1,0 +1,134 @@
+"""The largest of several candidate formulas, over all admissible coefficients."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sympy as sp
+
+from rdgraph.cells import Line, piecewise, sample_sign
+from rdgraph.decide import NEGATIVE, NONNEGATIVE, POSITIVE, ZERO, Domain, degree
+from rdgraph.errors import Undecided
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A value that is attained, at the place `at`, where all `valid` expressions are >= 0."""
+
+    value: sp.Expr
+    valid: tuple[sp.Expr, ...] = ()
+    at: sp.Expr | None = None
+
+
+def maximum(candidates: Sequence[Candidate], domain: Domain, *, place: bool = False) -> sp.Expr:
+    """The largest valid candidate, as one formula, a Piecewise over the coefficients, or a Max.
+
+    With `place`, where it is attained instead of its value.
+    """
+    kept = _possible(candidates, domain)
+    if any(c.value == sp.oo and not c.valid for c in kept):
+        return sp.oo
+    kept = _undominated([c for c in kept if c.value != -sp.oo], domain)
+    if not kept:
+        raise Undecided("no candidate for the maximum is valid on the whole domain")
+    if len(kept) == 1:
+        return _value(kept[0], place)
+    differences = [a.value - b.value for a, b in itertools.combinations(kept, 2)]
+    conditions = [v for c in kept for v in c.valid]
+    letters = sorted({x for c in kept for x in c.value.free_symbols}, key=str)
+    degrees = {degree(c.value, letters) for c in kept if c.value != 0}
+    comparable = not any(c.value.has(sp.oo) for c in kept) and (len(letters) < 2 or len(degrees) == 1)
+    line = domain.line([c.value for c in kept] + conditions) if comparable else None
+    if line is not None:
+        return _maximum_on_line(line, kept, differences + conditions, place)
+    if place:
+        raise Undecided(f"which of {', '.join(str(c.value) for c in kept)} is largest depends on several ratios")
+    return _as_max(kept, domain)
+
+
+def _possible(candidates: Sequence[Candidate], domain: Domain) -> list[Candidate]:
+    """Drop candidates that are never valid, and conditions that always hold; each presumes the ones before it."""
+    kept: dict[tuple[sp.Expr, tuple[sp.Expr, ...]], Candidate] = {}
+    for candidate in candidates:
+        valid: tuple[sp.Expr, ...] = ()
+        for condition in candidate.valid:
+            sign = (domain.given(*valid) if valid else domain).sign(condition)
+            if sign == NEGATIVE:
+                break
+            if sign not in (POSITIVE, NONNEGATIVE, ZERO):
+                valid += (condition,)
+        else:
+            _keep(candidate, valid, kept)
+    return list(kept.values())
+
+
+def _keep(
+    candidate: Candidate, valid: tuple[sp.Expr, ...], kept: dict[tuple[sp.Expr, tuple[sp.Expr, ...]], Candidate]
+) -> None:
+    value = sp.sympify(candidate.value)
+    value = value if value.has(sp.Piecewise) else tidy(value)
+    kept.setdefault((value, valid), Candidate(value, valid, candidate.at))
+
+
+def _undominated(candidates: list[Candidate], domain: Domain) -> list[Candidate]:
+    kept = list(candidates)
+    for weak in sorted(candidates, key=lambda c: -len(c.valid)):
+        rivals = [c for c in kept if c is not weak and not c.valid]
+        where = domain.given(*weak.valid) if weak.valid else domain
+        if any(where.is_nonnegative(c.value - weak.value) for c in rivals):
+            kept = [c for c in kept if c is not weak]
+    return kept
+
+
+def _as_max(candidates: list[Candidate], domain: Domain) -> sp.Expr:
+    certain = [c.value for c in candidates if not c.valid]
+    if not certain:
+        raise Undecided("every candidate for the maximum depends on a condition")
+    conditional = []
+    for c in candidates:
+        if c.valid:
+            bottom = sp.denom(sp.together(c.value))
+            parts = [sp.Ne(bottom, 0)] if domain.sign(bottom) not in (POSITIVE, NEGATIVE) else []
+            parts += [sp.Ge(domain.cleared(v), 0) for v in c.valid]
+            conditional.append(sp.Piecewise((c.value, sp.And(*parts)), (certain[0], True)))
+    return sp.Max(*certain, *conditional)
+
+
+def _maximum_on_line(line: Line, candidates: list[Candidate], borders: list[sp.Expr], place: bool) -> sp.Expr:
+    reduced = [Candidate(line.reduce(c.value), tuple(line.reduce(v) for v in c.valid)) for c in candidates]
+    cells = line.cells([line.reduce(b) for b in borders])
+    best = [_best_at(reduced, line.ratio, cell.sample) for cell in cells]
+    return piecewise(line, cells, best, lambda i: _value(candidates[i], place))
+
+
+def _value(candidate: Candidate, place: bool) -> sp.Expr:
+    return candidate.at if place and candidate.at is not None else candidate.value
+
+
+def _best_at(candidates: list[Candidate], r: sp.Symbol, point: sp.Expr) -> set[int]:
+    """Indices of the valid candidates that are largest at a point."""
+    values: dict[int, sp.Expr] = {}
+    for i, candidate in enumerate(candidates):
+        conditions = [v.subs(r, point) for v in candidate.valid]
+        value = candidate.value.subs(r, point)
+        if (
+            all((sample_sign(c) or 0) >= 0 and sample_sign(c) is not None for c in conditions)
+            and sample_sign(value) is not None
+        ):
+            values[i] = sp.re(sp.N(value, 40))
+    if not values:
+        raise Undecided("no candidate for the maximum is valid at a sample point")
+    top = max(values.values())
+    return {i for i, v in values.items() if abs(v - top) < sp.Float("1e-25", 40) * (1 + abs(top))}
+
+
+def tidy(expression: sp.Expr) -> sp.Expr:
+    """A short form: factored where that is shorter."""
+    if expression in (sp.oo, -sp.oo) or expression.is_number:
+        return sp.sympify(expression)
+    forms = [expression, sp.expand(expression), sp.factor_terms(sp.expand(expression))]
+    if not any(p.exp == sp.S.Half for p in expression.atoms(sp.Pow)):
+        forms = [forms[1], sp.cancel(expression), sp.factor(expression)]
+    return min(forms, key=lambda e: (e.count_ops(), str(e)))
