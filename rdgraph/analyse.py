@@ -18,16 +18,18 @@ from rdgraph.parse import parse
 from rdgraph.spectral import classify, fastest_frequency, response, symbol
 from rdgraph.steps import step_limit
 from rdgraph.system import System
+from rdgraph.wording import in_words
 
 NORMALISATIONS = ("symmetric", "row")
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """Answers under fixed keys, and notes that explain what is missing or conditional."""
+    """Answers under fixed keys, as strings for sympy and in words, and notes on what is missing or conditional."""
 
     system: System
     answers: dict[str, Any]
+    words: dict[str, Any]
     notes: dict[str, str]
     filter_classes: tuple[str, ...]
     fastest: str | None
@@ -49,7 +51,7 @@ def analyse(source: System | str) -> Analysis:
     system = parse(source)
     notes: dict[str, str] = {}
     lives = existence(system)
-    answers: dict[str, Any] = {
+    found: dict[str, Any] = {
         "text": str(system),
         "latex": system.latex(),
         "linear": system.structure.linear,
@@ -63,19 +65,19 @@ def analyse(source: System | str) -> Analysis:
         "invariant_box": _boxes(system, notes),
         "step_limit_euler": _steps("step_limit_euler", "euler", system, notes),
         "step_limit_rk4": _steps("step_limit_rk4", "rk4", system, notes),
-        "identifiable": [str(c) for c in identify(system).combinations],
+        "identifiable": list(identify(system).combinations),
         "conserved": conserved(system).weights or None,
     }
     notes["existence"] = _existence_note(lives)
-    if answers["conserved"] is None:
+    if found["conserved"] is None:
         notes["conserved"] = f"no weighted mean is constant: its rate is the mean of {conserved(system).rate}"
     else:
         notes["conserved"] = "sum_i w_i H_i is constant, w in terms of the degree d"
     if system.coefficients and any(k in ("channel", "node") for k in system.coefficients.values()):
         notes["coefficients"] = "answers hold per channel; node coefficients enter bounds by their largest modulus"
     return Analysis(
-        system, answers, {k: v for k, v in notes.items() if v}, _classes(system), _fastest(system),
-        tuple(map(str, lives.blow_ups)), _energy(system), lives.reason,
+        system, _rendered(found, str), _rendered(found, in_words), {k: v for k, v in notes.items() if v},
+        _classes(system), _fastest(system), tuple(map(str, lives.blow_ups)), _energy(system), lives.reason,
     )  # fmt: skip
 
 
@@ -83,9 +85,21 @@ def _existence_note(lives: Existence) -> str:
     return "; ".join([lives.reason, *map(str, lives.blow_ups)])
 
 
-def _attempt(key: str, question: Callable[[], sp.Expr], notes: dict[str, str]) -> str | None:
+def _rendered(value: Any, show: Callable[[sp.Basic], str]) -> Any:
+    """Every expression inside an answer as text."""
+    match value:
+        case dict():
+            return {k: _rendered(v, show) for k, v in value.items()}
+        case list():
+            return [_rendered(v, show) for v in value]
+        case sp.Basic():
+            return show(value)
+    return value
+
+
+def _attempt(key: str, question: Callable[[], sp.Expr], notes: dict[str, str]) -> sp.Expr | None:
     try:
-        return str(question())
+        return question()
     except (NotApplicable, Undecided) as reason:
         notes[key] = str(reason)
         return None
@@ -100,28 +114,28 @@ def _remarks(texts: dict[str, str]) -> str:
 
 def _constants(
     key: str, question: Callable[[System, str], Constant], system: System, notes: dict[str, str]
-) -> dict[str, str | None] | None:
+) -> dict[str, sp.Expr | None] | None:
     found = {n: question(system, n) for n in NORMALISATIONS}
     notes[key] = _remarks({n: c.note for n, c in found.items()})
     if all(c.value is None for c in found.values()):
         return None
-    return {n: None if c.value is None else str(c.value) for n, c in found.items()}
+    return {n: c.value for n, c in found.items()}
 
 
-def _boxes(system: System, notes: dict[str, str]) -> dict[str, list[str] | None] | None:
+def _boxes(system: System, notes: dict[str, str]) -> dict[str, list[sp.Expr | None] | None] | None:
     found = {n: invariant_box(system, n) for n in NORMALISATIONS}
     notes["invariant_box"] = _remarks({n: b.note for n, b in found.items()})
     if not any(b.exists for b in found.values()):
         return None
-    return {n: [str(b.lower), str(b.upper)] if b.exists else None for n, b in found.items()}
+    return {n: [b.lower, b.upper] if b.exists else None for n, b in found.items()}
 
 
-def _steps(key: str, method: str, system: System, notes: dict[str, str]) -> dict[str, str | None] | None:
+def _steps(key: str, method: str, system: System, notes: dict[str, str]) -> dict[str, sp.Expr | None] | None:
     found = {n: step_limit(system, method, n) for n in NORMALISATIONS}
     notes[key] = _remarks({n: limit.means for n, limit in found.items()})
     if all(limit.value is None for limit in found.values()):
         return None
-    return {n: None if limit.value is None else str(limit.value) for n, limit in found.items()}
+    return {n: limit.value for n, limit in found.items()}
 
 
 def _classes(system: System) -> tuple[str, ...]:
@@ -133,7 +147,7 @@ def _classes(system: System) -> tuple[str, ...]:
 
 def _fastest(system: System) -> str | None:
     try:
-        return str(fastest_frequency(system))
+        return in_words(fastest_frequency(system))
     except (NotApplicable, Undecided):
         return None
 

@@ -57,7 +57,7 @@ def analysis_table(analysis: Analysis) -> Table:
     table.add_column("question", style="bold", no_wrap=True)
     table.add_column("answer", style="cyan", overflow="fold")
     table.add_column("note", style="dim", overflow="fold")
-    for key, answer in analysis.answers.items():
+    for key, answer in analysis.words.items():
         if key != "text":
             table.add_row(key, escape(_answer(answer)), escape(analysis.notes.get(key, "")))
     if analysis.filter_classes:
