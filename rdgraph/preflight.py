@@ -118,7 +118,7 @@ def preflight(
         settings |= {"step": str(size), "steps": str(sp.ceiling(end / size))}
     findings = [*_graph_findings(facts), *_nature(subject, normalisation), *_safety(subject, normalisation)]
     findings += [*_stepping(subject, normalisation, method, size, facts), *_growth(subject, end)]
-    findings += [*_fidelity(subject, end, method, size, facts), *_observables(subject)]
+    findings += [*_fidelity(subject, end, method, size, facts), *_observables(subject, normalisation)]
     return Report(subject, settings, tuple(findings))
 
 
@@ -313,14 +313,15 @@ def _fidelity(
     return [Finding("fidelity", OK if error <= MAX_RELATIVE_ERROR else PROBLEM, text)]
 
 
-def _observables(system: System) -> list[Finding]:
+def _observables(system: System, normalisation: str) -> list[Finding]:
     found = []
     known = identify(system)
     if system.coefficients:
         text = f"the flow reveals {', '.join(map(str, known.combinations)) or 'nothing'}"
         found.append(Finding("identifiable", INFO, text))
     law = conserved(system)
-    found.append(Finding("conserved", INFO, f"sum_i w_i H_i, w = {law.weights}" if law.exists else "no weighted mean"))
+    text = f"sum_i w_i H_i with w = {law.weights[normalisation]}, d the degree" if law.exists else "no weighted mean"
+    found.append(Finding("conserved", INFO, text))
     energy = energy_law(system)
     found.append(Finding("energy", INFO, energy.text, energy.decays))
     return found
