@@ -16,6 +16,7 @@ from rdgraph.errors import NotApplicable
 from rdgraph.normal import H, Mix
 from rdgraph.symbols import R, h, public, s
 from rdgraph.system import System
+from rdgraph.wording import factored
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,9 @@ def _row_box(system: System, domain: Domain) -> Box:
         return Box(centre - R, centre + R, "the reaction points inwards on both faces for every R")
     if set(inward) & {BOTH, UNKNOWN}:
         return _none(
-            f"undecided: whether h' = {public(sp.factor(scalar))} points inwards depends on R or the coefficients"
+            f"undecided: whether h' = {public(factored(scalar))} points inwards depends on R or the coefficients"
         )
-    return _none(f"h' = {public(sp.factor(scalar))} leaves every box that contains 0")
+    return _none(f"h' = {public(factored(scalar))} leaves every box that contains 0")
 
 
 def _balanced(total: sp.Expr, source: dict[int, sp.Expr], structure: object, domain: Domain) -> Box:

@@ -73,9 +73,8 @@ class Domain:
             return POSITIVE
         if expression == -sp.oo:
             return NEGATIVE
-        top, bottom = sp.fraction(
-            sp.cancel(expression) if not expression.has(sp.Pow(2, sp.S.Half)) else sp.together(expression)
-        )
+        rational = expression.is_rational_function()
+        top, bottom = sp.fraction(sp.cancel(expression) if rational else sp.together(expression))
         below = self._sign_of(bottom) if bottom != 1 else POSITIVE
         if below not in (POSITIVE, NEGATIVE):
             return self._by_sampling(expression)

@@ -13,6 +13,7 @@ from rdgraph.normal import H0, Act, H, Mix, relu, sigmoid, softplus
 from rdgraph.slopes import keeps_away_from_zero
 from rdgraph.symbols import h, h0, public
 from rdgraph.system import System
+from rdgraph.wording import factored
 
 GLOBAL, LOCAL, UNDECIDED = "global", "local", "undecided"
 
@@ -90,7 +91,7 @@ def _on_constants(system: System) -> Existence:
         return Existence(UNDECIDED, "states equal in all nodes stay bounded; no growth bound for the others was found")
     found = tuple(_blow_up(polynomial, way, domain, autonomous=not system.normal.has(H0)) for way in ways)
     condition = "" if sign in (POSITIVE, NEGATIVE) else f", depending on the sign of {public(polynomial.LC())}"
-    reason = f"on states equal in all nodes (A@1 = 1) h' = {public(sp.factor(scalar))} reaches infinity{condition}"
+    reason = f"on states equal in all nodes (A@1 = 1) h' = {public(factored(scalar))} reaches infinity{condition}"
     return Existence(LOCAL, reason, found)
 
 

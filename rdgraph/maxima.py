@@ -129,6 +129,6 @@ def tidy(expression: sp.Expr) -> sp.Expr:
     if expression in (sp.oo, -sp.oo) or expression.is_number:
         return sp.sympify(expression)
     forms = [expression, sp.expand(expression), sp.factor_terms(sp.expand(expression))]
-    if not any(p.exp == sp.S.Half for p in expression.atoms(sp.Pow)):
+    if expression.is_rational_function():
         forms = [forms[1], sp.cancel(expression), sp.factor(expression)]
     return min(forms, key=lambda e: (e.count_ops(), str(e)))

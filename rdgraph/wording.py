@@ -45,3 +45,8 @@ def condition_in_words(condition: sp.Basic) -> str:
         case sp.Ne():
             return f"{condition.lhs} != {condition.rhs}"
     return str(condition)
+
+
+def factored(expression: sp.Expr) -> sp.Expr:
+    """The factored form of a rational function; anything else as it is: constants like exp(0.389) factor for ever."""
+    return sp.factor(expression) if expression.is_rational_function() else expression

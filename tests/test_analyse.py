@@ -162,3 +162,10 @@ def test_an_absolute_bound_is_not_read_as_a_ratio() -> None:
     value = rd.lipschitz_global(rd.parse("FB", assume="beta < 1")).value
     assert value is not None
     assert value.subs({LETTERS["alpha"]: sp.Rational(1, 4), LETTERS["beta"]: sp.Rational(1, 2)}) == sp.Rational(1, 2)
+
+
+def test_transcendental_constants_are_left_alone() -> None:
+    """Factoring exp(0.784) would never end."""
+    answer = rd.analyse("(exp(0.784)*exp(0.389))**-2 + exp(H)").to_dict()
+    assert answer["existence"] == "local"
+    assert answer["lipschitz_local"] == {"symmetric": "exp(R)", "row": "exp(R)"}
