@@ -82,6 +82,8 @@ def _on_constants(system: System) -> Existence:
     polynomial = sp.Poly(scalar, h)
     if polynomial.degree() < 2:
         return Existence(UNDECIDED, "no growth bound was found, and states equal in all nodes do not blow up")
+    if not _outgrows_start(scalar, polynomial.degree()):
+        return Existence(UNDECIDED, "the source in H0 grows as fast as the state; a start H0 far out may be held back")
     domain = Domain.of(system)
     sign = domain.sign(polynomial.LC())
     ways = _ways(polynomial.degree(), sign)
@@ -93,6 +95,15 @@ def _on_constants(system: System) -> Existence:
     condition = "" if sign in (POSITIVE, NEGATIVE) else f", depending on the sign of {public(polynomial.LC())}"
     reason = f"on states equal in all nodes (A@1 = 1) h' = {public(factored(scalar))} reaches infinity{condition}"
     return Existence(LOCAL, reason, found)
+
+
+def _outgrows_start(scalar: sp.Expr, degree: int) -> bool:
+    """The solution starts at h0 itself: terms with h0 must be of lower joint degree than the leading power of h."""
+    if not scalar.has(h0):
+        return True
+    if not scalar.is_polynomial(h, h0):
+        return False
+    return all(sum(powers) < degree for powers in sp.Poly(scalar, h, h0).monoms() if powers[1] > 0)
 
 
 def _ways(degree: int, sign: str) -> tuple[int, ...] | None:
@@ -195,7 +206,8 @@ def _non_polynomial(scalar: sp.Expr, system: System) -> Existence:
 
 
 def _growth_scalar(expression: sp.Expr) -> float:
-    return _growth(expression.xreplace({h: H}))
+    """Growth of a term along h, with h0 as large as h."""
+    return _growth(expression.xreplace({h: H, h0: H}))
 
 
 def _drop_operators(expression: sp.Expr) -> sp.Expr:

@@ -18,6 +18,7 @@ from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, D
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.extrema import interval_candidates
 from rdgraph.maxima import Candidate, maximum
+from rdgraph.normal import H
 from rdgraph.symbols import lam, public
 from rdgraph.system import System
 from rdgraph.tableaux import Tableau, tableau
@@ -29,8 +30,7 @@ LOW, HIGH, ALL, BAND, STOP, MULTI = "low-pass", "high-pass", "all-pass", "band-p
 def generator_symbol(system: System) -> sp.Expr:
     """p(lam) in the package's own symbols; raises NotApplicable with the reason where there is none."""
     structure = system.structure
-    blocking = [o for o in structure.obstacles if not _is_forcing_only(system, o)]
-    if not structure.linear or blocking:
+    if not structure.linear or structure.coupled.has(H):
         raise NotApplicable(f"no symbol because {'; '.join(structure.obstacles)}")
     return _polynomial(structure.generator)
 
@@ -41,14 +41,6 @@ def source_symbol(system: System) -> sp.Expr:
     if structure.constant != 0 or structure.coupled != 0:
         raise NotApplicable(f"no response because {'; '.join(structure.obstacles)}")
     return _polynomial(structure.source)
-
-
-def _is_forcing_only(system: System, obstacle: str) -> bool:
-    """Obstacles that concern the source alone leave the generator its symbol."""
-    structure = system.structure
-    from rdgraph.normal import H
-
-    return not structure.coupled.has(H) and "nonlinear" not in obstacle
 
 
 def _polynomial(coefficients: dict[int, sp.Expr]) -> sp.Expr:

@@ -474,3 +474,16 @@ def test_no_limit_without_a_symbol() -> None:
     limit = rd.step_limit(rd.parse("-L@H + H@W"))
     assert limit.value is None
     assert "no symbol" in limit.means
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("H**2 - H0**2", "undecided"),  # rests at its start
+        ("exp(H) - exp(H0)", "undecided"),
+        ("-alpha*L@H + beta*H*(1 - H) + gamma*H0", "local"),
+        ("H**3 - H0**2", "local"),
+    ],
+)
+def test_a_source_starts_where_the_state_starts(text: str, status: str) -> None:
+    assert rd.existence(rd.parse(text)).status == status
