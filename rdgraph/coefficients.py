@@ -1,0 +1,116 @@
+"""Coefficients as tensors: which shapes each kind may have, and how it broadcasts against (*batch, nodes, channels)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.nodes import Kind
+from rdgraph.sparse import Operator
+from rdgraph.system import System
+
+#: Letters of an equation that are not coefficients.
+STATE_LETTERS = frozenset({"H", "H0", "A", "L", "I"})
+#: Precisions for storage; coefficients beside such states are kept in float32.
+STORAGE_ONLY = (torch.bfloat16, torch.float16)
+
+_OWN_AXES = {Kind.SCALAR: 0, Kind.CHANNEL: 1, Kind.NODE: 1, Kind.MATRIX: 2}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shapes one coefficient may have: its own axes, with or without the batch in front; a number fits always.
+
+    scalar (), channel (d,), node (n,), matrix (d, d).
+    """
+
+    name: str
+    kind: Kind
+    nodes: int
+    batch: tuple[int, ...]
+
+    def check(self, tensor: Tensor) -> None:
+        """Raise unless a tensor has one of the shapes."""
+        if tensor.ndim == 0 and self.kind is not Kind.MATRIX:
+            return
+        own = _OWN_AXES[self.kind]
+        lead, tail = tuple(tensor.shape[: tensor.ndim - own]), tuple(tensor.shape[tensor.ndim - own :])
+        fits = {
+            Kind.SCALAR: True,
+            Kind.CHANNEL: True,
+            Kind.NODE: tail == (self.nodes,),
+            Kind.MATRIX: len(tail) == 2 and tail[0] == tail[1],
+        }[self.kind]
+        if tensor.ndim < own or lead not in ((), self.batch) or not fits:
+            raise NotApplicable(
+                f"expected {self.name}, a {self.kind} coefficient, of shape {self._words()}, got {tuple(tensor.shape)}"
+                f"{self._remedy()}"
+            )
+
+    def view(self, tensor: Tensor) -> Tensor:
+        """The tensor with the axes that let it broadcast."""
+        if tensor.ndim == 0 or self.kind is Kind.MATRIX:
+            return tensor
+        match self.kind:
+            case Kind.SCALAR:
+                return tensor[..., None, None]
+            case Kind.NODE:
+                return tensor[..., :, None]
+        return tensor[..., None, :] if tensor.ndim > 1 else tensor
+
+    def member(self, tensor: Tensor, place: tuple[int, ...]) -> Tensor:
+        """The value of one member of the batch."""
+        has_batch = tensor.ndim > _OWN_AXES[self.kind] and bool(self.batch)
+        return tensor[place] if has_batch else tensor
+
+    def _words(self) -> str:
+        names = {Kind.SCALAR: (), Kind.CHANNEL: ("channels",), Kind.NODE: (str(self.nodes),), Kind.MATRIX: ("d", "d")}
+        own = names[self.kind]
+        shapes = [own, (*map(str, self.batch), *own)] if self.batch else [own]
+        return " or ".join(f"({', '.join(s)}{',' if len(s) == 1 else ''})" for s in shapes)
+
+    def _remedy(self) -> str:
+        if self.kind is not Kind.SCALAR:
+            return ""
+        batch = "" if self.batch else ", or pass batch=(...) if the axis counts members"
+        return f'; a vector is declared, as in parse(text, {{"{self.name}": "channel"}}){batch}'
+
+
+def coefficient_shapes(system: System, nodes: int, batch: tuple[int, ...]) -> dict[str, Shape]:
+    """The coefficients that a system needs, by name."""
+    return {n: Shape(n, kind, nodes, batch) for n, kind in system.letters.items() if n not in STATE_LETTERS}
+
+
+def read_coefficients(
+    given: Mapping[str, Any], shapes: Mapping[str, Shape], system: System, operator: Operator
+) -> dict[str, Tensor]:
+    """The user's values as tensors beside an operator; every coefficient has one, and nothing else has."""
+    for name in given:
+        if name not in shapes:
+            raise UnknownName(f"coefficient of {system.text}", name, shapes)
+    missing = [name for name in shapes if name not in given]
+    if missing:
+        raise NotApplicable(f"expected a value for every coefficient, got none for {', '.join(missing)}; add it")
+    found = {}
+    for name, shape in shapes.items():
+        found[name] = _tensor(name, given[name], operator)
+        shape.check(found[name])
+    return found
+
+
+def _tensor(name: str, value: Any, operator: Operator) -> Tensor:
+    dtype = torch.float32 if operator.dtype in STORAGE_ONLY else operator.dtype
+    if isinstance(value, nn.Parameter) and (value.dtype != dtype or value.device != operator.device):
+        raise NotApplicable(
+            f"expected the parameter {name} as {dtype} on {operator.device}, got {value.dtype} on {value.device}; "
+            "make it there, or lower with dtype= and device="
+        )
+    try:
+        return value if isinstance(value, nn.Parameter) else torch.as_tensor(value).to(operator.device, dtype)
+    except (TypeError, ValueError, RuntimeError):
+        raise NotApplicable(f"expected a number or a tensor for {name}, got {type(value).__name__}") from None

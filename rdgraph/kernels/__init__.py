@@ -1,0 +1,1 @@
+"""The sparse product: `ops` the differentiable operations, `plain` torch alone, `fused` the Triton kernels."""

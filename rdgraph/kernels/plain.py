@@ -1,0 +1,72 @@
+"""The sparse product in plain torch: the fastest that torch has on a CPU, and the fallback where Triton is missing.
+
+Shapes: indptr (n+1,), indices (E,), weights (1 or B, E), x (B, n, d).
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+#: Most numbers a gathered intermediate may hold; longer edge lists are cut into pieces.
+MAX_GATHERED = 1 << 26
+
+
+def spmm(indptr: Tensor, indices: Tensor, weights: Tensor, x: Tensor) -> Tensor:
+    """out[b, i] = sum of weights[b, e] x[b, indices[e]] over the edges e of row i; accumulates in float32 at least."""
+    if x.dtype in (torch.bfloat16, torch.float16):
+        return spmm(indptr, indices, weights.float(), x.float()).to(x.dtype)
+    members, nodes, channels = x.shape
+    if weights.shape[0] == 1:
+        wide = x[0] if members == 1 else x.transpose(0, 1).reshape(nodes, members * channels)
+        out = _matrix_product(indptr, indices, weights[0], wide)
+        return out[None] if members == 1 else out.view(-1, members, channels).transpose(0, 1).contiguous()
+    return torch.stack([_matrix_product(indptr, indices, w, h) for w, h in zip(weights, x, strict=True)])
+
+
+def sddmm(indptr: Tensor, indices: Tensor, g: Tensor, x: Tensor, shared: bool) -> Tensor:
+    """out[b, e] = <g[b, row(e)], x[b, indices[e]]>, summed over the members when the weights are shared."""
+    if g.dtype in (torch.bfloat16, torch.float16):
+        return sddmm(indptr, indices, g.float(), x.float(), shared).to(g.dtype)
+    rows = edge_rows(indptr, len(indices))
+    pieces = []
+    for piece in torch.arange(len(indices), device=g.device).split(
+        max(1, MAX_GATHERED // max(1, g[..., 0, :].numel()))
+    ):
+        found = (g.index_select(1, rows[piece]) * x.index_select(1, indices[piece])).sum(dim=-1)
+        pieces.append(found.sum(dim=0, keepdim=True) if shared else found)
+    return torch.cat(pieces, dim=-1) if pieces else g.new_zeros((1 if shared else len(g), 0))
+
+
+def edge_rows(indptr: Tensor, edges: int) -> Tensor:
+    """The row of every edge, (E,)."""
+    nodes = torch.arange(len(indptr) - 1, device=indptr.device, dtype=indptr.dtype)
+    return torch.repeat_interleave(nodes, indptr.diff(), output_size=edges)
+
+
+def _matrix_product(indptr: Tensor, indices: Tensor, weights: Tensor, x: Tensor) -> Tensor:
+    """One member, (n, d). On a CPU float32 is fastest through embedding_bag, float64 through the reducing product."""
+    if len(indices) == 0 or x.shape[-1] == 0:
+        return x.new_zeros((len(indptr) - 1, x.shape[-1]))
+    if x.device.type == "cpu" and x.dtype == torch.float32:
+        return functional.embedding_bag(
+            indices, x, indptr.to(indices.dtype), mode="sum", per_sample_weights=weights.contiguous(),
+            include_last_offset=True,
+        )  # fmt: skip
+    _accept_csr()
+    size = (len(indptr) - 1, x.shape[0])
+    matrix = torch.sparse_csr_tensor(indptr.to(indices.dtype), indices, weights, size=size, check_invariants=False)
+    return torch.sparse.mm(matrix, x.contiguous(), "sum") if x.device.type == "cpu" else matrix @ x
+
+
+@cache
+def _accept_csr() -> None:
+    """Torch says once per process that its CSR tensors are in beta; nobody needs to hear it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pointer = torch.zeros(2, dtype=torch.int64)
+        torch.sparse_csr_tensor(pointer, pointer[:0], torch.zeros(0), size=(1, 1), check_invariants=False)

@@ -1,0 +1,257 @@
+"""`Operator`: the sparse matrix A of a graph on a device, with shared or per-member edge weights.
+
+Normalisation and self-loops say where the weights come from: symmetric D^-1/2 A D^-1/2, row D^-1 A, column A D^-1,
+none A itself (then L = D - A, otherwise L = I - A), free for weights of unknown kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rdgraph.errors import NotApplicable
+from rdgraph.kernels import ops, plain
+from rdgraph.kernels.rows import Rows
+from rdgraph.operators import NORMALISATIONS
+
+KINDS = (*NORMALISATIONS, "free")
+#: Norm in which a normalised operator has |A| <= 1.
+_UNIT_NORMS = {"symmetric": "2", "row": "inf", "column": "1"}
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Where the entries of A are: rows (targets) compressed, columns (sources) listed; int32 where that is enough."""
+
+    indptr: Tensor
+    indices: Tensor
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.indices)
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """The row of every edge, (E,)."""
+        return plain.edge_rows(self.indptr, self.num_edges)
+
+    @cached_property
+    def own(self) -> list[Tensor]:
+        """What the kernels need of A's rows; long rows are cut on a GPU."""
+        whole = Rows(self.indptr, self.indices)
+        return (whole.cut() if self.indptr.is_cuda else whole).tensors
+
+    @cached_property
+    def tensors(self) -> list[Tensor]:
+        """The rows of A, of its transpose, the order of the transpose's edges and the inverse order."""
+        order = torch.argsort(self.indices, stable=True)
+        counts = torch.bincount(self.indices, minlength=self.num_nodes)
+        indptr = torch.zeros_like(self.indptr)
+        indptr[1:] = counts.cumsum(0)
+        inverse = torch.empty_like(order)
+        inverse[order] = torch.arange(len(order), device=order.device)
+        other = Pattern(indptr, self.rows[order].to(self.indices.dtype))
+        return [*self.own, *other.own, order, inverse]
+
+    def to(self, device: Any) -> Pattern:
+        return self if self.indptr.device == torch.device(device) else Pattern(
+            self.indptr.to(device), self.indices.to(device)
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """A square sparse operator; `op @ x` is A@x for x of shape (*batch, nodes, channels).
+
+    `weights` has shape (E,) or (*batch, E) and may require a gradient. `degree` (n, 1) is set where L = D - A.
+
+    >>> import torch
+    >>> ring = Operator.from_csr([0, 1, 2], [1, 0], torch.ones(2), normalisation="row")
+    >>> (ring @ torch.tensor([[1.0], [3.0]])).ravel()
+    tensor([3., 1.])
+    """
+
+    pattern: Pattern
+    weights: Tensor
+    normalisation: str = "free"
+    self_loops: float = 0.0
+    degree: Tensor | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        if self.normalisation not in KINDS:
+            raise NotApplicable(f"expected a normalisation among {', '.join(KINDS)}, got {self.normalisation!r}")
+        if self.weights.ndim < 1 or self.weights.shape[-1] != self.pattern.num_edges:
+            raise NotApplicable(
+                f"expected one weight per edge, (..., {self.pattern.num_edges}), got shape {tuple(self.weights.shape)}"
+            )
+        if not self.weights.is_floating_point():
+            raise NotApplicable(f"expected floating-point weights, got {self.weights.dtype}; use weights.float()")
+        if self.weights.device != self.pattern.indptr.device:
+            raise NotApplicable(
+                f"expected weights on {self.pattern.indptr.device} beside the pattern, got {self.weights.device}; "
+                "move the operator with op.to(device=...)"
+            )
+
+    @classmethod
+    def from_csr(
+        cls,
+        indptr: Any,
+        indices: Any,
+        weights: Tensor,
+        *,
+        normalisation: str = "free",
+        self_loops: float = 0.0,
+        degree: Tensor | None = None,
+    ) -> Operator:
+        """From compressed rows: row i has the columns indices[indptr[i]:indptr[i+1]]."""
+        pointer, columns = torch.as_tensor(indptr), torch.as_tensor(indices)
+        nodes = len(pointer) - 1
+        if pointer.ndim != 1 or columns.ndim != 1 or nodes < 1:
+            raise NotApplicable(
+                f"expected indptr (n + 1,) with n >= 1 and indices (E,), "
+                f"got {tuple(pointer.shape)} and {tuple(columns.shape)}"
+            )
+        if pointer[0] != 0 or pointer[-1] != len(columns) or bool((pointer.diff() < 0).any()):
+            raise NotApplicable(f"expected indptr to rise from 0 to {len(columns)}, the number of edges")
+        if len(columns) and not (int(columns.min()) >= 0 and int(columns.max()) < nodes):
+            raise NotApplicable(
+                f"expected column numbers in 0..{nodes - 1}, got {int(columns.min())}..{int(columns.max())}"
+            )
+        narrow = torch.int32 if max(nodes, len(columns)) < 2**31 else torch.int64
+        device = weights.device
+        pattern = Pattern(pointer.to(device, narrow).contiguous(), columns.to(device, narrow).contiguous())
+        return cls(pattern, weights, normalisation, self_loops, degree)
+
+    @property
+    def num_nodes(self) -> int:
+        return self.pattern.num_nodes
+
+    @property
+    def num_edges(self) -> int:
+        return self.pattern.num_edges
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.weights.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.weights.device
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        return tuple(self.weights.shape[:-1])
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether A equals its transpose by construction."""
+        return self.normalisation == "symmetric"
+
+    def __repr__(self) -> str:
+        loops = f", self-loops {self.self_loops:g}" if self.self_loops else ""
+        members = f", weights of {self.batch} members" if self.batch else ""
+        return f"Operator({self.normalisation}{loops}: {self.num_nodes} nodes, {self.num_edges} entries{members})"
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        return self.product(x)
+
+    def product(self, x: Tensor, scale: Tensor | None = None, terms: Sequence[tuple[Tensor, Tensor]] = ()) -> Tensor:
+        """scale*(A@x) + sum of factor*value over `terms`, one pass on a GPU; (*batch, n, d) in and out.
+
+        Scale and factors broadcast against (*batch, n, d); the scale is the same for all nodes.
+        """
+        if x.ndim < 2 or x.shape[-2] != self.num_nodes:
+            raise NotApplicable(f"expected a state (..., {self.num_nodes}, channels), got shape {tuple(x.shape)}")
+        if x.device != self.device:
+            raise NotApplicable(f"expected a state on {self.device}, got {x.device}; move one of them with .to(...)")
+        values = [y for _, y in terms]
+        factors = [k for k, _ in terms]
+        batch = torch.broadcast_shapes(
+            x.shape[:-2], self.batch, *(y.shape[:-2] for y in values), *_leading(factors, scale)
+        )
+        shape = (*batch, *x.shape[-2:])
+        shared = self.weights.numel() == self.num_edges
+        weights = self.weights.reshape(1, -1) if shared else self.weights.expand(*batch, -1).reshape(-1, self.num_edges)
+        out = ops.spmm(
+            self._tensors, weights.contiguous(), _flat(x, shape), None if scale is None else _flat_factor(scale, batch),
+            [_flat_factor(k, batch) for k in factors], [_flat(y, shape) for y in values],
+        )  # fmt: skip
+        return out.view(shape)
+
+    @property
+    def _tensors(self) -> list[Tensor]:
+        """What the operations need; the transpose is left out where A is its own."""
+        if self.is_symmetric and not self.weights.requires_grad:
+            return self.pattern.own * 2
+        return self.pattern.tensors
+
+    def laplacian(self, x: Tensor) -> Tensor:
+        """L@x: x - A@x, or D*x - A@x where the operator is not normalised."""
+        minus, one = x.new_tensor(-1.0), x.new_ones(())
+        return self.product(x, minus, [(one if self.degree is None else self.degree.to(x.dtype), x)])
+
+    def transpose(self) -> Operator:
+        """The transposed operator, sharing the weights' gradient."""
+        if self.is_symmetric:
+            return self
+        _, rows, orders = ops.parts(self.pattern.tensors)
+        pattern = Pattern(rows[0], rows[1])
+        pattern.__dict__["tensors"] = ops.transposed(self.pattern.tensors)
+        kind = {"row": "column", "column": "row"}.get(self.normalisation, self.normalisation)
+        return replace(self, pattern=pattern, weights=self.weights.index_select(-1, orders[0]), normalisation=kind)
+
+    def with_weights(self, weights: Tensor, normalisation: str = "free", degree: Tensor | None = None) -> Operator:
+        """The same sparsity with other weights, (E,) or (*batch, E): soft adjacency with normalisation "row"."""
+        return replace(self, weights=weights, normalisation=normalisation, degree=degree)
+
+    def to(self, device: Any = None, dtype: torch.dtype | None = None) -> Operator:
+        """The operator on another device or in another precision."""
+        weights = self.weights.to(device=device, dtype=dtype)
+        degree = None if self.degree is None else self.degree.to(device=device, dtype=dtype)
+        return replace(self, pattern=self.pattern.to(weights.device), weights=weights, degree=degree)
+
+    def dense(self) -> Tensor:
+        """The matrix, (*batch, n, n)."""
+        matrix = self.weights.new_zeros((*self.batch, self.num_nodes, self.num_nodes))
+        flat = self.pattern.rows.long() * self.num_nodes + self.pattern.indices.long()
+        where = flat.expand(*self.batch, -1)
+        return matrix.flatten(-2).scatter_add(-1, where, self.weights).view(matrix.shape)
+
+    @property
+    def norm(self) -> tuple[str, float]:
+        """A norm and a bound of A in it: "2", "inf", "1" with 1 if symmetric, row, column; else row or column sums."""
+        if self.normalisation in _UNIT_NORMS:
+            return _UNIT_NORMS[self.normalisation], 1.0
+        size = self.weights.detach().abs().double().reshape(-1, self.num_edges)
+        sums = []
+        for target in (self.pattern.rows, self.pattern.indices):
+            total = size.new_zeros((len(size), self.num_nodes)).index_add_(1, target.long(), size)
+            sums.append(float(total.max()) if total.numel() else 0.0)
+        return ("inf", sums[0]) if sums[0] <= sums[1] else ("1", sums[1])
+
+
+def _leading(factors: Sequence[Tensor], scale: Tensor | None) -> list[torch.Size]:
+    return [k.shape[:-2] for k in (*factors, *(() if scale is None else (scale,))) if k.ndim > 2]
+
+
+def _flat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """(*batch, n, d) as (B, n, d), contiguous."""
+    return x.expand(shape).reshape(-1, *shape[-2:]).contiguous()
+
+
+def _flat_factor(factor: Tensor, batch: tuple[int, ...]) -> Tensor:
+    """A factor that broadcasts against (*batch, n, d) as one that broadcasts against (B, n, d)."""
+    if factor.ndim <= 2 or not batch:
+        return factor if factor.ndim <= 2 else factor.reshape(-1, *factor.shape[-2:])
+    if all(size == 1 for size in factor.shape[:-2]):
+        return factor.reshape(1, *factor.shape[-2:])
+    return factor.expand(*batch, *factor.shape[-2:]).reshape(-1, *factor.shape[-2:])

@@ -1,0 +1,148 @@
+"""The sparse product: Triton's kernels in their interpreter, and plain torch, against dense matrices."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("TRITON_INTERPRET", "1")
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from rdgraph.kernels import plain
+from rdgraph.kernels.rows import Rows
+
+triton = pytest.importorskip("triton", reason="Triton is not installed")
+fused = pytest.importorskip("rdgraph.kernels.fused")
+
+pytestmark = pytest.mark.skipif(
+    os.environ["TRITON_INTERPRET"] != "1" and not torch.cuda.is_available(), reason="no interpreter and no GPU"
+)
+
+DEVICE = "cuda" if torch.cuda.is_available() and os.environ["TRITON_INTERPRET"] != "1" else "cpu"
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 2e-2}
+
+
+class Problem:
+    """A random sparse matrix with rows of very different length, and dense copies of everything."""
+
+    def __init__(self, nodes: int, channels: int, members: int, shared: bool, dtype: torch.dtype, index: torch.dtype):
+        random = np.random.default_rng(nodes + 10 * channels + members)
+        density = random.random((nodes, nodes)) < random.random((nodes, 1)) ** 2
+        matrix = scipy.sparse.csr_array(density.astype(float))
+        self.rows = Rows(torch.tensor(matrix.indptr, dtype=index), torch.tensor(matrix.indices, dtype=index))
+        count = len(matrix.indices)
+        self.weights = torch.tensor(random.standard_normal((1 if shared else members, count))).to(dtype)
+        self.x = torch.tensor(random.standard_normal((members, nodes, channels))).to(dtype)
+        self.y = torch.tensor(random.standard_normal((members, nodes, channels))).to(dtype)
+        edge_rows = plain.edge_rows(self.rows.indptr, count).long()
+        self.edges = edge_rows, self.rows.indices.long()
+        self.dense = torch.zeros((members, nodes, nodes), dtype=torch.float64)
+        self.dense[:, edge_rows, self.edges[1]] = self.weights.double().expand(members, -1)
+
+    def on(self, *tensors: Tensor) -> list[Tensor]:
+        return [t.to(DEVICE) for t in tensors]
+
+
+def close(found: Tensor, expected: Tensor, dtype: torch.dtype) -> None:
+    error = (found.double().cpu() - expected).norm() / expected.norm().clamp(min=1e-30)
+    assert error <= TOLERANCE[dtype], float(error)
+
+
+CASES = [
+    (5, 1, 1, True, torch.float64, torch.int32),
+    (9, 3, 2, True, torch.float32, torch.int64),
+    (9, 3, 2, False, torch.float64, torch.int32),
+    (12, 17, 3, False, torch.float32, torch.int32),
+    (8, 64, 1, True, torch.bfloat16, torch.int32),
+    (6, 300, 2, True, torch.float32, torch.int32),
+    (1, 2, 1, True, torch.float32, torch.int32),
+]
+BACKENDS = ["plain", "fused", "cut"]
+
+
+@pytest.fixture(autouse=True)
+def short_rows(monkeypatch):
+    """Rows are long from three edges on, so that cutting is seen on small graphs."""
+    monkeypatch.setattr(fused, "LONG", 2)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_product_is_the_dense_product(case, backend):
+    p = Problem(*case)
+    rows = p.rows.cut(2) if backend == "cut" else p.rows
+    rows = Rows.from_tensors(p.on(*rows.tensors))
+    weights, x = p.on(p.weights, p.x)
+    is_plain = backend == "plain"
+    found = plain.spmm(rows.indptr, rows.indices, weights, x) if is_plain else fused.spmm(rows, weights, x)
+    assert found.dtype == p.x.dtype
+    close(found, p.dense @ p.x.double(), p.x.dtype)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_sampled_product_is_the_dense_one_at_the_edges(case, backend):
+    p = Problem(*case)
+    shared = len(p.weights) == 1
+    rows = p.rows.cut(2) if backend == "cut" else p.rows
+    rows = Rows.from_tensors(p.on(*rows.tensors))
+    g, x = p.on(p.y, p.x)
+    if backend == "plain":
+        found = plain.sddmm(rows.indptr, rows.indices, g, x, shared)
+    else:
+        found = fused.sddmm(rows, g, x, shared)
+    full = (p.y.double() @ p.x.double().transpose(1, 2))[:, p.edges[0], p.edges[1]]
+    close(found, full.sum(0, keepdim=True) if shared else full, p.x.dtype)
+
+
+@pytest.mark.parametrize("backend", ["fused", "cut"])
+@pytest.mark.parametrize("terms", [0, 1, 2, 3, 4])
+def test_the_sum_is_taken_in_the_same_pass(backend, terms):
+    p = Problem(9, 5, 3, False, torch.float64, torch.int32)
+    random = torch.Generator().manual_seed(terms)
+    shapes = [(), (5,), (3, 1, 1), (9, 1)]
+    factors = [torch.randn(s, generator=random, dtype=torch.float64) for s in shapes[:terms]]
+    fields = [torch.randn(3, 9, 5, generator=random, dtype=torch.float64) for _ in factors]
+    scale = torch.randn(3, 1, 5, generator=random, dtype=torch.float64)
+    rows = Rows.from_tensors(p.on(*(p.rows.cut(2) if backend == "cut" else p.rows).tensors))
+    found = fused.spmm(rows, *p.on(p.weights, p.x, scale), p.on(*factors), p.on(*fields))
+    expected = scale * (p.dense @ p.x) + sum((k * y for k, y in zip(factors, fields, strict=True)), torch.zeros(()))
+    close(found, expected, torch.float64)
+
+
+@pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
+@pytest.mark.parametrize(("nodes", "channels"), [(1, 1), (700, 3), (520, 130)])
+def test_inner_sums_over_the_nodes(nodes, channels, dtype):
+    random = torch.Generator().manual_seed(nodes)
+    left, right = (torch.randn(2, nodes, channels, generator=random).to(dtype) for _ in range(2))
+    found = fused.inner(left.to(DEVICE), right.to(DEVICE))
+    assert found.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    close(found, (left.double() * right.double()).sum(1), dtype)
+
+
+def test_products_are_the_same_bits_every_time():
+    p = Problem(40, 24, 2, False, torch.float32, torch.int32)
+    rows = Rows.from_tensors(p.on(*p.rows.cut(2).tensors))
+    runs = [fused.spmm(rows, *p.on(p.weights, p.x)) for _ in range(3)]
+    assert all(torch.equal(runs[0], run) for run in runs[1:])
+
+
+def test_a_graph_without_edges_gives_zeros():
+    rows = Rows(torch.zeros(4, dtype=torch.int32, device=DEVICE), torch.zeros(0, dtype=torch.int32, device=DEVICE))
+    x = torch.ones(1, 3, 2, device=DEVICE)
+    weights = torch.zeros(1, 0, device=DEVICE)
+    assert torch.equal(fused.spmm(rows, weights, x), torch.zeros_like(x))
+    assert torch.equal(plain.spmm(rows.indptr, rows.indices, weights, x), torch.zeros_like(x))
+
+
+def test_long_rows_are_cut_into_pieces():
+    rows = Rows(torch.tensor([0, 1, 8, 8, 11]), torch.zeros(11, dtype=torch.int64)).cut(3)
+    assert rows.long_rows.tolist() == [1]
+    assert list(zip(rows.starts.tolist(), rows.ends.tolist(), strict=True)) == [(1, 4), (4, 7), (7, 8)]
+    assert rows.owners.tolist() == [1, 1, 1]
+    assert rows.pointer.tolist() == [0, 3]
+    assert not Rows(torch.tensor([0, 1]), torch.tensor([0])).cut(3).is_cut
