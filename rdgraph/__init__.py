@@ -5,8 +5,15 @@ spectra:    symbol, response, classify, fastest_frequency, growth_rate
 regularity: lipschitz_global, lipschitz_local, one_sided, existence, invariant_box, step_limit
 more:       identify, conserved, energy_law, reaction_flow, euler_map
 verdicts:   analyse, preflight, verify
+graphs:     Graph, Operator, generators
+runs:       lower, VectorField, solve, Solution, Status, ProgressBar, Callback
 errors:     RdgraphError, LanguageError, NotApplicable, Undecided, AssumptionError, UnknownName
+
+What stands under graphs and runs needs numpy or torch and is loaded when it is first asked for.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from rdgraph.analyse import Analysis, analyse
 from rdgraph.boxes import invariant_box
@@ -27,21 +34,37 @@ from rdgraph.spectral import classify, fastest_frequency, growth_rate, response,
 from rdgraph.steps import step_limit
 from rdgraph.system import System
 
+if TYPE_CHECKING:
+    from rdgraph import generators
+    from rdgraph.field import VectorField, lower
+    from rdgraph.graph import Graph
+    from rdgraph.integrate import solve
+    from rdgraph.solution import Solution, Status
+    from rdgraph.sparse import Operator
+    from rdgraph.trackers import Callback, ProgressBar
+
 __version__ = "0.1.0"
 
 __all__ = [
     "Analysis",
     "AssumptionError",
+    "Callback",
     "Claim",
     "Derivation",
     "Equivalence",
+    "Graph",
     "LanguageError",
     "NotApplicable",
+    "Operator",
+    "ProgressBar",
     "RdgraphError",
     "Report",
+    "Solution",
+    "Status",
     "System",
     "Undecided",
     "UnknownName",
+    "VectorField",
     "analyse",
     "catalogue",
     "classify",
@@ -52,17 +75,47 @@ __all__ = [
     "euler_map",
     "existence",
     "fastest_frequency",
+    "generators",
     "growth_rate",
     "identify",
     "invariant_box",
     "lipschitz_global",
     "lipschitz_local",
+    "lower",
     "one_sided",
     "parse",
     "preflight",
     "reaction_flow",
     "response",
+    "solve",
     "step_limit",
     "symbol",
     "verify",
 ]
+
+#: Where the names that are loaded on first use come from.
+_ON_USE = {
+    "Callback": "rdgraph.trackers",
+    "Graph": "rdgraph.graph",
+    "Operator": "rdgraph.sparse",
+    "ProgressBar": "rdgraph.trackers",
+    "Solution": "rdgraph.solution",
+    "Status": "rdgraph.solution",
+    "VectorField": "rdgraph.field",
+    "lower": "rdgraph.field",
+    "solve": "rdgraph.integrate",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "generators":
+        return import_module("rdgraph.generators")
+    if name not in _ON_USE:
+        raise AttributeError(f"module 'rdgraph' has no attribute {name!r}")
+    value = getattr(import_module(_ON_USE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -188,7 +188,8 @@ class VectorField(nn.Module):
     def tensors(self) -> tuple[Tensor, ...]:
         """Every tensor behind the field that wants a gradient: coefficients, edge weights, the start."""
         start = () if self._initial is None else (self._initial,)
-        return tuple(x for x in (self._weights, *self.coefficients.values(), *start) if x.requires_grad)
+        held = (getattr(self, f"coefficient_{name}") for name in self._shapes)
+        return tuple(x for x in (self._weights, *held, *start) if x.requires_grad)
 
     def rebatched(self, index: int) -> VectorField:
         """The field of one member, counted through the flattened batch."""

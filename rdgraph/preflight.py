@@ -99,8 +99,9 @@ def preflight(
 ) -> Report:
     """Everything that can be said before a run.
 
-    `method` is "exact" or a fixed-step method with its `step`; `coefficients` sets numbers; `graph` (networkx, scipy
-    sparse or dense adjacency) replaces the bounds over all graphs by the spectrum and row sums of this one.
+    `method` is "exact" or a fixed-step method with its `step`; `coefficients` sets numbers; `graph` (a Graph,
+    networkx, scipy sparse or dense adjacency) replaces the bounds over all graphs by the spectrum and row sums of this
+    one.
 
     >>> preflight("BS", T=40, method="euler", step=1).status
     'safe if'
@@ -157,7 +158,10 @@ def _graph_facts(graph: Any, normalisation: str) -> GraphFacts:
 
     weights = dense_adjacency(graph)
     if not np.allclose(weights, weights.T):
-        raise NotApplicable("expected an undirected graph (symmetric adjacency); symmetrise it first")
+        raise NotApplicable(
+            "expected an undirected graph (symmetric adjacency), got a directed one; symmetrise it: Graph.undirected()"
+        )
+    weights = (weights + weights.T) / 2
     symmetric = dense_operator(weights, "symmetric")
     spectrum = 1 - np.linalg.eigvalsh(symmetric)[::-1]
     row_sum = float(dense_operator(weights, normalisation).sum(axis=1).max())

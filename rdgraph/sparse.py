@@ -46,9 +46,9 @@ class Pattern:
 
     @cached_property
     def own(self) -> list[Tensor]:
-        """What the kernels need of A's rows; long rows are cut on a GPU."""
+        """What the kernels need of A's rows; arranged on a GPU."""
         whole = Rows(self.indptr, self.indices)
-        return (whole.cut() if self.indptr.is_cuda else whole).tensors
+        return (whole.arrange() if self.indptr.is_cuda else whole).tensors
 
     @cached_property
     def tensors(self) -> list[Tensor]:
@@ -173,17 +173,19 @@ class Operator:
             raise NotApplicable(f"expected a state (..., {self.num_nodes}, channels), got shape {tuple(x.shape)}")
         if x.device != self.device:
             raise NotApplicable(f"expected a state on {self.device}, got {x.device}; move one of them with .to(...)")
-        values = [y for _, y in terms]
-        factors = [k for k, _ in terms]
+        mine = [k for k, y in terms if y is x]
+        own = mine[0] if len(mine) == 1 else None
+        others = [(k, y) for k, y in terms if own is None or y is not x]
+        values, factors = [y for _, y in others], [k for k, _ in others]
         batch = torch.broadcast_shapes(
-            x.shape[:-2], self.batch, *(y.shape[:-2] for y in values), *_leading(factors, scale)
+            x.shape[:-2], self.batch, *(y.shape[:-2] for y in values), *_leading([*factors, scale, own])
         )
         shape = (*batch, *x.shape[-2:])
         shared = self.weights.numel() == self.num_edges
         weights = self.weights.reshape(1, -1) if shared else self.weights.expand(*batch, -1).reshape(-1, self.num_edges)
-        out = ops.spmm(
-            self._tensors, weights.contiguous(), _flat(x, shape), None if scale is None else _flat_factor(scale, batch),
-            [_flat_factor(k, batch) for k in factors], [_flat(y, shape) for y in values],
+        out = ops.product(
+            self._tensors, weights.contiguous(), _flat(x, shape), _flat_factor(scale, batch), _flat_factor(own, batch),
+            [k for k in (_flat_factor(k, batch) for k in factors) if k is not None], [_flat(y, shape) for y in values],
         )  # fmt: skip
         return out.view(shape)
 
@@ -239,8 +241,8 @@ class Operator:
         return ("inf", sums[0]) if sums[0] <= sums[1] else ("1", sums[1])
 
 
-def _leading(factors: Sequence[Tensor], scale: Tensor | None) -> list[torch.Size]:
-    return [k.shape[:-2] for k in (*factors, *(() if scale is None else (scale,))) if k.ndim > 2]
+def _leading(factors: Sequence[Tensor | None]) -> list[torch.Size]:
+    return [k.shape[:-2] for k in factors if k is not None and k.ndim > 2]
 
 
 def _flat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -248,10 +250,10 @@ def _flat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return x.expand(shape).reshape(-1, *shape[-2:]).contiguous()
 
 
-def _flat_factor(factor: Tensor, batch: tuple[int, ...]) -> Tensor:
+def _flat_factor(factor: Tensor | None, batch: tuple[int, ...]) -> Tensor | None:
     """A factor that broadcasts against (*batch, n, d) as one that broadcasts against (B, n, d)."""
-    if factor.ndim <= 2 or not batch:
-        return factor if factor.ndim <= 2 else factor.reshape(-1, *factor.shape[-2:])
+    if factor is None or factor.ndim <= 2:
+        return factor
     if all(size == 1 for size in factor.shape[:-2]):
         return factor.reshape(1, *factor.shape[-2:])
     return factor.expand(*batch, *factor.shape[-2:]).reshape(-1, *factor.shape[-2:])

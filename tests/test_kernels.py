@@ -17,6 +17,7 @@ from rdgraph.kernels.rows import Rows
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 fused = pytest.importorskip("rdgraph.kernels.fused")
+sampled = pytest.importorskip("rdgraph.kernels.sampled")
 
 pytestmark = pytest.mark.skipif(
     os.environ["TRITON_INTERPRET"] != "1" and not torch.cuda.is_available(), reason="no interpreter and no GPU"
@@ -55,27 +56,26 @@ def close(found: Tensor, expected: Tensor, dtype: torch.dtype) -> None:
 CASES = [
     (5, 1, 1, True, torch.float64, torch.int32),
     (9, 3, 2, True, torch.float32, torch.int64),
-    (9, 3, 2, False, torch.float64, torch.int32),
-    (12, 17, 3, False, torch.float32, torch.int32),
-    (8, 64, 1, True, torch.bfloat16, torch.int32),
-    (6, 300, 2, True, torch.float32, torch.int32),
+    (10, 17, 2, False, torch.float32, torch.int32),
+    (7, 12, 1, True, torch.bfloat16, torch.int32),
+    (5, 70, 2, True, torch.float64, torch.int32),
     (1, 2, 1, True, torch.float32, torch.int32),
 ]
-BACKENDS = ["plain", "fused", "cut"]
+BACKENDS = ["plain", "fused", "heavy", "long"]
+SHAPES = [fused.Shape(1, 8, 2, 4), fused.Shape(2, 4, 1, 1), fused.Shape(4, 2, 3, 2)]
 
 
-@pytest.fixture(autouse=True)
-def short_rows(monkeypatch):
-    """Rows are long from three edges on, so that cutting is seen on small graphs."""
-    monkeypatch.setattr(fused, "LONG", 2)
+def arranged(p: Problem, backend: str) -> Rows:
+    """Rows for a backend: as they come, or with few enough edges to be heavy and long on a small graph."""
+    rows = {"plain": p.rows, "fused": p.rows.arrange(), "heavy": p.rows.arrange(2, 100), "long": p.rows.arrange(1, 2)}
+    return Rows.from_tensors(p.on(*rows[backend].tensors))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_product_is_the_dense_product(case, backend):
     p = Problem(*case)
-    rows = p.rows.cut(2) if backend == "cut" else p.rows
-    rows = Rows.from_tensors(p.on(*rows.tensors))
+    rows = arranged(p, backend)
     weights, x = p.on(p.weights, p.x)
     is_plain = backend == "plain"
     found = plain.spmm(rows.indptr, rows.indices, weights, x) if is_plain else fused.spmm(rows, weights, x)
@@ -88,19 +88,18 @@ def test_product_is_the_dense_product(case, backend):
 def test_sampled_product_is_the_dense_one_at_the_edges(case, backend):
     p = Problem(*case)
     shared = len(p.weights) == 1
-    rows = p.rows.cut(2) if backend == "cut" else p.rows
-    rows = Rows.from_tensors(p.on(*rows.tensors))
+    rows = arranged(p, backend)
     g, x = p.on(p.y, p.x)
     if backend == "plain":
         found = plain.sddmm(rows.indptr, rows.indices, g, x, shared)
     else:
-        found = fused.sddmm(rows, g, x, shared)
+        found = sampled.sddmm(rows, g, x, shared)
     full = (p.y.double() @ p.x.double().transpose(1, 2))[:, p.edges[0], p.edges[1]]
     close(found, full.sum(0, keepdim=True) if shared else full, p.x.dtype)
 
 
-@pytest.mark.parametrize("backend", ["fused", "cut"])
-@pytest.mark.parametrize("terms", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("backend", ["fused", "heavy", "long"])
+@pytest.mark.parametrize("terms", [0, 2, 4])
 def test_the_sum_is_taken_in_the_same_pass(backend, terms):
     p = Problem(9, 5, 3, False, torch.float64, torch.int32)
     random = torch.Generator().manual_seed(terms)
@@ -108,10 +107,26 @@ def test_the_sum_is_taken_in_the_same_pass(backend, terms):
     factors = [torch.randn(s, generator=random, dtype=torch.float64) for s in shapes[:terms]]
     fields = [torch.randn(3, 9, 5, generator=random, dtype=torch.float64) for _ in factors]
     scale = torch.randn(3, 1, 5, generator=random, dtype=torch.float64)
-    rows = Rows.from_tensors(p.on(*(p.rows.cut(2) if backend == "cut" else p.rows).tensors))
-    found = fused.spmm(rows, *p.on(p.weights, p.x, scale), p.on(*factors), p.on(*fields))
+    rows = arranged(p, backend)
+    found = fused.spmm(rows, *p.on(p.weights, p.x, scale), list(zip(p.on(*factors), p.on(*fields), strict=True)))
     expected = scale * (p.dense @ p.x) + sum((k * y for k, y in zip(factors, fields, strict=True)), torch.zeros(()))
     close(found, expected, torch.float64)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("backend", ["fused", "heavy", "long"])
+def test_every_launch_shape_gives_the_same_numbers(shape, backend):
+    p = Problem(11, 5, 2, False, torch.float64, torch.int32)
+    rows = arranged(p, backend)
+    weights, x, y = p.on(p.weights, p.x, p.y)
+    scale = torch.full((), 3.0, dtype=torch.float64, device=DEVICE)
+    raw, found = fused.pull(rows, weights, x, scale, [(scale, y)], shape=shape)
+    close(raw, p.dense @ p.x, torch.float64)
+    close(found, 3 * (p.dense @ p.x) + 3 * p.y, torch.float64)
+    for shared in (True, False):
+        full = (p.y @ p.x.transpose(1, 2))[:, p.edges[0], p.edges[1]]
+        found = sampled.sddmm(rows, y, x, shared, shape=shape)
+        close(found, full.sum(0, keepdim=True) if shared else full, torch.float64)
 
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
@@ -119,30 +134,34 @@ def test_the_sum_is_taken_in_the_same_pass(backend, terms):
 def test_inner_sums_over_the_nodes(nodes, channels, dtype):
     random = torch.Generator().manual_seed(nodes)
     left, right = (torch.randn(2, nodes, channels, generator=random).to(dtype) for _ in range(2))
-    found = fused.inner(left.to(DEVICE), right.to(DEVICE))
+    found = sampled.inner(left.to(DEVICE), right.to(DEVICE))
     assert found.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
     close(found, (left.double() * right.double()).sum(1), dtype)
 
 
 def test_products_are_the_same_bits_every_time():
-    p = Problem(40, 24, 2, False, torch.float32, torch.int32)
-    rows = Rows.from_tensors(p.on(*p.rows.cut(2).tensors))
-    runs = [fused.spmm(rows, *p.on(p.weights, p.x)) for _ in range(3)]
+    p = Problem(20, 24, 2, False, torch.float32, torch.int32)
+    rows = arranged(p, "long")
+    runs = [fused.spmm(rows, *p.on(p.weights, p.x)) for _ in range(2)]
     assert all(torch.equal(runs[0], run) for run in runs[1:])
 
 
 def test_a_graph_without_edges_gives_zeros():
     rows = Rows(torch.zeros(4, dtype=torch.int32, device=DEVICE), torch.zeros(0, dtype=torch.int32, device=DEVICE))
+    rows = rows.arrange()
     x = torch.ones(1, 3, 2, device=DEVICE)
     weights = torch.zeros(1, 0, device=DEVICE)
     assert torch.equal(fused.spmm(rows, weights, x), torch.zeros_like(x))
     assert torch.equal(plain.spmm(rows.indptr, rows.indices, weights, x), torch.zeros_like(x))
 
 
-def test_long_rows_are_cut_into_pieces():
-    rows = Rows(torch.tensor([0, 1, 8, 8, 11]), torch.zeros(11, dtype=torch.int64)).cut(3)
+def test_rows_are_arranged():
+    rows = Rows(torch.tensor([0, 1, 8, 8, 11, 13]), torch.zeros(13, dtype=torch.int64)).arrange(heavy=1, long=3)
+    starts, ends, targets = rows.main
+    assert targets.tolist() == [3, 4, 0, 2]
+    assert (starts.tolist(), ends.tolist()) == ([8, 11, 0, 8], [11, 13, 1, 8])
+    assert rows.heavy == 2
     assert rows.long_rows.tolist() == [1]
-    assert list(zip(rows.starts.tolist(), rows.ends.tolist(), strict=True)) == [(1, 4), (4, 7), (7, 8)]
-    assert rows.owners.tolist() == [1, 1, 1]
-    assert rows.pointer.tolist() == [0, 3]
-    assert not Rows(torch.tensor([0, 1]), torch.tensor([0])).cut(3).is_cut
+    assert [x.tolist() for x in rows.pieces] == [[1, 4, 7], [4, 7, 8], [1, 1, 1]]
+    assert [x.tolist() for x in rows.sums] == [[0], [3], [1]]
+    assert not Rows(torch.tensor([0, 1]), torch.tensor([0])).arrange().has_long

@@ -1,1 +1,1 @@
-"""The sparse product: `ops` the differentiable operations, `plain` torch alone, `fused` the Triton kernels."""
+"""The sparse product: `ops` its differentiable operations, `plain` torch alone, `fused` and `sampled` in Triton."""

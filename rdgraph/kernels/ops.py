@@ -1,6 +1,6 @@
 """Differentiable sparse operations, opaque to `torch.compile`: product with a fused sum, sampled product, inner sums.
 
-A pattern's tensors travel in one list: the rows of A (`Rows.tensors`, 2 or 7 of them), those of its transpose, then
+A pattern's tensors travel in one list: the rows of A (`Rows.tensors`, 2 or 11 of them), those of its transpose, then
 `order` (edge e of the transpose is edge order[e] of A) and its inverse. A symmetric operator sends its own rows twice
 and no orders: it is its transpose. Every derivative is again written in these operations, so second ones exist.
 """
@@ -34,7 +34,7 @@ def _use_kernels(x: Tensor) -> bool:
 
 def parts(pattern: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """The rows of A, those of its transpose, and the two orders (none for a symmetric operator)."""
-    size = len(pattern) // 2 if len(pattern) in (4, 14) else (len(pattern) - 2) // 2
+    size = len(pattern) // 2 if len(pattern) in (4, 22) else (len(pattern) - 2) // 2
     return list(pattern[:size]), list(pattern[size : 2 * size]), list(pattern[2 * size :])
 
 
@@ -51,76 +51,118 @@ def transposed_weights(pattern: Sequence[Tensor], weights: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------------- product
-@torch.library.custom_op("rdgraph::spmm", mutates_args=())
-def spmm(
+def compute_spmm(
     pattern: Sequence[Tensor],
     weights: Tensor,
     x: Tensor,
     scale: Tensor | None,
+    own: Tensor | None,
     factors: Sequence[Tensor],
     fields: Sequence[Tensor],
 ) -> Tensor:
-    """scale*(A@x) + sum of factors[m]*fields[m]; x and fields (B, n, d), weights (1 or B, E).
+    """scale*(A@x) + own*x + sum of factors[m]*fields[m]; x and fields (B, n, d), weights (1 or B, E).
 
-    Scale and factors broadcast against (B, n, d); the scale is the same for all nodes.
+    Scale, own and factors broadcast against (B, n, d); the scale is the same for all nodes.
     """
+    terms = list(zip(factors, fields, strict=True)) if own is None else [(own, x), *zip(factors, fields, strict=True)]
     if _use_kernels(x):
         from rdgraph.kernels import fused
 
-        return fused.spmm(Rows.from_tensors(parts(pattern)[0]), weights, x, scale, factors, fields)
+        return fused.spmm(Rows.from_tensors(parts(pattern)[0]), weights, x, scale, terms)
     out = plain.spmm(pattern[0], pattern[1], weights, x)
     if scale is not None:
         out = out * scale.to(out.dtype)
-    for factor, value in zip(factors, fields, strict=True):
+    for factor, value in terms:
         out = torch.addcmul(out, factor.to(out.dtype), value)
     return out
 
 
+spmm = torch.library.custom_op("rdgraph::spmm", compute_spmm, mutates_args=())
+
+
 @spmm.register_fake
-def _(pattern: Any, weights: Any, x: Tensor, scale: Any, factors: Any, fields: Any) -> Tensor:
+def _(pattern: Any, weights: Any, x: Tensor, scale: Any, own: Any, factors: Any, fields: Any) -> Tensor:
     return x.new_empty((x.shape[0], pattern[0].shape[0] - 1, x.shape[2]))
 
 
+def product(
+    pattern: Sequence[Tensor],
+    weights: Tensor,
+    x: Tensor,
+    scale: Tensor | None,
+    own: Tensor | None,
+    factors: Sequence[Tensor],
+    fields: Sequence[Tensor],
+) -> Tensor:
+    """`spmm`, called directly where no gradient is wanted: small graphs feel torch's dispatcher."""
+    tracked = torch.is_grad_enabled() and any(
+        t is not None and t.requires_grad for t in (weights, x, scale, own, *factors, *fields)
+    )
+    call = spmm if tracked or torch.compiler.is_compiling() else compute_spmm
+    return call(pattern, weights, x, scale, own, factors, fields)
+
+
+@torch.library.custom_op("rdgraph::pull", mutates_args=())
+def pull(
+    pattern: Sequence[Tensor], weights: Tensor, x: Tensor, scale: Tensor, own: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """A@x and scale*(A@x) + own*x in one pass, for gradients that need both."""
+    if _use_kernels(x):
+        from rdgraph.kernels import fused
+
+        return fused.pull(Rows.from_tensors(parts(pattern)[0]), weights, x, scale, [] if own is None else [(own, x)])
+    raw = plain.spmm(pattern[0], pattern[1], weights, x)
+    scaled = raw * scale.to(raw.dtype)
+    return raw, scaled if own is None else torch.addcmul(scaled, own.to(raw.dtype), x)
+
+
+@pull.register_fake
+def _(pattern: Any, weights: Any, x: Tensor, scale: Any, own: Any) -> tuple[Tensor, Tensor]:
+    shape = (x.shape[0], pattern[0].shape[0] - 1, x.shape[2])
+    return x.new_empty(shape), x.new_empty(shape)
+
+
 def _remember_spmm(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    pattern, weights, x, scale, factors, fields = inputs
+    pattern, weights, x, scale, own, factors, fields = inputs
     ctx.counts = len(pattern), len(factors)
-    ctx.has_scale = scale is not None
-    tail = [scale] if scale is not None else []
-    ctx.save_for_backward(*pattern, weights, x, *factors, *fields, *tail)
+    ctx.save_for_backward(*pattern, weights, x, scale, own, *factors, *fields)
 
 
 def _differentiate_spmm(ctx: Any, g: Tensor) -> tuple[Any, ...]:
     size, terms = ctx.counts
     saved = list(ctx.saved_tensors)
-    pattern, (weights, x) = saved[:size], saved[size : size + 2]
-    factors, fields = saved[size + 2 : size + 2 + terms], saved[size + 2 + terms : size + 2 + 2 * terms]
-    scale = saved[-1] if ctx.has_scale else None
+    pattern, (weights, x, scale, own) = saved[:size], saved[size : size + 4]
+    factors, fields = saved[size + 4 : size + 4 + terms], saved[size + 4 + terms :]
+    _, needs_weights, needs_x, needs_scale, needs_own, needs_factors, needs_fields = ctx.needs_input_grad
     g = g.contiguous()
-    _, needs_weights, needs_x, needs_scale, needs_factors, needs_fields = _needed(ctx, terms)
+    back = transposed(pattern), transposed_weights(pattern, weights), g
     grad_x = grad_scale = grad_weights = None
-    if needs_scale and scale is not None:
-        pulled = spmm(transposed(pattern), transposed_weights(pattern, weights), g, None, [], [])
-        grad_scale = _sum_to(pulled, x, scale)
-        grad_x = pulled * scale.to(pulled.dtype) if needs_x else None
+    if needs_scale:
+        raw, grad_x = _pulled(back, scale, own)
+        grad_scale = _sum_to(raw, x, scale)
     elif needs_x:
-        grad_x = spmm(transposed(pattern), transposed_weights(pattern, weights), g, scale, [], [])
+        grad_x = spmm(*back, scale, own, [], [])
     if needs_weights:
         scaled = g if scale is None else g * scale.to(g.dtype)
         grad_weights = sddmm(pattern, scaled, x, weights.shape[0] == 1).to(weights.dtype)
-    grad_factors = [
-        _sum_to(g, y, k) if want else None for want, k, y in zip(needs_factors, factors, fields, strict=True)
-    ]
-    grad_fields = [g * k.to(g.dtype) if want else None for want, k in zip(needs_fields, factors, strict=True)]
-    return [None] * size, grad_weights, grad_x, grad_scale, grad_factors, grad_fields
+    grad_own = _sum_to(g, x, own) if needs_own else None
+    wanted = _spread(needs_factors, terms), _spread(needs_fields, terms)
+    grad_factors = [_sum_to(g, y, k) if want else None for want, k, y in zip(wanted[0], factors, fields, strict=True)]
+    grad_fields = [g * k.to(g.dtype) if want else None for want, k in zip(wanted[1], factors, strict=True)]
+    return [None] * size, grad_weights, grad_x if needs_x else None, grad_scale, grad_own, grad_factors, grad_fields
 
 
-def _needed(ctx: Any, terms: int) -> tuple[Any, ...]:
-    """Which inputs want a gradient; lists of tensors get one answer each."""
-    pattern, weights, x, scale, factors, fields = ctx.needs_input_grad
-    return pattern, weights, x, scale, _spread(factors, terms), _spread(fields, terms)
+def _pulled(back: tuple[list[Tensor], Tensor, Tensor], scale: Tensor, own: Tensor | None) -> tuple[Tensor, Tensor]:
+    """A'@g and scale*(A'@g) + own*g; in one pass unless this gradient is to be differentiated again."""
+    if not torch.is_grad_enabled():
+        return pull(*back, scale, own)
+    raw, g = spmm(*back, None, None, [], []), back[2]
+    scaled = raw * scale.to(raw.dtype)
+    return raw, scaled if own is None else scaled + own.to(g.dtype) * g
 
 
 def _spread(wanted: Any, count: int) -> list[bool]:
+    """One answer per tensor of a list, where autograd gives one for all or one each."""
     return list(wanted) if isinstance(wanted, list | tuple) else [bool(wanted)] * count
 
 
@@ -132,9 +174,9 @@ spmm.register_autograd(_differentiate_spmm, setup_context=_remember_spmm)
 def sddmm(pattern: Sequence[Tensor], g: Tensor, x: Tensor, shared: bool) -> Tensor:
     """<g[b, i], x[b, j]> at every edge (i, j): the gradient of the weights, (1 or B, E)."""
     if _use_kernels(x):
-        from rdgraph.kernels import fused
+        from rdgraph.kernels import sampled
 
-        return fused.sddmm(Rows.from_tensors(parts(pattern)[0]), g, x, shared)
+        return sampled.sddmm(Rows.from_tensors(parts(pattern)[0]), g, x, shared)
     return plain.sddmm(pattern[0], pattern[1], g, x, shared)
 
 
@@ -151,12 +193,12 @@ def _remember_sddmm(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _differentiate_sddmm(ctx: Any, w: Tensor) -> tuple[Any, ...]:
     *pattern, g, x = ctx.saved_tensors
-    pull = transposed(pattern)
+    back = transposed(pattern)
     wants = ctx.needs_input_grad
     if not parts(pattern)[2]:
         raise NotImplementedError("second derivatives in the weights need an operator with its orders")
-    grad_g = spmm(pattern, w, x, None, [], []) if wants[1] else None
-    grad_x = spmm(pull, transposed_weights(pattern, w), g, None, [], []) if wants[2] else None
+    grad_g = spmm(pattern, w, x, None, None, [], []) if wants[1] else None
+    grad_x = spmm(back, transposed_weights(pattern, w), g, None, None, [], []) if wants[2] else None
     return [None] * ctx.size, grad_g, grad_x, None
 
 
@@ -168,9 +210,9 @@ sddmm.register_autograd(_differentiate_sddmm, setup_context=_remember_sddmm)
 def inner(left: Tensor, right: Tensor) -> Tensor:
     """Sum over the nodes of left*right: (B, n, d) twice, (B, d) out, accumulated in float32 at least."""
     if _use_kernels(left):
-        from rdgraph.kernels import fused
+        from rdgraph.kernels import sampled
 
-        return fused.inner(left, right)
+        return sampled.inner(left, right)
     accumulate = torch.promote_types(left.dtype, torch.float32)
     return (left.to(accumulate) * right.to(accumulate)).sum(dim=1)
 

@@ -1,4 +1,4 @@
-"""Compressed rows as the kernels walk them: whole, and the long ones cut into pieces of equal length."""
+"""Compressed rows as the kernels walk them: heavy rows first, light rows in their own order, long rows in pieces."""
 
 from __future__ import annotations
 
@@ -9,20 +9,24 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-#: Rows with more edges than this are cut into pieces of this length on a GPU, so that no program works alone.
-LONG = 4096
+#: Rows with more edges than this, and than four times the mean, get a program of their own, which takes several edges
+#: at a time.
+HEAVY = 16
+#: Rows with more edges than this are cut into pieces of this length, so that no program works alone.
+LONG = 2048
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """indptr (n+1,) and indices (E,), and for the long rows: pieces [starts, ends) with their owners.
+    """indptr (n+1,) and indices (E,); after `arrange` also the order in which the kernels take the rows.
 
-    The pieces of the long row `long_rows[k]` are numbered pointer[k] to pointer[k+1].
+    The main order lists every row but the long ones, the heavy ones first; it is left out where it is 0, 1, 2, ...
+    Long rows lie in pieces with their owners; those of long_rows[k] have the numbers pointer[k] to pointer[k+1].
     """
 
     indptr: Tensor
     indices: Tensor
-    cuts: tuple[Tensor, ...] = ()
+    arrangement: tuple[Tensor, ...] = ()
 
     @classmethod
     def from_tensors(cls, tensors: Sequence[Tensor]) -> Rows:
@@ -30,50 +34,68 @@ class Rows:
 
     @property
     def tensors(self) -> list[Tensor]:
-        return [self.indptr, self.indices, *self.cuts]
+        return [self.indptr, self.indices, *self.arrangement]
 
     @property
     def count(self) -> int:
         return len(self.indptr) - 1
 
     @property
-    def is_cut(self) -> bool:
-        return bool(self.cuts) and len(self.starts) > 0
+    def heavy(self) -> int:
+        """How many of the targets are heavy."""
+        return len(self.arrangement[3])
 
     @property
-    def starts(self) -> Tensor:
-        return self.cuts[0]
+    def has_long(self) -> bool:
+        return len(self.long_rows) > 0
 
     @property
-    def ends(self) -> Tensor:
-        return self.cuts[1]
+    def main(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """starts, ends, targets; no targets where every row comes in its place."""
+        if not self.heavy and not self.has_long:
+            return self.indptr[:-1], self.indptr[1:], None
+        return self.arrangement[0], self.arrangement[1], self.arrangement[2]
 
     @property
-    def owners(self) -> Tensor:
-        return self.cuts[2]
+    def pieces(self) -> tuple[Tensor, Tensor, Tensor]:
+        """starts, ends, owners"""
+        return self.arrangement[4], self.arrangement[5], self.arrangement[6]
 
     @property
-    def pointer(self) -> Tensor:
-        return self.cuts[3]
+    def sums(self) -> tuple[Tensor, Tensor, Tensor]:
+        """First and last piece of every long row, and the row."""
+        pointer = self.arrangement[7]
+        return pointer[:-1], pointer[1:], self.long_rows
 
     @property
     def long_rows(self) -> Tensor:
-        return self.cuts[4]
+        return self.arrangement[8]
 
     @cached_property
     def numbers(self) -> Tensor:
         """0, 1, 2, ...: the pieces as columns of the second pass."""
-        return torch.arange(len(self.starts), device=self.starts.device, dtype=torch.int32)
+        return torch.arange(len(self.pieces[0]), device=self.indptr.device, dtype=torch.int32)
 
-    def cut(self, length: int = LONG) -> Rows:
-        """The same rows with the pieces of every row longer than `length`."""
-        degree = self.indptr.diff().long()
-        long_rows = (degree > length).nonzero().ravel()
-        counts = (degree[long_rows] + length - 1) // length
+    def arrange(self, heavy: int | None = None, long: int = LONG) -> Rows:
+        """The same rows with their order for the kernels; `heavy` defaults to `HEAVY` or four times the mean."""
+        degree = self.indptr.diff()
+        heavy = max(HEAVY, 4 * len(self.indices) // max(self.count, 1)) if heavy is None else heavy
+        long_rows = (degree > long).nonzero().ravel()
+        heavy_rows = ((degree > heavy) & (degree <= long)).nonzero().ravel()
+        heavy_rows = heavy_rows[degree[heavy_rows].argsort(descending=True, stable=True)]
+        in_place = not len(long_rows) and not len(heavy_rows)
+        light_rows = heavy_rows if in_place else (degree <= min(heavy, long)).nonzero().ravel()
+        targets = torch.cat([heavy_rows, light_rows])
+        main = self.indptr[targets], self.indptr[targets + 1], targets.to(self.indices.dtype)
+        return Rows(
+            self.indptr, self.indices, (*main, main[2][: len(heavy_rows)], *self._pieces(long_rows, long), long_rows)
+        )
+
+    def _pieces(self, long_rows: Tensor, length: int) -> tuple[Tensor, ...]:
+        """starts, ends, owners of the pieces, and the pointer from long rows to pieces."""
+        counts = (self.indptr[long_rows + 1] - self.indptr[long_rows] + length - 1) // length
         pointer = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
         owners = torch.repeat_interleave(long_rows, counts)
-        first = torch.repeat_interleave(pointer[:-1], counts)
-        place = torch.arange(len(owners), device=owners.device) - first
+        place = torch.arange(len(owners), device=owners.device) - torch.repeat_interleave(pointer[:-1], counts)
         starts = self.indptr[owners].long() + place * length
-        ends = torch.minimum(starts + length, self.indptr[owners + 1].long())
-        return Rows(self.indptr, self.indices, (starts, ends, owners, pointer, long_rows))
+        return starts, torch.minimum(starts + length, self.indptr[owners + 1].long()), owners, pointer

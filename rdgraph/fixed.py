@@ -1,0 +1,207 @@
+"""The fixed-step loop: steps, waits, freezes and saves, all members at once, without asking the device in between.
+
+A member that leaves the finite numbers (or the limit) stays at its last state while the others go on. Where gradients
+are wanted and a member failed, the loop runs a second time and keeps that member out of the step that broke: the
+product of a zero gradient with an infinite slope would otherwise put NaN into every coefficient the members share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from rdgraph.solution import Stats, Status
+from rdgraph.steppers import Step, Stepper
+from rdgraph.timetable import Event, Timetable
+from rdgraph.trackers import Recorder
+
+
+class Run(NamedTuple):
+    """What every integrator hands to `solve`: where things were saved, and how each member ended."""
+
+    recorder: Recorder
+    codes: Tensor
+    failed_at: Tensor
+    stats: Stats
+
+
+@dataclass(frozen=True, eq=False)
+class March:
+    """One pass over the timetable. `survived` (*batch) counts steps until failure; `alive` says who got through."""
+
+    alive: Tensor
+    survived: Tensor
+    state: Tensor
+
+
+def integrate_fixed(
+    make_stepper: Callable[[Tensor], Stepper],
+    H0: Tensor,
+    timetable: Timetable,
+    recorder: Recorder,
+    *,
+    bound: float,
+    cubic: bool,
+) -> Run:
+    """Integrate all members; `make_stepper(H0)` gives the method for trajectories that start at H0."""
+    stepper = make_stepper(H0)
+    march = _march(stepper, H0, timetable, recorder, bound, cubic)
+    codes = torch.where(march.alive, Status.OK.code, Status.BLOW_UP.code)
+    failed_at = torch.where(march.alive, torch.nan, _pick(timetable.grid.detach(), march.survived))
+    steppers = [stepper]
+    if not bool(march.alive.all()):
+        undefined = _is_undefined(stepper, march, timetable)
+        codes = torch.where(undefined & ~march.alive, Status.NOT_A_NUMBER.code, codes)
+        if march.state.requires_grad:
+            recorder, rest = recorder.silent(), _rest(H0, march.survived)
+            steppers.append(make_stepper(choose(march.survived > 0, H0, rest)))
+            _march(steppers[1], H0, timetable, recorder, bound, cubic, last=march.survived, rest=rest)
+    costs = (Stats(each.evaluations, each.products) for each in steppers)
+    return Run(recorder, codes, failed_at, sum(costs, Stats(accepted=timetable.steps)))
+
+
+def _is_undefined(stepper: Stepper, march: March, timetable: Timetable) -> Tensor:
+    """(*batch): whether the step that was not survived broke on NaN; it is taken once more, to look at its stages."""
+    state = march.state.detach()
+    dt = torch.zeros((), dtype=state.dtype, device=state.device)
+    if timetable.steps:
+        lengths = timetable.grid.detach().diff(dim=0)
+        dt = _pick(lengths, march.survived.clamp(max=timetable.steps - 1))[..., None, None].to(state.dtype)
+    with torch.no_grad():
+        return stepper.is_undefined(state, dt)
+
+
+def _rest(H0: Tensor, survived: Tensor) -> Tensor:
+    """A state at which the field is finite, for members to wait at: their own start, if they took a step from it.
+
+    Otherwise it is the start of the member that came furthest, or zero where nobody took a step.
+    """
+    start = H0.detach()
+    furthest = start.reshape(-1, *start.shape[-2:])[survived.flatten().argmax()]
+    spare = torch.where(survived.max() > 0, furthest, 0.0)
+    return choose(survived > 0, start, spare.expand_as(start))
+
+
+def is_within(H: Tensor, bound: float) -> Tensor:
+    """(*batch): whether every entry of (*batch, n, d) has size at most `bound`; NaN has not."""
+    known = H.detach()
+    if H.device.type == "cpu":  # two quick reductions; elsewhere one launch counts for more than one pass
+        return torch.maximum(known.amax((-2, -1)), -known.amin((-2, -1))) <= bound
+    return torch.linalg.vector_norm(known, torch.inf, dim=(-2, -1)) <= bound
+
+
+def choose(members: Tensor, yes: Tensor, no: Tensor) -> Tensor:
+    """`yes` for the chosen members (*batch), `no` for the others; on the CPU, where looking is free, without a copy."""
+    if members.device.type == "cpu" and bool(members.all()):
+        return yes
+    return torch.where(members[..., None, None], yes, no)
+
+
+def _march(
+    stepper: Stepper,
+    H0: Tensor,
+    timetable: Timetable,
+    recorder: Recorder,
+    bound: float,
+    cubic: bool,
+    last: Tensor | None = None,
+    rest: Tensor | None = None,
+) -> March:
+    """Step through the timetable; with `last` (*batch), a member takes only that many steps and is then a constant.
+
+    Members that do not move are evaluated at `rest`, by default their start, and the result is thrown away.
+    """
+    H, alive = H0, is_within(H0, bound)
+    lengths, moving = timetable.lengths.to(H0.dtype), timetable.active
+    if rest is None:
+        rest = H0.detach() if moving is None else _rest(H0, moving[0].long())
+    survived = torch.zeros(alive.shape, dtype=torch.int64, device=H0.device)
+    saver = _Saver(stepper, timetable, recorder, rest, cubic, cautious=last is not None)
+    saver.save(-1, H, Step(H, None), alive)
+    for k in range(timetable.steps):
+        active = None if moving is None else moving[k]
+        if last is not None:
+            active = k < last if active is None else active & (k < last)
+        step = stepper.advance(H if active is None else choose(active, H, rest), lengths[k])
+        fine = is_within(step.state, bound)
+        alive = alive & (fine if active is None else fine | ~active)
+        survived = survived + alive
+        moved = alive if active is None else alive & active
+        stay = H if last is None else choose(k < last, H, H.detach())
+        state = choose(moved, step.state, stay)
+        saver.save(k, stay, Step(state, step.slope), moved)
+        H = state
+    return March(alive, survived, H)
+
+
+class _Saver:
+    """Finds the saves that fall into a step and interpolates: linear as torchdiffeq does, or cubic Hermite."""
+
+    def __init__(
+        self, stepper: Stepper, timetable: Timetable, recorder: Recorder, rest: Tensor, cubic: bool, cautious: bool
+    ) -> None:
+        self.stepper = stepper
+        self.timetable = timetable
+        self.recorder = recorder
+        self.rest = rest
+        self.cubic = cubic
+        self.cautious = cautious
+        self.pending: dict[int, Tensor] = {}
+
+    def save(self, k: int, before: Tensor, step: Step, moved: Tensor) -> None:
+        """All saves of step k, from the state before it to the state after it."""
+        bends: _Bends | None = None
+        for event in self.timetable.events.get(k, ()):
+            value = step.state
+            if not event.at_end:
+                part = self.timetable.fraction(event.save, k).to(before.dtype)
+                between = before + part * (step.state - before)
+                if self.cubic:
+                    bends = bends or self._bends(before, step, moved)
+                    cubic = _hermite(before, step.state, bends, part, self.timetable.lengths[k].to(before.dtype))
+                    between = choose(bends.sound, cubic, between)
+                value = torch.where(moved[..., None, None] & (part != 1), between, value)
+            self._deliver(event, value)
+
+    def _deliver(self, event: Event, value: Tensor) -> None:
+        if event.members is not None:
+            known = self.pending.pop(event.save, self.rest)
+            value = torch.where(event.members[..., None, None], value, known)
+        if event.completes:
+            self.recorder.save(value)
+        else:
+            self.pending[event.save] = value
+
+    def _bends(self, before: Tensor, step: Step, moved: Tensor) -> _Bends:
+        """Slopes at both ends; a state about to blow up may have an infinite one, and is then joined by a line."""
+        first = self.stepper.slope(choose(moved, before, self.rest)) if step.slope is None else step.slope
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.cautious):
+            last = self.stepper.slope(choose(moved, step.state, self.rest))
+        sound = moved & is_within(last, torch.finfo(last.dtype).max)
+        if self.cautious:
+            last = self.stepper.slope(choose(sound, step.state, self.rest))
+        return _Bends(first, last, sound)
+
+
+class _Bends(NamedTuple):
+    """f at both ends of a step, and the members (*batch) for which both are finite."""
+
+    first: Tensor
+    last: Tensor
+    sound: Tensor
+
+
+def _hermite(before: Tensor, after: Tensor, bends: _Bends, x: Tensor, dt: Tensor) -> Tensor:
+    """The cubic through both states with both slopes, at the fraction x of the step."""
+    bend = x * (1 - x) * dt
+    rise = x * x * (3 - 2 * x)
+    return before + rise * (after - before) + bend * ((1 - x) * bends.first - x * bends.last)
+
+
+def _pick(rows: Tensor, index: Tensor) -> Tensor:
+    """rows[index] for rows (N,), or member by member for rows (N, *batch); index and result (*batch)."""
+    return rows[index] if rows.ndim == 1 else rows.gather(0, index[None])[0]

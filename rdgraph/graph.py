@@ -1,0 +1,310 @@
+"""Graphs: who collects from whom, with which weight."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array, issparse
+from scipy.sparse.csgraph import connected_components
+
+from rdgraph.edges import as_array, grouped, pair_keys, read_count, read_edges, read_nodes, take_edges
+from rdgraph.errors import NotApplicable
+from rdgraph.interchange import networkx_edges, networkx_graph, pyg_edges
+from rdgraph.operators import absolute_degree, is_symmetric, sparse_operator
+
+if TYPE_CHECKING:
+    from rdgraph.sparse import Operator
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """Weighted edges j -> i between nodes 0..n-1; undirected graphs hold both directions.
+
+    The adjacency matrix has A[i, j] = weight of the edge j -> i, so (A@H)_i collects from the sources j, as in PyTorch
+    Geometric. `edge_index` (2, E) int64 has the sources in row 0 and the targets in row 1, sorted by (target, source),
+    every pair once; `weight` (E,) float64, never zero; both read-only. `names` are the nodes' names where they are not
+    0..n-1. Built with `from_edges`, `from_scipy`, `from_dense`, `from_networkx`, `from_pyg`.
+
+    >>> g = Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> g
+    Graph(num_nodes=3, num_edges=4, directed=False)
+    >>> g.degree
+    array([1., 2., 1.])
+    """
+
+    edge_index: np.ndarray
+    weight: np.ndarray
+    num_nodes: int
+    names: tuple[Hashable, ...] | None = None
+
+    def __post_init__(self) -> None:
+        pairs, weight = (np.ascontiguousarray(x).view() for x in (self.edge_index, self.weight))
+        count = read_count(self.num_nodes)
+        shapes_fit = pairs.dtype == np.int64 and weight.dtype == np.float64 and pairs.shape == (2, weight.size)
+        if not (shapes_fit and _is_canonical(pairs, weight, count)):
+            raise NotApplicable(
+                "expected int64 edges (2, E) in range, sorted by (target, source), each once, with finite nonzero "
+                "float64 weights (E,), got other arrays; build the graph with Graph.from_edges"
+            )
+        if self.names is not None and len(self.names) != count:
+            raise NotApplicable(f"expected {count} names, one per node, got {len(self.names)}; pass None for 0..n-1")
+        pairs.flags.writeable = weight.flags.writeable = False
+        for field, value in (("edge_index", pairs), ("weight", weight), ("num_nodes", count)):
+            object.__setattr__(self, field, value)
+
+    def __repr__(self) -> str:
+        signed = ", signed=True" if self.is_signed else ""
+        return (
+            f"Graph(num_nodes={self.num_nodes}, num_edges={self.num_edges}, directed={not self.is_undirected}{signed})"
+        )
+
+    # ------------------------------------------------------------------ from other forms
+    @classmethod
+    def from_edges(
+        cls,
+        edge_index: Any,
+        num_nodes: int | None = None,
+        weight: Any = None,
+        *,
+        duplicates: str = "sum",
+        signed: bool = False,
+    ) -> Graph:
+        """Edges (2, E), sources then targets, as lists, numpy or torch; num_nodes defaults to the largest number + 1.
+
+        Weights (E,) default to 1. A pair that occurs more than once: "sum" adds the weights, "once" keeps one (they
+        must agree), "error" refuses. Negative weights are refused unless `signed`. Weight zero means no edge.
+
+        >>> Graph.from_edges([[0, 0], [1, 1]], duplicates="once").weight
+        array([1.])
+        """
+        return cls(*read_edges(edge_index, num_nodes, weight, duplicates=duplicates, signed=signed))
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, *, signed: bool = False) -> Graph:
+        """The graph whose adjacency is a scipy sparse matrix (n, n): entry [i, j] is the edge j -> i.
+
+        >>> Graph.from_scipy(csr_array([[0, 2], [0, 0]])).edge_index.tolist()
+        [[1], [0]]
+        """
+        if not issparse(matrix):
+            raise NotApplicable(f"expected a scipy sparse matrix, got {type(matrix).__name__}; see Graph.from_dense")
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise NotApplicable(f"expected a square matrix, got shape {matrix.shape}; one row and column per node")
+        entries = coo_array(matrix)
+        return cls.from_edges(np.stack([entries.col, entries.row]), matrix.shape[0], entries.data, signed=signed)
+
+    @classmethod
+    def from_dense(cls, matrix: Any, *, signed: bool = False) -> Graph:
+        """The graph whose adjacency is an array (n, n), numpy, torch or lists: entry [i, j] is the edge j -> i.
+
+        >>> Graph.from_dense([[0, 1], [1, 0]])
+        Graph(num_nodes=2, num_edges=2, directed=False)
+        """
+        array = as_array(matrix, "the adjacency matrix")
+        if array.ndim != 2 or array.shape[0] != array.shape[1]:
+            raise NotApplicable(f"expected a square matrix, got shape {array.shape}; one row and column per node")
+        targets, sources = np.nonzero(array)
+        return cls.from_edges(np.stack([sources, targets]), array.shape[0], array[targets, sources], signed=signed)
+
+    @classmethod
+    def from_networkx(cls, graph: Any, *, weight: str | None = "weight", signed: bool = False) -> Graph:
+        """A networkx graph in its own node order; an edge u -> v means that v collects from u.
+
+        `weight` names the edge attribute, 1 where an edge has none; None counts edges. Parallel edges are added up.
+
+        >>> import networkx as nx
+        >>> Graph.from_networkx(nx.DiGraph([("a", "b")])).names
+        ('a', 'b')
+        """
+        pairs, names, weights = networkx_edges(graph, weight)
+        return cls.from_edges(pairs, len(names), weights, signed=signed)._renamed(names)
+
+    @classmethod
+    def from_pyg(cls, data: Any, *, duplicates: str = "sum", signed: bool = False) -> Graph:
+        """A PyTorch Geometric `Data`: edge_index, num_nodes, and edge_weight or an edge_attr of one column.
+
+        >>> from types import SimpleNamespace
+        >>> Graph.from_pyg(SimpleNamespace(edge_index=[[0], [1]], num_nodes=3))
+        Graph(num_nodes=3, num_edges=1, directed=True)
+        """
+        edge_index, count, weight = pyg_edges(data)
+        return cls.from_edges(edge_index, count, weight, duplicates=duplicates, signed=signed)
+
+    # ------------------------------------------------------------------ what it is
+    @property
+    def num_edges(self) -> int:
+        """Stored edges; an undirected graph counts both directions, a self-loop once."""
+        return int(self.weight.size)
+
+    @cached_property
+    def adjacency(self) -> csr_array:
+        """A (n, n) with A[i, j] = weight of j -> i, rows are targets; shares the read-only weights."""
+        source, target = self.edge_index
+        starts = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=self.num_nodes))])
+        return csr_array((self.weight, source, starts), shape=(self.num_nodes, self.num_nodes))
+
+    @cached_property
+    def is_undirected(self) -> bool:
+        """Every edge has its reverse with the same weight, up to rounding."""
+        return is_symmetric(self.adjacency)
+
+    @property
+    def has_self_loops(self) -> bool:
+        return bool((self.edge_index[0] == self.edge_index[1]).any())
+
+    @property
+    def is_signed(self) -> bool:
+        """Some weight is negative."""
+        return bool((self.weight < 0).any())
+
+    @cached_property
+    def degree(self) -> np.ndarray:
+        """sum_j |A[i, j]|, what a node collects (n,): row sums of A, of absolute values where the graph is signed."""
+        degree = absolute_degree(self.adjacency)
+        degree.flags.writeable = False
+        return degree
+
+    @property
+    def isolated(self) -> np.ndarray:
+        """Nodes that no edge joins to another node, as numbers (k,)."""
+        joined = self.edge_index[:, self.edge_index[0] != self.edge_index[1]]
+        return np.setdiff1d(np.arange(self.num_nodes), joined)
+
+    # ------------------------------------------------------------------ other graphs
+    def undirected(self) -> Graph:
+        """The union with the reversed edges; where both directions exist, the weight that is larger in size.
+
+        >>> Graph.from_edges([[0, 1, 1], [1, 0, 2]], weight=[1.0, 3.0, 2.0]).undirected().adjacency.toarray()
+        array([[0., 3., 0.],
+               [3., 0., 2.],
+               [0., 2., 0.]])
+        """
+        pairs = np.concatenate([self.edge_index, self.edge_index[::-1]], axis=1)
+        weight = np.concatenate([self.weight, self.weight])
+        order, starts = grouped(pairs, self.num_nodes)
+        weight = weight[order]
+        if starts.size < weight.size:
+            low, high = np.minimum.reduceat(weight, starts), np.maximum.reduceat(weight, starts)
+            weight = np.where(high >= -low, high, low)
+        return Graph(take_edges(pairs, order[starts]), weight, self.num_nodes, self.names)
+
+    def without_self_loops(self) -> Graph:
+        """The same nodes without edges i -> i."""
+        kept = self.edge_index[0] != self.edge_index[1]
+        return Graph(take_edges(self.edge_index, kept), self.weight[kept], self.num_nodes, self.names)
+
+    def subgraph(self, nodes: Any) -> Graph:
+        """The chosen nodes and the edges among them; new node k is old node nodes[k]. A mask chooses in old order.
+
+        >>> Graph.from_edges([[0, 1], [1, 2]]).subgraph([2, 1]).edge_index.tolist()
+        [[1], [0]]
+        """
+        chosen = read_nodes(nodes, self.num_nodes)
+        number = np.full(self.num_nodes, -1)
+        number[chosen] = np.arange(chosen.size)
+        pairs = number[self.edge_index]
+        kept = (pairs >= 0).all(axis=0)
+        plain = Graph.from_edges(take_edges(pairs, kept), chosen.size, self.weight[kept], signed=True)
+        return plain if self.names is None else plain._renamed([self.names[k] for k in chosen])
+
+    def permute(self, order: Any) -> Graph:
+        """The same graph with renumbered nodes: new node k is old node order[k], A'[k, l] = A[order[k], order[l]]."""
+        chosen = read_nodes(order, self.num_nodes)
+        if chosen.size != self.num_nodes:
+            raise NotApplicable(
+                f"expected an order of all {self.num_nodes} nodes, got {chosen.size}; see Graph.subgraph for a choice"
+            )
+        return self.subgraph(chosen)
+
+    def local_order(self) -> np.ndarray:
+        """An order that puts neighbours close together (reverse Cuthill-McKee); faster products on a large local graph.
+
+        >>> shuffled = Graph.from_edges([[0, 3, 3, 1, 1, 2], [3, 0, 1, 3, 2, 1]])
+        >>> local = shuffled.permute(shuffled.local_order())
+        >>> bool((abs(local.edge_index[0] - local.edge_index[1]) == 1).all())
+        True
+        """
+        from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+        return np.asarray(reverse_cuthill_mckee(self.adjacency, symmetric_mode=self.is_undirected), dtype=np.int64)
+
+    def components(self) -> np.ndarray:
+        """The number of each node's connected component (n,), ignoring directions; numbered by their lowest node.
+
+        >>> Graph.from_edges([[0, 3], [2, 1]]).components()
+        array([0, 1, 0, 1])
+        """
+        found = connected_components(self.adjacency, directed=True, connection="weak")[1]
+        return np.asarray(found, dtype=np.int64)
+
+    def largest_component(self) -> tuple[Graph, np.ndarray]:
+        """The connected component with most nodes (the one with the lowest node among equals) and its old numbers.
+
+        >>> g, kept = Graph.from_edges([[1, 2], [2, 3]], num_nodes=5).largest_component()
+        >>> g.num_nodes, kept
+        (3, array([1, 2, 3]))
+        """
+        component = self.components()
+        kept = np.flatnonzero(component == np.bincount(component).argmax())
+        return self.subgraph(kept), kept
+
+    # ------------------------------------------------------------------ to other forms
+    def to_scipy(self) -> csr_array:
+        """A copy of the adjacency (n, n), rows are targets."""
+        return self.adjacency.copy()
+
+    def to_networkx(self) -> Any:
+        """A networkx Graph where undirected, else a DiGraph, with the nodes' names and `weight` on every edge."""
+        return networkx_graph(self)
+
+    # ------------------------------------------------------------------ what it is for
+    def operator(
+        self, normalisation: str = "symmetric", *, self_loops: float = 0.0, dtype: Any = None, device: Any = None
+    ) -> Operator:
+        """The torch operator A of this graph: symmetric D^-1/2 A D^-1/2, row D^-1 A, column A D^-1, none A (L = D - A).
+
+        `self_loops` is added to the diagonal first. D holds sums of absolute weights, a node without edges has a zero
+        row, and `symmetric` asks for an undirected graph; see `rdgraph.operators`. The operator is computed in float64
+        and rounded to `dtype`, torch's default where None.
+
+        >>> Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]]).operator("row").dense()
+        tensor([[0.0000, 1.0000, 0.0000],
+                [0.5000, 0.0000, 0.5000],
+                [0.0000, 1.0000, 0.0000]])
+        """
+        import torch
+
+        from rdgraph.sparse import Operator
+
+        matrix = sparse_operator(self.adjacency, normalisation, self_loops=self_loops)
+        kind = {"dtype": torch.get_default_dtype() if dtype is None else dtype, "device": device}
+        degree = torch.as_tensor(absolute_degree(matrix)[:, None], **kind) if normalisation == "none" else None
+        return Operator.from_csr(
+            matrix.indptr, matrix.indices, torch.as_tensor(matrix.data, **kind),
+            normalisation=normalisation, self_loops=float(self_loops), degree=degree,
+        )  # fmt: skip
+
+    def homophily(self, labels: Any, kind: str = "edge") -> float:
+        """How much edges join nodes of one class: "edge", "node" or "adjusted"; see `rdgraph.homophily`.
+
+        >>> Graph.from_edges([[0, 1], [1, 2]]).homophily([0, 0, 1])
+        0.5
+        """
+        from rdgraph.homophily import homophily
+
+        return homophily(self, labels, kind)
+
+    def _renamed(self, names: Sequence[Hashable]) -> Graph:
+        own = None if list(names) == list(range(self.num_nodes)) else tuple(names)
+        return Graph(self.edge_index, self.weight, self.num_nodes, own)
+
+
+def _is_canonical(pairs: np.ndarray, weight: np.ndarray, count: int) -> bool:
+    in_range = not pairs.size or (pairs.min() >= 0 and pairs.max() < count)
+    return bool(
+        in_range and (np.diff(pair_keys(pairs, count)) > 0).all() and np.isfinite(weight).all() and weight.all()
+    )

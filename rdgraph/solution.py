@@ -1,0 +1,109 @@
+"""`Solution`: what an integration gives back. Numerical failure is a value, one status per member."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+from torch import Tensor
+
+
+class Status(StrEnum):
+    """How the integration of one member ended.
+
+    >>> Status.BLOW_UP == "blow-up"
+    True
+    """
+
+    OK = "ok"
+    #: an entry became infinite or passed the limit; with dopri5 also growth faster than time can be resolved
+    BLOW_UP = "blow-up"
+    #: the right-hand side became NaN before anything overflowed: an undefined operation, or NaN in the initial state
+    NOT_A_NUMBER = "not-a-number"
+    #: the adaptive step fell below the resolution of time although the state does not grow
+    STEP_UNDERFLOW = "step-underflow"
+    #: the adaptive method used up `max_steps`
+    TOO_MANY_STEPS = "too-many-steps"
+
+    @property
+    def code(self) -> int:
+        """Position of this status in `tuple(Status)`, which is how tensors hold it; 0 is ok."""
+        return tuple(Status).index(self)
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What a solve cost. One call of the field on a whole batch counts once; members integrated one by one add up.
+
+    `evaluations` calls of the field, `products` sparse products, `accepted` and `rejected` steps. For a fixed step
+    `accepted` is the number of steps of the longest member. What a failure made to be done again is counted again;
+    backward passes are not counted.
+
+    >>> Stats(4, 8, 1) + Stats(2, 4, 1)
+    Stats(evaluations=6, products=12, accepted=2, rejected=0)
+    """
+
+    evaluations: int = 0
+    products: int = 0
+    accepted: int = 0
+    rejected: int = 0
+
+    def __add__(self, other: Stats) -> Stats:
+        return Stats(
+            self.evaluations + other.evaluations,
+            self.products + other.products,
+            self.accepted + other.accepted,
+            self.rejected + other.rejected,
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution:
+    """States H(times[k]) of every member, with costs and one status each.
+
+    times (K,) or (K, *batch); states (K, *batch, n, d), or (1, *batch, n, d) with the last one alone where states were
+    not kept; measures name -> (K, ...); codes (*batch) positions in `tuple(Status)`; failed_at (*batch), NaN where ok.
+    A member that failed keeps its last finite state from `failed_at` on, the time that state belongs to, and that
+    frozen state carries no gradient.
+
+    >>> import torch
+    >>> H = torch.zeros(2, 3, 1)
+    >>> Solution(torch.tensor([0.0, 1.0]), H, Stats(1, 1, 1), torch.tensor(0), torch.tensor(torch.nan))
+    Solution(2 times, states (2, 3, 1), ok, 1 evaluations, 1 products)
+    """
+
+    times: Tensor
+    states: Tensor
+    stats: Stats
+    codes: Tensor
+    failed_at: Tensor
+    measures: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def final(self) -> Tensor:
+        """The last saved state (*batch, n, d)."""
+        return self.states[-1]
+
+    @cached_property
+    def status(self) -> np.ndarray:
+        """`Status` of every member, an object array of shape batch (0-dimensional without a batch)."""
+        names = np.empty(len(Status), dtype=object)
+        names[:] = list(Status)
+        return np.asarray(names[self.codes.cpu().numpy()], dtype=object)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every member reached its last time."""
+        return not bool(self.codes.any())
+
+    def __repr__(self) -> str:
+        found, counts = np.unique(self.status.astype(str), return_counts=True)
+        single = self.status.ndim == 0
+        status = ", ".join(name if single else f"{count} {name}" for name, count in zip(found, counts, strict=True))
+        return (
+            f"Solution({len(self.times)} times, states {tuple(self.states.shape)}, {status}, "
+            f"{self.stats.evaluations} evaluations, {self.stats.products} products)"
+        )

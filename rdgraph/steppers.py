@@ -1,0 +1,143 @@
+"""One step of a fixed-step method: Runge-Kutta methods driven by their tableau, and the Strang splitting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from rdgraph.field import VectorField
+    from rdgraph.tableaux import Tableau
+
+
+class Step(NamedTuple):
+    """State after a step, and f at its beginning where the method has it."""
+
+    state: Tensor
+    slope: Tensor | None
+
+
+class Stepper(Protocol):
+    """One step for all members at once; dt is () or (*batch, 1, 1). Counts what it costs."""
+
+    evaluations: int
+
+    @property
+    def products(self) -> int:
+        """Sparse products so far."""
+
+    def advance(self, H: Tensor, dt: Tensor) -> Step:
+        """H(t + dt) from H(t), (*batch, n, d)."""
+
+    def slope(self, H: Tensor) -> Tensor:
+        """f(H)."""
+
+    def is_undefined(self, H: Tensor, dt: Tensor) -> Tensor:
+        """(*batch): whether the step from H breaks on NaN rather than on overflow."""
+
+
+class Flow(Protocol):
+    """A map H(t) -> H(t + dt) that is no Runge-Kutta step; `products` counts its sparse products so far."""
+
+    @property
+    def products(self) -> int:
+        """Sparse products so far."""
+
+    def advance(self, H: Tensor, dt: Tensor) -> Tensor:
+        """H(t + dt); entries that are not finite mean blow-up."""
+
+
+class RungeKutta:
+    """An explicit method: k_i = f(H + dt sum_j a_ij k_j), H + dt sum_i b_i k_i.
+
+    >>> from rdgraph.tableaux import methods
+    >>> class Decay(torch.nn.Module):
+    ...     def forward(self, t, H):
+    ...         return -H
+    >>> RungeKutta(Decay(), methods["heun"]).advance(torch.ones(1, 1), torch.tensor(0.5)).state.item()
+    0.625
+    """
+
+    def __init__(self, field: VectorField, tableau: Tableau) -> None:
+        self.field = field
+        self.evaluations = 0
+        self._weights = [float(weight) for weight in tableau.weights]
+        while self._weights[-1] == 0:  # a last stage without weight serves only an error estimate
+            self._weights.pop()
+        self._rows = [[float(a) for a in row] for row in tableau.stages[: len(self._weights)]]
+
+    @property
+    def products(self) -> int:
+        return self.evaluations * self.field.plan.products
+
+    def slope(self, H: Tensor) -> Tensor:
+        self.evaluations += 1
+        return self.field(None, H)
+
+    def stages(self, H: Tensor, dt: Tensor) -> list[Tensor]:
+        """The slopes k_i."""
+        slopes: list[Tensor] = []
+        for row in self._rows:
+            slopes.append(self.slope(_combine(H, dt, row, slopes)))
+        return slopes
+
+    def advance(self, H: Tensor, dt: Tensor) -> Step:
+        slopes = self.stages(H, dt)
+        return Step(_combine(H, dt, self._weights, slopes), slopes[0])
+
+    def is_undefined(self, H: Tensor, dt: Tensor) -> Tensor:
+        return first_is_nan([H, *self.stages(H, dt)])
+
+
+class Splitting:
+    """The Strang splitting as a stepper; its flows are closed forms, so that leaving the numbers means blow-up."""
+
+    def __init__(self, field: VectorField, flow: Flow) -> None:
+        self.field = field
+        self.flow = flow
+        self.evaluations = 0
+
+    @property
+    def products(self) -> int:
+        return self.flow.products + self.evaluations * self.field.plan.products
+
+    def slope(self, H: Tensor) -> Tensor:
+        self.evaluations += 1
+        return self.field(None, H)
+
+    def advance(self, H: Tensor, dt: Tensor) -> Step:
+        return Step(self.flow.advance(H, dt), None)
+
+    def is_undefined(self, H: Tensor, dt: Tensor) -> Tensor:
+        return first_is_nan([H])
+
+
+def first_is_nan(values: Sequence[Tensor]) -> Tensor:
+    """(*batch): whether the first of the values (*batch, n, d) that is not finite holds NaN and nothing infinite.
+
+    >>> inf, nan = torch.tensor([[torch.inf]]), torch.tensor([[torch.nan]])
+    >>> bool(first_is_nan([nan, inf])), bool(first_is_nan([inf, nan]))
+    (True, False)
+    """
+    undefined = torch.zeros(values[0].shape[:-2], dtype=torch.bool, device=values[0].device)
+    broken = undefined
+    for value in values:
+        finite = torch.isfinite(value).all(-1).all(-1)
+        infinite = torch.isinf(value).any(-1).any(-1)
+        undefined = undefined | ~(broken | finite | infinite)
+        broken = broken | ~finite
+    return undefined
+
+
+def _combine(H: Tensor, dt: Tensor, weights: Sequence[float], slopes: Sequence[Tensor]) -> Tensor:
+    """H + dt * sum of weight*slope, with one pass over memory per slope."""
+    terms = [(weight, slope) for weight, slope in zip(weights, slopes, strict=True) if weight != 0]
+    if not terms:
+        return H
+    scale, total = terms[0]
+    for weight, slope in terms[1:]:
+        total = torch.add(total, slope, alpha=weight / scale)
+    return torch.addcmul(H, total, dt, value=scale)
