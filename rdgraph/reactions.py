@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rdgraph.field import VectorField
 
 _MOST_STEPS = 64
+_CLOSE = 6e-3
 
 
 def make_reaction(field: VectorField) -> Callable[[Tensor, Tensor], Tensor]:
@@ -96,8 +97,8 @@ def zeldovich(h: Tensor, k: Tensor, t: Tensor) -> Tensor:
     blown = outside & (s < 0) & (-s >= -inverse - torch.log1p(-inverse))
     x, s = torch.where(blown, 0.5, h), torch.where(blown, 0.0, s)
     u = _log_ratio(x.detach(), s.detach())
-    for _ in range(2):  # twice, so that first and second derivatives are those of the solution
-        u = u - _newton_step(u, x, s)
+    for _ in range(2):  # twice: value, first and second derivatives are then those of the solution
+        u = u - _newton(u, x, s)[0]
     below = x + (1 - x) * torch.exp(u.clamp(max=_longest(h)))
     blown = blown | (below <= 0)
     return torch.where(blown, torch.sign(h) * torch.inf, x / torch.where(blown, 1.0, below))
@@ -105,7 +106,7 @@ def zeldovich(h: Tensor, k: Tensor, t: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _log_ratio(h: Tensor, s: Tensor) -> Tensor:
-    """The root u of h (u + s) + (1 - h)(exp(u) - 1) that is 0 for s = 0, by Newton's method from a safe side.
+    """The root u of h (u + s) + (1 - h)(exp(u) - 1) that is 0 for s = 0, but for two steps of Newton's method.
 
     The left side is convex for h < 1 and concave for h > 1; the starts lie where Newton's steps do not overshoot. Every
     entry stops on its own, so that its bits do not depend on the others.
@@ -118,18 +119,21 @@ def _log_ratio(h: Tensor, s: Tensor) -> Tensor:
     u = torch.where(inside, start, torch.where(h > 1, above, below))
     moving = torch.ones_like(u, dtype=torch.bool)
     for _ in range(_MOST_STEPS):
-        step = _newton_step(u, h, s)
+        step, slope = _newton(u, h, s)
         u = torch.where(moving, u - step, u)
-        moving = moving & (step.abs() > 4 * torch.finfo(u.dtype).eps * (1 + u.abs()))
+        # The second derivative is slope - h. Once e = step*second/(2 slope) is small, the error is e times the step and
+        # every further step squares e: two more of them finish.
+        moving = moving & (((step * (slope - h)).abs() > _CLOSE * slope.abs()) | (step.abs() > 1))
         if not bool(moving.any()):
             break
     return u
 
 
-def _newton_step(u: Tensor, h: Tensor, s: Tensor) -> Tensor:
-    """(h (u + s) + (1 - h)(exp(u) - 1)) over its derivative in u; at h = 1, where u may be large, nothing overflows."""
+def _newton(u: Tensor, h: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+    """Newton's step for h (u + s) + (1 - h)(exp(u) - 1), and the derivative; at h = 1, where u may be large, finite."""
     power = u.clamp(max=_longest(u))
-    return (h * (u + s) + (1 - h) * torch.expm1(power)) / (h + (1 - h) * torch.exp(power))
+    slope = h + (1 - h) * torch.exp(power)
+    return (h * (u + s) + (1 - h) * torch.expm1(power)) / slope, slope
 
 
 def _longest(like: Tensor) -> float:

@@ -177,9 +177,7 @@ class Operator:
         own = mine[0] if len(mine) == 1 else None
         others = [(k, y) for k, y in terms if own is None or y is not x]
         values, factors = [y for _, y in others], [k for k, _ in others]
-        batch = torch.broadcast_shapes(
-            x.shape[:-2], self.batch, *(y.shape[:-2] for y in values), *_leading([*factors, scale, own])
-        )
+        batch = _common([x.shape[:-2], self.batch, *(y.shape[:-2] for y in values), *_leading([*factors, scale, own])])
         shape = (*batch, *x.shape[-2:])
         shared = self.weights.numel() == self.num_edges
         weights = self.weights.reshape(1, -1) if shared else self.weights.expand(*batch, -1).reshape(-1, self.num_edges)
@@ -241,12 +239,22 @@ class Operator:
         return ("inf", sums[0]) if sums[0] <= sums[1] else ("1", sums[1])
 
 
+def _common(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape that all of these broadcast to; equal shapes, the usual case, are seen at once."""
+    different = {tuple(shape) for shape in shapes if len(shape)}
+    if len(different) <= 1:
+        return different.pop() if different else ()
+    return tuple(torch.broadcast_shapes(*different))
+
+
 def _leading(factors: Sequence[Tensor | None]) -> list[torch.Size]:
     return [k.shape[:-2] for k in factors if k is not None and k.ndim > 2]
 
 
 def _flat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """(*batch, n, d) as (B, n, d), contiguous."""
+    if x.shape == shape and x.is_contiguous():
+        return x if len(shape) == 3 else x.view(-1, *shape[-2:])
     return x.expand(shape).reshape(-1, *shape[-2:]).contiguous()
 
 

@@ -130,7 +130,7 @@ def test_every_launch_shape_gives_the_same_numbers(shape, backend):
 
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
-@pytest.mark.parametrize(("nodes", "channels"), [(1, 1), (700, 3), (520, 130)])
+@pytest.mark.parametrize(("nodes", "channels"), [(1, 1), (700, 1), (700, 3), (520, 130)])
 def test_inner_sums_over_the_nodes(nodes, channels, dtype):
     random = torch.Generator().manual_seed(nodes)
     left, right = (torch.randn(2, nodes, channels, generator=random).to(dtype) for _ in range(2))

@@ -10,10 +10,10 @@ from functools import cache
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 #: Most numbers a gathered intermediate may hold; longer edge lists are cut into pieces.
 MAX_GATHERED = 1 << 26
+_SUM = 0
 
 
 def spmm(indptr: Tensor, indices: Tensor, weights: Tensor, x: Tensor) -> Tensor:
@@ -50,16 +50,16 @@ def edge_rows(indptr: Tensor, edges: int) -> Tensor:
 
 def _matrix_product(indptr: Tensor, indices: Tensor, weights: Tensor, x: Tensor) -> Tensor:
     """One member, (n, d). On a CPU float32 is fastest through embedding_bag, float64 through the reducing product."""
-    if len(indices) == 0 or x.shape[-1] == 0:
-        return x.new_zeros((len(indptr) - 1, x.shape[-1]))
+    if indices.numel() == 0 or x.shape[-1] == 0:
+        return x.new_zeros((indptr.numel() - 1, x.shape[-1]))
     if x.device.type == "cpu" and x.dtype == torch.float32:
-        return functional.embedding_bag(
-            indices, x, indptr.to(indices.dtype), mode="sum", per_sample_weights=weights.contiguous(),
-            include_last_offset=True,
-        )  # fmt: skip
+        found, *_ = torch.embedding_bag(
+            x, indices, indptr, mode=_SUM, per_sample_weights=weights.contiguous(), include_last_offset=True
+        )
+        return found
     _accept_csr()
-    size = (len(indptr) - 1, x.shape[0])
-    matrix = torch.sparse_csr_tensor(indptr.to(indices.dtype), indices, weights, size=size, check_invariants=False)
+    size = (indptr.numel() - 1, x.shape[0])
+    matrix = torch.sparse_csr_tensor(indptr, indices, weights, size=size, check_invariants=False)
     return torch.sparse.mm(matrix, x.contiguous(), "sum") if x.device.type == "cpu" else matrix @ x
 
 

@@ -132,7 +132,7 @@ def inner(left: Tensor, right: Tensor) -> Tensor:
     left, right = left.contiguous(), right.contiguous()
     members, nodes, channels = left.shape
     width = min(triton.next_power_of_2(max(channels, 1)), 128)
-    height = max(1, 2048 // width)
+    height = min(SPAN, 2048 // width)
     pieces = triton.cdiv(nodes, SPAN)
     out = torch.empty((members, pieces, channels), dtype=accumulator(left.dtype), device=left.device)
     if out.numel():
