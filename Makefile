@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 # The stamp is written last, so an install that was cut short is run again.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[torch,dev]'
+	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[torch,triton,dev]'
 	@touch $@
 
 demo: $(INSTALLED)
@@ -27,6 +27,7 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(VENV)/bin/python -m studies.bench
+	$(VENV)/bin/python -m studies.performance
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis runs/demo

@@ -35,13 +35,13 @@ from rdgraph.steps import step_limit
 from rdgraph.system import System
 
 if TYPE_CHECKING:
-    from rdgraph import generators
-    from rdgraph.field import VectorField, lower
-    from rdgraph.graph import Graph
-    from rdgraph.integrate import solve
-    from rdgraph.solution import Solution, Status
-    from rdgraph.sparse import Operator
-    from rdgraph.trackers import Callback, ProgressBar
+    from rdgraph.graphs import generators
+    from rdgraph.graphs.graph import Graph
+    from rdgraph.graphs.sparse import Operator
+    from rdgraph.integrators.solution import Solution, Status
+    from rdgraph.integrators.solve import solve
+    from rdgraph.integrators.trackers import Callback, ProgressBar
+    from rdgraph.lowering.field import VectorField, lower
 
 __version__ = "0.1.0"
 
@@ -95,21 +95,21 @@ __all__ = [
 
 #: Where the names that are loaded on first use come from.
 _ON_USE = {
-    "Callback": "rdgraph.trackers",
-    "Graph": "rdgraph.graph",
-    "Operator": "rdgraph.sparse",
-    "ProgressBar": "rdgraph.trackers",
-    "Solution": "rdgraph.solution",
-    "Status": "rdgraph.solution",
-    "VectorField": "rdgraph.field",
-    "lower": "rdgraph.field",
-    "solve": "rdgraph.integrate",
+    "Callback": "rdgraph.integrators.trackers",
+    "Graph": "rdgraph.graphs.graph",
+    "Operator": "rdgraph.graphs.sparse",
+    "ProgressBar": "rdgraph.integrators.trackers",
+    "Solution": "rdgraph.integrators.solution",
+    "Status": "rdgraph.integrators.solution",
+    "VectorField": "rdgraph.lowering.field",
+    "lower": "rdgraph.lowering.field",
+    "solve": "rdgraph.integrators.solve",
 }
 
 
 def __getattr__(name: str) -> object:
     if name == "generators":
-        return import_module("rdgraph.generators")
+        return import_module("rdgraph.graphs.generators")
     if name not in _ON_USE:
         raise AttributeError(f"module 'rdgraph' has no attribute {name!r}")
     value = getattr(import_module(_ON_USE[name]), name)

@@ -154,7 +154,7 @@ def _graph_facts(graph: Any, normalisation: str) -> GraphFacts:
     import numpy as np
     from scipy.sparse.csgraph import connected_components
 
-    from rdgraph.operators import dense_adjacency, dense_operator
+    from rdgraph.graphs.operators import dense_adjacency, dense_operator
 
     weights = dense_adjacency(graph)
     if not np.allclose(weights, weights.T):

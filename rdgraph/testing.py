@@ -245,6 +245,6 @@ def _system(draw: Draw, expression: sp.Basic) -> System:
     signs = {name: draw(st.sampled_from(SIGN_WORDS)) for name in elementwise if draw(rarely)}
     positive = [name for name in elementwise if name not in signs]
     texts = [f"{name} {sign}" for name, sign in signs.items()]
-    if len(positive) > 1 and draw(rarely):
+    if len(positive) > 1 and draw(st.booleans()):
         texts.append(f"{positive[0]} {draw(st.sampled_from(['<', '<=']))} 2*{positive[1]}")
     return System(expression, tuple(declared), Assumptions.read(texts, used))

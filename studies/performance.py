@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 import rdgraph as rd
+from rdgraph.graphs.sparse import Operator
 from rdgraph.kernels import ops, plain
-from rdgraph.sparse import Operator
 from studies.timing import copy_bandwidth, median_seconds, replay_seconds
 
 #: Nodes and entries of the graphs whose size the CPU products are taken at.

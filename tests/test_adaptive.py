@@ -10,12 +10,12 @@ import torch
 import torchdiffeq
 from torch import Tensor
 
-from rdgraph.adaptive import ADJOINT_METHODS
-from rdgraph.field import VectorField, lower
-from rdgraph.graph import Graph
-from rdgraph.integrate import solve
+from rdgraph.graphs.graph import Graph
+from rdgraph.integrators.adaptive import ADJOINT_METHODS
+from rdgraph.integrators.solution import Status
+from rdgraph.integrators.solve import solve
+from rdgraph.lowering.field import VectorField, lower
 from rdgraph.parse import parse
-from rdgraph.solution import Status
 
 F64 = torch.float64
 RING = Graph.from_edges([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])

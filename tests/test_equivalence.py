@@ -19,9 +19,9 @@ from rdgraph import dense
 from rdgraph.catalog import catalogue
 from rdgraph.equivalence import CONDITIONAL, PROVED, REFUTED, Equivalence
 from rdgraph.errors import NotApplicable
+from rdgraph.graphs.operators import dense_operator
 from rdgraph.maps import compose, iterate
 from rdgraph.nodes import Apply, Kind, Minus, Name, Negative, Plus, Times
-from rdgraph.operators import dense_operator
 from rdgraph.system import System
 from rdgraph.testing import systems
 

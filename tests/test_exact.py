@@ -17,16 +17,16 @@ from torch import Tensor
 
 from rdgraph.dense import evaluate
 from rdgraph.errors import NotApplicable
-from rdgraph.exact import exact_states
-from rdgraph.field import VectorField, lower
-from rdgraph.filters import Filters
-from rdgraph.graph import Graph
-from rdgraph.linear import linear_part
+from rdgraph.graphs.graph import Graph
+from rdgraph.graphs.sparse import Operator
+from rdgraph.integrators.exact import exact_states
+from rdgraph.integrators.filters import Filters
+from rdgraph.integrators.linear import linear_part
+from rdgraph.integrators.propagator import Propagator
+from rdgraph.integrators.series import coefficients, make_series, nodes
+from rdgraph.integrators.special import phi1
+from rdgraph.lowering.field import VectorField, lower
 from rdgraph.parse import parse
-from rdgraph.propagator import Propagator
-from rdgraph.series import coefficients, make_series, nodes
-from rdgraph.sparse import Operator
-from rdgraph.special import phi1
 from rdgraph.testing import adjacency, graph_families
 
 DOUBLE = torch.float64

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from rdgraph.errors import NotApplicable
-from rdgraph.field import VectorField, lower
-from rdgraph.graph import Graph
-from rdgraph.integrate import FIXED, solve
+from rdgraph.graphs.graph import Graph
+from rdgraph.integrators.solve import FIXED, solve
+from rdgraph.integrators.timetable import MAX_STEPS, make_timetable
+from rdgraph.lowering.field import VectorField, lower
 from rdgraph.tableaux import methods, z
-from rdgraph.timetable import MAX_STEPS, make_timetable
 
 F64 = torch.float64
 THEIRS = {"euler": "euler", "midpoint": "midpoint", "heun": "heun2", "rk4": "rk4"}

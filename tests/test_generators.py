@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import rdgraph as rd
 from rdgraph import generators
-from rdgraph.graph import Graph
+from rdgraph.graphs.graph import Graph
 
 
 def matrix(g: Graph) -> np.ndarray:

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
 
 import rdgraph as rd
-from rdgraph.graph import Graph
-from rdgraph.homophily import KINDS
-from rdgraph.operators import NORMALISATIONS, dense_adjacency, dense_operator, is_symmetric, sparse_operator
+from rdgraph.graphs.graph import Graph
+from rdgraph.graphs.homophily import KINDS
+from rdgraph.graphs.operators import NORMALISATIONS, dense_adjacency, dense_operator, is_symmetric, sparse_operator
 from rdgraph.testing import adjacency
 
 
@@ -491,7 +491,7 @@ def test_operator_of_directed_and_signed_graphs_on_torch() -> None:
 def test_a_graph_needs_no_torch() -> None:
     program = """
 import sys
-from rdgraph.generators import ring
+from rdgraph.graphs.generators import ring
 g = ring(5)
 assert (g.degree == 2).all() and g.homophily([0, 0, 0, 1, 1]) == 0.6
 print("torch" in sys.modules)

@@ -313,7 +313,7 @@ def test_drawn_systems_use_the_whole_language() -> None:
     assert names & set(USUAL_COEFFICIENTS)
     assert names - set(USUAL_COEFFICIENTS)
     assert {sign for system in found for _, sign in system.assumptions.signs} >= {"negative", "real"}
-    assert any(system.assumptions.relations for system in found)
+    assert any(system.assumptions.relations for system in [*found, *drawn(systems(linear=True), 500)])
 
 
 @settings(max_examples=60)

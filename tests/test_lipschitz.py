@@ -16,9 +16,9 @@ import rdgraph as rd
 from rdgraph import dense
 from rdgraph.catalog import catalogue
 from rdgraph.errors import NotApplicable
+from rdgraph.graphs.operators import dense_operator
 from rdgraph.lipschitz import NORMALISATIONS, Constant
 from rdgraph.nodes import Kind
-from rdgraph.operators import dense_operator
 from rdgraph.system import System
 from rdgraph.testing import graph_families
 

@@ -15,10 +15,10 @@ import rdgraph as rd
 from rdgraph import dense
 from rdgraph.catalog import catalogue
 from rdgraph.errors import NotApplicable
+from rdgraph.graphs.operators import dense_operator
 from rdgraph.language import STRUCTURAL
 from rdgraph.nodes import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of, names_in
 from rdgraph.normal import Act, H, Mix, is_zero, relu, sigmoid, softplus
-from rdgraph.operators import dense_operator
 from rdgraph.system import System
 from rdgraph.testing import adjacency, expressions, systems
 

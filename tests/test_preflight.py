@@ -8,7 +8,7 @@ import pytest
 
 import rdgraph as rd
 from rdgraph.dense import evaluate
-from rdgraph.operators import dense_operator
+from rdgraph.graphs.operators import dense_operator
 
 
 def test_verdicts() -> None:

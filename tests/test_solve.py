@@ -15,13 +15,13 @@ from rich.console import Console
 from torch import Tensor
 
 from rdgraph.errors import NotApplicable, UnknownName
-from rdgraph.field import VectorField, lower
-from rdgraph.graph import Graph
-from rdgraph.integrate import METHODS, solve
+from rdgraph.graphs.graph import Graph
+from rdgraph.integrators.solution import Solution, Stats, Status
+from rdgraph.integrators.solve import METHODS, solve
+from rdgraph.integrators.trackers import Callback, ProgressBar
+from rdgraph.lowering.field import VectorField, lower
 from rdgraph.parse import parse
-from rdgraph.solution import Solution, Stats, Status
 from rdgraph.tableaux import methods
-from rdgraph.trackers import Callback, ProgressBar
 
 F64 = torch.float64
 RING = Graph.from_edges([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])

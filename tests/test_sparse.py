@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 
 import rdgraph as rd
+from rdgraph.graphs.sparse import Operator
 from rdgraph.kernels import ops
-from rdgraph.sparse import Operator
 from rdgraph.testing import adjacency
 
 NORMALISATIONS = ["symmetric", "row", "column", "none"]
@@ -30,7 +30,7 @@ def arrow(weights: torch.Tensor | None = None) -> Operator:
 
 @given(adjacency(max_nodes=7, weighted=True), st.sampled_from(NORMALISATIONS), st.sampled_from([0.0, 0.5, 1.0]))
 def test_the_operator_is_the_dense_one(matrix, normalisation, loops):
-    from rdgraph.operators import dense_operator
+    from rdgraph.graphs.operators import dense_operator
 
     op = rd.Graph.from_dense(matrix).operator(normalisation, self_loops=loops, dtype=torch.float64)
     expected = torch.tensor(dense_operator(matrix, normalisation, self_loops=loops))

@@ -20,8 +20,8 @@ import rdgraph as rd
 from rdgraph import dense
 from rdgraph.catalog import catalogue
 from rdgraph.errors import NotApplicable, Undecided, UnknownName
+from rdgraph.graphs.operators import dense_operator
 from rdgraph.nodes import Kind
-from rdgraph.operators import dense_operator
 from rdgraph.spectral import generator_symbol, source_symbol
 from rdgraph.system import System
 from rdgraph.tableaux import Tableau, methods, tableau, z

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rdgraph.errors import NotApplicable
-from rdgraph.exact import exact_states
-from rdgraph.field import VectorField, lower
 from rdgraph.flows import reaction_flow
-from rdgraph.graph import Graph
+from rdgraph.graphs.graph import Graph
+from rdgraph.integrators.exact import exact_states
+from rdgraph.integrators.reactions import bernoulli, make_reaction, zeldovich
+from rdgraph.integrators.splitting import make_strang
+from rdgraph.lowering.field import VectorField, lower
 from rdgraph.parse import parse
-from rdgraph.reactions import bernoulli, make_reaction, zeldovich
-from rdgraph.splitting import make_strang
 from rdgraph.testing import adjacency
 
 DOUBLE = torch.float64
@@ -287,7 +287,7 @@ def test_a_reaction_without_an_operator_needs_no_products() -> None:
 
 
 def test_products_are_counted_and_equal_steps_are_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    import rdgraph.splitting as module
+    import rdgraph.integrators.splitting as module
 
     calls = []
     make = module.Propagator.make

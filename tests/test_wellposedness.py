@@ -17,7 +17,7 @@ import rdgraph as rd
 from rdgraph import dense
 from rdgraph.catalog import catalogue
 from rdgraph.errors import NotApplicable
-from rdgraph.operators import dense_operator
+from rdgraph.graphs.operators import dense_operator
 from rdgraph.system import System
 from rdgraph.tableaux import methods
 from rdgraph.testing import adjacency

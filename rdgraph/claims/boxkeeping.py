@@ -13,8 +13,8 @@ from rdgraph.claims.formulas import all_hold, alpha, beta, identical, s, same
 from rdgraph.claims.numerics import final, generator, make_field
 from rdgraph.claims.registry import HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
 from rdgraph.dense import evaluate
+from rdgraph.graphs.operators import dense_operator
 from rdgraph.normal import H
-from rdgraph.operators import dense_operator
 from rdgraph.parse import parse
 from rdgraph.steps import step_limit
 from rdgraph.symbols import h, public

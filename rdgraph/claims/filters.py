@@ -12,7 +12,7 @@ from rdgraph.claims.numerics import generator, modes
 from rdgraph.claims.registry import Evidence, Verdict, cross_checks, decides
 from rdgraph.derive import Derivation
 from rdgraph.equivalence import equivalent
-from rdgraph.operators import dense_operator
+from rdgraph.graphs.operators import dense_operator
 from rdgraph.parse import parse
 from rdgraph.spectral import response, symbol
 from rdgraph.symbols import tau as own_tau

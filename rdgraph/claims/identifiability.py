@@ -13,9 +13,9 @@ from rdgraph.claims.registry import FALSE, HOLDS, Evidence, Verdict, cross_check
 from rdgraph.decide import BOTH, NEGATIVE, Domain
 from rdgraph.equivalence import REFUTED, equivalent
 from rdgraph.errors import NotApplicable
+from rdgraph.graphs.operators import dense_operator
 from rdgraph.identify import identify
 from rdgraph.maps import euler_map, iterate
-from rdgraph.operators import dense_operator
 from rdgraph.parse import parse
 from rdgraph.spectral import classify, generator_symbol, response, symbol
 from rdgraph.symbols import lam as own_lam

@@ -11,7 +11,7 @@ from rdgraph.claims.filters import SYMBOLS
 from rdgraph.claims.formulas import all_hold, alpha, beta, identical, lam, points, same, tau
 from rdgraph.claims.numerics import double_cover, generator, modes, runge_kutta_step
 from rdgraph.claims.registry import Evidence, Verdict, cross_checks, decides
-from rdgraph.operators import dense_operator
+from rdgraph.graphs.operators import dense_operator
 from rdgraph.parse import parse
 from rdgraph.spectral import growth_rate, response, symbol
 from rdgraph.steps import step_limit

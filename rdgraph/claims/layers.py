@@ -11,9 +11,9 @@ from rdgraph.claims.formulas import all_hold
 from rdgraph.claims.numerics import make_field
 from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
 from rdgraph.equivalence import CONDITIONAL, REFUTED, equivalent
+from rdgraph.graphs.operators import dense_operator
 from rdgraph.maps import euler_map, iterate
 from rdgraph.normal import Mix
-from rdgraph.operators import dense_operator
 from rdgraph.parse import parse
 
 #: Layers as maps in the language: what one Euler step is compared with.

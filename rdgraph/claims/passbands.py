@@ -11,7 +11,7 @@ from rdgraph.claims.formulas import RATIOS, T, all_hold, alpha, beta, identical,
 from rdgraph.claims.numerics import double_cover, generator, modes
 from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
 from rdgraph.equivalence import equivalent
-from rdgraph.operators import dense_operator
+from rdgraph.graphs.operators import dense_operator
 from rdgraph.parse import parse
 from rdgraph.spectral import ALL, BAND, HIGH, LOW, STOP, FilterClass, classify, growth_rate, response, symbol
 

@@ -12,8 +12,8 @@ from rdgraph.claims.layers import gcn, gcnii
 from rdgraph.claims.numerics import generator, make_field
 from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
 from rdgraph.equivalence import CONDITIONAL, REFUTED, equivalent
+from rdgraph.graphs.operators import dense_operator
 from rdgraph.normal import H0
-from rdgraph.operators import dense_operator
 from rdgraph.parse import parse
 from rdgraph.spectral import response
 

@@ -13,7 +13,7 @@ from rdgraph.claims.numerics import final, generator, make_field
 from rdgraph.claims.registry import Evidence, Verdict, cross_checks, decides
 from rdgraph.decide import Domain
 from rdgraph.flows import reaction_flow
-from rdgraph.operators import dense_operator
+from rdgraph.graphs.operators import dense_operator
 from rdgraph.steps import step_limit
 
 t = sp.Symbol("t")

@@ -14,9 +14,9 @@ from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, Evidence,
 from rdgraph.decide import Domain
 from rdgraph.existence import GLOBAL, LOCAL, existence
 from rdgraph.extrema import interval_candidates
+from rdgraph.graphs.operators import dense_operator
 from rdgraph.lipschitz import lipschitz_global, lipschitz_local, one_sided
 from rdgraph.maxima import Candidate, maximum
-from rdgraph.operators import dense_operator
 from rdgraph.parse import parse
 from rdgraph.symbols import h, public
 

@@ -23,9 +23,9 @@ def spmm(indptr: Tensor, indices: Tensor, weights: Tensor, x: Tensor) -> Tensor:
     members, nodes, channels = x.shape
     if weights.shape[0] == 1:
         wide = x[0] if members == 1 else x.transpose(0, 1).reshape(nodes, members * channels)
-        out = _matrix_product(indptr, indices, weights[0], wide)
+        out = matrix_product(indptr, indices, weights[0], wide)
         return out[None] if members == 1 else out.view(-1, members, channels).transpose(0, 1).contiguous()
-    return torch.stack([_matrix_product(indptr, indices, w, h) for w, h in zip(weights, x, strict=True)])
+    return torch.stack([matrix_product(indptr, indices, w, h) for w, h in zip(weights, x, strict=True)])
 
 
 def sddmm(indptr: Tensor, indices: Tensor, g: Tensor, x: Tensor, shared: bool) -> Tensor:
@@ -48,7 +48,7 @@ def edge_rows(indptr: Tensor, edges: int) -> Tensor:
     return torch.repeat_interleave(nodes, indptr.diff(), output_size=edges)
 
 
-def _matrix_product(indptr: Tensor, indices: Tensor, weights: Tensor, x: Tensor) -> Tensor:
+def matrix_product(indptr: Tensor, indices: Tensor, weights: Tensor, x: Tensor) -> Tensor:
     """One member, (n, d). On a CPU float32 is fastest through embedding_bag, float64 through the reducing product."""
     if indices.numel() == 0 or x.shape[-1] == 0:
         return x.new_zeros((indptr.numel() - 1, x.shape[-1]))

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rdgraph.adaptive import ADJOINT_METHODS, MAX_STEPS, Settings, integrate_members
 from rdgraph.errors import NotApplicable, UnknownName
-from rdgraph.fixed import Run, choose, integrate_fixed, is_within
-from rdgraph.solution import Solution, Stats, Status
-from rdgraph.steppers import RungeKutta, Splitting, Stepper, first_is_nan
+from rdgraph.integrators.adaptive import ADJOINT_METHODS, MAX_STEPS, Settings, integrate_members
+from rdgraph.integrators.fixed import Run, choose, integrate_fixed, is_within
+from rdgraph.integrators.solution import Solution, Stats, Status
+from rdgraph.integrators.steppers import RungeKutta, Splitting, Stepper, first_is_nan
+from rdgraph.integrators.timetable import Timetable, make_timetable
+from rdgraph.integrators.trackers import Measure, Recorder, Tracker
 from rdgraph.tableaux import Tableau, methods
-from rdgraph.timetable import Timetable, make_timetable
-from rdgraph.trackers import Measure, Recorder, Tracker
 
 if TYPE_CHECKING:
-    from rdgraph.field import VectorField
+    from rdgraph.lowering.field import VectorField
 
 #: Runge-Kutta methods with a fixed step; any `Tableau` will do as well.
 FIXED = ("euler", "midpoint", "heun", "rk4", "rk4-classical")
@@ -112,7 +112,7 @@ def solve(
 def _make_stepper(field: VectorField, method: str | Tableau, rtol: float | None, start: Tensor) -> Stepper:
     field = _bound(field, start)
     if method == "strang":
-        from rdgraph.splitting import make_strang
+        from rdgraph.integrators.splitting import make_strang
 
         return Splitting(field, make_strang(field, rtol=rtol))
     return RungeKutta(field.prepared(), methods[method] if isinstance(method, str) else method)
@@ -139,7 +139,7 @@ def _exact(
     field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, bound: float, rtol: Any, atol: Any
 ) -> Run:
     """The closed form at every save; a member that overflows keeps its last finite save."""
-    from rdgraph.exact import exact_states
+    from rdgraph.integrators.exact import exact_states
 
     times = _columns(timetable.grid[:1], timetable.saves)
     started = is_within(H0, bound)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from rdgraph.series import coefficients, nodes, powers
-from rdgraph.special import phi1
+from rdgraph.integrators.series import coefficients, nodes, powers
+from rdgraph.integrators.special import phi1
 
 #: Points at which the size of a filter is looked up.
 _SAMPLES = 64

@@ -12,7 +12,7 @@ from rdgraph.nodes import Apply, Kind, Minus, Name, Negative, Over, Plus, Times,
 from rdgraph.normal import relu, sigmoid, softplus
 
 if TYPE_CHECKING:
-    from rdgraph.plan import Function
+    from rdgraph.lowering.plan import Function
 
 #: Names the generated source uses itself.
 _TAKEN = {"torch", "field", "forcing", "coefficients", "plain", "matrix", "x", "scale", "terms", "out", "one"}
@@ -126,7 +126,7 @@ def matrix_code(tree: sp.Basic) -> tuple[str, list[str]]:
             (left, first), (right, second) = matrix_code(tree.left), matrix_code(tree.right)
             return f"({left} {sign} {right})", [*first, *second]
     if kind_of(tree) is Kind.SCALAR:
-        from rdgraph.lowering import Linearisation
+        from rdgraph.lowering.sums import Linearisation
 
         value = Linearisation({}).read(tree).coefficient
         if value is not None:

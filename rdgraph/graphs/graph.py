@@ -11,13 +11,13 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
-from rdgraph.edges import as_array, grouped, pair_keys, read_count, read_edges, read_nodes, take_edges
 from rdgraph.errors import NotApplicable
-from rdgraph.interchange import networkx_edges, networkx_graph, pyg_edges
-from rdgraph.operators import absolute_degree, is_symmetric, sparse_operator
+from rdgraph.graphs.edges import as_array, grouped, pair_keys, read_count, read_edges, read_nodes, take_edges
+from rdgraph.graphs.interchange import networkx_edges, networkx_graph, pyg_edges
+from rdgraph.graphs.operators import absolute_degree, is_symmetric, sparse_operator
 
 if TYPE_CHECKING:
-    from rdgraph.sparse import Operator
+    from rdgraph.graphs.sparse import Operator
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -268,8 +268,8 @@ class Graph:
         """The torch operator A of this graph: symmetric D^-1/2 A D^-1/2, row D^-1 A, column A D^-1, none A (L = D - A).
 
         `self_loops` is added to the diagonal first. D holds sums of absolute weights, a node without edges has a zero
-        row, and `symmetric` asks for an undirected graph; see `rdgraph.operators`. The operator is computed in float64
-        and rounded to `dtype`, torch's default where None.
+        row, and `symmetric` asks for an undirected graph; see `rdgraph.graphs.operators`. The operator is
+        computed in float64 and rounded to `dtype`, torch's default where None.
 
         >>> Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]]).operator("row").dense()
         tensor([[0.0000, 1.0000, 0.0000],
@@ -278,7 +278,7 @@ class Graph:
         """
         import torch
 
-        from rdgraph.sparse import Operator
+        from rdgraph.graphs.sparse import Operator
 
         matrix = sparse_operator(self.adjacency, normalisation, self_loops=self_loops)
         kind = {"dtype": torch.get_default_dtype() if dtype is None else dtype, "device": device}
@@ -289,12 +289,12 @@ class Graph:
         )  # fmt: skip
 
     def homophily(self, labels: Any, kind: str = "edge") -> float:
-        """How much edges join nodes of one class: "edge", "node" or "adjusted"; see `rdgraph.homophily`.
+        """How much edges join nodes of one class: "edge", "node" or "adjusted"; see `rdgraph.graphs.homophily`.
 
         >>> Graph.from_edges([[0, 1], [1, 2]]).homophily([0, 0, 1])
         0.5
         """
-        from rdgraph.homophily import homophily
+        from rdgraph.graphs.homophily import homophily
 
         return homophily(self, labels, kind)
 

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rdgraph.solution import Stats, Status
-from rdgraph.steppers import first_is_nan
+from rdgraph.integrators.solution import Stats, Status
+from rdgraph.integrators.steppers import first_is_nan
 
 if TYPE_CHECKING:
-    from rdgraph.field import VectorField
+    from rdgraph.lowering.field import VectorField
 
 #: torchdiffeq's names of the methods that it can run backwards.
 ADJOINT_METHODS = {"euler": "euler", "midpoint": "midpoint", "heun": "heun2", "rk4": "rk4", "dopri5": "dopri5"}

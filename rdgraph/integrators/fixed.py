@@ -14,10 +14,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rdgraph.solution import Stats, Status
-from rdgraph.steppers import Step, Stepper
-from rdgraph.timetable import Event, Timetable
-from rdgraph.trackers import Recorder
+from rdgraph.integrators.solution import Stats, Status
+from rdgraph.integrators.steppers import Step, Stepper
+from rdgraph.integrators.timetable import Event, Timetable
+from rdgraph.integrators.trackers import Recorder
 
 
 class Run(NamedTuple):

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from rdgraph.linear import linear_part
-from rdgraph.propagator import Propagator
-from rdgraph.solution import Stats
+from rdgraph.integrators.linear import linear_part
+from rdgraph.integrators.propagator import Propagator
+from rdgraph.integrators.solution import Stats
 
 if TYPE_CHECKING:
-    from rdgraph.field import VectorField
+    from rdgraph.lowering.field import VectorField
 
 
 def exact_states(

@@ -15,7 +15,7 @@ from torch import Tensor
 from rdgraph.errors import NotApplicable
 
 if TYPE_CHECKING:
-    from rdgraph.filters import Filters
+    from rdgraph.integrators.filters import Filters
 
 KINDS = ("chebyshev", "taylor")
 

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from rdgraph.errors import NotApplicable
+from rdgraph.graphs.operators import NORMALISATIONS
 from rdgraph.kernels import ops, plain
 from rdgraph.kernels.rows import Rows
-from rdgraph.operators import NORMALISATIONS
 
 KINDS = (*NORMALISATIONS, "free")
 #: Norm in which a normalised operator has |A| <= 1.
@@ -31,11 +31,11 @@ class Pattern:
     indptr: Tensor
     indices: Tensor
 
-    @property
+    @cached_property
     def num_nodes(self) -> int:
         return len(self.indptr) - 1
 
-    @property
+    @cached_property
     def num_edges(self) -> int:
         return len(self.indices)
 
@@ -173,6 +173,8 @@ class Operator:
             raise NotApplicable(f"expected a state (..., {self.num_nodes}, channels), got shape {tuple(x.shape)}")
         if x.device != self.device:
             raise NotApplicable(f"expected a state on {self.device}, got {x.device}; move one of them with .to(...)")
+        if scale is None and not terms and self._is_simple(x):
+            return plain.matrix_product(self.pattern.indptr, self.pattern.indices, self.weights, x)
         mine = [k for k, y in terms if y is x]
         own = mine[0] if len(mine) == 1 else None
         others = [(k, y) for k, y in terms if own is None or y is not x]
@@ -186,6 +188,14 @@ class Operator:
             [k for k in (_flat_factor(k, batch) for k in factors) if k is not None], [_flat(y, shape) for y in values],
         )  # fmt: skip
         return out.view(shape)
+
+    def _is_simple(self, x: Tensor) -> bool:
+        """One state on a CPU with shared weights and no gradient: nothing to arrange."""
+        weights = self.weights
+        tracked = torch.is_grad_enabled() and (x.requires_grad or weights.requires_grad)
+        plain_types = x.dtype == weights.dtype and x.dtype in (torch.float32, torch.float64)
+        is_plain = x.ndim == 2 and weights.ndim == 1 and x.device.type == "cpu" and plain_types
+        return is_plain and not tracked and not torch.compiler.is_compiling()
 
     @property
     def _tensors(self) -> list[Tensor]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.lowering import ONE, Atom, Elementwise, Letter, Mixed, Sum, Term, Word
+from rdgraph.lowering.sums import ONE, Atom, Elementwise, Letter, Mixed, Sum, Term, Word
+from rdgraph.lowering.torchcode import coefficient_code, function_code, matrix_code
 from rdgraph.nodes import Kind
-from rdgraph.torchcode import coefficient_code, function_code, matrix_code
 
 Key = tuple[Word, Atom]
 #: A piece of torch source, and the same in the language of equations.

@@ -14,14 +14,14 @@ import sympy as sp
 import torch
 from torch import Tensor, nn
 
-from rdgraph.coefficients import STATE_LETTERS, STORAGE_ONLY, coefficient_shapes, read_coefficients
 from rdgraph.errors import NotApplicable, UnknownName
-from rdgraph.lowering import Linearisation, Sum, coefficient_symbol
+from rdgraph.graphs.sparse import Operator
+from rdgraph.lowering.coefficients import STATE_LETTERS, STORAGE_ONLY, coefficient_shapes, read_coefficients
+from rdgraph.lowering.plan import Function, Plan, schedule
+from rdgraph.lowering.sums import Linearisation, Sum, coefficient_symbol
+from rdgraph.lowering.torchcode import coefficient_code, module_source, safe_name
 from rdgraph.nodes import Kind
-from rdgraph.plan import Function, Plan, schedule
-from rdgraph.sparse import Operator
 from rdgraph.system import System
-from rdgraph.torchcode import coefficient_code, module_source, safe_name
 
 _numbers = itertools.count(1)
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.graphs.sparse import Operator
 from rdgraph.nodes import Kind
-from rdgraph.sparse import Operator
 from rdgraph.system import System
 
 #: Letters of an equation that are not coefficients.
@@ -111,6 +111,6 @@ def _tensor(name: str, value: Any, operator: Operator) -> Tensor:
             "make it there, or lower with dtype= and device="
         )
     try:
-        return value if isinstance(value, nn.Parameter) else torch.as_tensor(value).to(operator.device, dtype)
+        return value if isinstance(value, nn.Parameter) else torch.as_tensor(value, dtype=dtype, device=operator.device)
     except (TypeError, ValueError, RuntimeError):
         raise NotApplicable(f"expected a number or a tensor for {name}, got {type(value).__name__}") from None

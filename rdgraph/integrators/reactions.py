@@ -16,11 +16,11 @@ from torch import Tensor
 
 from rdgraph.errors import NotApplicable
 from rdgraph.flows import reaction_flow
+from rdgraph.integrators.special import phi1
 from rdgraph.normal import H
-from rdgraph.special import phi1
 
 if TYPE_CHECKING:
-    from rdgraph.field import VectorField
+    from rdgraph.lowering.field import VectorField
 
 _MOST_STEPS = 64
 _CLOSE = 6e-3

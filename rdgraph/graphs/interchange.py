@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rdgraph.edges import as_array
 from rdgraph.errors import NotApplicable
+from rdgraph.graphs.edges import as_array
 
 if TYPE_CHECKING:
-    from rdgraph.graph import Graph
+    from rdgraph.graphs.graph import Graph
 
 
 def networkx_edges(graph: Any, weight: str | None) -> tuple[np.ndarray, list[Hashable], list[Any]]:

@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 
 from rdgraph.errors import NotApplicable
-from rdgraph.filters import Filters
+from rdgraph.graphs.operators import NORMALISATIONS
+from rdgraph.graphs.sparse import Operator
+from rdgraph.integrators.filters import Filters
 from rdgraph.nodes import Kind, Name
 from rdgraph.normal import H
-from rdgraph.operators import NORMALISATIONS
-from rdgraph.sparse import Operator
 from rdgraph.system import System
 
 if TYPE_CHECKING:
-    from rdgraph.field import VectorField
+    from rdgraph.lowering.field import VectorField
 
 
 @dataclass(frozen=True)

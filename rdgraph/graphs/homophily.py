@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rdgraph.edges import as_array, whole_numbers
 from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.graphs.edges import as_array, whole_numbers
 
 if TYPE_CHECKING:
-    from rdgraph.graph import Graph
+    from rdgraph.graphs.graph import Graph
 
 KINDS = ("edge", "node", "adjusted")
 
@@ -29,7 +29,7 @@ def homophily(graph: Graph, labels: Any, kind: str = "edge") -> float:
               join equal classes, 0 where edges fall as the degrees alone would have it, nan where all edges lie within
               one class (Platonov et al., Characterizing graph datasets for node classification, 2023)
 
-    >>> from rdgraph.generators import path
+    >>> from rdgraph.graphs.generators import path
     >>> [round(homophily(path(4), [0, 0, 1, 1], kind), 3) for kind in KINDS]
     [0.667, 0.75, 0.333]
     """

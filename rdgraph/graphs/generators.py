@@ -13,9 +13,9 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from rdgraph.edges import read_count
 from rdgraph.errors import NotApplicable
-from rdgraph.graph import Graph
+from rdgraph.graphs.edges import read_count
+from rdgraph.graphs.graph import Graph
 
 Seed = int | np.random.Generator
 

@@ -1,0 +1,1 @@
+"""Graphs: `graph` and how to make one, `generators`, `operators` (numpy) and `sparse`, the operator on a device."""

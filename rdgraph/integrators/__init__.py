@@ -1,0 +1,1 @@
+"""From a field to trajectories: `solve`, its fixed-step, adaptive, exact and splitting methods, and `Solution`."""
