@@ -20,6 +20,8 @@ from rdgraph.kernels import ops, plain
 from rdgraph.kernels.rows import Rows
 
 KINDS = (*NORMALISATIONS, "free")
+#: Operators with more entries get their transpose when a gradient first asks for it.
+MAX_EAGER_TRANSPOSE = 1 << 27
 #: Norm in which a normalised operator has |A| <= 1.
 _UNIT_NORMS = {"symmetric": "2", "row": "inf", "column": "1"}
 
@@ -183,8 +185,12 @@ class Operator:
         shape = (*batch, *x.shape[-2:])
         shared = self.weights.numel() == self.num_edges
         weights = self.weights.reshape(1, -1) if shared else self.weights.expand(*batch, -1).reshape(-1, self.num_edges)
-        out = ops.product(
-            self._tensors, weights.contiguous(), _flat(x, shape), _flat_factor(scale, batch), _flat_factor(own, batch),
+        wanted = (x, self.weights, *values, *(k for k in (*factors, scale, own) if k is not None))
+        tracked = torch.is_grad_enabled() and any(t.requires_grad for t in wanted)
+        call = ops.spmm if tracked or torch.compiler.is_compiling() else ops.compute_spmm
+        out = call(
+            self._tensors(tracked), weights.contiguous(), _flat(x, shape),
+            _flat_factor(scale, batch), _flat_factor(own, batch),
             [k for k in (_flat_factor(k, batch) for k in factors) if k is not None], [_flat(y, shape) for y in values],
         )  # fmt: skip
         return out.view(shape)
@@ -197,12 +203,16 @@ class Operator:
         is_plain = x.ndim == 2 and weights.ndim == 1 and x.device.type == "cpu" and plain_types
         return is_plain and not tracked and not torch.compiler.is_compiling()
 
-    @property
-    def _tensors(self) -> list[Tensor]:
-        """What the operations need; the transpose is left out where A is its own."""
-        if self.is_symmetric and not self.weights.requires_grad:
+    def _tensors(self, tracked: bool) -> list[Tensor]:
+        """What the operations need; the transpose is left out where A is its own, or where nobody asks for it."""
+        if not tracked or (self.is_symmetric and not self.weights.requires_grad):
             return self.pattern.own * 2
         return self.pattern.tensors
+
+    def prepare(self) -> Operator:
+        """Arrange the pattern now, on a GPU its transpose too, so that nothing is left for a traced or captured call."""
+        self._tensors(tracked=self.device.type == "cuda" and self.num_edges <= MAX_EAGER_TRANSPOSE)
+        return self
 
     def laplacian(self, x: Tensor) -> Tensor:
         """L@x: x - A@x, or D*x - A@x where the operator is not normalised."""

@@ -62,7 +62,8 @@ def compute_spmm(
 ) -> Tensor:
     """scale*(A@x) + own*x + sum of factors[m]*fields[m]; x and fields (B, n, d), weights (1 or B, E).
 
-    Scale, own and factors broadcast against (B, n, d); the scale is the same for all nodes.
+    Scale, own and factors broadcast against (B, n, d); the scale is the same for all nodes. Called directly where no
+    gradient is wanted, since small graphs feel torch's dispatcher; `spmm` is the same for autograd and torch.compile.
     """
     terms = list(zip(factors, fields, strict=True)) if own is None else [(own, x), *zip(factors, fields, strict=True)]
     if _use_kernels(x):
@@ -83,23 +84,6 @@ spmm = torch.library.custom_op("rdgraph::spmm", compute_spmm, mutates_args=())
 @spmm.register_fake
 def _(pattern: Any, weights: Any, x: Tensor, scale: Any, own: Any, factors: Any, fields: Any) -> Tensor:
     return x.new_empty((x.shape[0], pattern[0].shape[0] - 1, x.shape[2]))
-
-
-def product(
-    pattern: Sequence[Tensor],
-    weights: Tensor,
-    x: Tensor,
-    scale: Tensor | None,
-    own: Tensor | None,
-    factors: Sequence[Tensor],
-    fields: Sequence[Tensor],
-) -> Tensor:
-    """`spmm`, called directly where no gradient is wanted: small graphs feel torch's dispatcher."""
-    tracked = torch.is_grad_enabled() and any(
-        t is not None and t.requires_grad for t in (weights, x, scale, own, *factors, *fields)
-    )
-    call = spmm if tracked or torch.compiler.is_compiling() else compute_spmm
-    return call(pattern, weights, x, scale, own, factors, fields)
 
 
 @torch.library.custom_op("rdgraph::pull", mutates_args=())

@@ -71,7 +71,7 @@ class VectorField(nn.Module):
         super().__init__()
         self.system, self.batch = system, batch
         self._stages = _lowered(system, operator.degree is not None, operator.normalisation)
-        self._operator = operator
+        self._operator = operator.prepare()
         self._shapes = coefficient_shapes(system, operator.num_nodes, batch)
         self._hold("_weights", operator.weights)
         for name, value in coefficients.items():
@@ -93,7 +93,7 @@ class VectorField(nn.Module):
         self._operator = Operator(
             moved, self._weights, self._operator.normalisation, self._operator.self_loops,
             None if degree is None else fn(degree),
-        )  # fmt: skip
+        ).prepare()  # fmt: skip
         self._initial = None if self._initial is None else fn(self._initial)
         self._prepared = None
         return self
