@@ -210,7 +210,7 @@ class Operator:
         return self.pattern.tensors
 
     def prepare(self) -> Operator:
-        """Arrange the pattern now, on a GPU its transpose too, so that nothing is left for a traced or captured call."""
+        """Arrange the pattern now, on a GPU its transpose too, so that nothing is left to a traced or captured call."""
         self._tensors(tracked=self.device.type == "cuda" and self.num_edges <= MAX_EAGER_TRANSPOSE)
         return self
 
