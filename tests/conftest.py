@@ -10,14 +10,20 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import providers
 
 SEED = 20230723
 
 matplotlib.use("Agg")
 
+# Hypothesis also draws numbers found in the source of loaded modules; which are loaded depends on the tests that ran
+# before in the same process, and the examples are to be the same on every run.
+providers._get_local_constants = lambda: providers._local_constants
+
 settings.register_profile(
     "default",
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
     deadline=None,
     derandomize=True,
     database=None,
