@@ -5,7 +5,7 @@ spectra:    symbol, response, classify, fastest_frequency, growth_rate
 regularity: lipschitz_global, lipschitz_local, one_sided, existence, invariant_box, step_limit
 more:       identify, conserved, energy_law, reaction_flow, euler_map
 verdicts:   analyse, preflight, verify
-graphs:     Graph, Operator, generators
+graphs:     Graph, Operator, stack, generators
 runs:       lower, VectorField, solve, Solution, Status, ProgressBar, Callback
 errors:     RdgraphError, LanguageError, NotApplicable, Undecided, AssumptionError, UnknownName
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rdgraph.graphs import generators
     from rdgraph.graphs.graph import Graph
     from rdgraph.graphs.sparse import Operator
+    from rdgraph.graphs.stack import stack
     from rdgraph.integrators.solution import Solution, Status
     from rdgraph.integrators.solve import solve
     from rdgraph.integrators.trackers import Callback, ProgressBar
@@ -88,6 +89,7 @@ __all__ = [
     "reaction_flow",
     "response",
     "solve",
+    "stack",
     "step_limit",
     "symbol",
     "verify",
@@ -104,6 +106,7 @@ _ON_USE = {
     "VectorField": "rdgraph.lowering.field",
     "lower": "rdgraph.lowering.field",
     "solve": "rdgraph.integrators.solve",
+    "stack": "rdgraph.graphs.stack",
 }
 
 

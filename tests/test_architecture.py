@@ -27,6 +27,7 @@ MAY_IMPORT = {
 RUNNING_HALF = (
     "rdgraph.graphs.graph",
     "rdgraph.graphs.sparse",
+    "rdgraph.graphs.stack",
     "rdgraph.kernels",
     "rdgraph.lowering",
     "rdgraph.integrators",

@@ -103,6 +103,16 @@ def test_the_laplacian_of_an_unnormalised_operator_is_degree_minus_adjacency():
     torch.testing.assert_close(squared, laplacian @ laplacian @ H - H)
 
 
+def test_stacked_graphs_keep_their_own_degrees():
+    graphs = [rd.generators.path(NODES), rd.generators.star(NODES)]
+    ops = [g.operator("none", dtype=torch.float64) for g in graphs]
+    field = rd.lower("-alpha*L@H", rd.stack(ops), {"alpha": 1.0}, batch=(2,))
+    H = random(2, NODES, 1)
+    for k, op in enumerate(ops):
+        torch.testing.assert_close(field(0.0, H)[k], -op.laplacian(H[k]))
+        torch.testing.assert_close(field.rebatched(k)(0.0, H[k]), -op.laplacian(H[k]))
+
+
 # ---------------------------------------------------------------------- the plan
 @pytest.mark.parametrize(
     ("text", "products"),

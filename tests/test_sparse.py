@@ -98,6 +98,10 @@ def test_torch_accepts_the_operations():
     torch.library.opcheck(ops.inner, (x, x))
 
 
+def test_an_operator_without_edges_has_norm_zero():
+    assert rd.Graph.from_edges([[], []], num_nodes=3).operator("none").norm == ("inf", 0.0)
+
+
 def test_soft_weights_keep_the_sparsity():
     op = arrow()
     soft = op.with_weights(torch.ones(5, 4, dtype=torch.float64), "row")

@@ -251,6 +251,8 @@ class Operator:
         """A norm and a bound of A in it: "2", "inf", "1" with 1 if symmetric, row, column; else row or column sums."""
         if self.normalisation in _UNIT_NORMS:
             return _UNIT_NORMS[self.normalisation], 1.0
+        if not self.num_edges:
+            return "inf", 0.0
         size = self.weights.detach().abs().double().reshape(-1, self.num_edges)
         sums = []
         for target in (self.pattern.rows, self.pattern.indices):

@@ -199,7 +199,8 @@ class VectorField(nn.Module):
         values = {n: s.member(getattr(self, f"coefficient_{n}"), place) for n, s in self._shapes.items()}
         held = self.operator
         weights = held.weights[place] if held.batch else held.weights
-        operator = Operator(held.pattern, weights, held.normalisation, held.self_loops, held.degree)
+        degree = held.degree[place] if held.degree is not None and held.degree.ndim > 2 else held.degree
+        operator = Operator(held.pattern, weights, held.normalisation, held.self_loops, degree)
         single = VectorField(self.system, operator, values, ())
         single._initial = None if self._initial is None else self._initial[place]
         return single
