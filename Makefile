@@ -12,10 +12,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(INSTALLED)
+	rm -rf runs/demo
 	$(VENV)/bin/rdgraph verify all
-	$(VENV)/bin/rdgraph plot response --out runs/demo
-	@echo "the figure lies in $(CURDIR)/runs/demo:"
-	@ls runs/demo
+	$(VENV)/bin/rdgraph study grid --small --out runs/demo/grid
+	$(VENV)/bin/rdgraph study oversmoothing --small --out runs/demo/oversmoothing
+	@$(VENV)/bin/python -m studies.index runs/demo
 
 test: $(INSTALLED)
 	$(VENV)/bin/python -m pytest -n 2 -q

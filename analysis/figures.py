@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
@@ -45,23 +47,41 @@ def response_curves(
     points: int = 401,
 ) -> list[ResponseCurve]:
     """Exact and discretised responses of a linear system on lam in [0, 2], coefficients set to numbers."""
+    grid = np.linspace(0.0, 2.0, points)
+    name = system.name or str(system)
+    return [
+        ResponseCurve(
+            name, method, step, grid, gain_at(system, grid, T=T, coefficients=coefficients, method=method, step=step)
+        )
+        for method, step in methods
+    ]
+
+
+def gain_at(
+    system: System,
+    lam: np.ndarray,
+    *,
+    T: float,
+    coefficients: Mapping[str, float],
+    method: str = "exact",
+    step: float | None = None,
+) -> np.ndarray:
+    """The symbolic response at eigenvalues `lam` of L, coefficients set to numbers: an array of the shape of lam.
+
+    >>> import rdgraph as rd
+    >>> gain_at(rd.parse("-alpha*L@H"), np.array([0.0, 1.0]), T=2, coefficients={"alpha": 0.5}, method="euler", step=1)
+    array([1.  , 0.25])
+    """
     used = {k: v for k, v in coefficients.items() if k in system.coefficients}
     missing = set(system.coefficients) - set(used)
     if missing:
         raise RdgraphError(
             f"expected numbers for every coefficient, got none for {sorted(missing)}; pass --set NAME=VALUE"
         )
-    numeric = system.replace(**used)
-    grid = np.linspace(0.0, 2.0, points)
-    curves = []
-    for method, step in methods:
-        expression = response(numeric, T=T, method=method, step=step)
-        function = sp.lambdify(sp.Symbol("lam"), expression, "numpy")
-        with np.errstate(divide="ignore", invalid="ignore"):  # the removable point of a source term
-            gain = np.broadcast_to(np.asarray(function(grid), dtype=float), grid.shape)
-        name = system.name or str(system)
-        curves.append(ResponseCurve(name, method, step, grid, gain))
-    return curves
+    expression = response(system.replace(**used), T=T, method=method, step=step)
+    function = sp.lambdify(sp.Symbol("lam"), expression, "numpy")
+    with np.errstate(divide="ignore", invalid="ignore"):  # the removable point of a source term
+        return np.array(np.broadcast_to(np.asarray(function(lam), dtype=float), lam.shape))
 
 
 def response_figure(
@@ -116,21 +136,58 @@ def _class_at(system: System, coefficients: Mapping[str, float]) -> str:
         return "undecided"
 
 
-def save_figure(figure: Figure, folder: Path, name: str, curves: Sequence[ResponseCurve]) -> list[Path]:
-    """Write name.png, name.pdf and the numbers behind them as name.csv."""
+def curve_rows(curves: Sequence[ResponseCurve]) -> list[dict[str, float | str]]:
+    """The numbers of response curves, one row a point."""
+    return [
+        {
+            "system": c.system,
+            "method": c.method,
+            "step": "" if c.step is None else c.step,
+            "lam": float(x),
+            "gain": float(g),
+        }
+        for c in curves
+        for x, g in zip(c.lam, c.gain, strict=True)
+    ]
+
+
+def save_figure(figure: Figure, folder: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
+    """Write name.png, name.pdf and the numbers behind them, one mapping a row, as name.csv.
+
+    Each file is written whole or not at all. Columns are the keys of the rows in order of appearance; floats have
+    twelve digits.
+    """
+    paths = [folder / f"{name}.{ending}" for ending in ("png", "pdf", "csv")]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        paths = [folder / f"{name}.{ending}" for ending in ("png", "pdf", "csv")]
-        figure.savefig(paths[0], dpi=160)
-        figure.savefig(paths[1], metadata={"CreationDate": None})
-        with paths[2].open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(["system", "method", "step", "lam", "gain"])
-            for c in curves:
-                writer.writerows(
-                    [c.system, c.method, "" if c.step is None else c.step, f"{x:.6g}", f"{g:.12g}"]
-                    for x, g in zip(c.lam, c.gain, strict=True)
-                )
+        with _whole(paths[0]) as file:
+            figure.savefig(file, format="png", dpi=160)
+        with _whole(paths[1]) as file:
+            figure.savefig(file, format="pdf", metadata={"CreationDate": None})
+        with _whole(paths[2]) as file:
+            file.write_text(_csv(rows), encoding="utf-8", newline="")
     except OSError as problem:
         raise RdgraphError(f"expected a folder that can be written, got {folder}: {problem.strerror}") from None
     return paths
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A file beside `path` that takes its place when it is complete and is removed when something goes wrong."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(columns)
+    for row in rows:
+        values = (row.get(key, "") for key in columns)
+        writer.writerow([f"{v:.12g}" if isinstance(v, float | np.floating) else v for v in values])
+    return text.getvalue()

@@ -1,4 +1,4 @@
-"""The command line: catalogue, show, analyse, verify, preflight, plot."""
+"""The command line: catalogue, show, analyse, verify, preflight, plot, study."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich import box
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from rdgraph.errors import RdgraphError
 from studies import pages
+from studies.catalog import STUDIES, Study, load
 
 #: Equations may begin with a minus sign, so no command has one-letter options.
 EQUATION_SETTINGS = {"ignore_unknown_options": True}
@@ -167,7 +171,7 @@ def plot_response(
     out: Annotated[Path, typer.Option("--out", help="Folder for response.png, .pdf and .csv.")] = Path("runs/response"),
 ) -> None:
     """Filter responses on lam in [0, 2]: the exact flow and what Euler and RK4 make of it."""
-    from analysis.figures import response_figure, save_figure
+    from analysis.figures import curve_rows, response_figure, save_figure
     from rdgraph.catalog import catalogue
     from rdgraph.parse import parse
 
@@ -175,8 +179,47 @@ def plot_response(
     numbers = {"alpha": 0.5, "beta": 1.0, **_numbers(values)}
     methods = (("exact", None), ("euler", step), ("rk4", step))
     figure, curves = response_figure(systems, T=time, coefficients=numbers, methods=methods)
-    for path in save_figure(figure, out, "response", curves):
+    for path in save_figure(figure, out, "response", curve_rows(curves)):
         console.print(f"wrote {path}", highlight=False)
+
+
+@app.command("study")
+def study_command(
+    name: Annotated[str | None, typer.Argument(help="A study; without one, the studies and their questions.")] = None,
+    small: Annotated[
+        bool, typer.Option("--small", help="Seconds instead of minutes: fewer and smaller cases.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/NAME, runs/NAME-small")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same tables.")] = 0,
+    device: Annotated[str, typer.Option("--device", help="cpu, cuda or cuda:N.")] = "cpu",
+) -> None:
+    """Do a study: numbers, figures and a report page in a folder; run it again to resume. Ctrl-C is safe."""
+    if name is None:
+        console.print(_studies_table([load(n) for n in STUDIES]))
+        return
+    study = load(name)
+    from studies.run import execute  # after the study is known: a wrong name is answered at once
+
+    folder = out or Path("runs") / (f"{name}-small" if small else name)
+    try:
+        report = execute(study, folder, small=small, seed=seed, device=device, console=errors)
+    except KeyboardInterrupt:
+        errors.print(
+            f"interrupted; {folder} is valid, and the same command resumes it", highlight=False, soft_wrap=True
+        )
+        raise typer.Exit(130) from None
+    console.print(f"wrote {report}", highlight=False, soft_wrap=True)
+
+
+def _studies_table(studies: list[Study]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title="Studies: rdgraph study NAME", title_justify="left")
+    for heading, style in (("name", "bold"), ("title", "cyan"), ("question", "")):
+        table.add_column(heading, style=style, overflow="fold")
+    for study in studies:
+        table.add_row(study.NAME, escape(study.TITLE), escape(study.QUESTION))
+    return table
 
 
 def _declared(texts: list[str] | None) -> dict[str, str]:

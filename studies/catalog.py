@@ -1,0 +1,55 @@
+"""The studies by name. A study is a module with NAME, TITLE, QUESTION and `run(run)`, loaded when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from rdgraph.errors import RdgraphError, UnknownName
+
+if TYPE_CHECKING:
+    from studies.run import Run
+
+
+class Study(Protocol):
+    """What a study's module offers; `settings(small)`, which may be missing, gives its resolved settings."""
+
+    NAME: str
+    TITLE: str
+    QUESTION: str
+
+    def run(self, run: Run) -> None:
+        """Do the study: compute parts, draw figures, write what was found."""
+
+
+#: Name of a study -> its module.
+STUDIES: Mapping[str, str] = {
+    "grid": "studies.grid",
+    "oversmoothing": "studies.oversmoothing",
+    "response": "studies.response",
+    "discretisation": "studies.discretisation",
+}
+
+
+def load(name: str) -> Study:
+    """The study of that name.
+
+    >>> load("grid").NAME
+    'grid'
+    """
+    if name not in STUDIES:
+        raise UnknownName("study", name, STUDIES)
+    try:
+        return cast("Study", import_module(STUDIES[name]))
+    except ModuleNotFoundError as problem:
+        if problem.name not in ("torch", "torchdiffeq"):
+            raise
+        raise RdgraphError(
+            f"expected {problem.name} for the study {name}, got an installation without; pip install 'rdgraph[torch]'"
+        ) from None
+
+
+def settings_of(study: Study, small: bool) -> dict[str, Any]:
+    """The numbers a study runs with, in its small or its full mode; {} for a study without `settings`."""
+    return dict(study.settings(small)) if hasattr(study, "settings") else {}

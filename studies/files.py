@@ -1,0 +1,151 @@
+"""Files that are there whole or not at all, and tables of rows as csv that come back as they were."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rdgraph.errors import RdgraphError
+
+#: One value of a table, and one row of it.
+Value = float | int | str
+Row = Mapping[str, Value]
+
+_CELL = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n|\Z)')
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path`, with the same ending, that takes its place if the block ends well.
+
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "a.txt"
+    >>> with replacing(target) as draft:
+    ...     _ = draft.write_text("whole")
+    >>> target.read_text(), [p.name for p in target.parent.iterdir()]
+    ('whole', ['a.txt'])
+    """
+    draft = path.with_name(f".{path.stem}.part{path.suffix}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield draft
+        draft.replace(path)
+    except OSError as problem:
+        raise unwritable(path, problem) from None
+    finally:
+        if draft.is_file():
+            draft.unlink()
+
+
+def unwritable(path: Path, problem: OSError) -> RdgraphError:
+    """The error for a place that cannot be written."""
+    return RdgraphError(
+        f"expected a place that can be written, got {path}: {problem.strerror or problem}; choose another with --out"
+    )
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text as UTF-8, whole or not at all."""
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_rows(path: Path, rows: Sequence[Row]) -> None:
+    """Write rows as csv: texts in quotes, numbers without, floats in the shortest form that reads back equal."""
+    write_text(path, format_rows(rows))
+
+
+def format_rows(rows: Sequence[Row]) -> str:
+    """The csv text of rows that share their columns; no rows, no text.
+
+    >>> print(format_rows([{"name": "BS", "lam": 0.1, "count": 2}]), end="")
+    "name","lam","count"
+    "BS",0.1,2
+    """
+    if not rows:
+        return ""
+    columns = tuple(rows[0])
+    for position, row in enumerate(rows):
+        if tuple(row) != columns:
+            raise RdgraphError(
+                f"expected the columns {', '.join(columns)} in every row, got {', '.join(row)} in row {position}"
+            )
+    lines = [",".join(map(_cell, columns)), *(",".join(map(_cell, row.values())) for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(value: object) -> str:
+    match value:
+        case str():
+            return '"' + value.replace('"', '""') + '"'
+        case bool():
+            pass
+        case numbers.Integral():
+            return str(int(value))
+        case numbers.Real():
+            return repr(float(value))
+    raise RdgraphError(f"expected a float, an int or a str in a table, got {value!r}; use item() or str()")
+
+
+def read_rows(path: Path) -> list[dict[str, Value]]:
+    """What `write_rows` wrote: quoted cells come back as str, others as int or float."""
+    text = path.read_bytes().decode("utf-8")  # line ends inside a text stay as they are
+    try:
+        return parse_rows(text)
+    except ValueError:
+        raise RdgraphError(f"expected a table written by a study, got {path}, which was changed; delete it") from None
+
+
+def parse_rows(text: str) -> list[dict[str, Value]]:
+    """Rows of a csv text; the inverse of `format_rows`.
+
+    >>> parse_rows(format_rows([{"name": 'the "BS"', "lam": 0.1, "count": 2}]))
+    [{'name': 'the "BS"', 'lam': 0.1, 'count': 2}]
+    """
+    lines: list[list[Value]] = [[]]
+    position = 0
+    while position < len(text):
+        found = _CELL.match(text, position)
+        if found is None:
+            raise ValueError(f"no cell at {position}")
+        quoted, bare, end = found.groups()
+        lines[-1].append(quoted.replace('""', '"') if quoted is not None else _number(bare))
+        position = found.end()
+        if end == "\n" and position < len(text):
+            lines.append([])
+    header, *body = lines
+    return [dict(zip(map(str, header), line, strict=True)) for line in body]
+
+
+def _number(text: str) -> Value:
+    return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
+
+
+def summary(name: str, rows: Sequence[Row]) -> list[dict[str, Value]]:
+    """One row a numeric column: how many numbers, how many of them not finite, least, mean and largest of the others.
+
+    >>> summary("decay", [{"t": 0, "energy": 1.0}, {"t": 1, "energy": float("inf")}])[1]
+    {'part': 'decay', 'measure': 'energy', 'count': 2, 'not_finite': 1, 'least': 1.0, 'mean': 1.0, 'largest': 1.0}
+    """
+    found: list[dict[str, Value]] = []
+    for column in rows[0] if rows else ():
+        values = [float(v) for v in (row[column] for row in rows) if not isinstance(v, str)]
+        finite = [v for v in values if math.isfinite(v)]
+        if not values:
+            continue
+        found.append(
+            {
+                "part": name,
+                "measure": column,
+                "count": len(values),
+                "not_finite": len(values) - len(finite),
+                "least": min(finite, default=math.nan),
+                "mean": math.fsum(v / len(finite) for v in finite) if finite else math.nan,
+                "largest": max(finite, default=math.nan),
+            }
+        )
+    return found
