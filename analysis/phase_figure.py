@@ -47,7 +47,7 @@ def phase_figure(diagram: PhaseDiagram) -> Figure:
         panels[0].contourf(x, y, hatched.astype(float), levels=[0.5, 1.5], colors="none", hatches=["//"])
         handles.append(Patch(facecolor="none", edgecolor="black", hatch="//", label="... normalised energy -> 0"))
     panels[0].set_ylabel(diagram.names[1])
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)), frameon=False)
     step = "" if diagram.step is None else f", step {diagram.step:g}"
     op = diagram.operator
     figure.suptitle(

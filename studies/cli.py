@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
@@ -16,6 +16,9 @@ from rich.table import Table
 from rdgraph.errors import RdgraphError
 from studies import pages
 from studies.catalog import STUDIES, Study, load
+
+if TYPE_CHECKING:
+    from rdgraph.graphs.graph import Graph
 
 #: Equations may begin with a minus sign, so no command has one-letter options.
 EQUATION_SETTINGS = {"ignore_unknown_options": True}
@@ -181,6 +184,48 @@ def plot_response(
     figure, curves = response_figure(systems, T=time, coefficients=numbers, methods=methods)
     for path in save_figure(figure, out, "response", curve_rows(curves)):
         console.print(f"wrote {path}", highlight=False)
+
+
+@plot.command("phase", context_settings=EQUATION_SETTINGS)
+def plot_phase(
+    equation: Equation = "BS",
+    graph: Annotated[
+        str, typer.Option("--graph", help="path:N, ring:N, complete:N, star:N, or csbm, the paper's random graph.")
+    ] = "ring:9",
+    end: Annotated[float, typer.Option("--end", help="alpha in (0, END], beta in [-END, END].")] = 2.0,
+    points: Annotated[int, typer.Option("--points", help="Members along each axis, all run as one batch.")] = 200,
+    step: Annotated[float, typer.Option("--step", help="Step of RK4, by which the members are run.")] = 0.25,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random graph and of the start.")] = 0,
+    out: Annotated[Path, typer.Option("--out", help="Folder for phase.png, .pdf and .csv.")] = Path("runs/phase"),
+) -> None:
+    """Which coefficients of a linear system smooth, sharpen or blow up on a graph: predicted and simulated."""
+    import numpy as np
+    import torch
+
+    from analysis.figures import save_figure
+    from analysis.phase import phase_diagram
+    from analysis.phase_figure import phase_figure
+
+    op = _named_graph(graph, seed).operator("symmetric", dtype=torch.float64)
+    alphas, betas = np.linspace(0, end, points + 1)[1:], np.linspace(-end, end, points)
+    diagram = phase_diagram(equation, op, alphas, betas, method="rk4", step=step, seed=seed)
+    share = f"{diagram.agreement:.2%} of the members away from a border"
+    console.print(f"{points} x {points} members: {share} were simulated as predicted", highlight=False)
+    for path in save_figure(phase_figure(diagram), out, "phase", diagram.rows()):
+        console.print(f"wrote {path}", highlight=False)
+
+
+def _named_graph(text: str, seed: int) -> Graph:
+    """NAME:NODES, or csbm for the random graph of the GREAD paper's appendix."""
+    from rdgraph.graphs import generators
+
+    if text == "csbm":
+        return generators.csbm(seed).graph
+    name, _, nodes = text.partition(":")
+    if name not in ("path", "ring", "complete", "star") or not nodes.isdigit():
+        raise RdgraphError(f"expected path:N, ring:N, complete:N, star:N or csbm, got {text!r}; write --graph ring:20")
+    found: Graph = getattr(generators, name)(int(nodes))
+    return found
 
 
 @app.command("study")

@@ -6,15 +6,12 @@ the flow itself: `exact` where the equation is linear, Strang splitting where it
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import sympy as sp
 import torch
 from torch import Tensor
 
@@ -23,14 +20,11 @@ from analysis.measures import make_measures
 from rdgraph.errors import UnknownName
 from rdgraph.graphs.sparse import Operator
 from rdgraph.graphs.stack import stack
-from rdgraph.lowering.field import VectorField
 from studies.files import Value
 
 Row = dict[str, Value]
 #: Entries beyond this are frozen: their square, summed over the nodes, is still a number.
 LIMIT = 1e100
-#: Exponent by which `exact` may let the fastest frequency grow in one stretch.
-MOST_GROWTH = 10.0
 #: How a flow is run.
 SCHEMES = ("euler", "flow")
 #: Measures that pass over all edges, beside the energy; taken of flows from the features at the initial coefficients.
@@ -201,54 +195,11 @@ def solve_flow(flow: Flow, ensemble: Ensemble, scheme: str, batch: Batch, settin
         "exact": {},
     }[method]
     times = torch.tensor(settings["saves"], dtype=torch.float64)
-    if method == "exact":
-        states, failed_at = exact_in_parts(equation, start, times, MOST_GROWTH / max(growth_bound(flow, batch), 1e-9))
-    else:
-        solution = rd.solve(equation, start, times, method, limit=LIMIT, **options)
-        states, failed_at = solution.states, solution.failed_at
+    solution = rd.solve(equation, start, times, method, limit=LIMIT, **options)
+    states, failed_at = solution.states, solution.failed_at
     is_drawn = scheme == "flow" and flow.start == "features"
     values = _measured(states, ensemble, single, batch.initial if is_drawn else ())
     return Trajectory(times.numpy(), values, failed_at.cpu().numpy())
-
-
-def growth_bound(flow: Flow, batch: Batch) -> float:
-    """max p(lam) over lam in [0, 2] and all coefficients, at least 0: more than any graph's spectrum may need.
-
-    >>> batch = Batch("SC", torch.tensor([0.5]), torch.tensor([2.0]), ())
-    >>> growth_bound(Flow("FB", "FB"), batch)  # (beta - alpha)*lam at lam = 2
-    3.0
-    """
-    names = sp.symbols("lam alpha beta")
-    symbol = sp.lambdify(names, rd.catalogue[flow.system].symbol(), "numpy")
-    lam = np.linspace(0.0, 2.0, 201)
-    alpha, beta = (x.numpy().astype(float) for x in (batch.alpha, batch.beta))
-    alpha = alpha.reshape(-1, *(1,) * (beta.ndim - 1))
-    return max(0.0, float(np.max(symbol(lam, alpha[..., None], beta[..., None]))))
-
-
-def exact_in_parts(equation: VectorField, start: Tensor, times: Tensor, longest: float) -> tuple[Tensor, Tensor]:
-    """States (K, *batch, n, d) at `times` and when members failed, by `exact` over parts no longer than `longest`.
-
-    The error of `exact` is relative to the largest gain on all of [0, 2]. Where a graph has no eigenvalue near the
-    frequency that grows most, one long stretch would bury the answer under that error; short ones do not. An equation
-    with H0 is taken in one stretch, since it has to know where it started: there nothing grows exponentially.
-    """
-    if equation.uses_initial or float(times[-1] - times[0]) <= longest:
-        whole = rd.solve(equation, start, times, "exact", limit=LIMIT)
-        return whole.states, whole.failed_at
-    first, last = float(times[0]), float(times[-1])
-    edges = np.linspace(first, last, 1 + math.ceil((last - first) / longest)).tolist()
-    states, here = [start], start
-    failed_at = torch.full(equation.batch, torch.nan, dtype=torch.float64, device=start.device)
-    for begin, end in itertools.pairwise(edges):
-        inside = [t for t in times.tolist() if begin < t <= end]
-        found = rd.solve(equation, here, [begin, *inside, end], "exact", limit=LIMIT)
-        fine = failed_at.isnan()
-        kept = torch.where(fine[..., None, None], found.states, here)
-        failed_at = torch.where(fine, found.failed_at, failed_at)
-        states += list(kept[1 : 1 + len(inside)])
-        here = kept[-1]
-    return torch.stack(states), failed_at
 
 
 def _measured(states: Tensor, ensemble: Ensemble, op: Operator, initial: Sequence[int]) -> dict[str, np.ndarray]:

@@ -15,7 +15,8 @@ import sympy as sp
 
 import rdgraph as rd
 from studies.energy_flows import Row
-from studies.energy_rows import column, select
+from studies.energy_rows import TINY, column, select
+from studies.files import Value
 
 #: An energy below this share of the first one counts as gone.
 GONE = 1e-3
@@ -134,9 +135,8 @@ def bounded(name: str, ends: list[Row], graphs: list[Row]) -> Answer:
         worst = max(worst, float(np.abs(rate - expected)[known].max(initial=0.0)))
         less = column(own, "normalised_T") < 0.5 * column(own, "normalised_0")
         smoother += int((less & (sign > 0)).sum())
-    stays = [
-        f"{beta / alpha:g}" for alpha, beta in pairs if np.allclose(growth(name, alpha, beta, graphs), 0, atol=1e-9)
-    ]
+    neutral = [pair for pair in pairs if np.allclose(growth(name, *pair, graphs), 0, atol=1e-9)]
+    stays = list(dict.fromkeys(f"{beta / alpha:g}" for alpha, beta in neutral))
     answer = f"holds if beta/alpha = {' or '.join(stays)}" if stays and counts["stays"] else FAILS
     answer = UNDECIDED if wrong or worst > CLOSE else answer
     threshold = column(graphs, "threshold")
@@ -252,7 +252,7 @@ def small_reactions(ends: list[Row], graphs: list[Row], settings: Mapping[str, A
         for row in select(ends, flow=name, normalisation="row", start="box", scheme="flow"):
             bound = 2 * (float(row["beta"]) * slope - float(row["alpha"]) * lam2[int(row["graph"])])
             if bound < 0 and not np.isnan(float(row["energy_T"])):
-                measured = np.log(float(row["energy_T"]) / float(row["energy_half"])) / span
+                measured = _decades(row["energy_T"], row["energy_half"]) * np.log(10) / span
                 checked, exceeded = checked + 1, exceeded + int(measured > bound * (1 - 1e-2))
     return Answer(
         "F, AC, Z: a reaction with beta sup r' < alpha lam2 cannot stop E from vanishing",
@@ -304,12 +304,11 @@ def euler_is_flow(ends: list[Row], graphs: list[Row], settings: Mapping[str, Any
         )
         for euler, flow in pairs:
             if _ok(euler) and _ok(flow):
-                apart.append(abs(np.log10(float(euler["energy_T"]) / float(flow["energy_T"]))))
+                apart.append(abs(_decades(euler["energy_T"], flow["energy_T"])))
         far = max(apart, default=float("nan"))
         differ += lost[0] != lost[1] or far > 1
-        words.append(
-            f"{name}: frozen {lost[0]} by Euler, {lost[1]} by the flow, energies up to a factor {10**far:.2g} apart"
-        )
+        factor = "" if np.isnan(far) else f", energies up to a factor {10**far:.2g} apart"
+        words.append(f"{name}: frozen {lost[0]} by Euler, {lost[1]} by the flow{factor}")
     limit = np.sqrt(1 + 2 / (settings["step"] * settings["beta"]))
     return Answer(
         "Euler's method with step 1 and 40 steps shows what the equations do",
@@ -324,6 +323,11 @@ def euler_is_flow(ends: list[Row], graphs: list[Row], settings: Mapping[str, Any
 def _m(values: np.ndarray) -> str:
     there = values[~np.isnan(values)]
     return f"{np.median(there):.3g}" if there.size else "nan"
+
+
+def _decades(energy: Value, other: Value) -> float:
+    """log10 of a ratio of energies, of which neither counts as less than rounding."""
+    return float(np.log10(max(float(energy), TINY)) - np.log10(max(float(other), TINY)))
 
 
 def _ok(row: Row) -> bool:

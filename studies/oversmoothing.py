@@ -249,7 +249,7 @@ def _say_settings(run: Run, graphs: list[Row]) -> None:
     lam2, lam3, top = (column(graphs, name) for name in ("lam2", "lam3", "lam_max"))
     joined = "all" if (column(graphs, "components") == 1).all() else "not all"
     run.say(
-        "Settings",
+        "What is run",
         f"{s['graphs']} contextual stochastic block models as in the paper's appendix; {joined} of them are connected. "
         f"Their L = I - A_sym has lam2 between {lam2.min():.3f} and {lam2.max():.3f}, all other non-zero eigenvalues "
         f"between {lam3.min():.2f} and {top.max():.2f}. The state has {s['channels']} channels and starts at the "

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "docs/language.md", ROOT / "docs/running.md"]
+PAGES = [ROOT / "README.md", ROOT / "docs/language.md", ROOT / "docs/running.md", ROOT / "docs/laboratory.md"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

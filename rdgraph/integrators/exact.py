@@ -35,9 +35,11 @@ def exact_states(
     case over all operators is twice as much. With another forcing, gain*|H0| becomes
     max(1, max exp(t p))*|H0| + max |t phi1(t p)|*|F|.
 
-    Rounding adds up to about 64 eps of the dtype; where cancellation would add more, the time is cut into equal parts
-    (`Stats.accepted` counts them) and the gain above becomes max(1, gain). rtol defaults to 1e-10 for float64 and to
-    1e-6 otherwise, atol to 0. A member whose exponential overflows gets infinite states; the others do not notice.
+    Rounding adds up to about 64 eps of the dtype. Where cancellation would add more, or where the gain is large
+    (above 1e4 for rtol < 1e-8, 2e6 otherwise), the time is cut into equal parts (`Stats.accepted` counts them): the
+    gain above becomes max(1, gain), and the error on a graph whose spectrum does not reach the fastest frequency
+    stays small. rtol defaults to 1e-10 for float64 and to 1e-6 otherwise, atol to 0. A member whose exponential
+    overflows gets infinite states; the others do not notice.
 
     Differentiable in coefficients, times, edge weights and H0. Where a derivative with respect to coefficients or times
     is recorded, deg p more products hold it to a like tolerance.

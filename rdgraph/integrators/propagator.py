@@ -15,6 +15,11 @@ from rdgraph.integrators.series import make_series
 #: Rounding that is always accepted, in units of the dtype's resolution: below it, sub-steps would not help.
 _ACCEPTED = 64.0
 _MOST_PARTS = 1 << 12
+#: Largest gain of one part, for tolerances below 1e-8 and above: the error of a series is relative to the largest gain
+#: on the whole interval, which may be far above the gains on a graph's own spectrum.
+_FINE_GAIN, _COARSE_GAIN = 1e4, 2e6
+#: A gain that this many parts do not tame is left whole, and overflows.
+_MOST_GAIN_PARTS = 128
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,8 @@ class Propagator:
         for segment in self.segments:
             found = self.linear.base.sums(segment.series, H if self.rate is None else self.rate(H))
             found = found if self.rate is None else H + found
+            if len(self.segments) > 1:  # what overflowed in an earlier part is infinite, not infinity less infinity
+                found = torch.where(found.isnan(), torch.inf, found)
             for k, inside, state in zip(segment.saved, segment.inside, found, strict=False):
                 states[k] = torch.where(inside, state, states[k])
             H = found[-1]
@@ -87,21 +94,28 @@ class _Target:
 
     @torch.no_grad()
     def parts(self, end: Tensor) -> Tensor:
-        """In how many equal parts the time of every member is cut, (1, ..., 1, 1), so that cancellation stays small.
+        """In how many equal parts the time of every member is cut, (1, ..., 1, 1), so that errors stay small.
 
         Powers of X are summed with coefficients as large as |g| on the circle, for an answer as large as |g| on the
-        real axis; rounding grows by that ratio. Chebyshev coefficients never exceed twice the answer.
+        real axis; rounding grows by that ratio. Chebyshev coefficients never exceed twice the answer. Either way the
+        error is relative to the gain on the interval, and parts keep that in bounds where it is large.
         """
         filters, shape = self.linear.filters(end)
         filters = filters.exponentials()
         parts = torch.ones_like(filters.elapsed)
         limit = max(self.rtol / self.resolution, _ACCEPTED)
-        excess = parts < (_MOST_PARTS if self.linear.base.kind == "taylor" else 0)
+        steep = _FINE_GAIN if self.rtol < 1e-8 else _COARSE_GAIN
+        tame = replace(filters, elapsed=filters.elapsed / _MOST_GAIN_PARTS).gain() <= steep
+        excess = torch.ones_like(parts, dtype=torch.bool)
         while bool(excess.any()):
             part = replace(filters, elapsed=filters.elapsed / parts)
-            loss = part.peak() / part.gain()
-            # Half the time has the root of the loss, twice: more parts help as long as it exceeds 4.
-            excess = (parts * loss > limit) & (loss > 4) & (parts < _MOST_PARTS)
+            gain = part.gain()
+            excess = ~(gain <= steep) & tame
+            if self.linear.base.kind == "taylor":
+                loss = part.peak() / gain
+                # Half the time has the root of the loss, twice: more parts help as long as it exceeds 4.
+                excess = excess | ((parts * loss > limit) & (loss > 4))
+            excess = excess & (parts < _MOST_PARTS)
             parts = torch.where(excess, 2 * parts, parts)
         return parts.reshape(shape).amax(-1, keepdim=True)
 
