@@ -77,6 +77,7 @@ def test_declarations_and_assumptions_on_the_command_line() -> None:
         (("preflight", "BS", "--step", "1", "--set", "gamma=1"), ("expected coefficients among",)),
         (("plot", "response", "F"), ("no symbol because",)),
         (("plot", "response", "-gamma*L@H"), ("--set",)),
+        (("plot", "phase", "BS", "--graph", "torus"), ("ring:20",)),
     ],
 )
 def test_errors_are_text(words: tuple[str, ...], needles: tuple[str, ...]) -> None:
@@ -135,6 +136,20 @@ def test_preflight_verdicts_and_exit_codes() -> None:
     )
     assert safe.returncode == 0
     assert json.loads(safe.stdout)["status"] == "safe"
+
+
+def test_plot_phase_writes_figure_and_numbers(tmp_path: Path) -> None:
+    run = rdgraph("plot", "phase", "FB", "--graph", "ring:5", "--points", "9", "--out", str(tmp_path))
+    assert run.returncode == 0, run.stderr
+    assert "9 x 9 members: 100.00% of the members away from a border" in run.stdout
+    with (tmp_path / "phase.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 81
+    for row in rows:  # FB is diffusion with alpha - beta
+        gap = float(row["alpha"]) - float(row["beta"])
+        expected = "neutral" if abs(gap) < 1e-9 else "smooths" if gap > 0 else "blows up"
+        assert row["predicted"] == expected
+    assert (tmp_path / "phase.png").stat().st_size > 1000
 
 
 def test_plot_response_writes_figure_and_numbers(tmp_path: Path) -> None:
