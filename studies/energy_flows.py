@@ -17,7 +17,7 @@ from torch import Tensor
 
 import rdgraph as rd
 from analysis.measures import make_measures
-from rdgraph.errors import UnknownName
+from rdgraph.errors import NotApplicable, UnknownName
 from rdgraph.graphs.sparse import Operator
 from rdgraph.graphs.stack import stack
 from studies.files import Value
@@ -25,6 +25,8 @@ from studies.files import Value
 Row = dict[str, Value]
 #: Entries beyond this are frozen: their square, summed over the nodes, is still a number.
 LIMIT = 1e100
+#: Least size of the entries of a start in [-1, 1].
+LEVEL = 0.5
 #: How a flow is run.
 SCHEMES = ("euler", "flow")
 #: Measures that pass over all edges, beside the energy; taken of flows from the features at the initial coefficients.
@@ -67,10 +69,23 @@ class Flow:
         return "euler" if scheme == "euler" else "exact" if self.is_linear else "strang"
 
     def initial(self, features: Tensor) -> Tensor:
-        """H0 from the features."""
+        """H0: the features, or what fits the invariant box: their sigmoid into [0, 1], their signs into [-1, 1]."""
         if self.start == "features":
             return features
-        return features.sign() * features.abs().clamp(0.5, 1.0) if self.system == "AC" else features.sigmoid()
+        lower, upper = box(self.system)
+        return features.sigmoid() if lower == 0 else features.sign() * features.abs().clamp(LEVEL, upper)
+
+
+def box(system: str) -> tuple[float, float]:
+    """The invariant box of a catalogued system with row-stochastic diffusion.
+
+    >>> box("AC")
+    (-1.0, 1.0)
+    """
+    found = rd.invariant_box(rd.catalogue[system], "row")
+    if found.lower is None or found.upper is None:
+        raise NotApplicable(f"expected a system with an invariant box, got {system}; start from the features")
+    return float(found.lower), float(found.upper)
 
 
 #: What the paper's figure compares with: A H with self-loops is the linear part of a GCN layer.

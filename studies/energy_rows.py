@@ -93,7 +93,7 @@ def spectrum_rows(ensemble: Ensemble) -> list[Row]:
         differ = (signs[source] != signs[target]).sum() / len(signs)
         rows.append({
             "graph": k, "lam2": float(found.values[1]), "lam3": float(found.values[2]),
-            "lam_max": float(found.values[-1]), "threshold": 1 / (1 - float(found.values[1])),
+            "lam_max": float(found.values[-1]),
             "plateau": loops[0], "plateau_loops": loops[1], "cut": float(differ),
             "source": float((modes[1:] / found.values[1:]).sum()),
             "components": int(member.graph.components().max()) + 1, "largest": float(np.abs(member.features).max()),

@@ -14,9 +14,11 @@ import numpy as np
 import sympy as sp
 
 import rdgraph as rd
-from studies.energy_flows import Row
+from studies.energy_flows import CLASSICAL, LEVEL, REACTIONS, Row, box
 from studies.energy_rows import TINY, column, select
 from studies.files import Value
+
+_H = sp.Symbol("h", real=True)
 
 #: An energy below this share of the first one counts as gone.
 GONE = 1e-3
@@ -118,6 +120,19 @@ def growth(name: str, alpha: float, beta: float, graphs: list[Row]) -> np.ndarra
     return np.asarray(np.broadcast_to(np.asarray(function(lam), dtype=float), lam.shape).max(0))
 
 
+def border(name: str, graphs: list[Row]) -> np.ndarray:
+    """The smallest beta/alpha > 0 at which a mode outside the kernel stops decaying, for every graph (S,).
+
+    The symbol is alpha p1(lam) + beta p2(lam), so that a mode with p2 > 0 is neutral at -p1/p2.
+    """
+    alpha, beta, lam = sp.symbols("alpha beta lam")
+    symbol = rd.catalogue[name].symbol()
+    parts = (sp.lambdify(lam, sp.diff(symbol, letter), "numpy") for letter in (alpha, beta))
+    modes = np.stack([column(graphs, key) for key in ("lam2", "lam3", "lam_max")])
+    first, second = (np.broadcast_to(np.asarray(part(modes), dtype=float), modes.shape) for part in parts)
+    return np.asarray(np.where(second > 0, -first / np.where(second > 0, second, 1.0), np.inf).min(0))
+
+
 def bounded(name: str, ends: list[Row], graphs: list[Row]) -> Answer:
     """A linear reaction with scalar coefficients: is the part outside the kernel bounded and away from zero?"""
     rows = select(ends, flow=name, scheme="flow", kind="SC")
@@ -139,17 +154,15 @@ def bounded(name: str, ends: list[Row], graphs: list[Row]) -> Answer:
     stays = list(dict.fromkeys(f"{beta / alpha:g}" for alpha, beta in neutral))
     answer = f"holds if beta/alpha = {' or '.join(stays)}" if stays and counts["stays"] else FAILS
     answer = UNDECIDED if wrong or worst > CLOSE else answer
-    threshold = column(graphs, "threshold")
-    border = {
-        "BS": f"the border beta/alpha = 1/(1 - lam2) lies between {threshold.min():.3f} and {threshold.max():.3f}; ",
-        "FB": "the border is beta = alpha, where the flow is the identity; ",
-        "FB*": f"{smoother} members grow while their normalised energy falls below half of its start; ",
-    }[name]
+    ratios = border(name, graphs)
+    where = f"the border beta/alpha lies between {ratios.min():.3f} and {ratios.max():.3f}; "
+    if smoother:
+        where += f"{smoother} members grow while their normalised energy falls below half of its start; "
     return Answer(
         f'{name}: "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"',
         answer,
         f"exact flow, {sum(counts.values())} members, alpha and beta scalar: |H - PH| decays in {counts['decays']}, "
-        f"grows in {counts['grows']}, stays in {counts['stays']}; {border}the sign of max p(lam) over the graph's "
+        f"grows in {counts['grows']}, stays in {counts['stays']}; {where}the sign of max p(lam) over the graph's "
         f"spectrum predicts {sum(counts.values()) - wrong} of them, and the rate within {worst:.2g}",
         f"For {name} with scalar coefficients the energy either decays or grows without bound"
         + (", except on the border between the two." if stays else "."),
@@ -188,7 +201,8 @@ def source_normalised(ends: list[Row], settings: Mapping[str, Any]) -> Answer:
 
 # ---------------------------------------------------------------------- classical reactions
 def sign_patterns(ends: list[Row], graphs: list[Row]) -> Answer:
-    """AC with row-stochastic diffusion: signs of size >= 1/2 persist where beta >= 4 alpha."""
+    """AC with row-stochastic diffusion: signs that start at size >= `LEVEL` persist where the reaction is strong."""
+    strong = persistence("AC", LEVEL)
     rows = select(ends, flow="AC", normalisation="row", start="box", scheme="flow")
     cut = column(graphs, "cut")
     kept: dict[float, float] = {}
@@ -196,19 +210,28 @@ def sign_patterns(ends: list[Row], graphs: list[Row]) -> Answer:
         own = [r for r in rows if _ratio(r) == ratio]
         floor = np.tile(cut, len(own) // len(cut))
         kept[ratio] = float((column(own, "energy_least") / floor).min())
-    proven = [value for ratio, value in kept.items() if ratio >= 4]
+    proven = [value for ratio, value in kept.items() if ratio >= strong]
     lost = [f"{ratio:g}" for ratio, value in kept.items() if value < 1]
     holds = bool(proven) and min(proven) >= 1
-    answer = (f"holds if beta >= {4 if lost else min(kept):g} alpha" if lost else HOLDS) if holds else FAILS
+    answer = (f"holds if beta >= {strong:g} alpha" if lost else HOLDS) if holds else FAILS
     words = ", ".join(f"{value:.2g} at beta/alpha = {ratio:g}" for ratio, value in kept.items())
     return Answer(
         'AC: "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"',
         answer,
-        "row-stochastic A, start with 1/2 <= |h| <= 1: least energy on the way over the energy (2/N) cut that a kept "
-        f"sign pattern guarantees, worst graph: {words}; proven to stay above 1 from beta = 4 alpha on",
-        "AC keeps a sign pattern, and with it a positive energy, where beta >= 4 alpha"
+        f"row-stochastic A, start with {LEVEL:g} <= |h| <= 1: least energy on the way over the energy (2/N) cut that "
+        f"a kept sign pattern guarantees, worst graph: {words}; proven to stay above 1 from beta = {strong:g} alpha on",
+        f"AC keeps a sign pattern, and with it a positive energy, where beta >= {strong:g} alpha"
         + (f"; it was lost at beta/alpha = {', '.join(lost)}." if lost else "."),
     )
+
+
+def persistence(name: str, level: float) -> float:
+    """The least beta/alpha for which no entry of size >= level changes sign, whatever its neighbours do.
+
+    At h = level diffusion takes at most alpha (level - lower), lower the bottom of the invariant box, and the reaction
+    gives beta r(level); sharp for Allen-Cahn.
+    """
+    return (level - box(name)[0]) / float(_reaction(name).subs(_H, level))
 
 
 def collapse(name: str, ends: list[Row]) -> Answer:
@@ -264,13 +287,17 @@ def small_reactions(ends: list[Row], graphs: list[Row], settings: Mapping[str, A
 
 def _slopes() -> dict[str, float]:
     """sup r' over the invariant box, from the reaction's own expression with beta = 1."""
-    h = sp.Symbol("h", real=True)
     found = {}
-    for name, low in (("F", 0), ("AC", -1), ("Z", 0)):
-        reaction = rd.catalogue[name].structure.scalar_field(h, h)
-        reaction = reaction.xreplace(dict.fromkeys(reaction.free_symbols - {h}, sp.S.One))
-        found[name] = float(sp.maximum(sp.diff(reaction, h), h, sp.Interval(low, 1)))
+    for flow in CLASSICAL:
+        slope = sp.diff(_reaction(flow.system), _H)
+        found[flow.name] = float(sp.maximum(slope, _H, sp.Interval(*map(int, box(flow.system)))))
     return found
+
+
+def _reaction(name: str) -> sp.Expr:
+    """r(h) with beta = 1: the equation on states that diffusion leaves alone."""
+    reaction = rd.catalogue[name].structure.scalar_field(_H, _H)
+    return reaction.xreplace(dict.fromkeys(reaction.free_symbols - {_H}, sp.S.One))
 
 
 # ---------------------------------------------------------------------- vectors and Euler
@@ -294,7 +321,7 @@ def vectors(name: str, ends: list[Row], settings: Mapping[str, Any]) -> Answer:
 def euler_is_flow(ends: list[Row], graphs: list[Row], settings: Mapping[str, Any]) -> Answer:
     """How many members Euler loses that the flow keeps, and how far the energies are apart."""
     words, differ = [], 0
-    for name in ("BS", "ST", "FB", "FB*", "F", "AC", "Z"):
+    for name in (flow.name for flow in REACTIONS):
         lost, apart = [], []
         for scheme in ("euler", "flow"):
             rows = select(ends, flow=name, start="features", scheme=scheme, kind="SC")

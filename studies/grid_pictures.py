@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import rdgraph as rd
 from analysis.figures import DASHES, PALETTE
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def still(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> Figur
 
 def label(name: str, chosen: Mapping[str, Any]) -> str:
     """A flow with its coefficients."""
-    beta = f", β = {chosen['beta']:g}" if name == "BS" else ""
+    beta = f", β = {chosen['beta']:g}" if "beta" in rd.catalogue[name].coefficients else ""
     return f"{name}\nα = {chosen['alpha']:g}{beta}"
 
 

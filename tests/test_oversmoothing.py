@@ -252,7 +252,7 @@ def end(flow: str, **values: Any) -> Row:
 
 
 GRAPH: Row = {
-    "graph": 0, "lam2": 0.2, "lam3": 0.9, "lam_max": 1.1, "threshold": 1.25, "plateau": 0.01, "plateau_loops": 0.01,
+    "graph": 0, "lam2": 0.2, "lam3": 0.9, "lam_max": 1.1, "plateau": 0.01, "plateau_loops": 0.01,
     "source": 4.0, "cut": 2.0, "largest": 6.0,
 }  # fmt: skip
 
@@ -337,6 +337,18 @@ def test_a_profile_without_memory_is_told_from_features_that_stay_apart() -> Non
 
     assert answer(1.0 + 1e-8) == "fails"
     assert answer(1.5) == "holds"
+
+
+def test_borders_follow_from_the_symbol() -> None:
+    """BS 1/(1 - lam2) with lam2 = 0.2; FB 1; FB* lam2/(1 + lam2)."""
+    found = {name: float(energy_verdicts.border(name, [GRAPH])[0]) for name in ("BS", "FB", "FB*")}
+    assert found == pytest.approx({"BS": 1.25, "FB": 1.0, "FB*": 0.2 / 1.2})
+
+
+@pytest.mark.parametrize(("level", "ratio"), [(0.5, 4.0), (0.25, 16 / 3)])
+def test_persistence_of_signs_is_computed(level: float, ratio: float) -> None:
+    """1/(c (1 - c)) at the level c."""
+    assert energy_verdicts.persistence("AC", level) == pytest.approx(ratio)
 
 
 def test_slopes_of_the_reactions_are_computed() -> None:

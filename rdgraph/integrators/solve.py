@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -90,23 +90,28 @@ def solve(
     largest = torch.finfo(H0.dtype).max
     bound = largest if limit is None else min(float(limit), largest)
     recorder = Recorder(timetable.saves, measures or {}, trackers, keep_states)
+    if family == "dopri5" or adjoint:
+        settings = _settings(method, H0, given, interpolation, bound, adjoint)
+        integrate = partial(_one_by_one, field, H0, timetable, recorder, settings)
+    elif family == "exact":
+        integrate = partial(_exact, field, H0, timetable, recorder, bound, rtol, atol)
+    else:
+        make_stepper = partial(_make_stepper, field, method, rtol)
+        cubic = interpolation == "cubic"
+        integrate = partial(integrate_fixed, make_stepper, H0, timetable, recorder, bound=bound, cubic=cubic)
+    run = _tracked(integrate, trackers, len(timetable.saves))
+    return Solution(timetable.saves, run.recorder.states, run.stats, run.codes, run.failed_at, run.recorder.values)
+
+
+def _tracked(integrate: Callable[[], Run], trackers: Sequence[Tracker], saves: int) -> Run:
+    """Integrate between the trackers' start and stop, which an interruption hears too."""
     try:
         for tracker in trackers:
-            tracker.start(len(timetable.saves))
-        if family == "dopri5" or adjoint:
-            settings = _settings(method, H0, given, interpolation, bound, adjoint)
-            run = _one_by_one(field, H0, timetable, recorder, settings)
-        elif family == "exact":
-            run = _exact(field, H0, timetable, recorder, bound, rtol, atol)
-        else:
-            make_stepper = partial(_make_stepper, field, method, rtol)
-            run = integrate_fixed(make_stepper, H0, timetable, recorder, bound=bound, cubic=interpolation == "cubic")
+            tracker.start(saves)
+        return integrate()
     finally:
         for tracker in trackers:
             tracker.stop()
-    return Solution(
-        timetable.saves, run.recorder.states, run.stats, run.codes, run.failed_at, run.recorder.values
-    )  # fmt: skip
 
 
 def _make_stepper(field: VectorField, method: str | Tableau, rtol: float | None, start: Tensor) -> Stepper:
