@@ -165,3 +165,19 @@ def test_rows_are_arranged():
     assert [x.tolist() for x in rows.pieces] == [[1, 4, 7], [4, 7, 8], [1, 1, 1]]
     assert [x.tolist() for x in rows.sums] == [[0], [3], [1]]
     assert not Rows(torch.tensor([0, 1]), torch.tensor([0])).arrange().has_long
+
+
+@pytest.mark.parametrize("long", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("heavy", [0, 2, 4, 9])
+def test_every_row_has_one_place(heavy, long):
+    """Rows of every length around the limits: each is light, heavy or long, and pieces cover the long ones."""
+    degrees = torch.tensor([4, 0, 1, 3, 6, 2, 5, 4])
+    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), degrees.cumsum(0)])
+    rows = Rows(indptr, torch.zeros(int(degrees.sum()), dtype=torch.int64)).arrange(heavy, long)
+    targets = rows.main[2]
+    placed = torch.arange(8) if targets is None else torch.cat([targets, rows.long_rows])
+    assert sorted(placed.tolist()) == list(range(8))
+    assert rows.long_rows.tolist() == (degrees > long).nonzero().ravel().tolist()
+    starts, ends, owners = rows.pieces
+    assert (ends - starts).tolist() == [min(long, int(indptr[o + 1] - s)) for s, o in zip(starts, owners, strict=True)]
+    assert int((ends - starts).sum()) == int(degrees[rows.long_rows].sum())
