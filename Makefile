@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 # The stamp is written last, so an install that was cut short is run again.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[torch,triton,dev]'
+	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[gread,pyg,triton,dev]'
 	@touch $@
 
 demo: $(INSTALLED)

@@ -1,0 +1,80 @@
+"""What `NodeData` is made of, checked: features, labels and masks as read-only arrays, whole numbers."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from rdgraph.errors import NotApplicable
+from rdgraph.graphs.edges import as_array, whole_numbers
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def read_mask(values: Any, name: str) -> np.ndarray:
+    mask = as_array(values, f"the mask {name}")
+    if mask.dtype.kind not in "biuf" or not np.isin(mask, (0, 1)).all():
+        raise NotApplicable(
+            f"expected True and False in the mask {name}, got {mask.dtype} values; node numbers are none"
+        )
+    if mask.ndim not in (1, 2):
+        raise NotApplicable(f"expected a mask {name} of shape (splits, nodes) or (nodes,), got {mask.shape}")
+    return np.atleast_2d(mask.astype(bool))
+
+
+def read_labels(values: Any) -> np.ndarray:
+    labels = whole_numbers(values, "labels", "node")
+    if labels.size and labels.min() < -1:
+        node = int((labels < -1).argmax())
+        raise NotApplicable(f"expected labels from 0, or -1 for unknown, got node {node}: {labels.flat[node]}")
+    return frozen(labels)
+
+
+def read_features(values: Any) -> np.ndarray | csr_array:
+    """Finite float32 (n, f), dense or csr; the caller's array is shared where it already is that."""
+    given: Any = csr_array(values) if issparse(values) else as_array(values, "the features")
+    if given.dtype.kind not in "biuf":
+        raise NotApplicable(f"expected numbers as features, got dtype {given.dtype}; encode names as numbers")
+    if given.ndim != 2:
+        raise NotApplicable(f"expected features (n, f), got shape {given.shape}; one row per node, one column each")
+    with np.errstate(over="ignore"):
+        x = given.astype(np.float32, copy=False)
+    wrong = ~np.isfinite(x.data if issparse(x) else x)
+    if wrong.any():
+        node, column = _entry(x, int(wrong.argmax()))
+        raise NotApplicable(
+            f"expected finite features in the range of float32, got node {node}, column {column}: "
+            f"{given[node, column]}; replace or leave out the value"
+        )
+    if not issparse(x):
+        return frozen(x)
+    if not x.has_canonical_format:
+        x = x.copy()
+        x.sum_duplicates()
+    return csr_array((frozen(x.data), frozen(x.indices), frozen(x.indptr)), shape=x.shape)
+
+
+def _entry(x: Any, position: int) -> tuple[int, int]:
+    """Row and column of an entry, numbered row by row, stored ones only where sparse."""
+    if issparse(x):
+        return int(np.searchsorted(x.indptr, position, "right")) - 1, int(x.indices[position])
+    row, column = divmod(position, x.shape[1])
+    return row, column
+
+
+def read_whole(value: Any, least: int, what: str) -> int:
+    """An int that is not too small."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise NotApplicable(f"expected a whole number >= {least} for {what}, got {value!r}")
+    return number

@@ -1,0 +1,210 @@
+"""The paper's table of data sets beside what is counted here; every difference with the reason that reproduces it.
+
+A reason is a function that tries to arrive at the printed figure from the counted ones; the first that does is given.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+from typing import Any
+
+from gread.datasets.facts import COMPONENT, DIFFERS, Facts
+
+#: The facts of a set by name, None where its files are not at hand.
+Lookup = Callable[[str], Facts | None]
+UNEXPLAINED = "unexplained"
+#: The columns of the paper's table.
+QUANTITIES = ("nodes", "edges", "features", "classes", "homophily")
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A figure as it is printed, with its source."""
+
+    text: str
+    source: str
+
+    @property
+    def value(self) -> float:
+        return float(self.text)
+
+    def fits(self, value: float) -> bool:
+        """Whether a number, rounded to the digits printed, is this figure.
+
+        >>> Printed("0.30", "").fits(0.3036), Printed("279", "").fits(279.4)
+        (True, True)
+        """
+        digits = len(self.text.partition(".")[2])
+        return abs(value - self.value) <= 0.5 * 10.0**-digits + 1e-12
+
+    def __str__(self) -> str:
+        return self.text if "." in self.text else f"{int(self.text):,}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One printed figure, what is counted here, and why they differ, or what to know where they do not."""
+
+    name: str
+    quantity: str
+    printed: Printed
+    ours: float
+    agrees: bool
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "quantity": self.quantity, "printed": self.printed.value, "ours": self.ours,
+                "agrees": self.agrees, "reason": self.reason, "source": self.printed.source}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a reason may look at."""
+
+    quantity: str
+    printed: Printed
+    facts: Facts
+    lookup: Lookup
+
+
+@cache
+def published() -> Mapping[str, Mapping[str, Printed]]:
+    """The printed figures by set and quantity, read from the data file.
+
+    >>> published()["chameleon"]["features"].text
+    '235'
+    """
+    found: dict[str, dict[str, Printed]] = {}
+    text = resources.files("gread").joinpath("data/published_datasets.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(text.splitlines()):
+        found.setdefault(row["dataset"], {})[row["quantity"]] = Printed(row["printed"], row["source"])
+    return MappingProxyType(found)
+
+
+def printed_for(name: str) -> Mapping[str, Printed]:
+    """The printed figures of a set; an old version is compared with the row of the set. {} where nothing is printed."""
+    return published().get(name.removesuffix("_old"), {})
+
+
+def counted(facts: Facts, quantity: str) -> float:
+    """Our figure for a column: of the graph that is trained on; the homophily is the node homophily of the paper."""
+    names = {"nodes": "used_nodes", "edges": "used_edges", "homophily": "node_homophily"}
+    return float(getattr(facts, names.get(quantity, quantity)))
+
+
+def compare(facts: Facts, lookup: Lookup) -> list[Comparison]:
+    """Every printed figure of a set beside ours; [] for a set the paper does not list."""
+    found = []
+    for quantity in QUANTITIES:
+        printed = printed_for(facts.name).get(quantity)
+        if printed is None:
+            continue
+        ours = counted(facts, quantity)
+        case = Case(quantity, printed, facts, lookup)
+        agrees = printed.fits(ours)
+        reason = _two_graphs(case) if agrees else next(filter(None, (r(case) for r in REASONS)), UNEXPLAINED)
+        found.append(Comparison(facts.name, quantity, printed, ours, agrees, reason))
+    return found
+
+
+# ---------------------------------------------------------------------- reasons
+def _two_graphs(case: Case) -> str:
+    """The figure is that of the whole graph, and only some of the splits use it."""
+    facts = case.facts
+    if case.quantity not in ("nodes", "edges") or facts.coverage != DIFFERS:
+        return ""
+    inner = [str(k) for k, cover in enumerate(facts.covers) if cover == COMPONENT]
+    size = facts.component_nodes if case.quantity == "nodes" else facts.component_edges
+    return f"the whole graph; splits {', '.join(inner)} cover the largest component alone, with {size:,}"
+
+
+def _whole_graph(case: Case) -> str:
+    """All nodes and edges are counted, although the masks lie inside the largest component."""
+    facts = case.facts
+    whole = {"nodes": facts.nodes, "edges": facts.edges}.get(case.quantity)
+    if whole is None or not case.printed.fits(whole):
+        return ""
+    return f"counts the whole graph; the masks of every split cover its largest component, {facts.used_nodes:,} nodes"
+
+
+def _loops_counted(case: Case) -> str:
+    """Self-loops are counted as edges."""
+    facts = case.facts
+    if case.quantity != "edges" or not facts.loops or not case.printed.fits(facts.edges_with_loops):
+        return ""
+    return f"counts the {facts.loops} self-loops ({facts.edges:,} without)"
+
+
+def _loops_of_the_raw_list(case: Case) -> str:
+    """The same, where the file read here has lost the loops of the raw list."""
+    facts, cited = case.facts, printed_for(case.facts.name).get("loops")
+    if case.quantity != "edges" or facts.loops or cited is None or not case.printed.fits(facts.edges + cited.value):
+        return ""
+    return f"counts the {cited} self-loops of the raw list ({facts.edges:,} without), which the file read here has not"
+
+
+def _edge_homophily(case: Case) -> str:
+    """Another measure of homophily than the one defined."""
+    facts = case.facts
+    if case.quantity != "homophily" or not case.printed.fits(facts.edge_homophily):
+        return ""
+    return f"is the edge homophily, not the node homophily of the paper's formula ({facts.node_homophily:.2f})"
+
+
+def _loop_homophily(case: Case) -> str:
+    """Every self-loop joins a node to its own class."""
+    facts = case.facts
+    if case.quantity != "homophily" or not facts.loops or not case.printed.fits(facts.loop_homophily):
+        return ""
+    return (
+        f"is the edge homophily with the {facts.loops} self-loops counted as homophilic ({facts.edge_homophily:.2f} "
+        f"without), not the node homophily of the paper's formula ({facts.node_homophily:.2f})"
+    )
+
+
+def _old_version(case: Case) -> str:
+    """The figure of the files in use before a correction."""
+    if case.facts.name not in published():
+        return ""
+    old = case.lookup(f"{case.facts.name}_old")
+    if old is None or not case.printed.fits(counted(old, case.quantity)):
+        return ""
+    return f"is that of {old.name}, the files in use before the set was corrected"
+
+
+def _swapped(case: Case) -> str:
+    """Two sets of the table have each other's figure."""
+    ours = counted(case.facts, case.quantity)
+    for name, row in published().items():
+        theirs = row.get(case.quantity)
+        if name == case.facts.name or theirs is None or not theirs.fits(ours):
+            continue
+        other = case.lookup(name)
+        if other is not None and case.printed.fits(counted(other, case.quantity)):
+            return f"is {name}'s, and {name} has this one's: swapped"
+    return ""
+
+
+def _digit_missing(case: Case) -> str:
+    """One digit of a whole number was left out."""
+    full = f"{counted(case.facts, case.quantity):.0f}"
+    shorter = {full[:k] + full[k + 1 :] for k in range(len(full))}
+    return f"is {int(full):,} with a digit missing" if case.printed.text in shorter else ""
+
+
+#: What can explain a difference; the first that reproduces the printed figure is given.
+REASONS = (
+    _whole_graph,
+    _loops_counted,
+    _loops_of_the_raw_list,
+    _edge_homophily,
+    _loop_homophily,
+    _digit_missing,
+    _old_version,
+    _swapped,
+)

@@ -1,0 +1,239 @@
+"""The files of the public data sets: found in a local copy, or fetched with pooch, and checked in either case.
+
+A file is looked for below `root`; without it below $RDGRAPH_DATA, a local copy that is only read, then in the cache
+folder of the system. A file that is nowhere is downloaded to `root`, else to the cache. It enters there by one rename
+after its sha256 fits the registry, so a broken, truncated or forged file is never taken for the real one.
+
+Three files (roman_empire, amazon_ratings, questions) have no sha256 in the registry. They are trusted on first use: the
+file must be an npz without Python objects that holds the published numbers of nodes, edges, features and classes; its
+sha256 is then written beside it (`NAME.npz.sha256`), and from there on any other content is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gread.datasets.npz import check_npz
+from gread.datasets.sources import Entry, RemoteFile, entry
+from gread.datasets.transfer import Resuming, TransferFailed, only_writer
+from rdgraph.errors import NotApplicable, RdgraphError
+
+VARIABLE = "RDGRAPH_DATA"
+#: Tries per address, and seconds before the second one; each further wait is twice as long.
+ATTEMPTS = 4
+WAIT = 0.5
+
+
+class DownloadError(RdgraphError, OSError):
+    """A file that cannot be had: not here and offline, not delivered, or not the file it should be."""
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """A file of the registry at hand, its content checked."""
+
+    file: RemoteFile
+    path: Path
+    sha256: str
+
+
+def fetch(
+    name: str, *, root: str | Path | None = None, offline: bool = False, progress: bool | None = None
+) -> tuple[LocalFile, ...]:
+    """All files of a public set, those of its splits included; downloads what is missing."""
+    source = entry(name)
+    return fetch_files(source, source.all_files, root=root, offline=offline, progress=progress)
+
+
+def fetch_files(
+    source: Entry,
+    files: Sequence[RemoteFile],
+    *,
+    root: str | Path | None = None,
+    offline: bool = False,
+    progress: bool | None = None,
+) -> tuple[LocalFile, ...]:
+    """Some files of a set. `progress` draws a bar while there is something to download; None: on a terminal only."""
+    found = {file: find(source, file, root=root) for file in files}
+    missing = [file for file in files if found[file] is None]
+    if missing and offline:
+        raise DownloadError(
+            f"expected the files of {source.name} below {folder(root)}, got {len(missing)} missing or damaged: "
+            f"{', '.join(file.key for file in missing)}; run `rdgraph data fetch {source.name}` with a network"
+        )
+    with _bar(source.name, missing, progress) as report:
+        fetched = {file: _download(source, file, folder(root), report) for file in missing}
+    return tuple(found[file] or fetched[file] for file in files)
+
+
+def find(source: Entry, file: RemoteFile, *, root: str | Path | None = None) -> LocalFile | None:
+    """The file where it lies already, checked; None where it is missing or, in a folder of ours, damaged."""
+    copy = os.environ.get(VARIABLE) if root is None else None
+    if copy:
+        if not Path(copy).is_dir():
+            raise DownloadError(f"expected a folder in {VARIABLE}, got {copy!r}; correct or unset it")
+        if (path := Path(copy, file.key)).is_file():
+            return _checked_copy(source, file, path)
+    path = folder(root) / file.key
+    return _checked(source, file, path) if path.is_file() else None
+
+
+def _checked_copy(source: Entry, file: RemoteFile, path: Path) -> LocalFile:
+    """A file of the local copy, which is never written to: wrong content is an error."""
+    digest = sha256(path)
+    wanted = file.sha256 or _pinned(path)
+    if wanted is None:
+        check_npz(path, source)
+    elif digest != wanted:
+        raise _changed(path, wanted, digest, f"replace it, or unset {VARIABLE} to use the cache")
+    return LocalFile(file, path, digest)
+
+
+def _checked(source: Entry, file: RemoteFile, path: Path) -> LocalFile | None:
+    """A file of a folder of ours: damaged counts as missing, unless its hash was taken on first use."""
+    digest = sha256(path)
+    if file.sha256 is None:
+        if (pinned := _pinned(path)) is None:
+            _pin(source, path, path)
+        elif digest != pinned:
+            raise _changed(path, pinned, digest, f"delete it and {_pin_path(path).name} to trust a new one")
+    elif digest != file.sha256:
+        return None
+    return LocalFile(file, path, digest)
+
+
+def _download(source: Entry, file: RemoteFile, folder: Path, report: Callable[[RemoteFile, int], None]) -> LocalFile:
+    reasons = []
+    path = folder / file.key
+    try:
+        with only_writer(folder):
+            if path.is_file() and (ready := _checked(source, file, path)):
+                return ready
+            for address in file.addresses:
+                try:
+                    _retrieve(source, file, path, address, lambda done: report(file, done))
+                    return LocalFile(file, path, sha256(path))
+                except (TransferFailed, NotApplicable) as reason:
+                    reasons.append(f"{address}: {reason}")
+    except DownloadError:
+        raise
+    except OSError as reason:
+        raise DownloadError(f"expected to write below {folder}, got {reason}; pass another root=") from reason
+    raise DownloadError(
+        f"expected {file.key} from one of {len(file.addresses)} addresses, got\n  " + "\n  ".join(reasons) + "\n"
+        f"try again later, or put the file below {folder}"
+    )
+
+
+def _retrieve(source: Entry, file: RemoteFile, path: Path, address: str, report: Callable[[int], None]) -> None:
+    """One address through pooch; a continued file with the wrong hash is fetched once more from its first byte."""
+    pooch = _pooch()
+    part = path.with_name(path.name + ".part")
+    wanted = file.sha256 or _pinned(path)
+    accept: Callable[[Path], None] = (lambda _: None) if wanted else (lambda ready: _pin(source, path, ready))
+    was_begun = part.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    downloader = Resuming(part, file.bytes, ATTEMPTS, WAIT, report, accept)
+    try:
+        with _quiet(pooch):
+            pooch.retrieve(address, wanted, fname=path.name, path=path.parent, downloader=downloader)
+    except NotApplicable:
+        part.unlink(missing_ok=True)
+        raise
+    except ValueError:
+        if was_begun:
+            return _retrieve(source, file, path, address, report)
+        raise TransferFailed(f"a file with another sha256 than {wanted}; it may have changed there") from None
+
+
+def _pin(source: Entry, path: Path, ready: Path) -> None:
+    """Trust on first use: the counts must be the published ones, then the hash is written beside the file."""
+    check_npz(ready, source)
+    fresh = _pin_path(path).with_suffix(f".{os.getpid()}")
+    fresh.write_text(f"{sha256(ready)}  {path.name}\n", encoding="ascii")
+    fresh.replace(_pin_path(path))
+
+
+def _pin_path(path: Path) -> Path:
+    return path.with_name(path.name + ".sha256")
+
+
+def _pinned(path: Path) -> str | None:
+    pin = _pin_path(path)
+    return pin.read_text(encoding="ascii").split()[0] if pin.is_file() else None
+
+
+def _changed(path: Path, wanted: str, got: str, remedy: str) -> DownloadError:
+    return DownloadError(f"expected sha256 {wanted} of {path}, got {got}: the file has changed; {remedy}")
+
+
+def sha256(path: Path) -> str:
+    """The hash of a file's content; computed once per process and file, again where size or time have changed."""
+    state = path.stat()
+    return _sha256(path.resolve(), state.st_size, state.st_mtime_ns)
+
+
+@cache
+def _sha256(path: Path, size: int, time: int) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def folder(root: str | Path | None) -> Path:
+    """Where downloads go: the given root or the cache folder of the system."""
+    return Path(root).expanduser() if root is not None else Path(_pooch().os_cache("rdgraph"))
+
+
+def _pooch() -> Any:
+    try:
+        import pooch
+    except ImportError:
+        raise DownloadError(
+            f"expected the package pooch to find or fetch data, got none; pip install 'rdgraph[gread]', "
+            f"or name a local copy of the files in {VARIABLE}"
+        ) from None
+    return pooch
+
+
+@contextmanager
+def _quiet(pooch: Any) -> Iterator[None]:
+    """Pooch announces every file; the bar and the errors say enough."""
+    logger = pooch.get_logger()
+    before = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextmanager
+def _bar(title: str, files: Sequence[RemoteFile], progress: bool | None) -> Iterator[Callable[[RemoteFile, int], None]]:
+    """A function that hears how many bytes of a file are at hand, and shows the sum where wanted."""
+    if not files or not (sys.stderr.isatty() if progress is None else progress):
+        yield lambda file, done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    sizes = [file.bytes for file in files]
+    total = None if None in sizes else sum(size or 0 for size in sizes)
+    have: dict[RemoteFile, int] = {}
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(title, total=total)
+
+        def report(file: RemoteFile, done: int) -> None:
+            have[file] = done
+            bar.update(task, completed=sum(have.values()))
+
+        yield report

@@ -1,0 +1,183 @@
+"""What can be counted about a data set: sizes, homophily, splits, components, and what is missing in it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from gread.datasets.nodes import Masks, NodeData
+from rdgraph import Graph
+
+#: What the masks of one split may cover: every labelled node, those of the largest component, or less.
+WHOLE, COMPONENT, PART = "whole graph", "largest component", "part"
+DIFFERS, NO_SPLITS = "differs by split", "no splits"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything counted about one `NodeData`; edges are undirected pairs, self-loops apart from them.
+
+    Homophily is that of the loop-free graph, as `Graph.homophily`; `loop_homophily` is the edge homophily that counts
+    every self-loop as an edge between equal classes: (alike + loops)/(edges + loops).
+    """
+
+    name: str
+    nodes: int
+    edges: int
+    loops: int
+    features: int
+    classes: int
+    edge_homophily: float
+    node_homophily: float
+    adjusted_homophily: float
+    loop_homophily: float
+    split_sizes: tuple[tuple[int, int, int], ...]
+    covers: tuple[str, ...]
+    components: int
+    component_nodes: int
+    component_edges: int
+    isolated: int
+    unlabelled: int
+    empty_rows: int
+    average_degree: float
+    max_degree: int
+    feature_density: float
+
+    @property
+    def edges_with_loops(self) -> int:
+        return self.edges + self.loops
+
+    @property
+    def coverage(self) -> str:
+        """What the masks cover, in words: the same for every split, or that it differs."""
+        return DIFFERS if len(set(self.covers)) > 1 else next(iter(self.covers), NO_SPLITS)
+
+    @property
+    def used_nodes(self) -> int:
+        """Nodes of the graph every split can be trained on: the largest component where all masks lie inside it."""
+        return self.component_nodes if self.coverage == COMPONENT else self.nodes
+
+    @property
+    def used_edges(self) -> int:
+        """Edges of that graph."""
+        return self.component_edges if self.coverage == COMPONENT else self.edges
+
+    @property
+    def split_shares(self) -> str:
+        """Training, validation and test in percent of the covered nodes, over all splits together.
+
+        >>> from gread.datasets.embedded import karate
+        >>> count(karate()).split_shares
+        '47/32/21'
+        """
+        totals = np.sum(self.split_sizes, axis=0) if self.split_sizes else np.zeros(3)
+        return "/".join(f"{100 * part / totals.sum():.0f}" for part in totals) if totals.sum() else "-"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as json has it; a number that is not defined is None."""
+        derived = {"edges_with_loops": self.edges_with_loops, "coverage": self.coverage,
+                   "used_nodes": self.used_nodes, "used_edges": self.used_edges,
+                   "split_shares": self.split_shares}  # fmt: skip
+        found = {**asdict(self), **derived}
+        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in found.items()}
+
+
+def count(data: NodeData) -> Facts:
+    """The facts of a data set as it is given; keep its self-loops and all nodes to have them counted.
+
+    >>> from gread.datasets.embedded import karate
+    >>> found = count(karate())
+    >>> found.nodes, found.edges, found.loops, found.classes, found.max_degree, found.coverage
+    (34, 78, 0, 2, 17, 'whole graph')
+    """
+    graph = data.graph.undirected()
+    source, target = graph.edge_index
+    pairs = graph.edge_index[:, source < target]
+    loops = source[source == target]
+    degree = degrees(graph)
+    component = graph.components()
+    largest = component == np.bincount(component).argmax()
+    filled = np.count_nonzero(data.x.data) if issparse(data.x) else np.count_nonzero(data.x)
+    return Facts(
+        name=data.meta.name,
+        nodes=graph.num_nodes,
+        edges=pairs.shape[1],
+        loops=loops.size,
+        features=data.num_features,
+        classes=int(data.y.max()) + 1,
+        edge_homophily=graph.homophily(data.y, "edge"),
+        node_homophily=graph.homophily(data.y, "node"),
+        adjusted_homophily=graph.homophily(data.y, "adjusted"),
+        loop_homophily=_loop_homophily(pairs, loops, data.y),
+        split_sizes=_sizes(data.masks),
+        covers=_covers(data.masks, data.y >= 0, largest),
+        components=int(component.max()) + 1,
+        component_nodes=int(largest.sum()),
+        component_edges=int(largest[pairs[0]].sum()),
+        isolated=int((degree == 0).sum()),
+        unlabelled=int((data.y < 0).sum()),
+        empty_rows=_empty_rows(data.x),
+        average_degree=float(degree.mean()),
+        max_degree=int(degree.max()),
+        feature_density=float(filled) / max(1, data.x.shape[0] * data.x.shape[1]),
+    )
+
+
+def degrees(graph: Graph) -> np.ndarray:
+    """The number of other nodes each node is joined to (n,), whatever directions, weights and self-loops.
+
+    >>> degrees(Graph.from_edges([[0, 1, 1], [1, 1, 2]], weight=[5.0, 1.0, 1.0]))
+    array([1, 2, 1])
+    """
+    source, target = graph.undirected().edge_index
+    return np.bincount(target[source != target], minlength=graph.num_nodes)
+
+
+def alike_shares(data: NodeData) -> np.ndarray:
+    """Per node the share of its labelled neighbours that have its class (n,), nan for nodes without such or a label.
+
+    The mean over the other nodes is the node homophily.
+
+    >>> from gread.datasets.embedded import karate
+    >>> data = karate()
+    >>> bool(np.isclose(np.nanmean(alike_shares(data)), data.graph.homophily(data.y, "node")))
+    True
+    """
+    source, target = data.graph.undirected().edge_index
+    kept = (source != target) & (data.y[source] >= 0) & (data.y[target] >= 0)
+    source, target = source[kept], target[kept]
+    neighbours = np.bincount(target, minlength=data.num_nodes)
+    alike = np.bincount(target, weights=data.y[source] == data.y[target], minlength=data.num_nodes)
+    return np.divide(alike, neighbours, out=np.full(data.num_nodes, np.nan), where=neighbours > 0)
+
+
+def _loop_homophily(pairs: np.ndarray, loops: np.ndarray, y: np.ndarray) -> float:
+    known = (y[pairs] >= 0).all(axis=0)
+    alike = int((y[pairs[0]] == y[pairs[1]])[known].sum())
+    at_loops = int((y[loops] >= 0).sum())
+    total = int(known.sum()) + at_loops
+    return (alike + at_loops) / total if total else math.nan
+
+
+def _sizes(masks: Masks) -> tuple[tuple[int, int, int], ...]:
+    parts = (masks.train, masks.val, masks.test)
+    return tuple(tuple(int(part[k].sum()) for part in parts) for k in range(masks.num_splits))  # type: ignore[misc]
+
+
+def _covers(masks: Masks, known: np.ndarray, largest: np.ndarray) -> tuple[str, ...]:
+    """Per split what its masks cover, among the nodes with a label."""
+    found = []
+    for k in range(masks.num_splits):
+        covered = masks.train[k] | masks.val[k] | masks.test[k]
+        whole, inner = np.array_equal(covered, known), np.array_equal(covered, known & largest)
+        found.append(WHOLE if whole else COMPONENT if inner else PART)
+    return tuple(found)
+
+
+def _empty_rows(x: Any) -> int:
+    """Nodes all of whose features are zero."""
+    return int((abs(x).sum(axis=1) == 0).sum())

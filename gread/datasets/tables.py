@@ -1,0 +1,246 @@
+"""`NodeData` from two csv files; an error names the file, the line as an editor counts it, and the column."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gread.datasets.interchange import assemble, encode_labels
+from gread.datasets.masks import PARTS, Masks
+from gread.datasets.nodes import Meta, NodeData
+from rdgraph import Graph
+from rdgraph.errors import NotApplicable, closest
+
+#: The largest feature float32 can hold.
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def from_files(
+    edges: str | Path,
+    nodes: str | Path,
+    *,
+    label: str | None,
+    id: str,  # noqa: A002  the name of the column
+    features: Sequence[str] | None,
+    weight: str | None,
+    directed: bool,
+    masks: Masks | None,
+) -> NodeData:
+    """See `NodeData.from_files`."""
+    node_file, edge_file = Path(nodes), Path(edges)
+    table = _read_nodes(node_file, id, label, features)
+    graph, notes = _read_edges(edge_file, table.names, weight, directed)
+    labels, classes = encode_labels(table.labels)
+    given = table.masks if masks is None else masks
+    meta = Meta(
+        node_file.stem,
+        sources=tuple((path.name, _digest(path)) for path in (edge_file, node_file)),
+        variant=(("undirected", str(not directed).lower()),),
+        split=f"columns of {node_file.name}" if masks is None and given is not None else "",
+        classes=classes,
+        notes=(*notes, *table.notes),
+    )
+    return assemble(graph, table.features, labels, given, meta)
+
+
+@dataclass(frozen=True, eq=False)
+class _NodeTable:
+    names: list[str]
+    labels: list[str | None]
+    masks: Masks | None
+    features: np.ndarray | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A file, a line and a column, for errors."""
+
+    path: Path
+    line: int
+    column: str = ""
+
+    def error(self, expected: str, got: str, remedy: str) -> NotApplicable:
+        column = f", column {self.column!r}" if self.column else ""
+        return NotApplicable(f"{self.path}, line {self.line}{column}: expected {expected}, got {got}; {remedy}")
+
+
+def _read_nodes(path: Path, ids: str, label: str | None, features: Sequence[str] | None) -> _NodeTable:
+    rows = _rows(path)
+    columns = _columns(path, rows, [ids, *([] if label is None else [label]), *(features or ())])
+    splits = sorted((name for name in columns if re.fullmatch(r"split(_\d+)?", name)), key=_split_number)
+    special = {ids, label, *splits}
+    chosen = [name for name in columns if name not in special] if features is None else list(features)
+    places = [columns[name] for name in chosen]
+    names: dict[str, int] = {}
+    lines: list[int] = []
+    labels: list[str | None] = []
+    words: list[list[str]] = []
+    values: list[np.ndarray] = []
+    for line, cells in rows:
+        name = cells[columns[ids]]
+        if not name or name in names:
+            got = f"{name!r} again, first in line {lines[names[name]]}" if name else "an empty cell"
+            raise _Place(path, line, ids).error("an id of its own for every node", got, "name every node once")
+        names[name] = len(lines)
+        lines.append(line)
+        labels.append(None if label is None else cells[columns[label]])
+        words.append([cells[columns[split]] for split in splits])
+        try:
+            row = np.array([float(cells[k]) for k in places])
+        except ValueError:
+            row = np.array([np.nan])
+        if not (np.abs(row) <= LARGEST).all():
+            raise _feature_error(path, line, cells, dict(zip(chosen, places, strict=True)))
+        values.append(row.astype(np.float32))
+    if not lines:
+        raise _Place(path, 2).error("a row for every node", "the end of the file", "write the nodes below the header")
+    masks = _masks(path, splits, words, lines) if splits else None
+    notes = _unused(path, columns, {*special, *chosen})
+    return _NodeTable(list(names), labels, masks, np.stack(values) if chosen else None, notes)
+
+
+def _read_edges(path: Path, names: list[str], weight: str | None, directed: bool) -> tuple[Graph, tuple[str, ...]]:
+    rows = _rows(path)
+    columns = _columns(path, rows, ["source", "target", *([weight] if weight not in (None, "weight") else [])])
+    number = {name: k for k, name in enumerate(names)}
+    ends = [columns["source"], columns["target"]]
+    weighed = columns.get(weight) if weight is not None else None
+    pairs: list[tuple[int, int]] = []
+    weights: list[float] = []
+    lines: list[int] = []
+    for line, cells in rows:
+        try:
+            pairs.append((number[cells[ends[0]]], number[cells[ends[1]]]))
+        except KeyError as unknown:
+            column = "source" if cells[ends[0]] not in number else "target"
+            hint = "add the node to the other file or leave the edge out"
+            raise _Place(path, line, column).error("the id of a node", repr(unknown.args[0]), hint) from None
+        weights.append(1.0 if weighed is None else _weight(_Place(path, line, str(weight)), cells[weighed]))
+        lines.append(line)
+    if not lines:
+        raise _Place(path, 2).error("a row for every edge", "the end of the file", "see from_scipy for no edges")
+    notes = _unused(path, columns, {"source", "target", *([weight] if weighed is not None else [])})
+    return _graph(path, np.array(pairs).T, np.array(weights), np.array(lines), names, directed), notes
+
+
+def _graph(
+    path: Path, pairs: np.ndarray, weights: np.ndarray, lines: np.ndarray, names: list[str], directed: bool
+) -> Graph:
+    """Edges once each, and both ways unless directed; a repeated edge must repeat its weight."""
+    n = len(names)
+    low, high = pairs if directed else (pairs.min(axis=0), pairs.max(axis=0))
+    _, first, edge = np.unique(low * n + high, return_index=True, return_inverse=True)
+    differs = weights != weights[first][edge]
+    if differs.any():
+        k = int(differs.argmax())
+        earlier = first[edge[k]]
+        raise _Place(path, int(lines[k])).error(
+            f"the weight {weights[earlier]:g} of the same edge in line {lines[earlier]}", f"{weights[k]:g}",
+            "keep one of them" if directed else "keep one of them, or pass directed=True if direction matters",
+        )  # fmt: skip
+    low, high, weights = low[first], high[first], weights[first]
+    if not directed:
+        proper = low != high
+        low, high = np.append(low, high[proper]), np.append(high, low[proper])
+        weights = np.append(weights, weights[proper])
+    plain = Graph.from_edges(np.stack([low, high]), n, weights, duplicates="error")
+    own = None if names == [str(k) for k in range(n)] else tuple(names)
+    return Graph(plain.edge_index, plain.weight, n, own)
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line number and stripped cells of every row that is not blank; all rows are as long as the first."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, strict=True)
+        width, line = 0, 1
+        try:
+            for cells in reader:
+                if any(cells):
+                    width = width or len(cells)
+                    if len(cells) != width:
+                        cell = f"{len(cells)} cells"
+                        raise _Place(path, line).error(f"{width} cells, one per column", cell, "check the commas")
+                    yield line, [cell.strip() for cell in cells]
+                line = reader.line_num + 1
+        except (csv.Error, UnicodeDecodeError) as reason:
+            raise _Place(path, line).error("a csv file in UTF-8", str(reason), "save it as such") from None
+
+
+def _columns(path: Path, rows: Iterator[tuple[int, list[str]]], needed: Sequence[str]) -> dict[str, int]:
+    """Where each column of the header stands."""
+    line, header = next(rows, (1, []))
+    if not header:
+        raise _Place(path, 1).error("a header", "an empty file", f"write the columns {', '.join(needed)}, ...")
+    place = _Place(path, line)
+    if not all(header):
+        raise place.error("a name for every column", f"none for column {header.index('') + 1}", "name it or remove it")
+    twice = [name for k, name in enumerate(header) if name in header[:k]]
+    if twice:
+        raise place.error("every column once", f"{twice[0]!r} twice", "rename one of them")
+    for name in needed:
+        if name not in header:
+            close = closest(name, header)
+            hint = f"did you mean {close!r}?" if close else "cells are separated by commas"
+            raise place.error(f"a column {name!r}", f"the columns {', '.join(header)}", hint)
+    return {name: k for k, name in enumerate(header)}
+
+
+def _masks(path: Path, splits: list[str], words: list[list[str]], lines: list[int]) -> Masks:
+    known = {"": -1} | {name: k for k, name in enumerate(PARTS)}
+    parts = np.zeros((3, len(splits), len(lines)), dtype=bool)
+    for node, row in enumerate(words):
+        for split, word in enumerate(row):
+            part = known.get(word.lower())
+            if part is None:
+                place = _Place(path, lines[node], splits[split])
+                raise place.error("train, val, test or an empty cell", repr(word), "write one of them")
+            if part >= 0:
+                parts[part, split, node] = True
+    return Masks(*parts)
+
+
+def _unused(path: Path, columns: dict[str, int], used: set[str | None]) -> tuple[str, ...]:
+    unused = [name for name in columns if name not in used]
+    return (f"Columns of {path.name} that were not used: {', '.join(unused)}.",) if unused else ()
+
+
+def _split_number(name: str) -> int:
+    return int(name.partition("_")[2] or -1)
+
+
+def _feature_error(path: Path, line: int, cells: list[str], columns: dict[str, int]) -> NotApplicable:
+    """About the first cell of a row that is no number float32 can hold."""
+    column = next(name for name, k in columns.items() if not _is_feature(cells[k]))
+    got = repr(cells[columns[column]]) if cells[columns[column]] else "an empty cell"
+    return _Place(path, line, column).error(
+        "a finite number", got, "write one, or name the columns that are features: features=[...]"
+    )
+
+
+def _is_feature(text: str) -> bool:
+    try:
+        return abs(float(text)) <= LARGEST
+    except ValueError:
+        return False
+
+
+def _weight(place: _Place, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0 <= value < float("inf"):
+        raise place.error("a finite weight >= 0", repr(text) if text else "an empty cell", "write 1 for a plain edge")
+    return value
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

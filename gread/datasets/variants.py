@@ -1,0 +1,125 @@
+"""`Variant`: how a graph is prepared before it is learnt from, chosen in the open and recorded in the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array, issparse
+
+from gread.datasets.nodes import NodeData
+from rdgraph import Graph
+from rdgraph.errors import NotApplicable, UnknownName
+
+#: What each choice may be; the first is the default, and together these are the choices of GREAD's authors.
+CHOICES = {
+    "self_loops": ("remove", "keep", "add"),
+    "features": ("raw", "row"),
+    "component": ("covered", "largest", "all"),
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Four choices; the defaults are those under which GREAD's authors trained.
+
+    undirected  every edge in both directions; else as stored
+    self_loops  "remove", "keep" what is stored, or "add" one to every node that has none
+    features    "raw", or "row": every row divided by the sum of its absolute values, zero rows stay
+    component   "covered" cuts to the largest connected component where every split lies inside it (Cora) and keeps the
+                whole graph elsewhere, "largest" cuts always, "all" never
+
+    >>> dict(Variant(features="row").items())
+    {'undirected': 'true', 'self_loops': 'remove', 'features': 'row', 'component': 'covered'}
+    """
+
+    undirected: bool = True
+    self_loops: str = "remove"
+    features: str = "raw"
+    component: str = "covered"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.undirected, bool):
+            raise NotApplicable(f"expected True or False for undirected, got {self.undirected!r}")
+        for name, known in CHOICES.items():
+            if getattr(self, name) not in known:
+                raise UnknownName(f"choice of {name}", str(getattr(self, name)), known)
+
+    def items(self) -> tuple[tuple[str, str], ...]:
+        """The choices as words, for the record."""
+        words = {True: "true", False: "false"}
+        return tuple((part.name, words.get(value := getattr(self, part.name), value)) for part in fields(self))
+
+
+def prepare(data: NodeData, variant: Variant | None = None) -> NodeData:
+    """The data with the variant's choices carried out, each written to `meta.variant`, what they did to `meta.notes`.
+
+    >>> from gread.datasets.embedded import karate
+    >>> prepare(karate(), Variant(self_loops="add")).graph.num_edges - karate().graph.num_edges
+    34
+    """
+    variant = Variant() if variant is None else variant
+    notes = []
+    graph = data.graph
+    if variant.undirected and not graph.is_undirected:
+        graph = graph.undirected()
+        notes.append(
+            f"{_proper(data.graph)} stored edges join {_proper(graph) // 2} pairs of nodes, now in both directions."
+        )
+    loops = graph.num_edges - _proper(graph)
+    if variant.self_loops == "remove" and loops:
+        graph = graph.without_self_loops()
+        notes.append(f"{loops} self-loops were removed.")
+    elif variant.self_loops == "add":
+        graph = _with_self_loops(graph)
+        notes.append(f"{data.num_nodes - loops} self-loops were added.")
+    x = row_normalised(data.x) if variant.features == "row" else data.x
+    meta = replace(data.meta, variant=_recorded(data, variant), notes=(*data.meta.notes, *notes))
+    whole = replace(data, graph=graph, x=x, meta=meta)
+    return whole.component() if variant.component == "largest" or _is_cut(whole, variant) else whole
+
+
+def row_normalised(x: Any) -> np.ndarray | csr_array:
+    """x_ij / sum_j |x_ij|, a zero row stays zero; sparse stays sparse.
+
+    >>> row_normalised(np.array([[1.0, 3.0], [0.0, 0.0]]))
+    array([[0.25, 0.75],
+           [0.  , 0.  ]], dtype=float32)
+    """
+    sums = np.asarray(abs(x).sum(axis=1, dtype=np.float64))
+    scale = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
+    if issparse(x):
+        return csr_array((diags_array(scale) @ x).astype(np.float32))
+    return np.asarray(x * scale[:, None], dtype=np.float32)
+
+
+def _recorded(data: NodeData, variant: Variant) -> tuple[tuple[str, str], ...]:
+    """What was recorded before, with the choices of this variant; features left alone keep their description."""
+    record = dict(data.meta.variant)
+    described = {"features": record["features"]} if variant.features == "raw" and "features" in record else {}
+    return tuple((record | dict(variant.items()) | described).items())
+
+
+def _proper(graph: Graph) -> int:
+    """The number of edges between different nodes, each direction counted."""
+    return int(np.count_nonzero(graph.edge_index[0] != graph.edge_index[1]))
+
+
+def _is_cut(data: NodeData, variant: Variant) -> bool:
+    """All splits lie inside the largest component, and there is a split."""
+    if variant.component != "covered" or not data.num_splits:
+        return False
+    component = data.graph.components()
+    outside = component != np.bincount(component).argmax()
+    return not data.masks.covered[:, outside].any()
+
+
+def _with_self_loops(graph: Graph) -> Graph:
+    """One self-loop of weight 1 at every node that has none."""
+    source, target = graph.edge_index
+    bare = np.setdiff1d(np.arange(graph.num_nodes), source[source == target])
+    pairs = np.concatenate([graph.edge_index, np.stack([bare, bare])], axis=1)
+    weight = np.concatenate([graph.weight, np.ones(bare.size)])
+    looped = Graph.from_edges(pairs, graph.num_nodes, weight, signed=True)
+    return Graph(looped.edge_index, looped.weight, looped.num_nodes, graph.names)

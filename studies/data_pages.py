@@ -1,0 +1,131 @@
+"""What the data commands print: tables of facts, the paper's table beside them, results of the checks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from gread.datasets.comparison import UNEXPLAINED, Comparison
+from gread.datasets.facts import Facts
+from gread.datasets.twins import Twins
+
+Cells = Sequence[str]
+#: Headings of the two tables of facts; the first five are those of the paper's table.
+SIZES = ("set", "nodes", "edges", "loops", "features", "classes", "edge hom.", "node hom.", "adjusted", "splits")
+SHAPE = ("set", "masks cover", "components", "largest", "isolated", "degree mean/max", "no label", "no feature",
+         "density", "twins in training (not leaves)")  # fmt: skip
+PAPER = ("set", "quantity", "paper", "here", "why")
+_QUANTITY_OF = {
+    "nodes": "nodes",
+    "edges": "edges",
+    "features": "features",
+    "classes": "classes",
+    "node hom.": "homophily",
+}
+
+
+def size_cells(facts: Facts, compared: Sequence[Comparison]) -> list[str]:
+    """One row of sizes and homophily; a figure that the paper prints otherwise carries a mark."""
+    differs = {c.quantity for c in compared if not c.agrees}
+    values = {
+        "set": facts.name,
+        "nodes": f"{facts.nodes:,}",
+        "edges": f"{facts.edges:,}",
+        "loops": f"{facts.loops:,}",
+        "features": f"{facts.features:,}",
+        "classes": f"{facts.classes}",
+        "edge hom.": _share(facts.edge_homophily),
+        "node hom.": _share(facts.node_homophily),
+        "adjusted": _share(facts.adjusted_homophily),
+        "splits": facts.split_shares,
+    }
+    return [text + ("*" if _QUANTITY_OF.get(heading) in differs else "") for heading, text in values.items()]
+
+
+def shape_cells(facts: Facts, twins: Twins) -> list[str]:
+    """One row of splits, components, degrees and what is missing."""
+    return [
+        facts.name,
+        facts.coverage,
+        f"{facts.components:,}",
+        f"{facts.component_nodes:,}",
+        f"{facts.isolated:,}",
+        f"{facts.average_degree:.1f} / {facts.max_degree:,}",
+        f"{facts.unlabelled:,}",
+        f"{facts.empty_rows:,}",
+        f"{facts.feature_density:.2%}",
+        "-" if math.isnan(twins.in_training) else f"{twins.in_training:.1%} ({twins.beyond_leaves:.1%})",
+    ]
+
+
+def paper_cells(found: Comparison) -> list[str]:
+    """One figure of the paper that differs, or agrees with a remark."""
+    ours = f"{found.ours:.2f}" if found.quantity == "homophily" else f"{found.ours:,.0f}"
+    return [found.name, found.quantity, str(found.printed), ours, found.reason]
+
+
+def summary(compared: Sequence[Comparison]) -> str:
+    """How many figures agree, differ, and have no reason."""
+    wrong = [c for c in compared if not c.agrees]
+    open_cases = sum(c.reason == UNEXPLAINED for c in wrong)
+    return (
+        f"{len(compared)} figures beside the paper's: {len(compared) - len(wrong)} agree, {len(wrong)} differ (*), "
+        f"{open_cases} of them unexplained"
+    )
+
+
+Section = tuple[str, Cells, list[list[str]]]
+
+
+def sections(
+    facts: Sequence[Facts], twins: Mapping[str, Twins], compared: Mapping[str, Sequence[Comparison]]
+) -> list[Section]:
+    """Title, headings and rows of the tables that `data table` prints."""
+    noted = [paper_cells(c) for f in facts for c in compared[f.name] if c.reason or not c.agrees]
+    found: list[Section] = [
+        ("Sizes and homophily", SIZES, [size_cells(f, compared[f.name]) for f in facts]),
+        ("Splits, components, what is missing", SHAPE, [shape_cells(f, twins[f.name]) for f in facts]),
+    ]
+    return [*found, ("Beside the paper's table", PAPER, noted)] if noted else found
+
+
+def rich_page(parts: Sequence[Section], notes: Sequence[str]) -> RenderableType:
+    """The tables for a terminal."""
+    return Group(*(rich_table(*part) for part in parts), *(escape(note) for note in notes))
+
+
+def rich_table(title: str, headings: Cells, rows: Sequence[Cells]) -> Table:
+    """One table; columns that hold nothing but figures are set right."""
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
+    for k, heading in enumerate(headings):
+        figures = all(_is_figure(row[k]) for row in rows)
+        table.add_column(heading, justify="right" if figures else "left", overflow="fold", no_wrap=figures or k == 0)
+    for row in rows:
+        table.add_row(*(f"[yellow]{escape(c)}[/]" if c.endswith("*") else escape(c) for c in row))
+    return table
+
+
+def markdown_page(parts: Sequence[Section], notes: Sequence[str]) -> str:
+    """The same tables as markdown."""
+    blocks = []
+    for title, headings, rows in parts:
+        lines = [f"**{title}**", "", _line(headings), _line(["---"] * len(headings)), *map(_line, rows)]
+        blocks.append("\n".join(lines))
+    return "\n\n".join([*blocks, *notes])
+
+
+def _line(cells: Cells) -> str:
+    return "| " + " | ".join(c.replace("|", "\\|").replace("*", "\\*") for c in cells) + " |"
+
+
+def _share(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3f}"
+
+
+def _is_figure(text: str) -> bool:
+    return not any(c.isalpha() for c in text)
