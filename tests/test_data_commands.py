@@ -17,7 +17,7 @@ from gread.datasets.embedded import karate
 from gread.datasets.facts import count
 from gread.datasets.sources import entry
 from rdgraph.errors import NotApplicable, RdgraphError, UnknownName
-from studies import cli, data_checks, data_pages, dataset_figures, datasets, local_sets
+from studies import cli, data_checks, data_commands, data_pages, dataset_figures, datasets, local_sets
 from studies.files import read_rows
 from studies.local_sets import LocalSets, all_names
 from studies.run import execute
@@ -27,8 +27,13 @@ needs_files = pytest.mark.skipif(
 )
 
 
+@pytest.fixture(autouse=True)
+def _wide_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_commands.console, "_width", 240)
+
+
 def rdgraph(*words: object) -> Any:
-    return CliRunner(env={"COLUMNS": "240", "NO_COLOR": "1"}).invoke(cli.app, ["data", *map(str, words)])
+    return CliRunner(env={"NO_COLOR": "1"}).invoke(cli.app, ["data", *map(str, words)])
 
 
 def answer(*words: object) -> Any:

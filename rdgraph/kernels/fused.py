@@ -158,12 +158,13 @@ def spmm(
     terms: Terms = (),
     *,
     shape: Shape | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """scale*(A@x) + sum of factor*value over the terms; weights (1 or B, E), x and values (B, n, d)."""
-    out = _empty(rows, x)
+    out = _empty(rows, x) if out is None else out
     _fill(rows, weights, x, out, None, scale, terms[:MAX_FIELDS], shape)
     for factor, value in terms[MAX_FIELDS:]:
-        out = torch.addcmul(out, factor.to(out.dtype), value)
+        torch.addcmul(out, factor.to(out.dtype), value, out=out)
     return out
 
 

@@ -28,7 +28,8 @@ def has_triton() -> bool:
     return True
 
 
-def _use_kernels(x: Tensor) -> bool:
+def use_kernels(x: Tensor) -> bool:
+    """Whether operations on x run as Triton kernels."""
     return x.is_cuda and has_triton()
 
 
@@ -66,7 +67,7 @@ def compute_spmm(
     gradient is wanted, since small graphs feel torch's dispatcher; `spmm` is the same for autograd and torch.compile.
     """
     terms = list(zip(factors, fields, strict=True)) if own is None else [(own, x), *zip(factors, fields, strict=True)]
-    if _use_kernels(x):
+    if use_kernels(x):
         from rdgraph.kernels import fused
 
         return fused.spmm(Rows.from_tensors(parts(pattern)[0]), weights, x, scale, terms)
@@ -91,7 +92,7 @@ def pull(
     pattern: Sequence[Tensor], weights: Tensor, x: Tensor, scale: Tensor, own: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """A@x and scale*(A@x) + own*x in one pass, for gradients that need both."""
-    if _use_kernels(x):
+    if use_kernels(x):
         from rdgraph.kernels import fused
 
         return fused.pull(Rows.from_tensors(parts(pattern)[0]), weights, x, scale, [] if own is None else [(own, x)])
@@ -157,7 +158,7 @@ spmm.register_autograd(_differentiate_spmm, setup_context=_remember_spmm)
 @torch.library.custom_op("rdgraph::sddmm", mutates_args=())
 def sddmm(pattern: Sequence[Tensor], g: Tensor, x: Tensor, shared: bool) -> Tensor:
     """<g[b, i], x[b, j]> at every edge (i, j): the gradient of the weights, (1 or B, E)."""
-    if _use_kernels(x):
+    if use_kernels(x):
         from rdgraph.kernels import sampled
 
         return sampled.sddmm(Rows.from_tensors(parts(pattern)[0]), g, x, shared)
@@ -193,7 +194,7 @@ sddmm.register_autograd(_differentiate_sddmm, setup_context=_remember_sddmm)
 @torch.library.custom_op("rdgraph::inner", mutates_args=())
 def inner(left: Tensor, right: Tensor) -> Tensor:
     """Sum over the nodes of left*right: (B, n, d) twice, (B, d) out, accumulated in float32 at least."""
-    if _use_kernels(left):
+    if use_kernels(left):
         from rdgraph.kernels import sampled
 
         return sampled.inner(left, right)

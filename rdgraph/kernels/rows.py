@@ -14,6 +14,9 @@ from torch import Tensor
 HEAVY = 16
 #: Rows with more edges than this are cut into pieces of this length, so that no program works alone.
 LONG = 2048
+#: On graphs with fewer edges than SMALL one hub can take longer than all the rest; there, if a row is that much longer
+#: than a piece, pieces are short.
+SMALL, SHORT, MUCH = 1 << 20, 128, 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +79,15 @@ class Rows:
         """0, 1, 2, ...: the pieces as columns of the second pass."""
         return torch.arange(len(self.pieces[0]), device=self.indptr.device, dtype=torch.int32)
 
-    def arrange(self, heavy: int | None = None, long: int = LONG) -> Rows:
-        """The same rows with their order for the kernels; `heavy` defaults to `HEAVY` or four times the mean."""
+    def arrange(self, heavy: int | None = None, long: int | None = None) -> Rows:
+        """The same rows with their order for the kernels; `heavy` defaults to `HEAVY` or four times the mean.
+
+        `long` defaults to `LONG`, or to `SHORT` on small graphs with a hub.
+        """
         degree = self.indptr.diff()
+        if long is None:
+            has_hub = len(self.indices) < SMALL and self.count > 0 and int(degree.max()) > MUCH * SHORT
+            long = SHORT if has_hub else LONG
         heavy = max(HEAVY, 4 * len(self.indices) // max(self.count, 1)) if heavy is None else heavy
         long_rows = (degree > long).nonzero().ravel()
         heavy_rows = ((degree > heavy) & (degree <= long)).nonzero().ravel()
