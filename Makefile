@@ -16,6 +16,8 @@ demo: $(INSTALLED)
 	$(VENV)/bin/rdgraph verify all
 	$(VENV)/bin/rdgraph study grid --small --out runs/demo/grid
 	$(VENV)/bin/rdgraph study oversmoothing --small --out runs/demo/oversmoothing
+	$(VENV)/bin/rdgraph study datasets --small --out runs/demo/datasets
+	$(VENV)/bin/rdgraph train --dataset digits --splits 0-2 --epochs 60 --out runs/demo/train
 	@$(VENV)/bin/python -m studies.index runs/demo
 
 test: $(INSTALLED)
@@ -29,6 +31,7 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	$(VENV)/bin/python -m studies.bench
 	$(VENV)/bin/python -m studies.performance
+	$(VENV)/bin/python -m studies.training_speed --device cpu --out runs/training_speed.json
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis runs/demo

@@ -16,13 +16,14 @@ from gread.trials import Trial
 from rdgraph.errors import NotApplicable
 
 
-def fingerprint(datas: list[NodeData], trials: list[Trial]) -> str:
-    """A digest of what is trained on what; a checkpoint of something else is refused."""
-    digest = hashlib.sha256()
+def fingerprint(datas: list[NodeData], trials: list[Trial], manner: str = "") -> str:
+    """A digest of what is trained on what, and in which manner; a checkpoint of something else is refused."""
+    digest = hashlib.sha256(manner.encode())
     for trial in trials:
         digest.update(f"{trial.split} {trial.seed}\n{trial.config.toml()}".encode())
     for data in datas:
-        features: list[Any] = [data.x.data, data.x.indices] if isinstance(data.x, csr_array) else [data.x]
+        sparse = isinstance(data.x, csr_array)
+        features: list[Any] = [data.x.data, data.x.indices, data.x.indptr] if sparse else [data.x]
         masks = [data.masks.train, data.masks.val, data.masks.test]
         arrays = [data.graph.edge_index, data.graph.weight, data.y, *masks, *features]
         for array in arrays:

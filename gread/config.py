@@ -142,6 +142,8 @@ class Config:
         for section, part in read.items():
             if section not in ("model", "training"):
                 raise UnknownName("section", section, ("model", "training"))
+            if not isinstance(part, dict):
+                raise NotApplicable(f"expected a section [{section}] with settings, got {section} = {part!r}")
             known = [f.name for f in fields(Model if section == "model" else Training)]
             for name, value in part.items():
                 if name not in known:
@@ -154,8 +156,9 @@ class Config:
         """From a toml file."""
         try:
             text = Path(path).read_text(encoding="utf-8")
-        except OSError as error:
-            raise NotApplicable(f"expected a toml file, got {path}: {error.strerror}") from None
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error.reason
+            raise NotApplicable(f"expected a toml file, got {path}: {reason}") from None
         return cls.from_toml(text, base=base)
 
 

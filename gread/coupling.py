@@ -6,15 +6,21 @@ and, where asked, on self-loops. Row i of A is normalised, so A is row-stochasti
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from gread.kernels.ops import row_softmax
 from rdgraph.graphs.sparse import Operator
 from rdgraph.kernels import ops
 
+#: The logit of an entry that a member does not have: its exponential is zero beside any other.
+ABSENT = -1e30
+
 
 def soft_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> Tensor:
     """Edge weights (M, E) on the pattern of an operator, for queries and keys (M, n, heads*width).
+
+    Where members have graphs of their own, stacked into one pattern, those entries of a member count that are not zero.
 
     >>> import rdgraph as rd
     >>> path = rd.generators.path(3).operator("row")
@@ -28,5 +34,9 @@ def soft_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> 
         for x in (query, key)
     )
     logits = ops.sddmm(pattern.tensors, left.contiguous(), right.contiguous(), False) * (width // heads) ** -0.5
-    soft = row_softmax(pattern.indptr, pattern.rows, logits)
-    return soft.view(members, heads, -1).mean(1)
+    if not operator.batch:
+        return row_softmax(pattern.indptr, pattern.rows, logits).view(members, heads, -1).mean(1)
+    present = operator.weights != 0
+    logits = torch.where(present.repeat_interleave(heads, 0), logits, ABSENT)
+    soft = row_softmax(pattern.indptr, pattern.rows, logits).view(members, heads, -1).mean(1)
+    return torch.where(present, soft, 0.0)

@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from gread.datasets.nodes import NodeData
-from gread.flow import WHOLE
 from gread.kernels.ops import adam_step, select
 from gread.model import GREAD, Randomness, Rates
 from gread.problem import Problem
@@ -136,7 +135,7 @@ class Ensemble:
         scores = self._scores()
         failed = ~state["alive"] & (state["failed_at"] < 0)
         state["failed_at"].copy_(torch.where(failed, state["step"], state["failed_at"]))
-        improved = state["alive"] & (scores[:, 1] > state["best_val"])
+        improved = state["alive"] & ((scores[:, 1] > state["best_val"]) | (state["best_epoch"] == 0))
         for name, value in (("best_val", scores[:, 1]), ("best_test", scores[:, 2]), ("best_epoch", state["step"])):
             state[name].copy_(torch.where(improved, value, state[name]))
         if self.keep_best:
@@ -154,7 +153,9 @@ class Ensemble:
         loss = -(functional.log_softmax(logits, -1) * self.problem.targets).sum((1, 2))
         found = torch.autograd.grad(loss.sum(), list(self.parameters.values()), allow_unused=True)
         if tail is not None:
-            self.state["tail"].copy_(torch.maximum(self.state["tail"], tail))
+            # Members that have left the numbers do not ask for more terms.
+            living = torch.where(self.state["alive"] & ~tail.isnan(), tail, 0.0).amax()
+            self.state["tail"].copy_(torch.maximum(self.state["tail"], living))
         return loss.detach(), list(found)
 
     def _update(self, gradients: Sequence[Tensor | None]) -> None:
@@ -171,9 +172,10 @@ class Ensemble:
 
     @torch.no_grad()
     def _scores(self) -> Tensor:
-        """Accuracies (M, 3) on training, validation and test nodes, without dropout."""
-        hits = (self.logits().argmax(-1) == self.problem.labels).to(self.problem.shares.dtype)
-        return (self.problem.shares @ hits[..., None])[..., 0]
+        """Accuracies (M, 3) on training, validation and test nodes, without dropout; NaN and inf hit nothing."""
+        highest, chosen = self.logits().max(-1)
+        hits = (chosen == self.problem.labels) & highest.isfinite()
+        return (self.problem.shares @ hits.to(self.problem.shares.dtype)[..., None])[..., 0]
 
     @torch.no_grad()
     def logits(self) -> Tensor:
@@ -188,8 +190,7 @@ class Ensemble:
         left = min(epochs, self.epochs - self.epoch)
         while left > 0:
             count = min(CHUNK, left)
-            watched = self.degree > WHOLE
-            before = self.snapshot() if watched else None
+            before = self.snapshot() if self.route.is_cut(self.degree) else None
             self.state["tail"].zero_()
             for _ in range(count):
                 self._one()
@@ -226,7 +227,7 @@ class Ensemble:
         with torch.no_grad():
             start = self.model.encode(self.problem.features)
             needed = self.route.degree(self.model.field(start), start, self.rates.time)
-        self.degree = max(needed, self.degree + max(4, self.degree // 2))
+        self.degree = min(self.route.whole, max(needed, self.degree + max(4, self.degree // 2)))
         self._replay = None
 
     def snapshot(self) -> dict[str, Tensor]:

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from rdgraph import solve
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import NotApplicable, UnknownName
 from rdgraph.integrators.linear import linear_part
 from rdgraph.integrators.polynomial import LinearFlow, is_polynomial
 from rdgraph.integrators.responses import Schedule, full_degree
-from rdgraph.integrators.solve import FIXED
+from rdgraph.integrators.solve import FIXED, METHODS
 from rdgraph.integrators.steppers import RungeKutta
 from rdgraph.tableaux import methods
 
@@ -34,10 +34,14 @@ SPARE = 4
 
 @dataclass(frozen=True)
 class Route:
-    """How a kind of field is integrated: `name` is polynomial, steps or solve; `capturable` says whether as a graph."""
+    """How a kind of field is integrated: `name` is polynomial, steps or solve; `capturable` says whether as a graph.
+
+    `whole` is the degree of the whole polynomial.
+    """
 
     name: str
     schedule: Schedule | None
+    whole: int = 0
 
     @property
     def capturable(self) -> bool:
@@ -46,8 +50,11 @@ class Route:
     @classmethod
     def choose(cls, field: VectorField, method: str, time: float, step: float | None, live: bool) -> Route:
         """The best route for a field; `live` where the operator follows the state."""
+        if method not in METHODS:
+            raise UnknownName("method", method, METHODS)
         if not live and method in ("exact", *FIXED) and is_polynomial(field):
-            return cls("polynomial", Schedule.make(method, time, step))
+            schedule = Schedule.make(method, time, step)
+            return cls("polynomial", schedule, full_degree(linear_part(field), schedule))
         if method in FIXED:
             return cls("steps", Schedule.make(method, time, step))
         if live:
@@ -60,11 +67,14 @@ class Route:
         """How many products the polynomial of a field takes now, with some room to grow; 0 for other routes."""
         if self.name != "polynomial" or self.schedule is None:
             return 0
-        whole = full_degree(linear_part(field.bind(H0) if field.uses_initial else field), self.schedule)
-        if whole <= WHOLE:
-            return whole
+        if self.whole <= WHOLE:
+            return self.whole
         needed = LinearFlow.needed(field, H0, self.schedule, time)
-        return min(whole, -(-(needed + SPARE) // SPARE) * SPARE)
+        return min(self.whole, -(-(needed + SPARE) // SPARE) * SPARE)
+
+    def is_cut(self, degree: int) -> bool:
+        """Whether that many products leave something out, so that it has to be watched."""
+        return degree < self.whole
 
 
 def run_steps(

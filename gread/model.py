@@ -18,7 +18,7 @@ from torch.nn import functional
 from gread.config import Model
 from gread.coupling import soft_weights
 from gread.features import Features
-from gread.flow import WHOLE, Route, run_solve, run_steps
+from gread.flow import Route, run_solve, run_steps
 from gread.kernels import counters
 from gread.kernels.linear import linear
 from gread.kernels.ops import dropout
@@ -35,6 +35,8 @@ from rdgraph.system import System
 ATTENTION_START = 1e-5
 #: The letter of an equation that stands for the training nodes.
 TRUSTED = "M"
+#: Kinds of letters that stand for numbers.
+VALUED = (Kind.SCALAR, Kind.CHANNEL, Kind.NODE, Kind.MATRIX)
 
 
 def make_system(model: Model) -> System:
@@ -102,13 +104,18 @@ class GREAD(nn.Module):
         if config.adjacency != "original":
             for name in ("query", "key"):
                 self._linear(name, d, config.attention_dim, constant=ATTENTION_START)
-        for name, kind in self.system.coefficients.items():
+        for name, kind in self.letters.items():
             self._coefficient(name, kind)
         if config.decoder_mlp:
             self._linear("decoder_hidden", d, d)
         self._linear("decoder", d, classes)
 
     # ------------------------------------------------------------------ parameters
+    @property
+    def letters(self) -> dict[str, Kind]:
+        """The letters of the equation that need values, with their kinds: coefficients, trusted nodes, matrices."""
+        return {name: kind for name, kind in self.system.letters.items() if kind in VALUED}
+
     def _uniform(self, shape: tuple[int, ...], bound: float) -> Tensor:
         """U(-bound, bound), every member from its own stream."""
         self._streams += 1
@@ -147,7 +154,7 @@ class GREAD(nn.Module):
     def coefficients(self) -> dict[str, Tensor]:
         """The coefficients of the equation, (M,), (M, d), (M, n) or (M, d, d)."""
         found = {}
-        for name, kind in self.system.coefficients.items():
+        for name, kind in self.letters.items():
             if name == TRUSTED and kind is Kind.NODE:
                 if self.trusted is None:
                     raise NotApplicable(f"expected trusted nodes for {self.system}, got none; set model.trusted (M, n)")
@@ -208,11 +215,11 @@ class GREAD(nn.Module):
             return Route.choose(self.field(H), c.method, c.time, c.step, c.adjacency == "live")
 
     def evolve(self, H0: Tensor, time: Tensor, route: Route, degree: int) -> tuple[Tensor, Tensor | None]:
-        """H(T), and what the polynomial may have left out (None for other routes)."""
+        """H(T), and what the polynomial of every member may have left out (None where nothing is)."""
         c = self.config
         if route.name == "polynomial" and route.schedule is not None:
             flow = LinearFlow(route.schedule, degree, self.quotient)
-            return flow.run(self.field(H0), H0, time, watch=degree > WHOLE)
+            return flow.run(self.field(H0), H0, time, watch=route.is_cut(degree))
         if route.schedule is not None:
             return run_steps(self.field, H0, route.schedule, time, c.adjacency == "live"), None
         return run_solve(self.field(H0), H0, c.method, time, c.step), None

@@ -56,15 +56,17 @@ class Network:
         if nodes and nodes != {graph.num_nodes}:
             raise NotApplicable(
                 f"expected the graph of {nodes.pop()} nodes that this network was trained on, since it has one "
-                f"coefficient per node, got {graph.num_nodes} nodes"
+                f"number per node, got {graph.num_nodes} nodes"
             )
         operator = make_operator(graph, self.config, str(some.device), some.dtype)
         model = GREAD(self.config, operator, features=self.features, classes=self.classes, seeds=[0])
         model.load_members(self.parameters)
-        model.trusted = trusted
+        model.trusted = self.parameters.get("trusted") if trusted is None else trusted
         return model.requires_grad_(False)
 
     def _is_node_wise(self, name: str) -> bool:
+        if name == "trusted":
+            return True
         kinds = self.system.coefficients
         return kinds.get(name.removeprefix("coefficient_"), "") == "node" and name.startswith("coefficient_")
 
@@ -132,6 +134,7 @@ class Network:
     @classmethod
     def load(cls, folder: str | Path) -> Network:
         """Read what `save` wrote; nothing is unpickled."""
+        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
         place = Path(folder)
@@ -141,5 +144,10 @@ class Network:
             raise NotApplicable(f"expected a saved network in {place}, got {error}") from None
         if not isinstance(head, dict) or head.get("format") != FORMAT:
             raise NotApplicable(f"expected a network.json of the format {FORMAT!r} in {place}, got another file")
-        model = Config().updated(head["model"]).model
-        return cls(model, load_file(place / "network.safetensors"), int(head["features"]), int(head["classes"]))
+        try:
+            model = Config().updated(head["model"]).model
+            found = cls(model, load_file(place / "network.safetensors"), int(head["features"]), int(head["classes"]))
+            found.coefficients()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:
+            raise NotApplicable(f"expected the files of one saved network in {place}, got {error}") from None
+        return found

@@ -35,7 +35,7 @@ def estimate(ensemble: Ensemble) -> Need:
     """What a member of an ensemble like this takes, from the sizes of what is kept for the gradient."""
     item = ensemble.learning_rates.element_size()
     own = sum(p[0].numel() for p in ensemble.parameters.values())
-    watched = ensemble.degree > 0
+    watched = ensemble.route.is_cut(ensemble.degree)
     copies = 4 + ensemble.keep_best + (3 + ensemble.keep_best if watched else 0)
     config, problem, route = ensemble.model.config, ensemble.problem, ensemble.route
     state = problem.nodes * config.hidden
@@ -88,6 +88,10 @@ def check_fit(need: Need, device: str, asked: int | None) -> int:
         raise NotApplicable(
             f"expected {need.total / 2**30:.2f} GiB for one member, got {free_memory(device) / 2**30:.2f} GiB free on "
             f"{device}; lower hidden or the number of steps, or choose another device"
+        )
+    if asked is not None and asked < 1:
+        raise NotApplicable(
+            f"expected batches of at least one member, got {asked}; pass None to let the planner choose"
         )
     if asked is None:
         return fit if device.startswith("cuda") else min(fit, MOST_ON_CPU)

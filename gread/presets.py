@@ -108,6 +108,36 @@ def published_results() -> tuple[Published, ...]:
     )
 
 
+@dataclass(frozen=True)
+class AuthorsRun:
+    """What the authors' own code reached with its released settings: time per epoch and split, accuracy in percent."""
+
+    dataset: str
+    ms_per_epoch: float
+    mean: float | None
+    std: float | None
+    source: str
+
+
+@cache
+def authors_runs() -> dict[str, AuthorsRun]:
+    """Runs of the authors' code by data set.
+
+    >>> authors_runs()["cora"].ms_per_epoch
+    62.0
+    """
+    return {
+        row["dataset"]: AuthorsRun(
+            row["dataset"],
+            float(row["ms_per_epoch"]),
+            float(row["accuracy"]) if row["accuracy"] else None,
+            float(row["std"]) if row["std"] else None,
+            row["source"],
+        )
+        for row in _rows("authors_runs.csv")
+    }
+
+
 def find_published(method: str, dataset: str) -> Published | None:
     """The published accuracy of a method on a data set, where there is one.
 

@@ -30,19 +30,18 @@ def save_classifier(classifier: GREADClassifier, folder: Path) -> None:
     from safetensors.torch import save_file
 
     c = classifier
-    tensors = {"edge_index": c._graph.edge_index, "edge_weight": c._graph.weight, "trusted": c._trusted}
+    x: Any = c._x
+    tensors: dict[str, Any] = {"edge_index": c._graph.edge_index, "edge_weight": c._graph.weight}
     tensors |= {"histories": c.histories_, "best_epochs": c.best_epochs_}
-    if issparse(c._x):
-        tensors |= {"x.data": c._x.data, "x.indices": c._x.indices, "x.indptr": c._x.indptr}
-    else:
-        tensors["x"] = c._x
+    tensors |= {"x.data": x.data, "x.indices": x.indices, "x.indptr": x.indptr} if issparse(x) else {"x": x}
     held = {name: torch.tensor(np.asarray(value)) for name, value in tensors.items()}
     for k, network in enumerate(c.networks_):
         held |= {f"member{k}.{name}": value.detach().cpu().contiguous() for name, value in network.parameters.items()}
     words = {
         "format": FORMAT,
         "arguments": {k: _plain(v) for k, v in c.get_params().items() if k not in ("graph", "features")},
-        "settings": {k: v for part in (c.config.model, c.config.training) for k, v in vars(part).items()},
+        "model": vars(c.network_.config),
+        "epochs": c.n_iter_,
         "classes": c.classes_.tolist(),
         "nodes": c._graph.num_nodes,
         "features": c.n_features_in_,
@@ -84,16 +83,15 @@ def _restored(words: dict[str, Any], held: dict[str, Tensor]) -> GREADClassifier
     if x is None:
         x = csr_array((arrays["x.data"], arrays["x.indices"], arrays["x.indptr"]), shape=(nodes, width))
     x = read_features(x)
-    if x.shape != (nodes, width) or arrays["trusted"].shape != (nodes,):
-        raise NotApplicable(f"expected features ({nodes}, {width}) and as many trusted nodes, got {x.shape}")
+    if x.shape != (nodes, width):
+        raise NotApplicable(f"expected features ({nodes}, {width}), got {x.shape}")
     c = GREADClassifier(**words["arguments"])
     if words["by_node"]:
         c.set_params(graph=graph, features=x)
-    config = Config().updated(words["settings"])
-    c.classes_, c.n_features_in_, c.n_iter_ = np.array(words["classes"]), width, config.training.epochs
-    c._graph, c._x, c._by_node, c._trusted = graph, x, bool(words["by_node"]), arrays["trusted"]
+    c.classes_, c.n_features_in_, c.n_iter_ = np.array(words["classes"]), width, int(words["epochs"])
+    c._graph, c._x, c._by_node = graph, x, bool(words["by_node"])
     c.histories_, c.best_epochs_, c.status_ = arrays["histories"], arrays["best_epochs"], tuple(words["status"])
-    blank = Network(config.model, {}, width, len(c.classes_))
+    blank = Network(Config().updated(words["model"]).model, {}, width, len(c.classes_))
     c.networks_ = tuple(replace(blank, parameters=_member(held, k)) for k in range(len(c.best_epochs_)))
     for network in c.networks_:
         network.model(graph)

@@ -19,6 +19,7 @@ from torch import Tensor
 from gread.checkpoint import fingerprint, load_checkpoint, save_checkpoint
 from gread.datasets.nodes import NodeData
 from gread.ensemble import CHUNK, Ensemble, Outcome
+from gread.model import TRUSTED
 from gread.network import Network
 from gread.planner import check_fit, estimate, make_batches
 from gread.trials import Trial, grouped
@@ -124,6 +125,8 @@ def train(
     each = datas * len(chosen) if len(datas) == 1 else datas
     if len(each) != len(chosen):
         raise NotApplicable(f"expected one data set or one for each of {len(chosen)} trials, got {len(datas)}")
+    if not chosen:
+        raise NotApplicable("expected at least one trial, got none; make some with make_trials")
     started = time.monotonic()
     most = []
     for group in grouped(chosen):
@@ -162,6 +165,8 @@ def _slot(ensemble: Ensemble, out: Outcome, member: int) -> _Slot:
     kept = None
     if ensemble.keep_best:
         kept = {name: ensemble.state[f"best.{name}"][member : member + 1].cpu().clone() for name in ensemble.parameters}
+        if TRUSTED in ensemble.model.letters and ensemble.model.trusted is not None:
+            kept["trusted"] = ensemble.model.trusted[member : member + 1].cpu().clone()
     return _Slot(
         int(out.best_epoch[member]), float(out.val_accuracy[member]), float(out.test_accuracy[member]),
         out.status(member), out.history[:, member].numpy(), kept,
@@ -189,7 +194,8 @@ class _Saver:
     ) -> None:
         self.path = None if folder is None else Path(folder) / f"batch-{number}.safetensors"
         self.ensemble, self.every, self.last = ensemble, every, time.monotonic()
-        self.mark = "" if self.path is None else fingerprint(datas, ensemble.trials)
+        manner = f"{ensemble.learning_rates.dtype} keep_best={ensemble.keep_best}"
+        self.mark = "" if self.path is None else fingerprint(datas, ensemble.trials, manner)
         if self.path is not None:
             load_checkpoint(self.path, ensemble, self.mark)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from gread.config import Config
 from rdgraph.errors import NotApplicable
 from rdgraph.integrators.responses import Schedule
-from rdgraph.tableaux import methods
+from rdgraph.integrators.solve import FIXED
 
 #: Settings of the network in which members of one batch may differ; times as well, if the number of steps agrees.
 FREE = ("input_dropout", "dropout", "time")
@@ -41,7 +41,7 @@ class Trial:
         """What has to agree for two trials to run in one batch."""
         model = self.config.model
         fixed = tuple((f.name, getattr(model, f.name)) for f in dataclasses.fields(model) if f.name not in FREE)
-        steps = Schedule.make(model.method, model.time, model.step).steps if model.method in methods else 1
+        steps = Schedule.make(model.method, model.time, model.step).steps if model.method in FIXED else 1
         return fixed, steps, self.config.training.epochs
 
 

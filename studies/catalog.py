@@ -27,8 +27,10 @@ class Study(Protocol):
 STUDIES: Mapping[str, str] = {
     "grid": "studies.grid",
     "oversmoothing": "studies.oversmoothing",
+    "trained-energy": "studies.trained_energy",
     "response": "studies.response",
     "discretisation": "studies.discretisation",
+    "datasets": "studies.datasets",
 }
 
 

@@ -1,4 +1,4 @@
-"""The command line: catalogue, show, analyse, verify, preflight, plot, study."""
+"""The command line: catalogue, show, analyse, verify, preflight, plot, data, presets, train, study."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from rich.table import Table
 from rdgraph.errors import RdgraphError
 from studies import pages
 from studies.catalog import STUDIES, Study, load
+from studies.data_commands import data
+from studies.preset_commands import presets_app
+from studies.train_commands import train_command
 
 if TYPE_CHECKING:
     from rdgraph.graphs.graph import Graph
@@ -35,6 +38,8 @@ app = typer.Typer(
 )
 plot = typer.Typer(help="Draw figures (png, pdf and the numbers as csv).", no_args_is_help=True)
 app.add_typer(plot, name="plot")
+app.add_typer(data, name="data")
+app.add_typer(presets_app, name="presets")
 
 console = Console()
 errors = Console(stderr=True)
@@ -226,6 +231,9 @@ def _named_graph(text: str, seed: int) -> Graph:
         raise RdgraphError(f"expected path:N, ring:N, complete:N, star:N or csbm, got {text!r}; write --graph ring:20")
     found: Graph = getattr(generators, name)(int(nodes))
     return found
+
+
+app.command("train")(train_command)
 
 
 @app.command("study")

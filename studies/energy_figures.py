@@ -70,6 +70,7 @@ def curves_figure(
     is_log: bool = True,
     columns: int = 4,
     shaded: bool = False,
+    xlabel: str = "time t (Euler: layers)",
 ) -> Figure:
     """One panel a group, in the order in which the groups appear; a cross where the last member was frozen.
 
@@ -89,7 +90,7 @@ def curves_figure(
             _shade(panel, own[0], own[1])
         panel.set_title(group, fontsize=9)
         panel.set_xlim(0, max(curve.times[-1] for curve in own))
-        panel.set_xlabel("time t (Euler: layers)", fontsize=8)
+        panel.set_xlabel(xlabel, fontsize=8)
         panel.grid(alpha=0.25, which="major", linewidth=0.6)
         panel.tick_params(labelsize=8)
         panel.legend(
@@ -151,7 +152,9 @@ def _range(curves: Sequence[Curve]) -> tuple[float, float]:
     return low / 3, high * 3
 
 
-def measures_figure(curves: Sequence[Curve], captions: Mapping[str, Caption], *, title: str) -> Figure:
+def measures_figure(
+    curves: Sequence[Curve], captions: Mapping[str, Caption], *, title: str, xlabel: str = "time t"
+) -> Figure:
     """One panel a measure, named by the group of its curves, each with its own axis; one legend for all."""
     from matplotlib.figure import Figure
 
@@ -167,7 +170,7 @@ def measures_figure(curves: Sequence[Curve], captions: Mapping[str, Caption], *,
         if captions[group].is_log:
             panel.set(yscale="log", ylim=_range(own))
         panel.set_title(f"{captions[group].label}\n{captions[group].latex}", fontsize=9)
-        panel.set_xlabel("time t", fontsize=8)
+        panel.set_xlabel(xlabel, fontsize=8)
         panel.grid(alpha=0.25, which="major", linewidth=0.6)
         panel.tick_params(labelsize=8)
     handles, labels = panels[0].get_legend_handles_labels()

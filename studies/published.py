@@ -1,14 +1,15 @@
-"""Published settings, read from the data files beside this module; every row names its source."""
+"""The published settings as the studies of linear flows want them; every one names its source."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from studies.files import read_rows
+from gread.presets import Preset, presets
 
-DATA = Path(__file__).parent / "data"
+
+#: The paper's words for the kinds of coefficients.
+KINDS = {"scalar": "SC", "channel": "VC"}
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,19 @@ def best_settings() -> tuple[Setting, ...]:
     >>> s.reaction, s.dataset, s.step, s.time, s.solver
     ('BS', 'texas', 1.0, 1.46, 'euler')
     """
-    texts = ("reaction", "dataset", "adjacency", "alpha", "beta", "solver", "source")
-    return tuple(
-        Setting(step=float(row["step"]), time=float(row["time"]), **{name: str(row[name]) for name in texts})
-        for row in read_rows(DATA / "best_settings.csv")
+    return tuple(_setting(preset) for preset in presets() if preset.name.startswith("paper/"))
+
+
+def _setting(preset: Preset) -> Setting:
+    model = preset.config.model
+    return Setting(
+        preset.reaction,
+        preset.dataset.removesuffix("_old"),
+        {"original": "OA", "soft": "SA"}[model.adjacency],
+        KINDS[model.alpha],
+        KINDS[model.beta],
+        float(model.step or 0),
+        model.time,
+        model.method,
+        preset.source.partition(";")[0],
     )

@@ -13,7 +13,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "docs/language.md", ROOT / "docs/running.md", ROOT / "docs/laboratory.md"]
+PAGES = [
+    ROOT / name
+    for name in (
+        "README.md",
+        "docs/language.md",
+        "docs/running.md",
+        "docs/laboratory.md",
+        "docs/data.md",
+        "docs/training.md",
+        "docs/classifier.md",
+    )
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -41,7 +52,7 @@ def test_map_names_every_module() -> None:
     """The map in the README lists the modules that exist, and no others."""
     text = (ROOT / "README.md").read_text(encoding="utf-8").split("## The map")[1]
     section = text.split("```")[1]
-    for package in ("rdgraph", "analysis", "studies"):
+    for package in ("rdgraph", "analysis", "gread", "studies"):
         folder = ROOT / package
         files = [p for p in folder.rglob("*.py") if "claims" not in p.parts and p.stem != "__init__"]
         modules = {p.stem for p in files}
@@ -50,6 +61,6 @@ def test_map_names_every_module() -> None:
 
 
 def test_links_exist() -> None:
-    for page in [*PAGES, ROOT / "docs/answers.md", ROOT / "docs/performance.md"]:
+    for page in [*PAGES, *(ROOT / "docs" / f"{name}.md" for name in ("answers", "performance", "accuracy"))]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), (page.name, target)

@@ -12,6 +12,7 @@ are twins: of Squirrel's 401,907 entries 182,053 remain.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -67,15 +68,15 @@ class Quotient:
 
     @classmethod
     def _make(cls, operator: Operator, reduced: csr_array, loops: np.ndarray, member: csr_array) -> Quotient:
-        kind = {"dtype": operator.dtype, "device": operator.device}
+        make = partial(torch.tensor, dtype=operator.dtype, device=operator.device)
         reduced.sort_indices()
-        smaller = Operator.from_csr(reduced.indptr, reduced.indices, torch.tensor(reduced.data, **kind)).prepare()
+        smaller = Operator.from_csr(reduced.indptr, reduced.indices, make(reduced.data)).prepare()
         mean = csr_array(member.T / member.sum(0)[:, None])
         mean.sort_indices()
         return cls(
             smaller, torch.tensor(loops, dtype=torch.float64, device=operator.device),
-            Rectangle.make(mean, operator.device), torch.tensor(mean.data, **kind)[None],
-            Rectangle.make(member, operator.device), torch.tensor(member.data, **kind)[None],
+            Rectangle.make(mean, operator.device), make(mean.data)[None],
+            Rectangle.make(member, operator.device), make(member.data)[None],
         )  # fmt: skip
 
     def basis(self, count: int, kind: str) -> Tensor:

@@ -72,10 +72,10 @@ class LinearFlow:
         return self.run(field, H0, time, watch=False)[0]
 
     def run(self, field: VectorField, H0: Tensor, time: Tensor, *, watch: bool) -> tuple[Tensor, Tensor | None]:
-        """H(T); with `watch` also how much the coefficients just behind the degree amount to, as a share of the gain."""
+        """H(T); with `watch` also the coefficients just behind the degree, summed, as shares of the gains (*batch)."""
         linear = linear_part(field.bind(H0) if field.uses_initial else field)
         found, gain = coefficients(linear, self.schedule, time, self.degree + (WATCHED if watch else 0))
-        beyond = (found[self.degree + 1 :].detach().abs().sum(0) / gain).amax() if watch else None
+        beyond = (found[self.degree + 1 :].detach().abs().sum(0) / gain).amax((-2, -1)) if watch else None
         series = found[: self.degree + 1].to(torch.promote_types(H0.dtype, torch.float32))
         if self.quotient is not None:
             return apply_on_quotient(self.quotient, found[: self.degree + 1], H0, linear.base.kind), beyond

@@ -7,6 +7,7 @@ A^k) or on the interval [-1, 1] (b_k = T_k(A), where A is symmetric), by a discr
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -49,7 +50,9 @@ class Schedule:
             raise UnknownName("method", method, ("exact", *methods))
         if step is None or not step > 0:
             raise NotApplicable(f"expected a step > 0 for {method}, got {step!r}; pass step=...")
-        return cls(method, max(1, -int(-time // step)), float(step))
+        count = max(1, math.ceil(time / step + 1) - 1)
+        # As on the grid of `solve`, a step that would start at the end, but for rounding, is none.
+        return cls(method, count - 1 if count > 1 and (count - 1) * step >= time else count, float(step))
 
     def lengths(self, time: Tensor) -> list[Tensor]:
         """The step lengths for times (...,): all but the last are `step`."""
@@ -88,7 +91,8 @@ def coefficients(linear: Linear, schedule: Schedule, time: Tensor, degree: int) 
     shape, terms = spread[0].shape, len(linear.generator)
     generator = torch.stack(spread[1 : terms + 1]).reshape(terms, -1)
     if time.is_cuda and has_triton() and not linear.source and schedule.steps < _MOST_STEPS and count <= 256:
-        found, gain = _Coefficients.apply(generator, time.double().reshape(-1), schedule, kind, count, degree)
+        apply = _Coefficients.apply
+        found, gain = apply(generator, time.double().reshape(-1), schedule, kind, count, degree)  # type: ignore[no-untyped-call]
     else:
         source = torch.stack(spread[terms + 1 :]).reshape(len(parts) - terms, -1) if linear.source else None
         found, gain = _by_autograd(generator, source, spread[0].reshape(-1), schedule, kind, count, degree)

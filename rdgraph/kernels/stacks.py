@@ -28,8 +28,9 @@ def _moments_kernel(
     place = (member * nodes + row)[:, None] * d + channel[None, :]
     held = tl.load(x + place, mask=mask, other=0).to(ACC)
     sums = tl.zeros((ROWS, CHANNELS), dtype=ACC)
+    size = tl.full((), 1, tl.int64) * members * nodes * d
     for k in range(count):
-        value = tl.load(stack + k * (members * nodes * d) + place, mask=mask, other=0).to(ACC)
+        value = tl.load(stack + k * size + place, mask=mask, other=0).to(ACC)
         factor = tl.load(series + k * sk + member * sb + channel * sc, mask=live_channel, other=0).to(ACC)
         sums += factor[None, :] * value
         spot = ((k * members + member) * tiles + tile) * d + channel

@@ -1,0 +1,204 @@
+"""`Plan`: what `rdgraph train` is to do, resolved from defaults < preset < command line, and written as config.toml."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import rdgraph
+from gread.config import Config
+from gread.datasets.loading import load_dataset
+from gread.datasets.nodes import NodeData
+from gread.datasets.sources import embedded
+from gread.model import make_system
+from gread.presets import Preset
+from gread.problem import check
+from gread.trials import Trial, make_trials
+from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.integrators.solve import FIXED, METHODS
+from studies.training_choices import choose_preset, is_run, parse_splits, sections
+
+#: What `--small` trains: a set that needs no file, epochs, splits.
+SMALL_SET, SMALL_EPOCHS, SMALL_SPLITS = "karate", 20, (0, 1, 2)
+#: Splits that are drawn for a graph that comes without any.
+DRAWN_SPLITS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What was asked for on the command line; None stands for a choice left open."""
+
+    dataset: str | None = None
+    edges: Path | None = None
+    nodes: Path | None = None
+    root: Path | None = None
+    reaction: str | None = None
+    preset: str | None = None
+    settings: Mapping[str, Any] | None = None
+    splits: str | None = None
+    seed: int = 0
+    seeds: int = 1
+    device: str = "cpu"
+    small: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A training with nothing left open: trials are every split with every seed from `seed` on."""
+
+    data: NodeData
+    preset: Preset
+    splits: tuple[int, ...]
+    seed: int
+    seeds: int
+    device: str
+    small: bool = False
+    files: tuple[str, ...] = ()
+
+    @property
+    def config(self) -> Config:
+        return self.preset.config
+
+    @property
+    def reaction(self) -> str:
+        return self.config.model.reaction
+
+    @property
+    def trials(self) -> list[Trial]:
+        return make_trials(self.config, self.splits, range(self.seed, self.seed + self.seeds))
+
+    def head(self) -> dict[str, Any]:
+        """The settings outside of [model] and [training]."""
+        files = dict(zip(("edges", "nodes"), self.files, strict=False))
+        return {
+            "study": "train",
+            "small": self.small,
+            "dataset": self.preset.dataset,
+            **files,
+            "reaction": self.reaction,
+            "preset": self.preset.name,
+            "source": self.preset.source,
+            "splits": list(self.splits),
+            "seed": self.seed,
+            "seeds": self.seeds,
+            "device": self.device,
+            "version": rdgraph.__version__,
+        }
+
+    def toml(self) -> str:
+        """The text of config.toml."""
+        lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in self.head().items()]
+        return "\n".join([*lines, "", self.config.toml()])
+
+    def differences(self, text: str) -> list[str]:
+        """In words, where the config.toml with this text differs; [] where it does not."""
+        try:
+            theirs, ours = tomllib.loads(text), tomllib.loads(self.toml())
+        except tomllib.TOMLDecodeError:
+            return ["a config.toml that no training wrote"]
+        there, here = _flat(theirs), _flat(ours)
+        return [
+            f"{name} = {there.get(name)!r} there, {here.get(name)!r} here"
+            for name in dict.fromkeys([*here, *there])
+            if there.get(name) != here.get(name)
+        ]
+
+    def command(self, folder: Path) -> str:
+        """A line that trains the same, with every setting of the folder's config.toml."""
+        source = ["--dataset", self.preset.dataset] if not self.files else [
+            "--edges", self.files[0], "--nodes", self.files[1]
+        ]  # fmt: skip
+        words = ["rdgraph", "train", *source, "--preset", str(folder / "config.toml"),
+                 "--splits", ",".join(map(str, self.splits)), "--seed", str(self.seed), "--seeds", str(self.seeds),
+                 "--device", self.device]  # fmt: skip
+        return shlex.join(words)
+
+
+def make_plan(request: Request) -> Plan:
+    """Resolve a request; every wrong name, split, setting or missing file is an error here, before any training.
+
+    >>> plan = make_plan(Request(small=True, settings={"hidden": 8}))
+    >>> plan.data.meta.name, plan.splits, plan.config.model.hidden, plan.config.training.epochs, plan.preset.name
+    ('karate', (0, 1, 2), 8, 20, 'quick')
+    """
+    if not 1 <= request.seeds <= 10_000:
+        raise NotApplicable(
+            f"expected 1 to 10,000 seeds, got {request.seeds}; --seeds 3 trains every split three times"
+        )
+    given = dict(request.settings or {})
+    if request.small:
+        given.setdefault("epochs", SMALL_EPOCHS)
+    data = read_data(request)
+    name = data.meta.name
+    preset = choose_preset(request.preset, request.reaction, name, is_embedded=name in embedded() and not request.nodes)
+    config = preset.config.updated(given | ({"reaction": request.reaction} if request.reaction else {}))
+    _check_equation(config)
+    splits = _chosen_splits(request, data)
+    for split in splits:
+        check(data, split)
+    files = (str(request.edges), str(request.nodes)) if request.edges else ()
+    return Plan(
+        data, replace(preset, config=config, reaction=config.model.reaction, dataset=name), splits, request.seed,
+        request.seeds, request.device, request.small, files,
+    )  # fmt: skip
+
+
+def read_data(request: Request) -> NodeData:
+    """The data set of that name, from files at hand, or a graph of one's own from two csv files."""
+    if (request.edges is None) != (request.nodes is None):
+        raise NotApplicable("expected both --edges and --nodes, got one of them; see docs/data.md for the two files")
+    if request.edges is not None and request.nodes is not None:
+        if request.dataset is not None:
+            raise NotApplicable("expected --dataset or two files, got both; leave one of them out")
+        data = NodeData.from_files(request.edges, request.nodes)
+        return data if data.num_splits else data.stratified(DRAWN_SPLITS)
+    name = request.dataset or (SMALL_SET if request.small else None)
+    if name is None:
+        raise NotApplicable(
+            "expected a data set, got none; --dataset digits needs no download, `rdgraph data list` names the others, "
+            "and --edges with --nodes reads your own"
+        )
+    return load_dataset(name, root=request.root, offline=True)
+
+
+def read_plan(folder: Path, root: Path | None = None) -> Plan:
+    """The plan that a run's config.toml describes, its data read anew."""
+    path = folder / "config.toml"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if not is_run(text):
+        raise NotApplicable(f"expected the folder of a training, got {folder}; give the one to resume with --out")
+    head = tomllib.loads(text[: text.index("[model]")])
+    files = tuple(head[name] for name in ("edges", "nodes") if name in head)
+    request = Request(head["dataset"], root=root) if not files else Request(edges=Path(files[0]), nodes=Path(files[1]))
+    preset = Preset(head["preset"], head["reaction"], head["dataset"], Config.from_toml(sections(text)), head["source"])
+    return Plan(
+        read_data(request), preset, tuple(head["splits"]), head["seed"], head["seeds"], head["device"], head["small"],
+        files,
+    )  # fmt: skip
+
+
+def _chosen_splits(request: Request, data: NodeData) -> tuple[int, ...]:
+    if request.splits is None and request.small:
+        return tuple(k for k in SMALL_SPLITS if k < data.num_splits)
+    return parse_splits(request.splits or "all", data.num_splits)
+
+
+def _check_equation(config: Config) -> None:
+    """Whether the equation can be read and the method has what it needs."""
+    make_system(config.model)
+    if config.model.method not in METHODS:
+        raise UnknownName("method", config.model.method, METHODS)
+    if config.model.method in (*FIXED, "strang") and config.model.step is None:
+        raise NotApplicable(f"expected a step for the method {config.model.method}, got none; add --set step=0.5")
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= {f"{name}.{key}": v for key, v in value.items()} if isinstance(value, dict) else {name: value}
+    return found
