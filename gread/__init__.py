@@ -1,8 +1,9 @@
 """Data sets, the GREAD classifier, baselines and training.
 
-data sets:  load_dataset, Variant, digits, karate, csbm, synthetic_cora,
-            synthetic_cora_levels
-your own:   NodeData, Masks, stratified_splits
+data sets:   load_dataset, Variant, digits, karate, csbm, synthetic_cora, synthetic_cora_levels
+your own:    NodeData, Masks, stratified_splits
+classifier:  GREADClassifier, GREADConv, GREAD, Network
+training:    Config, Trial, make_trials, Ensemble, find_preset; train is in gread.train, presets in gread.presets
 
 Names are loaded when they are first asked for.
 """
@@ -11,6 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gread.config import Config
+    from gread.conv import GREADConv
     from gread.datasets.embedded import digits, karate
     from gread.datasets.loading import load_dataset
     from gread.datasets.masks import Masks
@@ -18,15 +21,30 @@ if TYPE_CHECKING:
     from gread.datasets.splits import stratified_splits
     from gread.datasets.synthetic import csbm, synthetic_cora, synthetic_cora_levels
     from gread.datasets.variants import Variant
+    from gread.ensemble import Ensemble
+    from gread.estimator import GREADClassifier
+    from gread.model import GREAD
+    from gread.network import Network
+    from gread.presets import find_preset
+    from gread.trials import Trial, make_trials
 
 __all__ = [
+    "GREAD",
+    "Config",
+    "Ensemble",
+    "GREADClassifier",
+    "GREADConv",
     "Masks",
+    "Network",
     "NodeData",
+    "Trial",
     "Variant",
     "csbm",
     "digits",
+    "find_preset",
     "karate",
     "load_dataset",
+    "make_trials",
     "stratified_splits",
     "synthetic_cora",
     "synthetic_cora_levels",
@@ -34,13 +52,22 @@ __all__ = [
 
 #: Where the names come from.
 _ON_USE = {
+    "Config": "gread.config",
+    "Ensemble": "gread.ensemble",
+    "GREAD": "gread.model",
+    "GREADClassifier": "gread.estimator",
+    "GREADConv": "gread.conv",
     "Masks": "gread.datasets.masks",
+    "Network": "gread.network",
     "NodeData": "gread.datasets.nodes",
+    "Trial": "gread.trials",
     "Variant": "gread.datasets.variants",
     "csbm": "gread.datasets.synthetic",
     "digits": "gread.datasets.embedded",
+    "find_preset": "gread.presets",
     "karate": "gread.datasets.embedded",
     "load_dataset": "gread.datasets.loading",
+    "make_trials": "gread.trials",
     "stratified_splits": "gread.datasets.splits",
     "synthetic_cora": "gread.datasets.synthetic",
     "synthetic_cora_levels": "gread.datasets.synthetic",

@@ -22,8 +22,8 @@ def fingerprint(datas: list[NodeData], trials: list[Trial], manner: str = "") ->
     for trial in trials:
         digest.update(f"{trial.split} {trial.seed}\n{trial.config.toml()}".encode())
     for data in datas:
-        sparse = isinstance(data.x, csr_array)
-        features: list[Any] = [data.x.data, data.x.indices, data.x.indptr] if sparse else [data.x]
+        x = data.x
+        features: list[Any] = [x.data, x.indices, x.indptr] if isinstance(x, csr_array) else [x]
         masks = [data.masks.train, data.masks.val, data.masks.test]
         arrays = [data.graph.edge_index, data.graph.weight, data.y, *masks, *features]
         for array in arrays:

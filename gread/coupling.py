@@ -37,6 +37,7 @@ def soft_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> 
     if not operator.batch:
         return row_softmax(pattern.indptr, pattern.rows, logits).view(members, heads, -1).mean(1)
     present = operator.weights != 0
-    logits = torch.where(present.repeat_interleave(heads, 0), logits, ABSENT)
+    shown = present[:, None].expand(-1, heads, -1).reshape(members * heads, -1)
+    logits = torch.where(shown, logits, ABSENT)
     soft = row_softmax(pattern.indptr, pattern.rows, logits).view(members, heads, -1).mean(1)
     return torch.where(present, soft, 0.0)

@@ -80,7 +80,7 @@ class Ensemble:
             configs[0].model, self.problem.operator, features=self.problem.features.shape[1],
             classes=self.problem.classes, seeds=[t.member_seed for t in trials],
         )  # fmt: skip
-        self.model.trusted = (self.problem.shares[:, 0] > 0).to(dtype)
+        self.model.trusted = self.problem.masks[:, 0]
         self.rates = Rates.of([c.model for c in configs], device)
         self.epochs = configs[0].training.epochs
         rates = [[getattr(c.training, name) for c in configs] for name in ("learning_rate", "weight_decay")]
@@ -132,10 +132,10 @@ class Ensemble:
         state["alive"].logical_and_(torch.isfinite(loss))
         state["step"].add_(1)
         self._update(gradients)
-        scores = self._scores()
+        scores, sound = self._scores()
         failed = ~state["alive"] & (state["failed_at"] < 0)
         state["failed_at"].copy_(torch.where(failed, state["step"], state["failed_at"]))
-        improved = state["alive"] & ((scores[:, 1] > state["best_val"]) | (state["best_epoch"] == 0))
+        improved = state["alive"] & sound & ((scores[:, 1] > state["best_val"]) | (state["best_epoch"] == 0))
         for name, value in (("best_val", scores[:, 1]), ("best_test", scores[:, 2]), ("best_epoch", state["step"])):
             state[name].copy_(torch.where(improved, value, state[name]))
         if self.keep_best:
@@ -171,11 +171,15 @@ class Ensemble:
                 )  # fmt: skip
 
     @torch.no_grad()
-    def _scores(self) -> Tensor:
-        """Accuracies (M, 3) on training, validation and test nodes, without dropout; NaN and inf hit nothing."""
+    def _scores(self) -> tuple[Tensor, Tensor]:
+        """Accuracies (M, 3) on training, validation and test nodes without dropout, and who has finite logits (M,).
+
+        Hits are counted exactly, so that equal accuracies are equal numbers.
+        """
         highest, chosen = self.logits().max(-1)
-        hits = (chosen == self.problem.labels) & highest.isfinite()
-        return (self.problem.shares @ hits.to(self.problem.shares.dtype)[..., None])[..., 0]
+        finite = highest.isfinite()
+        hits = ((chosen == self.problem.labels) & finite).to(self.problem.masks.dtype)
+        return (self.problem.masks @ hits[..., None])[..., 0] / self.problem.sizes, finite.all(-1)
 
     @torch.no_grad()
     def logits(self) -> Tensor:

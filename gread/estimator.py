@@ -103,8 +103,8 @@ class GREADClassifier(Estimator):
         self._keep(trained, len(made.degree), bool(parts.rest.any()))
         self.classes_, self.n_features_in_, self.n_iter_ = classes, int(x.shape[1]), config.training.epochs
         self._graph, self._x, self._by_node = made, x, self.features is not None
-        failed = [status for status in self.status_ if status != "ok"]
-        if failed and not np.isfinite(self._log_probabilities(None, None, None)).all():
+        failed = [s for s, epoch in zip(self.status_, self.best_epochs_, strict=True) if s != "ok" and epoch == 0]
+        if failed:
             del self.networks_
             raise NotApplicable(
                 f"expected a training that stays finite, got one that {failed[0]}; lower learning_rate or time"

@@ -50,7 +50,11 @@ class Features:
         matrix = csr_array(x)
         matrix.sort_indices()
         values = torch.tensor(matrix.data, dtype=dtype, device=device)[None]
-        return cls(values, (int(matrix.shape[0]), int(matrix.shape[1])), Rectangle.make(matrix, device, HEAVY if members <= FEW else None))
+        return cls(
+            values,
+            (int(matrix.shape[0]), int(matrix.shape[1])),
+            Rectangle.make(matrix, device, HEAVY if members <= FEW else None),
+        )
 
     def dropped(self, seeds: Tensor, step: Tensor, rates: Tensor, stream: int) -> Features:
         """With entries left out at random, for every member its own."""
@@ -59,4 +63,3 @@ class Features:
     def __matmul__(self, weight: Tensor) -> Tensor:
         """X W for weights (M, f, d): (M, n, d)."""
         return self.values @ weight if self.pattern is None else self.pattern.product(self.values, weight)
-

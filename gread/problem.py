@@ -25,15 +25,16 @@ SMALL_CLASS = 3
 class Problem:
     """One data set, or one per member, for M trials.
 
-    `targets` (M, n, classes) holds 1/|training nodes| at the class of every training node, `shares` (M, 3, n) the
-    weights that turn hits into accuracies on training, validation and test nodes, `labels` (1 or M, n) the classes.
+    `targets` (M, n, classes) holds 1/|training nodes| at the class of every training node, `masks` (M, 3, n) is 1
+    at the training, validation and test nodes, `sizes` (M, 3) counts them, `labels` (1 or M, n) are the classes.
     """
 
     features: Features
     operator: Operator
     labels: Tensor
     targets: Tensor
-    shares: Tensor
+    masks: Tensor
+    sizes: Tensor
     classes: int
 
     @property
@@ -68,12 +69,12 @@ class Problem:
                 for one, trial in zip(each, trials, strict=True)
             ]
         ).astype(np.float64)
-        shares = masks / masks.sum(-1, keepdims=True)
+        sizes = masks.sum(-1)
         labels = np.stack([one.y for one in datas])
         hot = (labels[..., None] == np.arange(classes)).astype(np.float64)
-        targets = shares[:, 0, :, None] * hot
-        weights, parts = (torch.as_tensor(a, device=device, dtype=dtype) for a in (targets, shares))
-        return cls(features, operator, torch.tensor(labels, device=device), weights, parts, classes)
+        targets = (masks[:, 0] / sizes[:, :1])[..., None] * hot
+        weights, parts, counts = (torch.as_tensor(a, device=device, dtype=dtype) for a in (targets, masks, sizes))
+        return cls(features, operator, torch.tensor(labels, device=device), weights, parts, counts, classes)
 
 
 def make_operator(graph: Graph, model: Model, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Operator:

@@ -94,7 +94,9 @@ def _restored(words: dict[str, Any], held: dict[str, Tensor]) -> GREADClassifier
     blank = Network(Config().updated(words["model"]).model, {}, width, len(c.classes_))
     c.networks_ = tuple(replace(blank, parameters=_member(held, k)) for k in range(len(c.best_epochs_)))
     for network in c.networks_:
-        network.model(graph)
+        for name, parameter in network.model(graph).named_parameters():
+            if parameter.shape != network.parameters[name].shape:
+                raise NotApplicable(f"expected {name} of shape {tuple(parameter.shape)}, got another")
     return c
 
 

@@ -7,7 +7,6 @@ from functools import cache
 
 from gread.presets import Preset, presets
 
-
 #: The paper's words for the kinds of coefficients.
 KINDS = {"scalar": "SC", "channel": "VC"}
 

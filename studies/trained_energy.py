@@ -15,7 +15,9 @@ from gread.datasets.nodes import NodeData
 from studies.energy_figures import Curve, curves_figure, measures_figure
 from studies.energy_flows import Row
 from studies.energy_rows import BAND
-from studies.trained_energy_rows import (
+from studies.trained_energy_rows import Table, layer_rows
+from studies.trained_energy_verdicts import verdicts
+from studies.trained_networks import (
     BASELINES,
     CLASSICAL,
     LINEAR,
@@ -24,13 +26,10 @@ from studies.trained_energy_rows import (
     SUBJECTS,
     Course,
     Subject,
-    Table,
     course,
     layer_count,
-    layer_rows,
     make_graphs,
 )
-from studies.trained_energy_verdicts import verdicts
 
 if TYPE_CHECKING:
     from studies.run import Run

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.special import betaincinv
 
 from studies.energy_verdicts import FAILS, GONE, HOLDS, UNDECIDED, Answer
-from studies.trained_energy_rows import REACTIONS, STAGES, Subject, Table
+from studies.trained_energy_rows import Table
+from studies.trained_networks import REACTIONS, STAGES, Subject
 
 #: The paper's "first five layers".
 FIRST = 5
@@ -73,7 +74,7 @@ def vanishes(name: str, table: Table) -> Answer:
         truths[stage] = energy[fifth] <= GONE * energy[0]
         parts.append(
             f"{WORDS[stage]}: {count(truths[stage])}, median E_{fifth}/E_0 {_share(energy, fifth)}, last layer "
-            f"{_share(energy, -1)}"
+            f"{_share(energy, -1)}, exactly zero by then on {int((energy[-1] == 0).sum())}"
         )
     return Answer(
         f'{name}: "the Dirichlet energy decays exponentially to zero in the first five layers"',
@@ -141,7 +142,8 @@ def bounded(name: str, table: Table) -> Answer:
         decide(kept),
         f"vector beta, energy between {GONE:g} and {1 / GONE:g} times its start at every layer; "
         + "; ".join(reversed(parts))
-        + f". Median E_T/E_0 {_share(own, -1)}; plain diffusion {_share(plain, -1)}, which is less on {count(more)}",
+        + f". Median E_T/E_0 {_share(own, -1)}; plain diffusion {_share(plain, -1)}, which is less on {count(more)}"
+        * bool(np.isfinite(own[-1]).any()),
         f"{name} keeps its energy within three decades on {int(kept.sum())} of {len(kept)} graphs.",
     )
 

@@ -6,7 +6,7 @@ import json
 import shlex
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -142,10 +142,20 @@ def make_plan(request: Request) -> Plan:
     for split in splits:
         check(data, split)
     files = (str(request.edges), str(request.nodes)) if request.edges else ()
-    return Plan(
-        data, replace(preset, config=config, reaction=config.model.reaction, dataset=name), splits, request.seed,
-        request.seeds, request.device, request.small, files,
-    )  # fmt: skip
+    changed = changes(preset.config, config)
+    source = preset.source + (f"; changed here: {', '.join(changed)}" if changed else "")
+    resolved = replace(preset, config=config, reaction=config.model.reaction, dataset=name, source=source)
+    return Plan(data, resolved, splits, request.seed, request.seeds, request.device, request.small, files)
+
+
+def changes(old: Config, new: Config) -> list[str]:
+    """The names of the settings that differ.
+
+    >>> changes(Config(), Config().updated({"hidden": 8, "epochs": 3, "heads": 4}))
+    ['hidden', 'epochs']
+    """
+    pairs = ((old.model, new.model), (old.training, new.training))
+    return [f.name for a, b in pairs for f in fields(a) if getattr(a, f.name) != getattr(b, f.name)]
 
 
 def read_data(request: Request) -> NodeData:

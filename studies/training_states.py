@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Nodes that are drawn by t-SNE at most, and the seed of the choice and of the method.
 MOST_NODES, SEED = 3000, 0
 #: Rounds of t-SNE, the spread of its start, and the fewest nodes it is drawn for.
-ROUNDS, START, FEWEST_NODES = 350, 1e-4, 4
+ROUNDS, START, FEWEST_NODES = 300, 1e-4, 4
 #: Classes whose cells of the confusion matrix still carry numbers.
 MOST_WRITTEN = 12
 
@@ -43,7 +43,7 @@ def confusion_matrix(done: Trained, sound: Sequence[int]) -> Drawing:
     counts = confusion(done, sound)
     names = _class_names(done.data_of(sound[0]), len(counts))
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    side = 2.6 + 0.5 * min(len(counts), 24)
+    side = 2.4 + 0.34 * min(len(counts), 24)
     figure = empty_figure(side + 0.8, side)
     panel = figure.subplots()
     image = panel.imshow(shares, cmap="Blues", vmin=0, vmax=1)

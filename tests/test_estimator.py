@@ -426,12 +426,11 @@ def test_files_of_something_else_are_refused(fitted: GREADClassifier, tmp_path: 
             GREADClassifier.load(place)
     (place / "classifier.json").write_text(json.dumps(words))
     held = load_file(place / "classifier.safetensors")
-    save_file(
-        held | {"member0.decoder_bias": held["member0.decoder_bias"][:, :1].contiguous()[:, :0]},
-        place / "classifier.safetensors",
-    )
-    with pytest.raises(NotApplicable, match="do not fit together"):
-        GREADClassifier.load(place)
+    bias = held.pop("member0.decoder_bias")
+    for changed in ({}, {"member0.decoder_bias": bias[:, :1].contiguous()}, {"edge_weight": held["edge_weight"][:5]}):
+        save_file(held | changed, place / "classifier.safetensors")
+        with pytest.raises(NotApplicable, match="do not fit together"):
+            GREADClassifier.load(place)
     (place / "classifier.safetensors").write_bytes(b"\x80\x04K\x01.")  # a pickle
     with pytest.raises(NotApplicable, match="do not fit together"):
         GREADClassifier.load(place)

@@ -102,3 +102,105 @@ def test_strang_equals_the_cpu(graph):
         start = random(300, 3).sigmoid().to(device)
         found.append(rd.solve(field, start, [0.0, 1.0], method="strang", step=0.25).final.cpu())
     torch.testing.assert_close(*found, rtol=1e-9, atol=1e-9)
+
+
+# ---------------------------------------------------------------------- training
+def trained(device: str, use_graph: bool | None = None, dtype: torch.dtype = torch.float32, **values: object):
+    from gread.config import Config
+    from gread.datasets.embedded import karate
+    from gread.ensemble import Ensemble
+    from gread.trials import Trial
+
+    base = {"hidden": 8, "epochs": 15, "attention_dim": 8, "method": "euler", "step": 0.5}
+    trials = [Trial(Config().updated(base | values), split, seed) for split in (0, 3) for seed in (0, 1)]
+    ensemble = Ensemble(karate(), trials, device=device, dtype=dtype, use_graph=use_graph)
+    ensemble.advance(15)
+    return ensemble
+
+
+NETWORKS = [
+    {"adjacency": "original"},
+    {"adjacency": "soft"},
+    {"adjacency": "soft", "method": "exact", "step": None},
+    {"adjacency": "live", "reaction": "ST"},
+    {"reaction": "F", "encoder_mlp": True, "decoder_mlp": True},
+    {"adjacency": "original", "method": "exact", "step": None, "time": 6.0},
+]
+
+
+@pytest.mark.parametrize("values", NETWORKS, ids=str)
+def test_a_captured_epoch_is_the_eager_one_to_the_bit(values):
+    captured, eager = trained("cuda", True, **values), trained("cuda", False, **values)
+    assert captured._replay is not None
+    assert eager._replay is None
+    for name, value in captured.state.items():
+        assert torch.equal(value, eager.state[name]), name
+
+
+@pytest.mark.parametrize("values", NETWORKS, ids=str)
+def test_training_on_a_gpu_follows_the_cpu(values):
+    """The same initial parameters and the same dropped entries, so the same curves up to rounding."""
+    found = [trained(device, **values).outcome().history for device in ("cpu", "cuda")]
+    torch.testing.assert_close(found[0][:5, :, 0], found[1][:5, :, 0], rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("values", NETWORKS[:2], ids=str)
+def test_training_in_double_precision_gives_the_curves_of_the_cpu(values):
+    found = [trained(device, dtype=torch.float64, **values).outcome() for device in ("cpu", "cuda")]
+    torch.testing.assert_close(found[0].history, found[1].history, rtol=1e-8, atol=1e-8)
+    assert torch.equal(found[0].best_epoch, found[1].best_epoch)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_dropout_has_the_same_bits_on_every_device(relu):
+    from gread.kernels.ops import dropout
+
+    x, seeds, step = random(3, 50, 33, dtype=torch.float32), torch.tensor([1, 5 << 32, 2**62 + 7]), torch.tensor(11)
+    rates = torch.tensor([0.0, 0.3, 0.9])
+    here = dropout(x, seeds, step, rates, 5, relu=relu)
+    there = dropout(*(t.cuda() for t in (x, seeds, step, rates)), 5, relu=relu)
+    torch.testing.assert_close(here, there.cpu(), rtol=1e-6, atol=0)
+    assert torch.equal(here == 0, there.cpu() == 0)
+
+
+@pytest.mark.parametrize("normalisation", ["symmetric", "row"])
+@pytest.mark.parametrize(("method", "step"), [("euler", 0.5), ("rk4", 0.5), ("exact", None)])
+def test_linear_flows_and_their_gradients_equal_those_of_the_cpu(graph, normalisation, method, step):
+    from rdgraph.graphs.quotient import Quotient
+    from rdgraph.integrators.polynomial import LinearFlow
+    from rdgraph.integrators.responses import Schedule
+
+    found = []
+    for device in ("cpu", "cuda"):
+        op = graph.operator(normalisation, self_loops=1.0, dtype=torch.float64, device=device)
+        if normalisation == "row":
+            op = op.with_weights(op.weights.repeat(2, 1).requires_grad_(True), "row")
+        leaves = [random(2).sigmoid(), random(2, 3, seed=1).tanh(), random(2, 300, 3, seed=2)]
+        alpha, beta, H0 = leaves = [x.to(device).requires_grad_(True) for x in leaves]
+        field = rd.lower(rd.parse("BS", {"beta": "channel"}), op, {"alpha": alpha, "beta": beta}, batch=(2,))
+        quotient = None if normalisation == "row" else Quotient.of(op)
+        flow = LinearFlow(Schedule.make(method, 1.5, step), 24, quotient)
+        out = flow(field, H0, torch.tensor([1.3, 1.5], dtype=torch.float64, device=device))
+        leaves += [op.weights] if normalisation == "row" else []
+        weight = random(2, 300, 3, seed=3).to(device)
+        found.append([out, *torch.autograd.grad((out * weight).sum(), leaves)])
+    for one, two in zip(*found, strict=True):
+        torch.testing.assert_close(one, two.cpu(), rtol=1e-9, atol=1e-9)
+
+
+def test_a_member_that_diverges_changes_no_bit_of_the_others_on_a_gpu():
+    from gread.config import Config
+    from gread.datasets.embedded import karate
+    from gread.ensemble import Ensemble
+    from gread.trials import Trial
+
+    calm = Config().updated({"hidden": 8, "epochs": 15, "method": "euler", "step": 0.5})
+    wild = calm.updated({"learning_rate": 1e6})
+    runs = []
+    for second in (wild, calm):
+        ensemble = Ensemble(karate(), [Trial(calm), Trial(second, 1)], device="cuda")
+        ensemble.advance(15)
+        runs.append(ensemble.outcome())
+    assert runs[0].status(0) == "ok"
+    assert runs[0].status(1).startswith("diverged in epoch")
+    assert torch.equal(runs[0].history[:, 0], runs[1].history[:, 0])

@@ -7,10 +7,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from torch import Tensor
 
 import rdgraph as rd
 from rdgraph.graphs.quotient import Quotient
+from rdgraph.graphs.sparse import Operator
 from rdgraph.integrators.polynomial import LinearFlow, apply_on_quotient, apply_polynomial
 from rdgraph.integrators.responses import Schedule
 from rdgraph.testing import adjacency
@@ -32,7 +34,7 @@ def graphs_with_twins(draw) -> rd.Graph:
     return blown_up(matrix, draw(st.lists(st.integers(2, 4), min_size=len(matrix), max_size=len(matrix))))
 
 
-def polynomial(op: rd.graphs.sparse.Operator, kind: str, c: Tensor, x: Tensor) -> Tensor:
+def polynomial(op: Operator, kind: str, c: Tensor, x: Tensor) -> Tensor:
     """With dense matrices."""
     A = op.dense()
     terms = [torch.eye(len(A), dtype=torch.float64), A]
@@ -97,7 +99,7 @@ def test_stars_and_complete_bipartite_graphs_have_two_groups():
 
 
 def test_twins_need_equal_weights_and_loops():
-    """Two leaves of a path are twins; with another weight, or a loop on one of them, they are not."""
+    """The leaves of a star are twins; with another weight, or a loop on one of them, that one is none."""
     same = np.zeros((9, 9))
     same[0, 1:] = same[1:, 0] = 1.0
     other, loop = same.copy(), same.copy()
@@ -105,9 +107,13 @@ def test_twins_need_equal_weights_and_loops():
     loop[1, 1] = 3.0
     sizes = []
     for matrix in (same, other, loop):
-        quotient = Quotient.of(rd.Graph.from_dense(matrix).operator("column", dtype=torch.float64))
+        rows = csr_array(matrix)
+        op = Operator.from_csr(rows.indptr, rows.indices, torch.tensor(rows.data), normalisation="row")
+        quotient = Quotient.of(op)
         assert quotient is not None
         sizes.append(quotient.operator.num_nodes)
+        x, c = random(1, 9, 2), random(4, 1, 1, 2, seed=1)
+        torch.testing.assert_close(apply_on_quotient(quotient, c, x, "taylor"), polynomial(op, "taylor", c, x))
     assert sizes == [2, 3, 3]
 
 

@@ -20,25 +20,23 @@ from gread.network import Network
 from gread.problem import Problem
 from gread.train import train
 from gread.trials import Trial
-from studies import trained_energy, trained_energy_rows
+from studies import trained_energy
 from studies.files import read_rows
 from studies.run import execute
 from studies.trained_energy import beta_curves, family_curves, make_line, summary_rows
-from studies.trained_energy_rows import (
-    MEASURES,
+from studies.trained_energy_rows import MEASURES, Table, layer_rows
+from studies.trained_energy_verdicts import bounded, conserves, decide, deeper, delays, interval, vanishes, verdicts
+from studies.trained_networks import (
     REACTIONS,
     STAGES,
     SUBJECTS,
     Course,
     Subject,
-    Table,
     configuration,
     course,
     flow_states,
-    layer_rows,
     make_graphs,
 )
-from studies.trained_energy_verdicts import bounded, conserves, decide, deeper, delays, interval, vanishes, verdicts
 
 needs_pyg = pytest.mark.skipif(find_spec("torch_geometric") is None, reason="torch-geometric is not installed")
 #: The study's own settings on two smaller graphs.
@@ -243,7 +241,10 @@ def test_vanishing_energy() -> None:
     assert "trained: 20 of 20 graphs" in trained_alone.evidence
     assert "untrained: 0 of 20 graphs" in trained_alone.evidence
     assert "median E_5/E_0 1e-05, last layer 1e-08" in trained_alone.evidence
-    assert vanishes("GCN", table_of(lambda s, stage: np.r_[100.0, np.zeros(8)][:, None])).answer == "holds"
+    dead = vanishes("GCN", table_of(lambda s, stage: np.r_[100.0, np.zeros(8)][:, None]))
+    assert dead.answer == "holds"
+    assert "exactly zero by then on 20" in dead.evidence
+    assert "exactly zero by then on 0" in trained_alone.evidence
 
 
 @pytest.mark.parametrize(("grand", "gcn", "answer"), [(0.5, 0.1, "holds"), (0.1, 0.5, "fails"), (1.1, 0.5, "fails")])
@@ -376,4 +377,3 @@ def test_a_finished_run_trains_nothing_again(folder: Path, monkeypatch: pytest.M
     monkeypatch.setattr(trained_energy, "_draw", lambda run, table: None)
     execute(trained_energy, folder, small=True, seed=2)
     assert (folder / "results.csv").read_bytes() == before
-    assert trained_energy_rows.course is not refuse

@@ -24,7 +24,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def gathered_product(x: Tensor, g: Tensor) -> Tensor:
-    """x' g (M, i, o) for x (M, n, i) and g (M, n, o), n much larger than i and o: parts side by side, then their sum."""
+    """x' g (M, i, o) for x (M, n, i) and g (M, n, o), n much larger than i and o: in parts side by side."""
     members, nodes = x.shape[:2]
     parts = min(MOST_PARTS, nodes // PART)
     if parts < 2:

@@ -192,9 +192,7 @@ def _pull_kernel(pulled, slopes, basis, out, rows, terms, NODES: tl.constexpr, R
         tl.store(out + j * rows + row, tl.sum(along * yr + across * yi, axis=1), mask=live)
 
 
-def gains(
-    generator: Tensor, times: Tensor, basis: Tensor, weights: Tensor, steps: int
-) -> tuple[Tensor, Tensor]:
+def gains(generator: Tensor, times: Tensor, basis: Tensor, weights: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     """Values and slopes dg/dp (R, 2, J) of R flows with generators (m + 1, R), times (R or fewer,), at J points.
 
     basis (m + 1, 2, J) holds the powers of the points, weights the stability polynomial (one number for exp), and then
