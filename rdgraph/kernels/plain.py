@@ -33,6 +33,9 @@ def sddmm(indptr: Tensor, indices: Tensor, g: Tensor, x: Tensor, shared: bool) -
     if g.dtype in (torch.bfloat16, torch.float16):
         return sddmm(indptr, indices, g.float(), x.float(), shared).to(g.dtype)
     rows = edge_rows(indptr, len(indices))
+    if g.device.type == "cpu" and g.dtype == x.dtype and rows.numel() and g.shape[-1]:
+        found = torch.stack([_sampled(indptr, indices, rows, *pair) for pair in zip(g, x, strict=True)])
+        return found.sum(dim=0, keepdim=True) if shared else found
     pieces = []
     for piece in torch.arange(len(indices), device=g.device).split(
         max(1, MAX_GATHERED // max(1, g[..., 0, :].numel()))
@@ -40,6 +43,12 @@ def sddmm(indptr: Tensor, indices: Tensor, g: Tensor, x: Tensor, shared: bool) -
         found = (g.index_select(1, rows[piece]) * x.index_select(1, indices[piece])).sum(dim=-1)
         pieces.append(found.sum(dim=0, keepdim=True) if shared else found)
     return torch.cat(pieces, dim=-1) if pieces else g.new_zeros((1 if shared else len(g), 0))
+
+
+def _sampled(indptr: Tensor, indices: Tensor, rows: Tensor, g: Tensor, x: Tensor) -> Tensor:
+    """<g[row(e)], x[indices[e]]> at every edge, without gathering: what embedding_bag takes for its weights' gradient."""
+    backward = torch.ops.aten._embedding_bag_per_sample_weights_backward
+    return backward(g.contiguous(), x.contiguous(), indices, indptr, rows, _SUM, -1)
 
 
 def edge_rows(indptr: Tensor, edges: int) -> Tensor:
