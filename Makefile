@@ -21,7 +21,7 @@ demo: $(INSTALLED)
 	@$(VENV)/bin/python -m studies.index runs/demo
 
 test: $(INSTALLED)
-	$(VENV)/bin/python -m pytest -n 2 -q
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 -q
 
 lint: $(INSTALLED)
 	$(VENV)/bin/ruff format --check
