@@ -11,7 +11,7 @@ from gread.config import Model
 from gread.coupling import soft_weights
 from gread.flow import Route, run_solve, run_steps
 from gread.layout import Layout, check_edges, read_weights
-from gread.model import ATTENTION_START, make_system
+from gread.model import ATTENTION_START, link_of, make_system
 from rdgraph import VectorField, lower
 from rdgraph.errors import NotApplicable, UnknownName
 from rdgraph.graphs.sparse import Operator
@@ -94,22 +94,17 @@ class GREADConv(nn.Module):
         for name, kind in self.letters.items():
             value = getattr(self, f"coefficient_{name}")
             bound = self.channels**-0.5 if kind is Kind.MATRIX else 1.0
-            if self._is_squashed(name, kind):
+            if link_of(self.config, name, kind) == "sigmoid":
                 nn.init.zeros_(value)
             else:
                 nn.init.uniform_(value, -bound, bound)
-
-    def _is_squashed(self, name: str, kind: Kind) -> bool:
-        """Whether a sigmoid keeps a coefficient in (0, 1)."""
-        declared = {"alpha": self.config.alpha_link, "beta": self.config.beta_link}.get(name, "auto")
-        return declared == "sigmoid" or (declared == "auto" and (name == "alpha" or kind is Kind.SCALAR))
 
     def coefficients(self) -> dict[str, Tensor]:
         """The coefficients of the equation as they are now: (), (channels,) or (channels, channels)."""
         found = {}
         for name, kind in self.letters.items():
             value = getattr(self, f"coefficient_{name}")
-            found[name] = torch.sigmoid(value) if self._is_squashed(name, kind) else value
+            found[name] = torch.sigmoid(value) if link_of(self.config, name, kind) == "sigmoid" else value
         return found
 
     def extra_repr(self) -> str:

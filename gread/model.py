@@ -51,6 +51,18 @@ def make_system(model: Model) -> System:
     return parse(text, {n: k for n, k in kinds.items() if letters[n] != k}) if kinds else parse(text)
 
 
+def link_of(model: Model, name: str, kind: Kind) -> str:
+    """sigmoid or free: how the parameter of a coefficient becomes its value.
+
+    >>> link_of(Model(), "alpha", Kind.CHANNEL), link_of(Model(), "beta", Kind.CHANNEL)
+    ('sigmoid', 'free')
+    """
+    declared = {"alpha": model.alpha_link, "beta": model.beta_link}.get(name, "auto")
+    if declared != "auto":
+        return declared
+    return "sigmoid" if name == "alpha" or kind is Kind.SCALAR else "free"
+
+
 @dataclass(frozen=True)
 class Randomness:
     """Whose numbers are drawn: seeds (M,) int64, and the epoch () int64, both on the device."""
@@ -146,10 +158,7 @@ class GREAD(nn.Module):
 
     def link(self, name: str, kind: Kind) -> str:
         """sigmoid or free: how a parameter becomes a coefficient."""
-        declared = {"alpha": self.config.alpha_link, "beta": self.config.beta_link}.get(name, "auto")
-        if declared != "auto":
-            return declared
-        return "sigmoid" if name == "alpha" or kind is Kind.SCALAR else "free"
+        return link_of(self.config, name, kind)
 
     def coefficients(self) -> dict[str, Tensor]:
         """The coefficients of the equation, (M,), (M, d), (M, n) or (M, d, d)."""

@@ -94,7 +94,7 @@ class Network:
         model, features = self._start(x, graph)
         c, H0 = self.config, model.encode(features)
         asked = torch.tensor(list(times), dtype=torch.float64, device=H0.device)
-        if len(asked) and not (asked[0] >= 0 and asked[-1] <= c.time + 1e-9 and bool((asked.diff() >= 0).all())):
+        if not len(asked) or not (asked[0] >= 0 and asked[-1] <= c.time + 1e-9 and bool((asked.diff() >= 0).all())):
             raise NotApplicable(f"expected rising times between 0 and {c.time:g}, got {list(times)}")
         if c.adjacency == "live":
             route = model.route(H0)

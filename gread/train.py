@@ -6,6 +6,8 @@ population standard deviation over the trials.
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -133,7 +135,7 @@ def train(
         probe = Ensemble(each[group[0]], [chosen[group[0]]], device=place, dtype=dtype, keep_best=keep_best)
         most.append(check_fit(estimate(probe), place, members))
         del probe
-    batches = make_batches(chosen, most)
+    batches = _remembered(checkpoint, make_batches(chosen, most))
     report = _Reporter(progress, started, chosen, batches)
     slots: list[_Slot | None] = [None] * len(chosen)
     for number, batch in enumerate(batches):
@@ -148,6 +150,25 @@ def train(
         for member, k in enumerate(batch):
             slots[k] = _slot(ensemble, outcome, member)
     return _gathered(data, chosen, [s for s in slots if s is not None], time.monotonic() - started)
+
+
+def _remembered(folder: Path | None, batches: list[list[int]]) -> list[list[int]]:
+    """The batches that a training in this folder began with, whatever fits the memory now; else these, written down."""
+    if folder is None:
+        return batches
+    path = Path(folder) / "batches.json"
+    if path.exists():
+        try:
+            found = [[int(k) for k in batch] for batch in json.loads(path.read_text(encoding="utf-8"))]
+        except (ValueError, TypeError):
+            found = []
+        if sorted(k for batch in found for k in batch) == sorted(k for batch in batches for k in batch):
+            return found
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(f".{os.getpid()}.part")
+    fresh.write_text(json.dumps(batches), encoding="utf-8")
+    fresh.replace(path)
+    return batches
 
 
 class _Slot(NamedTuple):

@@ -164,7 +164,7 @@ def test_the_source_adds_to_the_degree():
     p = Problem("ST", "symmetric", per_member=False)
     linear = linear_part(p.field.bind(p.H0))
     assert full_degree(linear, Schedule.make("heun", 1.5, 0.5)) == 3 * 2
-    assert full_degree(linear, Schedule("exact")) == 4096
+    assert full_degree(linear, Schedule("exact")) == 512
 
 
 @torch.no_grad()

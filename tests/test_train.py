@@ -274,7 +274,6 @@ def test_checkpoints_of_something_else_are_refused(tmp_path):
         (data, make_trials(config(), range(2), [1]), {}),
         (data, make_trials(config(), [1, 0]), {}),
         (data, make_trials(config(weight_decay=0.0), range(2)), {}),
-        (data, trials, {"members": 1}),
         (data, trials, {"keep_best": False}),
         (data, trials, {"dtype": torch.float64}),
         (replace(data, x=other_x), trials, {}),
@@ -313,6 +312,7 @@ def test_a_finished_training_leaves_one_file_per_batch(tmp_path):
     assert sorted(p.name for p in (tmp_path / "deep" / "er").iterdir()) == [
         "batch-0.safetensors",
         "batch-1.safetensors",
+        "batches.json",
     ]
 
 
@@ -431,3 +431,16 @@ def test_files_that_hold_no_network_are_refused(tmp_path):
     weights.write_bytes(b"junk")
     with pytest.raises(NotApplicable, match="expected the files of one saved network"):
         Network.load(tmp_path)
+
+
+def test_a_training_goes_on_in_the_batches_it_began_with(tmp_path):
+    trials = make_trials(config(epochs=4), range(3))
+    first = train(karate(), trials, device="cpu", members=1, checkpoint=tmp_path)
+    assert json.loads((tmp_path / "batches.json").read_text()) == [[0], [1], [2]]
+    again = train(karate(), trials, device="cpu", members=3, checkpoint=tmp_path)
+    assert np.array_equal(first.history, again.history)
+    (tmp_path / "batches.json").write_text("[[0, 1]]")
+    for path in tmp_path.glob("*.safetensors"):
+        path.unlink()
+    train(karate(), trials, device="cpu", members=3, checkpoint=tmp_path)
+    assert json.loads((tmp_path / "batches.json").read_text()) == [[0, 1, 2]]

@@ -24,6 +24,8 @@ from rdgraph.tableaux import methods, z
 
 #: Most steps that the kernel's power counts.
 _MOST_STEPS = 1 << 12
+#: Most terms of an exact flow; a member whose coefficients ask for more overflows, and is marked.
+_MOST_TERMS = 1 << 9
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,9 @@ def stability(method: str) -> tuple[float, ...]:
 
 
 def full_degree(linear: Linear, schedule: Schedule) -> int:
-    """The degree of the whole polynomial; for the exact flow, which has none, far more than is ever needed."""
+    """The degree of the whole polynomial; for the exact flow, which has none, more than single precision ever needs."""
     if schedule.method == "exact":
-        return 1 << 12
+        return _MOST_TERMS
     extra = max(0, len(linear.source or ()) - 1)
     return schedule.steps * len(stability(schedule.method)[1:]) * (len(linear.generator) - 1) + extra
 

@@ -46,7 +46,7 @@ def sddmm(indptr: Tensor, indices: Tensor, g: Tensor, x: Tensor, shared: bool) -
 
 
 def _sampled(indptr: Tensor, indices: Tensor, rows: Tensor, g: Tensor, x: Tensor) -> Tensor:
-    """<g[row(e)], x[indices[e]]> at every edge, without gathering: what embedding_bag takes for its weights' gradient."""
+    """<g[row(e)], x[indices[e]]> at every edge without gathering: the gradient of embedding_bag in its weights."""
     backward = torch.ops.aten._embedding_bag_per_sample_weights_backward
     return backward(g.contiguous(), x.contiguous(), indices, indptr, rows, _SUM, -1)
 
