@@ -20,7 +20,10 @@ import rdgraph
 from rdgraph.errors import RdgraphError
 
 PACKAGES = ("rdgraph", "analysis", "gread", "studies")
-LIBRARIES = ("numpy", "scipy", "sympy", "networkx", "torch", "torchdiffeq", "triton", "matplotlib", "pillow")
+LIBRARIES = (
+    "numpy", "scipy", "sympy", "networkx", "torch", "torchdiffeq", "triton", "matplotlib", "pillow",
+    "scikit-learn", "pyarrow", "safetensors", "pooch", "torch-geometric",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,9 @@ def test_map_names_every_module() -> None:
 
 
 def test_links_exist() -> None:
-    for page in [*PAGES, *(ROOT / "docs" / f"{name}.md" for name in ("answers", "performance", "accuracy"))]:
+    for page in [
+        *PAGES,
+        *(ROOT / "docs" / f"{name}.md" for name in ("answers", "performance", "accuracy", "trained_energy")),
+    ]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), (page.name, target)

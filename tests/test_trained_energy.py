@@ -20,7 +20,9 @@ from gread.network import Network
 from gread.problem import Problem
 from gread.train import train
 from gread.trials import Trial
-from studies import trained_energy
+from rdgraph.errors import RdgraphError
+from studies import trained_energy, trained_energy_page
+from studies.catalog import settings_of
 from studies.files import read_rows
 from studies.run import execute
 from studies.trained_energy import beta_curves, family_curves, make_line, summary_rows
@@ -377,3 +379,20 @@ def test_a_finished_run_trains_nothing_again(folder: Path, monkeypatch: pytest.M
     monkeypatch.setattr(trained_energy, "_draw", lambda run, table: None)
     execute(trained_energy, folder, small=True, seed=2)
     assert (folder / "results.csv").read_bytes() == before
+
+
+# ---------------------------------------------------------------------- the page
+def test_the_page_is_made_from_the_run_that_is_kept() -> None:
+    found = json.loads(trained_energy_page.SOURCE.read_text(encoding="utf-8"))
+    assert (trained_energy_page.DOCS / "trained_energy.md").read_text(encoding="utf-8") == trained_energy_page.page(
+        found
+    )
+    assert (trained_energy_page.DOCS / trained_energy_page.FIGURE).stat().st_size > 10_000
+    assert found["settings"] == settings_of(trained_energy, small=False)
+    assert {v["answer"] for v in found["verdicts"]} <= {"holds", "fails", "undecided"}
+
+
+def test_an_unfinished_run_makes_no_page(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text('{"state": "interrupted"}', encoding="utf-8")
+    with pytest.raises(RdgraphError, match="got one that is interrupted; resume it first"):
+        trained_energy_page.collected(tmp_path)
