@@ -217,7 +217,7 @@ def execute(
     """
     config = Config(study.NAME, small, seed, device, settings=settings_of(study, small))
     prepare(folder, config)
-    with _locked(folder), _terminable():
+    with locked(folder), terminable():
         run = Run(study, folder, config, console)
         state, problem = "interrupted", ""
         run.begin()
@@ -256,7 +256,7 @@ def prepare(folder: Path, config: Config) -> None:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Hold the folder; a process that dies gives it up. Where the system has no flock, nothing is held."""
     try:
         import fcntl
@@ -278,7 +278,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
+def terminable() -> Iterator[None]:
     """Within the block SIGTERM raises KeyboardInterrupt, as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -21,7 +21,7 @@ from rdgraph.errors import RdgraphError
 from studies import training_report
 from studies.config import environment
 from studies.files import Row, read_rows, replacing, unwritable, write_rows, write_text
-from studies.run import _locked, _terminable
+from studies.run import locked, terminable
 from studies.training_choices import folder_name
 from studies.training_plan import Plan
 
@@ -46,7 +46,7 @@ def execute(
     """
     if prepare(folder, plan, resume) == "done":
         return list(read_rows(folder / "results.csv"))
-    with _locked(folder), _terminable():
+    with locked(folder), terminable():
         started = time.monotonic()
         write_text(folder / "config.toml", plan.toml())
         surroundings = environment(plan.device)
