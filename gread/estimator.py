@@ -11,7 +11,7 @@ import torch
 from scipy.sparse import csr_array
 
 from gread.config import Config
-from gread.datasets.checks import read_features, read_whole
+from gread.datasets.checks import read_features
 from gread.ensemble import METRICS
 from gread.manner import Estimator
 from gread.network import Network
@@ -20,7 +20,7 @@ from gread.train import Trained, train
 from gread.trials import Trial
 from rdgraph import Graph
 from rdgraph.errors import NotApplicable
-from rdgraph.graphs.edges import read_nodes
+from rdgraph.graphs.edges import read_nodes, read_whole
 from rdgraph.lowering.coefficients import STATE_LETTERS
 from rdgraph.nodes import Kind
 

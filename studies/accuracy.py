@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,7 @@ from gread.train import Trained, choose_device, train
 from gread.trials import make_trials
 from studies.performance import environment
 
-#: What can be run: the authors' presets; the paper's; the paper's with the nonlinear reactions under a tanh, which the
-#: authors' code has and leaves off; the paper's with the filter banks as that code computes them.
-KINDS = ("authors", "paper", "bounded", "released")
-BOUNDED = {
-    "F": "-alpha*L@H + beta*tanh(H*(1 - H))",
-    "AC": "-alpha*L@H + beta*tanh(H*(1 - H**2))",
-    "Z": "-alpha*L@H + beta*tanh(H*(H - H**2))",
-}
+KINDS = ("authors", "paper")
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
@@ -72,30 +65,13 @@ def verdict(gap: float, error: float) -> str:
 
 def chosen(kind: str, sets: Iterable[str] | None, reactions: Iterable[str] | None) -> list[Preset]:
     """The presets of a kind for some data sets and reactions."""
-    origin = kind if kind == "authors" else "paper"
-    cells = [
+    return [
         p
         for p in presets()
-        if p.name.startswith(f"{origin}/")
+        if p.name.startswith(f"{kind}/")
         and (sets is None or p.dataset in sets)
         and (reactions is None or p.reaction in reactions)
     ]
-    if kind == "bounded":
-        return [altered(p, kind, BOUNDED[p.reaction]) for p in cells if p.reaction in BOUNDED]
-    if kind == "released":
-        return [altered(p, kind, released(p)) for p in cells if p.reaction in ("FB", "FB*")]
-    return cells
-
-
-def released(preset: Preset) -> str:
-    """The filter bank that the authors' code computes: with a vector beta both are the same."""
-    return f"{preset.reaction}-released" if preset.config.model.beta == "scalar" else "FB-released"
-
-
-def altered(preset: Preset, kind: str, equation: str) -> Preset:
-    """The preset with another reaction in the place of its own."""
-    config = preset.config.updated({"reaction": equation})
-    return replace(preset, name=preset.name.replace("paper/", f"{kind}/"), config=config)
 
 
 def measure(cells: Iterable[Preset], seeds: int, device: str) -> Iterator[Row]:

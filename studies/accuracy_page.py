@@ -33,15 +33,6 @@ the ReLU) is taken from the released settings of the same set. Every cell: ours,
 the difference exceeds two standard errors. † marks cells in which trainings left the numbers (a reaction without a
 bound meets features that training makes large); such a training is frozen, and counts with the best epoch it had.
 """
-RELEASED = """## The filter banks as released
-
-The authors' code computes H + A H where the paper writes L H: a low-pass reaction instead of a high-pass one. With it,
-everything else as above:
-"""
-BOUNDED = """## The same with bounded reactions
-
-The authors' code can put a tanh around the reaction, and leaves it off. With it, everything else as above:
-"""
 
 
 def page(found: dict[str, Any]) -> str:
@@ -56,9 +47,6 @@ def page(found: dict[str, Any]) -> str:
     if "paper" in found:
         lines += [PAPER.format(seeds_words=_seeds(found["paper"]["seeds"])), *_origin(found["paper"])]
         lines += [*_cells(found["paper"]), "", *_summary(found["paper"])]
-    for kind, text in (("bounded", BOUNDED), ("released", RELEASED)):
-        if kind in found:
-            lines += ["", text, *_origin(found[kind]), *_cells(found[kind]), "", *_summary(found[kind])]
     return "\n".join(lines) + "\n"
 
 

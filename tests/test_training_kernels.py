@@ -433,10 +433,10 @@ def test_members_that_stand_still_do_not_move_by_a_bit():
     moves = torch.tensor([True, False, True])
     ops.adam_step(p, g, m, v.abs_(), torch.tensor(RATES).double(), torch.tensor(DECAYS).double(), moves, corrections(3))
     before[2].abs_()
-    for now, then in zip((p, m, v), before, strict=True):
-        assert torch.equal(now[1], then[1])
-        assert not torch.equal(now[0], then[0])
-        assert bool(torch.isfinite(now).all())
+    for after, earlier in zip((p, m, v), before, strict=True):
+        assert torch.equal(after[1], earlier[1])
+        assert not torch.equal(after[0], earlier[0])
+        assert bool(torch.isfinite(after).all())
 
 
 @interpreted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -67,14 +66,3 @@ def _entry(x: Any, position: int) -> tuple[int, int]:
         return int(np.searchsorted(x.indptr, position, "right")) - 1, int(x.indices[position])
     row, column = divmod(position, x.shape[1])
     return row, column
-
-
-def read_whole(value: Any, least: int, what: str) -> int:
-    """An int that is not too small."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least:
-        raise NotApplicable(f"expected a whole number >= {least} for {what}, got {value!r}")
-    return number

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import eye_array
 
-from gread.datasets.checks import read_whole
 from gread.datasets.masks import Masks
 from gread.datasets.nodes import Meta, NodeData
 from gread.datasets.splits import describe_split, stratified_splits
 from rdgraph import Graph
 from rdgraph.errors import NotApplicable
+from rdgraph.graphs.edges import read_whole
 
 
 def digits(neighbours: int = 10) -> NodeData:

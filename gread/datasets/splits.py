@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gread.datasets.checks import read_labels, read_whole
+from gread.datasets.checks import read_labels
 from gread.datasets.masks import Masks
 from rdgraph.errors import NotApplicable
+from rdgraph.graphs.edges import read_whole
 
 
 def stratified_splits(y: Any, k: int = 10, *, train: float = 0.48, val: float = 0.32, seed: int = 0) -> Masks:

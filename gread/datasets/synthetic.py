@@ -9,11 +9,11 @@ from importlib import resources
 
 import numpy as np
 
-from gread.datasets.checks import read_whole
 from gread.datasets.nodes import Meta, NodeData
 from gread.datasets.splits import describe_split, stratified_splits, stream
 from rdgraph import Graph, generators
 from rdgraph.errors import NotApplicable
+from rdgraph.graphs.edges import read_whole
 
 #: Classes of the synthetic Cora, and edges that every arriving node brings along.
 CLASSES, LINKS = 5, 2

@@ -92,6 +92,17 @@ def whole_numbers(values: Any, what: str, entry: str = "entry") -> np.ndarray:
     return array.astype(np.int64)
 
 
+def read_whole(value: Any, least: int, what: str) -> int:
+    """An int that is not too small."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise NotApplicable(f"expected a whole number >= {least} for {what}, got {value!r}")
+    return number
+
+
 def read_count(num_nodes: Any) -> int:
     """A number of nodes, 1 or more."""
     try:

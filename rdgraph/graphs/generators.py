@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 
 from rdgraph.errors import NotApplicable
-from rdgraph.graphs.edges import read_count
+from rdgraph.graphs.edges import read_count, read_whole
 from rdgraph.graphs.graph import Graph
 
 Seed = int | np.random.Generator
@@ -35,7 +35,7 @@ def ring(n: int) -> Graph:
     >>> ring(4).degree
     array([2., 2., 2., 2.])
     """
-    return _graph(nx.cycle_graph(_at_least(n, 3, "nodes in a ring")))
+    return _graph(nx.cycle_graph(read_whole(n, 3, "nodes in a ring")))
 
 
 def grid(rows: int, columns: int, periodic: bool = False) -> Graph:
@@ -46,8 +46,8 @@ def grid(rows: int, columns: int, periodic: bool = False) -> Graph:
            [2., 3., 2.]])
     """
     least = 3 if periodic else 1
-    rows = _at_least(rows, least, "rows in a periodic grid" if periodic else "rows")
-    columns = _at_least(columns, least, "columns in a periodic grid" if periodic else "columns")
+    rows = read_whole(rows, least, "rows in a periodic grid" if periodic else "rows")
+    columns = read_whole(columns, least, "columns in a periodic grid" if periodic else "columns")
     lattice = nx.grid_2d_graph(rows, columns, periodic=bool(periodic))
     return _graph(nx.relabel_nodes(lattice, {(r, c): r * columns + c for r, c in lattice}))
 
@@ -88,7 +88,7 @@ def barabasi_albert(n: int, m: int, seed: Seed) -> Graph:
     >>> barabasi_albert(10, 2, seed=0).num_edges
     32
     """
-    count, links = _at_least(n, 2, "nodes"), _at_least(m, 1, "links per node")
+    count, links = read_whole(n, 2, "nodes"), read_whole(m, 1, "links per node")
     if links >= count:
         raise NotApplicable(f"expected fewer links per node than nodes, got m = {links} and n = {count}")
     return _graph(nx.barabasi_albert_graph(count, links, seed=_number(_stream(seed))))
@@ -141,7 +141,7 @@ def csbm(
     >>> data.graph.num_nodes, data.features.shape, data.labels[[0, 99]].tolist()
     (100, (100, 2), [0, 1])
     """
-    blocks, width = _sizes(sizes), _at_least(channels, 1, "channels")
+    blocks, width = _sizes(sizes), read_whole(channels, 1, "channels")
     centres = np.asarray(means, dtype=float)
     if centres.shape != (len(blocks),) or not np.isfinite(centres).all():
         raise NotApplicable(f"expected {len(blocks)} finite means, one per class, got {means}; match sizes")
@@ -178,18 +178,8 @@ def _number(stream: np.random.Generator) -> int:
     return int(stream.integers(2**63))
 
 
-def _at_least(value: Any, least: int, what: str) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least:
-        raise NotApplicable(f"expected a whole number >= {least} of {what}, got {value!r}")
-    return number
-
-
 def _sizes(sizes: Sequence[int]) -> list[int]:
-    blocks = [_at_least(size, 1, "nodes in a block") for size in sizes]
+    blocks = [read_whole(size, 1, "nodes in a block") for size in sizes]
     if not blocks:
         raise NotApplicable("expected the size of one block at least, got none; pass sizes=[n]")
     return blocks
