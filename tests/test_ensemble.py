@@ -371,6 +371,15 @@ def test_a_member_that_diverges_is_marked_and_changes_no_bit_of_the_others(calm,
         assert float(out.val_accuracy[1]) == float(out.test_accuracy[1]) == 0.0
 
 
+def test_accuracies_are_shares_of_the_nodes_of_each_mask():
+    data, splits = karate(), (0, 4)
+    ensemble = run(data, [Trial(config(), split) for split in splits])
+    right = ensemble.logits().argmax(-1).numpy() == data.y
+    parts = (data.masks.train, data.masks.val, data.masks.test)
+    expected = [[hits[mask[split]].mean() for mask in parts] for hits, split in zip(right, splits, strict=True)]
+    np.testing.assert_allclose(ensemble._scores()[0].numpy(), expected, rtol=1e-6)
+
+
 def test_numbers_that_are_none_hit_nothing():
     """A member whose update left the numbers must not count as predicting class 0."""
     ensemble = Ensemble(karate(), [Trial(config()), Trial(config(), 1)])
