@@ -79,7 +79,7 @@ def _clock(thread: int | None = None) -> float:
 def within_budget(
     otherwise: Callable[[Undecided], A] | None = None, seconds: float = ANSWER_SECONDS
 ) -> Callable[[Callable[P, A]], Callable[P, A]]:
-    """A question that is answered within its time; `otherwise` makes the answer from what went wrong, else it raises."""
+    """A question that is answered within its time; else `otherwise` makes an answer of the problem, or it is raised."""
 
     def limited(question: Callable[P, A]) -> Callable[P, A]:
         @wraps(question)
