@@ -48,7 +48,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     parser.add_argument("--questions", type=int, default=3, help="questions put to each system")
     parser.add_argument("--family", action="append", default=[], choices=sorted(FAMILIES), help="only these families")
-    parser.add_argument("--out", type=Path, default=Path("runs/adversary.jsonl"), help="results, one json line a system")
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/adversary.jsonl"), help="results, one json line a system"
+    )
     parser.add_argument("--resume", action="store_true", help="keep what the file already holds")
     return parser.parse_args(arguments)
 

@@ -82,12 +82,12 @@ def _integrated(field: Field, start: Array, lower: float, upper: float) -> str |
 
 
 def _box_after_all(drawn: Drawn, rng: Random) -> str | None:
-    """"Leaves every box that contains 0": refuted by an interval whose faces are kept on states equal in all nodes."""
+    """ "Leaves every box that contains 0": refuted by an interval whose faces are kept on states equal in all nodes."""
     for _ in range(6):
         field = Field(drawn, graphs.pair(), "row", drawn.values(rng, 2))
         sizes = np.exp(np.linspace(-5, 6, 45))
-        upper = [h for h in sizes if field(np.full((2, 1), h))[0, 0] <= 0]
-        lower = [-h for h in sizes if field(np.full((2, 1), -h))[0, 0] >= 0]
+        upper = [h for h in sizes if field(np.full((2, 1), h))[0, 0] < -1e-9]
+        lower = [-h for h in sizes if field(np.full((2, 1), -h))[0, 0] > 1e-9]
         if upper and lower:
             return f"[{lower[0]:.6g}, {upper[0]:.6g}] is kept on states equal in all nodes; {field.told()}"
     return None

@@ -42,7 +42,9 @@ def _drift(drawn: Drawn, normalisation: str, weight: str, rng: Random, **kind: b
     if not np.isfinite(rate).all():
         return 0.0, ""
     drift = np.abs(w @ rate).max() / (1e-12 + (w @ np.abs(rate)).max() + np.abs(state).max())
-    return float(drift), f"w^T f = {(w @ rate).tolist()} at H = {state.tolist()}, H0 = {initial.tolist()}, {field.told()}"
+    return float(
+        drift
+    ), f"w^T f = {(w @ rate).tolist()} at H = {state.tolist()}, H0 = {initial.tolist()}, {field.told()}"
 
 
 def _conserved(drawn: Drawn, answer: Conservation, rng: Random) -> str | None:
@@ -111,7 +113,7 @@ def _increases(drawn: Drawn, answer: Energy, rng: Random) -> str | None:
         graph = graphs.cycle(60)
         field = Field(drawn, graph, "symmetric", drawn.values(rng, 60))
         L = np.eye(60) - field.matrix
-        rates = np.linalg.eigvalsh(L @ field.jacobian(np.full((60, 1), 0.7)))
+        rates = np.linalg.eigvalsh(L @ field.generator())
         scale = np.abs(rates).max()
         worst = 1.0 if told is None else formulas.evaluate(told.group(1), numbers(field, 1.0))
         if worst > 0.02 * (1 + scale) and rates.max() <= 1e-9 * scale:

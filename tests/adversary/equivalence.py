@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from tests.adversary import expressions, formulas, graphs, rewriting
 from tests.adversary.answers import Equivalence
-from tests.adversary.assumptions import Unsatisfied
+from tests.adversary.assumptions import SIGNS, Unsatisfied
 from tests.adversary.outcome import Question
 from tests.adversary.systems import Drawn, Field
 
@@ -57,9 +58,8 @@ def _declared(drawn: Drawn, body: str) -> str:
 
 
 def _about(statement: str, used: set[str]) -> bool:
-    words = [w for w in statement.replace("<", " ").replace(">", " ").replace("=", " ").split() if w[0].isalpha()]
-    names = set().union(*(expressions.names(w) for w in words if w not in ("real",))) if words else set()
-    return names - {"real", "positive", "negative", "nonnegative", "nonpositive"} <= used
+    """Whether a statement speaks of used letters only."""
+    return set(re.findall(r"[A-Za-z_]\w*", statement)) - set(SIGNS) <= used
 
 
 def _hypotheses(letters: list[str], rng: Random) -> tuple[str, ...]:
@@ -86,28 +86,40 @@ def check(drawn: Drawn, question: Question, answer: Equivalence, rng: Random) ->
         case "proved":
             return _differs(drawn, other, given, rescale, rng)
         case "holds if":
-            return next(filter(None, (_insufficient(drawn, other, (*given, *c), rescale, rng) for c in answer.conditions)), None)
+            return next(
+                filter(None, (_insufficient(drawn, other, (*given, *c), rescale, rng) for c in answer.conditions)), None
+            )
         case "refuted":
             return _bad_witness(drawn, other, given, rescale, answer)
     return f"expected proved, holds if or refuted, got {answer.status}"
 
 
 def _assigned(values: Mapping[str, Any], equations: tuple[str, ...]) -> dict[str, Any]:
-    """Values with "x = expression" put in; later equations see earlier ones."""
+    """Values with "x = expression" put in, one after the other; relations between operators are left to the graph."""
     found = dict(values)
-    for text in equations:
-        name, _, body = (part.strip() for part in text.partition("="))
-        if name in ("A@A",):
-            continue
-        value = formulas.evaluate(body, {n: v for n, v in found.items() if np.ndim(v) == 0}) if not _shaped(
-            body, found) else expressions.evaluate(body, found)  # fmt: skip
-        like = found.get(name)
-        found[name] = np.broadcast_to(np.asarray(value, dtype=float), np.shape(like)).copy() if like is not None else value
+    for name, body in map(_sides_of, equations):
+        if name.isidentifier():
+            value = np.asarray(_value_of(body, found), dtype=float)
+            found[name] = np.broadcast_to(value, np.shape(found.get(name, value))).copy()
     return found
 
 
-def _shaped(body: str, values: Mapping[str, Any]) -> bool:
-    return any(np.ndim(values.get(n, 0.0)) for n in formulas.letters(body))
+def _sides_of(equation: str) -> tuple[str, str]:
+    left, _, right = equation.partition("=")
+    return left.strip(), right.strip()
+
+
+def _value_of(body: str, values: Mapping[str, Any]) -> Any:
+    """A coefficient expression: in the language where letters have shapes, as a formula (sqrt, ...) elsewhere."""
+    if any(np.ndim(values.get(n, 0.0)) for n in formulas.letters(body)):
+        return expressions.evaluate(body, values)
+    return formulas.evaluate(body, values)
+
+
+def _consistent(values: Mapping[str, Any], equations: tuple[str, ...]) -> bool:
+    """Whether every equation holds: a later one may have undone an earlier one."""
+    sides = [s for s in map(_sides_of, equations) if s[0].isidentifier()]
+    return all(np.allclose(values[name], _value_of(body, values)) for name, body in sides if name in values)
 
 
 def _projection(rng: Random) -> graphs.Graph:
@@ -128,8 +140,7 @@ def _case(drawn: Drawn, equations: tuple[str, ...], rng: Random) -> Field | None
             return None
         values = _assigned({**values, "time_factor": float(np.exp(rng.normal()))}, equations)
         own = {n: v for n, v in values.items() if n in drawn.letters}
-        consistent = all(np.allclose(_assigned(values, (e,)).get(e.split("=")[0].strip(), 0.0), values.get(e.split("=")[0].strip(), 0.0)) for e in equations)  # noqa: E501
-        if consistent and drawn.assumed.satisfied(own) and _is_mask(own):
+        if _consistent(values, equations) and drawn.assumed.satisfied(own) and _is_mask(own):
             return Field(drawn, graph, normalisation, values, 2)
     return None
 
@@ -177,7 +188,9 @@ def _insufficient(drawn: Drawn, other: str, condition: tuple[str, ...], rescale:
         if factor <= 0:
             return f"the time factor is {factor}; {field.told()}"
         if _gap(left, factor * right) > 1e-9:
-            return f"under {condition}: left {left.tolist()}, right {right.tolist()}, H = {state.tolist()}, {field.told()}"
+            return (
+                f"under {condition}: left {left.tolist()}, right {right.tolist()}, H = {state.tolist()}, {field.told()}"
+            )
     return None
 
 
@@ -195,32 +208,44 @@ def _value(text: str) -> Array:
 def _bad_witness(drawn: Drawn, other: str, given: tuple[str, ...], rescale: bool, answer: Equivalence) -> str | None:
     """The printed witness is evaluated: both sides must differ, every assumption and hypothesis must hold."""
     printed = {name: _value(text) for name, text in answer.letters}
-    if rescale:
-        return None  # a factor would have to be excluded on all states; one state says nothing
+    coefficients = {n: v for n, v in _assigned(printed, given).items() if n in drawn.letters}
+    if rescale or set(drawn.letters) - set(coefficients):
+        return None  # a factor is excluded by all states together, a letter that is not printed by none
+    if not drawn.assumed.satisfied(coefficients) or not _is_mask(coefficients):
+        return f"the witness violates the assumptions: {dict(answer.letters)}"
+    if not _consistent({**coefficients, **{n: v for n, v in printed.items() if n in drawn.letters}}, given):
+        return f"the witness violates {given}: {dict(answer.letters)}"
+    return _operator_fault(printed, given, answer) or _same_sides(drawn, other, printed, coefficients, answer)
+
+
+def _witness_graph(answer: Equivalence) -> graphs.Graph:
     weights = np.zeros((answer.nodes, answer.nodes))
     for i, j in answer.edges:
         weights[i, j] = weights[j, i] = 1.0
-    graph = graphs.Graph("the witness", weights)
-    coefficients = {n: v for n, v in printed.items() if n in drawn.letters}
-    missing = set(drawn.letters) - set(coefficients)
-    coefficients |= {n: v for n, v in _assigned(coefficients, given).items() if n in missing}
-    if set(drawn.letters) - set(coefficients):
-        return None
-    if not drawn.assumed.satisfied(coefficients) or not _is_mask(coefficients):
-        return f"the witness violates the assumptions: {dict(answer.letters)}"
-    if any(not np.allclose(_assigned(coefficients, (g,))[n], coefficients[n]) for g in given if (n := g.split("=")[0].strip()) in coefficients):
-        return f"the witness violates {given}: {dict(answer.letters)}"  # fmt: skip
+    return graphs.Graph("the witness", weights)
+
+
+def _operator_fault(printed: Mapping[str, Array], given: tuple[str, ...], answer: Equivalence) -> str | None:
+    """A must be an operator of the printed graph and satisfy what is given about it."""
+    graph = _witness_graph(answer)
     A = printed.get("A", graph.operator("row"))
-    if "A@A = A" in given and np.abs(A @ A - A).max() > 1e-9:
-        return f"the witness violates A@A = A: {A.tolist()}"
-    if not any(np.allclose(A, graph.operator(n)) for n in ("row", "symmetric", "column", "none")) and "A@A = A" not in given:
+    if "A@A = A" in given:
+        return None if np.allclose(A @ A, A) else f"the witness violates A@A = A: {A.tolist()}"
+    if not any(np.allclose(A, graph.operator(n)) for n in ("row", "symmetric", "column", "none")):
         return f"A is no operator of the graph of the witness: {A.tolist()}"
-    state = printed.get("H", np.zeros((answer.nodes, 1)))
-    initial = printed.get("H0", np.zeros_like(state))
-    channels = state.shape[1] if "H" in printed else initial.shape[1]
+    return None
+
+
+def _same_sides(
+    drawn: Drawn, other: str, printed: Mapping[str, Array], coefficients: Mapping[str, Any], answer: Equivalence
+) -> str | None:
+    A = printed.get("A", _witness_graph(answer).operator("row"))
+    shape = next((printed[n].shape for n in ("H", "H0") if n in printed), (answer.nodes, 1))
+    state, initial = (printed.get(n, np.zeros(shape)) for n in ("H", "H0"))
     sides = [
-        Field(Drawn(b, drawn.kinds), graphs.Graph("A", A), "exact", coefficients, channels)(state, initial) for b in (drawn.body, other)
-    ]  # fmt: skip
+        Field(Drawn(body, drawn.kinds), graphs.Graph("A", A), "exact", coefficients, shape[1])(state, initial)
+        for body in (drawn.body, other)
+    ]
     if _gap(*sides) < 1e-10:
         return f"both sides of the witness are {sides[0].tolist()}: {dict(answer.letters)}"
     return None

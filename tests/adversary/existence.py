@@ -1,4 +1,4 @@
-"""Existence: what is called global must not blow up, what is called blow-up must, from the states and at the times told."""
+"""Existence: what is called global must not blow up, what is called blow-up must, as and when it was told."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _blows_up_somewhere(drawn: Drawn, rng: Random) -> str | None:
             start = np.abs(start) * (1 if case % 4 == 1 else -1)
         path = follow(lambda x, f=field, h=start: f(x, h), start, 3.0)  # type: ignore[misc]
         if path.blew_up and _superlinear(field, path, start):
-            return f"size 1e{len(path.passages)} of the start at t = {path.end:.6g} from H0 = {start.tolist()}, {field.told()}"
+            return f"blows up at t = {path.end:.6g} from H0 = {start.tolist()}, {field.told()}"
     return None
 
 
@@ -144,7 +144,5 @@ def _too_narrow(drawn: Drawn, claim: BlowUp, rng: Random) -> str | None:
             if _met(f"Not({claim.condition})", field, start):
                 path = follow(lambda x, f=field: f(x), np.full((2, 1), start), 20.0)  # type: ignore[misc]
                 if path.blew_up and np.sign(path.state[0]) == claim.way and _superlinear(field, path, np.zeros((2, 1))):
-                    return f"h0 = {start} does not satisfy {claim.condition} and blows up at t = {path.end:.6g}, {field.told()}"
+                    return f"{start} does not satisfy {claim.condition}, blows up at {path.end:.6g}, {field.told()}"
     return None
-
-

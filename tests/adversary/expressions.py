@@ -162,25 +162,42 @@ def names(text: str) -> set[str]:
     return {n.id for n in ast.walk(read(text)) if isinstance(n, ast.Name)} - set(FUNCTIONS)
 
 
-def evaluate(tree: ast.expr | str, values: Mapping[str, Any]) -> Any:
-    """The value of a tree; `values` holds every letter, operators as `Operator`."""
-    if isinstance(tree, str):
-        tree = read(tree)
+def evaluate(text: str, values: Mapping[str, Any]) -> Any:
+    """The value of a text; `values` holds every letter, operators as `Operator`."""
+    return _compiled(text)(values)
+
+
+@lru_cache(maxsize=4096)
+def _compiled(text: str) -> Callable[[Mapping[str, Any]], Any]:
+    return _closure(read(text))
+
+
+def _closure(tree: ast.expr) -> Callable[[Mapping[str, Any]], Any]:
+    """A tree as nested functions: values -> value."""
     match tree:
         case ast.Constant():
-            return np.asarray(float(tree.value))  # type: ignore[arg-type]
+            number = np.asarray(float(tree.value))  # type: ignore[arg-type]
+            return lambda values: number
         case ast.Name():
-            return values[tree.id]
+            name = tree.id
+            return lambda values: values[name]
         case ast.UnaryOp(op=ast.USub()):
-            return -evaluate(tree.operand, values)
+            inner = _closure(tree.operand)
+            return lambda values: -inner(values)
         case ast.BinOp(op=ast.Pow()):
-            base, exponent = evaluate(tree.left, values), int(evaluate(tree.right, {}))
-            return base**exponent if isinstance(base, Dual | Operator) else base ** float(exponent)
+            base, exponent = _closure(tree.left), int(_closure(tree.right)({}))
+            return lambda values: _power(base(values), exponent)
         case ast.BinOp():
-            return _BINARY[type(tree.op)](evaluate(tree.left, values), evaluate(tree.right, values))
+            combine, left, right = _BINARY[type(tree.op)], _closure(tree.left), _closure(tree.right)
+            return lambda values: combine(left(values), right(values))
         case ast.Call(func=ast.Name()):
-            return call(tree.func.id, evaluate(tree.args[0], values))
+            function, argument = tree.func.id, _closure(tree.args[0])
+            return lambda values: call(function, argument(values))
     raise TypeError(f"expected an equation of the language, got {ast.dump(tree)}")
+
+
+def _power(base: Any, exponent: int) -> Any:
+    return base**exponent if isinstance(base, Dual | Operator) else base ** float(exponent)
 
 
 def call(name: str, argument: Any) -> Any:

@@ -17,7 +17,7 @@ CASES = 8
 
 
 def questions(drawn: Drawn, rng: Random) -> list[Question]:
-    if drawn.recipe not in ("reaction", "bare reaction", "usual", "linear") or drawn.has_source:
+    if drawn.recipe not in ("reaction", "damped", "bare reaction", "usual", "linear") or drawn.has_source:
         return []
     return [Question(FAMILY, "reaction_flow")]
 

@@ -72,7 +72,9 @@ def _revealed(answer: Identifiability, matrix: Array, letters: list[str], at: di
     for text, slope in gradients.items():
         rest = slope - basis.T @ (basis @ slope)
         if np.abs(rest).max(initial=0.0) > 1e-4 * max(np.abs(slope).max(), 1e-300):
-            return f"{text} is told to be revealed, but a change of the coefficients that keeps the field changes it; {at}"
+            return (
+                f"{text} is told to be revealed, but a change of the coefficients that keeps the field changes it; {at}"
+            )
     own = np.array([gradients[c] for c in answer.combinations]).reshape(-1, len(letters))
     if np.linalg.matrix_rank(own / np.maximum(np.abs(own).max(axis=1, keepdims=True), 1e-300), tol=1e-6) < len(own):
         return f"the combinations {answer.combinations} depend on each other; {at}"

@@ -1,7 +1,7 @@
 """Solutions followed to the end or beyond every bound; blow-up told from exponential growth.
 
-Time is slowed down where the state changes fast: with w = 1 + |f| / (1 + |h|), dh/ds = f/w and dt/ds = 1/w. A state then
-grows at most exponentially in s, and a blow-up is a limit of t.
+Time is slowed down where the state changes fast: with w = 1 + |f| / (1 + |h|), dh/ds = f/w and dt/ds = 1/w. A state
+then grows at most exponentially in s, and a blow-up is a limit of t.
 """
 
 from __future__ import annotations

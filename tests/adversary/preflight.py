@@ -12,7 +12,7 @@ from tests.adversary.answers import Preflight
 from tests.adversary.boxes import numbers
 from tests.adversary.integration import follow
 from tests.adversary.outcome import Question
-from tests.adversary.responses import _curve, _flow_matrix, _stepped_matrix
+from tests.adversary.responses import curve, flow_matrix, stepped_matrix
 from tests.adversary.systems import Drawn, Field
 
 FAMILY = "preflight"
@@ -30,7 +30,11 @@ def questions(drawn: Drawn, rng: Random) -> list[Question]:
         return []
     method = str(rng.choice(["exact", "euler", "euler", "rk4", "heun"]))
     normalisation = str(rng.choice(["symmetric", "row"]))
-    settings: dict[str, Any] = {"normalisation": normalisation, "T": float(rng.choice([1.0, 2.0, 5.0])), "method": method}
+    settings: dict[str, Any] = {
+        "normalisation": normalisation,
+        "T": float(rng.choice([1.0, 2.0, 5.0])),
+        "method": method,
+    }
     settings["step"] = None if method == "exact" else float(rng.choice([0.05, 0.1, 0.25, 0.5, 1.0]))
     settings["coefficients"] = values
     if rng.random() < 0.4:
@@ -93,8 +97,8 @@ def _tame(field: Field, settings: dict[str, Any], answer: Preflight, rng: Random
         return f"blows up at t = {path.end:.6g} from {start.ravel().tolist()}" if path.blew_up else None
     if not field.graph.is_undirected or field.normalisation != "symmetric":
         return None
-    exact, computed = _flow_matrix(field, end), _stepped_matrix(field, end, method, step)
-    lam, p, q = _curve(field)
+    exact, computed = flow_matrix(field, end), stepped_matrix(field, end, method, step)
+    _, p, q = curve(field)
     allowed = 0.1 * max(float(np.linalg.norm(exact, 2)), _largest_gain(p, q, end))
     error = float(np.linalg.norm(computed - exact, 2))
     if not error <= allowed * 1.01 + 1e-9:
@@ -105,17 +109,19 @@ def _tame(field: Field, settings: dict[str, Any], answer: Preflight, rng: Random
 def _largest_gain(p: Array, q: Array, end: float) -> float:
     small = np.abs(p) < 1e-9
     with np.errstate(all="ignore"):
-        return float(np.abs(np.exp(end * p) + q * np.where(small, end, np.expm1(end * p) / np.where(small, 1, p))).max())
+        return float(
+            np.abs(np.exp(end * p) + q * np.where(small, end, np.expm1(end * p) / np.where(small, 1, p))).max()
+        )
 
 
 def _safe_after_all(drawn: Drawn, question: Question, answer: Preflight) -> str | None:
-    """"Unsafe" because of growth must grow: checked where the system is linear."""
+    """ "Unsafe" because of growth must grow: checked where the system is linear."""
     settings = question.arguments
     reasons = {topic for topic, status, _ in answer.findings if status == "problem"}
     if reasons != {"growth"}:
         return None
     field = Field(drawn, graphs.pair(), "row", {n: np.asarray(v) for n, v in settings["coefficients"].items()})
-    _, p, _ = _curve(field)
+    _, p, _ = curve(field)
     if settings["T"] * p.max() < np.log(1e6) - 1e-6:
         return f"told to grow beyond 1e6, but T max p = {settings['T'] * p.max():.6g}"
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ def _symbol(drawn: Drawn, answer: Formula, rng: Random) -> str | None:
         field = _field(drawn, rng)
         frequencies, vectors = _modes(field)
         told = np.array([formulas.evaluate(answer.text, {**numbers(field, 1.0), "lam": x}) for x in frequencies])
-        matrix = field.jacobian(np.zeros((field.graph.nodes, 1)))
+        matrix = field.generator()
         gap = np.abs(vectors @ np.diag(told) @ vectors.T - matrix).max()
         if gap > 1e-8 * (1 + np.abs(matrix).max()):
             return f"p(L) differs from the Jacobian by {gap:.6g}; {field.told()}"
@@ -70,25 +71,24 @@ def _response(drawn: Drawn, question: Question, answer: Formula, rng: Random) ->
         field = _field(drawn, rng)
         frequencies, vectors = _modes(field)
         told = np.array([formulas.evaluate(answer.text, {**numbers(field, 1.0), "lam": x}) for x in frequencies])
-        found = _flow_matrix(field, T) if method == "exact" else _stepped_matrix(field, T, method, step)
+        found = flow_matrix(field, T) if method == "exact" else stepped_matrix(field, T, method, step)
         gap = np.abs(vectors @ np.diag(told) @ vectors.T - found).max()
         if not gap <= 1e-6 * (1 + np.abs(found).max()):
             return f"the map H0 -> H(T) differs from the response by {gap:.6g}; {field.told()}"
     return None
 
 
-def _flow_matrix(field: Field, T: float) -> Array:
+def flow_matrix(field: Field, T: float) -> Array:
     """The matrix of H0 -> H(T) for H' = P H + Q H0."""
     n = field.graph.nodes
-    zero = np.zeros((n, 1))
     generator = np.zeros((2 * n, 2 * n))
-    generator[:n, :n] = field.jacobian(zero, zero)
-    generator[:n, n:] = field.source_jacobian(zero, zero)
+    generator[:n, :n] = field.generator()
+    generator[:n, n:] = field.source_generator()
     flow = expm(T * generator)
     return flow[:n, :n] + flow[:n, n:]
 
 
-def _stepped_matrix(field: Field, T: float, method: str, step: float) -> Array:
+def stepped_matrix(field: Field, T: float, method: str, step: float) -> Array:
     columns = []
     for unit in np.eye(field.graph.nodes):
         start = unit[:, None]
@@ -96,22 +96,19 @@ def _stepped_matrix(field: Field, T: float, method: str, step: float) -> Array:
     return np.array(columns).T
 
 
-def _curve(field: Field) -> tuple[Array, Array, Array]:
+def curve(field: Field) -> tuple[Array, Array, Array]:
     """p and q on a grid of [0, 2], from the rows of A^k on a long directed cycle: no answer of the tool is used."""
     n = 16
     line = Field(field.drawn, graphs.directed_cycle(n), "row", field.values)
-    zero = np.zeros((n, 1))
     lam = np.linspace(0, 2, GRID + 1)
-    found = []
-    for matrix in (line.jacobian(zero, zero), line.source_jacobian(zero, zero)):
-        found.append(np.polyval(matrix[0, :8][::-1], 1 - lam))
-    return lam, found[0], found[1]
+    p, q = (np.polyval(m[0, :8][::-1], 1 - lam) for m in (line.generator(), line.source_generator()))
+    return lam, p, q
 
 
 def _classes(drawn: Drawn, answer: Classes, rng: Random) -> str | None:
     for _ in range(2 * CASES):
         field = Field(drawn, graphs.pair(), "row", drawn.values(rng, 2))
-        lam, p, q = _curve(field)
+        lam, p, q = curve(field)
         with np.errstate(all="ignore"):
             small = np.abs(p) < 1e-9
             gain = np.exp(p) + q * np.where(small, 1.0, np.expm1(p) / np.where(small, 1.0, p))
@@ -139,7 +136,7 @@ def _kind(lam: Array, gain: Array) -> tuple[str, float | None, bool]:
         return "all-pass", None, False
     signs = np.sign(np.where(np.abs(steps) < 1e-14 * size, 0.0, steps))
     turns = signs[signs != 0]
-    runs = [int(turns[0])] + [int(b) for a, b in zip(turns, turns[1:], strict=False) if a != b]
+    runs = [int(turns[0])] + [int(b) for a, b in pairwise(turns) if a != b]
     places = lam[1:][np.flatnonzero(np.diff(np.sign(steps)) != 0)] if len(runs) > 1 else np.array([])
     interior = len(runs) == 1 or (len(places) > 0 and places.min() > 0.05 and places.max() < 1.95)
     edges = np.abs(steps[[0, -1]]).min() > 1e-7 * size
@@ -153,7 +150,7 @@ def _extreme(drawn: Drawn, question: Question, answer: Formula, rng: Random) -> 
     """max p over [0, 2] and where it is."""
     for _ in range(2 * CASES):
         field = Field(drawn, graphs.pair(), "row", drawn.values(rng, 2))
-        lam, p, _ = _curve(field)
+        lam, p, _ = curve(field)
         told = formulas.evaluate(answer.text, numbers(field, 1.0))
         if isinstance(told, complex) or not np.isfinite(told):
             return f"the answer is {told}; {field.told()}"

@@ -37,14 +37,14 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self, rng: Random) -> None:
         self.rng = rng
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id == "L" and self.rng.random() < 0.6:
             return read("I - A")
         if node.id == "A" and self.rng.random() < 0.25:
             return read("I - L")
         return node
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:  # noqa: N802
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         if isinstance(node.op, ast.Pow):
             return self.power(node)
         self.generic_visit(node)

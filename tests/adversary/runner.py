@@ -12,20 +12,35 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from tests.adversary.outcome import ERROR, HELD, REFUSED, REFUTED, TIMEOUT, UNDECIDED, Outcome
+from tests.adversary import answers, suite
+from tests.adversary.outcome import ERROR, HELD, REFUSED, REFUTED, TIMEOUT, UNDECIDED, Outcome, Question
 
-#: Seconds an answer may take, and seconds our own check of it may take.
-ANSWER_SECONDS, CHECK_SECONDS = 10.0, 120.0
+#: Seconds our own check of an answer may take, and a worker may take to start.
+CHECK_SECONDS = 120.0
+
+#: Asks a question about a system given as text.
+Door = Callable[[str, Question], Any]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The systems of a run: `count` of them from a seed, all families unless some are named."""
+    """The systems of a run.
+
+    Attributes:
+        count: how many.
+        seed: from which they are drawn.
+        families: the families that are asked; all where empty.
+        questions: put to each system.
+        seconds: after which an answer counts as a timeout.
+        ask: the door of the tool under test, a function that can be pickled.
+    """
 
     count: int
     seed: int
     families: tuple[str, ...] = ()
     questions: int = 3
+    seconds: float = 10.0
+    ask: Door = answers.ask
 
 
 @dataclass(frozen=True)
@@ -47,16 +62,14 @@ class Record:
 # ---------------------------------------------------------------------- one system, inside a worker
 def examined(plan: Plan, index: int, done: int, announce: Callable[[str, Any], None]) -> None:
     """Ask and check the questions of one system from number `done` on, announcing what is under way."""
-    from tests.adversary import answers, suite
-
     drawn, questions = suite.planned(plan.seed, index, plan.families, plan.questions)
     for question in questions[done:]:
         base = Outcome(question.family, HELD, drawn.text, str(question))
-        announce("asking", replace(base, status=TIMEOUT, detail=f"no answer within {ANSWER_SECONDS:.0f} s"))
+        announce("asking", replace(base, status=TIMEOUT, detail=f"no answer within {plan.seconds:g} s"))
         start = time.perf_counter()
         answer, outcome = None, base
         try:
-            answer = answers.ask(drawn.text, question)
+            answer = plan.ask(drawn.text, question)
         except answers.Undecided as reason:
             outcome = replace(base, status=UNDECIDED, detail=str(reason))
         except answers.Refused as reason:
@@ -98,7 +111,9 @@ class Worker:
         self.start()
 
     def start(self) -> None:
-        context = multiprocessing.get_context("spawn")
+        # Forked from a server that has imported everything: a new worker starts at once, and in a clean state.
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["tests.adversary.runner"])
         self.channel, other = context.Pipe()
         self.process = context.Process(target=_work, args=(self.plan, other), daemon=True)
         self.process.start()
@@ -122,7 +137,7 @@ class Worker:
         self.pending = what if stage != "done" else None
         if stage == "done":
             self.outcomes.append(what)
-        self.deadline = time.monotonic() + (ANSWER_SECONDS if stage == "asking" else CHECK_SECONDS)
+        self.deadline = time.monotonic() + (self.plan.seconds if stage == "asking" else CHECK_SECONDS)
         return False
 
     def overdue(self) -> bool:

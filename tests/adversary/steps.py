@@ -33,7 +33,9 @@ def check(drawn: Drawn, question: Question, answer: Step, rng: Random) -> str | 
 
 def _limit(answer: Step, field: Field) -> float:
     value = formulas.evaluate(answer.value, numbers(field, 1.0))
-    return float(value) if not isinstance(value, complex) else float("nan")
+    if isinstance(value, complex):
+        return float("nan")
+    return abs(float(value)) if np.isinf(value) else float(value)
 
 
 def _one_way(answer: Step) -> bool:
@@ -48,7 +50,7 @@ def _stable(drawn: Drawn, method: str, normalisation: str, answer: Step, rng: Ra
         limit = _limit(answer, field)
         if not limit > 0:
             return f"the limit is {limit}; {field.told()}"
-        modes = np.linalg.eigvals(field.jacobian(np.zeros((graph.nodes, 1))))
+        modes = np.linalg.eigvals(field.generator())
         for share in (1.0, 0.5, 0.9, 0.1):
             witness = _amplified(method, modes, min(limit, 1e6) * share)
             if witness:
@@ -71,7 +73,7 @@ def _sharp(drawn: Drawn, method: str, answer: Step, rng: Random) -> str | None:
     for _ in range(3):
         field = Field(drawn, graphs.cycle(80), "symmetric", drawn.values(rng, 80))
         limit = _limit(answer, field)
-        modes = np.linalg.eigvalsh(field.jacobian(np.zeros((80, 1)))).astype(complex)
+        modes = np.linalg.eigvalsh(field.generator()).astype(complex)
         beyond = 1.05 * limit if np.isfinite(limit) else 1e9
         scale = np.abs(modes).max()
         noticeable = modes[modes.real < -1e-3 * scale]
@@ -132,7 +134,11 @@ def _sharp_box(drawn: Drawn, normalisation: str, answer: Step, rng: Random) -> s
         beyond = 1.05 * limit if np.isfinite(limit) else 1e9
         if upper - lower < 1e-6:
             continue
-        if not any(_escapes(field, face, h, lower, upper, beyond) for face in (lower, upper) for h in np.linspace(lower, upper, 101)):
+        if not any(
+            _escapes(field, face, h, lower, upper, beyond)
+            for face in (lower, upper)
+            for h in np.linspace(lower, upper, 101)
+        ):
             return f"called sharp at {limit:.9g}, but {beyond:.9g} keeps [{lower:.9g}, {upper:.9g}] on {field.told()}"
     return None  # fmt: skip
 
@@ -150,7 +156,9 @@ def _linearised(drawn: Drawn, method: str, normalisation: str, answer: Step, rng
     if found is None:
         return None
     for _ in range(CASES):
-        graph = [graphs.pair, lambda: graphs.cycle(int(rng.integers(3, 9))), lambda: graphs.complete(5)][rng.integers(3)]()
+        graph = [graphs.pair, lambda: graphs.cycle(int(rng.integers(3, 9))), lambda: graphs.complete(5)][
+            rng.integers(3)
+        ]()
         field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes))
         limit = _limit(answer, field)
         if not limit > 0:
@@ -162,7 +170,9 @@ def _linearised(drawn: Drawn, method: str, normalisation: str, answer: Step, rng
             state = np.full((graph.nodes, 1), height)
             if np.abs(field(state)).max() > 1e-6 * (1 + abs(height)) * (1 + np.abs(field.jacobian(state)).max()):
                 return f"{place} = {height} is no constant state; {field.told()}"
-            witness = _amplified(method, np.linalg.eigvals(field.jacobian(state)), min(limit, 1e6) * rng.choice([1.0, 0.5]))
+            witness = _amplified(
+                method, np.linalg.eigvals(field.jacobian(state)), min(limit, 1e6) * rng.choice([1.0, 0.5])
+            )
             if witness:
                 return f"{witness}, limit {limit:.9g}, at {place}; {field.told()}"
     return None

@@ -31,6 +31,8 @@ FAMILIES: dict[str, ModuleType] = {
 
 #: Share of the systems that are pairs made for `equivalent`.
 PAIRS = 0.08
+#: How often a question is chosen, by what its answer costs; 1 where not named.
+WEIGHTS = {"preflight": 0.3, "existence": 0.7, "reaction_flow": 0.6, "step_limit": 1.5, "invariant_box": 0.8}
 
 
 def planned(seed: int, index: int, families: tuple[str, ...] = (), count: int = 4) -> tuple[Drawn, list[Question]]:
@@ -47,9 +49,12 @@ def planned(seed: int, index: int, families: tuple[str, ...] = (), count: int = 
     if equivalence.FAMILY in wanted and rng.random() < PAIRS:
         drawn, question = equivalence.drawn_pair(rng)
         return drawn, [question]
-    drawn = draw(rng)
-    possible = [q for name in wanted for q in FAMILIES[name].questions(drawn, rng)]
-    chosen = rng.permutation(len(possible))[:count]
+    possible: list[Question] = []
+    while not possible:
+        drawn = draw(rng)
+        possible = [q for name in wanted for q in FAMILIES[name].questions(drawn, rng)]
+    weights = np.array([WEIGHTS.get(q.name, 1.0) for q in possible])
+    chosen = rng.choice(len(possible), min(count, len(possible)), replace=False, p=weights / weights.sum())
     return drawn, [possible[i] for i in sorted(chosen)]
 
 

@@ -57,4 +57,6 @@ class Summary:
     def __str__(self) -> str:
         head = ["family", "asked", "held", "undecided", "refused", "refuted", "timeouts", "errors"]
         lines = [f"{row[0]:<16}" + "".join(f"{cell:>11}" for cell in row[1:]) for row in (head, *self.rows())]
-        return "\n".join([*lines, f"{self.systems} systems; {self.total(REFUTED)} of {self.decided} decided answers refuted"])
+        return "\n".join(
+            [*lines, f"{self.systems} systems; {self.total(REFUTED)} of {self.decided} decided answers refuted"]
+        )

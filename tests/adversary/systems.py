@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,23 +73,29 @@ class Field:
     values: Mapping[str, Any]
     channels: int = 1
 
-    @property
+    @cached_property
     def matrix(self) -> Array:
+        """The operator A, shape (n, n)."""
         return self.graph.operator(self.normalisation)
+
+    @cached_property
+    def letters(self) -> dict[str, Any]:
+        """Every letter but H and H0."""
+        A = self.matrix
+        L = np.diag(A.sum(1)) - A if self.normalisation == "none" else np.eye(len(A)) - A
+        operators = {"A": Operator(lambda x: A @ x), "L": Operator(lambda x: L @ x), "I": Operator(lambda x: x)}
+        return {**self.values, **operators}
 
     def __call__(self, state: Any, initial: Any = None, values: Mapping[str, Any] | None = None) -> Any:
         """f(H, H0), shape (n, d)."""
-        A = self.matrix
-        L = np.diag(A.sum(1)) - A if self.normalisation == "none" else np.eye(len(A)) - A
-        letters = {**self.values, **(values or {}), "H": state, "H0": state if initial is None else initial}
-        letters |= {"A": Operator(lambda x: A @ x), "L": Operator(lambda x: L @ x), "I": Operator(lambda x: x)}
+        letters = {**self.letters, **(values or {}), "H": state, "H0": state if initial is None else initial}
         with np.errstate(all="ignore"):
             found = expressions.evaluate(self.drawn.body, letters)
         shape = (self.graph.nodes, self.channels)
         if isinstance(found, expressions.Dual):
             size = found.tangent.shape[-1]
             return expressions.Dual(np.broadcast_to(found.value, shape), np.broadcast_to(found.tangent, (*shape, size)))
-        return np.broadcast_to(found, shape)
+        return found if np.shape(found) == shape else np.broadcast_to(found, shape)
 
     def jacobian(self, state: Array, initial: Array | None = None) -> Array:
         """df/dH of shape (n d, n d), H0 held."""
@@ -98,9 +105,21 @@ class Field:
             return np.zeros((state.size, state.size))
         return found.tangent.reshape(state.size, state.size)
 
-    def source_jacobian(self, state: Array, initial: Array) -> Array:
-        """df/dH0 of shape (n d, n d), H held."""
-        found = self(state, seeded(initial, 0, initial.size))
+    def generator(self) -> Array:
+        """df/dH of a linear system, shape (n d, n d); taken where no root or kink is."""
+        return self.jacobian(np.full((self.graph.nodes, self.channels), 0.7))
+
+    def column(self, state: Array) -> Array:
+        """The first column of df/dH, H0 = 0, shape (n d,)."""
+        tangent = np.zeros((*state.shape, 1))
+        tangent.flat[0] = 1.0
+        found = self(expressions.Dual(state, tangent), np.zeros_like(state))
+        return found.tangent.ravel() if isinstance(found, expressions.Dual) else np.zeros(state.size)
+
+    def source_generator(self) -> Array:
+        """df/dH0 of a linear system, shape (n d, n d)."""
+        state = np.full((self.graph.nodes, self.channels), 0.7)
+        found = self(state, seeded(state, 0, state.size))
         if not isinstance(found, expressions.Dual):
             return np.zeros((state.size, state.size))
         return found.tangent.reshape(state.size, state.size)
@@ -173,10 +192,13 @@ class Writer:
         x, n, m = self.letter("scalar"), self.number(), self.number()
         return str(self.pick([
             "H*(1 - H)", "H*(1 - H**2)", "H*(H - H**2)", "H**2*(1 - H)", f"H*(1 - H)*(H - {x})", f"H*({x} - H)",
-            f"({x} - H)*(H - {n})", f"(H - {x})**2", f"H*(H - {x})**2", f"(H**2 + {x})", f"(H**2 - {x})", f"({x} - H**2)",
-            f"(H**2 + {x}*H + {n})", f"({n} - {x}*H - H**3)", f"H**3", f"H**2", f"(H - H**3/{n})", f"H*(H - {n})*({m} - H)",
-            f"({n} + H - {x}*H**2)", f"H*({x} - H**2)", f"(H - {n})*(H - {m})", f"H**2*({x} - H)", f"(1 - H)**2*H",
-            f"(H**2 - 2*{x}*H + {x}**2)", f"H*({x} + H)", f"(H**3 + {x}*H)", f"(H**4 - {x})", f"H*(H**2 - {n})*({x} - H)",
+            f"({x} - H)*(H - {n})", f"(H - {x})**2", f"H*(H - {x})**2", f"(H**2 + {x})", f"(H**2 - {x})",
+            f"({x} - H**2)",
+            f"(H**2 + {x}*H + {n})", f"({n} - {x}*H - H**3)", "H**3", "H**2", f"(H - H**3/{n})",
+            f"H*(H - {n})*({m} - H)",
+            f"({n} + H - {x}*H**2)", f"H*({x} - H**2)", f"(H - {n})*(H - {m})", f"H**2*({x} - H)", "(1 - H)**2*H",
+            f"(H**2 - 2*{x}*H + {x}**2)", f"H*({x} + H)", f"(H**3 + {x}*H)", f"(H**4 - {x})",
+            f"H*(H**2 - {n})*({x} - H)",
             f"(H - {x})*(H - 2*{x})", f"(H**2 + {x})*(1 - H)",
         ]))  # fmt: skip
 
@@ -189,8 +211,9 @@ class Writer:
     def rational(self) -> str:
         x, n = self.letter("scalar"), self.number()
         return str(self.pick([
-            "H/(1 + H**2)", f"H**2/({x} + H**2)", f"1/(1 + H**2)", f"H/({x}**2 + H**2)", "H**3/(1 + H**2)",
-            f"({n} - H)/({x} + H**2)", "H**2/(1 + H**2)**2", f"H/(1 + {x}*H**2)", "1/(2 - H + H**2)", "H/sqrt(1 + H**2)",
+            "H/(1 + H**2)", f"H**2/({x} + H**2)", "1/(1 + H**2)", f"H/({x}**2 + H**2)", "H**3/(1 + H**2)",
+            f"({n} - H)/({x} + H**2)", "H**2/(1 + H**2)**2", f"H/(1 + {x}*H**2)", "1/(2 - H + H**2)",
+            "H/sqrt(1 + H**2)",
             "sqrt(1 + H**2)",
         ]))  # fmt: skip
 
@@ -216,7 +239,8 @@ class Writer:
         ]  # fmt: skip
         if self.chance(0.3):
             self.kinds["M"] = "node"
-            options = ["M*H", "M*H0", "M*M*H", "M*(H0 - H)", "(1 - M)*H", "M*(1 - M)*H**2", "M*H**2", "M*(A@H)", "M**3*H",
+            options = ["M*H", "M*H0", "M*M*H", "M*(H0 - H)", "(1 - M)*H", "M*(1 - M)*H**2", "M*H**2",
+            "M*(A@H)", "M**3*H",
                        "A@(M*H)", "M*H*(1 - H)", "(M - M**2)*H**3", "M*tanh(H)"]  # fmt: skip
         elif self.chance(0.2):
             self.kinds["W"] = "matrix"
@@ -225,7 +249,7 @@ class Writer:
 
 
 def _joined(writer: Writer, terms: list[str]) -> str:
-    text = ("-" if writer.chance(0.6) else "") + terms[0]
+    text = ("-" if terms[0][0] not in "-(" and writer.chance(0.6) else "") + terms[0]
     for term in terms[1:]:
         text += f" {writer.sign()} {term}"
     return text
@@ -240,6 +264,11 @@ def _linear(w: Writer) -> list[str]:
 
 def _reaction(w: Writer) -> list[str]:
     return [f"{w.coefficient()}*L@H", f"{w.coefficient()}*{w.polynomial()}"]
+
+
+def _damped(w: Writer) -> list[str]:
+    x, y = w.letter("scalar"), w.letter("scalar")
+    return [f"-{x}*L@H", f"{y}*{w.polynomial()}"]
 
 
 def _bare_reaction(w: Writer) -> list[str]:
@@ -301,8 +330,9 @@ def _usual(w: Writer) -> list[str]:
 
 
 RECIPES: dict[str, tuple[float, Callable[[Writer], list[str]]]] = {
-    "linear": (0.24, _linear),
-    "reaction": (0.22, _reaction),
+    "linear": (0.2, _linear),
+    "reaction": (0.14, _reaction),
+    "damped": (0.12, _damped),
     "bare reaction": (0.08, _bare_reaction),
     "function": (0.1, _function),
     "rational": (0.05, _rational),
