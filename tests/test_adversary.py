@@ -241,9 +241,20 @@ def test_the_speed_may_differ_only_by_a_positive_factor() -> None:
 
 def test_contradicting_hypotheses_allow_a_proof_and_no_witness() -> None:
     question = {"other": "2*H", "given": ("beta = -1",), "rescale_time": False}
-    assert witness("beta*H", "equivalent", Equivalence("proved"), **question) is None
     told = Equivalence("refuted", letters=(("H", "[[1], [0]]"), ("beta", "-1")), **EDGE)
-    assert "violates the assumptions" in str(witness("beta*H", "equivalent", told, **question))
+    stated = "beta*H where beta > 0"
+    assert witness(stated, "equivalent", Equivalence("proved"), **question) is None
+    assert "violates the assumptions" in str(witness(stated, "equivalent", told, **question))
+    # Without the statement the hypothesis takes the place of the default sign.
+    assert witness("beta*H", "equivalent", Equivalence("proved"), **question)
+    assert witness("beta*H", "equivalent", told, **question) is None
+
+
+def test_rounding_refutes_nothing() -> None:
+    text = "delta*H - exp(a + H) + exp(a)*exp(H)"
+    assert witness(text, "one_sided", bound("delta"), 10, normalisation="symmetric") is None
+    assert witness(text, "existence", Existence("global", ""), 10) is None
+    assert witness(text, "identify", Identifiability(("delta",), ("delta",), ("a",)), 5) is None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,14 +46,15 @@ class Assumed:
     def sign(self, name: str) -> str:
         return dict(self.signs).get(name, "positive")
 
-    def satisfied(self, values: Mapping[str, Any]) -> bool:
-        """Whether values (with M and matrices left out of the signs) are admissible."""
-        return self.signs_hold(values) and all(c.holds(values) for c in self.comparisons)
+    def satisfied(self, values: Mapping[str, Any], fixed: Collection[str] = ()) -> bool:
+        """Whether values are admissible; letters that a hypothesis fixes need not be positive by default."""
+        return self.signs_hold(values, fixed) and all(c.holds(values) for c in self.comparisons)
 
-    def signs_hold(self, values: Mapping[str, Any]) -> bool:
+    def signs_hold(self, values: Mapping[str, Any], fixed: Collection[str] = ()) -> bool:
         tests = {"positive": np.greater, "negative": np.less, "nonnegative": np.greater_equal,
                  "nonpositive": np.less_equal}  # fmt: skip
-        signed = {name: self.sign(name) for name in values if name not in ("M", "W", "H", "H0", "A", "L", "I")}
+        by_default = set(fixed) - {name for name, _ in self.signs}
+        signed = {name: self.sign(name) for name in values if name not in {"M", "W"} | by_default}
         return all(word == "real" or bool(np.all(tests[word](values[name], 0))) for name, word in signed.items())
 
 

@@ -87,7 +87,7 @@ def check(drawn: Drawn, question: Question, answer: Equivalence, rng: Random) ->
             return _differs(drawn, other, given, rescale, rng)
         case "holds if":
             return next(
-                filter(None, (_insufficient(drawn, other, (*given, *c), rescale, rng) for c in answer.conditions)), None
+                filter(None, (_insufficient(drawn, other, given, c, rescale, rng) for c in answer.conditions)), None
             )
         case "refuted":
             return _bad_witness(drawn, other, given, rescale, answer)
@@ -128,8 +128,9 @@ def _projection(rng: Random) -> graphs.Graph:
     return graphs.union(blocks[0], blocks[1])
 
 
-def _case(drawn: Drawn, equations: tuple[str, ...], rng: Random) -> Field | None:
+def _case(drawn: Drawn, given: tuple[str, ...], rng: Random, conditions: tuple[str, ...] = ()) -> Field | None:
     """A graph and coefficients that satisfy equations and assumptions; None where there are none."""
+    equations, fixed = (*given, *conditions), _fixed(given)
     projection = any(e.replace(" ", "").startswith("A@A=") for e in equations)
     normalisation = "row" if projection else str(rng.choice(["row", "symmetric", "column"]))
     graph = _projection(rng) if projection else graphs.draw(rng, normalisation)
@@ -140,9 +141,14 @@ def _case(drawn: Drawn, equations: tuple[str, ...], rng: Random) -> Field | None
             return None
         values = _assigned({**values, "time_factor": float(np.exp(rng.normal()))}, equations)
         own = {n: v for n, v in values.items() if n in drawn.letters}
-        if _consistent(values, equations) and drawn.assumed.satisfied(own) and _is_mask(own):
+        if _consistent(values, equations) and drawn.assumed.satisfied(own, fixed) and _is_mask(own):
             return Field(drawn, graph, normalisation, values, 2)
     return None
+
+
+def _fixed(given: tuple[str, ...]) -> set[str]:
+    """The letters that hypotheses such as "beta = 0" fix."""
+    return {_sides_of(g)[0] for g in given}
 
 
 def _is_mask(values: Mapping[str, Any]) -> bool:
@@ -150,7 +156,7 @@ def _is_mask(values: Mapping[str, Any]) -> bool:
 
 
 def _sides(field: Field, other: str, rng: Random) -> tuple[Array, Array, Array]:
-    size = float(np.exp(rng.uniform(-1, 1.5)))
+    size = float(np.exp(rng.uniform(-1, 0.7)))  # larger ones drown differences of exponentials in rounding
     state, initial = size * rng.normal(size=(2, field.graph.nodes, 2))
     second = Field(Drawn(other, field.drawn.kinds), field.graph, field.normalisation, field.values, 2)
     return field(state, initial), second(state, initial), state
@@ -178,11 +184,14 @@ def _differs(drawn: Drawn, other: str, given: tuple[str, ...], rescale: bool, rn
     return None
 
 
-def _insufficient(drawn: Drawn, other: str, condition: tuple[str, ...], rescale: bool, rng: Random) -> str | None:
+def _insufficient(
+    drawn: Drawn, other: str, given: tuple[str, ...], condition: tuple[str, ...], rescale: bool, rng: Random
+) -> str | None:
     for _ in range(CASES // 2):
-        field = _case(drawn, condition, rng)
+        field = _case(drawn, given, rng, condition)
         if field is None:
-            return f"told equal if {condition}, which the assumptions exclude"
+            possible = _case(drawn, given, rng) is not None
+            return f"told equal if {condition}, which the assumptions exclude" if possible else None
         left, right, state = _sides(field, other, rng)
         factor = float(field.values["time_factor"]) if rescale else 1.0
         if factor <= 0:
@@ -211,7 +220,7 @@ def _bad_witness(drawn: Drawn, other: str, given: tuple[str, ...], rescale: bool
     coefficients = {n: v for n, v in _assigned(printed, given).items() if n in drawn.letters}
     if rescale or set(drawn.letters) - set(coefficients):
         return None  # a factor is excluded by all states together, a letter that is not printed by none
-    if not drawn.assumed.satisfied(coefficients) or not _is_mask(coefficients):
+    if not drawn.assumed.satisfied(coefficients, _fixed(given)) or not _is_mask(coefficients):
         return f"the witness violates the assumptions: {dict(answer.letters)}"
     if not _consistent({**coefficients, **{n: v for n, v in printed.items() if n in drawn.letters}}, given):
         return f"the witness violates {given}: {dict(answer.letters)}"

@@ -92,13 +92,13 @@ def dual(value: Any, like: Dual) -> Dual:
     """A constant among duals, or the dual itself."""
     if isinstance(value, Dual):
         return value
-    array = np.asarray(value, dtype=float)
+    array = np.asarray(value)
     return Dual(array, np.zeros((*array.shape, like.tangent.shape[-1])))
 
 
 def seeded(value: Array, start: int, directions: int) -> Dual:
     """A variable whose entries are the directions `start`, `start + 1`, ..."""
-    tangent = np.zeros((*value.shape, directions))
+    tangent = np.zeros((*value.shape, directions), dtype=value.dtype)
     tangent.reshape(-1, directions)[np.arange(value.size), start + np.arange(value.size)] = 1.0
     return Dual(value, tangent)
 

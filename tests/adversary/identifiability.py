@@ -31,15 +31,23 @@ def sensitivity(drawn: Drawn, values: dict[str, Array], letters: list[str], rng:
         if "M" in drawn.letters:
             own["M"] = (rng.random((graph.nodes, 1)) < 0.5).astype(float)
         field = Field(drawn, graph, "row", own)
-        state, initial = size * rng.normal(size=(2, graph.nodes, 1))
-        seeds = {n: Dual(np.asarray(own[n]), np.eye(len(letters))[i]) for i, n in enumerate(letters)}
-        found = field(state, initial, seeds)
-        tangent = found.tangent if isinstance(found, Dual) else np.zeros((graph.nodes, 1, len(letters)))
-        rows.append(tangent.reshape(-1, len(letters)))
+        states = size * rng.normal(size=(2, graph.nodes, 1))
+        plain, exact = (_tangent(field, states.astype(t), letters) for t in (np.float64, np.longdouble))
+        rows.append(np.where(np.abs(plain) > 1000 * np.abs(plain - exact), plain, 0.0))  # the rest is rounding
     matrix = np.concatenate(rows)
     matrix = matrix[np.isfinite(matrix).all(axis=1)]
     scale = np.abs(matrix).max(axis=1, keepdims=True, initial=1e-300)
     return np.where(scale > 1e-13, matrix / np.maximum(scale, 1e-300), 0.0)
+
+
+def _tangent(field: Field, states: Array, letters: list[str]) -> Array:
+    """df/d(letters) at one pair of states, shape (n, letters), in the precision of the states."""
+    units = np.eye(len(letters), dtype=states.dtype)
+    seeds = {n: Dual(np.asarray(field.values[n], dtype=states.dtype), units[i]) for i, n in enumerate(letters)}
+    found = field(states[0], states[1], seeds)
+    if not isinstance(found, Dual):
+        return np.zeros((field.graph.nodes, len(letters)))
+    return found.tangent.reshape(-1, len(letters)).astype(states.dtype)
 
 
 def check(drawn: Drawn, question: Question, answer: Identifiability, rng: Random) -> str | None:
