@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -507,3 +509,25 @@ def test_the_page_shows_what_was_counted(tmp_path: Path) -> None:
     text = (tmp_path / "trust.md").read_text()
     assert "1 of 4 decided answers were refuted, 25 %" in text
     assert "| steps | 1 | 0 | 1 | 0 | 0 | 0 | 0 |" in text
+
+
+# ---------------------------------------------------------------------- independence
+def test_only_the_adapter_knows_the_tool() -> None:
+    folder = Path(suite.__file__).parent
+    allowed = {"numpy", "scipy", "tests", "__future__", *sys.stdlib_module_names}
+    for path in sorted(folder.glob("*.py")):
+        imported = {
+            name.partition(".")[0]
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for name in _imports(node)
+        }
+        assert imported <= allowed | ({"rdgraph"} if path.name == "answers.py" else set()), path.name
+
+
+def _imports(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Import():
+            return [alias.name for alias in node.names]
+        case ast.ImportFrom():
+            return [node.module or ""]
+    return []

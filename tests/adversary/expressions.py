@@ -190,8 +190,8 @@ def _closure(tree: ast.expr) -> Callable[[Mapping[str, Any]], Any]:
         case ast.BinOp():
             combine, left, right = _BINARY[type(tree.op)], _closure(tree.left), _closure(tree.right)
             return lambda values: combine(left(values), right(values))
-        case ast.Call(func=ast.Name()):
-            function, argument = tree.func.id, _closure(tree.args[0])
+        case ast.Call(func=ast.Name(id=function)):
+            argument = _closure(tree.args[0])
             return lambda values: call(function, argument(values))
     raise TypeError(f"expected an equation of the language, got {ast.dump(tree)}")
 

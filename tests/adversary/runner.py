@@ -96,7 +96,8 @@ def _work(plan: Plan, channel: Connection) -> None:
     """A worker: receives (index, questions done), sends what it announces, then "finished"."""
     warnings.simplefilter("ignore")
     while (task := channel.recv()) is not None:
-        examined(plan, *task, lambda stage, what: channel.send((stage, what)))
+        index, done = task
+        examined(plan, index, done, lambda stage, what: channel.send((stage, what)))
         channel.send(("finished", None))
 
 

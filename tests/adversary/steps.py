@@ -156,9 +156,8 @@ def _linearised(drawn: Drawn, method: str, normalisation: str, answer: Step, rng
     if found is None:
         return None
     for _ in range(CASES):
-        graph = [graphs.pair, lambda: graphs.cycle(int(rng.integers(3, 9))), lambda: graphs.complete(5)][
-            rng.integers(3)
-        ]()
+        regular = (graphs.pair(), graphs.cycle(int(rng.integers(3, 9))), graphs.complete(5))
+        graph = regular[int(rng.integers(3))]
         field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes))
         limit = _limit(answer, field)
         if not limit > 0:
