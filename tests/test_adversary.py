@@ -467,20 +467,21 @@ def fake(text: str, question: Question) -> Any:
             raise Refused("not applicable")
         case 3:
             raise Undecided("not known")
+    if question.name == "energy_law":
+        return Energy("-100 - lam", None, "")
     return Conservation((("symmetric", "d + 1"),))
 
 
 def test_a_run_survives_a_tool_that_hangs_fails_and_lies(tmp_path: Path) -> None:
-    plan = Plan(count=15, seed=3, families=("conservation",), questions=1, seconds=1.0, ask=fake)
+    plan = Plan(count=12, seed=1, families=("conservation",), questions=1, seconds=1.0, ask=fake)
     records = list(run(plan, jobs=2))
-    assert sorted(r.index for r in records) == list(range(15))
+    assert sorted(r.index for r in records) == list(range(12))
     for record in records:
         (outcome,) = record.outcomes
-        expected = [TIMEOUT, ERROR, REFUSED, UNDECIDED, (REFUTED, HELD, ERROR)][len(outcome.text) % 5]
-        assert outcome.status in expected if isinstance(expected, tuple) else outcome.status == expected
+        assert outcome.status == [TIMEOUT, ERROR, REFUSED, UNDECIDED, REFUTED][len(outcome.text) % 5], outcome
     summary = Summary.of(records)
-    assert summary.refuted
-    assert summary.asked == 15
+    assert all(summary.total(s) for s in (TIMEOUT, ERROR, REFUSED, UNDECIDED, REFUTED))
+    assert summary.asked == 12
     (tmp_path / "lines").write_text("".join(r.line() + "\n" for r in records) + '{"index": 99, "outco')
     assert resumed(tmp_path / "lines") == {r.index: r for r in records}
 
