@@ -264,11 +264,11 @@ class VectorField(nn.Module):
         return tuple(x if isinstance(x, Tensor) else self._constant(float(x)) for x in found)
 
     def _constant(self, number: float) -> Tensor:
-        """A number as a tensor on the device, made once."""
+        """A number as a tensor, made once; filled on the device, not copied to it, so that a CUDA graph may record it."""
         dtype = torch.float32 if self.dtype in STORAGE_ONLY else self.dtype
         key = (number, dtype, self.device)
         if key not in self._constants:
-            self._constants[key] = torch.tensor(number, dtype=dtype, device=self.device)
+            self._constants[key] = torch.full((), number, dtype=dtype, device=self.device)
         return self._constants[key]
 
     def _copy(self) -> VectorField:
