@@ -11,7 +11,7 @@ import torchdiffeq
 from torch import Tensor
 
 from rdgraph.graphs.graph import Graph
-from rdgraph.integrators.adaptive import ADJOINT_METHODS
+from rdgraph.integrators.adjoint import ADJOINT_METHODS
 from rdgraph.integrators.solution import Status
 from rdgraph.integrators.solve import solve
 from rdgraph.lowering.field import VectorField, lower
