@@ -160,25 +160,27 @@ RANDOM_NETWORKS = int(os.environ.get("RANDOM_NETWORKS", "100"))
 
 @pytest.mark.parametrize("number", range(RANDOM_NETWORKS))
 def test_random_networks_train_on_a_gpu_as_on_the_cpu(number):
-    """In double precision, so that nothing but the program differs; losses that leave the numbers do so on both."""
+    """The same route, the same degree and the same losses; losses that leave the numbers do so on both devices.
+
+    Mostly in double precision, where rounding has no say in Adam's first steps, which divide gradients by their size.
+    """
     from gread.config import Config
     from gread.datasets.embedded import karate
     from gread.ensemble import Ensemble
     from gread.trials import Trial
 
     config = Config().updated({"epochs": 5, **random_networks(RANDOM_NETWORKS, 20)[number]})
-    losses, runs = [], []
+    dtype, rtol = (torch.float32, 2e-3) if number % 4 == 3 else (torch.float64, 1e-6)
+    runs = []
     for device in ("cpu", "cuda"):
-        ensemble = Ensemble(karate(), [Trial(config, split) for split in (0, 3)], device=device, dtype=torch.float64)
-        ensemble.advance(5)
-        runs.append(ensemble)
-        losses.append(ensemble.outcome().history[..., 0])
+        runs.append(Ensemble(karate(), [Trial(config, split) for split in (0, 3)], device=device, dtype=dtype))
+        runs[-1].advance(5)
     assert runs[0].route == runs[1].route
     assert runs[0].degree == runs[1].degree
     assert (runs[1]._replay is not None) == runs[1].route.capturable
-    diverged = [~loss.isfinite() | (loss.abs() > 1e6) for loss in losses]
-    both = (diverged[0] & diverged[1]).cummax(0).values
-    torch.testing.assert_close(losses[0][~both], losses[1][~both], rtol=1e-5, atol=1e-7)
+    here, there = (run.outcome().history[..., 0].double() for run in runs)
+    lost = ((~here.isfinite() | (here > 1e3)) & (~there.isfinite() | (there > 1e3))).cummax(0).values
+    torch.testing.assert_close(here[~lost], there[~lost], rtol=rtol, atol=rtol)
 
 
 @pytest.mark.parametrize("relu", [False, True])

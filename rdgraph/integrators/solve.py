@@ -58,9 +58,10 @@ def solve(
     identity. Methods with a fixed `step`, a number or one per member: "euler", "midpoint", "heun", "rk4" (the 3/8
     rule), "rk4-classical" or any `Tableau`, and "strang"; they take ceil(T/step) steps of which the last is shortened,
     without a step one per interval of `t`, and between steps `interpolation` is "linear" or "cubic". "exact" is for
-    linear systems, to `rtol` and `atol`. "dopri5" adapts its steps, member by member (rtol 1e-7, atol 1e-9; in single
-    precision 1e-5 and 1e-7), and gives up after `max_steps` tries (10000). `adjoint=True` integrates backwards for the
-    gradient instead of keeping the steps, member by member, for euler, midpoint, heun, rk4 and dopri5.
+    linear systems, to `rtol` and `atol`. "dopri5" adapts the steps of every member to its own error (rtol 1e-7, atol
+    1e-9; in single precision 1e-5 and 1e-7), and gives up after `max_steps` attempts (10000). `adjoint=True` integrates
+    backwards for the gradient instead of recording the steps, member by member, for euler, midpoint, heun, rk4 and
+    dopri5.
 
     A member that turns non-finite, or has an entry beyond `limit`, stays at its last good state, marked in `status`
     and `failed_at`; it changes no bit of the others. `trackers` hear of every saved state. `measures` maps names to
