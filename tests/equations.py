@@ -33,7 +33,7 @@ def _network(draw: Random) -> dict[str, Any]:
     is_linear = draw.random() < 0.67
     methods = [*FIXED]
     if adjacency != "live":
-        methods += ["dopri5", *(["exact"] * 4 if is_linear else ["strang"])]
+        methods += ["dopri5", *(["exact"] * 4 if is_linear else ["strang"] * 3)]
     method = draw.choice(methods)
     equation = draw.choice(CLOSED) if method == "strang" else _equation(draw, is_linear)
     return {

@@ -15,10 +15,12 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import rdgraph as rd
-from gread.config import Config
+from gread.config import ADJACENCIES, Config
 from gread.datasets.embedded import karate
 from gread.ensemble import Ensemble
 from gread.trials import Trial
+from rdgraph.graphs.operators import NORMALISATIONS
+from rdgraph.integrators.solve import METHODS
 
 #: Operations that bring numbers from the host, or wait until the device has numbers for the host.
 HOST = (
@@ -86,7 +88,7 @@ def test_an_epoch_of_a_linear_equation_can_be_recorded(reaction: str, adjacency:
 
 def test_epochs_of_random_networks_can_be_recorded() -> None:
     seen = set()
-    for values in random_networks(20, 1):
+    for values in random_networks(16, 19):
         network = ensemble(values)
         if not network.route.capturable:
             continue
@@ -99,6 +101,13 @@ def test_epochs_of_random_networks_can_be_recorded() -> None:
         ("polynomial", "soft"),
         *(("steps", a) for a in ("original", "soft", "live")),
     }
+
+
+def test_random_networks_are_of_every_kind() -> None:
+    networks = random_networks(100, 20)
+    assert {network["method"] for network in networks} == set(METHODS)
+    assert {network["adjacency"] for network in networks} == set(ADJACENCIES)
+    assert {network["normalisation"] for network in networks} == set(NORMALISATIONS)
 
 
 @pytest.mark.parametrize("text", ["-L@H + 2*A@H0/3 - 0.5*H", "tanh(2*H) + 3*A@H"])
