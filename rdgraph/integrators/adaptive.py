@@ -17,6 +17,7 @@ from torch import Tensor
 
 from rdgraph.integrators.dormand_prince import EVALUATIONS, Attempt, inner, root_mean_square
 from rdgraph.integrators.fixed import is_within
+from rdgraph.integrators.group import Group, Saves, beside, host, index_beside
 from rdgraph.integrators.solution import Stats, Status
 from rdgraph.integrators.steppers import first_is_nan
 
@@ -75,58 +76,6 @@ def integrate_adaptive(field: VectorField, H0: Tensor, times: Tensor, tolerances
     return Course(states, codes, failed_at, stats)
 
 
-class _Saves:
-    """Saved states in any order, each with the number of its time and of its member."""
-
-    def __init__(self) -> None:
-        self._rows: list[Tensor] = []
-        self._times: list[np.ndarray] = []
-        self._members: list[np.ndarray] = []
-
-    def add(self, times: np.ndarray, members: np.ndarray, states: Tensor) -> None:
-        """Some states (q, n, d)."""
-        if len(times):
-            self._rows.append(states)
-            self._times.append(times)
-            self._members.append(members)
-
-    def states(self, count: int, members: int) -> Tensor:
-        """All of them, (count, members, n, d)."""
-        rows = torch.cat(self._rows)
-        order = np.lexsort((np.concatenate(self._members), np.concatenate(self._times)))
-        return rows[_index(order, rows)].view(count, members, *rows.shape[1:])
-
-
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """The members still under way: who they are (m,), their field, states and slopes (m, n, d)."""
-
-    members: np.ndarray
-    field: VectorField
-    state: Tensor
-    slope: Tensor
-
-    @classmethod
-    def make(cls, field: VectorField, starts: Tensor, members: np.ndarray) -> _Group:
-        """Some members at their start; one evaluation."""
-        index = _index(members, starts)
-        chosen, state = field.members(index).prepared(), starts.index_select(0, index)
-        return cls(members, chosen, state, chosen(None, state))
-
-    def attempt(self, steps: np.ndarray) -> Attempt:
-        """A step of every member by its own length (m,)."""
-        dt = torch.from_numpy(steps).to(self.state)[:, None, None]
-        return Attempt.make(lambda H: self.field(None, H), self.state, self.slope, dt)
-
-    def kept(self, mask: np.ndarray) -> _Group:
-        """The members that go on."""
-        if mask.all():
-            return self
-        index = _index(np.flatnonzero(mask), self.state)
-        parts = (x.index_select(0, index) for x in (self.state, self.slope))
-        return _Group(self.members[mask], self.field.members(index).prepared(), *parts)
-
-
 class _Search:
     """Finds the steps of every member, and how it ends; everything about time stays on the host, as (B,) in float64."""
 
@@ -141,7 +90,7 @@ class _Search:
         self.steps: list[list[tuple[float, float]]] = [[] for _ in range(count)]
         #: The accepted step that a save lies in, (K, B).
         self.place = np.full(times.shape, _START)
-        self.saves, self.evaluations = _Saves(), 0
+        self.saves, self.evaluations = Saves(), 0
 
     @property
     def stats(self) -> Stats:
@@ -158,7 +107,7 @@ class _Search:
                     group = self._advance(group)
 
     # ------------------------------------------------------------------ the start
-    def _begin(self) -> _Group | None:
+    def _begin(self) -> Group | None:
         """The members that move from a state that is one, with their first step; the others are settled."""
         within = is_within(self.starts, self.tolerances.bound)
         undefined = first_is_nan([self.starts])
@@ -168,40 +117,40 @@ class _Search:
         waiting = self.times == self.times[0]
         for k, row in enumerate(waiting):
             there = everyone[row & (self.codes == 0)]
-            self._save(k, there, self.starts[_index(there, self.starts)])
+            self._save(k, there, self.starts[index_beside(there, self.starts)])
         self._leave(everyone[self.codes > 0], self.starts)
         moving = everyone[~waiting[-1] & (self.codes == 0)]
         if not len(moving):
             return None
-        group = _Group.make(self.field, self.starts, moving)
+        group = Group.make(self.field, self.starts, moving)
         self.evaluations += 1
         self._look_for_broken(moving, [group.state, group.slope])
         self.rate[moving] = _growth(group)
         self.step[moving] = self._first_steps(group)
         return group
 
-    def _first_steps(self, group: _Group) -> np.ndarray:
+    def _first_steps(self, group: Group) -> np.ndarray:
         """The rule of Hairer, Nørsett and Wanner (II.4), which asks for one evaluation more."""
         scale = self.tolerances.atol + self.tolerances.rtol * group.state.abs()
-        size, speed = (_host(root_mean_square(x / scale)) for x in (group.state, group.slope))
+        size, speed = (host(root_mean_square(x / scale)) for x in (group.state, group.slope))
         trial = np.where((size < 1e-5) | (speed < 1e-5), 1e-6, 0.01 * size / speed)
         dt = torch.from_numpy(trial).to(group.state)[:, None, None]
         ahead = group.field(None, torch.addcmul(group.state, dt, group.slope))
         self.evaluations += 1
-        bend = _host(root_mean_square((ahead - group.slope) / scale)) / trial
+        bend = host(root_mean_square((ahead - group.slope) / scale)) / trial
         largest = np.where(bend > speed, bend, speed)
         flat = (speed <= 1e-15) & (bend <= 1e-15)
         return np.minimum(100 * trial, np.where(flat, np.maximum(1e-6, 1e-3 * trial), (0.01 / largest) ** 0.2))
 
     # ------------------------------------------------------------------ one attempt
-    def _advance(self, group: _Group) -> _Group:
+    def _advance(self, group: Group) -> Group:
         who = group.members
         steps = self.step[who]
         attempt = group.attempt(steps)
         self.evaluations += EVALUATIONS
         self.tries[who] += 1
         error = attempt.error(self.tolerances.rtol, self.tolerances.atol)
-        ratio, peak = _host(torch.stack([error, attempt.state.abs().amax((-2, -1)).double()]))
+        ratio, peak = host(torch.stack([error, attempt.state.abs().amax((-2, -1)).double()]))
         self.broken[who] = 0
         if not np.isfinite(ratio).all():
             self._look_for_broken(who, attempt.slopes)
@@ -215,10 +164,10 @@ class _Search:
         accepted = torch.from_numpy(good).to(group.state.device)[:, None, None]
         state = torch.where(accepted, attempt.state, group.state)
         slope = torch.where(accepted, attempt.slopes[-1], group.slope)
-        return _Group(who, group.field, state, slope).kept(stay & ~(good & arrives))
+        return Group(who, group.field, state, slope).kept(stay & ~(good & arrives))
 
     def _judge(
-        self, group: _Group, attempt: Attempt, good: np.ndarray, arrives: np.ndarray, peak: np.ndarray
+        self, group: Group, attempt: Attempt, good: np.ndarray, arrives: np.ndarray, peak: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Whose step counts, and who stays in the group: a state beyond the bound is not taken, and ends its member.
 
@@ -228,8 +177,8 @@ class _Search:
             some = np.flatnonzero(arrives)
             begin, steps = self.time[group.members[some]], self.step[group.members[some]]
             fraction = (self.times[-1, group.members[some]] - begin) / ((begin + steps) - begin)
-            last = attempt.rows(_index(some, attempt.state)).between(_like(fraction, attempt.state))
-            peak[some] = _host(last.abs().amax((-2, -1)).double())
+            last = attempt.rows(index_beside(some, attempt.state)).between(beside(fraction, attempt.state))
+            peak[some] = host(last.abs().amax((-2, -1)).double())
         beyond = good & ~(peak <= self.tolerances.bound)
         failed = group.members[beyond]
         self.codes[failed] = Status.BLOW_UP.code
@@ -248,9 +197,9 @@ class _Search:
             some = np.flatnonzero(due)
             at, members = number[some], who[some]
             fraction = (self.times[at, members] - begin[some]) / (end[some] - begin[some])
-            rows = attempt.rows(_index(some, attempt.state))
+            rows = attempt.rows(index_beside(some, attempt.state))
             self.place[at, members] = self.accepted[members]
-            self.saves.add(at, members, rows.between(_like(fraction, rows.state)))
+            self.saves.add(at, members, rows.between(beside(fraction, rows.state)))
             self.next_save[members] += 1
 
     def _record(self, who: np.ndarray, good: np.ndarray, begin: np.ndarray, steps: np.ndarray) -> None:
@@ -260,7 +209,7 @@ class _Search:
         self.time[who[good]] = (begin + steps)[good]
 
     # ------------------------------------------------------------------ the end
-    def _give_up(self, group: _Group) -> _Group:
+    def _give_up(self, group: Group) -> Group:
         """Members whose next step is not worth a try are left where they are, with the reason."""
         who = group.members
         time, step = self.time[who], self.step[who]
@@ -285,7 +234,7 @@ class _Search:
         """Note for whom one of the values is not finite, and whether NaN or infinity came first."""
         finite = torch.stack([torch.isfinite(value).all(-1).all(-1) for value in values]).all(0)
         codes = torch.where(first_is_nan(values), Status.NOT_A_NUMBER.code, Status.BLOW_UP.code)
-        self.broken[who] = _host(torch.where(finite, Status.OK.code, codes))
+        self.broken[who] = host(torch.where(finite, Status.OK.code, codes))
 
     def _save(self, number: int, members: np.ndarray, states: Tensor) -> None:
         self.saves.add(np.full(len(members), number), members, states)
@@ -305,16 +254,16 @@ def _repeat(field: VectorField, starts: Tensor, times: Tensor, search: _Search, 
     Step lengths are constants. Steps behind the last save of a member are not repeated; the state that a failed member
     was left in is a constant.
     """
-    place, saves = search.place, _Saves()
+    place, saves = search.place, Saves()
     for code, source in ((_START, starts.expand_as(found)), (_LEFT, found)):
         number, member = np.nonzero(place == code)
-        saves.add(number, member, source[_index(number, found), _index(member, found)])
+        saves.add(number, member, source[index_beside(number, found), index_beside(member, found)])
     shift = times[0] - times[0].detach()
     counts = place.max(0) + 1
     moving = np.flatnonzero(counts > 0)
     if not len(moving):
         return saves.states(len(times), len(starts)), 0
-    group = _Group.make(field, starts, moving)
+    group = Group.make(field, starts, moving)
     for k in range(int(counts.max())):
         group = group.kept(counts[group.members] > k)
         who = group.members
@@ -322,11 +271,13 @@ def _repeat(field: VectorField, starts: Tensor, times: Tensor, search: _Search, 
         attempt = group.attempt(steps)
         number, row = np.nonzero(place[:, who] == k)
         if len(number):
-            at = times[_index(number, found), _index(who[row], found)] - shift[_index(who[row], found)]
-            length = _like((begin + steps) - begin, times)
-            fraction = (at - _like(begin[row], times)) / length[_index(row, found)]
-            saves.add(number, who[row], attempt.rows(_index(row, found)).between(fraction))
-        group = _Group(who, group.field, attempt.state, attempt.slopes[-1])
+            at = (
+                times[index_beside(number, found), index_beside(who[row], found)] - shift[index_beside(who[row], found)]
+            )
+            length = beside((begin + steps) - begin, times)
+            fraction = (at - beside(begin[row], times)) / length[index_beside(row, found)]
+            saves.add(number, who[row], attempt.rows(index_beside(row, found)).between(fraction))
+        group = Group(who, group.field, attempt.state, attempt.slopes[-1])
     return saves.states(len(times), len(starts)), 1 + EVALUATIONS * int(counts.max())
 
 
@@ -336,20 +287,7 @@ def _factor(ratio: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(ratio), SHORTER, factor)
 
 
-def _growth(group: _Group) -> np.ndarray:
+def _growth(group: Group) -> np.ndarray:
     """d log|H|/dt of every member, (m,), zero where there is nothing to grow."""
-    rate = _host(inner(group.state, group.slope)) / _host(inner(group.state, group.state))
+    rate = host(inner(group.state, group.slope)) / host(inner(group.state, group.state))
     return np.nan_to_num(rate, nan=0.0)
-
-
-def _host(values: Tensor) -> np.ndarray:
-    return values.detach().cpu().numpy()
-
-
-def _like(values: np.ndarray, model: Tensor) -> Tensor:
-    """Numbers of the host as float64 beside a tensor."""
-    return torch.from_numpy(values).to(model.device)
-
-
-def _index(numbers: np.ndarray, model: Tensor) -> Tensor:
-    return torch.from_numpy(np.asarray(numbers, dtype=np.int64)).to(model.device)
