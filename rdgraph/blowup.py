@@ -12,7 +12,7 @@ from functools import partial
 import sympy as sp
 from sympy.polys.polyerrors import BasePolynomialError
 
-from rdgraph.blowup_times import escape_time
+from rdgraph.blowup_times import escape_time, with_short_logs
 from rdgraph.decide import Domain
 from rdgraph.decisions.budget import remaining, time_limit
 from rdgraph.errors import Undecided
@@ -94,9 +94,9 @@ def fate(rate: sp.Expr, domain: Domain) -> Fate:
     """Whether and from where h' = rate(h), h(0) = h0, reaches infinity; h0 may occur in the rate.
 
     >>> b = sp.Symbol("b", real=True)
-    >>> print(*fate(b * h**3 - h, Domain()).blow_ups, sep="; ")
-    from b > 0 and h0 > 1/sqrt(b): blows up at t = log(b*h0**2/(b*h0**2 - 1))/2; from b > 0 and h0 < -1/sqrt(b): blows up \
-at t = log(b*h0**2/(b*h0**2 - 1))/2
+    >>> print(*fate(b * h**2 - h, Domain()).blow_ups, sep="\\n")
+    from b > 0 and h0 > 1/b: blows up at t = log(b*h0/(b*h0 - 1))
+    from b < 0 and h0 < 1/b: blows up at t = -log((b*h0 - 1)/(b*h0))
     """
     blow_ups: list[BlowUp] = []
     unsettled: list[str] = []
@@ -203,7 +203,7 @@ def _blow_ups(way: int, condition: sp.Basic, escape: _Escape, rate: sp.Expr, dom
     found = []
     for part, time in _times(rate, escape.thresholds, inside):
         where = sp.And(*(_in_h0(c, way) for c in _needed([*_conjuncts(condition), *_conjuncts(part)], domain)))
-        when = None if time is None else public(time.subs(start, way * h0))
+        when = None if time is None else public(with_short_logs(time.subs(start, way * h0)))
         found.append(BlowUp(way, sp.And(where, *sides), when, where))
     return found
 

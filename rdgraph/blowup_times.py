@@ -148,6 +148,11 @@ def _one_log(unit: sp.Expr, members: list[tuple[sp.Rational, sp.Expr]]) -> sp.Ex
     return min((factor * sp.log(argument) for factor, argument in forms), key=lambda e: (e.count_ops(), str(e)))
 
 
+def with_short_logs(expression: sp.Expr) -> sp.Expr:
+    """The arguments of logarithms in lowest terms."""
+    return expression.replace(sp.log, lambda a: sp.log(_short(a) if a.is_rational_function() else a))
+
+
 def _short(fraction: sp.Expr) -> sp.Expr:
     whole = sp.factor(sp.cancel(fraction))
     return sp.apart(whole) if len(whole.free_symbols) == 1 else whole

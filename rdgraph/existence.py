@@ -156,7 +156,7 @@ def _state_atoms(expression: sp.Expr) -> list[sp.Expr]:
 
 
 def _has_floor(base: sp.Expr, domain: Domain) -> bool:
-    """Whether an expression keeps above a positive constant: its constant part is positive and the rest never negative."""
+    """Whether an expression keeps above a positive constant: one part of it is, and the rest is never negative."""
     letters = {atom: sp.Dummy("z", real=True) for atom in _state_atoms(base)}
     constant, rest = base.xreplace(letters).as_independent(*letters.values(), as_Add=True)
     return domain.sign(constant).value == "+" and domain.is_nonnegative(rest)
@@ -177,7 +177,7 @@ def _singularity(normal: sp.Expr, domain: Domain) -> _Singularity | None:
     continuous = None
     for power in sorted(normal.atoms(sp.Pow), key=lambda p: (p.count_ops(), str(p))):
         base, plain = power.base, power.base.xreplace(letters)
-        if power.exp.is_Integer and power.exp > 0 or not (base.has(H, H0, Act, Mix) or _has_mask(base)):
+        if (power.exp.is_Integer and power.exp > 0) or not (base.has(H, H0, Act, Mix) or _has_mask(base)):
             continue
         if not power.exp.is_Integer and domain.proves(sp.Gt(plain, 0, evaluate=False)):
             continue

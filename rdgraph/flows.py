@@ -24,8 +24,8 @@ t = sp.Symbol("t", nonnegative=True)
 class ReactionFlow:
     """h(t) from h(0) = h0; `branches` lists (condition, expression); `rate` is r(h).
 
-    The first branch whose condition holds is the flow as long as `valid` holds; from the first t on at which it does not,
-    the solution has blown up and the formulas mean nothing.
+    The first branch whose condition holds is the flow as long as `valid` holds; from the first t on at which it does
+    not, the solution has blown up and the formulas mean nothing.
     """
 
     rate: sp.Expr
@@ -65,7 +65,7 @@ def reaction_flow(system: System) -> ReactionFlow:
     >>> from rdgraph.parse import parse
     >>> flow = reaction_flow(parse("F"))
     >>> flow.expression, flow.valid
-    (h0*exp(beta*t)/(h0*exp(beta*t) - h0 + 1), h0*exp(beta*t) - h0 + 1 > 0)
+    (h0*exp(beta*t)/(h0*exp(beta*t) - h0 + 1), h0*(exp(beta*t) - 1) + 1 > 0)
     >>> reaction_flow(parse("(alpha - beta)*H - H**2")).branches[0]
     (Eq(alpha - beta, 0), h0/(h0*t + 1))
     """

@@ -1,8 +1,8 @@
 """How fast a function of one real variable grows: its expansion at infinity in the scale exp(E(x)) x^p.
 
 Sums, products, powers, exp, tanh, sigmoid, softplus, relu, abs, sin and cos are expanded; what is left out is kept as
-an order. The first term tells growth and sign. Signs of coefficients come from the domain, which is split where they vary;
-sin and cos of an argument that has no limit are letters between -1 and 1.
+an order. The first term tells growth and sign. Signs of coefficients come from the domain, which is split where they
+vary; sin and cos of an argument that has no limit are letters between -1 and 1.
 """
 
 from __future__ import annotations

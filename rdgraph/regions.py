@@ -9,6 +9,7 @@ import sympy as sp
 from sympy.polys.polyerrors import BasePolynomialError
 
 from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, UNKNOWN, ZERO, Domain, Sign
+from rdgraph.decisions import polynomials
 from rdgraph.errors import Undecided
 
 #: Splits that may follow one another before a question is given up.
@@ -84,11 +85,10 @@ def _factors(expression: sp.Expr) -> list[sp.Expr]:
     if not expression.is_rational_function(*expression.free_symbols):
         return [expression]
     try:
-        product = sp.factor(expression)
+        bases = [base for part in polynomials.reduced(expression) for base, _ in polynomials.factors(part)]
     except BasePolynomialError:
         return [expression]
-    bases = [part.base if isinstance(part, sp.Pow) else part for part in sp.Mul.make_args(product)]
-    return [-b if b.could_extract_minus_sign() else b for b in bases if not b.is_number]
+    return [-b if b.could_extract_minus_sign() else b for b in bases]
 
 
 def cases(domain: Domain, question: Callable[[Domain], A], depth: int = 0) -> list[tuple[sp.Basic, A]]:

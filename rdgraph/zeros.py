@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import sympy as sp
-from sympy.polys.polyerrors import BasePolynomialError
 
 from rdgraph.decide import Domain
+from rdgraph.decisions import polynomials
 from rdgraph.normal import relu
 from rdgraph.regions import reduced, strict_sign
 
@@ -54,13 +54,10 @@ def _branches(rate: sp.Expr, x: sp.Symbol) -> Iterator[sp.Expr]:
 
 
 def _of_rational(rate: sp.Expr, x: sp.Symbol, domain: Domain) -> list[Zero]:
-    top = reduced(domain, sp.expand(sp.numer(sp.together(rate))))
-    try:
-        factors = [f for f, _ in sp.factor_list(top)[1] if f.has(x)]
-    except BasePolynomialError:
-        factors = [top]
-    return [zero for factor in sorted(factors, key=lambda f: (sp.degree(f, x), str(f)))
-            for zero in _of_polynomial(sp.Poly(factor, x), domain)]  # fmt: skip
+    top = reduced(domain, polynomials.reduced(rate)[0])
+    factors = [factor for factor, _ in polynomials.factors(top) if factor.has(x)]
+    ordered = sorted(factors, key=lambda factor: (sp.degree(factor, x), str(factor)))
+    return [zero for factor in ordered for zero in _of_polynomial(sp.Poly(factor, x), domain)]
 
 
 def _of_polynomial(polynomial: sp.Poly, domain: Domain) -> list[Zero]:
@@ -68,8 +65,8 @@ def _of_polynomial(polynomial: sp.Poly, domain: Domain) -> list[Zero]:
     if polynomial.is_zero or polynomial.degree() == 0:
         return []
     if strict_sign(domain, polynomial.LC()) == 0:
-        return _of_polynomial(polynomial - sp.Poly(polynomial.LT()[1] * polynomial.gen ** polynomial.degree(),
-                                                   polynomial.gen), domain)  # fmt: skip
+        lower = {m: c for m, c in polynomial.terms() if m[0] < polynomial.degree()}
+        return _of_polynomial(sp.Poly(lower or {(0,): 0}, polynomial.gen), domain)
     if polynomial.degree() == 1:
         return [Zero(sp.cancel(-polynomial.nth(0) / polynomial.LC()))]
     if not polynomial.free_symbols_in_domain and polynomial.domain.is_QQ | polynomial.domain.is_ZZ:
