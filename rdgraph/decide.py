@@ -123,7 +123,8 @@ class Domain:
         if expression.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
             return UNKNOWN
         known = _number_sign(expression) if expression.is_number else _assumed_sign(expression)
-        return known if known is not None else self._judged_sign(expression)
+        settled = known in (POSITIVE, ZERO, NEGATIVE) or (known is not None and not self.conditions)
+        return known if known is not None and settled else self._judged_sign(expression)
 
     def _judged_sign(self, expression: sp.Expr) -> Sign:
         below = self._possible(sp.Lt(expression, 0, evaluate=False))

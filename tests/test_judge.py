@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from typing import Any
@@ -295,3 +296,22 @@ def test_answers_within_their_budget() -> None:
 def _spin() -> None:
     while True:
         pass
+
+
+def test_an_interrupt_lost_in_a_destructor_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lost.append)
+
+    class Slow:
+        def __del__(self) -> None:
+            begin = time.thread_time()
+            while time.thread_time() - begin < 0.2:
+                pass
+
+    def work() -> None:
+        Slow()
+        _spin()
+
+    with pytest.raises(Undecided, match="time ran out"), time_limit(0.05):
+        work()
+    assert len(lost) == 1

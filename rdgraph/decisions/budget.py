@@ -22,6 +22,9 @@ from rdgraph.errors import Undecided
 #: Seconds an answer may take before it is undecided.
 ANSWER_SECONDS = 10.0
 
+#: Seconds after which a thread that was interrupted and goes on is interrupted once more.
+AGAIN_SECONDS = 0.25
+
 P = ParamSpec("P")
 A = TypeVar("A")
 
@@ -100,7 +103,10 @@ class within_budget:
 
 
 class _Alarm:
-    """A timer that interrupts the thread that made it, at most once, and never after `cancel` has returned."""
+    """A timer that interrupts the thread that made it until it hears, and never after `cancel` has returned.
+
+    An interrupt that arrives inside a destructor is lost (Python ignores what is raised there), so it is repeated.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._thread = threading.get_ident()
@@ -110,10 +116,15 @@ class _Alarm:
         self._arm(seconds)
 
     def cancel(self) -> None:
-        with self._lock:
-            self._over = True
-            self._timer.cancel()
-            _send(self._thread, None)  # an interrupt that was sent but has not arrived yet is taken back
+        self._over = True
+        while True:
+            try:
+                with self._lock:
+                    self._timer.cancel()
+                    _send(self._thread, None)  # an interrupt that was sent but has not arrived yet is taken back
+                    return
+            except _Interrupt:  # it arrived just here, after the work was done
+                continue
 
     def _arm(self, seconds: float) -> None:
         self._timer = threading.Timer(seconds, self._ring)
@@ -125,10 +136,9 @@ class _Alarm:
             if self._over:
                 return
             left = self._end - _clock(self._thread)
-            if left > 0:
-                self._arm(max(left, 0.001))
-            else:
+            if left <= 0:
                 _send(self._thread, _Interrupt)
+            self._arm(max(left, 0.001) if left > 0 else AGAIN_SECONDS)
 
 
 def _send(thread: int, exception: type[BaseException] | None) -> None:
