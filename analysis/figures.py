@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import numpy as np
 import sympy as sp
 
 from rdgraph.errors import NotApplicable, RdgraphError, Undecided
+from rdgraph.files import replacing
 from rdgraph.spectral import classify, response
 from rdgraph.system import System
 
@@ -158,28 +158,13 @@ def save_figure(figure: Figure, folder: Path, name: str, rows: Sequence[Mapping[
     twelve digits.
     """
     paths = [folder / f"{name}.{ending}" for ending in ("png", "pdf", "csv")]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _whole(paths[0]) as file:
-            figure.savefig(file, format="png", dpi=160)
-        with _whole(paths[1]) as file:
-            figure.savefig(file, format="pdf", metadata={"CreationDate": None})
-        with _whole(paths[2]) as file:
-            file.write_text(_csv(rows), encoding="utf-8", newline="")
-    except OSError as problem:
-        raise RdgraphError(f"expected a folder that can be written, got {folder}: {problem.strerror}") from None
+    with replacing(paths[0]) as file:
+        figure.savefig(file, format="png", dpi=160)
+    with replacing(paths[1]) as file:
+        figure.savefig(file, format="pdf", metadata={"CreationDate": None})
+    with replacing(paths[2]) as file:
+        file.write_text(_csv(rows), encoding="utf-8", newline="")
     return paths
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    """A file beside `path` that takes its place when it is complete and is removed when something goes wrong."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        yield part
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:

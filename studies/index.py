@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from rdgraph.errors import RdgraphError
-from studies.files import write_text
+from rdgraph.files import write_text
 from studies.report import Picture, Verdict, templates
 
 

@@ -14,9 +14,10 @@ import numpy as np
 from analysis.figures import save_figure
 from gread.presets import Published, find_published
 from rdgraph.errors import NotApplicable
+from rdgraph.files import write_text
 from studies import report, training_figures, training_states
 from studies.config import Config
-from studies.files import Row, write_rows, write_text
+from studies.files import Row, write_rows
 
 if TYPE_CHECKING:
     from gread.train import Trained
