@@ -27,6 +27,17 @@ DASHES = ("-", "--", "-.", ":")
 GAIN_RANGE = (1e-4, 1e5)
 
 
+def plain(text: str) -> str:
+    r"""A text from outside as matplotlib draws it letter by letter: $ begins no formula, other marks are as they are.
+
+    What cannot be printed, such as a line end, becomes a space.
+
+    >>> plain("$x$, 5 %"), plain("two\nlines")
+    ('\\$x\\$, 5 %', 'two lines')
+    """
+    return "".join(c if c.isprintable() else " " for c in text).replace("$", r"\$")
+
+
 @dataclass(frozen=True)
 class ResponseCurve:
     """Gain over frequency of one system under one method."""
@@ -107,7 +118,7 @@ def response_figure(
             gain = np.maximum(np.abs(curve.gain), np.finfo(float).tiny)
             panel.plot(curve.lam, gain, DASHES[i % 4], color=PALETTE[i % 7], label=label, lw=2.4 - 0.5 * i)
         panel.axhline(1, color="0.8", lw=0.8, zorder=0)
-        panel.set_title(f"{_short(own[0].system)}\n{_class_at(system, coefficients)}", fontsize=9)
+        panel.set_title(f"{plain(_short(own[0].system))}\n{_class_at(system, coefficients)}", fontsize=9)
         panel.set(yscale="log", ylim=GAIN_RANGE, xlim=(0, 2))
     for panel in panels.flat[len(systems) :]:
         panel.set_visible(False)
@@ -119,7 +130,7 @@ def response_figure(
         panels[row, 0].set_ylabel("|gain|", fontsize=9)
     handles, labels = panels.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    settings = ", ".join(f"{k} = {v:g}" for k, v in coefficients.items())
+    settings = ", ".join(f"{plain(k)} = {v:g}" for k, v in coefficients.items())
     figure.suptitle(f"Gain of frequency lam after T = {T:g} ({settings}); titles: class of the exact flow", fontsize=11)
     return figure, curves
 

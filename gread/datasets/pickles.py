@@ -92,7 +92,8 @@ class _Rows:
         parts = [state[key] for key in ("data", "indices", "indptr")]
         if not all(type(part) is _Array for part in parts):
             raise _Refused("a sparse matrix that is not made of arrays")
-        self.value = make_csr(*(part.value for part in parts), tuple(state["_shape"]), "the pickled matrix")
+        data, indices, indptr = (part.value for part in parts)
+        self.value = make_csr(data, indices, indptr, tuple(state["_shape"]), "the pickled matrix")
 
 
 def _empty_array(kind: type, *_: object) -> _Array:
