@@ -171,9 +171,11 @@ def _run(ensemble: Ensemble, saver: _Saver, report: Callable[[Ensemble], None], 
             ensemble.advance(chunk)
             epoch = ensemble.epoch  # waits for the device
             count = epochs_within(LOOK, (time.monotonic() - began) / chunk)
-            saver.tick(must_save=interruption.is_waiting)
+            saver.tick()
             report(ensemble)
-            interruption.hear()
+            if interruption.is_waiting:
+                saver.tick(must_save=True)
+                interruption.hear()
 
 
 def epochs_within(seconds: float, each: float) -> int:

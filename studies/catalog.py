@@ -33,8 +33,8 @@ STUDIES: Mapping[str, str] = {
     "discretisation": "studies.discretisation",
     "datasets": "studies.datasets",
 }
-#: Studies that train networks or read data sets, and the extra they need; the others need torch.
-EXTRAS: Mapping[str, str] = {"trained-energy": "gread", "datasets": "gread"}
+#: Studies that train networks, and the extra they need; the others need torch, if anything.
+EXTRAS: Mapping[str, str] = {"trained-energy": "gread"}
 
 
 def load(name: str) -> Study:

@@ -13,19 +13,11 @@ from rich.console import Console
 from rdgraph.errors import NotApplicable
 from studies import pages
 from studies.boundary import say
-from studies.libraries import require
 
 if TYPE_CHECKING:
     from studies.local_sets import LocalSets
 
 data = typer.Typer(help="Data sets: list, fetch, count beside the paper's table, check.", no_args_is_help=True)
-
-
-@data.callback()
-def check_libraries() -> None:
-    """Data sets: list, fetch, count beside the paper's table, check."""
-    require("the data sets", "gread", ["torch"])
-
 
 console = Console()
 errors = Console(stderr=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from rdgraph.errors import RdgraphError
 
@@ -16,9 +16,9 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def require(purpose: str, extra: str, libraries: Sequence[str] | None = None) -> None:
-    """Name what is missing before anything is computed: one of these libraries, by default all of the extra."""
-    for library in EXTRAS[extra] if libraries is None else libraries:
+def require(purpose: str, extra: str) -> None:
+    """Name the first library of an extra that is missing, before anything is computed."""
+    for library in EXTRAS[extra]:
         if not is_installed(library):
             raise missing(library, purpose, extra)
 

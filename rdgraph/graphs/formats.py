@@ -59,7 +59,7 @@ def make_csr(data: Any, indices: Any, indptr: Any, shape: Sequence[int], what: s
     """
     check_compressed(data, indices, indptr, shape, what)
     if indices.size != indptr[-1]:
-        raise _error(what, f"{indptr[-1]} entries, as indptr says", f"{indices.size}")
+        raise _error(what, f"no more than the {indptr[-1]} entries of indptr", f"{indices.size}")
     if data.ndim != 1 or data.dtype.kind not in "biuf" or not np.isfinite(data).all():
         raise _error(what, "finite numbers (k,) as data", f"{data.dtype} of shape {data.shape}, or infinite ones")
     return csr_array((data, indices, indptr), shape=tuple(shape))
