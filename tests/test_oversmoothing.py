@@ -271,7 +271,7 @@ def pairs(more: int, count: int) -> list[Row]:
      (0, 5, "undecided"), (0, 6, "fails"), (6, 6, "holds"), (0, 0, "undecided")],
 )  # fmt: skip
 def test_a_count_is_undecided_where_its_interval_contains_one_half(more: int, count: int, expected: str) -> None:
-    found = energy_verdicts.vectors("F", pairs(more, count), {"alpha": 1.0, "beta": 1.0})
+    found = energy_verdicts.vectors("F", pairs(more, count), {"alpha": 0.5, "beta": 1.0})
     assert found.answer == expected
     assert f"in {more} of {count} pairs (95 % interval of the share" in found.evidence
 
@@ -279,12 +279,9 @@ def test_a_count_is_undecided_where_its_interval_contains_one_half(more: int, co
 def test_what_graphs_do_not_agree_on_is_undecided() -> None:
     rows = [end("GCN", scheme="euler", graph=k, energy_T=last) for k, last in enumerate((0.01, 1e-12))]
     assert energy_verdicts.gcn_decay(rows, [GRAPH, GRAPH]).answer == "undecided"
-    source = [
-        end("ST", graph=k, alpha=1.0, beta=1.0, normalised_0=1.0, normalised_T=last)
-        for k, last in enumerate((0.1, 0.9))
-    ]
+    source = [end("ST", graph=k, normalised_0=1.0, normalised_T=last) for k, last in enumerate((0.1, 0.9))]
     for chosen, expected in ((source, "undecided"), (source[:1], "fails"), (source[1:], "holds")):
-        assert energy_verdicts.source_normalised(chosen, {"alpha": 1.0, "beta": 1.0}).answer == expected
+        assert energy_verdicts.source_normalised(chosen, {"alpha": 0.5, "beta": 0.5}).answer == expected
 
 
 def test_gcn_fails_at_a_plateau_and_holds_at_zero() -> None:
