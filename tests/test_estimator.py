@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, eye_array
 
@@ -472,3 +473,18 @@ def test_isolated_nodes_and_features_without_entries() -> None:
     x = csr_array(eye_array(6, 4, format="csr"))
     clf = GREADClassifier(**SMALL).fit(x, [0, 0, 1, 1, 0, 1], graph=graph, val_mask=[1, 3])
     assert np.isfinite(clf.predict_proba()).all()
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7), cut=st.booleans(), which=st.integers(0, 1))
+def test_a_damaged_classifier_is_refused_or_the_same(
+    fitted: GREADClassifier, tmp_path: Path, place: float, bit: int, cut: bool, which: int
+) -> None:
+    fitted.save(tmp_path)
+    path = sorted(tmp_path.iterdir())[which]
+    content = path.read_bytes()
+    k = int(place * len(content))
+    path.write_bytes(content[:k] if cut else content[:k] + bytes([content[k] ^ (1 << bit)]) + content[k + 1 :])
+    with suppress(FileError):
+        assert np.array_equal(GREADClassifier.load(tmp_path).predict_proba(), fitted.predict_proba())
+    path.unlink()
