@@ -1,8 +1,9 @@
 """`Ensemble`: many trainings as one program; an epoch is one CUDA graph, or one eager pass on a CPU.
 
 Every parameter, mask, rate and time has a member axis. An epoch is a training step, an evaluation and the book-keeping
-of the first best validation accuracy, all on the device. Nothing is asked of the device in between, except once in
-every `CHUNK` epochs, whether the polynomials of linear flows are still long enough; if not, the chunk is done again.
+of the first best validation accuracy, all on the device. Nothing is asked of the device in between, except after every
+`CHUNK` epochs and at the end of a call, whether the polynomials of linear flows are still long enough; if not, the
+chunk is done again.
 """
 
 from __future__ import annotations
