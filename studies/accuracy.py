@@ -48,8 +48,8 @@ class Row:
 def difference(mean: float, std: float, splits: int, other: float, other_std: float | None) -> tuple[float, float]:
     """mean - other, and its standard error: both are means over splits with those population standard deviations.
 
-    >>> difference(86.0, 3.0, 10, 85.0, 4.0)
-    (1.0, 1.6666666666666667)
+    >>> difference(86.0, 9.0, 10, 85.0, 12.0)
+    (1.0, 5.0)
     """
     return mean - other, difference_error(std, splits, other_std or 0.0, splits)
 

@@ -26,8 +26,8 @@ def standard_error(std: float, count: int) -> float:
 def difference_error(std: float, count: int, other_std: float, other_count: int) -> float:
     """The standard error of the difference of two independent means, from their population standard deviations.
 
-    >>> difference_error(3.0, 10, 4.0, 10), difference_error(3.0, 1, 4.0, 10)
-    (1.6666666666666667, nan)
+    >>> difference_error(9.0, 10, 12.0, 10), difference_error(9.0, 1, 12.0, 10)
+    (5.0, nan)
     """
     return hypot(standard_error(std, count), standard_error(other_std, other_count))
 
