@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import numpy as np
 import sympy as sp
 
 from rdgraph.errors import NotApplicable, RdgraphError, Undecided
+from rdgraph.files import replacing
 from rdgraph.spectral import classify, response
 from rdgraph.system import System
 
@@ -25,6 +25,17 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 DASHES = ("-", "--", "-.", ":")
 #: Gains outside this range are as good as zero, or as good as lost.
 GAIN_RANGE = (1e-4, 1e5)
+
+
+def plain(text: str) -> str:
+    r"""A text from outside as matplotlib draws it letter by letter: $ begins no formula, other marks are as they are.
+
+    What cannot be printed, such as a line end, becomes a space.
+
+    >>> plain("$x$, 5 %"), plain("two\nlines")
+    ('\\$x\\$, 5 %', 'two lines')
+    """
+    return "".join(c if c.isprintable() else " " for c in text).replace("$", r"\$")
 
 
 @dataclass(frozen=True)
@@ -107,7 +118,7 @@ def response_figure(
             gain = np.maximum(np.abs(curve.gain), np.finfo(float).tiny)
             panel.plot(curve.lam, gain, DASHES[i % 4], color=PALETTE[i % 7], label=label, lw=2.4 - 0.5 * i)
         panel.axhline(1, color="0.8", lw=0.8, zorder=0)
-        panel.set_title(f"{_short(own[0].system)}\n{_class_at(system, coefficients)}", fontsize=9)
+        panel.set_title(f"{plain(_short(own[0].system))}\n{_class_at(system, coefficients)}", fontsize=9)
         panel.set(yscale="log", ylim=GAIN_RANGE, xlim=(0, 2))
     for panel in panels.flat[len(systems) :]:
         panel.set_visible(False)
@@ -119,7 +130,7 @@ def response_figure(
         panels[row, 0].set_ylabel("|gain|", fontsize=9)
     handles, labels = panels.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    settings = ", ".join(f"{k} = {v:g}" for k, v in coefficients.items())
+    settings = ", ".join(f"{plain(k)} = {v:g}" for k, v in coefficients.items())
     figure.suptitle(f"Gain of frequency lam after T = {T:g} ({settings}); titles: class of the exact flow", fontsize=11)
     return figure, curves
 
@@ -158,28 +169,13 @@ def save_figure(figure: Figure, folder: Path, name: str, rows: Sequence[Mapping[
     twelve digits.
     """
     paths = [folder / f"{name}.{ending}" for ending in ("png", "pdf", "csv")]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _whole(paths[0]) as file:
-            figure.savefig(file, format="png", dpi=160)
-        with _whole(paths[1]) as file:
-            figure.savefig(file, format="pdf", metadata={"CreationDate": None})
-        with _whole(paths[2]) as file:
-            file.write_text(_csv(rows), encoding="utf-8", newline="")
-    except OSError as problem:
-        raise RdgraphError(f"expected a folder that can be written, got {folder}: {problem.strerror}") from None
+    with replacing(paths[0]) as file:
+        figure.savefig(file, format="png", dpi=160)
+    with replacing(paths[1]) as file:
+        figure.savefig(file, format="pdf", metadata={"CreationDate": None})
+    with replacing(paths[2]) as file:
+        file.write_text(_csv(rows), encoding="utf-8", newline="")
     return paths
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    """A file beside `path` that takes its place when it is complete and is removed when something goes wrong."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        yield part
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from analysis.figures import PALETTE, gain_at
+from analysis.figures import PALETTE, gain_at, plain
 from analysis.spectrum import Spectrum, spectrum
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.sparse import Operator
@@ -134,14 +134,17 @@ def gains_figure(measured: Sequence[Gains]) -> tuple[Figure, list[dict[str, Any]
     for i, g in enumerate(measured):
         colour, marker = PALETTE[i % len(PALETTE)], "os^Dvx+"[i % 7]
         panel.plot(grid, np.maximum(np.abs(g.predicted(grid)), tiny), color=colour, lw=1.6)
-        panel.plot(g.lam, np.maximum(np.abs(g.gain), tiny), marker, color=colour, ms=5, mfc="none", label=g.label)
+        panel.plot(
+            g.lam, np.maximum(np.abs(g.gain), tiny), marker, color=colour, ms=5, mfc="none", label=plain(g.label)
+        )
     sizes = np.concatenate([np.abs(g.predicted(grid)) for g in measured])
     sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
     panel.axhline(1.0, color="0.8", lw=0.8, zorder=0)
     panel.set(yscale="log", xlim=(0, top), ylim=(max(1e-6, sizes.min() / 2), max(2.0, 2 * sizes.max())))
     panel.set(xlabel="lam, eigenvalue of L", ylabel="|gain|")
     first = measured[0]
-    values = ", ".join(f"{name} = {value:g}" for name, value in first.coefficients.items())
-    panel.set_title(f"{first.system.name or first.system}: T = {first.T:g}, {values}; points measured, lines symbolic")
+    values = ", ".join(f"{plain(name)} = {value:g}" for name, value in first.coefficients.items())
+    title = plain(first.system.name or str(first.system))
+    panel.set_title(f"{title}: T = {first.T:g}, {values}; points measured, lines symbolic")
     panel.legend(frameon=False)
     return figure, [row for g in measured for row in g.rows()]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figures import PALETTE
+from analysis.figures import PALETTE, plain
 from analysis.phase import BLOWS_UP, CLASSES, PhaseDiagram
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def phase_figure(diagram: PhaseDiagram) -> Figure:
             panel.plot(border.x, border.y, color="black", lw=1.4)
         for tie in diagram.ties:
             panel.plot(tie.x, tie.y, color="black", lw=1.2, ls="--")
-        panel.set(title=title, xlabel=diagram.names[0], xlim=(x.min(), x.max()), ylim=(y.min(), y.max()))
+        panel.set(title=title, xlabel=plain(diagram.names[0]), xlim=(x.min(), x.max()), ylim=(y.min(), y.max()))
     hatched = diagram.vanishing & (diagram.predicted == BLOWS_UP)
     handles: list[Patch | Line2D] = [
         Patch(color=c, label=n) for n, c in zip(CLASSES, COLOURS, strict=True) if _occurs(diagram, n)
@@ -46,12 +46,12 @@ def phase_figure(diagram: PhaseDiagram) -> Figure:
     if hatched.any() and not hatched.all() and min(hatched.shape) > 1:
         panels[0].contourf(x, y, hatched.astype(float), levels=[0.5, 1.5], colors="none", hatches=["//"])
         handles.append(Patch(facecolor="none", edgecolor="black", hatch="//", label="... normalised energy -> 0"))
-    panels[0].set_ylabel(diagram.names[1])
+    panels[0].set_ylabel(plain(diagram.names[1]))
     figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)), frameon=False)
     step = "" if diagram.step is None else f", step {diagram.step:g}"
     op = diagram.operator
     figure.suptitle(
-        f"{diagram.system.name or diagram.system} on {op.num_nodes} nodes ({op.normalisation}),"
+        f"{plain(diagram.system.name or str(diagram.system))} on {op.num_nodes} nodes ({op.normalisation}),"
         f" {diagram.method}{step}, T = {diagram.T:g}; away from borders {diagram.agreement:.2%} agree",
         fontsize=11,
     )

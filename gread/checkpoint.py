@@ -1,19 +1,24 @@
-"""Checkpoints: all that changes in an ensemble, as safetensors; a kill never leaves half a file."""
+"""Checkpoints: all that changes in an ensemble, as a bundle; a kill never leaves half of one."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
 from scipy.sparse import csr_array
+from torch import Tensor
 
+from gread.bundle import Bundle, load_bundle, save_bundle
 from gread.datasets.nodes import NodeData
-from gread.ensemble import Ensemble
+from gread.ensemble import CHUNK, Ensemble
 from gread.trials import Trial
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import FileError, NotApplicable
+
+FORMAT, WHAT = "gread checkpoint 1", "a checkpoint"
+#: What the names of the state at the start of a chunk begin with.
+START = "start."
 
 
 def fingerprint(datas: list[NodeData], trials: list[Trial], manner: str = "") -> str:
@@ -32,35 +37,65 @@ def fingerprint(datas: list[NodeData], trials: list[Trial], manner: str = "") ->
 
 
 def save_checkpoint(path: Path, ensemble: Ensemble, mark: str) -> None:
-    """Write the state beside the old file, then put it in its place."""
-    from safetensors.torch import save_file
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in ensemble.state.items()}
-    head = {"fingerprint": mark, "degree": str(ensemble.degree), "torch": torch.__version__}
-    fresh = path.with_suffix(f".{os.getpid()}.part")
-    save_file(tensors, fresh, metadata=head)
-    with fresh.open("rb+") as stream:
-        os.fsync(stream.fileno())
-    fresh.replace(path)
+    """Write the state as the bundle `path`, NAME.json, in the place of an older one."""
+    words = {"fingerprint": mark, "epoch": ensemble.epoch, "degree": ensemble.degree, "torch": torch.__version__}
+    started = {f"{START}{name}": value for name, value in (ensemble.started or {}).items()}
+    save_bundle(path, FORMAT, words, ensemble.state | started)
 
 
 def load_checkpoint(path: Path, ensemble: Ensemble, mark: str) -> bool:
     """Put a saved state into an ensemble; False where there is none. Another training's state is an error."""
-    from safetensors import SafetensorError, safe_open
-
     if not path.exists():
         return False
-    try:
-        with safe_open(path, framework="pt") as stream:
-            head = stream.metadata() or {}
-            if head.get("fingerprint") != mark:
-                raise NotApplicable(
-                    f"expected a checkpoint of these trials on this data in {path}, got one of another training; "
-                    "remove it, or choose another folder"
-                )
-            ensemble.restore({name: stream.get_tensor(name) for name in stream.keys()})  # noqa: SIM118
-    except SafetensorError as error:
-        raise NotApplicable(f"expected a checkpoint in {path}, got a file that is none ({error}); remove it") from None
-    ensemble.degree = int(head["degree"])
+    found = load_bundle(path, FORMAT, WHAT)
+    if found.words.get("fingerprint") != mark:
+        raise NotApplicable(
+            f"expected a checkpoint of these trials on this data in {path}, got one of another training; "
+            "remove it, or choose another folder"
+        )
+    wrong = _wrong_with(found, ensemble)
+    if wrong:
+        raise FileError(f"expected a checkpoint in {path}, got one with {wrong}; remove it")
+    started = _started(found)
+    ensemble.degree = found.words["degree"]
+    ensemble.started = {n: v.to(ensemble.state[n].device) for n, v in started.items()} if started else None
+    ensemble.restore({name: value for name, value in found.numbers.items() if not name.startswith(START)})
     return True
+
+
+def _started(found: Bundle) -> dict[str, Tensor]:
+    return {n.removeprefix(START): v for n, v in found.numbers.items() if n.startswith(START)}
+
+
+def _wrong_with(found: Bundle, ensemble: Ensemble) -> str:
+    """What keeps a checkpoint from being one of this ensemble, in words; "" where nothing does."""
+    epoch, degree = found.words.get("epoch"), found.words.get("degree")
+    if type(epoch) is not int or not 0 <= epoch <= ensemble.epochs:
+        return f"the epoch {epoch!r} of {ensemble.epochs}"
+    if type(degree) is not int or not 0 <= degree <= max(ensemble.route.whole, ensemble.degree):
+        return f"polynomials of degree {degree!r}"
+    now = {name: value for name, value in found.numbers.items() if not name.startswith(START)}
+    states, steps = [now], [epoch]
+    if epoch % CHUNK and epoch < ensemble.epochs and ensemble.route.is_cut(degree):
+        states.append(_started(found))
+        steps.append(epoch - epoch % CHUNK)
+    elif len(now) != len(found.numbers):
+        return "a state that does not belong there"
+    for state, step in zip(states, steps, strict=True):
+        if wrong := _wrong_with_state(state, ensemble, step):
+            return wrong
+    return ""
+
+
+def _wrong_with_state(state: dict[str, Tensor], ensemble: Ensemble, step: int) -> str:
+    if different := sorted(set(state) ^ set(ensemble.state)):
+        return f"{different[0]} {'missing' if different[0] in ensemble.state else 'too many'}"
+    for name, value in ensemble.state.items():
+        if (state[name].shape, state[name].dtype) != (value.shape, value.dtype):
+            return f"{name} of shape {tuple(state[name].shape)} and {state[name].dtype}"
+    if int(state["step"]) != step:
+        return f"{int(state['step'])} steps after epoch {step}"
+    for name, least in (("best_epoch", 0), ("failed_at", -1)):
+        if not bool(((state[name] >= least) & (state[name] <= step)).all()):
+            return f"{name} outside of {least}..{step}"
+    return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.files import read_text
 from rdgraph.graphs.operators import NORMALISATIONS
 
 KINDS = ("scalar", "channel", "node")
@@ -136,10 +138,19 @@ class Config:
         """Settings of a toml text with the sections [model] and [training], over the defaults or `base`."""
         try:
             read = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise NotApplicable(f"expected toml, got a text that is not: {error}") from None
+        return cls.from_sections(read, base=base)
+
+    @classmethod
+    def from_sections(cls, sections: Mapping[str, Any], *, base: Config | None = None) -> Config:
+        """Settings by section, model and training, over the defaults or `base`.
+
+        >>> Config.from_sections({"model": {"hidden": 8}}).model.hidden
+        8
+        """
         values: dict[str, Any] = {}
-        for section, part in read.items():
+        for section, part in sections.items():
             if section not in ("model", "training"):
                 raise UnknownName("section", section, ("model", "training"))
             if not isinstance(part, dict):
@@ -154,12 +165,7 @@ class Config:
     @classmethod
     def load(cls, path: str | Path, *, base: Config | None = None) -> Config:
         """From a toml file."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error.reason
-            raise NotApplicable(f"expected a toml file, got {path}: {reason}") from None
-        return cls.from_toml(text, base=base)
+        return cls.from_toml(read_text(Path(path), "a toml file"), base=base)
 
 
 def _typed(part: Any, name: str, value: Any) -> Any:
@@ -172,10 +178,10 @@ def _typed(part: Any, name: str, value: Any) -> Any:
     if isinstance(value, str) and kind is not str:
         try:
             value = json.loads(value.lower() if kind is bool else value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             raise NotApplicable(f"expected {kind.__name__} for {name}, got {value!r}") from None
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        value = float(value) if abs(value) <= sys.float_info.max else math.inf
     if type(value) is not kind:
         raise NotApplicable(f"expected {kind.__name__} for {name}, got {value!r}")
     if kind is float and not math.isfinite(value):

@@ -1,8 +1,9 @@
 """`Ensemble`: many trainings as one program; an epoch is one CUDA graph, or one eager pass on a CPU.
 
 Every parameter, mask, rate and time has a member axis. An epoch is a training step, an evaluation and the book-keeping
-of the first best validation accuracy, all on the device. Nothing is asked of the device in between, except once in
-every `CHUNK` epochs, whether the polynomials of linear flows are still long enough; if not, the chunk is done again.
+of the first best validation accuracy, all on the device. Nothing is asked of the device in between, except after every
+`CHUNK` epochs and at the end of a call, whether the polynomials of linear flows are still long enough; if not, the
+chunk is done again.
 """
 
 from __future__ import annotations
@@ -95,6 +96,8 @@ class Ensemble:
             self.degree = self.route.degree(self.model.field(start), start, self.rates.time)
         self.use_graph = self.use_graph and self.route.capturable
         self._replay: Callable[[], None] | None = None
+        #: The state at the start of a chunk that is under way, while its polynomials may turn out too short.
+        self.started: dict[str, Tensor] | None = None
 
     @property
     def members(self) -> int:
@@ -190,19 +193,28 @@ class Ensemble:
 
     # ------------------------------------------------------------------ many epochs
     def advance(self, epochs: int) -> None:
-        """Train for some more epochs, at most to the end."""
-        left = min(epochs, self.epochs - self.epoch)
-        while left > 0:
-            count = min(CHUNK, left)
-            before = self.snapshot() if self.route.is_cut(self.degree) else None
-            self.state["tail"].zero_()
-            for _ in range(count):
+        """Train for some more epochs, at most to the end.
+
+        Chunks are counted from the first epoch, so that the results do not depend on how the epochs are divided among
+        calls: a call may end in the midst of a chunk, which is done again by a later one if need be.
+        """
+        done = self.epoch
+        end = min(done + epochs, self.epochs)
+        while done < end:
+            if done % CHUNK == 0:
+                self.started = self.snapshot() if self.route.is_cut(self.degree) else None
+                self.state["tail"].zero_()
+            stop = min(end, done - done % CHUNK + CHUNK)
+            for _ in range(stop - done):
                 self._one()
-            if before is not None and float(self.state["tail"]) > LARGEST_TAIL:
-                self.restore(before)
+            if self.started is not None and float(self.state["tail"]) > LARGEST_TAIL:
+                self.restore(self.started)
                 self._lengthen()
-                continue
-            left -= count
+                done -= done % CHUNK
+            else:
+                done = stop
+        if done % CHUNK == 0 or done == self.epochs:
+            self.started = None
 
     def _one(self) -> None:
         if not self.use_graph:

@@ -215,7 +215,7 @@ class GREADClassifier(Estimator):
 
     # ------------------------------------------------------------------ files
     def save(self, folder: str | Path) -> None:
-        """Write classifier.safetensors and classifier.json, the graph and its features included."""
+        """Write classifier.json and the numbers it names, the graph and its features included; see `gread.bundle`."""
         from gread.storage import save_classifier
 
         self._check_fitted()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,18 +11,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gread.bundle import load_bundle, save_bundle
 from gread.config import Config, Model
 from gread.features import Features
 from gread.flow import run_steps
 from gread.model import GREAD, make_system
 from gread.problem import make_operator
 from rdgraph import Graph, solve
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import FileError, NotApplicable, RdgraphError
 from rdgraph.graphs.sparse import Operator
 from rdgraph.integrators.solve import FIXED
 from rdgraph.system import System
 
-FORMAT = "gread network 1"
+FORMAT, WHAT = "gread network 2", "a saved network"
+MANIFEST = "network.json"
+#: The name under which the training nodes of a system with trusted sources are kept.
+TRUSTED_NODES = "trusted"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +64,11 @@ class Network:
         operator = make_operator(graph, self.config, str(some.device), some.dtype)
         model = GREAD(self.config, operator, features=self.features, classes=self.classes, seeds=[0])
         model.load_members(self.parameters)
-        model.trusted = self.parameters.get("trusted") if trusted is None else trusted
+        model.trusted = self.parameters.get(TRUSTED_NODES) if trusted is None else trusted
         return model.requires_grad_(False)
 
     def _is_node_wise(self, name: str) -> bool:
-        if name == "trusted":
+        if name == TRUSTED_NODES:
             return True
         kinds = self.system.coefficients
         return kinds.get(name.removeprefix("coefficient_"), "") == "node" and name.startswith("coefficient_")
@@ -108,9 +111,12 @@ class Network:
 
     def coefficients(self) -> dict[str, Tensor]:
         """The coefficients of the equation as trained: (), (d,), (n,) or (d, d)."""
+        return {name: value[0] for name, value in self.model(self._blank_graph()).coefficients().items()}
+
+    def _blank_graph(self) -> Graph:
+        """As many nodes as the parameters ask for, without edges."""
         nodes = next((len(p[0]) for name, p in self.parameters.items() if self._is_node_wise(name)), 1)
-        blank = Graph.from_edges([[], []], num_nodes=nodes)
-        return {name: value[0] for name, value in self.model(blank).coefficients().items()}
+        return Graph.from_edges([[], []], num_nodes=nodes)
 
     @torch.no_grad()
     def operator(self, x: Any, graph: Graph) -> Operator:
@@ -119,35 +125,38 @@ class Network:
         operator = model.couple(model.encode(features))
         return dataclasses.replace(operator, weights=operator.weights[0]) if operator.batch else operator
 
+    def check(self, graph: Graph) -> None:
+        """Refuse parameters that are not those of a network of this configuration on that graph."""
+        for name, value in self.parameters.items():
+            if not value.is_floating_point() or value.ndim < 1 or len(value) != 1:
+                raise NotApplicable(f"expected numbers (1, ...) for {name}, got {value.dtype} {tuple(value.shape)}")
+        encoder = self.parameters["encoder_weight"]
+        if encoder.shape != (1, self.features, self.config.hidden):
+            raise NotApplicable(f"expected an encoder (1, {self.features}, hidden), got {tuple(encoder.shape)}")
+        needed = dict(self.model(graph).named_parameters())
+        if different := (set(needed) ^ set(self.parameters)) - {TRUSTED_NODES}:
+            raise NotApplicable(f"expected the parameters {', '.join(needed)}, got a difference in {min(different)}")
+        for name, parameter in needed.items():
+            if parameter.shape != self.parameters[name].shape:
+                raise NotApplicable(f"expected {name} of shape {tuple(parameter.shape)}, got another")
+
     # ------------------------------------------------------------------ files
     def save(self, folder: str | Path) -> None:
-        """Write network.safetensors and network.json."""
-        from safetensors.torch import save_file
-
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        save_file({k: v.detach().cpu().contiguous() for k, v in self.parameters.items()}, place / "network.safetensors")
-        head = {"format": FORMAT, "features": self.features, "classes": self.classes}
-        text = json.dumps(head | {"model": dataclasses.asdict(self.config)}, indent=2)
-        (place / "network.json").write_text(text + "\n", encoding="utf-8")
+        """Write network.json and the file of numbers that it names."""
+        words = {"features": self.features, "classes": self.classes, "model": dataclasses.asdict(self.config)}
+        save_bundle(Path(folder) / MANIFEST, FORMAT, words, self.parameters)
 
     @classmethod
     def load(cls, folder: str | Path) -> Network:
-        """Read what `save` wrote; nothing is unpickled."""
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-
-        place = Path(folder)
+        """Read what `save` wrote, verified; nothing is unpickled."""
+        bundle = load_bundle(Path(folder) / MANIFEST, FORMAT, WHAT)
         try:
-            head = json.loads((place / "network.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise NotApplicable(f"expected a saved network in {place}, got {error}") from None
-        if not isinstance(head, dict) or head.get("format") != FORMAT:
-            raise NotApplicable(f"expected a network.json of the format {FORMAT!r} in {place}, got another file")
-        try:
-            model = Config().updated(head["model"]).model
-            found = cls(model, load_file(place / "network.safetensors"), int(head["features"]), int(head["classes"]))
-            found.coefficients()
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:
-            raise NotApplicable(f"expected the files of one saved network in {place}, got {error}") from None
+            model = Config().updated(bundle.words["model"]).model
+            found = cls(model, bundle.numbers, int(bundle.words["features"]), int(bundle.words["classes"]))
+            found.check(found._blank_graph())
+        except (LookupError, RuntimeError, TypeError, ValueError, AttributeError, OverflowError, RdgraphError) as error:
+            raise FileError(
+                f"expected {WHAT} in {folder}, got words and numbers that make none ({type(error).__name__}: {error}); "
+                "save it again"
+            ) from None
         return found

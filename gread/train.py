@@ -7,10 +7,11 @@ population standard deviation over the trials.
 from __future__ import annotations
 
 import json
-import os
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +26,14 @@ from gread.model import TRUSTED
 from gread.network import Network
 from gread.planner import check_fit, estimate, make_batches
 from gread.trials import Trial, grouped
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import FileError, NotApplicable
+from rdgraph.files import read_text, write_text
+from rdgraph.interrupts import patient
+
+#: Seconds between two looks at a training: whether to tell of it, to save it, or to stop.
+LOOK = 1.0
+#: Seconds of work that a kill may cost.
+EVERY = 30.0
 
 
 class Progress(NamedTuple):
@@ -103,16 +111,19 @@ def train(
     device: str = "auto",
     members: int | None = None,
     checkpoint: Path | None = None,
-    every: float = 60.0,
+    every: float = EVERY,
     progress: Callable[[Progress], None] | None = None,
+    tell: Callable[[str], object] = warnings.warn,
     keep_best: bool = True,
     dtype: torch.dtype = torch.float32,
 ) -> Trained:
     """Train every trial, in the fewest batches that fit the memory (`members` sets their size).
 
-    With a `checkpoint` folder the state is written every so many seconds, and a training that was cut off goes on from
-    there, to the same results. `progress` hears of every few epochs. `keep_best` holds the parameters of the best
-    epoch, which `Trained.network` needs.
+    With a `checkpoint` folder the state is written about every so many seconds, and a training that was cut off goes on
+    from there, to the same results. Ctrl-C waits for the end of the epoch, so that what is left is saved; a second one
+    stops at once. `progress` hears of the epochs, about once a second or every `CHUNK` epochs; `tell` hears sentences
+    about what a user should know, such as a checkpoint that could not be written, which does not end the training.
+    `keep_best` holds the parameters of the best epoch, which `Trained.network` needs.
 
     >>> from gread.config import Config
     >>> from gread.datasets.embedded import karate
@@ -135,39 +146,63 @@ def train(
         probe = Ensemble(each[group[0]], [chosen[group[0]]], device=place, dtype=dtype, keep_best=keep_best)
         most.append(check_fit(estimate(probe), place, members))
         del probe
-    batches = _remembered(checkpoint, make_batches(chosen, most))
+    batches = _remembered(checkpoint, make_batches(chosen, most), tell)
     report = _Reporter(progress, started, chosen, batches)
     slots: list[_Slot | None] = [None] * len(chosen)
     for number, batch in enumerate(batches):
         own = datas[0] if len(datas) == 1 else [each[k] for k in batch]
         ensemble = Ensemble(own, [chosen[k] for k in batch], device=place, dtype=dtype, keep_best=keep_best)
-        saver = _Saver(checkpoint, number, ensemble, datas if len(datas) == 1 else [each[k] for k in batch], every)
-        while ensemble.epoch < ensemble.epochs:
-            ensemble.advance(CHUNK)
-            saver.tick()
-            report(number, ensemble)
+        saver = _Saver(
+            checkpoint, number, ensemble, datas if len(datas) == 1 else [each[k] for k in batch], every, tell
+        )
+        _run(ensemble, saver, partial(report, number), tell)
         outcome = ensemble.outcome()
         for member, k in enumerate(batch):
             slots[k] = _slot(ensemble, outcome, member)
     return _gathered(data, chosen, [s for s in slots if s is not None], time.monotonic() - started)
 
 
-def _remembered(folder: Path | None, batches: list[list[int]]) -> list[list[int]]:
+def _run(ensemble: Ensemble, saver: _Saver, report: Callable[[Ensemble], None], tell: Callable[[str], object]) -> None:
+    """Train an ensemble to its end, with a look at it about every `LOOK` seconds."""
+    count, epoch = 1, ensemble.epoch
+    with patient(lambda: tell("stopping at the end of this epoch; Ctrl-C again stops at once")) as interruption:
+        while epoch < ensemble.epochs:
+            began, chunk = time.monotonic(), min(count, CHUNK - epoch % CHUNK)
+            ensemble.advance(chunk)
+            epoch = ensemble.epoch  # waits for the device
+            count = epochs_within(LOOK, (time.monotonic() - began) / chunk)
+            saver.tick()
+            report(ensemble)
+            if interruption.is_waiting:
+                saver.tick(must_save=True)
+                interruption.hear()
+
+
+def epochs_within(seconds: float, each: float) -> int:
+    """How many epochs of so many seconds each go into some seconds: one at least, a chunk at most.
+
+    >>> epochs_within(1.0, 26.0), epochs_within(1.0, 0.3), epochs_within(1.0, 0.0)
+    (1, 3, 20)
+    """
+    return CHUNK if each * CHUNK <= seconds else max(1, int(seconds / each))
+
+
+def _remembered(folder: Path | None, batches: list[list[int]], tell: Callable[[str], object]) -> list[list[int]]:
     """The batches that a training in this folder began with, whatever fits the memory now; else these, written down."""
     if folder is None:
         return batches
     path = Path(folder) / "batches.json"
     if path.exists():
         try:
-            found = [[int(k) for k in batch] for batch in json.loads(path.read_text(encoding="utf-8"))]
-        except (ValueError, TypeError):
+            found = [[int(k) for k in batch] for batch in json.loads(read_text(path, "a list of batches"))]
+        except (ValueError, TypeError, RecursionError):
             found = []
-        if sorted(k for batch in found for k in batch) == sorted(k for batch in batches for k in batch):
+        if all(found) and sorted(k for batch in found for k in batch) == sorted(k for batch in batches for k in batch):
             return found
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(f".{os.getpid()}.part")
-    fresh.write_text(json.dumps(batches), encoding="utf-8")
-    fresh.replace(path)
+    try:
+        write_text(path, json.dumps(batches), durable=True)
+    except FileError as problem:
+        tell(f"the training cannot be resumed: {problem}")
     return batches
 
 
@@ -211,22 +246,42 @@ class _Saver:
     """Writes the state of one batch now and then, and when it is done; starts by looking for an older one."""
 
     def __init__(
-        self, folder: Path | None, number: int, ensemble: Ensemble, datas: list[NodeData], every: float
+        self,
+        folder: Path | None,
+        number: int,
+        ensemble: Ensemble,
+        datas: list[NodeData],
+        every: float,
+        tell: Callable[[str], object],
     ) -> None:
-        self.path = None if folder is None else Path(folder) / f"batch-{number}.safetensors"
-        self.ensemble, self.every, self.last = ensemble, every, time.monotonic()
+        self.path = None if folder is None else Path(folder) / f"batch-{number}.json"
+        self.ensemble, self.every, self.tell = ensemble, every, tell
+        self.last, self.saved, self.is_failing = time.monotonic(), 0, False
         manner = f"{ensemble.learning_rates.dtype} keep_best={ensemble.keep_best}"
         self.mark = "" if self.path is None else fingerprint(datas, ensemble.trials, manner)
-        if self.path is not None:
-            load_checkpoint(self.path, ensemble, self.mark)
+        if self.path is not None and load_checkpoint(self.path, ensemble, self.mark):
+            self.saved = ensemble.epoch
 
-    def tick(self) -> None:
-        if self.path is None:
-            return
-        is_done = self.ensemble.epoch >= self.ensemble.epochs
-        if is_done or time.monotonic() - self.last >= self.every:
-            save_checkpoint(self.path, self.ensemble, self.mark)
-            self.last = time.monotonic()
+    def tick(self, *, must_save: bool = False) -> None:
+        """Save where it is time, the end is reached, or it has to be."""
+        epoch = self.ensemble.epoch
+        is_time = time.monotonic() - self.last >= self.every
+        if self.path is not None and epoch != self.saved and (must_save or is_time or epoch >= self.ensemble.epochs):
+            self._save(self.path, epoch)
+
+    def _save(self, path: Path, epoch: int) -> None:
+        """A disk that is full costs the checkpoint, not the training."""
+        try:
+            save_checkpoint(path, self.ensemble, self.mark)
+        except FileError as problem:
+            if not self.is_failing:
+                self.tell(f"no checkpoint was written, and the training goes on: {problem}")
+            self.is_failing = True
+        else:
+            if self.is_failing:
+                self.tell("checkpoints are written again")
+            self.is_failing, self.saved = False, epoch
+        self.last = time.monotonic()
 
 
 class _Reporter:
@@ -235,15 +290,18 @@ class _Reporter:
     def __init__(
         self, hears: Callable[[Progress], None] | None, started: float, trials: list[Trial], batches: list[list[int]]
     ) -> None:
-        self.hears, self.started = hears, started
+        self.hears, self.started, self.last = hears, started, time.monotonic()
         self.lengths = [trials[batch[0]].config.training.epochs for batch in batches]
 
     def __call__(self, number: int, ensemble: Ensemble) -> None:
-        if self.hears is None:
+        epoch, now = ensemble.epoch, time.monotonic()
+        is_due = epoch % CHUNK == 0 or epoch >= ensemble.epochs or now - self.last >= LOOK
+        if self.hears is None or not is_due:
             return
-        row = ensemble.state["history"][ensemble.epoch - 1].double()
+        self.last = now
+        row = ensemble.state["history"][epoch - 1].double()
         alive = ensemble.state["alive"]
         means = row[alive].mean(0).tolist() if bool(alive.any()) else [float("nan")] * row.shape[1]
-        done = sum(self.lengths[:number]) + ensemble.epoch
+        done = sum(self.lengths[:number]) + epoch
         seconds = time.monotonic() - self.started
         self.hears(Progress(done, sum(self.lengths), number, len(self.lengths), means[0], means[2], seconds))

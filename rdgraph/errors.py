@@ -47,6 +47,10 @@ class NotApplicable(RdgraphError, ValueError):
     """A question that has no answer for this system; the text says why."""
 
 
+class FileError(NotApplicable, OSError):
+    """A file that cannot be read or written, or does not hold what it should; the text names it."""
+
+
 class Undecided(RdgraphError):
     """Exact means were not enough; the text says what was tried."""
 

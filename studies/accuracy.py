@@ -11,7 +11,6 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from gread.presets import Preset, authors_runs, find_published, presets
 from gread.train import Trained, choose_device, train
 from gread.trials import make_trials
 from studies.performance import environment
+from studies.uncertainty import difference_error
 
 KINDS = ("authors", "paper")
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -46,12 +46,12 @@ class Row:
 
 
 def difference(mean: float, std: float, splits: int, other: float, other_std: float | None) -> tuple[float, float]:
-    """mean - other, and its standard error: both are means over splits with those standard deviations.
+    """mean - other, and its standard error: both are means over splits with those population standard deviations.
 
-    >>> difference(86.0, 3.0, 10, 85.0, 4.0)
-    (1.0, 1.5811388300841898)
+    >>> difference(86.0, 9.0, 10, 85.0, 12.0)
+    (1.0, 5.0)
     """
-    return mean - other, sqrt((std**2 + (other_std or 0.0) ** 2) / splits)
+    return mean - other, difference_error(std, splits, other_std or 0.0, splits)
 
 
 def verdict(gap: float, error: float) -> str:

@@ -24,7 +24,8 @@ AUTHORS = """## The authors' settings
 
 BS with the settings that were released with the GREAD authors' code, {seeds} seeds on every split. Beside it what their
 code reached with one seed on the same kind of card, and what the paper prints. *agrees*: the difference is within two
-of its standard errors, taken over the splits.
+of its standard errors, in brackets: the splits are the independent units, and the error of a mean over k of them is
+s/√(k - 1), s their population standard deviation, as in `rdgraph train`.
 """
 PAPER = """## The paper's settings, all reactions
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from rdgraph.errors import RdgraphError, UnknownName
+from rdgraph.errors import UnknownName
+from studies import libraries
 
 if TYPE_CHECKING:
     from studies.run import Run
@@ -32,6 +33,8 @@ STUDIES: Mapping[str, str] = {
     "discretisation": "studies.discretisation",
     "datasets": "studies.datasets",
 }
+#: Studies that train networks, and the extra they need; the others need torch, if anything.
+EXTRAS: Mapping[str, str] = {"trained-energy": "gread"}
 
 
 def load(name: str) -> Study:
@@ -45,11 +48,10 @@ def load(name: str) -> Study:
     try:
         return cast("Study", import_module(STUDIES[name]))
     except ModuleNotFoundError as problem:
-        if problem.name not in ("torch", "torchdiffeq"):
+        extra = EXTRAS.get(name, "torch")
+        if problem.name not in libraries.EXTRAS[extra]:
             raise
-        raise RdgraphError(
-            f"expected {problem.name} for the study {name}, got an installation without; pip install 'rdgraph[torch]'"
-        ) from None
+        raise libraries.missing(str(problem.name), f"the study {name}", extra) from None
 
 
 def settings_of(study: Study, small: bool) -> dict[str, Any]:

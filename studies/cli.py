@@ -15,8 +15,10 @@ from rich.table import Table
 
 from rdgraph.errors import RdgraphError
 from studies import pages
+from studies.boundary import reported, say
 from studies.catalog import STUDIES, Study, load
 from studies.data_commands import data
+from studies.libraries import require
 from studies.preset_commands import presets_app
 from studies.train_commands import train_command
 
@@ -64,13 +66,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 
 
 def main() -> None:
-    """Entry point: errors of the package are shown as text, never as a traceback."""
-    try:
+    """Entry point: what a user can do something about is shown as text, never as a traceback."""
+    with reported(errors):
         app()
-    except RdgraphError as problem:
-        errors.print(f"[bold red]error:[/] {type(problem).__name__}", highlight=False)
-        errors.print(str(problem), markup=False, highlight=False, soft_wrap=True)
-        sys.exit(2)
 
 
 @app.command("catalogue")
@@ -131,7 +129,7 @@ def verify(
     if as_json:
         _print_json([c.to_dict() for c in claims])
     elif as_markdown:
-        console.print(markdown(claims), markup=False, highlight=False, soft_wrap=True)
+        say(console, markdown(claims))
     else:
         console.print(pages.claims_table(claims, evidence=evidence))
     if not all(c.as_expected for c in claims):
@@ -188,7 +186,7 @@ def plot_response(
     methods = (("exact", None), ("euler", step), ("rk4", step))
     figure, curves = response_figure(systems, T=time, coefficients=numbers, methods=methods)
     for path in save_figure(figure, out, "response", curve_rows(curves)):
-        console.print(f"wrote {path}", highlight=False)
+        say(console, f"wrote {path}")
 
 
 @plot.command("phase", context_settings=EQUATION_SETTINGS)
@@ -204,6 +202,7 @@ def plot_phase(
     out: Annotated[Path, typer.Option("--out", help="Folder for phase.png, .pdf and .csv.")] = Path("runs/phase"),
 ) -> None:
     """Which coefficients of a linear system smooth, sharpen or blow up on a graph: predicted and simulated."""
+    require("a phase diagram", "torch")
     import numpy as np
     import torch
 
@@ -215,9 +214,9 @@ def plot_phase(
     alphas, betas = np.linspace(0, end, points + 1)[1:], np.linspace(-end, end, points)
     diagram = phase_diagram(equation, op, alphas, betas, method="rk4", step=step, seed=seed)
     share = f"{diagram.agreement:.2%} of the members away from a border"
-    console.print(f"{points} x {points} members: {share} were simulated as predicted", highlight=False)
+    say(console, f"{points} x {points} members: {share} were simulated as predicted")
     for path in save_figure(phase_figure(diagram), out, "phase", diagram.rows()):
-        console.print(f"wrote {path}", highlight=False)
+        say(console, f"wrote {path}")
 
 
 def _named_graph(text: str, seed: int) -> Graph:
@@ -259,11 +258,9 @@ def study_command(
     try:
         report = execute(study, folder, small=small, seed=seed, device=device, console=errors)
     except KeyboardInterrupt:
-        errors.print(
-            f"interrupted; {folder} is valid, and the same command resumes it", highlight=False, soft_wrap=True
-        )
+        say(errors, f"interrupted; {folder} is valid, and the same command resumes it")
         raise typer.Exit(130) from None
-    console.print(f"wrote {report}", highlight=False, soft_wrap=True)
+    say(console, f"wrote {report}")
 
 
 def _studies_table(studies: list[Study]) -> Table:

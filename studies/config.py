@@ -51,7 +51,7 @@ class Config:
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise RdgraphError(f"expected a seed of 0 or more, got {self.seed}")
-        _check_device(self.device)
+        check_device(self.device)
 
     def toml(self) -> str:
         """The text of config.toml; `tomllib` reads it back."""
@@ -64,9 +64,12 @@ class Config:
         """In words, where the config.toml with this text differs; [] where it does not."""
         try:
             theirs, ours = tomllib.loads(text), tomllib.loads(self.toml())
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             return ["a config.toml that no study wrote"]
-        pairs = ((theirs, ours), (theirs.get("settings", {}), ours["settings"]))
+        settings = theirs.get("settings", {})
+        if not isinstance(settings, dict):
+            return ["a config.toml that no study wrote"]
+        pairs = ((theirs, ours), (settings, ours["settings"]))
         return [
             f"{name} = {there.get(name)!r} there, {here.get(name)!r} here"
             for there, here in pairs
@@ -92,7 +95,8 @@ def _toml(value: object) -> str:
     raise RdgraphError(f"expected settings that are numbers, texts or lists of them, got {value!r}")
 
 
-def _check_device(device: str) -> None:
+def check_device(device: str) -> None:
+    """Refuse a device that torch cannot use here."""
     kind, _, number = device.partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
         raise RdgraphError(f"expected the device cpu, cuda or cuda:N, got {device!r}")

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from rdgraph.errors import NotApplicable
 from studies import pages
+from studies.boundary import say
 
 if TYPE_CHECKING:
     from studies.local_sets import LocalSets
@@ -44,8 +45,8 @@ def list_command(root: Root = None, as_json: AsJson = False) -> None:
         [row["name"], f"{row['nodes']:,}", _size(row["bytes"]), row["from"], row["state"], row["title"]] for row in rows
     ]
     headings = ("name", "nodes", "size", "from", "state", "title")
-    console.print(data_pages.rich_table("Data sets: gread.load_dataset(NAME)", headings, shown))
-    console.print("rdgraph data fetch NAME brings a set that is not at hand", highlight=False)
+    console.print(data_pages.FittedTable("Data sets: gread.load_dataset(NAME)", headings, shown))
+    say(console, "rdgraph data fetch NAME brings a set that is not at hand")
 
 
 @data.command("fetch")
@@ -62,7 +63,7 @@ def fetch_command(
     local = LocalSets(root)
     for name in all_names() if names == ["all"] else [local.named(name) for name in names]:
         files = local.fetch(name, offline=offline)
-        console.print(f"{name}: {files} files at hand" if files else f"{name}: needs no files", highlight=False)
+        say(console, f"{name}: {files} files at hand" if files else f"{name}: needs no files")
 
 
 @data.command("table")
@@ -94,7 +95,7 @@ def table_command(
     notes = [*([data_pages.summary(every)] if every else []), *_missing_note(missing)]
     parts = data_pages.sections(facts, twins, compared)
     if as_markdown:
-        console.print(data_pages.markdown_page(parts, notes), markup=False, highlight=False, soft_wrap=True)
+        say(console, data_pages.markdown_page(parts, notes))
     else:
         console.print(data_pages.rich_page(parts, notes))
 
@@ -115,9 +116,9 @@ def check_command(names: Names = None, root: Root = None, as_json: AsJson = Fals
         _print_json({"checks": [c.to_dict() for c in found], "bad": len(bad), "not_at_hand": missing})
     else:
         rows = [[c.name, c.what, c.status, c.text] for c in found]
-        console.print(data_pages.rich_table("Checks", ("set", "what", "status", "found"), rows))
+        console.print(data_pages.FittedTable("Checks", ("set", "what", "status", "found"), rows))
         for note in (f"{len(chosen)} sets checked, {len(bad)} checks failed", *_missing_note(missing)):
-            console.print(note, markup=False, highlight=False)
+            say(console, note)
     if bad:
         raise typer.Exit(1)
 

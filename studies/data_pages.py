@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from rich import box
-from rich.console import Group, RenderableType
-from rich.markup import escape
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
 from rich.table import Table
+from rich.text import Text
 
 from gread.datasets.comparison import UNEXPLAINED, Comparison
 from gread.datasets.facts import Facts
 from gread.datasets.twins import Twins
 
 Cells = Sequence[str]
+#: A column of texts gets at least so many letters in a line.
+NARROWEST_TEXT = 24
 #: Headings of the two tables of facts; the first five are those of the paper's table.
 SIZES = ("set", "nodes", "edges", "loops", "features", "classes", "edge hom.", "node hom.", "adjusted", "splits")
 SHAPE = ("set", "masks cover", "components", "largest", "isolated", "degree mean/max", "no label", "no feature",
@@ -96,18 +100,56 @@ def sections(
 
 def rich_page(parts: Sequence[Section], notes: Sequence[str]) -> RenderableType:
     """The tables for a terminal."""
-    return Group(*(rich_table(*part) for part in parts), *(escape(note) for note in notes))
+    return Group(*(FittedTable(*part) for part in parts), *(Text(note) for note in notes))
 
 
-def rich_table(title: str, headings: Cells, rows: Sequence[Cells]) -> Table:
-    """One table; columns that hold nothing but figures are set right."""
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    for k, heading in enumerate(headings):
-        figures = all(_is_figure(row[k]) for row in rows)
-        table.add_column(heading, justify="right" if figures else "left", overflow="fold", no_wrap=figures or k == 0)
-    for row in rows:
-        table.add_row(*(f"[yellow]{escape(c)}[/]" if c.endswith("*") else escape(c) for c in row))
-    return table
+@dataclass(frozen=True)
+class FittedTable:
+    """A table that loses nothing on a narrow terminal: columns that do not fit follow below, the first one repeated.
+
+    Columns that hold nothing but figures are set right, and never broken while there is room for one of them; texts
+    are folded.
+    """
+
+    title: str
+    headings: Cells
+    rows: Sequence[Cells]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for number, columns in enumerate(self.cut(options.max_width)):
+            yield self._table("" if number else self.title, columns, options.max_width)
+
+    def cut(self, width: int) -> list[list[int]]:
+        """The numbers of the columns, in groups that fit; each begins with the first column."""
+        groups: list[list[int]] = [[0]]
+        for k in range(1, len(self.headings)):
+            if len(groups[-1]) > 1 and self._width([*groups[-1], k]) > width:
+                groups.append([0])
+            groups[-1].append(k)
+        return groups
+
+    def _width(self, columns: Sequence[int]) -> int:
+        """What some columns need: their cells, with a space on each side and between them, and one at each edge."""
+        return sum(self._least(k) + 3 for k in columns) + 1
+
+    def _least(self, k: int) -> int:
+        longest = max(cell_len(text) for text in (self.headings[k], *(row[k] for row in self.rows)))
+        return longest if self._is_whole(k) else min(longest, NARROWEST_TEXT)
+
+    def _is_whole(self, k: int) -> bool:
+        """Whether a column is not to be folded."""
+        return k == 0 or all(_is_figure(row[k]) for row in self.rows)
+
+    def _table(self, title: str, columns: Sequence[int], width: int) -> Table:
+        fits = self._width(columns) <= width
+        table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left")
+        for k in columns:
+            justify: JustifyMethod = "right" if all(_is_figure(row[k]) for row in self.rows) else "left"
+            is_whole = fits and self._is_whole(k)
+            table.add_column(Text(self.headings[k]), justify=justify, overflow="fold", no_wrap=is_whole)
+        for row in self.rows:
+            table.add_row(*(Text(row[k], style="yellow" if row[k].endswith("*") else "") for k in columns))
+        return table
 
 
 def markdown_page(parts: Sequence[Section], notes: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.figures import PALETTE
+from analysis.figures import PALETTE, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,7 @@ def gallery(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Mapping[str, 
     boxes = figure.subfigures(down, across, squeeze=False)
     for box, name in zip(boxes.flat, names, strict=False):
         own = facts[name]
-        box.suptitle(f"{name}: {own['nodes']:,} nodes, {own['edges']:,} edges", fontsize=10, fontweight="bold")
+        box.suptitle(f"{plain(name)}: {own['nodes']:,} nodes, {own['edges']:,} edges", fontsize=10, fontweight="bold")
         left, right = box.subplots(1, 2)
         mine = [row for row in rows if row["set"] == name]
         _draw_degrees(left, [row for row in mine if row["measure"] == DEGREE], own)

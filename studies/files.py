@@ -1,57 +1,21 @@
-"""Files that are there whole or not at all, and tables of rows as csv that come back as they were."""
+"""Tables of rows as csv files that come back as they were."""
 
 from __future__ import annotations
 
 import math
 import numbers
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rdgraph.errors import RdgraphError
+from rdgraph.errors import FileError, RdgraphError
+from rdgraph.files import read_text, write_text
 
 #: One value of a table, and one row of it.
 Value = float | int | str
 Row = Mapping[str, Value]
 
 _CELL = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n|\Z)')
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`, with the same ending, that takes its place if the block ends well.
-
-    >>> import tempfile
-    >>> target = Path(tempfile.mkdtemp()) / "a.txt"
-    >>> with replacing(target) as draft:
-    ...     _ = draft.write_text("whole")
-    >>> target.read_text(), [p.name for p in target.parent.iterdir()]
-    ('whole', ['a.txt'])
-    """
-    draft = path.with_name(f".{path.stem}.part{path.suffix}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield draft
-        draft.replace(path)
-    except OSError as problem:
-        raise unwritable(path, problem) from None
-    finally:
-        if draft.is_file():
-            draft.unlink()
-
-
-def unwritable(path: Path, problem: OSError) -> RdgraphError:
-    """The error for a place that cannot be written."""
-    return RdgraphError(
-        f"expected a place that can be written, got {path}: {problem.strerror or problem}; choose another with --out"
-    )
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text as UTF-8, whole or not at all."""
-    with replacing(path) as draft:
-        draft.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:
@@ -93,11 +57,11 @@ def _cell(value: object) -> str:
 
 def read_rows(path: Path) -> list[dict[str, Value]]:
     """What `write_rows` wrote: quoted cells come back as str, others as int or float."""
-    text = path.read_bytes().decode("utf-8")  # line ends inside a text stay as they are
+    text = read_text(path, "a table written by a study")
     try:
         return parse_rows(text)
     except ValueError:
-        raise RdgraphError(f"expected a table written by a study, got {path}, which was changed; delete it") from None
+        raise FileError(f"expected a table written by a study, got {path}, which was changed; delete it") from None
 
 
 def parse_rows(text: str) -> list[dict[str, Value]]:

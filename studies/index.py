@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from rdgraph.errors import RdgraphError
-from studies.files import write_text
+from rich.console import Console
+
+from rdgraph.errors import FileError, RdgraphError
+from rdgraph.files import read_text, write_text
+from studies.boundary import reported
 from studies.report import Picture, Verdict, templates
 
 
@@ -31,15 +34,24 @@ class Entry:
 
 def read_entry(folder: Path, root: Path) -> Entry:
     """The run in `folder`, with its address seen from `root`."""
-    outline = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    config = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
+    try:
+        return _entry(folder, root)
+    except (ValueError, LookupError, TypeError, AttributeError, OSError, RecursionError) as problem:
+        if isinstance(problem, FileError):
+            raise
+        raise FileError(f"expected the run of a study in {folder}, got files that were changed ({problem})") from None
+
+
+def _entry(folder: Path, root: Path) -> Entry:
+    outline = json.loads(read_text(folder / "report.json", "the outline of a report"))
+    config = tomllib.loads(read_text(folder / "config.toml", "the settings of a run"))
     pictures = [folder / name for name in outline["figures"] if name.endswith(".png")]
     return Entry(
         address=quote((folder / "report.html").relative_to(root).as_posix()),
         title=outline["title"],
         question=outline["question"],
         # The file `state` knows of a run that goes on, or was killed, since the outline was written.
-        state=(folder / "state").read_text(encoding="utf-8").strip(),
+        state=read_text(folder / "state", "the state of a run").strip(),
         study=config["study"],
         small=config["small"],
         seed=config["seed"],
@@ -62,10 +74,8 @@ def main() -> None:
     """The page over the folder named on the command line, and where it lies."""
     if len(sys.argv) != 2:
         sys.exit("usage: python -m studies.index FOLDER")
-    try:
+    with reported(Console(stderr=True)):
         path = write_index(Path(sys.argv[1]))
-    except RdgraphError as problem:
-        sys.exit(f"error: {problem}")
     print(f"open {path.resolve()}")
 
 

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from rdgraph.errors import UnknownName
+from studies.boundary import say
 
 if TYPE_CHECKING:
     from gread.presets import Preset
@@ -63,7 +64,7 @@ def presets_command(
     Console(width=max(console.width, NARROWEST)).print(table)
     sources = {f"{row['name'].rpartition('/')[0]}: {row['source']}": None for row in rows}
     for text in (*sources, "rdgraph train --dataset NAME --reaction R --preset paper|authors takes one"):
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        say(console, text)
 
 
 @presets_app.command("show")

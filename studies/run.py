@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from rich.console import Console
 
-from rdgraph.errors import RdgraphError
+from rdgraph.errors import FileError, RdgraphError
+from rdgraph.files import read_text, replacing, unwritable, write_text
+from rdgraph.interrupts import terminable
 from studies import report
 from studies.catalog import Study, settings_of
 from studies.config import Config, environment
-from studies.files import Row, Value, read_rows, replacing, summary, unwritable, write_rows, write_text
+from studies.files import Row, Value, read_rows, summary, write_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -149,20 +149,17 @@ class Run:
 
     def begin(self) -> None:
         """Write what is known before the first number: config.toml, environment.json, state."""
-        path = self.folder / "environment.json"
-        if path.is_file():
-            earlier = json.loads(path.read_text(encoding="utf-8"))
-            codes = [*earlier.get("earlier_code", []), earlier["code"]]
-            self._earlier_code = sorted(set(codes) - {self._environment["code"]})
+        self._earlier_code = sorted(earlier_codes(self.folder / "environment.json") - {self._environment["code"]})
         write_text(self.folder / "config.toml", self.config.toml())
         self._write_environment()
         write_text(self.folder / "state", "running\n")
 
     def finish(self, state: str, problem: str = "") -> None:
-        """Write state, metrics.csv, environment.json and report.html; also after an interruption or an error."""
+        """Write metrics.csv, environment.json, report.html and state; also after an interruption or an error."""
         if self._bars is not None:
             self._bars.stop()
-        write_text(self.folder / "state", f"{state}\n")
+        if state != "done":  # said first, whatever becomes of the report
+            write_text(self.folder / "state", f"{state}\n")
         write_rows(self.folder / "metrics.csv", [row for n, rows in self._parts.items() for row in summary(n, rows)])
         self._environment["seconds"] = round(time.monotonic() - self._started, 1)
         self._write_environment()
@@ -181,6 +178,7 @@ class Run:
         )
         write_text(self.folder / "report.json", report.contents(page))
         write_text(self.folder / "report.html", report.render(page))
+        write_text(self.folder / "state", f"{state}\n")
 
     def _write_environment(self) -> None:
         kept = {**self._environment, **({"earlier_code": self._earlier_code} if self._earlier_code else {})}
@@ -219,17 +217,32 @@ def execute(
     prepare(folder, config)
     with locked(folder), terminable():
         run = Run(study, folder, config, console)
-        state, problem = "interrupted", ""
-        run.begin()
         try:
+            run.begin()
             study.run(run)
-            state = "done"
-        except Exception as error:
-            state, problem = "failed", f"{type(error).__name__}: {error}"
+            run.finish("done")
+        except BaseException as error:
+            with suppress(FileError):  # the first error counts; a full disk would hide it behind a second one
+                if isinstance(error, Exception):
+                    run.finish("failed", f"{type(error).__name__}: {error}")
+                else:
+                    run.finish("interrupted")
             raise
-        finally:
-            run.finish(state, problem)
     return folder / "report.html"
+
+
+def earlier_codes(path: Path) -> set[str]:
+    """Fingerprints of the code that worked on a folder before, from its environment.json; none where there is none."""
+    if not path.is_file():
+        return set()
+    try:
+        earlier = json.loads(read_text(path, "an environment"))
+        codes = [*earlier.get("earlier_code", []), earlier["code"]]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        codes = [""]
+    if not all(isinstance(code, str) and code for code in codes):
+        raise FileError(f"expected what a study wrote in {path}, got a file that was changed; delete the folder")
+    return set(codes)
 
 
 def prepare(folder: Path, config: Config) -> None:
@@ -247,7 +260,7 @@ def prepare(folder: Path, config: Config) -> None:
                 "choose another with --out"
             )
         return
-    different = config.differences(known.read_text(encoding="utf-8"))
+    different = config.differences(read_text(known, "the settings of a study"))
     if different:
         raise RdgraphError(
             f"expected the folder of the same study and settings, got {folder} with {'; '.join(different)}; "
@@ -275,20 +288,3 @@ def locked(folder: Path) -> Iterator[None]:
                 f"expected a folder nobody writes to, got {folder}, where a study is running; wait, or choose --out"
             ) from None
         yield
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """Within the block SIGTERM raises KeyboardInterrupt, as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: object) -> None:
-        raise KeyboardInterrupt(signal.Signals(number).name)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

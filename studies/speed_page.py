@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.figures import PALETTE
+from analysis.figures import PALETTE, plain
 from gread.presets import authors_runs
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def figure(found: dict[str, Any]) -> Figure:
             panel.set_xticks(size, [f"{x:g}" for x in size])
         panel.grid(alpha=0.3, which="major")
     panels[0].set_ylabel("milliseconds")
-    drawn.suptitle(f"Time of one evaluation on {found['environment']['device']}; dotted: linear", fontsize=10)
+    drawn.suptitle(f"Time of one evaluation on {plain(found['environment']['device'])}; dotted: linear", fontsize=10)
     return drawn
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from rdgraph.errors import NotApplicable, RdgraphError
+from rdgraph.errors import NotApplicable
+from studies.boundary import say
+from studies.libraries import require
 from studies.train_display import Display
 
 if TYPE_CHECKING:
     from studies.training_plan import Plan
-
-#: Libraries that a training needs, and the extra that brings each.
-NEEDED = {"torch": "torch", "torchdiffeq": "torch", "pyarrow": "gread", "safetensors": "gread", "sklearn": "gread"}
 
 console = Console()
 errors = Console(stderr=True)
@@ -89,7 +87,7 @@ def train_command(
 
     An interrupted training goes on with: rdgraph train --resume --out FOLDER
     """
-    check_libraries()
+    require("a training", "gread")
     from studies.training_plan import Request, make_plan, read_plan
 
     if resume and out is not None and dataset is None and edges is None and not small:
@@ -111,36 +109,26 @@ def run(plan: Plan, out: Path | None, resume: bool) -> None:
     from studies.training_report import summarise
 
     folder = out or default_folder(plan, resume=resume)
-    errors.print(_headline(plan), highlight=False, markup=False, soft_wrap=True)
+    say(errors, _headline(plan))
     try:
         with Display(errors) as display:
-            rows = execute(plan, folder, resume=resume, progress=display.hear)
+            rows = execute(plan, folder, resume=resume, progress=display.hear, tell=display.say)
     except KeyboardInterrupt:
-        words = f"interrupted; to go on: rdgraph train --resume --out {folder}"
-        errors.print(words, highlight=False, markup=False, soft_wrap=True)
+        say(errors, f"interrupted; to go on: rdgraph train --resume --out {folder}")
         raise typer.Exit(130) from None
     for sentence in summarise(plan, rows).sentences():
-        console.print(sentence, highlight=False, markup=False, soft_wrap=True)
-    console.print(f"wrote {folder / 'report.html'}", highlight=False, markup=False, soft_wrap=True)
+        say(console, sentence)
+    say(console, f"wrote {folder / 'report.html'}")
 
 
 def choose_device(device: str) -> str:
     """cpu, or the device named; auto is the first CUDA device where there is one."""
     from gread.train import choose_device as choose
-    from studies.config import _check_device
+    from studies.config import check_device
 
     chosen = choose(device)
-    _check_device(chosen)
+    check_device(chosen)
     return chosen
-
-
-def check_libraries() -> None:
-    """Name what is missing before anything is computed."""
-    for library, extra in NEEDED.items():
-        if importlib.util.find_spec(library) is None:
-            raise RdgraphError(
-                f"expected {library} for a training, got an installation without; pip install 'rdgraph[{extra}]'"
-            )
 
 
 def _given(settings: list[str] | None, method: str | None, epochs: int | None) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from studies.boundary import say
+
 if TYPE_CHECKING:
     from gread.train import Progress
 
@@ -56,7 +58,11 @@ class Display:
         is_last = progress.epoch >= progress.epochs
         if self._live is None and (is_last or time.monotonic() - self._told >= PAUSE):
             self._told = time.monotonic()
-            self.console.print(self.line(progress), highlight=False, markup=False, soft_wrap=True)
+            self.say(self.line(progress))
+
+    def say(self, text: str) -> None:
+        """A sentence above the table."""
+        say(self.console, text)
 
     def line(self, p: Progress) -> str:
         return (
@@ -72,10 +78,10 @@ class Display:
             table.add_column(heading, justify="left" if heading == "training" else "right", no_wrap=True)
         passed = f"{time.monotonic() - self._started:.0f} s"
         if p is None:
-            table.add_row(ProgressBar(total=1, completed=0, width=30, pulse=True), "", "", "", "", passed)
+            table.add_row(ProgressBar(total=1, completed=0, width=20, pulse=True), "", "", "", "", passed)
             return table
         is_drawing = p.epoch >= p.epochs
-        bar = "drawing the report" if is_drawing else ProgressBar(total=p.epochs, completed=p.epoch, width=30)
+        bar = "drawing the report" if is_drawing else ProgressBar(total=p.epochs, completed=p.epoch, width=20)
         table.add_row(
             bar, f"{p.epoch}/{p.epochs}", f"{p.batch + 1} of {p.batches}", f"{p.loss:.4f}",
             f"{100 * p.val_accuracy:.2f} %", passed,

@@ -7,41 +7,17 @@ undecided where the 95 % interval of the share contains one half.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import betaincinv
 
-from studies.energy_verdicts import FAILS, GONE, HOLDS, UNDECIDED, Answer
+from studies.energy_verdicts import GONE, Answer
 from studies.trained_energy_rows import Table
 from studies.trained_networks import REACTIONS, STAGES, Subject
+from studies.uncertainty import FAILS, UNDECIDED, decide, interval
 
 #: The paper's "first five layers".
 FIRST = 5
 #: Reactions of which the paper says that a vector beta conserves more energy.
 VECTORS = ("F", "AC", "ST", "FB")
 WORDS = {"start": "untrained", "best": "best epoch", "end": "trained"}
-
-
-def interval(count: int, total: int, level: float = 0.95) -> tuple[float, float]:
-    """The exact (Clopper and Pearson) interval of a share of which `count` of `total` were seen.
-
-    >>> [round(bound, 3) for bound in interval(20, 20)]
-    [0.832, 1.0]
-    """
-    if total == 0:
-        return 0.0, 1.0
-    tail = (1 - level) / 2
-    low = float(betaincinv(count, total - count + 1, tail)) if count else 0.0
-    high = float(betaincinv(count + 1, total - count, 1 - tail)) if count < total else 1.0
-    return low, high
-
-
-def decide(truths: np.ndarray) -> str:
-    """holds, fails or undecided, of a statement's truth on every graph (S,).
-
-    >>> decide(np.ones(20)), decide(np.zeros(20)), decide(np.arange(20) < 14)
-    ('holds', 'fails', 'undecided')
-    """
-    low, high = interval(int(np.sum(truths)), len(truths))
-    return HOLDS if low > 0.5 else FAILS if high < 0.5 else UNDECIDED
 
 
 def count(truths: np.ndarray) -> str:

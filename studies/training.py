@@ -9,27 +9,29 @@ from __future__ import annotations
 import json
 import shutil
 import time
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gread.ensemble import METRICS
-from gread.train import Progress, Trained, train
-from rdgraph.errors import RdgraphError
+from gread.train import EVERY, Progress, Trained, train
+from rdgraph.errors import FileError, RdgraphError
+from rdgraph.files import read_text, replacing, unwritable, write_text
+from rdgraph.interrupts import terminable
 from studies import training_report
 from studies.config import environment
-from studies.files import Row, read_rows, replacing, unwritable, write_rows, write_text
-from studies.run import locked, terminable
+from studies.files import Row, read_rows, write_rows
+from studies.run import locked
 from studies.training_choices import folder_name
 from studies.training_plan import Plan
 
 RESULT_COLUMNS = ("split", "seed", "best_epoch", "val_accuracy", "test_accuracy", "status")
 METRIC_COLUMNS = ("split", "seed", "epoch", *METRICS)
 CHECKPOINTS = "checkpoints"
-#: Seconds between two checkpoints.
-EVERY = 30.0
 
 
 def execute(
@@ -38,39 +40,69 @@ def execute(
     *,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    tell: Callable[[str], object] = warnings.warn,
     every: float = EVERY,
 ) -> list[Row]:
     """Train what the plan says in a folder, anew or from where it was left; returns the rows of results.csv.
 
-    Ctrl-C and SIGTERM leave a valid folder and end in a KeyboardInterrupt; `kill -9` leaves the last checkpoint.
+    `progress` and `tell` are those of `gread.train.train`. Ctrl-C and SIGTERM leave a valid folder and end in a
+    KeyboardInterrupt, the first after a checkpoint; `kill -9` leaves the last checkpoint.
     """
     if prepare(folder, plan, resume) == "done":
-        return list(read_rows(folder / "results.csv"))
+        return read_results(folder, plan)
     with locked(folder), terminable():
-        started = time.monotonic()
-        write_text(folder / "config.toml", plan.toml())
-        surroundings = environment(plan.device)
-        _write_environment(folder, surroundings)
-        state = "interrupted"
-        write_text(folder / "state", "running\n")
         try:
-            done = train(
-                plan.data, plan.trials, device=plan.device, checkpoint=folder / CHECKPOINTS, every=every,
-                progress=progress,
-            )  # fmt: skip
-            rows = write_numbers(folder, done)
-            surroundings["seconds"] = round(time.monotonic() - started, 1)
-            surroundings["training_seconds"] = round(done.seconds, 1)
-            training_report.write(folder, plan, done, rows, surroundings)
-            _write_environment(folder, surroundings)
-            state = "done"
-        except Exception:
-            state = "failed"
+            write_text(folder / "config.toml", plan.toml())
+            write_text(folder / "state", "running\n")
+            rows = _fill(folder, plan, every, progress, tell)
+            write_text(folder / "state", "done\n")
+        except BaseException as error:
+            with suppress(FileError):  # the first error counts; a full disk would hide it behind a second one
+                write_text(folder / "state", "failed\n" if isinstance(error, Exception) else "interrupted\n")
             raise
-        finally:
-            write_text(folder / "state", f"{state}\n")
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     return rows
+
+
+def _fill(
+    folder: Path,
+    plan: Plan,
+    every: float,
+    progress: Callable[[Progress], None] | None,
+    tell: Callable[[str], object],
+) -> list[Row]:
+    """Train, and write everything but the settings and the state."""
+    started, surroundings = time.monotonic(), environment(plan.device)
+    _write_environment(folder, surroundings)
+    done = train(
+        plan.data, plan.trials, device=plan.device, checkpoint=folder / CHECKPOINTS, every=every, progress=progress,
+        tell=tell,
+    )  # fmt: skip
+    rows = write_numbers(folder, done)
+    surroundings["seconds"] = round(time.monotonic() - started, 1)
+    surroundings["training_seconds"] = round(done.seconds, 1)
+    training_report.write(folder, plan, done, rows, surroundings)
+    _write_environment(folder, surroundings)
+    return rows
+
+
+def read_results(folder: Path, plan: Plan) -> list[Row]:
+    """The rows of a finished run's results.csv, which must be those of the plan's trials."""
+    path = folder / "results.csv"
+    rows = read_rows(path)
+    trials = [(trial.split, trial.seed) for trial in plan.trials]
+    fits = all(tuple(row) == RESULT_COLUMNS and _is_result(row) for row in rows)
+    if not fits or [(row["split"], row["seed"]) for row in rows] != trials:
+        raise FileError(
+            f"expected a row for each of {len(trials)} trials in {path}, got a file that was changed; delete the "
+            "folder and train again"
+        )
+    return list(rows)
+
+
+def _is_result(row: Row) -> bool:
+    """Whether a row holds a text as status and numbers elsewhere."""
+    return all(isinstance(value, str) == (name == "status") for name, value in row.items())
 
 
 def prepare(folder: Path, plan: Plan, resume: bool) -> str:
@@ -86,14 +118,14 @@ def prepare(folder: Path, plan: Plan, resume: bool) -> str:
     if not resume or not config.is_file():
         remedy = "add --resume, or choose another with --out" if config.is_file() else "choose another with --out"
         raise RdgraphError(f"expected an empty folder, got {folder} with {min(entries)} in it; {remedy}")
-    different = plan.differences(config.read_text(encoding="utf-8"))
+    different = plan.differences(read_text(config, "the settings of a training"))
     if different:
         raise RdgraphError(
             f"expected the folder of the same training, got {folder} with {'; '.join(different)}; "
             "resume with the same settings, or choose another folder with --out"
         )
     state = folder / "state"
-    return state.read_text(encoding="utf-8").strip() if state.is_file() else ""
+    return read_text(state, "the state of a training").strip() if state.is_file() else ""
 
 
 def default_folder(plan: Plan, *, resume: bool = False, base: Path = Path("runs/train")) -> Path:

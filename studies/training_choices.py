@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gread.config import Config
 from gread.presets import Preset, find_preset
 from rdgraph.catalog import catalogue
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import FileError, NotApplicable
+from rdgraph.files import read_text
 
 QUICK, DEFAULTS = "quick", "defaults"
 _QUICK_FILE = Path(__file__).parent / "data" / "quick.toml"
@@ -35,18 +38,27 @@ def choose_preset(name: str | None, reaction: str | None, dataset: str, *, is_em
 
 def read_settings(path: Path) -> Config:
     """The settings of a toml file; of a run's config.toml, [model] and [training] alone."""
-    text = path.read_text(encoding="utf-8")
-    return Config.from_toml(sections(text) if is_run(text) else text)
+    values = read_toml(path, "settings")
+    return Config.from_sections(sections(values) if is_run(values) else values)
 
 
-def is_run(text: str) -> bool:
-    """Whether a text is the config.toml of a training."""
-    return text.startswith('study = "train"\n') and "\n[model]\n" in text
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """The values of a toml file that should hold `what`."""
+    text = read_text(path, what)
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        raise FileError(f"expected {what} as toml in {path}, got a text that is not: {problem}; correct it") from None
 
 
-def sections(text: str) -> str:
+def is_run(values: Mapping[str, Any]) -> bool:
+    """Whether these are the values of the config.toml of a training."""
+    return values.get("study") == "train"
+
+
+def sections(values: Mapping[str, Any]) -> dict[str, Any]:
     """[model] and [training] of the config.toml of a training."""
-    return text[text.index("[model]") :]
+    return {name: part for name, part in values.items() if name in ("model", "training")}
 
 
 def read_pairs(texts: Sequence[str]) -> dict[str, str]:

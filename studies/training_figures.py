@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 
-from analysis.figures import PALETTE
+from analysis.figures import PALETTE, plain
 from gread.ensemble import METRICS
+from gread.model import TRUSTED
 from rdgraph.errors import NotApplicable
 from rdgraph.integrators.solve import FIXED
+from rdgraph.lowering.coefficients import STATE_LETTERS
+from rdgraph.nodes import Kind
 from rdgraph.spectral import response
+from rdgraph.system import System
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,14 +103,17 @@ def _mark_best(panel: Axes, done: Trained, values: np.ndarray) -> None:
 
 # ---------------------------------------------------------------------- coefficients
 def coefficient_bars(done: Trained, sound: Sequence[int]) -> Drawing | None:
-    """Learned coefficients: a bar per trial for scalars, else a histogram over channels (or nodes) and trials."""
+    """Learned coefficients: a bar per trial for scalars, else a histogram over the values of all trials.
+
+    None where the equation has none: the trusted nodes M of a source are given, not learned.
+    """
+    kinds = learned(done.network(sound[0]).system)
     found = [done.network(k).coefficients() for k in sound]
-    names = list(found[0]) if found else []
+    names = [name for name in found[0] if name in kinds]
     if not names:
         return None
     figure = empty_figure(4.6 * len(names) + 0.4, 3.4)
     panels = figure.subplots(1, len(names), squeeze=False)[0]
-    kinds = done.network(sound[0]).system.coefficients
     rows: list[dict[str, Any]] = []
     for panel, name in zip(panels, names, strict=True):
         values = [one[name].detach().double().numpy().reshape(-1) for one in found]
@@ -120,12 +127,24 @@ def coefficient_bars(done: Trained, sound: Sequence[int]) -> Drawing | None:
         _draw_values(panel, name, kind, values)
     caption = (
         "Learned coefficients at the best epochs: a bar per trial where there is one value, else how the values of "
-        f"all channels or nodes of all {len(sound)} trials are spread; dashed, their mean."
+        f"all channels, nodes or matrix entries of all {len(sound)} trials are spread; dashed, their mean."
     )
     return Drawing("coefficients", figure, caption, rows)
 
 
-def _draw_values(panel: Axes, name: str, kind: str, values: Sequence[np.ndarray]) -> None:
+def learned(system: System) -> dict[str, Kind]:
+    """The letters of an equation that training finds values for, matrices included, with their kinds.
+
+    >>> import rdgraph as rd
+    >>> {name: kind.value for name, kind in learned(rd.parse("-alpha*L@H + H@W")).items()}
+    {'W': 'matrix', 'alpha': 'scalar'}
+    """
+    given = {*STATE_LETTERS, *(n for n, kind in system.letters.items() if n == TRUSTED and kind is Kind.NODE)}
+    return {name: kind for name, kind in system.letters.items() if name not in given}
+
+
+def _draw_values(panel: Axes, letter: str, kind: str, values: Sequence[np.ndarray]) -> None:
+    name = plain(letter)
     every = np.concatenate(values)
     colour = PALETTE[0] if name == "alpha" else PALETTE[1]
     if all(own.size == 1 for own in values) and len(values) <= 40:

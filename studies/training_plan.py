@@ -19,12 +19,20 @@ from gread.model import make_system
 from gread.presets import Preset
 from gread.problem import check
 from gread.trials import Trial, make_trials
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import FileError, NotApplicable, UnknownName
 from rdgraph.integrators.solve import FIXED, METHODS
-from studies.training_choices import choose_preset, is_run, parse_splits, sections
+from studies.config import check_device
+from studies.training_choices import choose_preset, is_run, parse_splits, read_toml, sections
 
+#: Settings of a config.toml outside of [model] and [training], with their kinds.
+HEAD = {
+    "study": str, "small": bool, "dataset": str, "reaction": str, "preset": str, "source": str, "splits": list,
+    "seed": int, "seeds": int, "device": str, "version": str,
+}  # fmt: skip
 #: What `--small` trains: a set that needs no file, epochs, splits.
 SMALL_SET, SMALL_EPOCHS, SMALL_SPLITS = "karate", 20, (0, 1, 2)
+#: How often every split may be trained.
+MOST_SEEDS = 10_000
 #: Splits that are drawn for a graph that comes without any.
 DRAWN_SPLITS = 10
 
@@ -59,6 +67,16 @@ class Plan:
     device: str
     small: bool = False
     files: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.seeds <= MOST_SEEDS:
+            raise NotApplicable(
+                f"expected 1 to {MOST_SEEDS:,} seeds, got {self.seeds}; --seeds 3 trains every split three times"
+            )
+        check_device(self.device)
+        _check_equation(self.config)
+        for split in self.splits:
+            check(self.data, split)
 
     @property
     def config(self) -> Config:
@@ -99,7 +117,7 @@ class Plan:
         """In words, where the config.toml with this text differs; [] where it does not."""
         try:
             theirs, ours = tomllib.loads(text), tomllib.loads(self.toml())
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             return ["a config.toml that no training wrote"]
         there, here = _flat(theirs), _flat(ours)
         return [
@@ -126,10 +144,6 @@ def make_plan(request: Request) -> Plan:
     >>> plan.data.meta.name, plan.splits, plan.config.model.hidden, plan.config.training.epochs, plan.preset.name
     ('karate', (0, 1, 2), 8, 20, 'quick')
     """
-    if not 1 <= request.seeds <= 10_000:
-        raise NotApplicable(
-            f"expected 1 to 10,000 seeds, got {request.seeds}; --seeds 3 trains every split three times"
-        )
     given = dict(request.settings or {})
     if request.small:
         given.setdefault("epochs", SMALL_EPOCHS)
@@ -137,10 +151,7 @@ def make_plan(request: Request) -> Plan:
     name = data.meta.name
     preset = choose_preset(request.preset, request.reaction, name, is_embedded=name in embedded() and not request.nodes)
     config = preset.config.updated(given | ({"reaction": request.reaction} if request.reaction else {}))
-    _check_equation(config)
     splits = _chosen_splits(request, data)
-    for split in splits:
-        check(data, split)
     files = (str(request.edges), str(request.nodes)) if request.edges else ()
     changed = changes(preset.config, config)
     source = preset.source + (f"; changed here: {', '.join(changed)}" if changed else "")
@@ -179,17 +190,33 @@ def read_data(request: Request) -> NodeData:
 def read_plan(folder: Path, root: Path | None = None) -> Plan:
     """The plan that a run's config.toml describes, its data read anew."""
     path = folder / "config.toml"
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    if not is_run(text):
-        raise NotApplicable(f"expected the folder of a training, got {folder}; give the one to resume with --out")
-    head = tomllib.loads(text[: text.index("[model]")])
+    if not path.is_file():
+        raise NotApplicable(
+            f"expected the folder of a training with its config.toml, got {folder} without; where a training was "
+            "stopped before it had begun, give its whole command again, else name the folder to resume with --out"
+        )
+    values = read_toml(path, "the settings of a training")
+    head = _read_head(values, path)
     files = tuple(head[name] for name in ("edges", "nodes") if name in head)
-    request = Request(head["dataset"], root=root) if not files else Request(edges=Path(files[0]), nodes=Path(files[1]))
-    preset = Preset(head["preset"], head["reaction"], head["dataset"], Config.from_toml(sections(text)), head["source"])
+    request = Request(edges=Path(files[0]), nodes=Path(files[1])) if files else Request(head["dataset"], root=root)
+    config = Config.from_sections(sections(values))
+    preset = Preset(head["preset"], head["reaction"], head["dataset"], config, head["source"])
     return Plan(
         read_data(request), preset, tuple(head["splits"]), head["seed"], head["seeds"], head["device"], head["small"],
         files,
     )  # fmt: skip
+
+
+def _read_head(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The settings outside of [model] and [training], each of its kind."""
+    head = {name: value for name, value in values.items() if name not in ("model", "training")}
+    files = {"edges": str, "nodes": str} if "edges" in head or "nodes" in head else {}
+    kinds = HEAD | files
+    wrong = [name for name, kind in kinds.items() if type(head.get(name)) is not kind]
+    if not is_run(values) or wrong or not all(type(k) is int for k in head["splits"]):
+        got = "those of something else" if not is_run(values) else f"{wrong[0] if wrong else 'splits'} missing or wrong"
+        raise FileError(f"expected the settings of a training in {path}, got {got}; train into another folder")
+    return head
 
 
 def _chosen_splits(request: Request, data: NodeData) -> tuple[int, ...]:

@@ -14,9 +14,11 @@ import numpy as np
 from analysis.figures import save_figure
 from gread.presets import Published, find_published
 from rdgraph.errors import NotApplicable
+from rdgraph.files import write_text
 from studies import report, training_figures, training_states
 from studies.config import Config
-from studies.files import Row, write_rows, write_text
+from studies.files import Row, write_rows
+from studies.uncertainty import difference_error
 
 if TYPE_CHECKING:
     from gread.train import Trained
@@ -40,7 +42,8 @@ class Summary:
     """Test accuracy in percent over all trials, and the published one beside it, if any.
 
     std is that of the population. The error of the difference takes the splits as the independent units:
-    sqrt(s^2/(k - 1) + p^2/(10 - 1)), s the deviation of the k splits' means over their seeds, p the published one.
+    sqrt(s^2/(k - 1) + p^2/(10 - 1)), s the deviation of the k splits' means over their seeds, p the published one; see
+    `studies.uncertainty`.
     """
 
     mean: float
@@ -65,8 +68,8 @@ class Summary:
         means = np.array([accuracy[which == split].mean() for split in np.unique(which)])
         bad = tuple(f"split {r['split']} seed {r['seed']}: {r['status']}" for r in rows if r["status"] != "ok")
         error = math.nan
-        if published is not None and published.std is not None and len(means) > 1:
-            error = math.hypot(means.std() / math.sqrt(len(means) - 1), published.std / math.sqrt(PUBLISHED_SPLITS - 1))
+        if published is not None and published.std is not None:
+            error = difference_error(float(means.std()), len(means), published.std, PUBLISHED_SPLITS)
         return cls(
             float(accuracy.mean()), float(accuracy.std()), len(rows), len(means), bad, published, float(error)
         )  # fmt: skip

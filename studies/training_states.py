@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.figures import PALETTE
+from analysis.figures import PALETTE, plain
 from rdgraph.errors import NotApplicable
 from studies.training_figures import Drawing, empty_figure
 
@@ -48,8 +48,9 @@ def confusion_matrix(done: Trained, sound: Sequence[int]) -> Drawing:
     panel = figure.subplots()
     image = panel.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     places = range(len(counts))
-    panel.set_xticks(places, names, rotation=90 if max(map(len, names)) > 3 else 0, fontsize=8)
-    panel.set_yticks(places, names, fontsize=8)
+    shown = [plain(name) for name in names]
+    panel.set_xticks(places, shown, rotation=90 if max(map(len, names)) > 3 else 0, fontsize=8)
+    panel.set_yticks(places, shown, fontsize=8)
     panel.set(xlabel="predicted", ylabel="class")
     if len(counts) <= MOST_WRITTEN:
         for i in places:
@@ -92,7 +93,7 @@ def embedded_states(network: Network, data: NodeData) -> Drawing:
             {"time": time, "node": int(n), "label": int(c), "x": float(p[0]), "y": float(p[1])}
             for n, c, p in zip(nodes, labels, points, strict=True)
         ]
-    handles, names = panels[0].get_legend_handles_labels()
+    handles, names = panels[0].collections, _legend(labels, data)
     figure.legend(handles, names, loc="outside lower center", ncols=min(10, len(names)), frameon=False, fontsize=8,
                   markerscale=(30 / _size(len(nodes))) ** 0.5)  # fmt: skip
     part = f"{len(nodes)} of {data.num_nodes} nodes" if len(nodes) < data.num_nodes else "all nodes"
@@ -129,17 +130,20 @@ def _scatter(panel: Axes, points: np.ndarray, labels: np.ndarray, data: NodeData
     from matplotlib import colormaps
 
     known = np.unique(labels)
-    names = _class_names(data, data.num_classes)
     wide = colormaps["tab20"]
     size = _size(len(points))
     for i, c in enumerate(known.tolist()):
         colour = "0.75" if c < 0 else PALETTE[i] if len(known) <= len(PALETTE) else wide(i % 20)
         mine = labels == c
-        panel.scatter(
-            points[mine, 0], points[mine, 1], s=size, color=colour, lw=0, label="unknown" if c < 0 else names[c]
-        )
+        panel.scatter(points[mine, 0], points[mine, 1], s=size, color=colour, lw=0)
     panel.set(xticks=[], yticks=[])
     panel.set_aspect("equal", adjustable="datalim")
+
+
+def _legend(labels: np.ndarray, data: NodeData) -> list[str]:
+    """The name of every class that occurs, in the order in which `_scatter` draws them."""
+    names = _class_names(data, data.num_classes)
+    return ["unknown" if c < 0 else plain(names[c]) for c in np.unique(labels).tolist()]
 
 
 def _size(count: int) -> float:

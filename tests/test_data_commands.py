@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from rich.console import Console
 from typer.testing import CliRunner
 
 from gread.datasets.comparison import Comparison, Printed
@@ -247,3 +249,52 @@ def test_table_marks_and_explains_on_the_public_files() -> None:
     assert "450*" in shown
     assert "is citeseer's, and citeseer has this one's: swapped" in shown  # citeseer is looked up, not shown
     assert "10 figures beside the paper's: 4 agree, 6 differ (*), 0 of them unexplained" in shown
+
+
+# ---------------------------------------------------------------------- narrow terminals
+ROWS = [
+    ["texas", "183", "279", "16", "1,703", "5", "0.061", "0.057*", "-0.294", "48/32/20"],
+    ["[bold]cora", "2,708", "5,278", "0", "1,433", "7*", "0.810", "0.825*", "0.771", "48/32/20"],
+]
+
+
+@pytest.mark.parametrize("width", [200, 80, 60, 40, 24])
+def test_no_figure_is_lost_on_a_narrow_terminal(width: int) -> None:
+    """Every cell stands there whole, whatever the number of tables it takes, and no line is too long."""
+    text = io.StringIO()
+    table = data_pages.FittedTable("Sizes", data_pages.SIZES, ROWS)
+    Console(file=text, width=width, no_color=True).print(table)
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    words = {word for line in lines for word in line.split()}
+    assert {cell for row in ROWS for cell in row} <= words
+    groups = table.cut(width)
+    assert [k for group in groups for k in group[1:]] == list(range(1, len(data_pages.SIZES)))
+    assert all(group[0] == 0 for group in groups)
+    assert (len(groups) == 1) == (width == 200)
+
+
+def test_a_terminal_too_narrow_for_one_column_folds_it() -> None:
+    text = io.StringIO()
+    Console(file=text, width=14).print(data_pages.FittedTable("Sizes", ("set", "nodes"), [["karate", "123,456,789"]]))
+    assert "".join(c for c in text.getvalue() if c.isdigit()) == "123456789"
+
+
+def test_long_texts_are_folded_beside_whole_figures() -> None:
+    reason = "counts the whole graph; the masks of every split cover its largest component, 2,485 nodes"
+    text = io.StringIO()
+    page = data_pages.rich_page(
+        [("Paper", data_pages.PAPER, [["cora", "nodes", "2,708", "2,485", reason]])], ["[note]"]
+    )
+    Console(file=text, width=80).print(page)
+    shown = " ".join(text.getvalue().split())
+    assert "cora nodes 2,708 2,485 counts the whole graph;" in shown
+    assert shown.endswith("[note]")
+
+
+def test_the_table_of_public_sets_keeps_its_numbers_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_commands.console, "_width", 80)
+    shown = rdgraph("table", "karate").output
+    facts = count(LocalSets().read("karate"))
+    words = set(shown.split())
+    assert {f"{facts.nodes:,}", f"{facts.edges:,}", f"{facts.node_homophily:.3f}"} <= words

@@ -251,6 +251,17 @@ def test_a_foreign_beginning_is_thrown_away(server: Server, tmp_path: Path, begu
     assert left(tmp_path) == {"there/data/file.npz"}
 
 
+def test_a_planted_link_is_not_written_through(server: Server, tmp_path: Path) -> None:
+    letter, part = tmp_path / "letter.txt", tmp_path / "root/there/data/file.npz.part"
+    letter.write_bytes(b"dear")
+    part.parent.mkdir(parents=True)
+    part.symlink_to(letter)
+    path = get(server.file(), tmp_path / "root")
+    assert path.read_bytes() == CONTENT
+    assert not path.is_symlink()
+    assert letter.read_bytes() == b"dear"
+
+
 def test_a_server_without_ranges_sends_all_of_it_again(server: Server, tmp_path: Path) -> None:
     server.honours_range = False
     server.cut["good"] = [HALF]

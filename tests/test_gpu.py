@@ -121,6 +121,34 @@ def trained(device: str, use_graph: bool | None = None, dtype: torch.dtype = tor
     return ensemble
 
 
+def test_a_chunk_saved_in_its_midst_goes_on_to_the_same_bits(tmp_path):
+    """Polynomials that grow, captured graphs, a checkpoint within a chunk: the same as in one go."""
+    from gread.checkpoint import load_checkpoint, save_checkpoint
+    from gread.config import Config
+    from gread.datasets.embedded import karate
+    from gread.ensemble import Ensemble
+    from gread.trials import Trial
+
+    values = {"hidden": 8, "epochs": 46, "method": "exact", "step": None, "adjacency": "original", "beta": "scalar",
+              "beta_link": "free", "time": 6.0, "learning_rate": 0.2}  # fmt: skip
+    trials = [Trial(Config().updated(values))]
+
+    def fresh() -> Ensemble:
+        ensemble = Ensemble(karate(), trials, device="cuda")
+        ensemble.parameters["coefficient_beta"].data.fill_(4.0)
+        return ensemble
+
+    whole, cut = fresh(), fresh()
+    whole.advance(46)
+    for count in (1, 6, 15, 3, 21):
+        cut.advance(count)
+        save_checkpoint(tmp_path / "c.json", cut, "mark")
+        cut = fresh()
+        assert load_checkpoint(tmp_path / "c.json", cut, "mark")
+    for name, value in whole.state.items():
+        assert torch.equal(cut.state[name].nan_to_num(), value.nan_to_num()), name
+
+
 NETWORKS = [
     {"adjacency": "original"},
     {"adjacency": "soft"},

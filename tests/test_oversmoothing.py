@@ -257,6 +257,33 @@ GRAPH: Row = {
 }  # fmt: skip
 
 
+def pairs(more: int, count: int) -> list[Row]:
+    """Ends of Euler's steps with a vector and a scalar beta, on `count` graphs; the vector has more energy on some."""
+    scalar = [end("F", scheme="euler", kind="SC", graph=k, beta=1.0, energy_T=1.0) for k in range(count)]
+    return scalar + [
+        end("F", scheme="euler", kind="VC", graph=k, beta=0.0, energy_T=2.0 if k < more else 0.5) for k in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "count", "expected"),
+    [(9, 20, "undecided"), (5, 20, "fails"), (6, 20, "undecided"), (14, 20, "undecided"), (15, 20, "holds"),
+     (0, 5, "undecided"), (0, 6, "fails"), (6, 6, "holds"), (0, 0, "undecided")],
+)  # fmt: skip
+def test_a_count_is_undecided_where_its_interval_contains_one_half(more: int, count: int, expected: str) -> None:
+    found = energy_verdicts.vectors("F", pairs(more, count), {"alpha": 0.5, "beta": 1.0})
+    assert found.answer == expected
+    assert f"in {more} of {count} pairs (95 % interval of the share" in found.evidence
+
+
+def test_what_graphs_do_not_agree_on_is_undecided() -> None:
+    rows = [end("GCN", scheme="euler", graph=k, energy_T=last) for k, last in enumerate((0.01, 1e-12))]
+    assert energy_verdicts.gcn_decay(rows, [GRAPH, GRAPH]).answer == "undecided"
+    source = [end("ST", graph=k, normalised_0=1.0, normalised_T=last) for k, last in enumerate((0.1, 0.9))]
+    for chosen, expected in ((source, "undecided"), (source[:1], "fails"), (source[1:], "holds")):
+        assert energy_verdicts.source_normalised(chosen, {"alpha": 0.5, "beta": 0.5}).answer == expected
+
+
 def test_gcn_fails_at_a_plateau_and_holds_at_zero() -> None:
     def answer(last: float) -> str:
         return energy_verdicts.gcn_decay([end("GCN", scheme="euler", energy_T=last)], [GRAPH]).answer

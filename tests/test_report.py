@@ -163,5 +163,5 @@ def test_index_needs_runs(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "studies.index", str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: expected runs below")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: RdgraphError\nexpected runs below")

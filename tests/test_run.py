@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -22,10 +23,13 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from rdgraph.errors import RdgraphError, UnknownName
+from rdgraph.errors import FileError, RdgraphError, UnknownName
+from rdgraph.files import replacing, write_text
 from studies import catalog
+from studies import run as run_module
 from studies.config import Config
-from studies.files import format_rows, parse_rows, read_rows, replacing, summary, write_rows, write_text
+from studies.files import format_rows, parse_rows, read_rows, summary, write_rows
+from studies.index import write_index
 from studies.run import Run, execute
 
 ROOT = Path(__file__).parent.parent
@@ -242,6 +246,80 @@ execute(study, Path({str(tmp_path)!r}))
     execute(Toy(stopping(computed, None)), tmp_path)
     assert computed == ["second"]
     assert state(tmp_path) == "done"
+
+
+def test_ctrl_c_twice_leaves_a_run_that_says_so(tmp_path: Path) -> None:
+    """The second signal comes while the report is written."""
+
+    def body(run: Run) -> None:
+        finish = run.finish
+
+        def interrupted(state: str, problem: str = "") -> None:
+            signal.raise_signal(signal.SIGINT)
+            finish(state, problem)
+
+        run.finish = interrupted  # type: ignore[method-assign]
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(Toy(body), tmp_path)
+    assert state(tmp_path) == "interrupted"
+    assert "This run was interrupted" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_an_interruption_of_the_report_is_no_finished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    presses = [signal.SIGINT]
+    render = run_module.report.render
+
+    def pressed(page: Any) -> str:
+        if presses:
+            signal.raise_signal(presses.pop())
+        return render(page)
+
+    monkeypatch.setattr(run_module.report, "render", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        execute(Toy(whole), tmp_path)
+    assert state(tmp_path) == "interrupted"
+    execute(Toy(whole), tmp_path)
+    assert state(tmp_path) == "done"
+
+
+def test_a_full_disk_does_not_hide_the_first_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def body(run: Run) -> None:
+        def refuse(*_: Any) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "open", refuse)
+        raise ZeroDivisionError("the first")
+
+    with pytest.raises(ZeroDivisionError, match="the first"):
+        execute(Toy(body), tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"code": 3}', '{"earlier_code": 3, "code": "a"}', "\xff"])
+def test_a_damaged_environment_is_refused(tmp_path: Path, text: str) -> None:
+    execute(Toy(whole), tmp_path)
+    (tmp_path / "environment.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(FileError, match="got a file that was changed; delete the folder"):
+        execute(Toy(whole), tmp_path)
+
+
+@pytest.mark.parametrize("text", ["\xff", "settings = 3"])
+def test_damaged_settings_are_refused(tmp_path: Path, text: str) -> None:
+    execute(Toy(whole), tmp_path)
+    (tmp_path / "config.toml").write_bytes(text.encode("latin-1"))
+    with pytest.raises(RdgraphError, match=r"in UTF-8|that no study wrote"):
+        execute(Toy(whole), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["report.json", "config.toml", "state", "figures/line.png"])
+def test_an_index_over_damaged_runs_names_them(tmp_path: Path, name: str) -> None:
+    execute(Toy(whole), tmp_path / "toy")
+    assert write_index(tmp_path).is_file()
+    path = tmp_path / "toy" / name
+    path.unlink() if name.endswith("png") else path.write_bytes(b"\xff")
+    with pytest.raises(FileError, match=r"expected the run of a study in|in UTF-8"):
+        write_index(tmp_path)
 
 
 def test_a_part_is_not_left_half_written(tmp_path: Path) -> None:

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
-from gread import planner
+from gread import checkpoint, planner
+from gread import train as training
+from gread.bundle import load_bundle, save_bundle
 from gread.config import Config
 from gread.datasets.embedded import karate
 from gread.datasets.synthetic import csbm
-from gread.ensemble import METRICS, Ensemble
+from gread.ensemble import CHUNK, METRICS, Ensemble
 from gread.network import Network
 from gread.planner import MOST_ON_CPU, Need, check_fit, estimate, make_batches
-from gread.train import Progress, Trained, choose_device, train
+from gread.train import Progress, Trained, choose_device, epochs_within, train
 from gread.trials import Trial, make_trials
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import FileError, NotApplicable
+from rdgraph.interrupts import terminable
 
 
 def config(**values: object) -> Config:
@@ -100,7 +105,9 @@ def test_progress_counts_the_epochs_of_all_batches():
     heard: list[Progress] = []
     trials = [*make_trials(config(epochs=25), range(3)), Trial(config(hidden=4))]
     done = train(karate(), trials, device="cpu", members=2, progress=heard.append)
-    assert [h.epoch for h in heard] == [20, 25, 45, 50, 56]
+    assert all(a.epoch < b.epoch for a, b in pairwise(heard))
+    heard = [h for h in heard if h.epoch in (20, 25, 45, 50, 56)]  # others where a second has passed
+    assert len(heard) == 5
     assert {h.epochs for h in heard} == {56}
     assert [h.batch for h in heard] == [0, 0, 1, 1, 2]
     assert {h.batches for h in heard} == {3}
@@ -201,10 +208,10 @@ def killed(text: str, folder: Path) -> None:
     """Train in another process and kill it in the midst of the second batch."""
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, text, str(folder)])
     try:
-        deadline = time.monotonic() + 60
-        while not (folder / "batch-1.safetensors").exists():
+        deadline = time.monotonic() + 240
+        while not (folder / "batch-1.json").exists():
             assert process.poll() is None, "the training ended before it could be killed"
-            assert time.monotonic() < deadline, "no checkpoint within a minute"
+            assert time.monotonic() < deadline, "no checkpoint within four minutes"
             time.sleep(0.005)
     finally:
         process.send_signal(signal.SIGKILL)
@@ -212,18 +219,22 @@ def killed(text: str, folder: Path) -> None:
     assert code == -signal.SIGKILL
 
 
+def saved_epoch(manifest: Path) -> int:
+    return int(load_bundle(manifest, checkpoint.FORMAT, "a checkpoint").numbers["step"])
+
+
 def test_a_killed_training_goes_on_to_the_same_bits(tmp_path):
     """The second batch, of one member, is cut off; the first one is done and is not trained again."""
     own = config(epochs=80, learning_rate=0.05)
     trials = make_trials(own, range(3))
     killed(own.toml(), tmp_path)
-    halfway = int(load_file(tmp_path / "batch-1.safetensors")["step"])
+    halfway = saved_epoch(tmp_path / "batch-1.json")
     assert 0 < halfway < 80
-    (tmp_path / "batch-1.77.part").write_bytes(b"what a kill left behind")
+    (tmp_path / ".0123456789abcdef.part.safetensors").write_bytes(b"what a kill left behind")
     heard: list[Progress] = []
     resumed = train(karate(), trials, device="cpu", members=2, checkpoint=tmp_path, every=1e9, progress=heard.append)
-    assert heard[0].epoch == 80 + halfway + 20
-    assert int(load_file(tmp_path / "batch-1.safetensors")["step"]) == 80
+    assert 80 + halfway < heard[0].epoch <= 80 + halfway + 20
+    assert saved_epoch(tmp_path / "batch-1.json") == 80
     equal(resumed, train(karate(), trials, device="cpu", members=2))
     again = train(karate(), trials, device="cpu", members=2, checkpoint=tmp_path)
     equal(again, resumed)
@@ -239,13 +250,13 @@ def test_resuming_at_any_epoch_gives_the_same_bits(tmp_path):
     for stop in (1, 5, 9):
         first, second = Ensemble(karate(), trials), Ensemble(karate(), trials)
         first.advance(stop)
-        save_checkpoint(tmp_path / f"{stop}.safetensors", first, "mark")
-        assert load_checkpoint(tmp_path / f"{stop}.safetensors", second, "mark")
+        save_checkpoint(tmp_path / f"{stop}.json", first, "mark")
+        assert load_checkpoint(tmp_path / f"{stop}.json", second, "mark")
         assert second.epoch == stop
         second.advance(9 - stop)
         for name, value in whole.state.items():
             assert torch.equal(second.state[name].nan_to_num(), value.nan_to_num()), name
-    assert not load_checkpoint(tmp_path / "none.safetensors", second, "mark")
+    assert not load_checkpoint(tmp_path / "none.json", second, "mark")
 
 
 def test_a_resumed_polynomial_keeps_its_length(tmp_path):
@@ -256,8 +267,8 @@ def test_a_resumed_polynomial_keeps_its_length(tmp_path):
     first.parameters["coefficient_beta"].data.fill_(6.0)
     first.advance(2)
     assert first.degree > second.degree
-    save_checkpoint(tmp_path / "long.safetensors", first, "mark")
-    load_checkpoint(tmp_path / "long.safetensors", second, "mark")
+    save_checkpoint(tmp_path / "long.json", first, "mark")
+    load_checkpoint(tmp_path / "long.json", second, "mark")
     assert second.degree == first.degree
     for ensemble in (first, second):
         ensemble.advance(1)
@@ -300,20 +311,185 @@ def test_sparse_features_are_told_apart_by_their_rows(tmp_path):
 def test_a_broken_checkpoint_is_refused(tmp_path, junk):
     trials = make_trials(config(epochs=2), range(1))
     train(karate(), trials, device="cpu", checkpoint=tmp_path)
-    path = tmp_path / "batch-0.safetensors"
-    whole = path.read_bytes()
-    path.write_bytes({"truncated": whole[: len(whole) // 2], "text": b"hello" * 100, "empty": b""}[junk])
-    with pytest.raises(NotApplicable, match=r"expected a checkpoint in .*, got a file that is none.*remove it"):
-        train(karate(), trials, device="cpu", checkpoint=tmp_path)
+    for path in (*tmp_path.glob("batch-0-*.safetensors"), tmp_path / "batch-0.json"):
+        whole = path.read_bytes()
+        path.write_bytes({"truncated": whole[: len(whole) // 2], "text": b"hello" * 100, "empty": b""}[junk])
+        with pytest.raises(FileError, match=r"expected .*a checkpoint in .*, got a file that (was changed|is no json)"):
+            train(karate(), trials, device="cpu", checkpoint=tmp_path)
+        path.write_bytes(whole)
+    train(karate(), trials, device="cpu", checkpoint=tmp_path)
 
 
-def test_a_finished_training_leaves_one_file_per_batch(tmp_path):
+def test_a_finished_training_leaves_one_bundle_per_batch(tmp_path):
     train(karate(), make_trials(config(), range(3)), device="cpu", members=2, checkpoint=tmp_path / "deep" / "er")
-    assert sorted(p.name for p in (tmp_path / "deep" / "er").iterdir()) == [
-        "batch-0.safetensors",
-        "batch-1.safetensors",
-        "batches.json",
-    ]
+    names = sorted(p.name for p in (tmp_path / "deep" / "er").iterdir())
+    assert [re.sub("[0-9a-f]{16}", "*", name) for name in names] == [
+        "batch-0-*.safetensors", "batch-0.json", "batch-1-*.safetensors", "batch-1.json", "batches.json",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "others", "needle"),
+    [
+        ({"epoch": 7}, {}, "the epoch 7 of 6"),
+        ({"epoch": -1}, {}, "the epoch -1 of 6"),
+        ({"epoch": "3"}, {}, "the epoch '3' of 6"),
+        ({"epoch": 5}, {}, "3 steps after epoch 5"),
+        ({"degree": 10**9}, {}, "polynomials of degree 1000000000"),
+        ({"degree": None}, {}, "polynomials of degree None"),
+        ({}, {"step": None}, "step missing"),
+        ({}, {"best.decoder_bias": None}, "best.decoder_bias missing"),
+        ({}, {"more": torch.zeros(1)}, "more too many"),
+        ({}, {"start.step": torch.zeros((), dtype=torch.int64)}, "a state that does not belong there"),
+        ({}, {"history": torch.zeros(2, 1, 4)}, r"history of shape \(2, 1, 4\) and torch.float32"),
+        ({}, {"alive": torch.ones(1)}, "alive of shape .* and torch.float32"),
+        ({}, {"best_epoch": torch.tensor([99])}, "best_epoch outside of 0..3"),
+        ({}, {"failed_at": torch.tensor([-2])}, "failed_at outside of -1..3"),
+    ],
+)
+def test_crafted_checkpoints_are_refused(tmp_path, changed, others, needle):
+    """Their hashes fit, what they hold does not."""
+    trials = [Trial(config(reaction="F"))]
+    ensemble = Ensemble(karate(), trials)
+    ensemble.advance(3)
+    path = tmp_path / "batch-0.json"
+    checkpoint.save_checkpoint(path, ensemble, "mark")
+    found = load_bundle(path, checkpoint.FORMAT, "a checkpoint")
+    numbers = {k: v for k, v in (found.numbers | others).items() if v is not None}
+    save_bundle(path, checkpoint.FORMAT, found.words | changed, numbers)
+    fresh = Ensemble(karate(), trials)
+    before = fresh.snapshot()
+    with pytest.raises(FileError, match=f"expected a checkpoint in .*, got one with {needle}; remove it"):
+        checkpoint.load_checkpoint(path, fresh, "mark")
+    assert all(torch.equal(fresh.state[k].nan_to_num(), v.nan_to_num()) for k, v in before.items())
+
+
+# ---------------------------------------------------------------------- the clock
+def test_the_results_do_not_depend_on_how_the_epochs_are_divided(tmp_path):
+    """Polynomials that have to grow in the midst of a chunk, saved and resumed within it: the same bits."""
+    own = config(method="exact", step=None, adjacency="original", beta="scalar", beta_link="free", time=6.0,
+                 learning_rate=0.2, epochs=46)  # fmt: skip
+    trials = [Trial(own)]
+
+    def fresh() -> Ensemble:
+        ensemble = Ensemble(karate(), trials, dtype=torch.float64)
+        ensemble.parameters["coefficient_beta"].data.fill_(4.0)
+        return ensemble
+
+    whole, cut = fresh(), fresh()
+    first = whole.degree
+    whole.advance(46)
+    assert whole.degree > first
+    for count in (1, 6, 15, 3, 20, 1):
+        cut.advance(count)
+        checkpoint.save_checkpoint(tmp_path / "c.json", cut, "mark")
+        cut = fresh()
+        assert checkpoint.load_checkpoint(tmp_path / "c.json", cut, "mark")
+    assert cut.epoch == 46
+    assert cut.degree == whole.degree
+    for name, value in whole.state.items():
+        assert torch.equal(cut.state[name].nan_to_num(), value.nan_to_num()), name
+
+
+class Clock:
+    """Time that goes by in epochs: every one takes as long as the test says."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+        self.now = 0.0
+        run = Ensemble._one
+
+        def one(ensemble: Ensemble) -> None:
+            run(ensemble)
+            self.now += seconds
+
+        monkeypatch.setattr(Ensemble, "_one", one)
+        monkeypatch.setattr(training.time, "monotonic", lambda: self.now)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "heard", "saved"),
+    [
+        (26.0, list(range(1, 41)), [*range(2, 41, 2)]),
+        (4.0, list(range(1, 41)), [8, 16, 24, 32, 40]),
+        (0.25, [5, 9, 13, 17, 20, 24, 28, 32, 36, 40], [40]),
+        (0.001, [20, 40], [40]),
+    ],
+)
+def test_looks_and_checkpoints_follow_the_clock(tmp_path, monkeypatch, seconds, heard, saved):
+    """Slow epochs are told of one by one and saved about every half minute, quick ones a chunk at a time."""
+    Clock(monkeypatch, seconds)
+    epochs: list[int] = []
+    written: list[int] = []
+    monkeypatch.setattr(training, "save_checkpoint", lambda path, ensemble, mark: written.append(ensemble.epoch))
+    train(karate(), [Trial(config(epochs=40))], device="cpu", checkpoint=tmp_path,
+          progress=lambda p: epochs.append(p.epoch))  # fmt: skip
+    assert epochs == heard
+    assert written == saved
+
+
+def test_how_many_epochs_go_into_a_look():
+    assert [epochs_within(1.0, each) for each in (1e-9, 0.05, 0.051, 0.5, 0.9, 5.0)] == [CHUNK, 20, 19, 2, 1, 1]
+
+
+# ---------------------------------------------------------------------- disks and interruptions
+def full_disk(monkeypatch: pytest.MonkeyPatch, is_full: list[bool]) -> None:
+    """Every new file is refused by the system while `is_full` says so."""
+    real = os.open
+
+    def refuse(path, flags, *rest, **others):
+        if is_full[0] and flags & os.O_CREAT:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return real(path, flags, *rest, **others)
+
+    monkeypatch.setattr(os, "open", refuse)
+
+
+def test_a_full_disk_costs_the_checkpoint_and_not_the_training(tmp_path, monkeypatch):
+    trials = [Trial(config(epochs=60))]
+    told: list[str] = []
+    is_full = [True]
+
+    def hear(progress: Progress) -> None:
+        is_full[0] = progress.epoch < 40
+
+    full_disk(monkeypatch, is_full)
+    done = train(karate(), trials, device="cpu", checkpoint=tmp_path, every=0, progress=hear, tell=told.append)
+    assert len(told) == 3
+    assert told[0].startswith("the training cannot be resumed: expected a place that can be written")
+    assert re.match(
+        r"no checkpoint was written, and the training goes on: .*batch-0.*No space left.*make room", told[1]
+    )
+    assert told[2] == "checkpoints are written again"
+    assert saved_epoch(tmp_path / "batch-0.json") == 60
+    equal(done, train(karate(), trials, device="cpu"))
+    is_full[0] = True
+    with pytest.warns(UserWarning, match="cannot be resumed|no checkpoint") as caught:
+        train(karate(), [Trial(config(epochs=1))], device="cpu", checkpoint=tmp_path / "other")
+    assert [str(w.message)[:22] for w in caught] == ["the training cannot be", "no checkpoint was writ"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_waits_for_the_end_of_the_epoch_and_is_saved(tmp_path, monkeypatch, number):
+    """The signal comes within the 13th epoch, after the update of the parameters and before the scores."""
+    trials = [Trial(config(reaction="F", epochs=30))]
+    scores, count, told = Ensemble._scores, [0], []
+
+    def interrupted(ensemble: Ensemble):
+        count[0] += 1
+        if count[0] == 13:
+            signal.raise_signal(number)
+        return scores(ensemble)
+
+    monkeypatch.setattr(Ensemble, "_scores", interrupted)
+    monkeypatch.setattr(training, "LOOK", 1e-9)
+    before = signal.getsignal(number)
+    with terminable(), pytest.raises(KeyboardInterrupt):
+        train(karate(), trials, device="cpu", checkpoint=tmp_path, every=1e9, tell=told.append)
+    assert signal.getsignal(number) is before
+    assert told == ["stopping at the end of this epoch; Ctrl-C again stops at once"]
+    assert saved_epoch(tmp_path / "batch-0.json") == 13
+    monkeypatch.setattr(Ensemble, "_scores", scores)
+    equal(train(karate(), trials, device="cpu", checkpoint=tmp_path), train(karate(), trials, device="cpu"))
 
 
 # ---------------------------------------------------------------------- networks
@@ -407,29 +583,42 @@ def test_files_that_hold_no_network_are_refused(tmp_path):
         Network.load(tmp_path)
     head = tmp_path / "network.json"
     for text, match in (
-        ("{", "expected a saved network"),
-        ("[1, 2]", "of the format 'gread network 1'"),
-        ('{"format": "other"}', "of the format 'gread network 1'"),
-        ('{"format": "gread network 1"}', "expected the files of one saved network"),
-        ('{"format": "gread network 1", "model": {"hiden": 3}, "features": 1, "classes": 2}', "hiden"),
-        ('{"format": "gread network 1", "model": 3, "features": 1, "classes": 2}', "expected the files"),
+        ("{", "that is no json"),
+        ("[1, 2]", "of the format 'gread network 2'"),
+        ('{"format": "gread network 1"}', "got the format 'gread network 1'"),
+        ('{"format": "gread network 2"}', "that was changed"),
     ):
         network.save(tmp_path)
         head.write_text(text, encoding="utf-8")
-        with pytest.raises(NotApplicable, match=match):
+        with pytest.raises(FileError, match=match):
             Network.load(tmp_path)
-    network.save(tmp_path)
-    known = json.loads(head.read_text(encoding="utf-8"))
-    head.write_text(json.dumps(known | {"classes": 3}), encoding="utf-8")
-    with pytest.raises(NotApplicable, match="expected the files of one saved network"):
-        Network.load(tmp_path)
-    network.save(tmp_path)
-    weights = tmp_path / "network.safetensors"
-    save_file({"some": torch.zeros(1)}, weights)
-    with pytest.raises(NotApplicable, match="expected the files of one saved network"):
-        Network.load(tmp_path)
-    weights.write_bytes(b"junk")
-    with pytest.raises(NotApplicable, match="expected the files of one saved network"):
+
+
+def test_words_and_numbers_that_make_no_network_are_refused(tmp_path):
+    """Bundles that verify, but were not written by `save`."""
+    network = train(karate(), [Trial(config(epochs=1))], device="cpu").network(0)
+    words = {"features": 34, "classes": 2, "model": asdict(network.config)}
+    numbers = dict(network.parameters)
+    save_bundle(tmp_path / "network.json", "gread network 2", words, numbers)
+    assert torch.equal(Network.load(tmp_path).parameters["encoder_bias"], numbers["encoder_bias"])
+    for changed, others in (
+        ({"model": {"hiden": 3}}, {}),
+        ({"model": 3}, {}),
+        ({"classes": 3}, {}),
+        ({"features": None}, {}),
+        ({"features": 10**30}, {}),
+        ({"model": words["model"] | {"hidden": 10**9}}, {}),
+        ({}, {"encoder_weight": numbers["encoder_weight"][:, :5]}),
+        ({}, {"encoder_weight": numbers["encoder_weight"].int()}),
+        ({}, {"decoder_bias": torch.zeros(1, 1)}),
+        ({}, {"coefficient_gamma": torch.zeros(1)}),
+    ):
+        save_bundle(tmp_path / "network.json", "gread network 2", words | changed, numbers | others)
+        with pytest.raises(FileError, match="got words and numbers that make none"):
+            Network.load(tmp_path)
+    del numbers["decoder_bias"]
+    save_bundle(tmp_path / "network.json", "gread network 2", words, numbers)
+    with pytest.raises(FileError, match="decoder_bias"):
         Network.load(tmp_path)
 
 
@@ -440,7 +629,7 @@ def test_a_training_goes_on_in_the_batches_it_began_with(tmp_path):
     again = train(karate(), trials, device="cpu", members=3, checkpoint=tmp_path)
     assert np.array_equal(first.history, again.history)
     (tmp_path / "batches.json").write_text("[[0, 1]]")
-    for path in tmp_path.glob("*.safetensors"):
+    for path in tmp_path.glob("batch-*"):
         path.unlink()
     train(karate(), trials, device="cpu", members=3, checkpoint=tmp_path)
     assert json.loads((tmp_path / "batches.json").read_text()) == [[0, 1, 2]]

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
+import os
+import re
+import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,8 +27,9 @@ from gread.config import Config
 from gread.datasets.embedded import karate
 from gread.network import Network
 from gread.presets import presets
-from rdgraph.errors import NotApplicable, RdgraphError, UnknownName
-from studies import cli, train_commands, training, training_report
+from gread.train import train
+from rdgraph.errors import FileError, NotApplicable, RdgraphError, UnknownName
+from studies import cli, libraries, training, training_figures, training_report
 from studies.files import read_rows
 from studies.index import read_entry
 from studies.train_display import Display
@@ -237,9 +243,9 @@ def test_errors_come_before_any_training(
 
 
 def test_a_missing_library_is_named_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(train_commands.NEEDED, "no_such_library", "gread")
+    monkeypatch.setitem(libraries.EXTRAS, "gread", ("torch", "no_such_library"))  # type: ignore[arg-type]
     run = rdgraph("train", "--small")
-    assert "expected no_such_library" in str(run.exception)
+    assert "expected no_such_library for a training" in str(run.exception)
     assert "pip install 'rdgraph[gread]'" in str(run.exception)
 
 
@@ -289,7 +295,8 @@ def test_an_interrupted_training_resumes_to_the_same_numbers(tmp_path: Path, mon
         read_plan(tmp_path / "cut"), tmp_path / "cut", resume=True, progress=lambda p: resumed.append(p.epoch)
     )
     assert heard[-1] == 40
-    assert resumed == [60]  # only what was left
+    assert resumed[-1] == 60
+    assert min(resumed) > 40  # only what was left
     whole = training.execute(_plan(), tmp_path / "whole")
     assert rows == whole == read_rows(tmp_path / "cut/results.csv")
     both = [parquet.read_table(tmp_path / name / "metrics.parquet") for name in ("cut", "whole")]
@@ -368,3 +375,262 @@ def test_unknown_presets(words: tuple[str, ...], needle: str) -> None:
     run = rdgraph("presets", *words)
     assert isinstance(run.exception, UnknownName)
     assert needle in str(run.exception)
+
+
+# ---------------------------------------------------------------------- kills and signals
+def test_a_kill_in_the_first_moment_leaves_a_folder_that_starts_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As soon as config.toml is there: no checkpoint yet, perhaps no state."""
+    folder = tmp_path / "run"
+    words = ["train", "--dataset", "karate", "--splits", "0-1", "--set", "hidden=4", "--set", "epochs=60"]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "studies.cli", *words, "--device", "cpu", "--out", str(folder)], env=environment,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        while not (folder / "config.toml").exists():
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    finally:
+        process.kill()
+        process.wait()
+    assert not (folder / "results.csv").exists()
+    monkeypatch.setattr(training_report, "draw_all", lambda *_: ([], []))
+    rows = training.execute(read_plan(folder), folder, resume=True)
+    assert (folder / "state").read_text() == "done\n"
+    assert rows == training.execute(_plan(), tmp_path / "whole")
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_resuming_where_nothing_was_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool) -> None:
+    monkeypatch.setattr(training_report, "draw_all", lambda *_: ([], []))
+    if exists:
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run/.lock").touch()
+        (tmp_path / "run/.0123456789abcdef.part.toml").touch()
+    alone = rdgraph("train", "--resume", "--out", tmp_path / "run")
+    assert "before it had begun, give its whole command again" in str(alone.exception)
+    whole = rdgraph("train", "--small", "--resume", "--epochs", "2", "--set", "hidden=4", "--out", tmp_path / "run")
+    assert whole.exit_code == 0, whole.output
+    assert (tmp_path / "run/state").read_text() == "done\n"
+
+
+@pytest.mark.parametrize("later", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_twice_and_more_leaves_a_folder_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: signal.Signals
+) -> None:
+    """The first waits, the second stops at once, a third while the state is written changes nothing."""
+    write, told = training.write_text, []
+
+    def interrupted(path: Path, text: str) -> None:
+        if text == "interrupted\n":
+            signal.raise_signal(later)
+        write(path, text)
+
+    def press(progress: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        told.append("went on")
+        signal.raise_signal(later)
+        told.append("too far")
+
+    monkeypatch.setattr(training, "write_text", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        training.execute(_plan(), tmp_path, progress=press, tell=told.append)
+    assert told == ["stopping at the end of this epoch; Ctrl-C again stops at once", "went on"]
+    assert (tmp_path / "state").read_text() == "interrupted\n"
+
+
+def test_ctrl_c_leaves_a_checkpoint_of_that_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_report, "draw_all", lambda *_: ([], []))
+
+    def press(progress: Any) -> None:
+        if progress.epoch == 40:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        training.execute(_plan(), tmp_path, progress=press, tell=lambda text: None)
+    resumed: list[int] = []
+    training.execute(_plan(), tmp_path, resume=True, progress=lambda p: resumed.append(p.epoch))
+    assert 40 < resumed[0] <= 60  # what was done is not done again
+
+
+# ---------------------------------------------------------------------- full disks and damaged folders
+def test_a_full_disk_is_told_of_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checkpoints cannot be written, and the training goes on; then results cannot, and the error is about them."""
+    real, told = os.open, []
+
+    def refuse(path: Any, flags: int, *rest: Any, **others: Any) -> int:
+        if flags & os.O_CREAT and (told or "checkpoints" in str(path)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(path, flags, *rest, **others)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(FileError, match=r"results\.csv: No space left on device; make room, or choose another folder"):
+        training.execute(_plan(epochs=2), tmp_path, tell=told.append)
+    assert [text.partition(":")[0] for text in told] == [
+        "the training cannot be resumed", "no checkpoint was written, and the training goes on",
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A finished run without figures."""
+    monkeypatch.setattr(training_report, "draw_all", lambda *_: ([], []))
+    training.execute(_plan(epochs=1), tmp_path / "run")
+    return tmp_path / "run"
+
+
+HEADING = '"split","seed","best_epoch","val_accuracy","test_accuracy","status"\n'
+
+
+def test_results_that_were_damaged_are_refused(finished: Path) -> None:
+    path = finished / "results.csv"
+    whole = path.read_bytes()
+    for content, needle in (
+        (None, "cannot be read"),
+        (b"", "expected a row for each of 2 trials"),
+        (b"\xff\xfe", "in UTF-8"),
+        (whole[: len(whole) // 2], "which was changed|expected a row for each"),
+        (b'"split"\n0\n1\n', "expected a row for each of 2 trials"),
+        (HEADING.encode() + b'0,0,1,0.5,0.5,"ok"\n', "expected a row for each of 2 trials"),
+        (HEADING.encode() + b'0,0,1,0.5,"much","ok"\n1,0,1,0.5,0.5,"ok"\n', "expected a row for each of 2 trials"),
+        (HEADING.encode() + b"0,0,1,0.5,0.5,1\n1,0,1,0.5,0.5,1\n", "expected a row for each of 2 trials"),
+    ):
+        path.unlink() if content is None else path.write_bytes(content)
+        run = rdgraph("train", "--resume", "--out", finished)
+        assert isinstance(run.exception, FileError), (content, run.output)
+        assert re.search(needle, str(run.exception)), content
+    path.write_bytes(whole)
+    assert rdgraph("train", "--resume", "--out", finished).exit_code == 0
+
+
+def test_settings_that_were_damaged_are_refused(finished: Path) -> None:
+    path = finished / "config.toml"
+    whole = path.read_text(encoding="utf-8")
+    for content, needle in (
+        (b"\xff", "expected the settings of a training in UTF-8"),
+        (b"[model", "got a text that is not"),
+        (b"", "got those of something else"),
+        (b'study = "grid"\n', "got those of something else"),
+        (b'study = "train"\n', "small missing or wrong"),
+        (whole.replace("splits = [0, 1]", 'splits = ["a"]').encode(), "splits missing or wrong"),
+        (whole.replace("splits = [0, 1]", "splits = [0, 99]").encode(), "expected a split among 0..9"),
+        (whole.replace("seeds = 1", "seeds = true").encode(), "seeds missing or wrong"),
+        (whole.replace("seeds = 1", "seeds = 0").encode(), "expected 1 to 10,000 seeds"),
+        (whole.replace('device = "cpu"', 'device = "abacus"').encode(), "expected the device"),
+        (whole.replace("hidden = 4", "hidden = 'wide'").encode(), "expected int for hidden"),
+        (whole.replace("[training]", "[trainings]").encode(), "study|section|trainings|differ"),
+    ):
+        path.write_bytes(content)
+        run = rdgraph("train", "--resume", "--out", finished)
+        assert isinstance(run.exception, RdgraphError), (content, run.output)
+        assert re.search(needle, str(run.exception)), (content, run.exception)
+    path.write_bytes(b"\xff")
+    assert isinstance(rdgraph("train", "--small", "--preset", path, "--out", finished / "x").exception, FileError)
+
+
+@pytest.mark.parametrize("missing", ["--edges", "--nodes"])
+def test_a_graph_whose_files_are_not_there(tmp_path: Path, missing: str) -> None:
+    (tmp_path / "e.csv").write_text("source,target\na,b\n")
+    (tmp_path / "n.csv").write_text("id,label,x\na,0,1\nb,1,2\n")
+    files = {"--edges": tmp_path / "e.csv", "--nodes": tmp_path / "n.csv", missing: tmp_path / "nope.csv"}
+    run = rdgraph("train", *(word for pair in files.items() for word in pair))
+    assert isinstance(run.exception, FileError)
+    assert re.search(r"expected a csv file .*, got .*nope\.csv: No such file or directory", str(run.exception))
+
+
+# ---------------------------------------------------------------------- texts from outside
+LABELS = (r"$\frac{$", "_under", "<b>&amp;</b>", "[bold]red[/]", "a\tb $5 $6 \\$")
+
+
+def test_labels_of_any_kind_are_drawn_and_written_as_they_are(tmp_path: Path) -> None:
+    """Formulas that are none, html, markup, a label that legends leave out: on the page they stand as they were."""
+    count = 12 * len(LABELS)
+    with (tmp_path / "[bold]x.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "label", "x"])
+        writer.writerows([k, LABELS[k % len(LABELS)], k % len(LABELS)] for k in range(count))
+    pairs = "".join(f"{k},{(k + len(LABELS)) % count}\n" for k in range(count))
+    (tmp_path / "e.csv").write_text(f"source,target\n{pairs}")
+    words = ["--edges", tmp_path / "e.csv", "--nodes", tmp_path / "[bold]x.csv", "--splits", "0", "--epochs", "2"]
+    run = rdgraph("train", *words, "--set", "hidden=4", "--device", "cpu", "--out", tmp_path / "[red]run")
+    assert run.exit_code == 0, run.exception
+    assert "on [bold]x:" in run.output
+    assert f"wrote {tmp_path / '[red]run' / 'report.html'}" in run.output.replace("\n", "")
+    page = (tmp_path / "[red]run/report.html").read_text(encoding="utf-8")
+    assert "<b>&amp;</b>" not in page
+    assert "Training BS on [bold]x" in page
+    with (tmp_path / "[red]run/figures/confusion.csv").open(encoding="utf-8", newline="") as file:
+        drawn = {row["class"] for row in csv.DictReader(file)}
+    assert drawn == set(LABELS)
+
+
+def test_matrices_and_given_letters_in_the_figure_of_coefficients(tmp_path: Path) -> None:
+    """W is drawn entry by entry; the trusted nodes M are given, so that GRAND++ has nothing to draw."""
+    settings = {"hidden": 4, "epochs": 2, "method": "euler", "step": 0.5}
+    kinds = {"CGNN": {"W": "matrix"}, "GRAFF": {"W": "matrix"}, "GRAND++": {},
+             "-alpha*L@H + beta*tanh(H@W)": {"W": "matrix", "alpha": "scalar", "beta": "channel"}}  # fmt: skip
+    for reaction, expected in kinds.items():
+        plan = make_plan(Request("karate", splits="0", reaction=reaction, settings=settings))
+        done = train(plan.data, plan.trials, device="cpu")
+        drawing = training_figures.coefficient_bars(done, [0])
+        rows = [] if drawing is None else drawing.rows
+        found = {row["coefficient"]: row["kind"] for row in rows}
+        assert expected.items() <= found.items(), reaction
+        assert "M" not in found
+        assert sum(row["coefficient"] == "W" for row in rows) == (16 if "W" in expected else 0)
+
+
+# ---------------------------------------------------------------------- libraries
+def test_extras_bring_what_pyproject_says() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    imported = {"scikit-learn": "sklearn", "torch-geometric": "torch_geometric"}
+
+    def brings(extra: str) -> set[str]:
+        found: set[str] = set()
+        for text in declared[extra]:
+            inner = re.fullmatch(r"rdgraph\[(\w+)\]", text)
+            name = re.split(r"[>=;<\[ ]", text)[0]
+            found |= brings(inner[1]) if inner else {imported.get(name, name)}
+        return found
+
+    for extra, known in libraries.EXTRAS.items():
+        assert set(known) == brings(extra), extra
+
+
+WITHOUT_TORCH = """
+import json, sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Refuse())
+from typer.testing import CliRunner
+from studies import cli
+
+print(json.dumps([str(CliRunner().invoke(cli.app, words).exception) for words in json.loads(sys.argv[1])]))
+"""
+
+
+def test_without_torch_every_program_names_the_extra_it_needs(tmp_path: Path) -> None:
+    needs = {
+        ("train", "--small"): "gread",
+        ("study", "trained-energy", "--small"): "gread",
+        ("study", "grid", "--small"): "torch",
+        ("plot", "phase"): "torch",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, json.dumps(list(needs))], env={"PYTHONPATH": str(ROOT)}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for (words, extra), text in zip(needs.items(), json.loads(done.stdout), strict=True):
+        assert text.startswith("expected torch for "), words
+        assert text.endswith(f"got an installation without; pip install 'rdgraph[{extra}]'"), words
+    assert list(tmp_path.iterdir()) == []

@@ -27,7 +27,7 @@ from studies.files import read_rows
 from studies.run import execute
 from studies.trained_energy import beta_curves, family_curves, make_line, summary_rows
 from studies.trained_energy_rows import MEASURES, Table, layer_rows
-from studies.trained_energy_verdicts import bounded, conserves, decide, deeper, delays, interval, vanishes, verdicts
+from studies.trained_energy_verdicts import bounded, conserves, deeper, delays, vanishes, verdicts
 from studies.trained_networks import (
     REACTIONS,
     STAGES,
@@ -39,6 +39,7 @@ from studies.trained_networks import (
     flow_states,
     make_graphs,
 )
+from studies.uncertainty import decide, interval
 
 needs_pyg = pytest.mark.skipif(find_spec("torch_geometric") is None, reason="torch-geometric is not installed")
 #: The study's own settings on two smaller graphs.

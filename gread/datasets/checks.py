@@ -9,6 +9,7 @@ from scipy.sparse import csr_array, issparse
 
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.edges import as_array, whole_numbers
+from rdgraph.graphs.formats import check_sparse
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
@@ -38,7 +39,7 @@ def read_labels(values: Any) -> np.ndarray:
 
 def read_features(values: Any) -> np.ndarray | csr_array:
     """Finite float32 (n, f), dense or csr; the caller's array is shared where it already is that."""
-    given: Any = csr_array(values) if issparse(values) else as_array(values, "the features")
+    given: Any = _csr(values) if issparse(values) else as_array(values, "the features")
     if given.dtype.kind not in "biuf":
         raise NotApplicable(f"expected numbers as features, got dtype {given.dtype}; encode names as numbers")
     if given.ndim != 2:
@@ -58,6 +59,19 @@ def read_features(values: Any) -> np.ndarray | csr_array:
         x = x.copy()
         x.sum_duplicates()
     return csr_array((frozen(x.data), frozen(x.indices), frozen(x.indptr)), shape=x.shape)
+
+
+def _csr(values: Any) -> csr_array:
+    """A sparse matrix of any format as csr, all its indices checked."""
+    if values.ndim != 2:
+        raise NotApplicable(f"expected features (n, f), got shape {values.shape}; one row per node, one column each")
+    check_sparse(values, "the features")
+    made = csr_array(values)
+    check_sparse(made, "the features")
+    count = int(made.indptr[-1])
+    if count == made.indices.size:
+        return made
+    return csr_array((made.data[:count], made.indices[:count], made.indptr), shape=made.shape)
 
 
 def _entry(x: Any, position: int) -> tuple[int, int]:

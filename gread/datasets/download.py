@@ -26,6 +26,7 @@ from gread.datasets.npz import check_npz
 from gread.datasets.sources import Entry, RemoteFile, entry
 from gread.datasets.transfer import Resuming, TransferFailed, only_writer
 from rdgraph.errors import NotApplicable, RdgraphError
+from rdgraph.files import write_text
 
 VARIABLE = "RDGRAPH_DATA"
 #: Tries per address, and seconds before the second one; each further wait is twice as long.
@@ -140,6 +141,8 @@ def _retrieve(source: Entry, file: RemoteFile, path: Path, address: str, report:
     part = path.with_name(path.name + ".part")
     wanted = file.sha256 or _pinned(path)
     accept: Callable[[Path], None] = (lambda _: None) if wanted else (lambda ready: _pin(source, path, ready))
+    if part.is_symlink():  # never ours, so that nothing is written through it
+        part.unlink()
     was_begun = part.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
     downloader = Resuming(part, file.bytes, ATTEMPTS, WAIT, report, accept)
@@ -158,9 +161,7 @@ def _retrieve(source: Entry, file: RemoteFile, path: Path, address: str, report:
 def _pin(source: Entry, path: Path, ready: Path) -> None:
     """Trust on first use: the counts must be the published ones, then the hash is written beside the file."""
     check_npz(ready, source)
-    fresh = _pin_path(path).with_suffix(f".{os.getpid()}")
-    fresh.write_text(f"{sha256(ready)}  {path.name}\n", encoding="ascii")
-    fresh.replace(_pin_path(path))
+    write_text(_pin_path(path), f"{sha256(ready)}  {path.name}\n")
 
 
 def _pin_path(path: Path) -> Path:

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from rdgraph.errors import NotApplicable
+from rdgraph.graphs.formats import make_csr
 
 #: Kinds of numbers that an array may hold; above all not "O", Python objects.
 NUMBERS = frozenset({"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"})
@@ -91,8 +92,8 @@ class _Rows:
         parts = [state[key] for key in ("data", "indices", "indptr")]
         if not all(type(part) is _Array for part in parts):
             raise _Refused("a sparse matrix that is not made of arrays")
-        self.value = csr_array(tuple(part.value for part in parts), shape=tuple(state["_shape"]))
-        self.value.check_format(full_check=True)
+        data, indices, indptr = (part.value for part in parts)
+        self.value = make_csr(data, indices, indptr, tuple(state["_shape"]), "the pickled matrix")
 
 
 def _empty_array(kind: type, *_: object) -> _Array:

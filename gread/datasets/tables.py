@@ -15,7 +15,8 @@ from gread.datasets.interchange import assemble, encode_labels
 from gread.datasets.masks import PARTS, Masks
 from gread.datasets.nodes import Meta, NodeData
 from rdgraph import Graph
-from rdgraph.errors import NotApplicable, closest
+from rdgraph.errors import FileError, NotApplicable, closest
+from rdgraph.files import reason_of
 
 #: The largest feature float32 can hold.
 LARGEST = float(np.finfo(np.float32).max)
@@ -157,10 +158,11 @@ def _graph(
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Line number and stripped cells of every row that is not blank; all rows are as long as the first."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
-        width, line = 0, 1
-        try:
+    line = 1
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            width = 0
             for cells in reader:
                 if any(cells):
                     width = width or len(cells)
@@ -169,8 +171,12 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                         raise _Place(path, line).error(f"{width} cells, one per column", cell, "check the commas")
                     yield line, [cell.strip() for cell in cells]
                 line = reader.line_num + 1
-        except (csv.Error, UnicodeDecodeError) as reason:
-            raise _Place(path, line).error("a csv file in UTF-8", str(reason), "save it as such") from None
+    except (csv.Error, UnicodeDecodeError) as reason:
+        raise _Place(path, line).error("a csv file in UTF-8", str(reason), "save it as such") from None
+    except OSError as problem:
+        raise FileError(
+            f"expected a csv file that can be read, got {path}: {reason_of(problem)}; check its name"
+        ) from None
 
 
 def _columns(path: Path, rows: Iterator[tuple[int, list[str]]], needed: Sequence[str]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.edges import as_array, grouped, pair_keys, read_count, read_edges, read_nodes, take_edges
+from rdgraph.graphs.formats import check_sparse
 from rdgraph.graphs.interchange import networkx_edges, networkx_graph, pyg_edges
 from rdgraph.graphs.operators import absolute_degree, is_symmetric, sparse_operator
 
@@ -94,6 +95,7 @@ class Graph:
             raise NotApplicable(f"expected a scipy sparse matrix, got {type(matrix).__name__}; see Graph.from_dense")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise NotApplicable(f"expected a square matrix, got shape {matrix.shape}; one row and column per node")
+        check_sparse(matrix, "the adjacency")
         entries = coo_array(matrix)
         return cls.from_edges(np.stack([entries.col, entries.row]), matrix.shape[0], entries.data, signed=signed)
 

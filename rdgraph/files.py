@@ -1,0 +1,106 @@
+"""Files: written whole or not at all, and read with errors that name the file and the remedy."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rdgraph.errors import FileError
+
+
+@contextmanager
+def drafting(path: Path) -> Iterator[Path]:
+    """A new empty file beside `path`, with the same ending; what is left of it is removed when the block ends.
+
+    Its name cannot be guessed and it must not be there yet, so that nothing that lies in the folder, such as a link
+    with that name, is ever written through. An OSError in the block becomes a FileError about `path`.
+    """
+    draft = path.with_name(f".{secrets.token_hex(8)}.part{path.suffix}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
+        os.close(os.open(draft, flags, 0o666))
+        yield draft
+    except FileError:
+        raise
+    except OSError as problem:
+        raise unwritable(path, problem) from None
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
+    """A draft of `path` that takes its place if the block ends well; `durable` waits until the disk has it.
+
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "a.txt"
+    >>> with replacing(target) as draft:
+    ...     _ = draft.write_text("whole")
+    >>> target.read_text(), [p.name for p in target.parent.iterdir()]
+    ('whole', ['a.txt'])
+    """
+    with drafting(path) as draft:
+        yield draft
+        move(draft, path, durable=durable)
+
+
+def move(draft: Path, path: Path, *, durable: bool = False) -> None:
+    """Put a file in the place of another one of the same folder, at one stroke."""
+    if durable:
+        _sync(draft, os.O_RDWR)
+    draft.replace(path)
+    if durable and os.name == "posix":
+        _sync(path.parent, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    number = os.open(path, flags)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def write_text(path: Path, text: str, *, durable: bool = False) -> None:
+    """Write a text as UTF-8, whole or not at all."""
+    with replacing(path, durable=durable) as draft:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+
+
+def read_bytes(path: Path, what: str) -> bytes:
+    """The content of a file that should hold `what`."""
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise FileError(
+            f"expected {what} in {path}, got a file that cannot be read ({reason_of(problem)}); check its name"
+        ) from None
+
+
+def read_text(path: Path, what: str) -> str:
+    """The text of a file in UTF-8 that should hold `what`; line ends stay as they are."""
+    try:
+        return read_bytes(path, what).decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise FileError(
+            f"expected {what} in UTF-8 in {path}, got byte {problem.object[problem.start]:#04x} at position "
+            f"{problem.start}; save it as UTF-8"
+        ) from None
+
+
+def unwritable(path: Path, problem: OSError) -> FileError:
+    """The error for a place that cannot be written."""
+    is_full = problem.errno in (errno.ENOSPC, errno.EDQUOT)
+    remedy = "make room, or choose another folder" if is_full else "choose another folder"
+    return FileError(f"expected a place that can be written, got {path}: {reason_of(problem)}; {remedy}")
+
+
+def reason_of(problem: OSError) -> str:
+    """What the system said, without the path."""
+    return problem.strerror or str(problem)
