@@ -1,187 +1,268 @@
-"""Identifiability: which combinations of the coefficients a flow can reveal at all.
+"""Identifiability: what the right-hand side, and with it the flow, reveals of its coefficients.
 
-The normal form is a sum of linearly independent terms, so the flow knows exactly its coefficients. The rank of their
-Jacobian counts the identifiable combinations; the time gauge leaves them only up to a common factor if T is unknown.
+A flow reveals exactly the function f(.; theta). The number of combinations it determines is the generic rank of
+df/dtheta over all states and graphs. From below the rank is certified by a minor that ball arithmetic tells from zero,
+from above by gauges: directions in which theta moves and f does not, proved symbolically. Where both bounds meet the
+answer is proved, else measured. A coefficient can be determined locally but not globally, as alpha by alpha**2; the
+values in `single` and `combinations` are determined globally.
 """
 
 from __future__ import annotations
 
-import random
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import sympy as sp
 
+from rdgraph.decisions.budget import within_budget
+from rdgraph.errors import Undecided
+from rdgraph.identification.certainty import Certainty
+from rdgraph.identification.entries import Entries
+from rdgraph.identification.form import GIVEN, Form, forms
+from rdgraph.identification.gauges import Gauge, gauges
+from rdgraph.identification.ranks import Point, admissible_points, balls, certain_rank, sample_states
 from rdgraph.nodes import Kind
-from rdgraph.normal import Act, Mix
+from rdgraph.normal import is_zero
 from rdgraph.symbols import public
 from rdgraph.system import System
+
+PROVED, MEASURED, UNDECIDED = "proved", "measured", "undecided"
 
 
 @dataclass(frozen=True)
 class Identifiability:
-    """Combinations the flow reveals, coefficients it reveals one by one, and those it never does."""
+    """What f reveals of its coefficients, for coefficients in general position.
+
+    `combinations` are independent formulas whose values f determines. `single` are the coefficients and matrices whose
+    own value it determines, `local` those it determines up to finitely many values (a sign, an exchange), or at least
+    that: no other value nearby gives the same f. `hidden` ones do not occur in f. `rank` is the number of independent
+    combinations (a matrix counts once), `status` says whether it is proved or measured.
+    """
 
     combinations: tuple[sp.Expr, ...]
     single: tuple[str, ...]
     hidden: tuple[str, ...]
+    local: tuple[str, ...] = ()
+    rank: int | None = 0
+    status: str = PROVED
+    note: str = ""
 
-    @property
-    def rank(self) -> int:
-        return len(self.combinations)
+
+def _undecided(problem: Undecided) -> Identifiability:
+    return Identifiability((), (), (), rank=None, status=UNDECIDED, note=str(problem))
 
 
+@within_budget(_undecided)
 def identify(system: System) -> Identifiability:
-    """Symbolic rank of (coefficients) -> (coefficients of the normal form).
+    """Which combinations of the coefficients the flow of a system reveals.
 
     >>> from rdgraph.parse import parse
     >>> identify(parse("-alpha*L@H + beta*L@H")).combinations
     (alpha - beta,)
+    >>> answer = identify(parse("alpha**2*H where alpha real"))
+    >>> answer.combinations, answer.single, answer.local
+    ((alpha**2,), (), ('alpha',))
     """
-    letters = [system.algebra.symbols[n] for n, k in system.coefficients.items() if k is not Kind.MATRIX]
-    if not letters:
-        return Identifiability((), (), ())
-    values, bound = _revealed(system.normal, letters)
-    rows = [[sp.diff(v, x) for x in letters] for v in values] + _sampled(bound, letters)
-    rank = _rank(rows, letters)
-    single = tuple(x for i, x in enumerate(letters) if _rank([*rows, _unit(i, len(letters))], letters) == rank)
-    hidden = tuple(x.name for i, x in enumerate(letters) if all(row[i] == 0 for row in rows))
-    combinations = _linear_combinations(rows, letters, rank) or _combinations(
-        values, bound, letters, rows, rank, single
+    names = [name for name in system.letters if name not in GIVEN]
+    cells = [(form, _Examination(form).answer(names)) for form in forms(system)]
+    answers = list(dict.fromkeys(answer for _, answer in cells))
+    if len(answers) == 1:
+        return answers[0]
+    return _joined(cells)
+
+
+def _joined(cells: list[tuple[Form, Identifiability]]) -> Identifiability:
+    """What holds whatever the signs of the coefficients are; the note says how the answers differ."""
+    answers = [answer for _, answer in cells]
+    ranks = {answer.rank for answer in answers}
+
+    def common(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+        return tuple(x for x in parts[0] if all(x in other for other in parts))
+
+    return Identifiability(
+        common([a.combinations for a in answers]),
+        (),
+        common([a.hidden for a in answers]),
+        common([(*a.single, *a.local) for a in answers]),
+        rank=ranks.pop() if len(ranks) == 1 else None,
+        status=PROVED if all(a.status == PROVED for a in answers) and len(ranks) < 2 else UNDECIDED,
+        note="the answer depends on signs: " + "; ".join(f"{_signs(form)}: {_revealed(a)}" for form, a in cells),
     )
-    return Identifiability(tuple(public(c) for c in combinations), tuple(x.name for x in single), hidden)
 
 
-def _revealed(normal: sp.Expr, letters: list[sp.Symbol]) -> tuple[list[sp.Expr], list[sp.Expr]]:
-    """Coefficients of the terms whose state part is free of letters; the terms with letters inside a function."""
-    table: dict[sp.Expr, sp.Expr] = {}
-    bound = []
-    for term in sp.Add.make_args(normal):
-        factor, core = sp.S.One, sp.S.One
-        for piece in sp.Mul.make_args(term):
-            if piece.free_symbols and piece.free_symbols <= set(letters):
-                factor *= piece
-            else:
-                core *= piece
-        if core.free_symbols & set(letters):
-            bound.append(term)
-            continue
-        number, core = core.as_coeff_Mul()
-        table[core] = table.get(core, sp.S.Zero) + number * factor
-    return [sp.expand(v) for v in table.values()], bound
+def _signs(form: Form) -> str:
+    return ", ".join(f"{name} {'>' if sign == 'positive' else '<'} 0" for name, sign in form.signs.items())
 
 
-def _sampled(bound: list[sp.Expr], letters: list[sp.Symbol]) -> list[list[sp.Expr]]:
-    """Derivatives of the remaining terms at sample states; operators see states of their own."""
-    if not bound:
-        return []
-    total = _separated(sp.Add(*bound))
-    states = sorted(total.free_symbols - set(letters), key=str)
-    generator = random.Random(0)
-    rows = []
-    for _ in range(3 * len(letters) + 2):
-        point = {x: sp.Rational(generator.randint(-20, 20), 7) for x in states}
-        rows.append([sp.diff(total, x).subs(point) for x in letters])
-    return rows
+def _revealed(answer: Identifiability) -> str:
+    return ", ".join(map(str, answer.combinations)) or "nothing"
 
 
-def _separated(expression: sp.Expr) -> sp.Expr:
-    """Act and Mix replaced by their argument at an independent state: values at other nodes and channels are free."""
+class _Examination:
+    """One form of f, examined from below (entries at states) and from above (gauges)."""
 
-    def copy(atom: Act | Mix) -> sp.Expr:
-        inner = _separated(atom.inner)
-        mark = f"{type(atom).__name__}{atom.word}"
-        return inner.xreplace(
-            {x: sp.Symbol(f"{x.name}|{mark}", real=True) for x in inner.free_symbols if "H" in x.name}
-        )
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.entries = Entries(form)
 
-    return expression.replace(lambda e: isinstance(e, Act | Mix), copy)
+    def answer(self, names: list[str]) -> Identifiability:
+        hidden = [name for name in names if name not in self._occurring or self._is_free(name)]
+        if not self.form.letters:
+            return Identifiability((), (), tuple(hidden))
+        notes: list[str] = []
+        single = [name for name in names if name in self.form.letters and self._is_single(name, notes)]
+        local = [name for name in self.form.letters if name in names and name not in single and self._is_local(name)]
+        combinations = self._combinations(single, notes)
+        rank, status = self.rank
+        if len(combinations) < rank:
+            notes.insert(0, f"{rank - len(combinations)} of {rank} revealed combinations have no closed form here")
+        notes += [text for name in local if (text := self._ambiguity(name))]
+        if status == MEASURED:
+            notes.append("the rank is certain from below only; from above it was measured at random states")
+        return Identifiability(
+            tuple(public(c) for c in combinations), tuple(single), tuple(hidden), tuple(local), rank, status,
+            "; ".join(dict.fromkeys(notes)),
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ bounds of the rank
+    @cached_property
+    def point(self) -> Point:
+        """Admissible coefficients in general position."""
+        found = next(admissible_points(self.form, self.entries.parameters, 1), None)
+        if found is None:
+            raise Undecided("no coefficients were found that meet the assumptions; tried 200 random ones")
+        return found
+
+    @cached_property
+    def gauges(self) -> tuple[Gauge, ...]:
+        return gauges(self.form)
+
+    @cached_property
+    def jacobian(self) -> list[list[Any]]:
+        """Balls of df/dtheta at random states, the coefficients being in general position."""
+        columns = [[sp.diff(value, x) for x in self.entries.parameters] for value in self.entries.values]
+        rows: list[list[Any]] = []
+        wanted = 2 * len(self.entries.parameters) + 2
+        for state in sample_states(self.entries.states, 4 * wanted):
+            rows += balls(columns, {**state, **self.point})
+            if len(rows) >= wanted * len(columns):
+                break
+        if not rows:
+            raise Undecided("f has no finite real value at the states that were tried")
+        return rows
+
+    @cached_property
+    def rank(self) -> tuple[int, str]:
+        """The number of independent combinations, and whether it is proved."""
+        parameters = len(self.entries.parameters)
+        below = certain_rank(self.jacobian)
+        above = parameters - sum(self._dimension(gauge) for gauge in self.gauges)
+        if below == above:
+            return len(self.form.letters) - len(self.gauges), PROVED
+        return certain_rank([[*row] for row in self._by_letter]), MEASURED
+
+    @cached_property
+    def _by_letter(self) -> list[list[Any]]:
+        """The Jacobian with the entries of a letter moved in proportion, one column per letter."""
+        origins = [Entries.origin(x) for x in self.entries.parameters]
+        sizes = [self.point[x] for x in self.entries.parameters]
+        scaled = [[entry * int(v.p) / int(v.q) for entry, v in zip(row, sizes, strict=True)] for row in self.jacobian]
+        return [
+            [sum(e for e, origin in zip(row, origins, strict=True) if origin == name) for name in self.form.letters]
+            for row in scaled
+        ]
+
+    def _dimension(self, gauge: Gauge) -> int:
+        """The number of directions among the parameters that a gauge stands for."""
+        if gauge.moves == "all":
+            return 1
+        if gauge.moves == "channels":
+            return self.entries.channels
+        names = set(gauge.rates)
+        places = {x.name.partition("[")[2] for x in self.entries.parameters if Entries.origin(x) in names}
+        return len(places)
+
+    # ------------------------------------------------------------------ what is determined
+    @cached_property
+    def certainty(self) -> Certainty:
+        return Certainty(self.entries, self.point)
+
+    @property
+    def _occurring(self) -> set[str]:
+        """Letters in f; a product of matrices stands for its factors."""
+        return {part for name in self.form.letters for part in name.split("@")}
+
+    def _is_free(self, name: str) -> bool:
+        return any(set(gauge.rates) == {name} for gauge in self.gauges) and self.form.kinds[name] is not Kind.MATRIX
+
+    def _is_local(self, name: str) -> bool:
+        """Whether f determines a letter among nearby values."""
+        if self.rank[1] == PROVED:
+            return all(name not in gauge.rates for gauge in self.gauges)
+        own = [k for k, x in enumerate(self.entries.parameters) if Entries.origin(x) == name]
+        units = [[int(k == j) for j in range(len(self.entries.parameters))] for k in own]
+        return certain_rank([*self.jacobian, *units]) == certain_rank(self.jacobian)
+
+    def _is_single(self, name: str, notes: list[str]) -> bool:
+        return self._is_local(name) and self._is_determined(sp.Symbol(name), notes)
+
+    def _is_determined(self, formula: sp.Expr, notes: list[str]) -> bool:
+        certain, border = self.certainty.determines(self.entries.parts(formula))
+        if certain and border != 1:
+            notes.append(f"{formula} where {public(border)} is not 0")
+        return certain
+
+    def _ambiguity(self, name: str) -> str:
+        """Two values of a letter with the same f, in words; empty where none were found."""
+        pair = self.certainty.twin(self.entries.parts(sp.Symbol(name)))
+        if pair is None or not self._same_function(*pair):
+            return ""
+        values = [", ".join(f"{x} = {v}" for x, v in point.items()) for point in pair]
+        return f"{name} is determined up to finitely many values: {values[0]} and {values[1]} give the same f"
+
+    def _same_function(self, first: Point, second: Point) -> bool:
+        return all(is_zero(value.xreplace(first) - value.xreplace(second)) for value in self.entries.values)
+
+    # ------------------------------------------------------------------ closed formulas
+    def _combinations(self, single: list[str], notes: list[str]) -> list[sp.Expr]:
+        """Letters known one by one, then the simplest formulas that f determines, until there are as many as the rank."""
+        chosen: list[sp.Expr] = [sp.Symbol(name) for name in single]
+        for formula in self._candidates():
+            if len(chosen) >= self.rank[0]:
+                break
+            still = all(sp.simplify(gauge.derivative(formula)) == 0 for gauge in self.gauges)
+            if still and self._is_new(formula, chosen) and self._is_determined(formula, notes):
+                chosen.append(formula)
+        return chosen
+
+    def _candidates(self) -> Iterator[sp.Expr]:
+        plain = sorted({f for r in self.certainty.readings for f in self._in_letters(r)}, key=_simplicity)
+        yield from plain
+        pairs = list(itertools.permutations(plain[:6], 2))
+        yield from sorted({sp.cancel(a / b) for a, b in pairs} | {sp.factor(a * b) for a, b in pairs}, key=_simplicity)
+
+    def _in_letters(self, reading: sp.Expr) -> Iterator[sp.Expr]:
+        """A reading in the letters themselves, where it holds one entry of each; beside a matrix, numbers multiply I."""
+        symbols = {x: sp.Symbol(Entries.origin(x)) for x in reading.free_symbols}
+        if len(set(symbols.values())) < len(symbols):
+            return
+        matrices = {s for s in symbols.values() if self.form.kinds[s.name] is Kind.MATRIX}
+        formula = reading.xreplace(symbols)
+        if matrices:
+            terms = sp.Add.make_args(sp.expand(formula))
+            formula = sp.Add(*(t if t.free_symbols & matrices else t * sp.Symbol("I") for t in terms))
+        short = sp.factor(formula) if formula.is_rational_function(*formula.free_symbols) else formula
+        yield min((formula, short), key=_simplicity)
+
+    def _is_new(self, formula: sp.Expr, chosen: list[sp.Expr]) -> bool:
+        letters = [sp.Symbol(name) for name in self.form.letters]
+        point: Point = {x: sp.Rational(k + 3, 2 * k + 5) for k, x in enumerate([*letters, sp.Symbol("I")])}
+        rows = [[sp.diff(f, x) for x in letters] for f in (*chosen, formula)]
+        return certain_rank(balls(rows, point)) == len(rows)
 
 
-def _rank(rows: list[list[sp.Expr]], letters: list[sp.Symbol]) -> int:
-    """Generic rank over the coefficients: at two random points, in exact arithmetic where the entries allow it."""
-    best = 0
-    for seed in (1, 2):
-        generator = random.Random(seed)
-        point = {x: sp.Rational(generator.randint(20, 90), 61) * (-1 if x.is_negative else 1) for x in letters}
-        matrix = sp.Matrix([[sp.sympify(entry).subs(point) for entry in row] for row in rows])
-        if all(entry.is_Rational for entry in matrix):
-            best = max(best, matrix.rank())
-        else:
-            best = max(best, _numeric_rank(matrix))
-    return best
-
-
-def _numeric_rank(matrix: sp.Matrix) -> int:
-    import numpy as np
-
-    values = np.array([[float(sp.N(entry, 17)) for entry in matrix.row(i)] for i in range(matrix.rows)])
-    scale = np.linalg.norm(values, axis=1, keepdims=True)
-    return int(np.linalg.matrix_rank(values / np.where(scale == 0, 1, scale), tol=1e-9))
-
-
-def _unit(index: int, size: int) -> list[sp.Expr]:
-    return [sp.Integer(int(i == index)) for i in range(size)]
-
-
-def _linear_combinations(rows: list[list[sp.Expr]], letters: list[sp.Symbol], rank: int) -> tuple[sp.Expr, ...]:
-    """The combinations where they are linear: constant rows of the reduced Jacobian."""
-    if not rows or any(not sp.sympify(e).is_rational_function(*letters) for row in rows for e in row):
-        return ()
-    reduced, pivots = sp.Matrix(rows).rref(simplify=sp.cancel, iszerofunc=_vanishes)
-    kept = [reduced.row(i) for i in range(len(pivots))]
-    if len(kept) != rank or not all(entry.is_number for row in kept for entry in row):
-        return ()
-    return tuple(_primitive(row, letters) for row in kept)
-
-
-def _combinations(
-    values: list[sp.Expr],
-    bound: list[sp.Expr],
-    letters: list[sp.Symbol],
-    rows: list[list[sp.Expr]],
-    rank: int,
-    single: tuple[sp.Symbol, ...],
-) -> tuple[sp.Expr, ...]:
-    """Coefficients known one by one, then the simplest expressions whose gradient the flow reveals."""
-    pieces = {sp.factor(v) for v in values if v.free_symbols} | _inner_coefficients(bound, letters)
-    ratios = {sp.cancel(a / b) for a in pieces | set(letters) for b in pieces | set(letters) if a != b}
-    products = {sp.factor(a * b) for a in pieces | set(letters) for b in pieces | set(letters) if a != b}
-    chosen: list[sp.Expr] = list(single)
-    for value in [*_simplest(pieces), *_simplest(ratios | products)]:
-        if len(chosen) >= rank:
-            break
-        gradient = [sp.diff(value, x) for x in letters]
-        own = [[sp.diff(v, x) for x in letters] for v in chosen]
-        if _rank([*rows, gradient], letters) == rank and _rank([*own, gradient], letters) == len(chosen) + 1:
-            chosen.append(value)
-    return tuple(chosen)
-
-
-def _simplest(expressions: set[sp.Expr]) -> list[sp.Expr]:
-    return sorted((e for e in expressions if e.free_symbols), key=lambda e: (e.count_ops(), str(e)))
-
-
-def _inner_coefficients(bound: list[sp.Expr], letters: list[sp.Symbol]) -> set[sp.Expr]:
-    """Coefficients in front of state terms anywhere inside the remaining terms, and a*exp(b) of a*exp(b + ...)."""
-    found: set[sp.Expr] = set()
-    for term in bound:
-        outside = sp.Mul(*(f for f in sp.Mul.make_args(term) if f.free_symbols <= set(letters)))
-        for node in sp.preorder_traversal(term):
-            grouped: dict[sp.Expr, sp.Expr] = {}
-            for part in sp.Add.make_args(node) if isinstance(node, sp.Expr) else ():
-                own = sp.Mul(*(f for f in sp.Mul.make_args(part) if f.free_symbols <= set(letters)))
-                core = sp.Mul(*(f for f in sp.Mul.make_args(part) if not f.free_symbols <= set(letters)))
-                grouped[core] = grouped.get(core, sp.S.Zero) + own
-            found |= {sp.factor(v) for v in grouped.values()}
-            if isinstance(node, sp.exp):
-                found |= {outside * sp.exp(p) for p in sp.Add.make_args(node.args[0]) if p.free_symbols <= set(letters)}
-    return {v for v in found if v.free_symbols}
-
-
-def _vanishes(entry: sp.Expr) -> bool:
-    return bool(entry == 0 or sp.cancel(entry) == 0)
-
-
-def _primitive(row: sp.Matrix, letters: list[sp.Symbol]) -> sp.Expr:
-    scale = sp.ilcm(*(sp.Rational(e).q for e in row), 1)
-    return sp.Add(*(scale * e * x for e, x in zip(row, letters, strict=True)))
+def _simplicity(formula: sp.Expr) -> tuple[int, str]:
+    return int(formula.count_ops()), str(formula)
