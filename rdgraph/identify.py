@@ -17,7 +17,7 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.decisions.budget import within_budget
+from rdgraph.decisions.budget import time_limit, within_budget
 from rdgraph.errors import Undecided
 from rdgraph.identification.certainty import Certainty
 from rdgraph.identification.entries import Entries
@@ -31,15 +31,18 @@ from rdgraph.system import System
 
 PROVED, MEASURED, UNDECIDED = "proved", "measured", "undecided"
 
+#: Seconds that the search for closed formulas may take; the rank stands without them.
+CLOSED_FORM_SECONDS = 6.0
+
 
 @dataclass(frozen=True)
 class Identifiability:
     """What f reveals of its coefficients, for coefficients in general position.
 
     `combinations` are independent formulas whose values f determines. `single` are the coefficients and matrices whose
-    own value it determines, `local` those it determines up to finitely many values (a sign, an exchange), or at least
-    that: no other value nearby gives the same f. `hidden` ones do not occur in f. `rank` is the number of independent
-    combinations (a matrix counts once), `status` says whether it is proved or measured.
+    own value it determines; of those in `local` it is only known that no other value nearby gives the same f (a sign or
+    an exchange may be free). `hidden` ones do not occur in f. `rank` is the number of independent combinations, a
+    matrix counting once, and the least one where it depends on signs; `status` says whether it is proved or measured.
     """
 
     combinations: tuple[sp.Expr, ...]
@@ -87,8 +90,8 @@ def _joined(cells: list[tuple[Form, Identifiability]]) -> Identifiability:
         (),
         common([a.hidden for a in answers]),
         common([(*a.single, *a.local) for a in answers]),
-        rank=ranks.pop() if len(ranks) == 1 else None,
-        status=PROVED if all(a.status == PROVED for a in answers) and len(ranks) < 2 else UNDECIDED,
+        rank=min((rank for rank in ranks if rank is not None), default=None),
+        status=PROVED if all(a.status == PROVED for a in answers) else MEASURED,
         note="the answer depends on signs: " + "; ".join(f"{_signs(form)}: {_revealed(a)}" for form, a in cells),
     )
 
@@ -112,19 +115,25 @@ class _Examination:
         hidden = [name for name in names if name not in self._occurring or self._is_free(name)]
         if not self.form.letters:
             return Identifiability((), (), tuple(hidden))
-        notes: list[str] = []
-        single = [name for name in names if name in self.form.letters and self._is_single(name, notes)]
-        local = [name for name in self.form.letters if name in names and name not in single and self._is_local(name)]
-        combinations = self._combinations(single, notes)
         rank, status = self.rank
+        local = [name for name in self.form.letters if name in names and self._is_local(name)]
+        notes: list[str] = []
+        single: list[str] = []
+        combinations: list[sp.Expr] = []
+        try:
+            with time_limit(CLOSED_FORM_SECONDS):
+                single += [name for name in local if self._is_determined(sp.Symbol(name), notes)]
+                combinations += self._combinations(single, notes)
+                notes += [text for name in local if name not in single and (text := self._ambiguity(name))]
+        except Undecided as problem:
+            notes.append(f"closed forms: {problem}")
         if len(combinations) < rank:
             notes.insert(0, f"{rank - len(combinations)} of {rank} revealed combinations have no closed form here")
-        notes += [text for name in local if (text := self._ambiguity(name))]
         if status == MEASURED:
             notes.append("the rank is certain from below only; from above it was measured at random states")
         return Identifiability(
-            tuple(public(c) for c in combinations), tuple(single), tuple(hidden), tuple(local), rank, status,
-            "; ".join(dict.fromkeys(notes)),
+            tuple(public(c) for c in combinations), tuple(single), tuple(hidden),
+            tuple(name for name in local if name not in single), rank, status, "; ".join(dict.fromkeys(notes)),
         )  # fmt: skip
 
     # ------------------------------------------------------------------ bounds of the rank
@@ -206,9 +215,6 @@ class _Examination:
         units = [[int(k == j) for j in range(len(self.entries.parameters))] for k in own]
         return certain_rank([*self.jacobian, *units]) == certain_rank(self.jacobian)
 
-    def _is_single(self, name: str, notes: list[str]) -> bool:
-        return self._is_local(name) and self._is_determined(sp.Symbol(name), notes)
-
     def _is_determined(self, formula: sp.Expr, notes: list[str]) -> bool:
         certain, border = self.certainty.determines(self.entries.parts(formula))
         if certain and border != 1:
@@ -255,7 +261,7 @@ class _Examination:
             terms = sp.Add.make_args(sp.expand(formula))
             formula = sp.Add(*(t if t.free_symbols & matrices else t * sp.Symbol("I") for t in terms))
         short = sp.factor(formula) if formula.is_rational_function(*formula.free_symbols) else formula
-        yield min((formula, short), key=_simplicity)
+        yield min((short.as_coeff_Mul()[1], formula), key=lambda f: f.count_ops())
 
     def _is_new(self, formula: sp.Expr, chosen: list[sp.Expr]) -> bool:
         letters = [sp.Symbol(name) for name in self.form.letters]

@@ -6,21 +6,26 @@ no two admissible points with equal readings give it different values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import sympy as sp
 
-from rdgraph.decisions.judge import Outcome, possible
+from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.judge import Outcome, Ruling, possible
+from rdgraph.errors import Undecided
 from rdgraph.identification.entries import Entries
 from rdgraph.identification.ranks import Point, balls, certain_rank
 from rdgraph.identification.readings import readings
+from rdgraph.normal import sigmoid, softplus
 
-#: The judge is asked about at most so many parameters and readings.
+#: The judge is asked about at most so many parameters, for so many seconds, with so many readings more than the rank.
 MAX_PARAMETERS = 7
-MAX_QUESTIONED = 12
-MAX_MINOR = 4
+SECONDS = 1.0
+FURTHER = 3
+MAX_MINOR = 6
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,8 @@ class Certainty:
         differ = sp.Or(*(sp.Ne(f, f.xreplace(twins)) for f in formulas))
         for border in dict.fromkeys((sp.S.One, self.border)):
             apart = [sp.Ne(border, 0), sp.Ne(border.xreplace(twins), 0)]
-            if possible(*self._agreement, *apart, differ).outcome is Outcome.IMPOSSIBLE:
+            question = [c for c in (*self._agreement, *apart, differ) if c != sp.true]
+            if _judged(abstracted(question, twins)).outcome is Outcome.IMPOSSIBLE:
                 return True, border
         return False, sp.S.One
 
@@ -60,11 +66,17 @@ class Certainty:
         twins = self._twins
         apart = [sp.Ne(self.border, 0), sp.Ne(self.border.xreplace(twins), 0)]
         differ = sp.Or(*(sp.Ne(f, f.xreplace(twins)) for f in formulas))
-        ruling = possible(*self._agreement, *apart, differ)
-        if ruling.point is None:
+        found = _judged([*self._agreement, *apart, differ]).point
+        if found is None:
             return None
-        first = {x: ruling.point.get(x, self.point[x]) for x in self.entries.parameters}
-        return first, {x: ruling.point.get(twins[x], first[x]) for x in self.entries.parameters}
+        first = {x: found.get(x, self.point[x]) for x in self.entries.parameters}
+        second = {x: found.get(twins[x], first[x]) for x in self.entries.parameters}
+        return (first, second) if self._is_general(first) and self._is_general(second) else None
+
+    def _is_general(self, point: Point) -> bool:
+        """Whether the readings have as many independent derivatives at a point as in general."""
+        jacobian = [[sp.diff(r, x) for x in self.entries.parameters] for r in self.readings]
+        return certain_rank(balls(jacobian, point)) == certain_rank(balls(jacobian, self.point))
 
     @cached_property
     def _twins(self) -> dict[sp.Basic, sp.Basic]:
@@ -79,7 +91,7 @@ class Certainty:
         for relation in self.entries.form.relations:
             parts = [relation.func(left, right) for left, right in self._sides(relation)]
             found += [*parts, *(part.xreplace(twins) for part in parts)]
-        return found + [sp.Eq(r, r.xreplace(twins)) for r in self.readings[:MAX_QUESTIONED]]
+        return found + [sp.Eq(r, r.xreplace(twins)) for r in self.essential]
 
     def _sides(self, relation: sp.Basic) -> Iterable[tuple[sp.Expr, sp.Expr]]:
         present = {Entries.origin(x) for x in self.entries.parameters}
@@ -88,13 +100,28 @@ class Certainty:
         return [(gap, sp.S.Zero) for gap in self.entries.parts(relation.lhs - relation.rhs)]
 
     @cached_property
-    def border(self) -> sp.Expr:
-        """A minor of the readings' Jacobian of full rank, without factors that never vanish; 1 where there is none."""
+    def independent(self) -> tuple[sp.Expr, ...]:
+        """The simplest readings with independent derivatives, as many as there are."""
+        kept: list[sp.Expr] = []
         rows: list[list[sp.Expr]] = []
         for reading in self.readings:
-            row = [sp.diff(reading, x) for x in self.entries.parameters]
-            if certain_rank(balls([*rows, row], self.point)) > len(rows):
-                rows.append(row)
+            rows.append([sp.diff(reading, x) for x in self.entries.parameters])
+            if certain_rank(balls(rows, self.point)) == len(rows):
+                kept.append(reading)
+            else:
+                rows.pop()
+        return tuple(kept)
+
+    @cached_property
+    def essential(self) -> tuple[sp.Expr, ...]:
+        """The readings that the judge is told: independent ones, and a few that may exclude further values."""
+        others = [r for r in self.readings if r not in self.independent]
+        return (*self.independent, *others[:FURTHER])
+
+    @cached_property
+    def border(self) -> sp.Expr:
+        """A minor of the readings' Jacobian of full rank, without factors that never vanish; 1 where there is none."""
+        rows = [[sp.diff(reading, x) for x in self.entries.parameters] for reading in self.independent]
         if not 0 < len(rows) <= MAX_MINOR:
             return sp.S.One
         columns: list[int] = []
@@ -105,6 +132,44 @@ class Certainty:
         minor = sp.Matrix([[row[k] for k in columns] for row in rows]).det()
         factors = sp.factor_list(sp.numer(sp.together(minor)))[1] if minor.free_symbols else []
         return sp.Mul(*(factor for factor, _ in factors if not factor.is_nonzero))
+
+
+def _judged(conditions: Sequence[sp.Basic]) -> Ruling:
+    try:
+        with time_limit(SECONDS):
+            return possible(*conditions)
+    except Undecided as problem:
+        return Ruling(Outcome.UNKNOWN, reason=str(problem))
+
+
+#: Functions that take every value once, with bounds of their values.
+_INJECTIVE: dict[Any, tuple[sp.Expr, sp.Expr]] = {
+    sp.exp: (sp.S.Zero, sp.oo), sp.log: (-sp.oo, sp.oo), sp.tanh: (sp.S.NegativeOne, sp.S.One),
+    sigmoid: (sp.S.Zero, sp.S.One), softplus: (sp.S.Zero, sp.oo),
+}  # fmt: skip
+
+
+def abstracted(conditions: Sequence[sp.Basic], twins: Mapping[sp.Basic, sp.Basic]) -> list[sp.Basic]:
+    """Weaker conditions in which functions are letters: in range, and equal at both points where their arguments are."""
+    weaker, facts = list(conditions), []
+    while atom := _innermost(weaker, twins):
+        low, high = _INJECTIVE[atom.func]
+        mirror = atom.xreplace(dict(twins))
+        own, other = (sp.Dummy(atom.func.__name__, real=True) for _ in range(2))
+        together = sp.And(sp.Eq(own, other), sp.Eq(atom.args[0], mirror.args[0]))
+        facts += [sp.Or(together, sp.And(sp.Ne(own, other), sp.Ne(atom.args[0], mirror.args[0])))]
+        facts += [r for y in (own, other) for r in (sp.Gt(y, low), sp.Lt(y, high)) if sp.oo not in r.args]
+        exchange = {atom: own, mirror: other}
+        weaker = [c.xreplace(exchange) for c in weaker]
+        facts = [c.xreplace(exchange) for c in facts]
+    return [c for c in (*weaker, *facts) if c != sp.true]
+
+
+def _innermost(conditions: Sequence[sp.Basic], twins: Mapping[sp.Basic, sp.Basic]) -> sp.Expr | None:
+    """A function of parameters of the first point whose arguments hold no further function."""
+    atoms = {atom for c in conditions for atom in c.atoms(*_INJECTIVE) if atom.free_symbols}
+    plain = [a for a in atoms if a.free_symbols <= set(twins) and not a.args[0].atoms(*_INJECTIVE)]
+    return min(plain, key=str, default=None)
 
 
 def _is_combination(formula: sp.Expr, known: Sequence[sp.Expr]) -> bool:

@@ -13,11 +13,14 @@ import sympy as sp
 
 from rdgraph.identification.entries import Entries
 from rdgraph.identification.form import KINKED
+from rdgraph.normal import sigmoid, softplus
 
 #: Highest derivative that is taken at zero, and the size of a formula above which only the third is.
 ORDER = 5
-SMALL = 60
+SMALL = 20
 MAX_READINGS = 40
+
+_AT_ZERO = {sigmoid(sp.S.Zero): sp.S.Half, softplus(sp.S.Zero): sp.log(2)}
 
 
 def readings(entries: Entries) -> tuple[sp.Expr, ...]:
@@ -26,7 +29,8 @@ def readings(entries: Entries) -> tuple[sp.Expr, ...]:
     for value in entries.values:
         for start in _with_masks(value, entries.states):
             for reading in _read(start, _present(start, entries.states)):
-                if reading.free_symbols and (formula := primitive(reading)).free_symbols:
+                formula = primitive(reading.xreplace(_AT_ZERO))
+                if formula.free_symbols:
                     found.setdefault(formula)
     return tuple(sorted(found, key=lambda e: (e.count_ops(), str(e)))[:MAX_READINGS])
 
@@ -38,12 +42,15 @@ def primitive(expression: sp.Expr) -> sp.Expr:
     >>> primitive(3 - 2 * a + 4 * b), primitive(b - a / 2)
     (a - 2*b, a - 2*b)
     """
-    rational = expression.is_rational_function(*expression.free_symbols)
-    whole = sp.expand(sp.cancel(expression) if rational else expression)
-    terms = [term for term in sp.Add.make_args(whole) if term.free_symbols]
-    rest = sp.Add(*terms).as_content_primitive()[1]
+    letters = expression.free_symbols
+    fraction = expression.is_rational_function(*letters) and not expression.is_polynomial(*letters)
+    whole = sp.expand(sp.cancel(expression) if fraction else expression)
+    varying = sp.Add(*(term for term in sp.Add.make_args(whole) if term.free_symbols))
+    parts = sp.Mul.make_args(sp.factor_terms(varying))
+    rest = sp.Mul(*(part for part in parts if part.free_symbols)).as_content_primitive()[1]
+    rest = sp.expand(rest)
     first = min(sp.Add.make_args(rest), key=lambda term: str(term.as_coeff_Mul()[1]))
-    return sp.expand(-rest) if first.as_coeff_Mul()[0] < 0 else sp.expand(rest)
+    return sp.expand(-rest) if first.as_coeff_Mul()[0] < 0 else rest
 
 
 def _with_masks(value: sp.Expr, states: Sequence[sp.Symbol]) -> Iterator[sp.Expr]:
