@@ -10,7 +10,7 @@ import sympy as sp
 
 from rdgraph.boxes import Box, invariant_box
 from rdgraph.conserve import conserved, energy_law
-from rdgraph.decide import NONNEGATIVE, POSITIVE, ZERO, Domain
+from rdgraph.decide import NEGATIVE, NONNEGATIVE, POSITIVE, ZERO, Domain
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.existence import GLOBAL, LOCAL, existence
 from rdgraph.identify import identify
@@ -266,7 +266,7 @@ def _settled(system: System, margin: sp.Expr) -> bool | None:
     signs = [domain.sign(b) for b in branches]
     if all(s in (POSITIVE, NONNEGATIVE, ZERO) for s in signs):
         return True
-    return False if all(s == "-" for s in signs) else None
+    return False if all(s is NEGATIVE for s in signs) else None
 
 
 def _growth(system: System, end: sp.Expr) -> list[Finding]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.decide import POSITIVE, Domain
+from rdgraph.decide import NEGATIVE, POSITIVE, Domain
 from rdgraph.extrema import interval_candidates, rational_candidates
 from rdgraph.maxima import Candidate
 from rdgraph.normal import Act, H, Mix, relu, sigmoid, softplus
@@ -17,17 +17,17 @@ from rdgraph.symbols import R
 class Slopes:
     """Candidates for the extreme values of r'; `exact` says whether they are attained.
 
-    Transcendental ends of an interval stand as letters while maxima are taken: `constraints` says what is known
+    Transcendental ends of an interval stand as letters while maxima are taken: `conditions` says what is known
     about them, `back` puts them back.
     """
 
     candidates: tuple[Candidate, ...]
     exact: bool
-    constraints: tuple[tuple[sp.Expr, bool], ...] = ()
+    conditions: tuple[sp.Basic, ...] = ()
     back: tuple[tuple[sp.Basic, sp.Expr], ...] = ()
 
     def domain(self, domain: Domain) -> Domain:
-        return Domain(domain.constraints + self.constraints)
+        return domain.where(*self.conditions)
 
     def restore(self, expression: sp.Expr) -> sp.Expr:
         return expression.xreplace(dict(self.back))
@@ -86,21 +86,21 @@ def _through_one_function(slope: sp.Expr, domain: Domain, local: bool) -> Slopes
     flat = slope.xreplace({call: y})
     if flat.has(H) or not flat.is_polynomial(y) or sp.expand(argument - factor * H) != 0:
         return None
-    if domain.sign(factor) not in (POSITIVE, "-"):
+    if domain.sign(factor) not in (POSITIVE, NEGATIVE):
         return None
     reach = factor * R if domain.sign(factor) == POSITIVE else -factor * R
     span = _range_of(call.func, reach, local)
     if span is None:
         return None
-    lower, upper, back, constraints = span
-    found = interval_candidates(flat, y, lower, upper, Domain(domain.constraints + constraints))
+    lower, upper, back, conditions = span
+    found = interval_candidates(flat, y, lower, upper, domain.where(*conditions))
     exact = not (local and call.func in (sp.sin, sp.cos))  # a short interval need not reach the extremes
-    return Slopes(tuple(found), exact, constraints, tuple(back.items()))
+    return Slopes(tuple(found), exact, conditions, tuple(back.items()))
 
 
 def _range_of(
     function: type, reach: sp.Expr, local: bool
-) -> tuple[sp.Expr, sp.Expr, dict[sp.Basic, sp.Expr], tuple[tuple[sp.Expr, bool], ...]] | None:
+) -> tuple[sp.Expr, sp.Expr, dict[sp.Basic, sp.Expr], tuple[sp.Basic, ...]] | None:
     """Range of a function over the reals or over |h| <= R, its end as a letter that is put back afterwards."""
     end = sp.Dummy("end", positive=True)
     if function in (sp.sin, sp.cos, sp.sign):
@@ -108,16 +108,12 @@ def _range_of(
     if function is sp.Heaviside:
         return sp.S.Zero, sp.S.One, {}, ()
     if function is sp.tanh:
-        return (-end, end, {end: sp.tanh(reach)}, ((1 - end, True),)) if local else (sp.Integer(-1), sp.S.One, {}, ())
+        return (-end, end, {end: sp.tanh(reach)}, (end < 1,)) if local else (sp.Integer(-1), sp.S.One, {}, ())
     if function is sigmoid:
         value = 1 / (1 + sp.exp(-reach))
-        return (
-            (1 - end, end, {end: value}, ((1 - end, True), (2 * end - 1, True)))
-            if local
-            else (sp.S.Zero, sp.S.One, {}, ())
-        )
+        return (1 - end, end, {end: value}, (end < 1, end > sp.S.Half)) if local else (sp.S.Zero, sp.S.One, {}, ())
     if function is sp.exp:
-        return (1 / end, end, {end: sp.exp(reach)}, ((end - 1, True),)) if local else (sp.S.Zero, sp.oo, {}, ())
+        return (1 / end, end, {end: sp.exp(reach)}, (end > 1,)) if local else (sp.S.Zero, sp.oo, {}, ())
     return None
 
 
