@@ -12,9 +12,10 @@ from importlib import resources
 import sympy as sp
 
 from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.function_identities import is_zero
 from rdgraph.language import Vocabulary, read_expression
 from rdgraph.nodes import Apply, Kind, Name, kind_of, names_in
-from rdgraph.normal import H0, Algebra, H, is_zero
+from rdgraph.normal import H0, Algebra, H
 from rdgraph.witness import Witness, find_witness
 
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"

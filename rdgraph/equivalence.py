@@ -9,9 +9,10 @@ import sympy as sp
 
 from rdgraph.derive import Hypotheses
 from rdgraph.errors import NotApplicable
+from rdgraph.function_identities import is_zero
 from rdgraph.language import STRUCTURAL
 from rdgraph.nodes import Kind
-from rdgraph.normal import H0, Act, Algebra, H, Mix, is_zero
+from rdgraph.normal import H0, Act, Algebra, H, Mix
 from rdgraph.parse import parse
 from rdgraph.symbols import public
 from rdgraph.system import System

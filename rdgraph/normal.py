@@ -21,6 +21,8 @@ from rdgraph.limits import check_size
 from rdgraph.nodes import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of, operator
 from rdgraph.printing import to_text
 
+#: Letters of the language that are 0 or 1 in every node.
+MASKS = ("M",)
 MAX_TERMS = 3000
 MAX_WORK = 5000
 
@@ -131,6 +133,15 @@ class Algebra:
         check_size(node)
         return _Expansion(self).expand(node)
 
+    def applied(self, word: _Word, operand: sp.Expr) -> sp.Expr:
+        """Normal form of the letters of `word` (an Act or a Mix) applied to a normal form."""
+        return _Expansion(self).applied(word, operand)
+
+    @property
+    def masks(self) -> tuple[sp.Symbol, ...]:
+        """Letters that are 0 or 1 in every node."""
+        return tuple(self.symbols[name] for name in MASKS if name in self.symbols)
+
 
 class _Expansion:
     """One computation of a normal form, with a budget of steps."""
@@ -142,6 +153,14 @@ class _Expansion:
 
     def expand(self, node: sp.Basic) -> sp.Expr:
         return self._spread(self._field(node))
+
+    def applied(self, word: _Word, operand: sp.Expr) -> sp.Expr:
+        operand = self._spread(operand)
+        if isinstance(word, Mix):
+            return self._spread(sp.Add(*(self._mix_word(word.word, t) for t in sp.Add.make_args(operand))))
+        for letter in reversed(word.word):
+            operand = self._act(operator(letter.name), operand)
+        return operand
 
     # ------------------------------------------------------------------ elementwise trees
     def _field(self, node: sp.Basic) -> sp.Expr:
@@ -302,16 +321,6 @@ class _Expansion:
             else:
                 outside *= factor
         return outside, inside
-
-
-def is_zero(expression: sp.Expr) -> bool:
-    """Whether a normal form vanishes identically, by exact simplification."""
-    if expression == 0:
-        return True
-    atoms = sorted(expression.atoms(Act, Mix), key=lambda a: -a.count_ops())
-    plain = expression.xreplace({atom: sp.Dummy(f"x{i}", real=True) for i, atom in enumerate(atoms)})
-    plain = sp.expand(plain)
-    return bool(plain == 0 or sp.cancel(sp.together(plain)) == 0 or sp.simplify(plain) == 0)
 
 
 def _reciprocal(expression: sp.Expr, node: sp.Basic) -> sp.Expr:

@@ -23,9 +23,9 @@ from rdgraph import dense
 from rdgraph.assumptions import Assumptions
 from rdgraph.catalog import catalogue
 from rdgraph.errors import AssumptionError, LanguageError, NotApplicable, RdgraphError, UnknownName
+from rdgraph.function_identities import is_zero
 from rdgraph.language import FUNCTIONS, RESERVED, STRUCTURAL, USUAL_COEFFICIENTS, Vocabulary, read_expression
 from rdgraph.nodes import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, TypeMismatch, kind_of
-from rdgraph.normal import is_zero
 from rdgraph.parse import parse
 from rdgraph.printing import to_text
 from rdgraph.system import System
