@@ -11,23 +11,27 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
 from rdgraph.decisions.budget import time_limit, within_budget
 from rdgraph.errors import Undecided
+from rdgraph.function_identities import is_zero
 from rdgraph.identification.certainty import Certainty
 from rdgraph.identification.entries import Entries
 from rdgraph.identification.form import GIVEN, Form, forms
 from rdgraph.identification.gauges import Gauge, gauges
 from rdgraph.identification.ranks import Point, admissible_points, balls, certain_rank, sample_states
+from rdgraph.lipschitz import check_normalisation
 from rdgraph.nodes import Kind
-from rdgraph.normal import is_zero
 from rdgraph.symbols import public
 from rdgraph.system import System
+
+if TYPE_CHECKING:
+    from rdgraph.identification.on_graph import Place
 
 PROVED, MEASURED, UNDECIDED = "proved", "measured", "undecided"
 
@@ -59,8 +63,10 @@ def _undecided(problem: Undecided) -> Identifiability:
 
 
 @within_budget(_undecided)
-def identify(system: System) -> Identifiability:
-    """Which combinations of the coefficients the flow of a system reveals.
+def identify(system: System, graph: Any = None, normalisation: str = "symmetric") -> Identifiability:
+    """Which combinations of the coefficients the flow of a system reveals: on all graphs, or on one.
+
+    `graph` is a Graph, a networkx graph, a scipy sparse matrix or a dense adjacency; the note says what is lost on it.
 
     >>> from rdgraph.parse import parse
     >>> identify(parse("-alpha*L@H + beta*L@H")).combinations
@@ -68,13 +74,93 @@ def identify(system: System) -> Identifiability:
     >>> answer = identify(parse("alpha**2*H where alpha real"))
     >>> answer.combinations, answer.single, answer.local
     ((alpha**2,), (), ('alpha',))
+    >>> identify(parse("BS"), graph=[[0, 1, 1], [1, 0, 1], [1, 1, 0]]).combinations
+    (2*alpha + beta,)
     """
+    everywhere = _examined(system, system.normal)
+    if graph is None:
+        return everywhere
+    check_normalisation(normalisation)
+    from rdgraph.identification.on_graph import Place, degree
+
+    place = Place.of(graph, normalisation)
+    if not (system.structure.is_pointwise and place.is_undirected):
+        return _measured(system, everywhere, place)
+    needed = degree(system.structure) + 1
+    distance = place.eccentricity()
+    if distance + 1 >= needed:
+        reason = f"two nodes are {distance} steps apart, so L has at least {distance + 1} eigenvalues, {needed} suffice"
+        return _noted(everywhere, f"on this graph nothing is lost: {reason}")
+    return _on_spectrum(system, everywhere, place, needed)
+
+
+def _examined(system: System, expression: sp.Expr) -> Identifiability:
     names = [name for name in system.letters if name not in GIVEN]
-    cells = [(form, _Examination(form).answer(names)) for form in forms(system)]
+    cells = [(form, _Examination(form).answer(names)) for form in forms(system, expression)]
     answers = list(dict.fromkeys(answer for _, answer in cells))
-    if len(answers) == 1:
-        return answers[0]
-    return _joined(cells)
+    return answers[0] if len(answers) == 1 else _joined(cells)
+
+
+def _noted(answer: Identifiability, note: str) -> Identifiability:
+    return replace(answer, note="; ".join(text for text in (note, answer.note) if text))
+
+
+def _on_spectrum(system: System, everywhere: Identifiability, place: Place, needed: int) -> Identifiability:
+    """The answer on a graph with few distinct eigenvalues; proved where these are known exactly."""
+    from rdgraph.identification.on_graph import EIGENVALUE_TOLERANCE, modal_form
+
+    eigenvalues = place.eigenvalues()
+    exact = place.is_spectrum(eigenvalues)
+    told = "exactly" if exact else f"told apart by {EIGENVALUE_TOLERANCE:g}"
+    shown = ", ".join(str(lam) if exact else f"{float(lam):.4g}" for lam in eigenvalues)
+    reason = f"L has the eigenvalues {shown} ({told})"
+    if len(eigenvalues) >= needed:
+        return _noted(everywhere, f"on this graph nothing is lost: {reason}, {needed} suffice")
+    answer = _examined(system, modal_form(system.structure, eigenvalues))
+    if not exact and answer.status == PROVED:
+        answer = replace(answer, status=MEASURED)
+    return _noted(answer, f"{_losses(everywhere, answer)}: {reason}")
+
+
+def _losses(everywhere: Identifiability, here: Identifiability) -> str:
+    """What one graph hides, in words."""
+    lost = [str(c) for c in everywhere.combinations if c not in here.combinations]
+    if everywhere.rank == here.rank and not lost:
+        return "on this graph nothing is lost"
+    if everywhere.rank is None or here.rank is None:
+        return f"on this graph f does not determine {', '.join(lost)} any more"
+    own = f": {', '.join(lost)} are not determined any more" if lost else ""
+    return f"on this graph {everywhere.rank - here.rank} of {everywhere.rank} combinations are lost{own}"
+
+
+def _measured(system: System, everywhere: Identifiability, place: Place) -> Identifiability:
+    """The answer on a graph for any system: which combinations survive, measured at random states."""
+    from rdgraph.identification.on_graph import measure, unknown_values
+
+    letters = {name: system.letters[name] for name in system.letters if name not in {*GIVEN, *everywhere.hidden}}
+    symbols = [_symbol_of(system, name) for name in letters]
+    point = next(admissible_points(Form(system, system.normal, system.letters), symbols, 1), None)
+    if point is None:
+        raise Undecided("no coefficients were found that meet the assumptions; tried 200 random ones")
+    start = {x.name: float(value) for x, value in point.items()}
+    found = measure(system, place, unknown_values(system, start, len(place.operator)))
+    kept = tuple(c for c in everywhere.combinations if found.reveals_formula(c))
+    scalars = all(kind is Kind.SCALAR for kind in letters.values())
+    rank = everywhere.rank if len(kept) == everywhere.rank else found.rank if scalars else None
+    here = Identifiability(
+        kept,
+        tuple(name for name in everywhere.single if found.reveals_formula(sp.Symbol(name))),
+        everywhere.hidden,
+        tuple(name for name in everywhere.local if found.reveals_formula(sp.Symbol(name))),
+        rank,
+        MEASURED,
+        "measured by differences of f at random states",
+    )
+    return _noted(here, _losses(everywhere, here))
+
+
+def _symbol_of(system: System, name: str) -> sp.Symbol:
+    return sp.Symbol(name, real=True) if system.letters[name] is Kind.MATRIX else system.algebra.symbols[name]
 
 
 def _joined(cells: list[tuple[Form, Identifiability]]) -> Identifiability:

@@ -54,14 +54,14 @@ class Form:
         return sp.Symbol(name, **{self.signs[name]: True}) if name in self.signs else self.system.algebra.symbols[name]
 
 
-def forms(system: System) -> tuple[Form, ...]:
-    """The form of f, one for every choice of those signs that decide what a function with a kink does."""
+def forms(system: System, expression: sp.Expr) -> tuple[Form, ...]:
+    """A form of f (its normal form, say), once for every choice of those signs that decide what a kink does."""
     free = sorted(
         x.name
-        for x in _inside_kinks(system.normal)
+        for x in _inside_kinks(expression)
         if x.name in system.coefficients and not (x.is_nonnegative or x.is_nonpositive)
     )
-    return tuple(_form(system, dict(zip(free, choice, strict=True))) for choice in _choices(len(free)))
+    return tuple(_form(system, expression, dict(zip(free, choice, strict=True))) for choice in _choices(len(free)))
 
 
 def _choices(letters: int) -> Iterator[tuple[str, ...]]:
@@ -72,10 +72,10 @@ def _inside_kinks(expression: sp.Expr) -> set[sp.Symbol]:
     return {x for atom in expression.atoms(*KINKED) for x in atom.free_symbols}
 
 
-def _form(system: System, signs: Mapping[str, str]) -> Form:
+def _form(system: System, expression: sp.Expr, signs: Mapping[str, str]) -> Form:
     signed = {system.algebra.symbols[name]: sp.Symbol(name, **{sign: True}) for name, sign in signs.items()}
-    expression, kinds = _merged(system.normal.xreplace(signed), system.letters)
-    return Form(system, expression, kinds, signs)
+    merged, kinds = _merged(expression.xreplace(signed), system.letters)
+    return Form(system, merged, kinds, signs)
 
 
 def _merged(expression: sp.Expr, kinds: Mapping[str, Kind]) -> tuple[sp.Expr, dict[str, Kind]]:

@@ -1,25 +1,23 @@
 """Gauges: directions in which the coefficients can move without any change of f, found and proved symbolically.
 
 A gauge is a vector v(theta) with sum_i v_i df/dtheta_i = 0 identically in the state, on every graph. The columns
-df/dtheta_i are written as polynomials in what contains the state (entries, functions, operators applied to them), over
-the field of the coefficients: a vector in the kernel of the coefficient matrix cancels term by term.
+df/dtheta_i are written in the functions of the canonical form, over the field of the coefficients: a vector in the
+kernel of the coefficient matrix cancels term by term.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy as sp
 from sympy.polys.matrices import DomainMatrix
 
-from rdgraph.identification.form import Form
+from rdgraph.function_identities import canonical
+from rdgraph.identification.form import KINKED, Form
 from rdgraph.nodes import Kind
 from rdgraph.normal import Act, Mix
 from rdgraph.symbols import public
-
-#: Polynomials with more terms are not expanded in search of gauges.
-MAX_TERMS = 2000
 
 
 @dataclass(frozen=True)
@@ -38,10 +36,12 @@ class Gauge:
 
 def gauges(form: Form) -> tuple[Gauge, ...]:
     """A basis of the gauges that can be seen in a form of f."""
+    if form.expression.has(*KINKED):
+        form = replace(form, expression=canonical(form.expression, form.system.algebra).expression)
     columns = _columns(form)
-    matrix = _coefficients([column.derivative for column in columns], {form.symbol(n) for n in form.letters})
-    if matrix is None or not columns:
+    if not columns:
         return ()
+    matrix = _coefficients(form, [column.derivative for column in columns])
     kernel = DomainMatrix.from_Matrix(matrix).to_field().nullspace().to_Matrix() if matrix.rows else sp.eye(matrix.cols)
     found = [_gauge(form, columns, list(kernel.row(k))) for k in range(kernel.rows)]
     return tuple(gauge for gauge in found if gauge is not None)
@@ -111,21 +111,14 @@ def _gauge(form: Form, columns: Sequence[_Column], vector: list[sp.Expr]) -> Gau
 _MOVES = {Kind.SCALAR: "all", Kind.CHANNEL: "channels", Kind.NODE: "nodes"}
 
 
-def _coefficients(columns: Sequence[sp.Expr], letters: set[sp.Symbol]) -> sp.Matrix | None:
-    """The columns as polynomials in what contains the state: one row per monomial; None where they are too long."""
-    generators = _state_generators(columns, letters)
-    flat = [column.xreplace(generators) for column in columns]
-    states = [*generators.values(), *_free(flat, letters)]
-    numerators = _over_one_denominator(flat)
-    if any(len(sp.Add.make_args(n)) > MAX_TERMS for n in numerators):
-        return None
-    table: dict[tuple[int, ...], list[sp.Expr]] = {}
-    for k, numerator in enumerate(numerators):
-        terms = sp.Poly(numerator, *states).terms() if states else [((), numerator)]
-        for powers, coefficient in terms:
-            table.setdefault(powers, [sp.S.Zero] * len(columns))[k] = coefficient
-    rows = [row for row in table.values() if any(entry != 0 for entry in row)]
-    return sp.Matrix(len(rows), len(columns), [entry for row in rows for entry in row])
+def _coefficients(form: Form, columns: Sequence[sp.Expr]) -> sp.Matrix:
+    """The columns as sums of independent functions of the state: one row per function, entries in the letters."""
+    marks = [sp.Dummy(f"rate{k}", real=True) for k in range(len(columns))]
+    algebra = form.system.algebra
+    kinds = {**form.kinds, **dict.fromkeys((m.name for m in marks), Kind.SCALAR)}
+    total = sp.Add(*(mark * column for mark, column in zip(marks, columns, strict=True)))
+    table = canonical(total, replace(algebra, kinds=kinds)).collected([*marks, *map(form.symbol, form.letters)])
+    return sp.Matrix([[coefficient.coeff(mark) for mark in marks] for coefficient in table.values()])
 
 
 def derivative(form: sp.Expr, letter: sp.Symbol, kinds: Mapping[str, Kind], identity: bool = False) -> sp.Expr:
@@ -186,37 +179,3 @@ def _replaced(form: sp.Expr, letter: sp.Symbol, value: sp.Expr) -> sp.Expr:
     if form == letter:
         return value
     return form.func(*(_replaced(part, letter, value) for part in form.args)) if form.args else form
-
-
-def _state_generators(columns: Sequence[sp.Expr], letters: set[sp.Symbol]) -> dict[sp.Expr, sp.Symbol]:
-    """A new letter for everything that contains the state and is not a sum, product or whole power of such."""
-    found: dict[sp.Expr, sp.Symbol] = {}
-
-    def visit(part: sp.Basic) -> None:
-        if not part.free_symbols - letters and not part.has(Act, Mix):
-            return
-        rational = isinstance(part, sp.Add | sp.Mul) or (isinstance(part, sp.Pow) and part.exp.is_Integer)
-        if rational:
-            for inner in part.args:
-                visit(inner)
-        elif not isinstance(part, sp.Symbol):
-            found.setdefault(part, sp.Dummy(f"x{len(found)}", real=True))
-
-    for column in columns:
-        visit(column)
-    return found
-
-
-def _free(columns: Sequence[sp.Expr], letters: set[sp.Symbol]) -> list[sp.Symbol]:
-    free = {x for column in columns for x in column.free_symbols if not isinstance(x, sp.Dummy)}
-    return sorted(free - letters, key=str)
-
-
-def _over_one_denominator(columns: Sequence[sp.Expr]) -> list[sp.Expr]:
-    """Numerators of the columns, all multiplied by one common denominator."""
-    if all(column.is_polynomial(*column.free_symbols) for column in columns):
-        return [sp.expand(column) for column in columns]
-    fractions = [sp.fraction(sp.together(column)) for column in columns]
-    common = sp.lcm_list([bottom for _, bottom in fractions])
-    return [sp.expand(top * sp.cancel(common / bottom)) for top, bottom in fractions]
-

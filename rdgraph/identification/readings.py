@@ -75,9 +75,9 @@ def _read(value: sp.Expr, states: list[sp.Symbol]) -> Iterator[sp.Expr]:
 
 
 def _directions(states: list[sp.Symbol]) -> Iterator[dict[sp.Symbol, int]]:
-    """Single entries, of equal ones the first, and two directions in which all of them change."""
+    """Single entries, on the first branch of the tree, and two directions in which all of them change."""
     for x in states:
-        if not any(branch in x.name.partition("[")[2] for branch in ("1", "2")) or len(states) <= 4:
+        if "1" not in x.name.partition(",")[0] or len(states) <= 4:
             yield {y: int(y == x) for y in states}
     generator = random.Random(2)
     for _ in range(2 if len(states) > 1 else 0):
