@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.assumptions import SIGN_WORDS, Assumptions, read_statements
-from rdgraph.errors import LanguageError, RdgraphError
+from rdgraph.errors import LanguageError, NotApplicable, RdgraphError
 from rdgraph.language import MAX_LENGTH, USUAL_COEFFICIENTS, Vocabulary, check_new_name, read_expression
 from rdgraph.nodes import COEFFICIENT_KINDS, Kind, Name, names_in
 from rdgraph.system import System
@@ -146,10 +146,11 @@ def _with(system: System, kinds: dict[str, Kind], assumed: list[str]) -> System:
 
 def _number(value: Any) -> sp.Basic:
     from rdgraph.matrices import number_node
+    from rdgraph.spectral import exact_number
 
     try:
-        return number_node(sp.sympify(value, strict=True))
-    except sp.SympifyError:
+        return number_node(exact_number(value, "number"))
+    except NotApplicable:
         raise RdgraphError(
             f"expected a number or a text, got {type(value).__name__}; give 2, 0.5 or '2*gamma'"
         ) from None
