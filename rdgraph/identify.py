@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PROVED, MEASURED, UNDECIDED = "proved", "measured", "undecided"
 
 #: Seconds that the search for closed formulas may take; the rank stands without them.
-CLOSED_FORM_SECONDS = 6.0
+CLOSED_FORM_SECONDS = 4.0
 
 
 @dataclass(frozen=True)
