@@ -185,7 +185,7 @@ class _Memory:
 
     units: dict[sp.Expr, int]
     letters: dict[sp.Expr, sp.Dummy]
-    denominators: dict[tuple[type, tuple[sp.Symbol, ...]], sp.Expr]
+    denominators: dict[tuple[type, tuple[sp.Symbol, ...], int], sp.Expr]
 
 
 class _Canonical:
@@ -246,8 +246,14 @@ class _Canonical:
         return sp.cancel(bottom / core), sp.expand(core)
 
     def _common_denominator(self, atom: Act | Mix, core: sp.Expr) -> sp.Expr:
-        """One denominator for everything under the same word, so that its terms are linearly independent."""
-        key = (type(atom), atom.word)
+        """One denominator for everything under the same word, so that its terms are linearly independent.
+
+        Atoms of each depth have their own: a denominator holds atoms of smaller depth, which must not depend on it.
+        """
+        depth = _depth(atom)
+        key = (type(atom), atom.word, depth)
+        if depth > 1 and core.free_symbols:
+            self.field.obstacles.append("a division by operators or matrices under an operator or a matrix")
         known = self._fraction(self.memory.denominators.get(key, sp.S.One))[0]
         common = sp.expand(sp.lcm(known, core))
         if sp.cancel(common / known).free_symbols:
@@ -261,6 +267,11 @@ class _Canonical:
         if any(_is_free(expression, x) for x in expression.free_symbols if isinstance(x, sp.Dummy) or x in STATES):
             return False
         return self.domain.is_nonnegative(expression)
+
+
+def _depth(expression: sp.Basic) -> int:
+    """How many operators and matrices stand inside each other."""
+    return max((_depth(part) for part in expression.args), default=0) + isinstance(expression, Act | Mix)
 
 
 def _letter(letters: Mapping[sp.Expr, sp.Dummy]) -> sp.Dummy:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from rdgraph.decisions.budget import time_limit, within_budget
-from rdgraph.errors import Undecided
+from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.function_identities import is_zero
 from rdgraph.identification.certainty import Certainty
 from rdgraph.identification.entries import Entries
@@ -37,6 +37,8 @@ PROVED, MEASURED, UNDECIDED = "proved", "measured", "undecided"
 
 #: Seconds that the search for closed formulas may take; the rank stands without them.
 CLOSED_FORM_SECONDS = 4.0
+#: Seconds that rewriting dependent functions may take; without it the rank may stay measured.
+REWRITING_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -233,7 +235,24 @@ class _Examination:
 
     @cached_property
     def gauges(self) -> tuple[Gauge, ...]:
-        return gauges(self.form)
+        """Gauges of f as it stands, or, where they do not explain the rank, of f with dependent functions rewritten."""
+        plain = gauges(self.form, rewritten=False)
+        if self._bound(plain) == self.least_rank:
+            return plain
+        try:
+            with time_limit(REWRITING_SECONDS):
+                return gauges(self.form, rewritten=True)
+        except (NotApplicable, Undecided):
+            return plain
+
+    @cached_property
+    def least_rank(self) -> int:
+        """The rank of df/dtheta at random states, certain from below."""
+        return certain_rank(self.jacobian)
+
+    def _bound(self, found: tuple[Gauge, ...]) -> int:
+        """The rank that gauges leave."""
+        return len(self.entries.parameters) - sum(self._dimension(gauge) for gauge in found)
 
     @cached_property
     def jacobian(self) -> list[list[Any]]:
@@ -252,10 +271,7 @@ class _Examination:
     @cached_property
     def rank(self) -> tuple[int, str]:
         """The number of independent combinations, and whether it is proved."""
-        parameters = len(self.entries.parameters)
-        below = certain_rank(self.jacobian)
-        above = parameters - sum(self._dimension(gauge) for gauge in self.gauges)
-        if below == above:
+        if self._bound(self.gauges) == self.least_rank:
             return len(self.form.letters) - len(self.gauges), PROVED
         return certain_rank([[*row] for row in self._by_letter]), MEASURED
 
@@ -299,7 +315,7 @@ class _Examination:
             return all(name not in gauge.rates for gauge in self.gauges)
         own = [k for k, x in enumerate(self.entries.parameters) if Entries.origin(x) == name]
         units = [[int(k == j) for j in range(len(self.entries.parameters))] for k in own]
-        return certain_rank([*self.jacobian, *units]) == certain_rank(self.jacobian)
+        return certain_rank([*self.jacobian, *units]) == self.least_rank
 
     def _is_determined(self, formula: sp.Expr, notes: list[str]) -> bool:
         certain, border = self.certainty.determines(self.entries.parts(formula))

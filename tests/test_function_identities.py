@@ -243,3 +243,13 @@ def test_atoms_keep_their_kinds() -> None:
 def test_what_is_defined_nowhere_is_refused() -> None:
     with pytest.raises(NotApplicable, match="not defined anywhere"):
         canonical(1 / (sp.sin(H) ** 2 + sp.cos(H) ** 2 - 1))
+
+
+def test_functions_of_a_collected_state_are_collected_again() -> None:
+    """Under an operator, denominators hold atoms of the same operator, one level deeper."""
+    x, y, both = (rd.parse(f"A@({t})").normal for t in ("A@H/(1 + A@H)", "A@H/(1 - A@H)", "2*(A@H)/(1 - (A@H)**2)"))
+    algebra = rd.parse("A@H").algebra
+    assert vanishes(x + y - both, algebra) is True
+    assert vanishes(x - y, algebra) is None
+    assert canonical(x, algebra).obstacle
+    assert not canonical(rd.parse("A@((A@H)**2) - A@(A@H)").normal, algebra).obstacle

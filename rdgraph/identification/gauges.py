@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import sympy as sp
 from sympy.polys.matrices import DomainMatrix
 
-from rdgraph.function_identities import canonical
+from rdgraph.function_identities import CanonicalForm, canonical
 from rdgraph.identification.form import KINKED, Form
 from rdgraph.nodes import Kind
 from rdgraph.normal import Act, Mix
@@ -34,17 +34,26 @@ class Gauge:
         )
 
 
-def gauges(form: Form) -> tuple[Gauge, ...]:
-    """A basis of the gauges that can be seen in a form of f."""
-    if form.expression.has(*KINKED):
-        form = replace(form, expression=canonical(form.expression, form.system.algebra).expression)
+def gauges(form: Form, *, rewritten: bool) -> tuple[Gauge, ...]:
+    """A basis of the gauges that can be seen in a form of f, as it stands or with dependent functions rewritten.
+
+    What is seen as it stands takes less time, and is all there is where the functions in f are independent.
+    """
+    if rewritten and form.expression.has(*KINKED):
+        form = replace(form, expression=_canonical(form, form.expression).expression)
     columns = _columns(form)
     if not columns:
         return ()
-    matrix = _coefficients(form, [column.derivative for column in columns])
+    matrix = _coefficients(form, [column.derivative for column in columns], rewritten)
     kernel = DomainMatrix.from_Matrix(matrix).to_field().nullspace().to_Matrix() if matrix.rows else sp.eye(matrix.cols)
     found = [_gauge(form, columns, list(kernel.row(k))) for k in range(kernel.rows)]
     return tuple(gauge for gauge in found if gauge is not None)
+
+
+def _canonical(form: Form, expression: sp.Expr, further: Sequence[sp.Symbol] = ()) -> CanonicalForm:
+    """The canonical form in the algebra of a system, `further` letters being scalars."""
+    kinds = {**form.kinds, **dict.fromkeys((x.name for x in further), Kind.SCALAR)}
+    return canonical(expression, replace(form.system.algebra, kinds=kinds))
 
 
 @dataclass(frozen=True)
@@ -111,13 +120,12 @@ def _gauge(form: Form, columns: Sequence[_Column], vector: list[sp.Expr]) -> Gau
 _MOVES = {Kind.SCALAR: "all", Kind.CHANNEL: "channels", Kind.NODE: "nodes"}
 
 
-def _coefficients(form: Form, columns: Sequence[sp.Expr]) -> sp.Matrix:
-    """The columns as sums of independent functions of the state: one row per function, entries in the letters."""
+def _coefficients(form: Form, columns: Sequence[sp.Expr], rewritten: bool) -> sp.Matrix:
+    """The columns as sums of functions of the state: one row per function, entries in the letters."""
     marks = [sp.Dummy(f"rate{k}", real=True) for k in range(len(columns))]
-    algebra = form.system.algebra
-    kinds = {**form.kinds, **dict.fromkeys((m.name for m in marks), Kind.SCALAR)}
     total = sp.Add(*(mark * column for mark, column in zip(marks, columns, strict=True)))
-    table = canonical(total, replace(algebra, kinds=kinds)).collected([*marks, *map(form.symbol, form.letters)])
+    terms = _canonical(form, total, marks) if rewritten else CanonicalForm(sp.expand(total), sp.S.One)
+    table = terms.collected([*marks, *map(form.symbol, form.letters)])
     return sp.Matrix([[coefficient.coeff(mark) for mark in marks] for coefficient in table.values()])
 
 

@@ -26,26 +26,27 @@ def certain_rank(rows: Sequence[Sequence[Any]]) -> int:
     >>> certain_rank([[third, 1], [1, 3]]), certain_rank([[third, 1], [1, arb(2)]])
     (1, 2)
     """
-    left = [list(row) for row in rows]
+    from flint import arb, ctx
+
+    left = [[arb(entry) for entry in row] for row in rows]
     rank = 0
-    while left and left[0]:
-        size, i, j = max((_distance(entry), i, j) for i, row in enumerate(left) for j, entry in enumerate(row))
-        if size <= 2.0**-ZERO_BITS:
-            break
-        pivot = left.pop(i)
-        left = [
-            [entry - row[j] / pivot[j] * above for k, (entry, above) in enumerate(zip(row, pivot, strict=True)) if k != j]
-            for row in left
-        ]
-        rank += 1
+    with ctx.workprec(BITS):
+        while left and left[0]:
+            size, i, j = max(
+                (float(entry.abs_lower()), i, j) for i, row in enumerate(left) for j, entry in enumerate(row)
+            )
+            if size <= 2.0**-ZERO_BITS:
+                break
+            pivot = left.pop(i)
+            left = [_eliminated(row, pivot, j) for row in left]
+            rank += 1
     return rank
 
 
-def _distance(entry: Any) -> float:
-    """How far a ball stays away from zero."""
-    from flint import arb
-
-    return float(arb(entry).abs_lower())
+def _eliminated(row: list[Any], pivot: list[Any], column: int) -> list[Any]:
+    """A row minus the multiple of the pivot's that clears a column, without that column."""
+    factor = row[column] / pivot[column]
+    return [entry - factor * pivot[k] for k, entry in enumerate(row) if k != column]
 
 
 def balls(rows: Sequence[Sequence[sp.Expr]], point: Point) -> list[list[Any]]:
