@@ -9,55 +9,22 @@ values in `single` and `combinations` are determined globally.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from rdgraph.decisions.budget import time_limit, within_budget
-from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.function_identities import is_zero
-from rdgraph.identification.certainty import Certainty
-from rdgraph.identification.entries import Entries
-from rdgraph.identification.form import GIVEN, Form, forms
-from rdgraph.identification.gauges import Gauge, gauges
-from rdgraph.identification.ranks import Point, admissible_points, balls, certain_rank, sample_states
+from rdgraph.decisions.budget import within_budget
+from rdgraph.errors import Undecided
+from rdgraph.identification.answer import MEASURED, PROVED, UNDECIDED, Identifiability
 from rdgraph.lipschitz import check_normalisation
 from rdgraph.nodes import Kind
-from rdgraph.symbols import public
 from rdgraph.system import System
 
 if TYPE_CHECKING:
     from rdgraph.identification.on_graph import Place
 
-PROVED, MEASURED, UNDECIDED = "proved", "measured", "undecided"
-
-#: Seconds that the search for closed formulas may take; the rank stands without them.
-CLOSED_FORM_SECONDS = 4.0
-#: Seconds that rewriting dependent functions may take; without it the rank may stay measured.
-REWRITING_SECONDS = 3.0
-
-
-@dataclass(frozen=True)
-class Identifiability:
-    """What f reveals of its coefficients, for coefficients in general position.
-
-    `combinations` are independent formulas whose values f determines. `single` are the coefficients and matrices whose
-    own value it determines; of those in `local` it is only known that no other value nearby gives the same f (a sign or
-    an exchange may be free). `hidden` ones do not occur in f. `rank` is the number of independent combinations, a
-    matrix counting once, and the least one where it depends on signs; `status` says whether it is proved or measured.
-    """
-
-    combinations: tuple[sp.Expr, ...]
-    single: tuple[str, ...]
-    hidden: tuple[str, ...]
-    local: tuple[str, ...] = ()
-    rank: int | None = 0
-    status: str = PROVED
-    note: str = ""
+__all__ = ["MEASURED", "PROVED", "UNDECIDED", "Identifiability", "identify"]
 
 
 def _undecided(problem: Undecided) -> Identifiability:
@@ -79,7 +46,9 @@ def identify(system: System, graph: Any = None, normalisation: str = "symmetric"
     >>> identify(parse("BS"), graph=[[0, 1, 1], [1, 0, 1], [1, 1, 0]]).combinations
     (2*alpha + beta,)
     """
-    everywhere = _examined(system, system.normal)
+    from rdgraph.identification.examination import examined
+
+    everywhere = examined(system, system.normal)
     if graph is None:
         return everywhere
     check_normalisation(normalisation)
@@ -96,19 +65,13 @@ def identify(system: System, graph: Any = None, normalisation: str = "symmetric"
     return _on_spectrum(system, everywhere, place, needed)
 
 
-def _examined(system: System, expression: sp.Expr) -> Identifiability:
-    names = [name for name in system.letters if name not in GIVEN]
-    cells = [(form, _Examination(form).answer(names)) for form in forms(system, expression)]
-    answers = list(dict.fromkeys(answer for _, answer in cells))
-    return answers[0] if len(answers) == 1 else _joined(cells)
-
-
 def _noted(answer: Identifiability, note: str) -> Identifiability:
     return replace(answer, note="; ".join(text for text in (note, answer.note) if text))
 
 
 def _on_spectrum(system: System, everywhere: Identifiability, place: Place, needed: int) -> Identifiability:
     """The answer on a graph with few distinct eigenvalues; proved where these are known exactly."""
+    from rdgraph.identification.examination import examined
     from rdgraph.identification.on_graph import EIGENVALUE_TOLERANCE, modal_form
 
     eigenvalues = place.eigenvalues()
@@ -118,7 +81,7 @@ def _on_spectrum(system: System, everywhere: Identifiability, place: Place, need
     reason = f"L has the eigenvalues {shown} ({told})"
     if len(eigenvalues) >= needed:
         return _noted(everywhere, f"on this graph nothing is lost: {reason}, {needed} suffice")
-    answer = _examined(system, modal_form(system.structure, eigenvalues))
+    answer = examined(system, modal_form(system.structure, eigenvalues))
     if not exact and answer.status == PROVED:
         answer = replace(answer, status=MEASURED)
     return _noted(answer, f"{_losses(everywhere, answer)}: {reason}")
@@ -137,7 +100,9 @@ def _losses(everywhere: Identifiability, here: Identifiability) -> str:
 
 def _measured(system: System, everywhere: Identifiability, place: Place) -> Identifiability:
     """The answer on a graph for any system: which combinations survive, measured at random states."""
+    from rdgraph.identification.form import GIVEN, Form
     from rdgraph.identification.on_graph import measure, unknown_values
+    from rdgraph.identification.ranks import admissible_points
 
     letters = {name: system.letters[name] for name in system.letters if name not in {*GIVEN, *everywhere.hidden}}
     symbols = [_symbol_of(system, name) for name in letters]
@@ -163,214 +128,3 @@ def _measured(system: System, everywhere: Identifiability, place: Place) -> Iden
 
 def _symbol_of(system: System, name: str) -> sp.Symbol:
     return sp.Symbol(name, real=True) if system.letters[name] is Kind.MATRIX else system.algebra.symbols[name]
-
-
-def _joined(cells: list[tuple[Form, Identifiability]]) -> Identifiability:
-    """What holds whatever the signs of the coefficients are; the note says how the answers differ."""
-    answers = [answer for _, answer in cells]
-    ranks = {answer.rank for answer in answers}
-
-    def common(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-        return tuple(x for x in parts[0] if all(x in other for other in parts))
-
-    return Identifiability(
-        common([a.combinations for a in answers]),
-        (),
-        common([a.hidden for a in answers]),
-        common([(*a.single, *a.local) for a in answers]),
-        rank=min((rank for rank in ranks if rank is not None), default=None),
-        status=PROVED if all(a.status == PROVED for a in answers) else MEASURED,
-        note="the answer depends on signs: " + "; ".join(f"{_signs(form)}: {_revealed(a)}" for form, a in cells),
-    )
-
-
-def _signs(form: Form) -> str:
-    return ", ".join(f"{name} {'>' if sign == 'positive' else '<'} 0" for name, sign in form.signs.items())
-
-
-def _revealed(answer: Identifiability) -> str:
-    return ", ".join(map(str, answer.combinations)) or "nothing"
-
-
-class _Examination:
-    """One form of f, examined from below (entries at states) and from above (gauges)."""
-
-    def __init__(self, form: Form) -> None:
-        self.form = form
-        self.entries = Entries(form)
-
-    def answer(self, names: list[str]) -> Identifiability:
-        hidden = [name for name in names if name not in self._occurring or self._is_free(name)]
-        if not self.form.letters:
-            return Identifiability((), (), tuple(hidden))
-        rank, status = self.rank
-        local = [name for name in self.form.letters if name in names and self._is_local(name)]
-        notes: list[str] = []
-        single: list[str] = []
-        combinations: list[sp.Expr] = []
-        try:
-            with time_limit(CLOSED_FORM_SECONDS):
-                single += [name for name in local if self._is_determined(sp.Symbol(name), notes)]
-                combinations += self._combinations(single, notes)
-                notes += [text for name in local if name not in single and (text := self._ambiguity(name))]
-        except Undecided as problem:
-            notes.append(f"closed forms: {problem}")
-        if len(combinations) < rank:
-            notes.insert(0, f"{rank - len(combinations)} of {rank} revealed combinations have no closed form here")
-        if status == MEASURED:
-            notes.append("the rank is certain from below only; from above it was measured at random states")
-        return Identifiability(
-            tuple(public(c) for c in combinations), tuple(single), tuple(hidden),
-            tuple(name for name in local if name not in single), rank, status, "; ".join(dict.fromkeys(notes)),
-        )  # fmt: skip
-
-    # ------------------------------------------------------------------ bounds of the rank
-    @cached_property
-    def point(self) -> Point:
-        """Admissible coefficients in general position."""
-        found = next(admissible_points(self.form, self.entries.parameters, 1), None)
-        if found is None:
-            raise Undecided("no coefficients were found that meet the assumptions; tried 200 random ones")
-        return found
-
-    @cached_property
-    def gauges(self) -> tuple[Gauge, ...]:
-        """Gauges of f as it stands, or, where they do not explain the rank, of f with dependent functions rewritten."""
-        plain = gauges(self.form, rewritten=False)
-        if self._bound(plain) == self.least_rank:
-            return plain
-        try:
-            with time_limit(REWRITING_SECONDS):
-                return gauges(self.form, rewritten=True)
-        except (NotApplicable, Undecided):
-            return plain
-
-    @cached_property
-    def least_rank(self) -> int:
-        """The rank of df/dtheta at random states, certain from below."""
-        return certain_rank(self.jacobian)
-
-    def _bound(self, found: tuple[Gauge, ...]) -> int:
-        """The rank that gauges leave."""
-        return len(self.entries.parameters) - sum(self._dimension(gauge) for gauge in found)
-
-    @cached_property
-    def jacobian(self) -> list[list[Any]]:
-        """Balls of df/dtheta at random states, the coefficients being in general position."""
-        columns = [[sp.diff(value, x) for x in self.entries.parameters] for value in self.entries.values]
-        rows: list[list[Any]] = []
-        wanted = 2 * len(self.entries.parameters) + 2
-        for state in sample_states(self.entries.states, 4 * wanted):
-            rows += balls(columns, {**state, **self.point})
-            if len(rows) >= wanted * len(columns):
-                break
-        if not rows:
-            raise Undecided("f has no finite real value at the states that were tried")
-        return rows
-
-    @cached_property
-    def rank(self) -> tuple[int, str]:
-        """The number of independent combinations, and whether it is proved."""
-        if self._bound(self.gauges) == self.least_rank:
-            return len(self.form.letters) - len(self.gauges), PROVED
-        return certain_rank([[*row] for row in self._by_letter]), MEASURED
-
-    @cached_property
-    def _by_letter(self) -> list[list[Any]]:
-        """The Jacobian with the entries of a letter moved in proportion, one column per letter."""
-        origins = [Entries.origin(x) for x in self.entries.parameters]
-        sizes = [self.point[x] for x in self.entries.parameters]
-        scaled = [[entry * int(v.p) / int(v.q) for entry, v in zip(row, sizes, strict=True)] for row in self.jacobian]
-        return [
-            [sum(e for e, origin in zip(row, origins, strict=True) if origin == name) for name in self.form.letters]
-            for row in scaled
-        ]
-
-    def _dimension(self, gauge: Gauge) -> int:
-        """The number of directions among the parameters that a gauge stands for."""
-        if gauge.moves == "all":
-            return 1
-        if gauge.moves == "channels":
-            return self.entries.channels
-        names = set(gauge.rates)
-        places = {x.name.partition("[")[2] for x in self.entries.parameters if Entries.origin(x) in names}
-        return len(places)
-
-    # ------------------------------------------------------------------ what is determined
-    @cached_property
-    def certainty(self) -> Certainty:
-        return Certainty(self.entries, self.point)
-
-    @property
-    def _occurring(self) -> set[str]:
-        """Letters in f; a product of matrices stands for its factors."""
-        return {part for name in self.form.letters for part in name.split("@")}
-
-    def _is_free(self, name: str) -> bool:
-        return any(set(gauge.rates) == {name} for gauge in self.gauges) and self.form.kinds[name] is not Kind.MATRIX
-
-    def _is_local(self, name: str) -> bool:
-        """Whether f determines a letter among nearby values."""
-        if self.rank[1] == PROVED:
-            return all(name not in gauge.rates for gauge in self.gauges)
-        own = [k for k, x in enumerate(self.entries.parameters) if Entries.origin(x) == name]
-        units = [[int(k == j) for j in range(len(self.entries.parameters))] for k in own]
-        return certain_rank([*self.jacobian, *units]) == self.least_rank
-
-    def _is_determined(self, formula: sp.Expr, notes: list[str]) -> bool:
-        certain, border = self.certainty.determines(self.entries.parts(formula))
-        if certain and border != 1:
-            notes.append(f"{formula} where {public(border)} is not 0")
-        return certain
-
-    def _ambiguity(self, name: str) -> str:
-        """Two values of a letter with the same f, in words; empty where none were found."""
-        pair = self.certainty.twin(self.entries.parts(sp.Symbol(name)))
-        if pair is None or not self._same_function(*pair):
-            return ""
-        values = [", ".join(f"{x} = {v}" for x, v in point.items()) for point in pair]
-        return f"{name} is determined up to finitely many values: {values[0]} and {values[1]} give the same f"
-
-    def _same_function(self, first: Point, second: Point) -> bool:
-        return all(is_zero(value.xreplace(first) - value.xreplace(second)) for value in self.entries.values)
-
-    # ------------------------------------------------------------------ closed formulas
-    def _combinations(self, single: list[str], notes: list[str]) -> list[sp.Expr]:
-        """Letters known one by one, then the simplest formulas that f determines, until there are as many as the rank."""
-        chosen: list[sp.Expr] = [sp.Symbol(name) for name in single]
-        for formula in self._candidates():
-            if len(chosen) >= self.rank[0]:
-                break
-            still = all(sp.simplify(gauge.derivative(formula)) == 0 for gauge in self.gauges)
-            if still and self._is_new(formula, chosen) and self._is_determined(formula, notes):
-                chosen.append(formula)
-        return chosen
-
-    def _candidates(self) -> Iterator[sp.Expr]:
-        plain = sorted({f for r in self.certainty.readings for f in self._in_letters(r)}, key=_simplicity)
-        yield from plain
-        pairs = list(itertools.permutations(plain[:6], 2))
-        yield from sorted({sp.cancel(a / b) for a, b in pairs} | {sp.factor(a * b) for a, b in pairs}, key=_simplicity)
-
-    def _in_letters(self, reading: sp.Expr) -> Iterator[sp.Expr]:
-        """A reading in the letters themselves, where it holds one entry of each; beside a matrix, numbers multiply I."""
-        symbols = {x: sp.Symbol(Entries.origin(x)) for x in reading.free_symbols}
-        if len(set(symbols.values())) < len(symbols):
-            return
-        matrices = {s for s in symbols.values() if self.form.kinds[s.name] is Kind.MATRIX}
-        formula = reading.xreplace(symbols)
-        if matrices:
-            terms = sp.Add.make_args(sp.expand(formula))
-            formula = sp.Add(*(t if t.free_symbols & matrices else t * sp.Symbol("I") for t in terms))
-        short = sp.factor(formula) if formula.is_rational_function(*formula.free_symbols) else formula
-        yield min((short.as_coeff_Mul()[1], formula), key=lambda f: f.count_ops())
-
-    def _is_new(self, formula: sp.Expr, chosen: list[sp.Expr]) -> bool:
-        letters = [sp.Symbol(name) for name in self.form.letters]
-        point: Point = {x: sp.Rational(k + 3, 2 * k + 5) for k, x in enumerate([*letters, sp.Symbol("I")])}
-        rows = [[sp.diff(f, x) for x in letters] for f in (*chosen, formula)]
-        return certain_rank(balls(rows, point)) == len(rows)
-
-
-def _simplicity(formula: sp.Expr) -> tuple[int, str]:
-    return int(formula.count_ops()), str(formula)

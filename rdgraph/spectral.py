@@ -114,7 +114,9 @@ def exact_number(value: Any, what: str) -> sp.Expr:
     except sp.SympifyError:
         converted = None
     if not isinstance(converted, sp.Expr) or converted.is_real is False or converted.has(sp.oo, sp.nan, sp.zoo):
-        raise NotApplicable(f"expected a real {what}, got {value!r:.60}; give a number such as 2, 0.5 or Fraction(1, 3)")
+        raise NotApplicable(
+            f"expected a real {what}, got {value!r:.60}; give a number such as 2, 0.5 or Fraction(1, 3)"
+        )
     return converted
 
 

@@ -30,14 +30,14 @@ ANSWERS: dict[str, tuple[set[str], set[str], set[str], set[str]]] = {
     "alpha*sin(H)**2 + beta*cos(H)**2 + gamma": ({"alpha - beta", "beta + gamma"}, set(), set(), set()),
     "alpha*cos(2*H) + beta*sin(H)**2": ({"alpha", "beta"}, {"alpha", "beta"}, set(), set()),
     "alpha*cos(2*H) + beta*sin(H)**2 + gamma": ({"alpha + gamma", "2*alpha - beta"}, set(), set(), set()),
-    "alpha*softplus(H) + beta*softplus(-H) + gamma*H": ({"alpha + beta", "alpha - beta + 2*gamma"}, set(), set(), set()),
+    "alpha*softplus(H) + beta*softplus(-H) + c*H": ({"alpha + beta", "alpha - beta + 2*c"}, set(), set(), set()),
     "alpha*tanh(M*H) + beta*M*tanh(H)": ({"alpha + beta"}, set(), set(), set()),
     "alpha*relu(beta*H) + relu(gamma*H)": ({"alpha*beta + gamma"}, set(), set(), set()),
     "alpha**2*H where alpha real": ({"alpha**2"}, set(), {"alpha"}, set()),
     "alpha**2*H": ({"alpha"}, {"alpha"}, set(), set()),
     "alpha**3*H where alpha real": ({"alpha"}, {"alpha"}, set(), set()),
     "alpha*tanh(beta*H)": ({"alpha", "beta"}, {"alpha", "beta"}, set(), set()),
-    "alpha*tanh(beta*H) where alpha real, beta real": ({"alpha*beta", "alpha*beta**3"}, set(), {"alpha", "beta"}, set()),
+    "a*tanh(b*H) where a real, b real": ({"a*b", "a*b**3"}, set(), {"a", "b"}, set()),
     "tanh(alpha*H) + tanh(beta*H)": ({"alpha + beta", "alpha**3 + beta**3"}, set(), {"alpha", "beta"}, set()),
     "tanh(alpha*H) + tanh(beta*H) where alpha < beta": ({"alpha", "beta"}, {"alpha", "beta"}, set(), set()),
     "alpha*H@W": ({"alpha*W"}, set(), set(), set()),
@@ -185,7 +185,7 @@ def jacobian_rank(system: System, values: dict[str, float], adjacency: np.ndarra
     return int((np.linalg.svd(matrix, compute_uv=False) > 1e-5).sum())
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(systems(linear=False, kinds=(Kind.SCALAR,)))
 def test_the_rank_is_that_of_a_measured_jacobian(system: System) -> None:
     if not system.coefficients or system.assumptions.relations:

@@ -30,7 +30,7 @@ MAX_MINOR = 6
 
 @dataclass(frozen=True)
 class Certainty:
-    """What the readings of f determine; `point` is an admissible point at which the coefficients are in general position."""
+    """What the readings of f determine; `point` is an admissible point in general position."""
 
     entries: Entries
     point: Point
@@ -150,7 +150,7 @@ _INJECTIVE: dict[Any, tuple[sp.Expr, sp.Expr]] = {
 
 
 def abstracted(conditions: Sequence[sp.Basic], twins: Mapping[sp.Basic, sp.Basic]) -> list[sp.Basic]:
-    """Weaker conditions in which functions are letters: in range, and equal at both points where their arguments are."""
+    """Weaker conditions in which functions are letters: in range, equal at both points where their arguments are."""
     weaker, facts = list(conditions), []
     while atom := _innermost(weaker, twins):
         low, high = _INJECTIVE[atom.func]

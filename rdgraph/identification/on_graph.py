@@ -71,7 +71,6 @@ class Place:
         firsts = values[np.concatenate([[True], np.diff(values) > EIGENVALUE_TOLERANCE])]
         return tuple(_fraction(float(value)) for value in firsts)
 
-
     def is_spectrum(self, eigenvalues: tuple[sp.Rational, ...]) -> bool:
         """Whether the eigenvalues are proved: (L - lam_1) ... (L - lam_m) = 0 in exact arithmetic, on D^-1 A."""
         size = len(self.adjacency)
@@ -140,7 +139,9 @@ class Measurement:
             row = np.zeros(self.jacobian.shape[1])
             for name in names:
                 own = self.values[name]
-                place = tuple(k if size > 1 else 0 for k, size in zip(index[len(index) - own.ndim :], own.shape, strict=True))
+                place = tuple(
+                    k if size > 1 else 0 for k, size in zip(index[len(index) - own.ndim :], own.shape, strict=True)
+                )
                 offset = int(np.ravel_multi_index(place, own.shape)) if own.ndim else 0
                 row[self.columns[name].start + offset] += self._slope(formula, name, index)
             rows.append(row)
@@ -150,7 +151,9 @@ class Measurement:
         point = {}
         for x in formula.free_symbols:
             own = self.values.get(x.name, np.asarray(float(len(set(index)) < 2)))
-            point[x] = float(np.broadcast_to(own, np.broadcast_shapes(own.shape, (1,) * len(index)))[index] if own.ndim else own)
+            point[x] = float(
+                np.broadcast_to(own, np.broadcast_shapes(own.shape, (1,) * len(index)))[index] if own.ndim else own
+            )
         return float(sp.diff(formula, sp.Symbol(name)).subs(point))
 
 
@@ -204,5 +207,3 @@ def unknown_values(system: System, point: Mapping[str, float], nodes: int, chann
         own = generator.normal(size=shapes[kind]) if kind is Kind.MATRIX else value * (1 + spread)
         found[name] = np.asarray(own, dtype=float)
     return found
-
-
