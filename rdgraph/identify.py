@@ -19,6 +19,7 @@ from rdgraph.errors import Undecided
 from rdgraph.identification.answer import MEASURED, PROVED, UNDECIDED, Identifiability
 from rdgraph.lipschitz import check_normalisation
 from rdgraph.nodes import Kind
+from rdgraph.normal import Mix
 from rdgraph.system import System
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def identify(system: System, graph: Any = None, normalisation: str = "symmetric"
     from rdgraph.identification.examination import examined
 
     everywhere = examined(system, system.normal)
-    if graph is None:
+    if graph is None or not everywhere.rank:
         return everywhere
     check_normalisation(normalisation)
     from rdgraph.identification.on_graph import Place, degree
@@ -112,18 +113,23 @@ def _measured(system: System, everywhere: Identifiability, place: Place) -> Iden
     start = {x.name: float(value) for x, value in point.items()}
     found = measure(system, place, unknown_values(system, start, len(place.operator)))
     kept = tuple(c for c in everywhere.combinations if found.reveals_formula(c))
+    near = [name for name in (*everywhere.single, *everywhere.local) if found.reveals_formula(sp.Symbol(name))]
     scalars = all(kind is Kind.SCALAR for kind in letters.values())
     rank = everywhere.rank if len(kept) == everywhere.rank else found.rank if scalars else None
+    single = near if _is_linear(system, symbols) else []
     here = Identifiability(
-        kept,
-        tuple(name for name in everywhere.single if found.reveals_formula(sp.Symbol(name))),
-        everywhere.hidden,
-        tuple(name for name in everywhere.local if found.reveals_formula(sp.Symbol(name))),
-        rank,
-        MEASURED,
-        "measured by differences of f at random states",
-    )
+        kept, tuple(single), everywhere.hidden, tuple(name for name in near if name not in single), rank, MEASURED,
+        "measured by differences of f, at random states and nearby coefficients",
+    )  # fmt: skip
     return _noted(here, _losses(everywhere, here))
+
+
+def _is_linear(system: System, symbols: list[sp.Symbol]) -> bool:
+    """Whether f is linear in its coefficients, so that what it determines nearby it determines everywhere."""
+    return not system.normal.has(Mix) and all(
+        term.is_polynomial(*symbols) and sp.Poly(term, *symbols).total_degree() <= 1
+        for term in sp.Add.make_args(system.normal)
+    )
 
 
 def _symbol_of(system: System, name: str) -> sp.Symbol:

@@ -256,3 +256,13 @@ def test_a_directed_graph_is_measured_with_its_own_operator() -> None:
         identify(rd.parse("BS"), ring, "symmetric")
     with pytest.raises(rd.NotApplicable, match="normalisation"):
         identify(rd.parse("BS"), ring, "none")
+
+
+def test_on_a_graph_what_is_measured_is_known_nearby_only() -> None:
+    found = identify(rd.parse("alpha**2*(A@H)**2 + beta*H"), nx.path_graph(4))
+    assert (found.single, set(found.local)) == ((), {"alpha", "beta"})
+    assert found.rank == 2
+
+
+def test_a_graph_for_a_system_without_coefficients() -> None:
+    assert identify(rd.parse("A@tanh(H) - H"), nx.path_graph(3)).combinations == ()
