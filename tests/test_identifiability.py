@@ -98,6 +98,25 @@ def test_the_answer_can_depend_on_signs() -> None:
     assert identify(rd.parse("relu(beta)*H where beta real")).rank == 0
 
 
+def test_equal_answers_for_both_signs_do_not_tell_the_sign() -> None:
+    """|beta| is revealed, beta is not, although it is for each sign alone."""
+    revealed = {
+        "abs(beta*H) where beta real": "Abs(beta)",
+        "relu(beta*H) + relu(-beta*H) where beta real": "relu(-beta) + relu(beta)",
+    }
+    for text, formula in revealed.items():
+        found = identify(rd.parse(text))
+        assert (found.single, found.local, found.rank, found.status) == ((), ("beta",), 1, PROVED)
+        assert [str(c) for c in found.combinations] == [formula]
+    assert identify(rd.parse("relu(beta*H) where beta real")).single == ("beta",)
+
+
+def test_a_rank_that_differs_between_coefficients_is_measured() -> None:
+    found = identify(rd.parse("relu(alpha - beta)*H"))
+    assert (found.status, found.single) == (MEASURED, ())
+    assert "differs between admissible coefficients" in found.note
+
+
 def test_a_network_is_known_only_up_to_the_order_of_its_units() -> None:
     found = identify(rd.parse("tanh(H@W)@V where V matrix"))
     assert found.single == ()

@@ -15,7 +15,7 @@ from rdgraph.function_identities import is_zero
 from rdgraph.identification.answer import MEASURED, PROVED, Identifiability
 from rdgraph.identification.certainty import Certainty
 from rdgraph.identification.entries import Entries
-from rdgraph.identification.form import GIVEN, Form, forms
+from rdgraph.identification.form import GIVEN, Form, forms, whole
 from rdgraph.identification.gauges import Gauge, gauges
 from rdgraph.identification.ranks import Point, admissible_points, balls, certain_rank, sample_states
 from rdgraph.nodes import Kind
@@ -24,6 +24,8 @@ from rdgraph.system import System
 
 #: Seconds that the search for closed formulas may take; the rank stands without them.
 CLOSED_FORM_SECONDS = 4.0
+#: Coefficients at which the rank is certified.
+TRIALS = 3
 #: Seconds that rewriting dependent functions may take; without it the rank may stay measured.
 REWRITING_SECONDS = 3.0
 
@@ -32,26 +34,34 @@ def examined(system: System, expression: sp.Expr) -> Identifiability:
     """What a form of f reveals, whatever the signs of the coefficients are."""
     names = [name for name in system.letters if name not in GIVEN]
     cells = [(form, Examination(form).answer(names)) for form in forms(system, expression)]
-    answers = list(dict.fromkeys(answer for _, answer in cells))
-    return answers[0] if len(answers) == 1 else _joined(cells)
+    return cells[0][1] if len(cells) == 1 else _joined(Examination(whole(system, expression)), cells)
 
 
-def _joined(cells: list[tuple[Form, Identifiability]]) -> Identifiability:
-    """What holds whatever the signs of the coefficients are; the note says how the answers differ."""
+def _joined(everything: Examination, cells: list[tuple[Form, Identifiability]]) -> Identifiability:
+    """What holds whatever the signs are: what f determines is asked of all signs at once."""
     answers = [answer for _, answer in cells]
-    ranks = {answer.rank for answer in answers}
-
-    def common(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-        return tuple(x for x in parts[0] if all(x in other for other in parts))
-
+    nearby = [name for name in everything.form.letters if all(name in (*a.single, *a.local) for a in answers)]
+    notes: list[str] = []
+    single: list[str] = []
+    combinations: list[sp.Expr] = []
+    try:
+        with time_limit(CLOSED_FORM_SECONDS):
+            single += [name for name in nearby if everything.is_determined(sp.Symbol(name), notes)]
+            rank = max(answer.rank or 0 for answer in answers)
+            combinations += everything.combinations(single, rank, (), notes)
+    except Undecided as problem:
+        notes.append(f"closed forms: {problem}")
+    if len({(a.rank, a.combinations) for a in answers}) > 1:
+        told = "; ".join(f"{_signs(form)}: {_revealed(answer)}" for form, answer in cells)
+        notes.insert(0, f"what is revealed depends on signs: {told}")
     return Identifiability(
-        common([a.combinations for a in answers]),
-        (),
-        common([a.hidden for a in answers]),
-        common([(*a.single, *a.local) for a in answers]),
-        rank=min((rank for rank in ranks if rank is not None), default=None),
-        status=PROVED if all(a.status == PROVED for a in answers) else MEASURED,
-        note="the answer depends on signs: " + "; ".join(f"{_signs(form)}: {_revealed(a)}" for form, a in cells),
+        tuple(public(c) for c in combinations),
+        tuple(single),
+        tuple(name for name in answers[0].hidden if all(name in a.hidden for a in answers)),
+        tuple(name for name in nearby if name not in single),
+        min(answer.rank or 0 for answer in answers),
+        PROVED if all(answer.status == PROVED for answer in answers) else MEASURED,
+        "; ".join(dict.fromkeys(notes)),
     )
 
 
@@ -81,15 +91,15 @@ class Examination:
         combinations: list[sp.Expr] = []
         try:
             with time_limit(CLOSED_FORM_SECONDS):
-                single += [name for name in local if self._is_determined(sp.Symbol(name), notes)]
-                combinations += self._combinations(single, notes)
+                single += [name for name in local if self.is_determined(sp.Symbol(name), notes)]
+                combinations += self.combinations(single, rank, self.gauges, notes)
                 notes += [text for name in local if name not in single and (text := self._ambiguity(name))]
         except Undecided as problem:
             notes.append(f"closed forms: {problem}")
         if len(combinations) < rank:
             notes.insert(0, f"{rank - len(combinations)} of {rank} revealed combinations have no closed form here")
         if status == MEASURED:
-            notes.append("the rank is certain from below only; from above it was measured at random states")
+            notes.append(f"the rank is certain from below only; {self._doubt}")
         return Identifiability(
             tuple(public(c) for c in combinations), tuple(single), tuple(hidden),
             tuple(name for name in local if name not in single), rank, status, "; ".join(dict.fromkeys(notes)),
@@ -97,12 +107,46 @@ class Examination:
 
     # ------------------------------------------------------------------ bounds of the rank
     @cached_property
-    def point(self) -> Point:
-        """Admissible coefficients in general position."""
-        found = next(admissible_points(self.form, self.entries.parameters, 1), None)
-        if found is None:
-            raise Undecided("no coefficients were found that meet the assumptions; tried 200 random ones")
+    def _trials(self) -> list[tuple[int, Point, list[list[Any]]]]:
+        """Ranks and Jacobians at a few admissible points."""
+        points = admissible_points(self.form, self.entries.parameters, TRIALS)
+        found = [(certain_rank(jacobian), point, jacobian) for point in points if (jacobian := self._jacobian(point))]
+        if not found:
+            raise Undecided(
+                "no admissible coefficients and states were found at which f is a finite real number; tried 200"
+            )
         return found
+
+    @property
+    def least_rank(self) -> int:
+        """The rank of df/dtheta at random states, certain from below."""
+        return max(self._trials, key=lambda trial: trial[0])[0]
+
+    @property
+    def point(self) -> Point:
+        """Admissible coefficients in general position: no other that was tried has a larger rank."""
+        return max(self._trials, key=lambda trial: trial[0])[1]
+
+    @property
+    def jacobian(self) -> list[list[Any]]:
+        """Balls of df/dtheta at random states."""
+        return max(self._trials, key=lambda trial: trial[0])[2]
+
+    @property
+    def _doubt(self) -> str:
+        if len({rank for rank, _, _ in self._trials}) > 1:
+            return "it differs between admissible coefficients, and is the largest that was met"
+        return "from above it was measured at random states"
+
+    def _jacobian(self, point: Point) -> list[list[Any]]:
+        columns = [[sp.diff(value, x) for x in self.entries.parameters] for value in self.entries.values]
+        rows: list[list[Any]] = []
+        wanted = 2 * len(self.entries.parameters) + 2
+        for state in sample_states(self.entries.states, 4 * wanted):
+            rows += balls(columns, {**state, **point})
+            if len(rows) >= wanted * len(columns):
+                break
+        return rows
 
     @cached_property
     def gauges(self) -> tuple[Gauge, ...]:
@@ -116,35 +160,16 @@ class Examination:
         except (NotApplicable, Undecided):
             return plain
 
-    @cached_property
-    def least_rank(self) -> int:
-        """The rank of df/dtheta at random states, certain from below."""
-        return certain_rank(self.jacobian)
-
     def _bound(self, found: tuple[Gauge, ...]) -> int:
         """The rank that gauges leave."""
         return len(self.entries.parameters) - sum(self._dimension(gauge) for gauge in found)
 
     @cached_property
-    def jacobian(self) -> list[list[Any]]:
-        """Balls of df/dtheta at random states, the coefficients being in general position."""
-        columns = [[sp.diff(value, x) for x in self.entries.parameters] for value in self.entries.values]
-        rows: list[list[Any]] = []
-        wanted = 2 * len(self.entries.parameters) + 2
-        for state in sample_states(self.entries.states, 4 * wanted):
-            rows += balls(columns, {**state, **self.point})
-            if len(rows) >= wanted * len(columns):
-                break
-        if not rows:
-            raise Undecided("f has no finite real value at the states that were tried")
-        return rows
-
-    @cached_property
     def rank(self) -> tuple[int, str]:
         """The number of independent combinations, and whether it is proved."""
-        if self._bound(self.gauges) == self.least_rank:
+        if all(rank == self._bound(self.gauges) for rank, _, _ in self._trials):
             return len(self.form.letters) - len(self.gauges), PROVED
-        return certain_rank([[*row] for row in self._by_letter]), MEASURED
+        return certain_rank(self._by_letter), MEASURED
 
     @cached_property
     def _by_letter(self) -> list[list[Any]]:
@@ -188,7 +213,7 @@ class Examination:
         units = [[int(k == j) for j in range(len(self.entries.parameters))] for k in own]
         return certain_rank([*self.jacobian, *units]) == self.least_rank
 
-    def _is_determined(self, formula: sp.Expr, notes: list[str]) -> bool:
+    def is_determined(self, formula: sp.Expr, notes: list[str]) -> bool:
         certain, border = self.certainty.determines(self.entries.parts(formula))
         if certain and border != 1:
             notes.append(f"{formula} where {public(border)} is not 0")
@@ -203,17 +228,23 @@ class Examination:
         return f"{name} is determined up to finitely many values: {values[0]} and {values[1]} give the same f"
 
     def _same_function(self, first: Point, second: Point) -> bool:
-        return all(is_zero(value.xreplace(first) - value.xreplace(second)) for value in self.entries.values)
+        """Whether two choices of scalars are proved to give the same f."""
+        scalars = all(kind is Kind.SCALAR for kind in self.form.letters.values())
+        f = self.form.expression
+        return scalars and is_zero(f.xreplace(first) - f.xreplace(second), self.form.system.algebra)
 
     # ------------------------------------------------------------------ closed formulas
-    def _combinations(self, single: list[str], notes: list[str]) -> list[sp.Expr]:
-        """Letters known one by one, then the simplest formulas that f determines, as many as the rank."""
+    def combinations(self, single: list[str], rank: int, known: tuple[Gauge, ...], notes: list[str]) -> list[sp.Expr]:
+        """Letters known one by one, then the simplest formulas that f determines, as many as the rank.
+
+        Formulas that move along a gauge that is known need not be asked about.
+        """
         chosen: list[sp.Expr] = [sp.Symbol(name) for name in single]
         for formula in self._candidates():
-            if len(chosen) >= self.rank[0]:
+            if len(chosen) >= rank:
                 break
-            still = all(sp.simplify(gauge.derivative(formula)) == 0 for gauge in self.gauges)
-            if still and self._is_new(formula, chosen) and self._is_determined(formula, notes):
+            still = all(sp.simplify(gauge.derivative(formula)) == 0 for gauge in known)
+            if still and self._is_new(formula, chosen) and self.is_determined(formula, notes):
                 chosen.append(formula)
         return chosen
 
@@ -237,9 +268,10 @@ class Examination:
         yield min((short.as_coeff_Mul()[1], formula), key=lambda f: f.count_ops())
 
     def _is_new(self, formula: sp.Expr, chosen: list[sp.Expr]) -> bool:
-        letters = [sp.Symbol(name) for name in self.form.letters]
-        point: Point = {x: sp.Rational(k + 3, 2 * k + 5) for k, x in enumerate([*letters, sp.Symbol("I")])}
-        rows = [[sp.diff(f, x) for x in letters] for f in (*chosen, formula)]
+        """Whether a formula is independent of the ones chosen: gradients at a point, letters taken as real numbers."""
+        real = {sp.Symbol(name): sp.Symbol(name, real=True) for name in (*self.form.letters, "I")}
+        point: Point = {x: sp.Rational(k + 3, 2 * k + 5) for k, x in enumerate(real.values())}
+        rows = [[sp.diff(f.xreplace(real), real[sp.Symbol(n)]) for n in self.form.letters] for f in (*chosen, formula)]
         return certain_rank(balls(rows, point)) == len(rows)
 
 

@@ -64,6 +64,11 @@ def forms(system: System, expression: sp.Expr) -> tuple[Form, ...]:
     return tuple(_form(system, expression, dict(zip(free, choice, strict=True))) for choice in _choices(len(free)))
 
 
+def whole(system: System, expression: sp.Expr) -> Form:
+    """The form on all admissible coefficients at once, signs that decide about kinks left open."""
+    return _form(system, expression, {})
+
+
 def _choices(letters: int) -> Iterator[tuple[str, ...]]:
     return itertools.product(("positive", "negative"), repeat=letters)
 
