@@ -12,8 +12,9 @@ import pytest
 import sympy as sp
 
 from rdgraph import dense
-from rdgraph.derive import FAILS, HOLDS, UNDECIDED, Derivation, Hypotheses, derivation, derivations, identity
+from rdgraph.derive import FAILS, HOLDS, UNDECIDED, Derivation, derivation, derivations, identity
 from rdgraph.errors import LanguageError, NotApplicable, UnknownName
+from rdgraph.hypotheses import Hypotheses
 from rdgraph.language import read_expression
 from rdgraph.nodes import Apply, Kind, Minus, Name, Negative, Plus, Power, Times, kind_of
 from rdgraph.printing import to_text

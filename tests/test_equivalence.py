@@ -63,6 +63,7 @@ def test_proved(first: str, second: str, given: tuple[str, ...]) -> None:
         ("-alpha*L@H + gamma*H", "-beta*L@H + H", {("alpha = beta", "gamma = 1")}),
         ("-alpha**2*L@H", "-4*L@H", {("alpha = 2",)}),
         ("GRAND++", "GRAND-l", {("M = 0",)}),
+        ("GRAND++", "-L@H + beta*H0", {("M = 1", "beta = 1")}),
     ],
 )
 def test_conditional(first: str, second: str, conditions: set[tuple[str, ...]]) -> None:
@@ -100,7 +101,7 @@ def test_conditions_suffice(first: str, second: str) -> None:
 REFUTED_PAIRS = [
     ("F", "AC", ()),
     ("BS", "FB", ()),
-    ("GRAND++", "-L@H + beta*H0", ()),
+    ("GRAND++", "-L@H + 2*H0", ()),
     ("FB-released", "FB", ()),
     ("CGNN-authors", "CGNN", ()),
     ("A@A@H", "A@H", ()),
