@@ -119,7 +119,7 @@ class _Solver:
 
     # ------------------------------------------------------------------ equations
     def _solutions(self, form: CanonicalForm, scales: Mapping[str, sp.Dummy]) -> list[dict[sp.Symbol, sp.Expr]]:
-        """Values of letters that make all coefficients vanish, coefficients inside functions made equal where needed."""
+        """Values of letters that make all coefficients vanish, also after making functions with letters inside equal."""
         if form.numerator == 0:
             return [{}]
         letters = self._letters(form.numerator, scales)
@@ -166,7 +166,9 @@ class _Solver:
         except NotImplementedError:
             self.is_complete = False
             return []
-        return [{back[x]: sp.sympify(v).xreplace(back) for x, v in s.items()} for s in solutions]
+        real = [s for s in solutions if not any(sp.sympify(v).has(sp.I) for v in s.values())]
+        self.is_complete = self.is_complete and all(_is_imaginary(s) for s in solutions if s not in real)
+        return [{back[x]: sp.sympify(v).xreplace(back) for x, v in s.items()} for s in real]
 
     def _coinciding(self, bound: list[sp.Expr], letters: list[sp.Symbol]) -> Iterator[dict[sp.Symbol, sp.Expr]]:
         """Values of letters for which two functions with coefficients inside become one, or one becomes constant."""
@@ -243,6 +245,11 @@ def scaled_matrices(expression: sp.Expr, scales: Mapping[str, sp.Expr]) -> sp.Ex
         return factor * (Mix(rest, atom.inner) if rest else atom.inner)
 
     return expression.replace(lambda e: isinstance(e, Mix), replaced)
+
+
+def _is_imaginary(solution: Mapping[sp.Symbol, sp.Expr]) -> bool:
+    """Whether some value is known not to be real, whatever the letters; radicals may hide real numbers."""
+    return any(sp.sympify(v).is_real is False for v in solution.values())
 
 
 def _multiple_of_identity(value: sp.Expr) -> str:

@@ -263,8 +263,8 @@ class _Canonical:
         passing, core = self._split(bottom, atom)
         common = self._common_denominator(atom, core)
         terms = sp.Add.make_args(sp.expand(top * sp.cancel(common / core)))
-        below = self._resolve(passing * common)
-        applied = self.algebra.applied(atom, sp.Add(*(self._resolve(t) / below for t in terms)))
+        scale = 1 / self._resolve(passing) / self._resolve(common)
+        applied = self.algebra.applied(atom, sp.Add(*(self._resolve(t) * scale for t in terms)))
         letters = self.memory.letters
         return applied.xreplace({a: letters.setdefault(a, _letter(letters)) for a in set(outermost(applied))})
 

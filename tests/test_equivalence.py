@@ -108,7 +108,7 @@ REFUTED_PAIRS = [
     ("H*(A@H)", "A@(H*H)", ()),
     ("tanh(A@H)", "A@tanh(H)", ()),
     ("APPNP", "ST", ()),
-    ("M*(A@H)", "A@(M*H)", ()),
+    ("M*(A@H)", "2*A@(M*H) + H0", ()),
 ]
 
 
@@ -171,7 +171,7 @@ def test_speed_can_be_left_open() -> None:
     assert not rd.equivalent("-2*L@H", "-L@H")
     for first, second in (("-2*L@H", "-L@H"), ("diffusion", "GRAND-l")):
         found = rd.equivalent(first, second, rescale_time=True)
-        assert found.status in (PROVED, CONDITIONAL)
+        assert found.status == PROVED
         assert "time_factor" in str(found)
     assert rd.equivalent("-L@H", "L@H", rescale_time=True).status == REFUTED
     assert rd.equivalent("F", "AC", rescale_time=True).status == REFUTED
