@@ -7,12 +7,14 @@ M*f(M=1) + (1 - M)*f(M=0).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from rdgraph.decisions.judge import Outcome, possible
 from rdgraph.errors import NotApplicable
 from rdgraph.function_field import FinerUnit, FunctionField
 from rdgraph.nodes import Kind
@@ -56,8 +58,9 @@ class CanonicalForm:
         """
         if self.obstacle:
             return False
-        own = [g.args[0].free_symbols for g in self.moduli]
-        free = [{x for x in letters if _is_free(g.args[0], x)} for letters, g in zip(own, self.moduli, strict=True)]
+        inside = freed(g.args[0] for g in self.moduli)
+        own = [p.free_symbols for p in inside]
+        free = [{x for x in p.free_symbols if _is_free(p, x)} for p in inside]
         others = [set().union(*own[:i], *own[i + 1 :]) for i in range(len(own))]
         return all(mine - rest for mine, rest in zip(free, others, strict=True))
 
@@ -129,9 +132,9 @@ def _vanishes(
     """One absolute value after the other is replaced by p and by -p, on the regions that exist."""
     if form.numerator == 0:
         return True
-    inner = [g for g in form.moduli if not g.args[0].has(sp.Abs)]
+    inner = [g for g in _moduli(form.numerator) if not any(True for _ in _moduli(g.args[0]))]
     if not inner:
-        return None if form.obstacle or is_empty(domain, region) is not False else False
+        return None if form.obstacle or is_empty(_interior(domain), region) is not False else False
     if len(region) >= MAX_MODULI:
         return None
     answers = []
@@ -151,15 +154,38 @@ def _vanishes(
     return True if all(answers) else None
 
 
+def _interior(domain: Domain | None) -> Domain | None:
+    """The domain without its border, in which a function that is not zero everywhere is not zero at some point."""
+    if domain is None:
+        return None
+    strict = {sp.Ge: sp.Gt, sp.Le: sp.Lt}
+    return replace(
+        domain,
+        conditions=tuple(
+            strict.get(type(c), type(c))(*c.args, evaluate=False) if isinstance(c, sp.Rel) else c
+            for c in domain.conditions
+        ),
+    )
+
+
 def is_empty(domain: Domain | None, region: tuple[sp.Basic, ...]) -> bool | None:
     """Whether no admissible point meets the conditions; `Act` and `Mix` atoms count as free numbers."""
-    atoms = {a for condition in region for a in outermost(condition)}
-    free = {atom: sp.Dummy("x", real=True) for atom in atoms}
-    plain = [condition.xreplace(free) for condition in region]
-    gaps = [c.gts - c.lts for c in plain]
-    if domain is not None and any(domain.is_nonnegative(-gap) for gap in gaps):
-        return True
-    return None
+    conditions = (() if domain is None else domain.conditions) + region
+    outcome = possible(*freed(conditions)).outcome
+    return {Outcome.IMPOSSIBLE: True, Outcome.POSSIBLE: False, Outcome.UNKNOWN: None}[outcome]
+
+
+def freed(conditions: Iterable[sp.Basic]) -> tuple[sp.Basic, ...]:
+    """Conditions or expressions with `Act` and `Mix` atoms replaced by free numbers, the same atom by the same one."""
+    found = tuple(conditions)
+    letters = {atom: _free_number(atom) for part in found for atom in outermost(part)}
+    return tuple(part.xreplace(letters) for part in found)
+
+
+@cache
+def _free_number(atom: Act | Mix) -> sp.Dummy:
+    """One letter per atom for good, so that the judge recognises a question it has seen."""
+    return sp.Dummy("x", real=True)
 
 
 def outermost(expression: sp.Basic) -> Iterator[Act | Mix]:
@@ -169,6 +195,15 @@ def outermost(expression: sp.Basic) -> Iterator[Act | Mix]:
     else:
         for part in expression.args:
             yield from outermost(part)
+
+
+def _moduli(expression: sp.Basic) -> Iterator[sp.Abs]:
+    """Absolute values that do not stand under an operator or a matrix, nested ones too."""
+    if isinstance(expression, sp.Abs):
+        yield expression
+    if not isinstance(expression, Act | Mix):
+        for part in expression.args:
+            yield from _moduli(part)
 
 
 def _is_free(expression: sp.Expr, letter: sp.Symbol) -> bool:
@@ -228,8 +263,8 @@ class _Canonical:
         passing, core = self._split(bottom, atom)
         common = self._common_denominator(atom, core)
         terms = sp.Add.make_args(sp.expand(top * sp.cancel(common / core)))
-        below = self._resolve(passing * common)
-        applied = self.algebra.applied(atom, sp.Add(*(self._resolve(t) / below for t in terms)))
+        scale = 1 / self._resolve(passing) / self._resolve(common)
+        applied = self.algebra.applied(atom, sp.Add(*(self._resolve(t) * scale for t in terms)))
         letters = self.memory.letters
         return applied.xreplace({a: letters.setdefault(a, _letter(letters)) for a in set(outermost(applied))})
 
@@ -266,7 +301,7 @@ class _Canonical:
             return bool(expression.is_nonnegative)
         if any(_is_free(expression, x) for x in expression.free_symbols if isinstance(x, sp.Dummy) or x in STATES):
             return False
-        return self.domain.is_nonnegative(expression)
+        return self.domain.proves(sp.Ge(expression, 0, evaluate=False)) is True
 
 
 def _depth(expression: sp.Basic) -> int:
