@@ -4,7 +4,7 @@ language:   parse, System, catalogue, equivalent, Derivation, derivation
 spectra:    symbol, response, classify, fastest_frequency, growth_rate
 regularity: lipschitz_global, lipschitz_local, one_sided, existence, invariant_box, step_limit
 more:       identify, conserved, energy_law, reaction_flow, euler_map
-verdicts:   analyse, preflight, verify
+verdicts:   analyse, preflight, verify, read_expression
 graphs:     Graph, Operator, stack, generators
 runs:       lower, VectorField, solve, Solution, Status, ProgressBar, Callback
 errors:     RdgraphError, LanguageError, NotApplicable, Undecided, AssumptionError, UnknownName
@@ -30,6 +30,7 @@ from rdgraph.lipschitz import lipschitz_global, lipschitz_local, one_sided
 from rdgraph.maps import euler_map
 from rdgraph.parse import parse
 from rdgraph.preflight import Report, preflight
+from rdgraph.reading import read_expression
 from rdgraph.spectral import classify, fastest_frequency, growth_rate, response, symbol
 from rdgraph.steps import step_limit
 from rdgraph.system import System
@@ -87,6 +88,7 @@ __all__ = [
     "parse",
     "preflight",
     "reaction_flow",
+    "read_expression",
     "response",
     "solve",
     "stack",

@@ -51,6 +51,7 @@ def analyse(source: System | str) -> Analysis:
     system = parse(source)
     notes: dict[str, str] = {}
     lives = existence(system)
+    known = identify(system)
     found: dict[str, Any] = {
         "text": str(system),
         "latex": system.latex(),
@@ -65,10 +66,11 @@ def analyse(source: System | str) -> Analysis:
         "invariant_box": _boxes(system, notes),
         "step_limit_euler": _steps("step_limit_euler", "euler", system, notes),
         "step_limit_rk4": _steps("step_limit_rk4", "rk4", system, notes),
-        "identifiable": list(identify(system).combinations),
+        "identifiable": list(known.combinations),
         "conserved": conserved(system).weights or None,
     }
     notes["existence"] = _existence_note(lives)
+    notes["identifiable"] = known.note
     if found["conserved"] is None:
         notes["conserved"] = f"no weighted mean is constant: its rate is the mean of {conserved(system).rate}"
     else:

@@ -67,6 +67,13 @@ class Assumptions:
         )
         return Assumptions(tuple(pair for pair in self.signs if pair[0] in wanted), relations)
 
+    def joined(self, other: Assumptions) -> Assumptions:
+        """Both together: a sign stated once holds, signs stated twice must agree."""
+        signs = dict(self.signs)
+        for name, sign in other.signs:
+            _add_sign(name, sign, signs)
+        return Assumptions(tuple(sorted(signs.items())), tuple(dict.fromkeys((*self.relations, *other.relations))))
+
     def __str__(self) -> str:
         return ", ".join(self.texts())
 

@@ -9,8 +9,9 @@ import sympy as sp
 from rdgraph.decide import NEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.extrema import interval_candidates
+from rdgraph.function_identities import is_zero
 from rdgraph.maxima import maximum
-from rdgraph.normal import Act, Mix, is_zero
+from rdgraph.normal import Act, Mix
 from rdgraph.spectral import generator_symbol, source_symbol
 from rdgraph.symbols import lam, public
 from rdgraph.system import System

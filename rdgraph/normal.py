@@ -20,7 +20,10 @@ from rdgraph.errors import NotApplicable
 from rdgraph.limits import check_size
 from rdgraph.nodes import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of, operator
 from rdgraph.printing import to_text
+from rdgraph.word_rules import WordRule
 
+#: Letters of the language that are 0 or 1 in every node.
+MASKS = ("M",)
 MAX_TERMS = 3000
 MAX_WORK = 5000
 
@@ -119,17 +122,26 @@ LAPLACIAN = {"L": Minus(operator("I"), operator("A"))}
 
 @dataclass(frozen=True)
 class Algebra:
-    """The rules a normal form is computed under: symbols of the letters, their kinds, definitions, word relations."""
+    """The rules a normal form is computed under: symbols and kinds of letters, definitions, word rules."""
 
     symbols: Mapping[str, sp.Symbol]
     kinds: Mapping[str, Kind]
     definitions: Mapping[str, sp.Basic] = dataclass_field(default_factory=lambda: dict(LAPLACIAN))
-    relations: tuple[tuple[tuple[str, ...], sp.Basic], ...] = ()
+    rules: tuple[WordRule, ...] = ()
 
     def normal(self, node: sp.Basic) -> sp.Expr:
         """Normal form of an elementwise tree (field or coefficient)."""
         check_size(node)
         return _Expansion(self).expand(node)
+
+    def applied(self, word: _Word, operand: sp.Expr) -> sp.Expr:
+        """Normal form of the letters of `word` (an Act or a Mix) applied to a normal form."""
+        return _Expansion(self).applied(word, operand)
+
+    @property
+    def masks(self) -> tuple[sp.Symbol, ...]:
+        """Letters that are 0 or 1 in every node."""
+        return tuple(self.symbols[name] for name in MASKS if name in self.symbols)
 
 
 class _Expansion:
@@ -137,11 +149,17 @@ class _Expansion:
 
     def __init__(self, rules: Algebra) -> None:
         self.symbols, self.kinds = rules.symbols, rules.kinds
-        self.definitions, self.relations = rules.definitions, rules.relations
+        self.definitions, self.rules = rules.definitions, rules.rules
         self.spent = 0
 
     def expand(self, node: sp.Basic) -> sp.Expr:
         return self._spread(self._field(node))
+
+    def applied(self, word: _Word, operand: sp.Expr) -> sp.Expr:
+        operand = self._spread(operand)
+        if isinstance(word, Mix):
+            return self._spread(sp.Add(*(self._mix_word(word.word, t) for t in sp.Add.make_args(operand))))
+        return self._act_word(tuple(letter.name for letter in word.word), operand)
 
     # ------------------------------------------------------------------ elementwise trees
     def _field(self, node: sp.Basic) -> sp.Expr:
@@ -251,13 +269,19 @@ class _Expansion:
         return outside * self._rewritten(Act((symbol,), inside))
 
     def _rewritten(self, atom: Act) -> sp.Expr:
-        """Apply the word relations at the front of a word; its tail is already reduced."""
+        """Apply the word rules at the front of a word; its tail is already reduced."""
         names = tuple(w.name for w in atom.word)
-        for pattern, replacement in self.relations:
-            if names[: len(pattern)] == pattern:
-                rest = atom.word[len(pattern) :]
-                return self._act(replacement, Act(rest, atom.inner) if rest else atom.inner)
+        for rule in self.rules:
+            if names[: len(rule.word)] == rule.word:
+                rest = atom.word[len(rule.word) :]
+                operand = Act(rest, atom.inner) if rest else atom.inner
+                return self._spread(sp.Add(*(c * self._act_word(word, operand) for word, c in rule.terms)))
         return atom
+
+    def _act_word(self, word: tuple[str, ...], operand: sp.Expr) -> sp.Expr:
+        for letter in reversed(word):
+            operand = self._act(operator(letter), operand)
+        return operand
 
     def _mix(self, matrix: sp.Basic, operand: sp.Expr) -> sp.Expr:
         match matrix:
@@ -302,16 +326,6 @@ class _Expansion:
             else:
                 outside *= factor
         return outside, inside
-
-
-def is_zero(expression: sp.Expr) -> bool:
-    """Whether a normal form vanishes identically, by exact simplification."""
-    if expression == 0:
-        return True
-    atoms = sorted(expression.atoms(Act, Mix), key=lambda a: -a.count_ops())
-    plain = expression.xreplace({atom: sp.Dummy(f"x{i}", real=True) for i, atom in enumerate(atoms)})
-    plain = sp.expand(plain)
-    return bool(plain == 0 or sp.cancel(sp.together(plain)) == 0 or sp.simplify(plain) == 0)
 
 
 def _reciprocal(expression: sp.Expr, node: sp.Basic) -> sp.Expr:

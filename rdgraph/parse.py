@@ -9,7 +9,8 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.assumptions import SIGN_WORDS, Assumptions, read_statements
-from rdgraph.errors import LanguageError, RdgraphError
+from rdgraph.errors import LanguageError, NotApplicable, RdgraphError
+from rdgraph.hypotheses import Hypotheses
 from rdgraph.language import MAX_LENGTH, USUAL_COEFFICIENTS, Vocabulary, check_new_name, read_expression
 from rdgraph.nodes import COEFFICIENT_KINDS, Kind, Name, names_in
 from rdgraph.system import System
@@ -127,7 +128,10 @@ def _build(expression: sp.Basic, kinds: dict[str, Kind], assumed: list[str], nam
     letters = {n.name for n in names_in(expression)}
     usual = dict.fromkeys(USUAL_COEFFICIENTS, Kind.SCALAR)
     kept = {k: v for k, v in kinds.items() if k in letters and usual.get(k) is not v}
-    assumptions = Assumptions.read(assumed, kinds).about(letters)
+    stated = Assumptions.read(assumed, kinds)
+    if stated.relations:
+        Hypotheses((), tuple((n, str(k)) for n, k in kinds.items()), stated).domain.check()
+    assumptions = stated.about(letters)
     return System(expression, tuple(sorted(kept.items())), assumptions, name)
 
 
@@ -146,10 +150,11 @@ def _with(system: System, kinds: dict[str, Kind], assumed: list[str]) -> System:
 
 def _number(value: Any) -> sp.Basic:
     from rdgraph.matrices import number_node
+    from rdgraph.spectral import exact_number
 
     try:
-        return number_node(sp.sympify(value, strict=True))
-    except sp.SympifyError:
+        return number_node(exact_number(value, "number"))
+    except NotApplicable:
         raise RdgraphError(
             f"expected a number or a text, got {type(value).__name__}; give 2, 0.5 or '2*gamma'"
         ) from None

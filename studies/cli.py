@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,6 +64,10 @@ Assumptions = Annotated[
     ),
 ]
 Values = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a coefficient to a number.")]
+Smt2 = Annotated[
+    Path | None,
+    typer.Option("--smt2", metavar="FOLDER", help="Write every proof obligation as an SMT-LIB file into a folder."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 
 
@@ -99,13 +105,19 @@ def show(name: Annotated[str, typer.Argument(help="A name of the catalogue, such
 
 @app.command("analyse", context_settings=EQUATION_SETTINGS)
 def analyse_command(
-    equation: Equation, coefficient: Coefficients = None, assume: Assumptions = None, as_json: AsJson = False
+    equation: Equation,
+    coefficient: Coefficients = None,
+    assume: Assumptions = None,
+    as_json: AsJson = False,
+    smt2: Smt2 = None,
 ) -> None:
     """Answer every question about an equation: symbol, response, Lipschitz, existence, boxes, step limits ..."""
     from rdgraph.analyse import analyse
     from rdgraph.parse import parse
 
-    result = analyse(parse(equation, _declared(coefficient), assume=assume or []))
+    system = parse(equation, _declared(coefficient), assume=assume or [])
+    with _obligations(smt2):
+        result = analyse(system)
     if as_json:
         _print_json(result.to_dict())
     else:
@@ -118,12 +130,13 @@ def verify(
     as_json: AsJson = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a markdown table.")] = False,
     evidence: Annotated[bool, typer.Option("--evidence", help="Show every check behind each verdict.")] = False,
+    smt2: Smt2 = None,
 ) -> None:
     """Decide the registered claims; exit 0 if every one was decided as its evidence says, 1 otherwise."""
     from rdgraph.claims import markdown, select
     from rdgraph.claims import verify as run
 
-    with pages.progress(errors) as bar:
+    with _obligations(smt2), pages.progress(errors) as bar:
         task = bar.add_task("deciding claims", total=len(select(name)))
         claims = run(name, progress=lambda claim: bar.update(task, advance=1, description=f"decided {claim.id}"))
     if as_json:
@@ -270,6 +283,21 @@ def _studies_table(studies: list[Study]) -> Table:
     for study in studies:
         table.add_row(study.NAME, escape(study.TITLE), escape(study.QUESTION))
     return table
+
+
+@contextmanager
+def _obligations(folder: Path | None) -> Iterator[None]:
+    """Record what the judge is asked in the block and write it to a folder, if one is given."""
+    if folder is None:
+        yield
+        return
+    from rdgraph.decisions.judge import recorded
+    from studies.obligations import obligation_files, write_obligations
+
+    obligation_files(folder)  # a folder that cannot be used is refused before the work
+    with recorded() as found:
+        yield
+    errors.print(write_obligations(found, folder), highlight=False, markup=False, soft_wrap=True)
 
 
 def _declared(texts: list[str] | None) -> dict[str, str]:

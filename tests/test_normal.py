@@ -15,6 +15,7 @@ import rdgraph as rd
 from rdgraph import dense
 from rdgraph.catalog import catalogue
 from rdgraph.errors import NotApplicable
+from rdgraph.function_identities import is_zero
 from rdgraph.graphs.operators import dense_operator
 from rdgraph.language import STRUCTURAL
 from rdgraph.nodes import (
@@ -32,7 +33,7 @@ from rdgraph.nodes import (
     kind_of,
     names_in,
 )
-from rdgraph.normal import Act, H, Mix, is_zero, relu, sigmoid, softplus
+from rdgraph.normal import Act, H, Mix, relu, sigmoid, softplus
 from rdgraph.system import System
 from rdgraph.testing import adjacency, expressions, systems
 

@@ -18,6 +18,7 @@ PAGES = [
     for name in (
         "README.md",
         "docs/language.md",
+        "docs/answers.md",
         "docs/running.md",
         "docs/laboratory.md",
         "docs/data.md",

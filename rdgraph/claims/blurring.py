@@ -11,9 +11,9 @@ from rdgraph.claims.registry import FALSE, HOLDS, UNDECIDED, Evidence, Verdict, 
 from rdgraph.decide import NEGATIVE, Domain
 from rdgraph.derive import Derivation, derivation
 from rdgraph.equivalence import equivalent
+from rdgraph.function_identities import is_zero
 from rdgraph.graphs.operators import dense_operator
 from rdgraph.maps import euler_map
-from rdgraph.normal import is_zero
 from rdgraph.parse import parse
 from rdgraph.spectral import classify, fastest_frequency, symbol
 

@@ -1,0 +1,1 @@
+"""What a right-hand side reveals of its coefficients: entries, readings, ranks and gauges."""
