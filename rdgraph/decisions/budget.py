@@ -1,0 +1,121 @@
+"""Time limits: an answer that takes too long is undecided, and says so.
+
+Most of an answer's time is spent inside sympy, which knows no limits. The clock therefore interrupts the thread that
+computes, wherever it is, by an exception that no `except Exception` on the way catches; it becomes `Undecided` where
+the limit was set.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from rdgraph.errors import Undecided
+
+#: Seconds an answer may take before it is undecided.
+ANSWER_SECONDS = 10.0
+
+P = ParamSpec("P")
+A = TypeVar("A")
+
+_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
+
+
+class _Interrupt(BaseException):
+    """Raised in the computing thread when its time is up."""
+
+
+@contextmanager
+def time_limit(seconds: float = ANSWER_SECONDS) -> Iterator[None]:
+    """Raise `Undecided` in the block after so many seconds; of nested limits the first to end counts.
+
+    >>> import time
+    >>> try:
+    ...     with time_limit(0.01):
+    ...         while True:
+    ...             pass
+    ... except Undecided as problem:
+    ...     print(problem)
+    time ran out after 0.01 s
+    """
+    end = time.monotonic() + seconds
+    outer = _deadline.get()
+    if outer is not None and outer <= end:
+        yield  # the limit around this one ends first and interrupts both
+        return
+    token = _deadline.set(end)
+    alarm = _Alarm(seconds)
+    try:
+        try:
+            alarm.start()
+            yield
+        finally:
+            alarm.cancel()
+    except _Interrupt:
+        raise Undecided(f"time ran out after {seconds:g} s") from None
+    finally:
+        _deadline.reset(token)
+
+
+def remaining() -> float:
+    """Seconds left to the limits in force; infinite without one."""
+    end = _deadline.get()
+    return float("inf") if end is None else max(0.0, end - time.monotonic())
+
+
+def within_budget(
+    otherwise: Callable[[Undecided], A] | None = None, seconds: float = ANSWER_SECONDS
+) -> Callable[[Callable[P, A]], Callable[P, A]]:
+    """A question that is answered within its time; `otherwise` makes the answer from what went wrong, else it raises."""
+
+    def limited(question: Callable[P, A]) -> Callable[P, A]:
+        @wraps(question)
+        def ask(*args: P.args, **kwargs: P.kwargs) -> A:
+            try:
+                with time_limit(seconds):
+                    return question(*args, **kwargs)
+            except Undecided as problem:
+                if otherwise is None:
+                    raise
+                return otherwise(problem)
+
+        return ask
+
+    return limited
+
+
+class _Alarm:
+    """A timer that interrupts the thread that made it, at most once, and never after `cancel` has returned."""
+
+    def __init__(self, seconds: float) -> None:
+        self._thread = threading.get_ident()
+        self._lock = threading.Lock()
+        self._over = False
+        self._timer = threading.Timer(seconds, self._ring)
+        self._timer.daemon = True
+
+    def start(self) -> None:
+        self._timer.start()
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._over = True
+            # An interrupt that was sent but has not arrived yet is taken back.
+            _send(self._thread, None)
+
+    def _ring(self) -> None:
+        with self._lock:
+            if not self._over:
+                _send(self._thread, _Interrupt)
+
+
+def _send(thread: int, exception: type[BaseException] | None) -> None:
+    pointer = ctypes.py_object(exception) if exception is not None else None
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), pointer)

@@ -1,0 +1,225 @@
+"""The judge: is there a real point at which these conditions hold? z3's complete procedure for real algebra decides.
+
+Every question that is polynomial or piecewise polynomial in coefficients, eigenvalue, states and masks comes here:
+"impossible" is a proof, "possible" comes with a point that was evaluated again without z3, anything else is unknown.
+This module alone knows z3. Questions are remembered, counted, limited in effort, and can be recorded as SMT-LIB, so
+that another solver can check them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec, TypeVar
+
+import sympy as sp
+
+from rdgraph.decisions.budget import remaining
+from rdgraph.decisions.enclosure import holds
+from rdgraph.decisions.rewriting import NotRewritten, Rewriting, rewrite
+from rdgraph.decisions.smtlib import NotTranslated, Problem, translate
+from rdgraph.errors import Undecided
+
+#: Effort of one question: z3's own units, which do not depend on the machine, and seconds as a last resort.
+EFFORT = 4_000_000
+SECONDS = 4.0
+
+P = ParamSpec("P")
+A = TypeVar("A")
+
+
+class Outcome(Enum):
+    """What the judge can say."""
+
+    IMPOSSIBLE = "unsat"
+    POSSIBLE = "sat"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """An outcome; a point where the conditions hold, if possible; why, if unknown.
+
+    `bounded` says that the proof rests on rational bounds of transcendental numbers (interval arithmetic).
+    """
+
+    outcome: Outcome
+    point: dict[sp.Basic, sp.Expr] | None = None
+    reason: str = ""
+    bounded: bool = False
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """A question that was decided: the conditions in words, the problem as SMT-LIB text, the outcome."""
+
+    statement: str
+    smt2: str
+    outcome: Outcome
+
+
+@dataclass
+class Statistics:
+    """Counts of questions asked and how they ended, since the program began."""
+
+    asked: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    unchecked: int = 0
+
+
+statistics = Statistics()
+_record: ContextVar[list[Obligation] | None] = ContextVar("record", default=None)
+
+
+def possible(*conditions: sp.Basic) -> Ruling:
+    """Whether all conditions hold at some real point at which everything in them is defined.
+
+    Conditions are relations between real expressions and their combinations by And, Or and Not; the signs of symbols
+    are those of their sympy assumptions.
+
+    >>> a, b = sp.symbols("a b", positive=True)
+    >>> possible(a**2 + b**2 < 2 * a * b).outcome
+    <Outcome.IMPOSSIBLE: 'unsat'>
+    >>> possible(a * b > 1, a + b < 2.5).outcome
+    <Outcome.POSSIBLE: 'sat'>
+    """
+    present = tuple(dict.fromkeys(c for c in conditions if c != sp.true))
+    if sp.false in present:
+        return Ruling(Outcome.IMPOSSIBLE)
+    ruling, smt2 = _judged(present)
+    record = _record.get()
+    if record is not None and smt2:
+        record.append(Obligation(", ".join(map(str, present)) or "true", smt2, ruling.outcome))
+    return ruling
+
+
+def always(claim: sp.Basic, *conditions: sp.Basic) -> bool | None:
+    """Whether a claim holds wherever the conditions do: proved, refuted by a point, or None.
+
+    >>> x, y, z = sp.symbols("x y z", nonnegative=True)
+    >>> always(x**3 + y**3 + z**3 >= 3 * x * y * z)
+    True
+    """
+    ruling = possible(sp.Not(claim), *conditions)
+    return {Outcome.IMPOSSIBLE: True, Outcome.POSSIBLE: False, Outcome.UNKNOWN: None}[ruling.outcome]
+
+
+@contextmanager
+def recorded() -> Iterator[list[Obligation]]:
+    """Collect every question of the block; answers that are remembered elsewhere are found anew."""
+    found: list[Obligation] = []
+    token = _record.set(found)
+    try:
+        yield found
+    finally:
+        _record.reset(token)
+
+
+def remembered(maxsize: int) -> Callable[[Callable[P, A]], Callable[P, A]]:
+    """`lru_cache` for answers, set aside while questions are recorded."""
+
+    def decorate(question: Callable[P, A]) -> Callable[P, A]:
+        cached = lru_cache(maxsize)(question)
+
+        @wraps(question)
+        def ask(*args: P.args, **kwargs: P.kwargs) -> A:
+            return (cached if _record.get() is None else question)(*args, **kwargs)
+
+        return ask
+
+    return decorate
+
+
+@lru_cache(maxsize=50_000)
+def _judged(conditions: tuple[sp.Basic, ...]) -> tuple[Ruling, str]:
+    """The ruling and its SMT-LIB text; one that ran out of time is not remembered."""
+    statistics.asked += 1
+    try:
+        algebraic = rewrite(conditions)
+        problem = translate(algebraic.conditions + algebraic.facts)
+    except (NotRewritten, NotTranslated) as reason:
+        statistics.outcomes[Outcome.UNKNOWN.value] += 1
+        return Ruling(Outcome.UNKNOWN, reason=str(reason)), ""
+    ruling = _solved(problem, algebraic, conditions)
+    statistics.outcomes[ruling.outcome.value] += 1
+    return ruling, problem.script(ruling.outcome.value)
+
+
+def _solved(problem: Problem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...]) -> Ruling:
+    try:
+        import z3
+    except ImportError:
+        return Ruling(Outcome.UNKNOWN, reason="z3-solver is not installed")
+    seconds = min(SECONDS, remaining())
+    solver = z3.Tactic("qfnra-nlsat").solver()
+    solver.set("rlimit", EFFORT)
+    solver.set("timeout", max(1, int(1000 * seconds)))
+    solver.from_string(problem.text)
+    answer = solver.check()
+    if answer == z3.unsat:
+        return Ruling(Outcome.IMPOSSIBLE, bounded=algebraic.bounded)
+    if answer != z3.sat:
+        if seconds < SECONDS:
+            raise Undecided("time ran out")
+        return Ruling(Outcome.UNKNOWN, reason="no decision within the effort allowed to one question")
+    letters = {x for c in conditions for x in c.free_symbols}
+    for point in _points(_values(solver.model(), problem), algebraic, letters):
+        if _holds_at(conditions, point):
+            return Ruling(Outcome.POSSIBLE, point)
+    if algebraic.conditions != conditions:
+        return Ruling(Outcome.UNKNOWN, reason="possible for what is known of the functions, which need not be attained")
+    statistics.unchecked += 1
+    return Ruling(Outcome.UNKNOWN, reason="a point was found, but its exact evaluation did not confirm it")
+
+
+def _values(model: Any, problem: Problem) -> dict[sp.Basic, sp.Expr]:
+    """The solver's point as exact numbers: rational, or roots of polynomials."""
+    import z3
+
+    values: dict[sp.Basic, sp.Expr] = {}
+    for entry in model.decls():
+        letter = problem.letters.get(entry.name())
+        if letter is None:
+            continue
+        value = model[entry]
+        if isinstance(value, z3.RatNumRef):
+            values[letter] = sp.Rational(value.numerator_as_long(), value.denominator_as_long())
+        else:
+            x = sp.Dummy("x")
+            coefficients = [sp.Rational(c.numerator_as_long(), c.denominator_as_long()) for c in value.poly()]
+            polynomial = sum(c * x**k for k, c in enumerate(coefficients))
+            values[letter] = sp.rootof(polynomial, x, value.index() - 1)
+    return values
+
+
+def _points(
+    values: dict[sp.Basic, sp.Expr], algebraic: Rewriting, letters: set[sp.Basic]
+) -> Iterator[dict[sp.Basic, sp.Expr]]:
+    """Points in the letters of the question: simple rational numbers near the solver's first, then its own."""
+    rounded = {x: v if v.is_Rational else sp.Rational(round(float(v) * 64), 64) for x, v in values.items()}
+    for found in (rounded, values) if rounded != values else (values,):
+        point = {x: found.get(x, _default(x)) for x in letters}
+        for letter, origin in algebraic.origins:
+            point[letter] = origin.xreplace({x: found.get(x, sp.S.One) for x in origin.free_symbols})
+        yield point
+
+
+def _default(letter: Any) -> sp.Expr:
+    """A value for a letter that the solver did not need."""
+    return sp.Integer(-1) if letter.is_nonpositive else sp.S.One
+
+
+def _holds_at(conditions: tuple[sp.Basic, ...], point: dict[sp.Basic, sp.Expr]) -> bool:
+    """The point checked without the solver: signs of the letters and every condition."""
+    signs = [relation(x, 0, evaluate=False) for x in point for relation in _sign_relations(x)]
+    return all(holds(c, point, to_the_last_digit=False) for c in (*signs, *conditions))
+
+
+def _sign_relations(letter: Any) -> list[Any]:
+    found = [(sp.Gt, letter.is_positive), (sp.Lt, letter.is_negative), (sp.Ge, letter.is_nonnegative)]
+    return [relation for relation, asked in [*found, (sp.Le, letter.is_nonpositive)] if asked]
