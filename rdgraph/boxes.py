@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
+from rdgraph.branches import is_defined
 from rdgraph.decide import Domain
 from rdgraph.decisions.budget import remaining, time_limit, within_budget
 from rdgraph.decisions.judge import remembered
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, Rows, is_defined
+from rdgraph.faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, Rows
 from rdgraph.normal import relu, sigmoid
 from rdgraph.symbols import R, h, h0, public, s
 from rdgraph.system import System
@@ -217,7 +218,12 @@ class _Search:
             opened = [z for z in zeros if z != 0 and sp.simplify(z.subs(s, 1)) == 0] if self.rows is STRETCHED else []
             zeros = [z for z in zeros if z not in opened]
             turning = [z + sign * R for z in zeros or [sp.S.Zero] for sign in (-1, 1)]
-            others = [sp.S.Zero, *opened, *(z + sign * R for z in opened for sign in (-1, 1)), *self._further(sp.S.Zero)]
+            others = [
+                sp.S.Zero,
+                *opened,
+                *(z + sign * R for z in opened for sign in (-1, 1)),
+                *self._further(sp.S.Zero),
+            ]
         else:
             zeros, turning = [], [x for x in start if x != 0]
             others = [sp.S.Zero]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from rdgraph.branches import is_defined
 from rdgraph.decide import Domain
 from rdgraph.errors import NotApplicable
 from rdgraph.nodes import Kind
@@ -178,14 +179,3 @@ class Faces:
 def between(letter: sp.Symbol, ends: Interval) -> tuple[sp.Basic, ...]:
     """The two conditions of an interval."""
     return sp.Ge(letter, ends[0], evaluate=False), sp.Le(letter, ends[1], evaluate=False)
-
-
-def is_defined(expression: sp.Expr, domain: Domain, *, smooth: bool = False) -> bool:
-    """Proved: no root of a negative number and no zero denominator on the domain; if `smooth`, no root of zero."""
-    least = sp.Gt if smooth else sp.Ge
-    for power in expression.atoms(sp.Pow):
-        if not power.exp.is_Integer and domain.proves(least(power.base, 0, evaluate=False)) is not True:
-            return False
-        if power.exp.is_negative and domain.proves(sp.Ne(power.base, 0, evaluate=False)) is not True:
-            return False
-    return not expression.has(sp.I, sp.zoo, sp.nan, sp.oo)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.boxes import NO_ISOLATED_NODES, Box, raw_box
+from rdgraph.branches import branches, is_above, is_at_least, is_defined
 from rdgraph.decide import Domain
 from rdgraph.decisions.budget import within_budget
 from rdgraph.errors import NotApplicable, Undecided
@@ -126,47 +127,15 @@ def _directed_limit(system: System, weights: Tableau, domain: Domain) -> sp.Expr
     square = sp.expand(sum(a * b * sp.chebyshevt(abs(k - j), c) for k, a in generator.items()
                            for j, b in generator.items()))  # fmt: skip
     try:
-        worst = maximum(rational_candidates(sp.cancel(-square / (2 * real)), c, sp.S.NegativeOne, sp.S.One, domain), domain)
+        worst = maximum(
+            rational_candidates(sp.cancel(-square / (2 * real)), c, sp.S.NegativeOne, sp.S.One, domain), domain
+        )
     except (Undecided, sp.PolynomialError, NotImplementedError):
         return None
     inside = domain.where(*between(c, (sp.S.NegativeOne, sp.S.One)))
-    if worst.has(sp.oo, sp.zoo, sp.nan) or not _is_positive(worst, domain):
+    if worst.has(sp.oo, sp.zoo, sp.nan) or is_above(worst, sp.S.Zero, domain) is not True:
         return None
     return public(_divide(sp.S.One, worst, domain)) if is_at_least(-2 * real * worst, square, inside) else None
-
-
-# ---------------------------------------------------------------------- comparisons, branch by branch
-def branches(value: sp.Expr) -> Iterator[tuple[sp.Expr, tuple[sp.Basic, ...]]]:
-    """The branches of a Piecewise with all that holds on them; any other expression is one branch."""
-    folded = sp.piecewise_fold(value) if value.has(sp.Piecewise) and not isinstance(value, sp.Max | sp.Min) else value
-    if not isinstance(folded, sp.Piecewise):
-        yield folded, ()
-        return
-    before: tuple[sp.Basic, ...] = ()
-    for branch, condition in folded.args:
-        yield sp.sympify(branch), (*before, condition)
-        before += (sp.Not(condition),)
-
-
-def is_at_least(larger: sp.Expr, smaller: sp.Expr, domain: Domain) -> bool | None:
-    """Whether larger >= smaller on the whole domain, each branch under its own condition; infinite values count."""
-    answers = []
-    for upper, above in branches(sp.sympify(larger)):
-        for lower, below in branches(sp.sympify(smaller)):
-            part = domain.where(*above, *below)
-            if upper == sp.oo or lower == -sp.oo:
-                answers.append(True)
-            elif lower == sp.oo or upper == -sp.oo:
-                answers.append(True if part.is_empty() else None)
-            else:
-                answers.append(part.proves(sp.Ge(upper, lower, evaluate=False)))
-    if False in answers:
-        return False
-    return None if None in answers else True
-
-
-def _is_positive(value: sp.Expr, domain: Domain) -> bool:
-    return all(domain.where(*facts).proves(sp.Gt(branch, 0, evaluate=False)) is True for branch, facts in branches(value))
 
 
 def _decimal(limit: sp.Expr) -> sp.Expr:
@@ -212,7 +181,7 @@ def _box_keeping(system: System, normalisation: str, box: Box) -> StepLimit:
             worst = propose(system, faces, lower, upper)
         except Undecided:
             continue
-        if worst != 0 and _keeps(worst, faces, lower, upper):
+        if worst != 0 and is_defined(worst, faces.domain) and _keeps(worst, faces, lower, upper):
             text = f"keeps the box [{public(lower)}, {public(upper)}]"
             limit = public(_divide(sp.S.One, worst, faces.domain))
             return StepLimit(limit, text, "box", box.assumes, sharp=_leaves(worst / LARGER, faces, lower, upper))
@@ -307,6 +276,8 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
     limit = public(_divide(_decimal(weights.real_limit), strongest, domain))
     regular = normalisation == "symmetric"
     where_text = "regular graphs" if regular else "row-stochastic A with real spectrum"
-    means = f"linear stability at the constant states {', '.join(sorted(places))} ({where_text}); the box is not guaranteed"
+    means = (
+        f"linear stability at the constant states {', '.join(sorted(places))} ({where_text}); the box is not guaranteed"
+    )
     assumes = "the graph is regular" if regular else f"{NO_ISOLATED_NODES}; {REAL_SPECTRUM}"
     return StepLimit(limit, means, "linearised", assumes)
