@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from rdgraph.cells import Line
+from rdgraph.decisions.enclosure import sign_of
 from rdgraph.decisions.judge import Outcome, always, possible
 from rdgraph.errors import AssumptionError
 
@@ -121,7 +122,7 @@ class Domain:
             return POSITIVE if expression == sp.oo else NEGATIVE
         if expression.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
             return UNKNOWN
-        known = _assumed_sign(expression)
+        known = _number_sign(expression) if expression.is_number else _assumed_sign(expression)
         return known if known is not None else self._judged_sign(expression)
 
     def _judged_sign(self, expression: sp.Expr) -> Sign:
@@ -151,7 +152,10 @@ class Domain:
 
     def is_nonnegative(self, expression: sp.Expr) -> bool:
         """Proved to be >= 0 on the whole domain."""
-        return self.sign(expression).is_nonnegative
+        expression = sp.sympify(expression)
+        if expression.is_number or expression.has(sp.oo, sp.zoo, sp.nan):
+            return self.sign(expression).is_nonnegative
+        return bool(expression.is_nonnegative) or self._possible(sp.Lt(expression, 0, evaluate=False)) is False
 
     def cleared(self, expression: sp.Expr) -> sp.Expr:
         """A polynomial with the sign of a fraction."""
@@ -195,6 +199,14 @@ class Domain:
                 f"the assumptions leave no value for {letter}: expected {lower} < {letter}/{unit} < {upper}"
             )
         return Line(ratio, letter, unit, lower, upper, lower_open, upper_open)
+
+
+def _number_sign(number: sp.Expr) -> Sign | None:
+    """Sign of a number by enclosure; sympy is asked only where that cannot tell it from zero."""
+    sign = sign_of(number)
+    if sign is None:
+        return ZERO if number.is_zero else None
+    return (ZERO, POSITIVE, NEGATIVE)[sign]
 
 
 def _assumed_sign(expression: sp.Expr) -> Sign | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sympy as sp
 
 from rdgraph.cells import isolated_roots
-from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
+from rdgraph.decide import NEGATIVE, POSITIVE, Domain
+from rdgraph.decisions.polynomials import factors, reduced
 from rdgraph.errors import Undecided
 from rdgraph.maxima import Candidate, tidy
 
@@ -35,7 +36,7 @@ def rational_candidates(
         finite = end not in (sp.oo, -sp.oo)
         value = expression.subs(x, end) if finite else sp.limit(expression, x, end)
         found.append(Candidate(sp.sympify(value), at=end))
-    numerator = sp.numer(sp.together(sp.diff(expression, x)))
+    numerator, _ = reduced(sp.diff(expression, x))
     return found + _critical(expression, sp.Poly(numerator, x), x, lower, upper, domain)
 
 
@@ -73,7 +74,9 @@ def _real_roots(
     if polynomial.is_zero or polynomial.degree() == 0:
         return []
     roots: list[tuple[sp.Expr, tuple[sp.Expr, ...]]] = []
-    for factor, _ in sp.factor_list(polynomial.as_expr(), x)[1]:
+    for factor, _ in factors(polynomial.as_expr()):
+        if not factor.has(x):
+            continue
         piece = sp.Poly(factor, x)
         coefficients = piece.all_coeffs()
         if piece.degree() == 1:
@@ -96,10 +99,7 @@ def _real_roots(
 
 
 def _keeps_sign(piece: sp.Poly, domain: Domain, lower: sp.Expr, upper: sp.Expr) -> bool:
-    """Whether a polynomial has one sign on [lower, upper]: coefficient signs after a Moebius map to [0, oo)."""
-    if sp.oo in (upper, -lower):
-        return False
-    u = sp.Dummy("u", positive=True)
-    mapped = sp.numer(sp.together(piece.as_expr().subs(piece.gen, (lower + upper * u) / (1 + u))))
-    signs = {domain.sign(c) for c in sp.Poly(sp.expand(mapped), u).all_coeffs()} - {ZERO}
-    return signs <= {POSITIVE, NONNEGATIVE} or signs <= {NEGATIVE, NONPOSITIVE}
+    """Whether a polynomial has no zero on [lower, upper], whatever the coefficients."""
+    ends = [sp.Ge(piece.gen, lower, evaluate=False)] if lower != -sp.oo else []
+    ends += [sp.Le(piece.gen, upper, evaluate=False)] if upper != sp.oo else []
+    return domain.where(*ends).proves(sp.Ne(piece.as_expr(), 0, evaluate=False)) is True

@@ -10,6 +10,7 @@ import sympy as sp
 
 from rdgraph.cells import Line, piecewise, sample_sign
 from rdgraph.decide import NEGATIVE, NONNEGATIVE, POSITIVE, ZERO, Domain, degree
+from rdgraph.decisions.polynomials import factors, reduced
 from rdgraph.errors import Undecided
 
 
@@ -42,10 +43,24 @@ def maximum(candidates: Sequence[Candidate], domain: Domain, *, place: bool = Fa
     comparable = not any(c.value.has(sp.oo) for c in kept) and (len(letters) < 2 or len(degrees) == 1)
     line = domain.line([c.value for c in kept] + conditions) if comparable else None
     if line is not None:
-        return _maximum_on_line(line, kept, differences + conditions, place)
+        formula = _maximum_on_line(line, kept, differences + conditions, place)
+        if place or _is_maximum(formula, kept, domain):
+            return formula
     if place:
         raise Undecided(f"which of {', '.join(str(c.value) for c in kept)} is largest depends on several ratios")
     return _as_max(kept, domain)
+
+
+def _is_maximum(formula: sp.Expr, candidates: list[Candidate], domain: Domain) -> bool:
+    """Proved: no valid candidate exceeds the formula, and everywhere one of them attains it."""
+    apart = []
+    for c in candidates:
+        valid = [sp.Ge(v, 0, evaluate=False) for v in c.valid]
+        if domain.where(*valid).proves(sp.Le(c.value, formula, evaluate=False)) is not True:
+            return False
+        negated = [sp.Lt(v, 0, evaluate=False) for v in c.valid]
+        apart.append(sp.Or(*negated, sp.Ne(c.value, formula, evaluate=False)))
+    return domain.where(*apart).is_empty()
 
 
 def _possible(candidates: Sequence[Candidate], domain: Domain) -> list[Candidate]:
@@ -126,9 +141,15 @@ def _best_at(candidates: list[Candidate], r: sp.Symbol, point: sp.Expr) -> set[i
 
 def tidy(expression: sp.Expr) -> sp.Expr:
     """A short form: factored where that is shorter."""
-    if expression in (sp.oo, -sp.oo) or expression.is_number:
+    if expression in (sp.oo, -sp.oo) or expression.is_number or expression.has(sp.CRootOf):
         return sp.sympify(expression)
     forms = [expression, sp.expand(expression), sp.factor_terms(sp.expand(expression))]
     if expression.is_rational_function():
-        forms = [forms[1], sp.cancel(expression), sp.factor(expression)]
+        top, bottom = reduced(expression)
+        forms = [forms[1], top / bottom, _factored(top) / _factored(bottom)]
     return min(forms, key=lambda e: (e.count_ops(), str(e)))
+
+
+def _factored(polynomial: sp.Expr) -> sp.Expr:
+    product = sp.Mul(*(factor**times for factor, times in factors(polynomial)))
+    return sp.cancel(polynomial / product) * product

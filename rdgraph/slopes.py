@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.decide import NEGATIVE, POSITIVE, Domain
+from rdgraph.decisions.polynomials import reduced
 from rdgraph.extrema import interval_candidates, rational_candidates
 from rdgraph.maxima import Candidate
 from rdgraph.normal import Act, H, Mix, relu, sigmoid, softplus
@@ -45,12 +46,15 @@ def slopes(reaction: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
     """Extremes of r' on the reals, or on [-R, R] if `local`."""
     if reaction == 0:
         return Slopes((Candidate(sp.S.Zero),), exact=True)
-    slope = sp.expand(sp.diff(reaction, H))
     lower, upper = (-R, R) if local else (-sp.oo, sp.oo)
-    if slope.is_polynomial(H):
+    if reaction.is_polynomial(H):
+        slope = sp.expand(sp.diff(reaction, H))
         return Slopes(tuple(interval_candidates(slope, H, lower, upper, domain)), exact=True)
-    if slope.is_rational_function(H) and keeps_away_from_zero(sp.denom(sp.together(slope))):
-        return Slopes(tuple(rational_candidates(sp.together(slope), H, lower, upper, domain)), exact=True)
+    if reaction.is_rational_function(H):
+        top, bottom = reduced(sp.diff(sp.Mul(*_quotient(reaction)), H))
+        if keeps_away_from_zero(bottom, domain):
+            return Slopes(tuple(rational_candidates(top / bottom, H, lower, upper, domain)), exact=True)
+    slope = sp.expand(sp.diff(reaction, H))
     return _through_one_function(slope, domain, local) or _split_bound(slope, domain, local)
 
 
@@ -63,15 +67,16 @@ def _split_bound(slope: sp.Expr, domain: Domain, local: bool) -> Slopes:
     return Slopes(tuple(Candidate(c.value + sign * bound, c.valid) for c in main for sign in (1, -1)), exact=False)
 
 
-def keeps_away_from_zero(denominator: sp.Expr) -> bool:
-    """Whether a polynomial in H has no real zero: by root isolation, or even powers with positive coefficients."""
-    if denominator.has(Act, Mix) or not denominator.is_polynomial(H):
-        return False
-    polynomial = sp.Poly(denominator, H)
-    if not polynomial.free_symbols_in_domain:
-        return bool(polynomial.count_roots() == 0)
-    even = all(m[0] % 2 == 0 for m in polynomial.monoms())
-    return even and all(c.is_positive for c in polynomial.coeffs()) and polynomial.nth(0) != 0
+def _quotient(reaction: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    top, bottom = reduced(reaction)
+    return top, 1 / bottom
+
+
+def keeps_away_from_zero(denominator: sp.Expr, domain: Domain | None = None) -> bool:
+    """Whether an expression has no real zero, proved; what operators and matrices make of the state counts as free."""
+    atoms = sorted(denominator.atoms(Act, Mix), key=lambda a: -a.count_ops())
+    plain = denominator.xreplace({atom: sp.Dummy(f"x{i}", real=True) for i, atom in enumerate(atoms)})
+    return (domain or Domain()).proves(sp.Ne(plain, 0, evaluate=False)) is True
 
 
 def _through_one_function(slope: sp.Expr, domain: Domain, local: bool) -> Slopes | None:

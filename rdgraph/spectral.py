@@ -59,6 +59,7 @@ def symbol(system: System) -> sp.Expr:
     return public(generator_symbol(system))
 
 
+@within_budget()
 def response(system: System, T: Any = None, method: str | Tableau = "exact", step: Any = None) -> sp.Expr:
     """Gain of frequency lam after time T, source terms included.
 
@@ -121,6 +122,7 @@ class FilterClass:
         return f"{self.kind}{where}{extremum}"
 
 
+@within_budget()
 def classify(system: System) -> tuple[FilterClass, ...]:
     """Low-, high-, band-pass or band-stop of the exact flow on [0, 2], as conditions on the coefficients.
 

@@ -13,14 +13,17 @@ import sympy as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rdgraph.decide import Domain
+from rdgraph.decide import Domain, Sign
 from rdgraph.errors import AssumptionError, Undecided
 from rdgraph.extrema import interval_candidates, rational_candidates
 from rdgraph.maxima import Candidate, maximum
 
 SIGNS = ("positive", "negative", "nonnegative", "nonpositive", "real")
 #: What a sampled value may be under each answer.
-ALLOWED = {"+": {1}, "0+": {0, 1}, "0": {0}, "0-": {0, -1}, "-": {-1}, "+-": {-1, 0, 1}, "?": {-1, 0, 1}}
+ALLOWED = {
+    Sign.POSITIVE: {1}, Sign.NONNEGATIVE: {0, 1}, Sign.ZERO: {0}, Sign.NONPOSITIVE: {0, -1}, Sign.NEGATIVE: {-1},
+    Sign.BOTH: {-1, 0, 1}, Sign.UNKNOWN: {-1, 0, 1},
+}  # fmt: skip
 #: Values of a letter, dense near 0 and with its end where it belongs to the range.
 SIZES = [
     sp.Rational(n, d)
@@ -64,18 +67,22 @@ def domains(draw: Any, symbols: tuple[sp.Symbol, ...]) -> Domain:
             + draw(st.sampled_from([0, 0, 1]))
         )
         if sp.expand(gap).free_symbols:
-            constraints.append((sp.expand(gap), draw(st.booleans())))
+            constraints.append(above_zero(sp.expand(gap), draw(st.booleans())))
     return Domain(tuple(constraints))
+
+
+def above_zero(gap: sp.Expr, strict: bool) -> sp.Basic:
+    return (sp.Gt if strict else sp.Ge)(gap, 0, evaluate=False)
 
 
 def sampled_signs(expression: sp.Expr, symbols: tuple[sp.Symbol, ...], domain: Domain) -> set[int]:
     """Signs that occur on a grid of exact points of the domain."""
-    function = sp.lambdify(symbols, [expression, *(c for c, _ in domain.constraints)], modules="math")
+    function = sp.lambdify(symbols, [expression, *(c.lhs for c in domain.conditions)], modules="math")
     seen = set()
     points = itertools.product(*([Fraction(int(v.p), int(v.q)) for v in values_of(x)] for x in symbols))
     for point in points:
         value, *gaps = function(*point)
-        if all(g > 0 or (g == 0 and not strict) for g, (_, strict) in zip(gaps, domain.constraints, strict=True)):
+        if all(g > 0 or (g == 0 and isinstance(c, sp.Ge)) for g, c in zip(gaps, domain.conditions, strict=True)):
             seen.add((value > 0) - (value < 0))
     return seen
 
@@ -97,13 +104,13 @@ def test_signs_are_never_wrong(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...]], dat
 @settings(max_examples=60)
 @given(polynomials(1, degree=4, terms=5), st.data())
 def test_one_letter_is_always_decided(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...]], data: Any) -> None:
-    """With one letter real root isolation is complete: never "unknown", and "both" only where both occur."""
+    """Polynomials are decided completely: never "unknown", and "both" only where both occur."""
     expression, (x,) = drawn
     domain = data.draw(domains((x,)))
     assume(sampled_signs(expression, (x,), domain))
     answer = domain.sign(expression)
-    assert answer != "?"
-    if answer == "+-":
+    assert answer is not Sign.UNKNOWN
+    if answer is Sign.BOTH:
         polynomial, step = sp.Poly(expression, x), sp.Rational(1, 10**6)
         near = [sp.Rational(str(sp.N(r, 20))) + e for r in sp.real_roots(polynomial) for e in (step, -step)]
         kept = [v for v in [*values_of(x), *near] if _inside(v, x, domain)]
@@ -113,7 +120,7 @@ def test_one_letter_is_always_decided(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...
 def _inside(value: sp.Rational, x: sp.Symbol, domain: Domain) -> bool:
     right = (not x.is_positive or value > 0) and (not x.is_negative or value < 0)
     right = right and (not x.is_nonnegative or value >= 0) and (not x.is_nonpositive or value <= 0)
-    gaps = [(c.subs(x, value), strict) for c, strict in domain.constraints]
+    gaps = [(c.lhs.subs(x, value), isinstance(c, sp.Gt)) for c in domain.conditions]
     return bool(right and all(g > 0 or (g == 0 and not strict) for g, strict in gaps))
 
 
@@ -139,19 +146,29 @@ def _inside(value: sp.Rational, x: sp.Symbol, domain: Domain) -> bool:
         ("(a - b)/(a + b)", "positive positive", [], "+-"),
         ("a - sqrt(2)", "positive positive", [("a - 3", False)], "+"),
         ("sqrt(a**2 + b**2) - a", "positive positive", [], "+"),
+        ("sqrt(-1 - a)", "positive positive", [], "?"),
+        ("a/(b - b)", "positive positive", [], "?"),
+        ("a**2*b - 3*a*b + 3*b", "real positive", [], "+"),
+        ("Abs(a) - a", "real real", [], "0+"),
+        ("Max(a, b) - Min(a, b)", "real real", [("a - b", True)], "+"),
+        ("exp(a) - 1 - a", "real real", [], "0+"),
+        ("exp(a) - 1", "positive real", [], "+"),
+        ("tanh(a) - 1", "real real", [], "-"),
+        ("sin(a)*cos(a) - 1/2", "real real", [], "0-"),
+        ("a*b - pi", "positive positive", [("3 - a*b", False)], "-"),
     ],
 )
 def test_known_signs(text: str, signs: str, constraints: list[tuple[str, bool]], expected: str) -> None:
     a, b = (letter(name, sign) for name, sign in zip("ab", signs.split(), strict=True))
     names = {"a": a, "b": b}
-    domain = Domain(tuple((sp.sympify(c, locals=names), strict) for c, strict in constraints))
-    assert domain.sign(sp.sympify(text, locals=names)) == expected
+    domain = Domain(tuple(above_zero(sp.sympify(c, locals=names), strict) for c, strict in constraints))
+    assert domain.sign(sp.sympify(text, locals=names)) is Sign(expected)
 
 
 def test_impossible_assumptions_are_refused() -> None:
     a = letter("a", "positive")
-    with pytest.raises(AssumptionError, match="leave no value"):
-        Domain(((-a - 1, False),)).sign(a - 1)
+    with pytest.raises(AssumptionError, match="contradict each other: no values satisfy -a - 1 >= 0 with"):
+        Domain((above_zero(-a - 1, False), above_zero(a - 2, False))).check()
 
 
 # ---------------------------------------------------------------------- maxima

@@ -8,7 +8,7 @@ import sympy as sp
 
 from rdgraph.catalog import catalogue
 from rdgraph.claims.registry import FALSE, HOLDS, UNDECIDED, Evidence, Verdict, cross_checks, decides
-from rdgraph.decide import Domain
+from rdgraph.decide import NEGATIVE, Domain
 from rdgraph.derive import Derivation, derivation
 from rdgraph.equivalence import equivalent
 from rdgraph.graphs.operators import dense_operator
@@ -126,7 +126,7 @@ def turing(e: Evidence) -> Verdict:
         structure = catalogue[name].structure
         rate = sp.expand(sum(c * (1 - lam) ** k for k, c in structure.generator.items()))
         slope = sp.diff(rate, lam)
-        none.append(Domain.of(catalogue[name]).sign(slope) == "-")
+        none.append(Domain.of(catalogue[name]).sign(slope) is NEGATIVE)
         e.check(f"{name}: growth beta r'(h*) - alpha lam is largest at lam = 0", none[-1], f"slope {slope}")
     source = fastest_frequency(catalogue["ST"])
     e.check("ST: largest at lam = 0", source == 0, source)

@@ -2,7 +2,8 @@
 
 Most of an answer's time is spent inside sympy, which knows no limits. The clock therefore interrupts the thread that
 computes, wherever it is, by an exception that no `except Exception` on the way catches; it becomes `Undecided` where
-the limit was set.
+the limit was set. Seconds are seconds of computing by that thread, so that an answer does not depend on what else the
+machine is doing (where the system does not tell, seconds of the clock on the wall).
 """
 
 from __future__ import annotations
@@ -44,16 +45,15 @@ def time_limit(seconds: float = ANSWER_SECONDS) -> Iterator[None]:
     ...     print(problem)
     time ran out after 0.01 s
     """
-    end = time.monotonic() + seconds
+    end = _clock() + seconds
     outer = _deadline.get()
     if outer is not None and outer <= end:
         yield  # the limit around this one ends first and interrupts both
         return
     token = _deadline.set(end)
-    alarm = _Alarm(seconds)
     try:
+        alarm = _Alarm(seconds)
         try:
-            alarm.start()
             yield
         finally:
             alarm.cancel()
@@ -66,13 +66,20 @@ def time_limit(seconds: float = ANSWER_SECONDS) -> Iterator[None]:
 def remaining() -> float:
     """Seconds left to the limits in force; infinite without one."""
     end = _deadline.get()
-    return float("inf") if end is None else max(0.0, end - time.monotonic())
+    return float("inf") if end is None else max(0.0, end - _clock())
+
+
+def _clock(thread: int | None = None) -> float:
+    """Seconds of computing of a thread, by default this one."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return time.monotonic()
+    return time.clock_gettime(time.pthread_getcpuclockid(thread or threading.get_ident()))
 
 
 def within_budget(
     otherwise: Callable[[Undecided], A] | None = None, seconds: float = ANSWER_SECONDS
 ) -> Callable[[Callable[P, A]], Callable[P, A]]:
-    """A question that is answered within its time; `otherwise` makes the answer from what went wrong, else it raises."""
+    """A question that is answered within its time; else `otherwise` makes an answer of the problem, or it is raised."""
 
     def limited(question: Callable[P, A]) -> Callable[P, A]:
         @wraps(question)
@@ -95,24 +102,30 @@ class _Alarm:
 
     def __init__(self, seconds: float) -> None:
         self._thread = threading.get_ident()
+        self._end = _clock() + seconds
         self._lock = threading.Lock()
         self._over = False
-        self._timer = threading.Timer(seconds, self._ring)
-        self._timer.daemon = True
-
-    def start(self) -> None:
-        self._timer.start()
+        self._arm(seconds)
 
     def cancel(self) -> None:
-        self._timer.cancel()
         with self._lock:
             self._over = True
-            # An interrupt that was sent but has not arrived yet is taken back.
-            _send(self._thread, None)
+            self._timer.cancel()
+            _send(self._thread, None)  # an interrupt that was sent but has not arrived yet is taken back
+
+    def _arm(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._ring)
+        self._timer.daemon = True
+        self._timer.start()
 
     def _ring(self) -> None:
         with self._lock:
-            if not self._over:
+            if self._over:
+                return
+            left = self._end - _clock(self._thread)
+            if left > 0:
+                self._arm(max(left, 0.001))
+            else:
                 _send(self._thread, _Interrupt)
 
 

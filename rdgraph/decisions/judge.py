@@ -72,7 +72,15 @@ class Statistics:
     unchecked: int = 0
 
 
+@dataclass
+class Watch:
+    """What the answers of a block rest on: `bounded` as soon as one of them used interval arithmetic."""
+
+    bounded: bool = False
+
+
 statistics = Statistics()
+_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 _record: ContextVar[list[Obligation] | None] = ContextVar("record", default=None)
 
 
@@ -95,6 +103,9 @@ def possible(*conditions: sp.Basic) -> Ruling:
     record = _record.get()
     if record is not None and smt2:
         record.append(Obligation(", ".join(map(str, present)) or "true", smt2, ruling.outcome))
+    watch = _watch.get()
+    if watch is not None:
+        watch.bounded = watch.bounded or ruling.bounded
     return ruling
 
 
@@ -107,6 +118,19 @@ def always(claim: sp.Basic, *conditions: sp.Basic) -> bool | None:
     """
     ruling = possible(sp.Not(claim), *conditions)
     return {Outcome.IMPOSSIBLE: True, Outcome.POSSIBLE: False, Outcome.UNKNOWN: None}[ruling.outcome]
+
+
+@contextmanager
+def watched() -> Iterator[Watch]:
+    """See whether the answers of the block rest on interval arithmetic."""
+    outer, watch = _watch.get(), Watch()
+    token = _watch.set(watch)
+    try:
+        yield watch
+    finally:
+        _watch.reset(token)
+        if outer is not None:
+            outer.bounded = outer.bounded or watch.bounded
 
 
 @contextmanager
@@ -128,7 +152,7 @@ def remembered(maxsize: int) -> Callable[[Callable[P, A]], Callable[P, A]]:
 
         @wraps(question)
         def ask(*args: P.args, **kwargs: P.kwargs) -> A:
-            return (cached if _record.get() is None else question)(*args, **kwargs)
+            return (question if _record.get() is not None else cached)(*args, **kwargs)  # type: ignore[arg-type]
 
         return ask
 

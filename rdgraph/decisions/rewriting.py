@@ -52,7 +52,8 @@ def rewrite(conditions: Iterable[sp.Basic]) -> Rewriting:
     """
     given = tuple(conditions)
     if not any(c.has(*_TRANSCENDENTAL, sp.NumberSymbol) for c in given):
-        return Rewriting(given)
+        algebraic, numbers = _constants(list(given))
+        return Rewriting(tuple(algebraic), tuple(numbers), bounded=bool(numbers))
     unified = [_unified(c) for c in given]
     exponentials, angles = _Units(), _Units()
     for condition in unified:
@@ -70,10 +71,8 @@ def rewrite(conditions: Iterable[sp.Basic]) -> Rewriting:
             if free:
                 origins.append((core, inverse(core, letters) / units.scale[core]))
     everything, numbers = _constants([*rewritten, *facts])
-    conditions_count = len(rewritten)
-    return Rewriting(
-        tuple(everything[:conditions_count]), (*everything[conditions_count:], *numbers), tuple(origins), bool(numbers)
-    )
+    count = len(rewritten)
+    return Rewriting(tuple(everything[:count]), (*everything[count:], *numbers), tuple(origins), bool(numbers))
 
 
 def _unified(condition: sp.Basic) -> sp.Basic:
@@ -91,7 +90,7 @@ def _unified(condition: sp.Basic) -> sp.Basic:
 
 
 class _Units:
-    """Arguments as sums of rational multiples of cores; every core gets one unit, the common divisor of its multiples."""
+    """Arguments as sums of rational multiples of cores; the unit of a core is the common divisor of its multiples."""
 
     def __init__(self) -> None:
         self.multiples: dict[sp.Expr, set[sp.Rational]] = defaultdict(set)
@@ -232,20 +231,42 @@ def _named(conditions: list[sp.Basic]) -> tuple[list[sp.Basic], list[sp.Basic]]:
 
 
 def _constants(conditions: list[sp.Basic]) -> tuple[list[sp.Basic], list[sp.Basic]]:
-    """Transcendental numbers as letters between rational bounds."""
+    """Numbers that are transcendental, or algebraic and unwieldy, as letters between rational bounds."""
     letters: dict[sp.Expr, sp.Symbol] = {}
+
+    def named(expression: sp.Basic) -> sp.Basic:
+        if not expression.args or not expression.has(*_TRANSCENDENTAL, sp.NumberSymbol, sp.CRootOf, sp.Pow):
+            return _letter(expression, letters) if isinstance(expression, sp.NumberSymbol) else expression
+        if isinstance(expression, sp.Expr) and expression.is_number:
+            return _letter(expression, letters) if _is_unwieldy(expression) else expression
+        if isinstance(expression, sp.Add | sp.Mul):
+            number, rest = expression.as_independent(*expression.free_symbols, as_Add=expression.is_Add)
+            if number.args and rest.args:
+                return expression.func(named(number), *map(named, expression.func.make_args(rest)))
+        return expression.func(*map(named, expression.args), **_UNEVALUATED.get(type(expression), {}))
+
+    rewritten = [named(c) for c in conditions]
     facts: list[sp.Basic] = []
-    found = {n for c in conditions for n in c.atoms(*_TRANSCENDENTAL, sp.NumberSymbol) if n.is_number}
-    for number in sorted(found, key=lambda n: (-n.count_ops(), str(n))):
+    for number, letter in letters.items():
         try:
             lower, upper = bounds(number)
         except NotEnclosed as problem:
             raise NotRewritten(str(problem)) from None
-        letters[number] = sp.Dummy("number", real=True)
-        facts += [_at_least(letters[number], lower), _at_least(upper, letters[number])]
-    if not letters:
-        return conditions, []
-    return [c.xreplace(letters) for c in conditions], facts
+        facts += [_at_least(letter, lower), _at_least(upper, letter)]
+    return rewritten, facts
+
+
+#: Relations keep their sides as they are.
+_UNEVALUATED = {relation: {"evaluate": False} for relation in (sp.Gt, sp.Ge, sp.Lt, sp.Le, sp.Eq, sp.Ne)}
+
+
+def _letter(number: sp.Expr, letters: dict[sp.Expr, sp.Symbol]) -> sp.Symbol:
+    return letters.setdefault(number, sp.Dummy("number", real=True))
+
+
+def _is_unwieldy(number: sp.Expr) -> bool:
+    """Transcendental, or made of several roots: bounds serve better than equations."""
+    return number.has(*_TRANSCENDENTAL, sp.NumberSymbol) or len(number.atoms(sp.Pow, sp.CRootOf)) > 2
 
 
 def _at_least(left: sp.Expr | int, right: sp.Expr | int) -> sp.Basic:

@@ -224,7 +224,22 @@ class _Writer:
 
 
 #: Words of SMT-LIB that a letter cannot be called.
-_RESERVED = {"and", "or", "not", "true", "false", "ite", "let", "distinct", "assert", "abs", "exists", "forall", "as", "par"}
+_RESERVED = {
+    "and",
+    "or",
+    "not",
+    "true",
+    "false",
+    "ite",
+    "let",
+    "distinct",
+    "assert",
+    "abs",
+    "exists",
+    "forall",
+    "as",
+    "par",
+}
 
 
 def _sign_relations(symbol: sp.Symbol) -> list[str]:
