@@ -95,9 +95,11 @@ def invariant_box(system: System, normalisation: str = "row") -> Box:
     own = raw_box(system, normalisation)
     if not own.exists:
         return own
-    pairs = {name: _public(getattr(own, name)) for name in ("with_isolated", "start")}
     others = tuple((public(a), public(b)) for a, b in own.others)
-    return replace(own, lower=public(own.lower), upper=public(own.upper), others=others, **pairs)  # type: ignore[type-var]
+    return Box(
+        public(own.lower), public(own.upper), own.note, others, own.assumes, _public(own.with_isolated),  # type: ignore[type-var]
+        _public(own.start),
+    )  # fmt: skip
 
 
 def _public(pair: Interval | None) -> Interval | None:
@@ -177,15 +179,15 @@ class _Search:
     def _kept(self, candidates: Sequence[sp.Expr], start: Interval | None) -> list[Interval]:
         """The boxes between candidates that are proved, those first that no other one contains."""
         faces = self.faces(start)
-        lowers = [x for x in candidates if _in_time(lambda x=x: faces.may_be(x, 1))]
-        uppers = [x for x in candidates if _in_time(lambda x=x: faces.may_be(x, -1))]
+        lowers = [x for x in candidates if _in_time(faces.may_be, x, 1)]
+        uppers = [x for x in candidates if _in_time(faces.may_be, x, -1)]
         if start is not None:
             lowers = [x for x in lowers if self._below(x, start[0])]
             uppers = [x for x in uppers if self._below(start[1], x)]
         found = [
             (lower, upper) for lower in lowers for upper in uppers
             if lower != upper and self.wide.proves(sp.Gt(upper, lower, evaluate=False)) is True
-            and _in_time(lambda lower=lower, upper=upper: faces.keep(lower, upper))
+            and _in_time(faces.keep, lower, upper)
         ]  # fmt: skip
         return sorted(found, key=lambda box: not self._is_widest(box, found))
 
@@ -278,13 +280,13 @@ class _Search:
         return ""
 
 
-def _in_time(proof: Callable[[], bool]) -> bool:
+def _in_time(proof: Callable[..., bool], *arguments: sp.Expr | int) -> bool:
     """What a proof says; one that takes long is passed over."""
     if remaining() <= 0:
         raise Undecided("time ran out")
     try:
         with time_limit(PROOF_SECONDS):
-            return proof()
+            return proof(*arguments)
     except Undecided:
         return False
 

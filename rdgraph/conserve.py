@@ -8,7 +8,7 @@ import sympy as sp
 
 from rdgraph.branches import is_above
 from rdgraph.decide import Domain
-from rdgraph.decisions.budget import within_budget
+from rdgraph.decisions.budget import time_limit, within_budget
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.extrema import interval_candidates
 from rdgraph.maxima import maximum
@@ -40,7 +40,6 @@ class Conservation:
         return bool(self.weights)
 
 
-@within_budget()
 def conserved(system: System) -> Conservation:
     """Is w^T H constant, w the stationary weights of A? Exactly when w^T f(H) = 0 after w^T A = w^T.
 
@@ -48,9 +47,10 @@ def conserved(system: System) -> Conservation:
     >>> conserved(parse("-alpha*L@(H**3 - H)")).weights["row"]
     'd'
     """
-    rate = sp.expand(_contracted(system.normal, system))
-    if not is_zero(rate):
-        return Conservation({}, rate)
+    with time_limit():
+        rate = sp.expand(_contracted(system.normal, system))
+        if not is_zero(rate):
+            return Conservation({}, rate)
     return Conservation(dict(KERNEL_WEIGHTS), rate, dict(KERNEL_ASSUMPTIONS))
 
 

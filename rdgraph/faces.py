@@ -161,8 +161,8 @@ class Faces:
         lower, upper = box if average.inner == h else start
         zero = [sp.S.Zero] if self.rows.lowest == 0 else []
         if not average.affine:
-            low, high = (sp.Min, sp.Max) if zero else (lambda x: x, lambda x: x)
-            inside = between(average.letter, (low(*zero, highest * lower), high(*zero, highest * upper)))
+            ends = (sp.Min(*zero, highest * lower), sp.Max(*zero, highest * upper))
+            inside = between(average.letter, ends)
             return [(average.letter, inside)]
         slope = self.domain.where(*self.rows.conditions).sign(sp.expand(sp.diff(speed, average.letter)))
         ends = [highest * lower] * (not slope.is_nonpositive) + [highest * upper] * (not slope.is_nonnegative)

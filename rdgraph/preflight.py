@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from rdgraph.boxes import Box, invariant_box
 from rdgraph.branches import is_above, is_at_least
 from rdgraph.conserve import conserved, energy_law
 from rdgraph.decide import Domain
-from rdgraph.decisions.budget import ANSWER_SECONDS, time_limit
+from rdgraph.decisions.budget import time_limit
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.existence import GLOBAL, LOCAL, existence
 from rdgraph.identify import identify
@@ -35,8 +34,17 @@ MAX_AMPLIFICATION = 1e6
 MAX_RELATIVE_ERROR = 0.1
 #: Larger directed graphs are not turned into the matrices of a run.
 MAX_MATRIX_NODES = 300
-#: Seconds that every part of the page gets, however long the others took.
-LEAST_SECONDS = 0.3
+#: Seconds of the parts of the page, ten together.
+SHARES = {
+    "graph": 0.5,
+    "existence": 3,
+    "step": 3,
+    "growth": 1,
+    "fidelity": 0.5,
+    "symbol": 0.5,
+    "Lipschitz": 1,
+    "observables": 0.5,
+}
 
 
 @dataclass(frozen=True)
@@ -193,22 +201,20 @@ class _Run:
 
 
 def _within_time(run: _Run) -> list[Finding]:
-    """All parts of the page; they share the time of an answer, and what takes longer is unknown."""
+    """All parts of the page; what takes longer than its share of the time is undecided."""
     parts: dict[str, Callable[[_Run], list[Finding]]] = {
-        "graph": _graph_findings, "existence": _safety, "step": _stepping, "growth": _growth, "fidelity": _fidelity,
-        "symbol": _nature, "Lipschitz": _constants, "observables": _observables,
+        "graph": _graph_findings, "symbol": _nature, "Lipschitz": _constants, "existence": _safety, "step": _stepping,
+        "growth": _growth, "fidelity": _fidelity, "observables": _observables,
     }  # fmt: skip
-    end = time.monotonic() + ANSWER_SECONDS - len(parts) * LEAST_SECONDS
-    found: dict[str, list[Finding]] = {}
+    found: list[Finding] = []
     for topic, part in parts.items():
         try:
-            with time_limit(max(0.0, end - time.monotonic()) + LEAST_SECONDS):
-                found[topic] = part(run)
+            with time_limit(SHARES[topic]):
+                found += part(run)
         except Undecided as problem:
             status = UNKNOWN if topic in ("existence", "step", "growth", "fidelity") else INFO
-            found[topic] = [Finding(topic, status, f"{topic} is undecided: {problem}")]
-    order = ("graph", "symbol", "Lipschitz", "existence", "step", "growth", "fidelity", "observables")
-    return [finding for topic in order for finding in found[topic]]
+            found.append(Finding(topic, status, f"{topic} is undecided: {problem}"))
+    return found
 
 
 def _graph_findings(run: _Run) -> list[Finding]:
@@ -360,7 +366,7 @@ def _settled(run: _Run, limit: sp.Expr) -> bool | None:
 # ---------------------------------------------------------------------- growth
 def _growth(run: _Run) -> list[Finding]:
     try:
-        rate = growth_rate(run.system)
+        rate: sp.Expr = growth_rate(run.system)
     except (NotApplicable, Undecided):
         return []
     if run.facts is not None and run.facts.directed:
@@ -379,7 +385,7 @@ def _growth(run: _Run) -> list[Finding]:
 def _disc_remark(run: _Run) -> list[Finding]:
     """What directed graphs, whose eigenvalues fill the disc |1 - lam| <= 1, add."""
     try:
-        rate = growth_rate(run.system, directed=True)
+        rate: sp.Expr = growth_rate(run.system, directed=True)
     except Undecided as problem:
         return [Finding("growth, directed", INFO, f"undecided: {problem}")]
     if is_at_least(0, run.own(rate), run.domain()):
@@ -389,7 +395,7 @@ def _disc_remark(run: _Run) -> list[Finding]:
 
 
 def _directed_growth(run: _Run) -> list[Finding]:
-    rate = growth_rate(run.system, directed=True)
+    rate: sp.Expr = growth_rate(run.system, directed=True)
     reason = "eigenvalues; entries of a non-normal flow can grow for a while"
     if is_at_least(0, run.own(rate), run.domain()):
         return [Finding("growth", OK, "no frequency grows, on directed graphs too", reason)]
