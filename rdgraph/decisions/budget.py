@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from rdgraph.errors import Undecided
 
@@ -76,25 +76,27 @@ def _clock(thread: int | None = None) -> float:
     return time.clock_gettime(time.pthread_getcpuclockid(thread or threading.get_ident()))
 
 
-def within_budget(
-    otherwise: Callable[[Undecided], A] | None = None, seconds: float = ANSWER_SECONDS
-) -> Callable[[Callable[P, A]], Callable[P, A]]:
-    """A question that is answered within its time; else `otherwise` makes an answer of the problem, or it is raised."""
+class within_budget:
+    """Decorator: a question that is answered within its time.
 
-    def limited(question: Callable[P, A]) -> Callable[P, A]:
+    Where it is not, `otherwise` makes an answer of the problem; without it `Undecided` is raised.
+    """
+
+    def __init__(self, otherwise: Callable[[Undecided], Any] | None = None, seconds: float = ANSWER_SECONDS) -> None:
+        self.otherwise, self.seconds = otherwise, seconds
+
+    def __call__(self, question: Callable[P, A]) -> Callable[P, A]:
         @wraps(question)
         def ask(*args: P.args, **kwargs: P.kwargs) -> A:
             try:
-                with time_limit(seconds):
+                with time_limit(self.seconds):
                     return question(*args, **kwargs)
             except Undecided as problem:
-                if otherwise is None:
+                if self.otherwise is None:
                     raise
-                return otherwise(problem)
+                return cast(A, self.otherwise(problem))
 
         return ask
-
-    return limited
 
 
 class _Alarm:
