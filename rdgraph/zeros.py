@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from rdgraph.decide import Domain
+from rdgraph.decide import NEGATIVE, Domain
 from rdgraph.errors import Undecided
 
 
@@ -12,8 +12,8 @@ def zeros(expression: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
     """Closed forms of zeros, as far as they are found; square roots of letters need not be real everywhere.
 
     >>> a, x = sp.symbols("a x", real=True)
-    >>> zeros(x**3 - a * x, x), zeros(sp.sin(x), x)
-    ([0, -sqrt(a), sqrt(a)], [0, pi])
+    >>> sorted(zeros(x**3 - a * x, x), key=str), zeros(sp.sin(x), x)
+    ([-sqrt(a), 0, sqrt(a)], [0, pi])
     """
     if expression.is_polynomial(x):
         return _of_polynomial(expression, x)[0]
@@ -72,7 +72,7 @@ def _real_where(value: sp.Expr, domain: Domain) -> tuple[sp.Expr, ...] | None:
         if power.exp.is_Integer:
             continue
         sign = domain.sign(power.base)
-        if sign.value == "-":
+        if sign is NEGATIVE:
             return None
         if not sign.is_nonnegative:
             conditions.append(power.base)
