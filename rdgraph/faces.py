@@ -66,8 +66,8 @@ class LocalField:
 
         >>> from rdgraph.parse import parse
         >>> field = LocalField.of(parse("-alpha*L@H"))
-        >>> sp.factor(field.speed.subs({a.letter: sp.Symbol("x") for a in field.averages}))
-        -alpha*(h - x)
+        >>> field.speed.subs({a.letter: 0 for a in field.averages}), [a.inner for a in field.averages]
+        (-alpha*h, [h])
         """
         calls = sorted(system.normal.atoms(Act), key=str)
         if system.normal.has(Mix):
@@ -161,8 +161,7 @@ class Faces:
         lower, upper = box if average.inner == h else start
         zero = [sp.S.Zero] if self.rows.lowest == 0 else []
         if not average.affine:
-            ends = (sp.Min(*zero, highest * lower), sp.Max(*zero, highest * upper))
-            inside = between(average.letter, ends)
+            inside = between(average.letter, (sp.Min(*zero, highest * lower), sp.Max(*zero, highest * upper)))
             return [(average.letter, inside)]
         slope = self.domain.where(*self.rows.conditions).sign(sp.expand(sp.diff(speed, average.letter)))
         ends = [highest * lower] * (not slope.is_nonpositive) + [highest * upper] * (not slope.is_nonnegative)
