@@ -270,8 +270,8 @@ class _Search:
         """A proof that states which are the same in all nodes leave every box."""
         initial = R if self.field.has_source else sp.S.Zero
         speed = self.field.uniform(h, initial).xreplace({x: sp.S.One for x in self.field.varying if x.name == "M"})
-        where = "with H0 = R in every node " if self.field.has_source else ""
-        text = f"{where}h' = {public(factored(speed))}"
+        where = " and H0 = R in every node" if self.field.has_source else ""
+        text = f"on states equal in all nodes (A@1 = 1){where} h' = {public(factored(speed))}"
         for sign in (1, -1):
             if self.domain.proves(sp.Gt(sign * speed, 0, evaluate=False)) is True:
                 return f"leaves every box: {text} never changes its sign"

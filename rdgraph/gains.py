@@ -33,18 +33,31 @@ def response_values(
     >>> response_values(parse("-L@H + H0"), [0.0, 1e-17], T=1, method="rk4", step=0.01)
     array([2., 2.])
     """
-    end = exact_number(T, "T")
     p, q = _numeric_symbols(system)
     points = np.asarray(frequencies)
     rates, sources = (np.broadcast_to(sp.lambdify(lam, e, "numpy")(points), points.shape) for e in (p, q))
-    if method == "exact":
-        return np.asarray(np.exp(float(end) * rates) + float(end) * sources * _phi(float(end) * rates))
-    size = exact_number(step, "step")
-    full = int(sp.floor(end / size))
-    gain, forcing = _after_steps(tableau(method), float(size), full, rates)
-    rest = float(end - full * size)
-    last, pushed = _after_steps(tableau(method), rest, 1, rates)
-    return np.asarray(gain * last + sources * (forcing * last + pushed))
+    return forced_gain(rates, sources, T, method, step)
+
+
+def forced_gain(
+    rates: np.ndarray, sources: np.ndarray, T: Any, method: str | Tableau = "exact", step: Any = None
+) -> np.ndarray:
+    """h(T)/h(0) of h' = p h + q h(0), for arrays of p and q that broadcast; overflow gives inf or nan.
+
+    >>> forced_gain(np.array([-1.0, 0.0]), np.array([1.0, 2.0]), T=3)
+    array([1., 7.])
+    """
+    end = exact_number(T, "T")
+    if not end.is_number:
+        raise NotApplicable(f"expected a number T, got {T}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        if method == "exact":
+            return np.asarray(np.exp(float(end) * rates) + float(end) * sources * _phi(float(end) * rates))
+        size = exact_number(step, "step")
+        full = int(sp.floor(end / size))
+        gain, forcing = _after_steps(tableau(method), float(size), full, rates)
+        last, pushed = _after_steps(tableau(method), float(end - full * size), 1, rates)
+        return np.asarray(gain * last + sources * (forcing * last + pushed))
 
 
 def _phi(z: np.ndarray) -> np.ndarray:
@@ -63,20 +76,19 @@ def _after_steps(weights: Tableau, size: float, steps: int, rates: np.ndarray) -
     increment = sp.lambdify(z, sp.cancel((weights.stability - 1) / z), "numpy")(argument) * np.ones_like(argument)
     factor = 1 + argument * increment
     power, total = np.ones_like(factor), np.zeros_like(factor)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for bit in f"{steps:b}":
-            total, power = total * (1 + power), power * power
-            if bit == "1":
-                total, power = total + power, power * factor
+    for bit in f"{steps:b}":
+        total, power = total * (1 + power), power * power
+        if bit == "1":
+            total, power = total + power, power * factor
     return power, size * increment * total
 
 
 def run_maps(
-    system: System, operator: np.ndarray, T: Any, method: str | Tableau, step: Any
+    system: System, operator: np.ndarray, T: Any, method: str | Tableau = "exact", step: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Matrices that take H0 to the exact state at T and to the computed one, for a dense operator A (n, n).
 
-    A need not be normal, so they say more than its eigenvalues do.
+    A need not be normal, so they say more than its eigenvalues do. Entries that overflow are not finite.
 
     >>> from rdgraph.parse import parse
     >>> exact, computed = run_maps(parse("-L@H"), np.eye(2)[::-1], T=1, method="euler", step=0.5)
@@ -87,15 +99,19 @@ def run_maps(
     from scipy.linalg import expm
 
     _numeric_symbols(system)
-    end, size, weights = exact_number(T, "T"), exact_number(step, "step"), tableau(method)
+    end, n = exact_number(T, "T"), len(operator)
     rates, sources = (_matrix(c, operator) for c in (system.structure.generator, system.structure.source))
     zero = np.zeros_like(rates)
-    exact = expm(float(end) * np.block([[rates, sources], [zero, zero]]))
-    full = int(sp.floor(end / size))
-    steps = np.linalg.matrix_power(_step_matrix(weights, float(size), rates, sources), full)
-    steps = _step_matrix(weights, float(end - full * size), rates, sources) @ steps
-    n = len(operator)
-    return exact[:n, :n] + exact[:n, n:], steps[:n, :n] + steps[:n, n:]
+    with np.errstate(over="ignore", invalid="ignore"):
+        flow = expm(float(end) * np.block([[rates, sources], [zero, zero]]))
+        exact = flow[:n, :n] + flow[:n, n:]
+        if method == "exact":
+            return exact, exact
+        size, weights = exact_number(step, "step"), tableau(method)
+        full = int(sp.floor(end / size))
+        steps = np.linalg.matrix_power(_step_matrix(weights, float(size), rates, sources), full)
+        steps = _step_matrix(weights, float(end - full * size), rates, sources) @ steps
+    return exact, steps[:n, :n] + steps[:n, n:]
 
 
 def _step_matrix(weights: Tableau, size: float, rates: np.ndarray, sources: np.ndarray) -> np.ndarray:

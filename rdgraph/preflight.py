@@ -408,7 +408,7 @@ def _directed_growth(run: _Run) -> list[Finding]:
         ]
     factor = maps[0]
     text = f"the flow multiplies states of this graph by up to {factor:.3g} until T"
-    return [Finding("growth", PROBLEM if factor > MAX_AMPLIFICATION else INFO, text, "measured norm of the flow")]
+    return [Finding("growth", INFO if factor <= MAX_AMPLIFICATION else PROBLEM, text, "measured norm of the flow")]
 
 
 def _conditional_growth(run: _Run, rate: sp.Expr, where: str) -> Finding:
@@ -478,6 +478,8 @@ def _maps(run: _Run) -> tuple[float, float] | None:
     except NotApplicable:
         return None
     order = 1 if run.normalisation == "column" else np.inf
+    if not (np.isfinite(exact).all() and np.isfinite(computed).all()):
+        return float("inf"), float("inf")
     size = float(np.linalg.norm(exact, order))
     return size, float(np.linalg.norm(computed - exact, order)) / size
 

@@ -225,6 +225,13 @@ def test_a_regular_graph_keeps_the_row_box() -> None:
     assert "H0 lies in [0, 1]" in report.verdict
 
 
+@pytest.mark.parametrize("system", ["-L@L@H", "3*L@H"])
+def test_the_exact_flow_on_a_directed_graph(system: str) -> None:
+    report = rd.preflight(system, normalisation="row", T=20, method="exact", graph=CYCLE)
+    assert report.status == ("safe" if system == "-L@L@H" else "unsafe")
+    assert rd.preflight(system, normalisation="row", T=2000, method="euler", step=1, graph=CYCLE).status == "unsafe"
+
+
 def test_the_parts_of_the_page_share_ten_seconds() -> None:
     assert sum(SHARES.values()) <= 10
 
