@@ -8,6 +8,8 @@ that another solver can check them.
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -261,13 +263,26 @@ def _values(model: Any, problem: Problem) -> dict[sp.Basic, sp.Expr]:
 def _points(
     values: dict[sp.Basic, sp.Expr], algebraic: Rewriting, letters: set[sp.Basic]
 ) -> Iterator[dict[sp.Basic, sp.Expr]]:
-    """Points in the letters of the question: simple rational numbers near the solver's first, then its own."""
-    rounded = {x: v if v.is_Rational else sp.Rational(round(float(v) * 64), 64) for x, v in values.items()}
-    for found in (rounded, values) if rounded != values else (values,):
+    """Points in the letters of the question: rational numbers on either side of the solver's first, then its own."""
+    for found in [*_rounded(values), values]:
         point = {x: found.get(x, _default(x)) for x in letters}
         for letter, origin in algebraic.origins:
             point[letter] = origin.xreplace({x: found.get(x, sp.S.One) for x in origin.free_symbols})
         yield point
+
+
+def _rounded(values: dict[sp.Basic, sp.Expr]) -> list[dict[sp.Basic, sp.Expr]]:
+    """The irrational coordinates of a point rounded down and up, at most eight ways for each of two denominators."""
+    irrational = [x for x, value in values.items() if not value.is_Rational]
+    if not irrational:
+        return []
+    found = []
+    for denominator in (64, 4096):
+        for ways in itertools.islice(itertools.product((math.floor, math.ceil), repeat=len(irrational)), 8):
+            sides = zip(irrational, ways, strict=True)
+            near = {x: sp.Rational(way(float(values[x]) * denominator), denominator) for x, way in sides}
+            found.append(values | near)
+    return found
 
 
 def _default(letter: Any) -> sp.Expr:
