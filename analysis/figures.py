@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sympy as sp
 
 from rdgraph.errors import NotApplicable, RdgraphError, Undecided
 from rdgraph.files import replacing
-from rdgraph.spectral import classify, response
+from rdgraph.gains import response_values
+from rdgraph.spectral import classify
 from rdgraph.system import System
 
 if TYPE_CHECKING:
@@ -89,10 +89,7 @@ def gain_at(
         raise RdgraphError(
             f"expected numbers for every coefficient, got none for {sorted(missing)}; pass --set NAME=VALUE"
         )
-    expression = response(system.replace(**used), T=T, method=method, step=step)
-    function = sp.lambdify(sp.Symbol("lam"), expression, "numpy")
-    with np.errstate(divide="ignore", invalid="ignore"):  # the removable point of a source term
-        return np.array(np.broadcast_to(np.asarray(function(lam), dtype=float), lam.shape))
+    return response_values(system.replace(**used), lam, T, method, step)
 
 
 def response_figure(

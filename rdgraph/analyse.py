@@ -74,7 +74,9 @@ def analyse(source: System | str) -> Analysis:
     if found["conserved"] is None:
         notes["conserved"] = f"no weighted mean is constant: its rate is the mean of {conserved(system).rate}"
     else:
-        notes["conserved"] = "sum_i w_i H_i is constant, w in terms of the degree d"
+        notes["conserved"] = "sum_i w_i H_i is constant, w in terms of the degree d; " + "; ".join(
+            f"{n}: {assumed}" for n, assumed in conserved(system).assumes.items()
+        )
     if system.coefficients and any(k in ("channel", "node") for k in system.coefficients.values()):
         notes["coefficients"] = "answers hold per channel; node coefficients enter bounds by their largest modulus"
     return Analysis(
@@ -124,9 +126,13 @@ def _constants(
     return {n: c.value for n, c in found.items()}
 
 
+def _with_assumption(note: str, assumes: str) -> str:
+    return f"{note}; assumes: {assumes}" if assumes else note
+
+
 def _boxes(system: System, notes: dict[str, str]) -> dict[str, list[sp.Expr | None] | None] | None:
     found = {n: invariant_box(system, n) for n in NORMALISATIONS}
-    notes["invariant_box"] = _remarks({n: b.note for n, b in found.items()})
+    notes["invariant_box"] = _remarks({n: _with_assumption(b.note, b.assumes) for n, b in found.items()})
     if not any(b.exists for b in found.values()):
         return None
     return {n: [b.lower, b.upper] if b.exists else None for n, b in found.items()}
@@ -134,7 +140,7 @@ def _boxes(system: System, notes: dict[str, str]) -> dict[str, list[sp.Expr | No
 
 def _steps(key: str, method: str, system: System, notes: dict[str, str]) -> dict[str, sp.Expr | None] | None:
     found = {n: step_limit(system, method, n) for n in NORMALISATIONS}
-    notes[key] = _remarks({n: limit.means for n, limit in found.items()})
+    notes[key] = _remarks({n: _with_assumption(limit.means, limit.assumes) for n, limit in found.items()})
     if all(limit.value is None for limit in found.values()):
         return None
     return {n: limit.value for n, limit in found.items()}

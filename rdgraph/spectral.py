@@ -269,6 +269,14 @@ def growth_candidates(system: System) -> list[Candidate]:
     return interval_candidates(generator_symbol(system), lam, sp.S.Zero, sp.Integer(2), Domain.of(system))
 
 
+def _circle_candidates(system: System) -> list[Candidate]:
+    """Extreme values of the real part of p on the circle lam = 1 - exp(i t): a polynomial in cos(t)."""
+    generator_symbol(system)
+    cosine = sp.Dummy("cosine", real=True)
+    real = sum((c * sp.chebyshevt(k, cosine) for k, c in system.structure.generator.items()), sp.S.Zero)
+    return interval_candidates(real, cosine, sp.S.NegativeOne, sp.S.One, Domain.of(system))
+
+
 @within_budget()
 def fastest_frequency(system: System) -> sp.Expr:
     """The lam in [0, 2] that grows fastest (or decays slowest) under the exact flow.
@@ -284,11 +292,17 @@ def fastest_frequency(system: System) -> sp.Expr:
 
 
 @within_budget()
-def growth_rate(system: System) -> sp.Expr:
-    """max of p over [0, 2]: the rate at which the fastest frequency grows.
+def growth_rate(system: System, *, directed: bool = False) -> sp.Expr:
+    """The rate at which the fastest frequency grows: max of p over [0, 2], the spectrum of undirected graphs.
+
+    With `directed`, the largest real part of p over the disc |1 - lam| <= 1, which holds the eigenvalues of every
+    row- or column-normalised graph; it is a supremum, approached by long directed cycles.
 
     >>> from rdgraph.parse import parse
     >>> growth_rate(parse("-alpha*L@H + beta*(L@H + H)"))
     Piecewise((beta, alpha >= beta), (-2*alpha + 3*beta, True))
+    >>> growth_rate(parse("-L@L@H")), growth_rate(parse("-L@L@H"), directed=True)
+    (0, 1/2)
     """
-    return public(maximum(growth_candidates(system), Domain.of(system)))
+    candidates = _circle_candidates(system) if directed else growth_candidates(system)
+    return public(maximum(candidates, Domain.of(system)))

@@ -20,7 +20,9 @@ def test_verdicts() -> None:
     fisher = rd.preflight("F", normalisation="row", T=4, method="euler", step=0.25, coefficients=one)
     assert fisher.status == "safe if"
     assert "H0 lies in [0, 1]" in fisher.verdict
-    assert rd.preflight("-alpha*L@H + beta*H**2", T=1, method="exact").status == "unsafe"
+    assert rd.preflight("-alpha*L@H + beta*(H**2 + 1)", T=1, method="exact").status == "unsafe"
+    negative = rd.preflight("-alpha*L@H + beta*H**2", normalisation="row", T=1, method="exact")
+    assert negative.verdict.startswith("safe if H0 lies in [-R, 0] for some R > 0")
     assert rd.preflight("CGNN", T=1, method="euler", step=0.1).status == "undecided"
     growing = rd.preflight("FB", T=40, method="exact", coefficients={"alpha": 0.1, "beta": 1})
     assert growing.status == "unsafe"

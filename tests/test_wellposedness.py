@@ -303,7 +303,7 @@ def test_the_row_box_is_left_on_the_star(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["BS", "ST", "FB*", "CGNN", "GRAND++", "-alpha*L@H + beta*exp(H)", "-alpha*L@H + H**2"]
+    "text", ["BS", "ST", "FB*", "CGNN", "GRAND++", "-alpha*L@H + beta*exp(H)", "-alpha*L@H + H**2 + 1"]
 )
 def test_no_box_where_none_exists(text: str) -> None:
     for normalisation in ("row", "symmetric"):
