@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import sympy as sp
 
 from rdgraph.branches import is_defined
+from rdgraph.closed_zeros import zeros as zeros_of
 from rdgraph.decide import Domain
 from rdgraph.decisions.budget import remaining, time_limit, within_budget
 from rdgraph.decisions.judge import remembered
@@ -24,7 +25,6 @@ from rdgraph.normal import relu, sigmoid
 from rdgraph.symbols import R, h, h0, public, s
 from rdgraph.system import System
 from rdgraph.wording import factored
-from rdgraph.closed_zeros import zeros as zeros_of
 
 #: Seconds spent on one candidate for a box.
 PROOF_SECONDS = 1.0

@@ -15,6 +15,7 @@ import sympy as sp
 
 from rdgraph.boxes import NO_ISOLATED_NODES, Box, raw_box
 from rdgraph.branches import branches, is_above, is_at_least, is_defined
+from rdgraph.closed_zeros import all_zeros
 from rdgraph.decide import Domain
 from rdgraph.decisions.budget import within_budget
 from rdgraph.errors import NotApplicable, Undecided
@@ -28,7 +29,6 @@ from rdgraph.symbols import R, h, lam, public
 from rdgraph.system import System
 from rdgraph.tableaux import Tableau, tableau
 from rdgraph.wording import in_words
-from rdgraph.closed_zeros import all_zeros
 
 REAL_SPECTRUM = "the graph is undirected (real spectrum)"
 #: A step that is larger by this factor shows that a limit is sharp.

@@ -13,12 +13,12 @@ from scipy.integrate import solve_ivp
 import rdgraph as rd
 from rdgraph import dense
 from rdgraph.branches import branches, is_above, is_at_least, is_defined
+from rdgraph.closed_zeros import all_zeros, zeros
 from rdgraph.decide import Domain
 from rdgraph.faces import STOCHASTIC, SUBSTOCHASTIC, Faces, LocalField
 from rdgraph.graphs.operators import dense_operator
 from rdgraph.nodes import Kind
 from rdgraph.system import System
-from rdgraph.closed_zeros import all_zeros, zeros
 
 ISOLATED = "no node is without edges"
 
