@@ -320,8 +320,9 @@ def test_bad_arguments_are_refused(make, error, words):
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        (torch.zeros(3, 2, dtype=torch.float64), r"shape \(4, channels\), got Tensor \(3, 2\)"),
-        (torch.zeros(2, 4, 2, dtype=torch.float64), "batch is declared"),
+        (torch.zeros(3, 2, dtype=torch.float64), r"shape \(..., 4, channels\), got Tensor \(3, 2\)"),
+        (torch.zeros(4, dtype=torch.float64), r"got Tensor \(4,\)"),
+        (torch.zeros(4, 3, 2, dtype=torch.float64), r"got Tensor \(4, 3, 2\)"),
         (torch.zeros(4, 2), "state of torch.float64"),
         (torch.zeros(4, 5, dtype=torch.float64), "expected 2 channels"),
         (np.zeros((4, 2)), "got ndarray"),

@@ -53,6 +53,8 @@ def solve(
 ) -> Solution:
     """Integrate dH/dt = f(H) from H(t[0]) = H0 (*batch, n, d) and save H at `t`, or at `save_at` within `t`.
 
+    The batch is that of the field, or any where the field has none and its members differ in their start alone.
+
     `t` is (K,) or, with times of its own for every member, (K, *batch); it may repeat but not fall, and T = 0 is the
     identity. Methods with a fixed `step`, a number or one per member: "euler", "midpoint", "heun", "rk4" (the 3/8
     rule), "rk4-classical" or any `Tableau`, and "strang"; they take ceil(T/step) steps of which the last is shortened,
@@ -86,6 +88,7 @@ def solve(
     field.check_state(H0)
     if 0 in H0.shape:
         raise NotApplicable(f"expected at least one member, node and channel, got a state of shape {tuple(H0.shape)}")
+    field = field.spread(tuple(H0.shape[:-2]))
     timetable = make_timetable(t, save_at, step, field.batch, H0.device)
     largest = torch.finfo(H0.dtype).max
     bound = largest if limit is None else min(float(limit), largest)

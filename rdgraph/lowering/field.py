@@ -59,6 +59,7 @@ def _lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lower
 class VectorField(nn.Module):
     """dH/dt = f(t, H) on one operator, with H of shape (*batch, nodes, channels).
 
+    A field without a batch takes states with any axes in front: all of them share its weights and coefficients.
     Made by `lower`. `plan` says which sparse products are taken, `source` is the torch code that runs. Parameters
     among the coefficients (and the edge weights) are parameters of the module; other tensors keep their gradients.
     """
@@ -152,9 +153,29 @@ class VectorField(nn.Module):
     def bind(self, H0: Tensor) -> VectorField:
         """The field of trajectories that start at H0 (for equations in which H0 occurs)."""
         self.check_state(H0)
-        bound = self._copy()
+        bound = self.spread(tuple(H0.shape[:-2]))._copy()
         bound._initial = H0
         return bound
+
+    def spread(self, batch: tuple[int, ...]) -> VectorField:
+        """The field for a batch of states that share its weights and coefficients; itself where it has that batch.
+
+        >>> import torch, rdgraph as rd
+        >>> field = rd.lower("diffusion", rd.generators.path(3).operator("row"), {"alpha": 1.0})
+        >>> field.spread((5,)).batch
+        (5,)
+        """
+        if batch == self.batch:
+            return self
+        if self.batch:
+            raise NotApplicable(
+                f"expected the batch {self.batch} that this field was lowered with, got {batch}; lower it with "
+                f"batch={batch}"
+            )
+        wider = self._copy()
+        wider.batch = batch
+        wider._shapes = coefficient_shapes(self.system, self._operator.num_nodes, batch)
+        return wider
 
     def prepared(self) -> VectorField:
         """The field with its coefficients computed once, for many evaluations between two backward passes."""
@@ -209,11 +230,13 @@ class VectorField(nn.Module):
     def check_state(self, H: Any) -> None:
         """Whether a state fits this field; raises with what was expected."""
         wanted = (*self.batch, self._operator.num_nodes)
-        if not isinstance(H, Tensor) or H.shape[:-1] != wanted:
+        if not isinstance(H, Tensor) or H.ndim < 2 or (H.shape[:-1] if self.batch else H.shape[-2:-1]) != wanted:
             got = tuple(H.shape) if hasattr(H, "shape") else type(H).__name__
+            lead = "" if self.batch else "..., "
             raise NotApplicable(
-                f"expected a state tensor of shape ({', '.join(map(str, wanted))}, channels), got {type(H).__name__} "
-                f"{got}; a batch is declared by lower(..., batch=(...))"
+                f"expected a state tensor of shape ({lead}{', '.join(map(str, wanted))}, channels), got "
+                f"{type(H).__name__} {got}; a batch with weights or coefficients of its own is declared by "
+                "lower(..., batch=(...))"
             )
         if H.dtype != self.dtype or H.device != self._weights.device:
             raise NotApplicable(
@@ -291,7 +314,9 @@ def lower(
     """The vector field of a system on an operator: a torch module, callable as f(t, H).
 
     Coefficients are numbers, tensors or parameters: a scalar (), a channel vector (d,), a node vector (n,), a mixing
-    matrix (d, d), each with or without the batch shape in front. dtype and device default to the operator's.
+    matrix (d, d), each with or without the batch shape in front. `batch` is the shape of the members that have edge
+    weights or coefficients of their own; states that share all of them need none. dtype and device default to the
+    operator's.
 
     >>> import torch, rdgraph as rd
     >>> op = rd.Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]]).operator("row", dtype=torch.float64)
