@@ -137,7 +137,7 @@ class GREADConv(nn.Module):
         if self.config.adjacency == "original":
             return blank
         weights = soft_weights(blank, self.query(H)[None], self.key(H)[None], self.config.heads)
-        return blank.with_weights(weights[0], "row")
+        return blank.with_stochastic_weights(weights[0])
 
     def _layout(self, edge_index: Tensor, nodes: int) -> Layout:
         """The pattern of these edges, from memory where their content is known."""

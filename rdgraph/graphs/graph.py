@@ -278,15 +278,14 @@ class Graph:
         """
         import torch
 
-        from rdgraph.graphs.sparse import Operator
+        from rdgraph.graphs.sparse import Operator, Pattern
 
         matrix = sparse_operator(self.adjacency, normalisation, self_loops=self_loops)
         kind = {"dtype": torch.get_default_dtype() if dtype is None else dtype, "device": device}
         degree = torch.as_tensor(absolute_degree(matrix)[:, None], **kind) if normalisation == "none" else None
-        return Operator.from_csr(
-            matrix.indptr, matrix.indices, torch.as_tensor(matrix.data, **kind),
-            normalisation=normalisation, self_loops=float(self_loops), degree=degree,
-        )  # fmt: skip
+        weights = torch.as_tensor(matrix.data, **kind)
+        pattern = Pattern.from_csr(matrix.indptr, matrix.indices, weights.device)
+        return Operator(pattern, weights, normalisation, float(self_loops), degree)
 
     def homophily(self, labels: Any, kind: str = "edge") -> float:
         """How much edges join nodes of one class: "edge", "node" or "adjusted"; see `rdgraph.graphs.homophily`.

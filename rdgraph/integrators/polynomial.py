@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-7
 #: Coefficients behind the last one used that are watched, to see whether the degree is still enough.
 WATCHED = 8
-#: Operators whose polynomials are bounded on the unit disc or interval.
-NORMALISED = ("symmetric", "row", "column")
 
 Terms = list[tuple[Tensor, Tensor]]
 
@@ -41,7 +39,7 @@ def is_polynomial(field: VectorField) -> bool:
     >>> [is_polynomial(rd.lower(name, op, {"alpha": 1.0, "beta": 1.0})) for name in ("BS", "ST", "F")]
     [True, True, False]
     """
-    if field.operator.normalisation not in NORMALISED:
+    if not field.operator.is_normalised:
         return False
     try:
         return linear_part(field).source is not None

@@ -88,13 +88,11 @@ class VectorField(nn.Module):
             self.register_buffer(name, value, persistent=False)
 
     def _apply(self, fn: Any, recurse: bool = True) -> VectorField:
+        held = self._operator.current()
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        degree = self._operator.degree
-        moved = self._operator.pattern.to(self._weights.device)
-        self._operator = Operator(
-            moved, self._weights, self._operator.normalisation, self._operator.self_loops,
-            None if degree is None else fn(degree),
-        ).prepare()  # fmt: skip
+        degree = None if held.degree is None else fn(held.degree)
+        moved = held.pattern.to(self._weights.device)
+        self._operator = Operator(moved, self._weights, held.normalisation, held.self_loops, degree).prepare()
         self._initial = None if self._initial is None else fn(self._initial)
         self._prepared = None
         return self
@@ -102,11 +100,13 @@ class VectorField(nn.Module):
     # ------------------------------------------------------------------ what it is
     @property
     def operator(self) -> Operator:
+        """A as it is now. Weights put in the place of the first ones are free; where L = D - A, D is theirs."""
         held = self._operator
-        if held.weights is not self._weights:
-            held = Operator(held.pattern, self._weights, held.normalisation, held.self_loops, held.degree)
-            self._operator = held
-        return held
+        is_none = held.normalisation == "none"
+        follows = is_none and held.degree is not None and held.degree.requires_grad
+        if held.weights is self._weights and not follows:
+            return held.current()
+        return held.with_weights(self._weights, "none" if is_none else "free", None if is_none else held.degree)
 
     @property
     def dtype(self) -> torch.dtype:
