@@ -61,7 +61,8 @@ def solve(
     without a step one per interval of `t`, and between steps `interpolation` is "linear" or "cubic". "exact" is for
     linear systems, to `rtol` and `atol`. "dopri5" adapts its steps, member by member (rtol 1e-7, atol 1e-9; in single
     precision 1e-5 and 1e-7), and gives up after `max_steps` tries (10000). `adjoint=True` integrates backwards for the
-    gradient instead of keeping the steps, member by member, for euler, midpoint, heun, rk4 and dopri5.
+    gradient instead of keeping the steps, member by member, for euler, midpoint, heun, rk4 and dopri5; it has first
+    derivatives alone, all others have second ones as well.
 
     A member that turns non-finite, or has an entry beyond `limit`, stays at its last good state, marked in `status`
     and `failed_at`; it changes no bit of the others. `trackers` hear of every saved state. `measures` maps names to
