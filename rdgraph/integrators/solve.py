@@ -89,6 +89,11 @@ def solve(
     field.check_state(H0)
     if 0 in H0.shape:
         raise NotApplicable(f"expected at least one member, node and channel, got a state of shape {tuple(H0.shape)}")
+    if method == "dopri5" and torch.finfo(H0.dtype).bits < 32:
+        raise NotApplicable(
+            f"expected a state of float32 or float64 for dopri5, whose tolerance {H0.dtype} cannot hold, got that; "
+            "convert field and state, or take a fixed step"
+        )
     field = field.spread(tuple(H0.shape[:-2]))
     timetable = make_timetable(t, save_at, step, field.batch, H0.device)
     largest = torch.finfo(H0.dtype).max

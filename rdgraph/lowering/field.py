@@ -268,10 +268,11 @@ class VectorField(nn.Module):
                 return self._apply_adjacency
             case "L":
                 return self._apply_laplacian
-        return self.coefficients[name]
+        value = self.coefficients[name]
+        return value.to(H.dtype) if self._shapes[name].kind is Kind.MATRIX else value
 
     def _apply_adjacency(self, x: Tensor, scale: Tensor | None = None, *terms: tuple[Tensor, Tensor]) -> Tensor:
-        return self.operator.product(x, scale, terms)
+        return self.operator.product(x.to(self.dtype), scale, [(k, y.to(self.dtype)) for k, y in terms])
 
     def _apply_laplacian(self, x: Tensor, scale: Tensor | None = None, *terms: tuple[Tensor, Tensor]) -> Tensor:
         """scale*(D*x - A@x) + terms, for operators that are not normalised."""
@@ -279,7 +280,9 @@ class VectorField(nn.Module):
         if operator.degree is None:
             raise NotApplicable(f"expected an operator with degrees for L, got {operator!r}")
         factor = self._constant(1.0) if scale is None else scale
-        return operator.product(x, -factor, [(factor * operator.degree, x), *terms])
+        x = x.to(self.dtype)
+        others = [(k, y.to(self.dtype)) for k, y in terms]
+        return operator.product(x, -factor, [(factor * operator.degree, x), *others])
 
     def _values(self, function: Function, name: str = "coefficients") -> tuple[Tensor, ...]:
         """The coefficients that the generated function takes, from the ones the user gave."""
