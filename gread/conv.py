@@ -186,7 +186,6 @@ class GREADConv(nn.Module):
             return run_steps(make_field, x, route.schedule, time, is_live)
         return run_solve(field, x, c.method, time, c.step)
 
-
     def _check_precision(self, x: Tensor) -> None:
         """Attention multiplies x with parameters; torch does that within one precision, or under autocast."""
         own = next((p.dtype for p in self.parameters()), x.dtype)

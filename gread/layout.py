@@ -108,4 +108,7 @@ def read_weights(edge_weight: Tensor | None, edge_index: Tensor, x: Tensor) -> T
         return x.new_ones(edges, dtype=wide)
     if edge_weight.shape != (edges,):
         raise NotApplicable(f"expected edge_weight of shape ({edges},), one per edge, got {tuple(edge_weight.shape)}")
-    return edge_weight.to(wide)
+    weight = edge_weight.to(wide)
+    if not bool(torch.isfinite(weight.detach().abs().sum())):
+        raise NotApplicable(f"expected finite weights whose sum {wide} holds, got others in edge_weight; scale them")
+    return weight

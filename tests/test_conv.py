@@ -461,7 +461,9 @@ def test_degrees_of_hubs_are_counted_in_half_precision_too() -> None:
 
 def test_other_precisions_are_refused_with_a_remedy() -> None:
     layer = GREADConv(CHANNELS)
-    with pytest.raises(NotApplicable, match=r"x of torch.float32, the precision of the layer, got torch.bfloat16; .*autocast"):
+    with pytest.raises(
+        NotApplicable, match=r"x of torch.float32, the precision of the layer, got torch.bfloat16; .*autocast"
+    ):
         layer(make_state().bfloat16(), PATH)
     with pytest.raises(NotApplicable, match=r"real numbers, got torch.int64; use x.float\(\)"):
         layer(torch.ones(NODES, CHANNELS, dtype=torch.int64), PATH)

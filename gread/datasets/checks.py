@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from rdgraph.errors import NotApplicable
-from rdgraph.graphs.edges import as_array, whole_numbers
+from rdgraph.graphs.edges import as_array, check_sparse, whole_numbers
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
@@ -38,6 +38,8 @@ def read_labels(values: Any) -> np.ndarray:
 
 def read_features(values: Any) -> np.ndarray | csr_array:
     """Finite float32 (n, f), dense or csr; the caller's array is shared where it already is that."""
+    if issparse(values):
+        check_sparse(values, "the features")
     given: Any = csr_array(values) if issparse(values) else as_array(values, "the features")
     if given.dtype.kind not in "biuf":
         raise NotApplicable(f"expected numbers as features, got dtype {given.dtype}; encode names as numbers")

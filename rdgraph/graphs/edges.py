@@ -13,6 +13,10 @@ from rdgraph.errors import NotApplicable, UnknownName
 
 #: Largest number of nodes, so that a pair of nodes fits one 64-bit key.
 MAX_NODES = 2**31 - 1
+#: A graph with more nodes than MAX_IMPLIED, and than SPARSEST times its edges, is taken for a mistake without num_nodes.
+MAX_IMPLIED, SPARSEST = 10**7, 100
+#: Numbers that range over more than this many times their count are sorted by comparison.
+_WIDE = 16
 
 
 def read_edges(
@@ -55,7 +59,9 @@ def take_edges(edge_index: np.ndarray, which: np.ndarray) -> np.ndarray:
 
 
 def _counting_sort(values: np.ndarray, count: int) -> np.ndarray:
-    """The stable order of numbers in 0..count-1 in linear time: scipy's transposition of a one-row matrix."""
+    """The stable order of numbers in 0..count-1, in linear time where they are dense: scipy transposes a one-row matrix."""
+    if count > _WIDE * (values.size + 1):
+        return np.argsort(values, kind="stable")
     row = csr_array((np.arange(values.size), values, [0, values.size]), shape=(1, count))
     return np.asarray(row.tocsc().data)
 
@@ -66,6 +72,22 @@ def as_array(values: Any, what: str) -> np.ndarray:
         return np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
     except (TypeError, ValueError) as reason:
         raise NotApplicable(f"expected numbers in {what}, got {type(values).__name__} ({reason})") from None
+
+
+def check_sparse(matrix: Any, what: str) -> None:
+    """Raise where a scipy matrix (n, m) has pointers or indices out of range, which scipy itself trusts."""
+    try:
+        if matrix.format in ("csr", "csc", "bsr"):
+            matrix.check_format(full_check=True)
+        elif matrix.format == "coo":
+            for index, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
+                if index.size and not (index.min() >= 0 and index.max() < size):
+                    raise ValueError(f"indices from {index.min()} to {index.max()} along an axis of {size}")
+    except (ValueError, TypeError, IndexError) as reason:
+        raise NotApplicable(
+            f"expected sound indices in {what}, got: {str(reason) or type(reason).__name__}; build the matrix anew, as "
+            "with scipy.sparse.csr_array((data, (rows, columns)))"
+        ) from None
 
 
 def whole_numbers(values: Any, what: str, entry: str = "entry") -> np.ndarray:
@@ -151,7 +173,13 @@ def _read_pairs(edge_index: Any) -> np.ndarray:
 def _implied_count(pairs: np.ndarray) -> int:
     if not pairs.size:
         raise NotApplicable("expected at least one node, got no edges and no number of nodes; pass num_nodes=")
-    return read_count(max(int(pairs.max()) + 1, 1))
+    count = read_count(max(int(pairs.max()) + 1, 1))
+    if count > max(MAX_IMPLIED, SPARSEST * pairs.shape[1]):
+        raise NotApplicable(
+            f"expected num_nodes for a graph of {pairs.shape[1]} edges whose largest node is {count - 1}, got none; pass "
+            f"num_nodes={count} if that is meant, or renumber: np.unique(edge_index, return_inverse=True)"
+        )
+    return count
 
 
 def _check_range(pairs: np.ndarray, count: int) -> None:

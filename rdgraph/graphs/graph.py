@@ -12,7 +12,16 @@ from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
 from rdgraph.errors import NotApplicable
-from rdgraph.graphs.edges import as_array, grouped, pair_keys, read_count, read_edges, read_nodes, take_edges
+from rdgraph.graphs.edges import (
+    as_array,
+    check_sparse,
+    grouped,
+    pair_keys,
+    read_count,
+    read_edges,
+    read_nodes,
+    take_edges,
+)
 from rdgraph.graphs.interchange import networkx_edges, networkx_graph, pyg_edges
 from rdgraph.graphs.operators import absolute_degree, is_symmetric, sparse_operator
 
@@ -75,7 +84,7 @@ class Graph:
     ) -> Graph:
         """Edges (2, E), sources then targets, as lists, numpy or torch; num_nodes defaults to the largest number + 1.
 
-        Weights (E,) default to 1. A pair that occurs more than once: "sum" adds the weights, "once" keeps one (they
+        Weights (E,) default to 1. Numbers beyond 10 million, and beyond 100 times the edges, need num_nodes. A pair that occurs more than once: "sum" adds the weights, "once" keeps one (they
         must agree), "error" refuses. Negative weights are refused unless `signed`. Weight zero means no edge.
 
         >>> Graph.from_edges([[0, 0], [1, 1]], duplicates="once").weight
@@ -94,6 +103,7 @@ class Graph:
             raise NotApplicable(f"expected a scipy sparse matrix, got {type(matrix).__name__}; see Graph.from_dense")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise NotApplicable(f"expected a square matrix, got shape {matrix.shape}; one row and column per node")
+        check_sparse(matrix, "the adjacency matrix")
         entries = coo_array(matrix)
         return cls.from_edges(np.stack([entries.col, entries.row]), matrix.shape[0], entries.data, signed=signed)
 
@@ -284,6 +294,8 @@ class Graph:
         kind = {"dtype": torch.get_default_dtype() if dtype is None else dtype, "device": device}
         degree = torch.as_tensor(absolute_degree(matrix)[:, None], **kind) if normalisation == "none" else None
         weights = torch.as_tensor(matrix.data, **kind)
+        if normalisation == "none" and not bool(torch.isfinite(weights).all() and torch.isfinite(degree).all()):
+            raise NotApplicable(f"expected weights and degrees that {weights.dtype} holds, got larger ones; scale them")
         pattern = Pattern.from_csr(matrix.indptr, matrix.indices, weights.device)
         return Operator(pattern, weights, normalisation, float(self_loops), degree)
 

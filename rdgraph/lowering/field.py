@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from rdgraph.errors import NotApplicable, UnknownName
 from rdgraph.graphs.sparse import Operator
+from rdgraph.limits import check_products
 from rdgraph.lowering.coefficients import STATE_LETTERS, STORAGE_ONLY, coefficient_shapes, read_coefficients
 from rdgraph.lowering.plan import Function, Plan, schedule
 from rdgraph.lowering.sums import Linearisation, Sum, coefficient_symbol
@@ -42,6 +43,7 @@ class Lowered:
 @lru_cache(maxsize=256)
 def _lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lowered:
     """Stages that depend on the equation and on the meaning of L alone."""
+    check_products(system.expression)
     kinds = dict(system.letters)
     linear = Linearisation(kinds, keeps_laplacian).read(system.expression)
     free = Sum(tuple(t for t in linear.terms if not Sum((t,)).depends_on("H")))
