@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -107,12 +107,13 @@ def train(
     progress: Callable[[Progress], None] | None = None,
     keep_best: bool = True,
     dtype: torch.dtype = torch.float32,
+    weights: np.ndarray | None = None,
 ) -> Trained:
     """Train every trial, in the fewest batches that fit the memory (`members` sets their size).
 
     With a `checkpoint` folder the state is written every so many seconds, and a training that was cut off goes on from
     there, to the same results. `progress` hears of every few epochs. `keep_best` holds the parameters of the best
-    epoch, which `Trained.network` needs.
+    epoch, which `Trained.network` needs. `weights` (n,) >= 0 are those of the training nodes in the loss.
 
     >>> from gread.config import Config
     >>> from gread.datasets.embedded import karate
@@ -129,10 +130,13 @@ def train(
         raise NotApplicable(f"expected one data set or one for each of {len(chosen)} trials, got {len(datas)}")
     if not chosen:
         raise NotApplicable("expected at least one trial, got none; make some with make_trials")
+    if weights is not None and checkpoint is not None:
+        raise NotApplicable("expected no checkpoint with weights of nodes, got both; leave one of them out")
+    options: dict[str, Any] = {"device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights}
     started = time.monotonic()
     most = []
     for group in grouped(chosen):
-        probe = Ensemble(each[group[0]], [chosen[group[0]]], device=place, dtype=dtype, keep_best=keep_best)
+        probe = Ensemble(each[group[0]], [chosen[group[0]]], **options)
         most.append(check_fit(estimate(probe), place, members))
         del probe
     batches = _remembered(checkpoint, make_batches(chosen, most))
@@ -140,7 +144,7 @@ def train(
     slots: list[_Slot | None] = [None] * len(chosen)
     for number, batch in enumerate(batches):
         own = datas[0] if len(datas) == 1 else [each[k] for k in batch]
-        ensemble = Ensemble(own, [chosen[k] for k in batch], device=place, dtype=dtype, keep_best=keep_best)
+        ensemble = Ensemble(own, [chosen[k] for k in batch], **options)
         saver = _Saver(checkpoint, number, ensemble, datas if len(datas) == 1 else [each[k] for k in batch], every)
         while ensemble.epoch < ensemble.epochs:
             ensemble.advance(CHUNK)

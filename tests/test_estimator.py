@@ -304,7 +304,7 @@ def swapped(values: np.ndarray, place: Any, value: Any) -> np.ndarray:
         (lambda d: {"X": d.x[:30]}, "graph of 30 nodes, as many as the features have rows, got 34"),
         (lambda d: {"y": d.y[:30]}, "expected 34 labels, one per row of X, got 30"),
         (lambda d: {"y": swapped(d.y, 4, -3)}, "row 4: -3"),
-        (lambda d: {"y": np.full(34, -1)}, "two classes or more"),
+        (lambda d: {"y": np.full(34, -1)}, "some labels"),
         (lambda d: {"y": np.zeros(34, dtype=int)}, r"two classes or more, got \[0\]"),
         (lambda d: {"graph": None}, "expected a graph, got none"),
         (lambda d: {"graph": [[0], [34]]}, "node 34 is out of range"),
@@ -314,7 +314,17 @@ def swapped(values: np.ndarray, place: Any, value: Any) -> np.ndarray:
         (lambda d: {"mask": [0, 33], "val_mask": [1, 33]}, "row 33 in both"),
         (lambda d: {"mask": [0, 33], "y": swapped(d.y, 33, -1)}, "labels for all rows of mask, got row 33"),
         (lambda d: {"val_mask": [0, 9], "y": swapped(d.y, 9, -1)}, "labels for all rows of val_mask, got row 9"),
-        (lambda d: {"mask": np.flatnonzero(d.y == 0)}, "none of class 1, which 17 rows have"),
+        (lambda d: {"mask": np.flatnonzero(d.y == 0)}, r"two classes or more, got \[0\] alone"),
+        (
+            lambda d: {"mask": np.flatnonzero(d.y == 0), "val_mask": np.flatnonzero(d.y)},
+            "none of class 1, which 17 rows of val_mask have",
+        ),
+        (lambda d: {"X": np.ones((34, 0))}, r"0 feature\(s\) \(shape=\(34, 0\)\) while a minimum of 1"),
+        (lambda d: {"sample_weight": np.ones(33)}, r"sample_weight \(34,\), one number per row"),
+        (lambda d: {"sample_weight": np.ones((34, 1))}, r"sample_weight \(34,\)"),
+        (lambda d: {"sample_weight": -np.ones(34)}, "sample_weight >= 0"),
+        (lambda d: {"sample_weight": np.zeros(34)}, "one of them > 0"),
+        (lambda d: {"sample_weight": np.full(34, np.nan)}, "finite sample_weight"),
         (lambda d: {"mask": [0, 33]}, "two training rows"),
     ],
 )
@@ -352,7 +362,7 @@ def test_predictions_that_cannot_be(club: NodeData, fitted: GREADClassifier) -> 
         (lambda: fitted.predict(graph=club.graph), "features X with another graph"),
         (lambda: fitted.predict(nodes=[34]), "node 34"),
         (lambda: fitted.score(None, club.y[:3]), "expected 34 labels"),
-        (lambda: fitted.score(None, np.full(34, -1)), "known label, got none"),
+        (lambda: fitted.score(None, np.full(34, -1)), "known label and a weight, got none"),
         (lambda: fitted.predict(swapped(club.x.toarray(), (1, 2), np.inf)), "node 1, column 2: inf"),
     ]:
         with pytest.raises(NotApplicable, match=text):
