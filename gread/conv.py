@@ -193,8 +193,8 @@ class GREADConv(nn.Module):
             raise NotApplicable(f"expected x of real numbers, got {x.dtype}; use x.float()")
         if self.config.adjacency != "original" and x.dtype != own and not torch.is_autocast_enabled(x.device.type):
             raise NotApplicable(
-                f"expected x of {own}, the precision of the layer, got {x.dtype}; convert one of them with .to(...), or "
-                "call the layer under torch.autocast"
+                f"expected x of {own}, the precision of the layer, got {x.dtype}; convert one of them with .to(...), "
+                "or call the layer under torch.autocast"
             )
 
 

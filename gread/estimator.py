@@ -95,14 +95,18 @@ class GREADClassifier(Estimator):
     ) -> GREADClassifier:
         """Train on the labelled nodes; all nodes, labelled or not, take part in the diffusion.
 
-        X (n, f), numpy, scipy sparse or a data frame, or node numbers, see above, which may repeat; y (rows of X,) whole
-        numbers or names, with -1, None, nan or NA for unknown; `sample_weight` (rows of X,) weighs the training rows in
-        the loss, and a row of weight 0 counts as unknown; `graph` a Graph, networkx graph, scipy adjacency (entry [i, j] is j -> i), PyTorch
-        Geometric data or edge_index (2, E), whose edges go one way. `mask` and `val_mask`, booleans or row numbers,
+        X (n, f), numpy, scipy sparse or a data frame, or node numbers, see above, which may repeat; y (rows of X,)
+        whole numbers or names, with -1, None, nan or NA for unknown; `sample_weight` (rows of X,) weighs the training
+        rows in the loss, and a row of weight 0 counts as unknown; `graph` a Graph, networkx graph, scipy adjacency
+        (entry [i, j] is j -> i), PyTorch Geometric data or edge_index (2, E), whose edges go one way. `mask` and `val_mask`, booleans or row numbers,
         choose the rows that train (default: all with a label) and that choose the epoch (default: a share of the
         former), and with them the classes. Labels of other rows only fill the test column of the history, which is nan
         where there are none.
         """
+        if y is None:
+            raise NotApplicable(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; mark unknown labels by -1"
+            )
         config = self.config
         seed, members = read_whole(self.seed, 0, "seed"), read_whole(self.members, 1, "members")
         x, made, rows = self._read(X, graph)
@@ -110,14 +114,16 @@ class GREADClassifier(Estimator):
         if codes.size != rows.size:
             raise NotApplicable(f"expected {rows.size} labels, one per row of X, got {codes.size}")
         sample = Sample.make(rows, codes, read_sample_weight(sample_weight, rows.size))
-        masks = [sample.merged(m, codes >= 0, name) for m, name in ((mask, "mask"), (val_mask, "val_mask"))]
-        parts = read_parts(sample.codes, *masks, self.validation, seed, classes.tolist())
+        chosen, validating = (
+            sample.merged(rows_of, codes >= 0, name) for rows_of, name in ((mask, "mask"), (val_mask, "val_mask"))
+        )
+        parts = read_parts(sample.codes, chosen, validating, self.validation, seed, classes.tolist())
         used = np.unique(sample.codes[parts.train | parts.val])
         classes = classes[used]
         if len(classes) < 2:
             raise NotApplicable(
-                f"expected labels of two classes or more, got {classes.tolist()} alone; with one class there is nothing "
-                "to tell apart"
+                f"expected labels of two classes or more, got {classes.tolist()} alone; with one class there is "
+                "nothing to tell apart"
             )
         places = np.where(parts.train | parts.val | parts.rest, np.searchsorted(used, sample.codes), -1)
         data = assemble(x, made, classes, places, parts, sample.nodes)
@@ -177,8 +183,8 @@ class GREADClassifier(Estimator):
         x = read_features(self.features if by_node else X)
         if not x.shape[1]:
             raise NotApplicable(
-                f"expected features (n, f), f >= 1, got 0 feature(s) (shape={x.shape}) while a minimum of 1 is required; "
-                "np.ones((n, 1)) leaves everything to the graph"
+                f"expected features (n, f), f >= 1, got 0 feature(s) (shape={x.shape}) while a minimum of 1 is required"
+                "; np.ones((n, 1)) leaves everything to the graph"
             )
         rows = read_rows(X, x.shape[0]) if by_node else np.arange(x.shape[0])
         return x, read_graph(chosen, x.shape[0]), rows
@@ -234,7 +240,10 @@ class GREADClassifier(Estimator):
     def _read_other(self, shape: tuple[int, ...], graph: Any) -> Graph:
         """The graph of given features: the fitted one where no other is given."""
         if shape[1] != self.n_features_in_:
-            raise NotApplicable(f"expected {self.n_features_in_} features, as in fit, got {shape[1]}")
+            raise NotApplicable(
+                f"X has {shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
+                "input, as many as in fit"
+            )
         if graph is None:
             if shape[0] != self._graph.num_nodes:
                 raise NotApplicable(

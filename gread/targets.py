@@ -62,7 +62,7 @@ def read_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _is_unknown(value: Any) -> bool:
-    """What stands for no label; nan differs from itself, and pandas.NA says neither that it does nor that it does not."""
+    """What stands for no label; nan differs from itself, and pandas.NA will not say whether it does."""
     if isinstance(value, bool):
         return False
     is_itself = value == value
@@ -76,7 +76,7 @@ def check_alike(classes: np.ndarray, other: np.ndarray) -> None:
     words = ["names" if labels.dtype.kind == "U" else "numbers" for labels in (classes, other)]
     if other.size and words[0] != words[1]:
         raise NotApplicable(
-            f"expected {words[0]} as labels, as in fit, got {words[1]}: {other[:3].tolist()}; write them in the same way"
+            f"expected {words[0]} as labels, as in fit, got {words[1]}: {other[:3].tolist()}; write them alike"
         )
 
 
@@ -90,7 +90,8 @@ def _whole(labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
     if wrong.any():
         k = int(wrong.argmax())
         raise NotApplicable(
-            f"expected whole labels from 0, or -1 for unknown, got row {rows[k]}: {labels[k]}; write names as text"
+            f"expected whole labels from 0, or -1 for unknown, got continuous or negative ones, row {rows[k]}: "
+            f"{labels[k]}; write names as text"
         )
     return labels.astype(np.int64)
 
@@ -198,8 +199,10 @@ def read_sample_weight(values: Any, count: int) -> np.ndarray:
             f"expected sample_weight ({count},), one number per row, got {weights.dtype} {weights.shape}"
         )
     weights = weights.astype(float)
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise NotApplicable("expected a finite sample_weight >= 0, one of them > 0, got others; leave rows out by a 0")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise NotApplicable("expected a finite sample_weight >= 0, got others; a weight of 0 leaves a row out")
+    if not weights.any():
+        raise NotApplicable("expected a sample_weight > 0 somewhere, got weights that are all zero")
     return weights
 
 

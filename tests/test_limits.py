@@ -114,12 +114,12 @@ def test_weights_whose_sums_overflow_are_refused(kind: str) -> None:
 
 def test_weights_beyond_the_precision_of_an_operator_are_refused() -> None:
     graph = rd.Graph.from_edges([[0, 1], [1, 0]], weight=[1e300, 1e300])
-    with pytest.raises(NotApplicable, match="torch.float32 holds"):
+    with pytest.raises(NotApplicable, match=r"torch\.float32 holds"):
         graph.operator("none", dtype=torch.float32)
     assert graph.operator("none", dtype=torch.float64).degree.ravel().tolist() == [1e300, 1e300]
     layer = GREADConv(2, "diffusion", adjacency="original", normalisation="row")
     for wrong in (3e38, float("nan")):
-        with pytest.raises(NotApplicable, match="sum torch.float32 holds"):
+        with pytest.raises(NotApplicable, match=r"sum torch\.float32 holds"):
             layer(torch.ones(2, 2), torch.tensor([[0, 1], [1, 0]]), torch.full((2,), wrong))
 
 

@@ -13,8 +13,8 @@ from torch.autograd import grad, gradcheck
 
 import rdgraph as rd
 from rdgraph.errors import NotApplicable, UnknownName
-from rdgraph.integrators.linear import linear_part
 from rdgraph.graphs.sparse import Operator
+from rdgraph.integrators.linear import linear_part
 from rdgraph.integrators.polynomial import LinearFlow, apply_polynomial, is_polynomial
 from rdgraph.integrators.responses import Schedule, coefficients, full_degree, stability
 from rdgraph.integrators.timetable import make_timetable

@@ -41,17 +41,22 @@ def read_features(values: Any) -> np.ndarray | csr_array:
     if issparse(values):
         check_sparse(values, "the features")
     given: Any = csr_array(values) if issparse(values) else as_array(values, "the features")
+    given = _numbers(given) if given.dtype.kind == "O" else given
+    if given.dtype.kind == "c":
+        raise NotApplicable(f"Complex data not supported: expected real features, got {given.dtype}; take real parts")
     if given.dtype.kind not in "biuf":
         raise NotApplicable(f"expected numbers as features, got dtype {given.dtype}; encode names as numbers")
     if given.ndim != 2:
-        raise NotApplicable(f"expected features (n, f), got shape {given.shape}; one row per node, one column each")
+        raise NotApplicable(
+            f"expected features (n, f), got shape {given.shape}; Reshape your data: one row per node, one column each"
+        )
     with np.errstate(over="ignore"):
         x = given.astype(np.float32, copy=False)
     wrong = ~np.isfinite(x.data if issparse(x) else x)
     if wrong.any():
         node, column = _entry(x, int(wrong.argmax()))
         raise NotApplicable(
-            f"expected finite features in the range of float32, got node {node}, column {column}: "
+            f"expected finite features, no NaN or inf, in the range of float32, got node {node}, column {column}: "
             f"{given[node, column]}; replace or leave out the value"
         )
     if not issparse(x):
@@ -60,6 +65,14 @@ def read_features(values: Any) -> np.ndarray | csr_array:
         x = x.copy()
         x.sum_duplicates()
     return csr_array((frozen(x.data), frozen(x.indices), frozen(x.indptr)), shape=x.shape)
+
+
+def _numbers(given: np.ndarray) -> np.ndarray:
+    """Python's numbers in an array of objects, as a column of mixed kinds brings them, as floats."""
+    try:
+        return given.astype(np.float64)
+    except (TypeError, ValueError) as reason:
+        raise NotApplicable(f"expected numbers as features, got objects ({reason}); encode names as numbers") from None
 
 
 def _entry(x: Any, position: int) -> tuple[int, int]:

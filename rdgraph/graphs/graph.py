@@ -84,8 +84,9 @@ class Graph:
     ) -> Graph:
         """Edges (2, E), sources then targets, as lists, numpy or torch; num_nodes defaults to the largest number + 1.
 
-        Weights (E,) default to 1. Numbers beyond 10 million, and beyond 100 times the edges, need num_nodes. A pair that occurs more than once: "sum" adds the weights, "once" keeps one (they
-        must agree), "error" refuses. Negative weights are refused unless `signed`. Weight zero means no edge.
+        More than 10 million nodes, and than 100 times the edges, need num_nodes. Weights (E,) default to 1. A pair that
+        occurs more than once: "sum" adds the weights, "once" keeps one (they must agree), "error" refuses. Negative
+        weights are refused unless `signed`. Weight zero means no edge.
 
         >>> Graph.from_edges([[0, 0], [1, 1]], duplicates="once").weight
         array([1.])
@@ -294,7 +295,7 @@ class Graph:
         kind = {"dtype": torch.get_default_dtype() if dtype is None else dtype, "device": device}
         degree = torch.as_tensor(absolute_degree(matrix)[:, None], **kind) if normalisation == "none" else None
         weights = torch.as_tensor(matrix.data, **kind)
-        if normalisation == "none" and not bool(torch.isfinite(weights).all() and torch.isfinite(degree).all()):
+        if degree is not None and not bool(torch.isfinite(weights).all() and torch.isfinite(degree).all()):
             raise NotApplicable(f"expected weights and degrees that {weights.dtype} holds, got larger ones; scale them")
         pattern = Pattern.from_csr(matrix.indptr, matrix.indices, weights.device)
         return Operator(pattern, weights, normalisation, float(self_loops), degree)

@@ -51,8 +51,8 @@ def _check_sums(sums: Tensor, normalisation: str, tolerance: float) -> None:
     if bool(wrong.any()):
         node = int(wrong.nonzero()[0, -1])
         raise NotApplicable(
-            f"expected weights of the normalisation {normalisation}, whose {normalisation}s sum to 1 in absolute value, "
-            f"got {float(sums[wrong][0]):.6g} at node {node}; divide by the sums, or call the weights 'free'"
+            f"expected weights of the normalisation {normalisation}, whose {normalisation}s sum to 1 in absolute value"
+            f", got {float(sums[wrong][0]):.6g} at node {node}; divide by the sums, or call the weights 'free'"
         )
 
 
@@ -85,8 +85,8 @@ def _check_radius(rows: Tensor, columns: Tensor, weights: Tensor, nodes: int, to
 def spectral_radius(matrix: csr_array) -> float:
     """The largest eigenvalue of a symmetric matrix with entries >= 0, or 1 where that bounds it, up to the tolerance.
 
-    For v > 0, max (A v)_i/v_i is an upper bound (Collatz, Wielandt); with v = sqrt(entries of the row) it is 1 for every
-    unweighted graph.
+    For v > 0, max (A v)_i/v_i is an upper bound (Collatz, Wielandt); with v = sqrt(entries of the row) it is 1 for
+    every unweighted graph.
 
     >>> spectral_radius(csr_array([[0.0, 0.5], [0.5, 0.0]])), spectral_radius(csr_array([[0.0, 3.0], [3.0, 0.0]]))
     (1.0, 3.0)

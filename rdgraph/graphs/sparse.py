@@ -179,7 +179,7 @@ class Operator:
 
     @property
     def _is_current(self) -> bool:
-        """Whether nobody changed the weights in place since the operator was made; a traced call takes it for granted."""
+        """Whether nobody changed the weights in place since the operator was made; traced calls take it for granted."""
         return torch.compiler.is_compiling() or _changes(self.weights) == self._changes
 
     def current(self) -> Operator:

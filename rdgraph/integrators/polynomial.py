@@ -206,7 +206,10 @@ def _differentiable(
         if doubled and len(states) > 1:
             values, factors = [x, states[-2]], [series[k], *minus]
         states.append(ops.spmm(pattern, weights, states[-1], two if doubled else None, None, factors, values))
-    parts = [ops.sddmm(pattern, u.contiguous(), v, len(weights) == 1) for u, v in zip(stack, reversed(states))]
+    parts = [
+        ops.sddmm(pattern, u.contiguous(), v, len(weights) == 1)
+        for u, v in zip(stack[:-1], reversed(states), strict=True)
+    ]
     scaled = [2 * part if doubled and k > 0 else part for k, part in enumerate(parts)]
     return torch.stack(scaled).sum(0), grad_series, total
 
