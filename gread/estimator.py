@@ -98,10 +98,10 @@ class GREADClassifier(Estimator):
         X (n, f), numpy, scipy sparse or a data frame, or node numbers, see above, which may repeat; y (rows of X,)
         whole numbers or names, with -1, None, nan or NA for unknown; `sample_weight` (rows of X,) weighs the training
         rows in the loss, and a row of weight 0 counts as unknown; `graph` a Graph, networkx graph, scipy adjacency
-        (entry [i, j] is j -> i), PyTorch Geometric data or edge_index (2, E), whose edges go one way. `mask` and `val_mask`, booleans or row numbers,
-        choose the rows that train (default: all with a label) and that choose the epoch (default: a share of the
-        former), and with them the classes. Labels of other rows only fill the test column of the history, which is nan
-        where there are none.
+        (entry [i, j] is j -> i), PyTorch Geometric data or edge_index (2, E), whose edges go one way. `mask` and
+        `val_mask`, booleans or row numbers, choose the rows that train (default: all with a label) and that choose the
+        epoch (default: a share of the former), and with them the classes. Labels of other rows only fill the test
+        column of the history, which is nan where there are none.
         """
         if y is None:
             raise NotApplicable(
