@@ -108,11 +108,6 @@ def _checked_entries(op: Operator, what: str) -> Entries:
             f"expected weights of a known normalisation for {what}, got free ones; name it with "
             "op.with_weights(op.weights, 'row')"
         )
-    if op.normalisation == "none" and op.degree is None:
-        raise NotApplicable(
-            f"expected degrees beside weights of normalisation none for {what}, got none; make the operator with "
-            "graph.operator('none')"
-        )
     found = entries(op)
     if found.is_signed:
         raise NotApplicable(
@@ -165,7 +160,7 @@ def _mean_operator(op: Operator, found: Entries) -> Operator:
     weights = found.weights
     if op.normalisation != "symmetric":
         weights = (weights * weights[..., found.reverse]).sqrt()
-    return op.with_weights(weights.to(op.dtype), "symmetric")
+    return Operator(op.pattern, weights.to(op.dtype), "symmetric", op.self_loops)
 
 
 def _root_degree(op: Operator, found: Entries) -> Tensor:

@@ -37,6 +37,9 @@ class GREADConv(nn.Module):
     `normalisation`, and the result is differentiable in it; "symmetric" asks for weights that are equal both ways.
     Coefficients start as in the classifier, and none can be a node's own, since a layer has no nodes.
 
+    The state has the precision of x; of half precision are the states alone, coefficients, attention and degrees are
+    computed in float32. Under autocast x keeps its precision.
+
     >>> _ = torch.manual_seed(0)
     >>> layer = GREADConv(8, "BS", time=2.0)
     >>> layer
@@ -99,11 +102,12 @@ class GREADConv(nn.Module):
             else:
                 nn.init.uniform_(value, -bound, bound)
 
-    def coefficients(self) -> dict[str, Tensor]:
+    def coefficients(self, dtype: torch.dtype | None = None) -> dict[str, Tensor]:
         """The coefficients of the equation as they are now: (), (channels,) or (channels, channels)."""
         found = {}
         for name, kind in self.letters.items():
             value = getattr(self, f"coefficient_{name}")
+            value = value if dtype is None else value.to(dtype)
             found[name] = torch.sigmoid(value) if link_of(self.config, name, kind) == "sigmoid" else value
         return found
 
@@ -125,7 +129,7 @@ class GREADConv(nn.Module):
         """The operator of the edges; for attention its pattern alone counts."""
         layout = self._layout(edge_index, len(x))
         if self.config.adjacency == "original":
-            return layout.operator(self.config, read_weights(edge_weight, edge_index, x))
+            return layout.operator(self.config, read_weights(edge_weight, edge_index, x)).to(dtype=x.dtype)
         if edge_weight is not None:
             raise NotApplicable(
                 f"expected no edge_weight for the {self.config.adjacency} adjacency, whose weights are attention, got "
@@ -136,8 +140,9 @@ class GREADConv(nn.Module):
     def _coupled(self, blank: Operator, H: Tensor) -> Operator:
         if self.config.adjacency == "original":
             return blank
-        weights = soft_weights(blank, self.query(H)[None], self.key(H)[None], self.config.heads)
-        return blank.with_weights(weights[0], "row")
+        query, key = (part(H.to(part.weight.dtype))[None].to(_wide(H)) for part in (self.query, self.key))
+        weights = soft_weights(blank, query, key, self.config.heads)
+        return blank.with_stochastic_weights(weights[0].to(H.dtype))
 
     def _layout(self, edge_index: Tensor, nodes: int) -> Layout:
         """The pattern of these edges, from memory where their content is known."""
@@ -154,13 +159,20 @@ class GREADConv(nn.Module):
         """H(T) (n, channels) of x (n, channels) on the edges (2, E)."""
         if x.ndim != 2 or x.shape[1] != self.channels:
             raise NotApplicable(f"expected x of shape (nodes, {self.channels}), got {tuple(x.shape)}")
+        self._check_precision(x)
         if not len(x):
             return x
+        # An adaptive method needs room below its tolerance.
+        start = x.to(_wide(x)) if self.config.method == "dopri5" else x
+        return self._flow(start, edge_index, edge_weight).to(x.dtype)
+
+    def _flow(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
+        """H(T) in the precision of x."""
         c = self.config
         blank = self._blank(x, edge_index, edge_weight)
 
         def make_field(H: Tensor) -> VectorField:
-            return lower(self.system, self._coupled(blank, H), self.coefficients())
+            return lower(self.system, self._coupled(blank, H), self.coefficients(_wide(H)))
 
         is_live = c.adjacency == "live"
         field = make_field(x)
@@ -173,6 +185,22 @@ class GREADConv(nn.Module):
         if route.schedule is not None:
             return run_steps(make_field, x, route.schedule, time, is_live)
         return run_solve(field, x, c.method, time, c.step)
+
+    def _check_precision(self, x: Tensor) -> None:
+        """Attention multiplies x with parameters; torch does that within one precision, or under autocast."""
+        own = next((p.dtype for p in self.parameters()), x.dtype)
+        if not x.is_floating_point():
+            raise NotApplicable(f"expected x of real numbers, got {x.dtype}; use x.float()")
+        if self.config.adjacency != "original" and x.dtype != own and not torch.is_autocast_enabled(x.device.type):
+            raise NotApplicable(
+                f"expected x of {own}, the precision of the layer, got {x.dtype}; convert one of them with .to(...), "
+                "or call the layer under torch.autocast"
+            )
+
+
+def _wide(x: Tensor) -> torch.dtype:
+    """The precision beside x in which numbers are computed: float32 at least."""
+    return torch.promote_types(x.dtype, torch.float32)
 
 
 def _check(config: Model, letters: Mapping[str, Kind]) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -69,6 +70,7 @@ class Ensemble:
         dtype: torch.dtype = torch.float32,
         keep_best: bool = True,
         use_graph: bool | None = None,
+        weights: np.ndarray | None = None,
     ) -> None:
         if not trials:
             raise NotApplicable("expected at least one trial, got none")
@@ -76,7 +78,7 @@ class Ensemble:
             raise NotApplicable("expected trials of one shape, got several; let `train` group them")
         self.trials = list(trials)
         configs = [t.config for t in trials]
-        self.problem = Problem.make(data, trials, device=device, dtype=dtype)
+        self.problem = Problem.make(data, trials, device=device, dtype=dtype, weights=weights)
         self.model = GREAD(
             configs[0].model, self.problem.operator, features=self.problem.features.shape[1],
             classes=self.problem.classes, seeds=[t.member_seed for t in trials],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,17 @@ from gread.datasets.checks import read_features
 from gread.ensemble import METRICS
 from gread.manner import Estimator
 from gread.network import Network
-from gread.targets import assemble, read_graph, read_labels, read_parts, read_rows
+from gread.targets import (
+    Sample,
+    assemble,
+    check_alike,
+    feature_names,
+    read_graph,
+    read_labels,
+    read_parts,
+    read_rows,
+    read_sample_weight,
+)
 from gread.train import Trained, train
 from gread.trials import Trial
 from rdgraph import Graph
@@ -79,28 +90,49 @@ class GREADClassifier(Estimator):
         return Config().updated({k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()})
 
     # ------------------------------------------------------------------ training
-    def fit(self, X: Any, y: Any, *, graph: Any = None, mask: Any = None, val_mask: Any = None) -> GREADClassifier:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None, mask: Any = None, val_mask: Any = None
+    ) -> GREADClassifier:
         """Train on the labelled nodes; all nodes, labelled or not, take part in the diffusion.
 
-        X (n, f), numpy or scipy sparse, or node numbers, see above; y (rows of X,) whole numbers or names, with -1,
-        None or nan for unknown; `graph` a Graph, networkx graph, scipy adjacency (entry [i, j] is j -> i), PyTorch
-        Geometric data or edge_index (2, E), whose edges go one way. `mask` and `val_mask`, booleans or row numbers,
-        choose the rows that train (default: all with a label) and that choose the epoch (default: a share of the
-        former). Labels of other rows only fill the test column of the history, which is nan where there are none.
+        X (n, f), numpy, scipy sparse or a data frame, or node numbers, see above, which may repeat; y (rows of X,)
+        whole numbers or names, with -1, None, nan or NA for unknown; `sample_weight` (rows of X,) weighs the training
+        rows in the loss, and a row of weight 0 counts as unknown; `graph` a Graph, networkx graph, scipy adjacency
+        (entry [i, j] is j -> i), PyTorch Geometric data or edge_index (2, E), whose edges go one way. `mask` and
+        `val_mask`, booleans or row numbers, choose the rows that train (default: all with a label) and that choose the
+        epoch (default: a share of the former), and with them the classes. Labels of other rows only fill the test
+        column of the history, which is nan where there are none.
         """
+        if y is None:
+            raise NotApplicable(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; mark unknown labels by -1"
+            )
         config = self.config
         seed, members = read_whole(self.seed, 0, "seed"), read_whole(self.members, 1, "members")
         x, made, rows = self._read(X, graph)
         classes, codes = read_labels(y)
         if codes.size != rows.size:
             raise NotApplicable(f"expected {rows.size} labels, one per row of X, got {codes.size}")
+        sample = Sample.make(rows, codes, read_sample_weight(sample_weight, rows.size))
+        chosen, validating = (
+            sample.merged(rows_of, codes >= 0, name) for rows_of, name in ((mask, "mask"), (val_mask, "val_mask"))
+        )
+        parts = read_parts(sample.codes, chosen, validating, self.validation, seed, classes.tolist())
+        used = np.unique(sample.codes[parts.train | parts.val])
+        classes = classes[used]
         if len(classes) < 2:
-            raise NotApplicable(f"expected labels of two classes or more, got {classes.tolist()}")
-        parts = read_parts(codes, mask, val_mask, self.validation, seed, classes.tolist())
-        data = assemble(x, made, classes, codes, parts, rows)
+            raise NotApplicable(
+                f"expected labels of two classes or more, got {classes.tolist()} alone; with one class there is "
+                "nothing to tell apart"
+            )
+        places = np.where(parts.train | parts.val | parts.rest, np.searchsorted(used, sample.codes), -1)
+        data = assemble(x, made, classes, places, parts, sample.nodes)
+        weights = np.zeros(data.num_nodes)
+        weights[sample.nodes] = sample.weights
         trials = [Trial(config, 0, seed + k) for k in range(members)]
-        trained = train(data, trials, device=self.device)
+        trained = train(data, trials, device=self.device, weights=weights)
         self._keep(trained, len(made.degree), bool(parts.rest.any()))
+        self._keep_names(self.features if self.features is not None else X)
         self.classes_, self.n_features_in_, self.n_iter_ = classes, int(x.shape[1]), config.training.epochs
         self._graph, self._x, self._by_node = made, x, self.features is not None
         failed = [s for s, epoch in zip(self.status_, self.best_epochs_, strict=True) if s != "ok" and epoch == 0]
@@ -110,6 +142,26 @@ class GREADClassifier(Estimator):
                 f"expected a training that stays finite, got one that {failed[0]}; lower learning_rate or time"
             )
         return self
+
+    def _keep_names(self, X: Any) -> None:
+        """`feature_names_in_` where the columns have names, as scikit-learn's estimators have it."""
+        vars(self).pop("feature_names_in_", None)
+        if (names := feature_names(X)) is not None:
+            self.feature_names_in_ = names
+
+    def _check_names(self, X: Any) -> None:
+        """Columns in another order than in fit would be taken for others."""
+        known, given = getattr(self, "feature_names_in_", None), feature_names(X)
+        if known is None or given is None:
+            if (known is None) != (given is None):
+                had, has = ("with", "without") if given is None else ("without", "with")
+                warnings.warn(f"X was fitted {had} feature names and comes {has} them", UserWarning, stacklevel=4)
+            return
+        if list(known) != list(given):
+            raise NotApplicable(
+                f"expected the columns {known.tolist()[:6]}, in the order of fit, got {given.tolist()[:6]}; take "
+                "X[clf.feature_names_in_]"
+            )
 
     def _keep(self, trained: Trained, nodes: int, has_rest: bool) -> None:
         """Take over the results, without the node that `assemble` may have added."""
@@ -129,6 +181,11 @@ class GREADClassifier(Estimator):
             raise NotApplicable("expected a graph, got none; pass graph= to fit or to the constructor")
         by_node = self.features is not None
         x = read_features(self.features if by_node else X)
+        if not x.shape[1]:
+            raise NotApplicable(
+                f"expected features (n, f), f >= 1, got 0 feature(s) (shape={x.shape}) while a minimum of 1 is required"
+                "; np.ones((n, 1)) leaves everything to the graph"
+            )
         rows = read_rows(X, x.shape[0]) if by_node else np.arange(x.shape[0])
         return x, read_graph(chosen, x.shape[0]), rows
 
@@ -147,17 +204,19 @@ class GREADClassifier(Estimator):
         best = self._log_probabilities(X, graph, nodes).argmax(1)
         return np.asarray(self.classes_[best])
 
-    def score(self, X: Any, y: Any, *, graph: Any = None, mask: Any = None) -> float:
-        """Accuracy on the rows of X (None: all nodes) with a known label, or on those of them in `mask`."""
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None, mask: Any = None) -> float:
+        """Accuracy on the rows of X (None: all nodes) with a known label, or on those of them in `mask`, weighted."""
         found = self.predict(X, graph=graph)
         classes, codes = read_labels(y)
         if codes.size != found.size:
             raise NotApplicable(f"expected {found.size} labels, one per predicted row, got {codes.size}")
         rows = np.arange(codes.size) if mask is None else read_nodes(mask, codes.size)
-        rows = rows[codes[rows] >= 0]
+        weights = read_sample_weight(sample_weight, codes.size)
+        rows = rows[(codes[rows] >= 0) & (weights[rows] > 0)]
         if not rows.size:
-            raise NotApplicable("expected a row with a known label, got none")
-        return float(np.mean(found[rows] == classes[codes[rows]]))
+            raise NotApplicable("expected a row with a known label and a weight, got none")
+        check_alike(self.classes_, classes)
+        return float(np.average(found[rows] == classes[codes[rows]], weights=weights[rows]))
 
     def _log_probabilities(self, X: Any, graph: Any, nodes: Any) -> np.ndarray:
         self._check_fitted()
@@ -167,6 +226,7 @@ class GREADClassifier(Estimator):
                 raise NotApplicable("expected node numbers once, got them as X and as nodes; leave one of them out")
             rows = read_rows(X, made.num_nodes)
         elif X is not None:
+            self._check_names(X)
             x = read_features(X)
             made = self._read_other(x.shape, graph)
         if graph is not None and (X is None or self._by_node):
@@ -180,7 +240,10 @@ class GREADClassifier(Estimator):
     def _read_other(self, shape: tuple[int, ...], graph: Any) -> Graph:
         """The graph of given features: the fitted one where no other is given."""
         if shape[1] != self.n_features_in_:
-            raise NotApplicable(f"expected {self.n_features_in_} features, as in fit, got {shape[1]}")
+            raise NotApplicable(
+                f"X has {shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
+                "input, as many as in fit"
+            )
         if graph is None:
             if shape[0] != self._graph.num_nodes:
                 raise NotApplicable(

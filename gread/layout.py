@@ -102,10 +102,13 @@ def check_edges(edge_index: Any) -> None:
 
 
 def read_weights(edge_weight: Tensor | None, edge_index: Tensor, x: Tensor) -> Tensor:
-    """Weights (E,) in the precision of x; ones where there are none."""
-    edges = edge_index.shape[1]
+    """Weights (E,) in the precision of x, float32 at least, since degrees are summed; ones where there are none."""
+    edges, wide = edge_index.shape[1], torch.promote_types(x.dtype, torch.float32)
     if edge_weight is None:
-        return x.new_ones(edges)
+        return x.new_ones(edges, dtype=wide)
     if edge_weight.shape != (edges,):
         raise NotApplicable(f"expected edge_weight of shape ({edges},), one per edge, got {tuple(edge_weight.shape)}")
-    return edge_weight.to(x.dtype)
+    weight = edge_weight.to(wide)
+    if not bool(torch.isfinite(weight.detach().abs().sum())):
+        raise NotApplicable(f"expected finite weights whose sum {wide} holds, got others in edge_weight; scale them")
+    return weight

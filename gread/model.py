@@ -195,7 +195,7 @@ class GREAD(nn.Module):
             return self.operator
         query, key = self._apply_linear("query", H), self._apply_linear("key", H)
         weights = soft_weights(self.operator, query, key, self.config.heads)
-        return self.operator.with_weights(weights, "row")
+        return self.operator.with_stochastic_weights(weights)
 
     @cached_property
     def quotient(self) -> Quotient | None:

@@ -25,7 +25,7 @@ SMALL_CLASS = 3
 class Problem:
     """One data set, or one per member, for M trials.
 
-    `targets` (M, n, classes) holds 1/|training nodes| at the class of every training node, `masks` (M, 3, n) is 1
+    `targets` (M, n, classes) holds at the class of every training node its share of the loss, `masks` (M, 3, n) is 1
     at the training, validation and test nodes, `sizes` (M, 3) counts them, `labels` (1 or M, n) are the classes.
     """
 
@@ -44,9 +44,9 @@ class Problem:
     @classmethod
     def make(
         cls, data: NodeData | Sequence[NodeData], trials: Sequence[Trial], *, device: str = "cpu",
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype = torch.float32, weights: np.ndarray | None = None,
     ) -> Problem:  # fmt: skip
-        """Put a data set (or as many as there are trials, of one size) on a device."""
+        """Put a data set (or as many as there are trials, of one size) on a device; `weights` (n,) go into the loss."""
         datas = [data] if isinstance(data, NodeData) else list(data)
         if len(datas) not in (1, len(trials)):
             raise NotApplicable(f"expected one data set or one for each of {len(trials)} trials, got {len(datas)}")
@@ -72,9 +72,10 @@ class Problem:
         sizes = masks.sum(-1)
         labels = np.stack([one.y for one in datas])
         hot = (labels[..., None] == np.arange(classes)).astype(np.float64)
-        targets = (masks[:, 0] / sizes[:, :1])[..., None] * hot
-        weights, parts, counts = (torch.as_tensor(a, device=device, dtype=dtype) for a in (targets, masks, sizes))
-        return cls(features, operator, torch.tensor(labels, device=device), weights, parts, counts, classes)
+        shares = masks[:, 0] if weights is None else masks[:, 0] * weights
+        targets = (shares / shares.sum(-1, keepdims=True))[..., None] * hot
+        loss, parts, counts = (torch.as_tensor(a, device=device, dtype=dtype) for a in (targets, masks, sizes))
+        return cls(features, operator, torch.tensor(labels, device=device), loss, parts, counts, classes)
 
 
 def make_operator(graph: Graph, model: Model, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Operator:

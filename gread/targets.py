@@ -14,7 +14,7 @@ from gread.datasets.splits import stream
 from gread.problem import SMALL_CLASS
 from rdgraph import Graph
 from rdgraph.errors import NotApplicable
-from rdgraph.graphs.edges import as_array, read_nodes
+from rdgraph.graphs.edges import as_array, read_nodes, whole_numbers
 
 
 def read_graph(graph: Any, num_nodes: int) -> Graph:
@@ -42,7 +42,7 @@ def read_graph(graph: Any, num_nodes: int) -> Graph:
 
 # ---------------------------------------------------------------------- labels
 def read_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The classes, sorted, and each row's place among them (n,), -1 where the label is -1, None, nan or "".
+    """The classes, sorted, and each row's place among them (n,), -1 where the label is -1, None, nan, NA or "".
 
     >>> read_labels(["red", None, "blue"])
     (array(['blue', 'red'], dtype='<U4'), array([ 1, -1,  0]))
@@ -62,9 +62,22 @@ def read_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _is_unknown(value: Any) -> bool:
+    """What stands for no label; nan differs from itself, and pandas.NA will not say whether it does."""
     if isinstance(value, bool):
         return False
-    return value is None or value == "" or value == -1 or value != value
+    is_itself = value == value
+    if value is None or not isinstance(is_itself, bool | np.bool_) or not is_itself:
+        return True
+    return bool(value == "" or value == -1)
+
+
+def check_alike(classes: np.ndarray, other: np.ndarray) -> None:
+    """Raise where labels are names beside numbers, of which none is ever equal to another."""
+    words = ["names" if labels.dtype.kind == "U" else "numbers" for labels in (classes, other)]
+    if other.size and words[0] != words[1]:
+        raise NotApplicable(
+            f"expected {words[0]} as labels, as in fit, got {words[1]}: {other[:3].tolist()}; write them alike"
+        )
 
 
 def _whole(labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -77,7 +90,8 @@ def _whole(labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
     if wrong.any():
         k = int(wrong.argmax())
         raise NotApplicable(
-            f"expected whole labels from 0, or -1 for unknown, got row {rows[k]}: {labels[k]}; write names as text"
+            f"expected whole labels from 0, or -1 for unknown, got continuous or negative ones, row {rows[k]}: "
+            f"{labels[k]}; write names as text"
         )
     return labels.astype(np.int64)
 
@@ -85,7 +99,7 @@ def _whole(labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------------- masks
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Which rows train, choose the epoch, and are only looked at: bool (n,) each, without common rows."""
+    """Which rows train, choose the epoch, and are only looked at: bool (rows,) each, without common rows."""
 
     train: np.ndarray
     val: np.ndarray
@@ -93,7 +107,10 @@ class Parts:
 
 
 def read_parts(codes: np.ndarray, mask: Any, val_mask: Any, share: Any, seed: int, names: Sequence[Any]) -> Parts:
-    """Training and validation rows: as given, else all labelled ones, of which a `share` validates."""
+    """Training and validation rows: as given, else all labelled ones, of which a `share` validates.
+
+    Rows of a class that no training and no validation row has are left out.
+    """
     labelled = codes >= 0
     if not labelled.any():
         raise NotApplicable("expected some labels, got unknown ones (-1, None or nan) only")
@@ -105,13 +122,15 @@ def read_parts(codes: np.ndarray, mask: Any, val_mask: Any, share: Any, seed: in
         train = train & ~val
     if (both := np.flatnonzero(train & val)).size:
         raise NotApplicable(f"expected mask and val_mask without common rows, got row {both[0]} in both")
-    counts, trained = (np.bincount(codes[rows], minlength=len(names)) for rows in (labelled, train))
+    counts, trained = (np.bincount(codes[rows], minlength=len(names)) for rows in (train | val, train))
     if (missing := np.flatnonzero((trained == 0) & (counts >= SMALL_CLASS))).size:
         raise NotApplicable(
             f"expected every class among the training rows, got none of class {names[missing[0]]!r}, which "
-            f"{counts[missing[0]]} rows have; add some to the mask, or mark their labels as unknown (-1 or None)"
+            f"{counts[missing[0]]} rows of val_mask have; add some to the mask, or mark their labels as unknown (-1 or "
+            "None)"
         )
-    return Parts(train, val, labelled & ~train & ~val)
+    is_known = np.isin(codes, codes[train | val])
+    return Parts(train, val, labelled & is_known & ~train & ~val)
 
 
 def _read_mask(mask: Any, labelled: np.ndarray, name: str) -> np.ndarray:
@@ -150,9 +169,9 @@ def _set_aside(codes: np.ndarray, train: np.ndarray, share: Any, seed: int) -> n
     return val
 
 
-# ---------------------------------------------------------------------- the data set of a fit
+# ---------------------------------------------------------------------- rows, their weights and the names of columns
 def read_rows(nodes: Any, count: int) -> np.ndarray:
-    """Node numbers (k,) from (k,) or (k, 1)."""
+    """Node numbers (k,) from (k,) or (k, 1); they may repeat, as those of a bootstrap do."""
     given = as_array(nodes, "X")
     if given.ndim == 2 and given.shape[1] == 1:
         given = given[:, 0]
@@ -161,9 +180,88 @@ def read_rows(nodes: Any, count: int) -> np.ndarray:
             f"expected node numbers (k,) or (k, 1), since the features are an argument of the classifier, got "
             f"{given.dtype} {given.shape}"
         )
-    return read_nodes(given, count)
+    read_nodes(np.unique(given), count)
+    return whole_numbers(given, "X")
 
 
+def read_sample_weight(values: Any, count: int) -> np.ndarray:
+    """Weights >= 0 of so many rows, ones where none are given.
+
+    >>> read_sample_weight([2, 0.5], 2)
+    array([2. , 0.5])
+    """
+    if values is None:
+        return np.ones(count)
+    weights = as_array(values, "sample_weight")
+    weights = np.full(count, weights) if weights.ndim == 0 else weights
+    if weights.shape != (count,) or weights.dtype.kind not in "biuf":
+        raise NotApplicable(
+            f"expected sample_weight ({count},), one number per row, got {weights.dtype} {weights.shape}"
+        )
+    weights = weights.astype(float)
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise NotApplicable("expected a finite sample_weight >= 0, got others; a weight of 0 leaves a row out")
+    if not weights.any():
+        raise NotApplicable("expected a sample_weight > 0 somewhere, got weights that are all zero")
+    return weights
+
+
+def feature_names(X: Any) -> np.ndarray | None:
+    """The names of the columns of a data frame, where all of them are text; else None."""
+    columns = getattr(X, "columns", None)
+    if columns is None:
+        return None
+    names = list(columns)
+    texts = [isinstance(name, str) for name in names]
+    if any(texts) and not all(texts):
+        raise NotApplicable(f"expected column names that are all text, or none of them, got both: {names[:6]}")
+    return np.array(names, dtype=object) if names and all(texts) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows to learn from: their nodes, classes (codes, -1 for unknown) and weights, (k,) each, every node once.
+
+    `place` (rows as given,) says which of them a given row has become.
+    """
+
+    nodes: np.ndarray
+    codes: np.ndarray
+    weights: np.ndarray
+    place: np.ndarray
+
+    @classmethod
+    def make(cls, nodes: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> Sample:
+        """Put rows of the same node together, in the order in which the nodes come; their weights add up.
+
+        A row of weight 0 is one without a label.
+
+        >>> Sample.make(np.array([7, 2, 7]), np.array([0, 1, 0]), np.ones(3)).weights
+        array([2., 1.])
+        """
+        codes = np.where(weights > 0, codes, -1)
+        _, first, inverse = np.unique(nodes, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        place = np.argsort(order)[inverse]
+        highest = np.full(len(order), -1)
+        np.maximum.at(highest, place, codes)
+        if (other := np.flatnonzero((codes >= 0) & (codes != highest[place]))).size:
+            raise NotApplicable(
+                f"expected one label per node, got two for node {nodes[other[0]]}; leave one of them out"
+            )
+        total = np.bincount(place, weights=weights * (codes >= 0), minlength=len(order))
+        return cls(nodes[first[order]], highest, total, place)
+
+    def merged(self, mask: Any, labelled: np.ndarray, name: str) -> np.ndarray | None:
+        """A mask of the given rows as booleans of these, without those of weight 0; None stays None."""
+        if mask is None:
+            return None
+        chosen = np.zeros(len(self.nodes), dtype=bool)
+        chosen[self.place[_read_mask(mask, labelled, name)]] = True
+        return chosen & (self.codes >= 0)
+
+
+# ---------------------------------------------------------------------- the data set of a fit
 def assemble(
     x: np.ndarray | csr_array, graph: Graph, classes: np.ndarray, codes: np.ndarray, parts: Parts, rows: np.ndarray
 ) -> NodeData:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -116,6 +116,7 @@ def train(
     tell: Callable[[str], object] = warnings.warn,
     keep_best: bool = True,
     dtype: torch.dtype = torch.float32,
+    weights: np.ndarray | None = None,
 ) -> Trained:
     """Train every trial, in the fewest batches that fit the memory (`members` sets their size).
 
@@ -123,7 +124,8 @@ def train(
     from there, to the same results. Ctrl-C waits for the end of the epoch, so that what is left is saved; a second one
     stops at once. `progress` hears of the epochs, about once a second or every `CHUNK` epochs; `tell` hears sentences
     about what a user should know, such as a checkpoint that could not be written, which does not end the training.
-    `keep_best` holds the parameters of the best epoch, which `Trained.network` needs.
+    `keep_best` holds the parameters of the best epoch, which `Trained.network` needs. `weights` (n,) >= 0 are those of the training nodes in the
+    loss.
 
     >>> from gread.config import Config
     >>> from gread.datasets.embedded import karate
@@ -140,10 +142,13 @@ def train(
         raise NotApplicable(f"expected one data set or one for each of {len(chosen)} trials, got {len(datas)}")
     if not chosen:
         raise NotApplicable("expected at least one trial, got none; make some with make_trials")
+    if weights is not None and checkpoint is not None:
+        raise NotApplicable("expected no checkpoint with weights of nodes, got both; leave one of them out")
+    options: dict[str, Any] = {"device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights}
     started = time.monotonic()
     most = []
     for group in grouped(chosen):
-        probe = Ensemble(each[group[0]], [chosen[group[0]]], device=place, dtype=dtype, keep_best=keep_best)
+        probe = Ensemble(each[group[0]], [chosen[group[0]]], **options)
         most.append(check_fit(estimate(probe), place, members))
         del probe
     batches = _remembered(checkpoint, make_batches(chosen, most), tell)
@@ -151,7 +156,7 @@ def train(
     slots: list[_Slot | None] = [None] * len(chosen)
     for number, batch in enumerate(batches):
         own = datas[0] if len(datas) == 1 else [each[k] for k in batch]
-        ensemble = Ensemble(own, [chosen[k] for k in batch], device=place, dtype=dtype, keep_best=keep_best)
+        ensemble = Ensemble(own, [chosen[k] for k in batch], **options)
         saver = _Saver(
             checkpoint, number, ensemble, datas if len(datas) == 1 else [each[k] for k in batch], every, tell
         )

@@ -10,12 +10,13 @@ from rdgraph.nodes import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, 
 MAX_BITS = 4000
 MAX_ORDER = 40
 MAX_CALL_NESTING = 5
+#: Most operators that a lowered equation applies one after the other.
+MAX_PRODUCTS = 128
 
 
 def check_size(node: sp.Basic) -> None:
     """Raise NotApplicable where the exact form explodes: huge constants or operator powers, nested functions."""
-    if _bits(node) > MAX_BITS:
-        raise NotApplicable(f"constants of more than {MAX_BITS} bits are too large to work with exactly; name them")
+    _check_constants(node)
     if _calls(node) > MAX_CALL_NESTING:
         raise NotApplicable(f"functions nested more than {MAX_CALL_NESTING} deep are not worked out")
     for part in sp.preorder_traversal(node):
@@ -27,6 +28,27 @@ def check_size(node: sp.Basic) -> None:
             raise NotApplicable(
                 f"functions of constants inside {part.function}(...) are not worked out; name the constant"
             )
+
+
+def check_products(node: sp.Basic) -> None:
+    """Raise NotApplicable where an equation is too large to lower: operators in a row, huge constants."""
+    _check_constants(node)
+    if (count := products(node)) > MAX_PRODUCTS:
+        raise NotApplicable(
+            f"expected at most {MAX_PRODUCTS} operators one after the other, got {count}; lower the powers"
+        )
+
+
+def _check_constants(node: sp.Basic) -> None:
+    if _bits(node) > MAX_BITS:
+        raise NotApplicable(f"constants of more than {MAX_BITS} bits are too large to work with exactly; name them")
+
+
+def products(node: sp.Basic) -> int:
+    """Bound on the number of operators that are applied one after the other, told from the tree alone."""
+    if isinstance(node, Apply) and kind_of(node.left) is Kind.OPERATOR and kind_of(node) is not Kind.OPERATOR:
+        return order(node.left) + products(node.right)
+    return max((products(part) for part in node.args), default=0)
 
 
 def _bits(node: sp.Basic) -> int:

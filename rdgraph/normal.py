@@ -116,6 +116,17 @@ SYMPY_FUNCTIONS: dict[str, Any] = {
     "softplus": softplus, "sin": sp.sin, "cos": sp.cos,
 }  # fmt: skip
 
+
+def called(function: str, argument: sp.Expr) -> sp.Expr:
+    """A function of the language applied to a normal form; a root that is not real is refused."""
+    value = sp.sympify(SYMPY_FUNCTIONS[function](argument))
+    if function == "sqrt" and value.is_extended_real is False:
+        raise NotApplicable(
+            f"expected a root of something that is not negative, got sqrt({argument}); all is real here"
+        )
+    return value
+
+
 #: What L means unless a hypothesis says otherwise.
 LAPLACIAN = {"L": Minus(operator("I"), operator("A"))}
 
@@ -183,7 +194,7 @@ class _Expansion:
             case Call():
                 argument = self._spread(self._field(node.argument))
                 _guard(_terms(argument) * 10)
-                return sp.sympify(SYMPY_FUNCTIONS[node.function](argument))
+                return called(node.function, argument)
             case Apply():
                 return self._apply(node)
         raise NotApplicable(f"no normal form for {type(node).__name__}")

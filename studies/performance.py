@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 import rdgraph as rd
-from rdgraph.graphs.sparse import Operator
+from rdgraph.graphs.sparse import Operator, Pattern
 from rdgraph.kernels import ops, plain
 from studies.timing import copy_bandwidth, median_seconds, replay_seconds
 
@@ -66,7 +66,8 @@ def _operator(rows: Tensor, columns: Tensor, nodes: int, dtype: torch.dtype) -> 
     degree = torch.bincount(rows, minlength=nodes)
     indptr = torch.cat([degree.new_zeros(1), degree.cumsum(0)])
     root = degree.clamp(min=1).double().rsqrt()
-    return Operator.from_csr(indptr, columns, (root[rows] * root[columns]).to(dtype), normalisation="symmetric")
+    pattern = Pattern.from_csr(indptr, columns, rows.device)
+    return Operator(pattern, (root[rows] * root[columns]).to(dtype), "symmetric")
 
 
 def lattice(side: int) -> rd.Graph:
@@ -166,7 +167,7 @@ def field_rows(device: str, nodes: int, entries: int) -> Iterator[Row]:
         yield Row.against("field", what, seconds, peer, seconds / one, "<= 5")
         if channels == 64:
             weights = op.weights.clone().requires_grad_(True)
-            free = rd.lower("BS", op.with_weights(weights, "symmetric"), {"alpha": alpha, "beta": beta})
+            free = rd.lower("BS", Operator(op.pattern, weights, "symmetric"), {"alpha": alpha, "beta": beta})
             seconds = median_seconds(partial(_gradients, free, state, [alpha, beta, weights], g), device)
             yield Row.against("field", f"{what} and edge weights", seconds, peer, seconds / one)
 
@@ -209,7 +210,7 @@ def huge_rows(device: str, bandwidth: float, nodes: int, entries: int) -> Iterat
         count = int(indptr[-1])
         indices = torch.randint(nodes, (count,), generator=generator, device=device, dtype=torch.int32)
         weights = torch.repeat_interleave((1 / degree.clamp(min=1)).to(dtype), degree, output_size=count)
-        op = Operator.from_csr(indptr, indices, weights, normalisation="row")
+        op = Operator(Pattern.from_csr(indptr, indices, device), weights, "row")
         del indptr, indices, weights, degree
         field = rd.lower("BS", op, {"alpha": 1.0, "beta": 0.5}).prepared()
         x = torch.randn(nodes, 16, device=device, dtype=dtype)

@@ -26,6 +26,7 @@ MAY_IMPORT = {
 #: Modules and folders of rdgraph that may import the running libraries; all others are the symbolic half.
 RUNNING_HALF = (
     "rdgraph.graphs.graph",
+    "rdgraph.graphs.norms",
     "rdgraph.graphs.quotient",
     "rdgraph.graphs.sparse",
     "rdgraph.graphs.stack",

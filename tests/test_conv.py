@@ -417,3 +417,53 @@ def test_the_model_of_the_documentation() -> None:
     exec(blocks[0], names)
     assert names["out"].shape == (5, 3)
     assert bool(names["out"].isfinite().all())
+
+
+# ---------------------------------------------------------------------- precision
+ROUTES = [
+    {}, {"method": "euler", "step": 0.5}, {"adjacency": "original"}, {"reaction": "ST"},
+    {"adjacency": "live", "method": "rk4", "step": 0.5}, {"reaction": "AC", "method": "dopri5"},
+    {"reaction": "F", "method": "strang", "step": 0.5}, {"reaction": "CGNN", "method": "rk4", "step": 0.5},
+    {"reaction": "diffusion", "adjacency": "original", "normalisation": "none"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", ROUTES, ids=str)
+@pytest.mark.parametrize(("dtype", "size"), [(torch.bfloat16, 0.03), (torch.float16, 0.004)])
+def test_half_precision_is_close_to_single(settings: dict[str, Any], dtype: torch.dtype, size: float) -> None:
+    """All parameters converted, or float32 ones under autocast; the state has the precision of x."""
+    torch.manual_seed(0)
+    layer, x = GREADConv(CHANNELS, **settings), make_state().float()
+    wanted = layer(x, PATH).detach()
+    with torch.autocast("cpu", dtype):
+        for given in (x, x.to(dtype)):
+            found = layer(given, PATH)
+            assert found.dtype == given.dtype
+            assert float((found - wanted).detach().abs().max()) < size
+    layer.to(dtype)
+    found = layer(x.to(dtype), PATH)
+    assert found.dtype == dtype
+    assert float((found - wanted).detach().abs().max()) < size
+    found.sum().backward()
+    assert {p.grad.dtype for p in layer.parameters()} == {dtype}
+    assert all(bool(torch.isfinite(p.grad).all()) for p in layer.parameters())
+
+
+def test_degrees_of_hubs_are_counted_in_half_precision_too() -> None:
+    """600 ones added in bfloat16 are 256."""
+    leaves = torch.arange(1, 601)
+    hub = torch.zeros_like(leaves)
+    edges = torch.stack([torch.cat([leaves, hub]), torch.cat([hub, leaves])])
+    layer = GREADConv(1, "diffusion", adjacency="original", normalisation="row", self_loops=0.0)
+    op = layer.operator(torch.ones(601, 1, dtype=torch.bfloat16), edges)
+    assert float(op.weights[0]) == pytest.approx(1 / 600, rel=1e-2)
+
+
+def test_other_precisions_are_refused_with_a_remedy() -> None:
+    layer = GREADConv(CHANNELS)
+    with pytest.raises(
+        NotApplicable, match=r"x of torch.float32, the precision of the layer, got torch.bfloat16; .*autocast"
+    ):
+        layer(make_state().bfloat16(), PATH)
+    with pytest.raises(NotApplicable, match=r"real numbers, got torch.int64; use x.float\(\)"):
+        layer(torch.ones(NODES, CHANNELS, dtype=torch.int64), PATH)

@@ -27,6 +27,7 @@ from gread.datasets.nodes import NodeData
 from gread.ensemble import METRICS
 from gread.estimator import OWN, GREADClassifier
 from gread.network import Network
+from gread.problem import Problem
 from gread.targets import read_graph, read_labels, read_parts
 from gread.train import train
 from gread.trials import Trial
@@ -307,7 +308,7 @@ def swapped(values: np.ndarray, place: Any, value: Any) -> np.ndarray:
         (lambda d: {"X": d.x[:30]}, "graph of 30 nodes, as many as the features have rows, got 34"),
         (lambda d: {"y": d.y[:30]}, "expected 34 labels, one per row of X, got 30"),
         (lambda d: {"y": swapped(d.y, 4, -3)}, "row 4: -3"),
-        (lambda d: {"y": np.full(34, -1)}, "two classes or more"),
+        (lambda d: {"y": np.full(34, -1)}, "some labels"),
         (lambda d: {"y": np.zeros(34, dtype=int)}, r"two classes or more, got \[0\]"),
         (lambda d: {"graph": None}, "expected a graph, got none"),
         (lambda d: {"graph": [[0], [34]]}, "node 34 is out of range"),
@@ -317,7 +318,17 @@ def swapped(values: np.ndarray, place: Any, value: Any) -> np.ndarray:
         (lambda d: {"mask": [0, 33], "val_mask": [1, 33]}, "row 33 in both"),
         (lambda d: {"mask": [0, 33], "y": swapped(d.y, 33, -1)}, "labels for all rows of mask, got row 33"),
         (lambda d: {"val_mask": [0, 9], "y": swapped(d.y, 9, -1)}, "labels for all rows of val_mask, got row 9"),
-        (lambda d: {"mask": np.flatnonzero(d.y == 0)}, "none of class 1, which 17 rows have"),
+        (lambda d: {"mask": np.flatnonzero(d.y == 0)}, r"two classes or more, got \[0\] alone"),
+        (
+            lambda d: {"mask": np.flatnonzero(d.y == 0), "val_mask": np.flatnonzero(d.y)},
+            "none of class 1, which 17 rows of val_mask have",
+        ),
+        (lambda d: {"X": np.ones((34, 0))}, r"0 feature\(s\) \(shape=\(34, 0\)\) while a minimum of 1"),
+        (lambda d: {"sample_weight": np.ones(33)}, r"sample_weight \(34,\), one number per row"),
+        (lambda d: {"sample_weight": np.ones((34, 1))}, r"sample_weight \(34,\)"),
+        (lambda d: {"sample_weight": -np.ones(34)}, "sample_weight >= 0"),
+        (lambda d: {"sample_weight": np.zeros(34)}, "all zero"),
+        (lambda d: {"sample_weight": np.full(34, np.nan)}, "finite sample_weight"),
         (lambda d: {"mask": [0, 33]}, "two training rows"),
     ],
 )
@@ -351,11 +362,11 @@ def test_settings_that_cannot_be(club: NodeData, settings: dict[str, Any], error
 def test_predictions_that_cannot_be(club: NodeData, fitted: GREADClassifier) -> None:
     for call, text in [
         (lambda: fitted.predict(club.x[:30]), "34 nodes of the fitted graph, got 30 rows"),
-        (lambda: fitted.predict(club.x[:, :30]), "34 features, as in fit, got 30"),
+        (lambda: fitted.predict(club.x[:, :30]), "X has 30 features, but GREADClassifier is expecting 34"),
         (lambda: fitted.predict(graph=club.graph), "features X with another graph"),
         (lambda: fitted.predict(nodes=[34]), "node 34"),
         (lambda: fitted.score(None, club.y[:3]), "expected 34 labels"),
-        (lambda: fitted.score(None, np.full(34, -1)), "known label, got none"),
+        (lambda: fitted.score(None, np.full(34, -1)), "known label and a weight, got none"),
         (lambda: fitted.predict(swapped(club.x.toarray(), (1, 2), np.inf)), "node 1, column 2: inf"),
     ]:
         with pytest.raises(NotApplicable, match=text):
@@ -488,3 +499,144 @@ def test_a_damaged_classifier_is_refused_or_the_same(
     with suppress(FileError):
         assert np.array_equal(GREADClassifier.load(tmp_path).predict_proba(), fitted.predict_proba())
     path.unlink()
+
+
+# ---------------------------------------------------------------------- rows, weights, names
+class Frame:
+    """What of a data frame is read: the names of its columns, and its values."""
+
+    def __init__(self, values: Any, columns: list[Any]) -> None:
+        self.values, self.columns = np.asarray(values), columns
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.values if dtype is None else self.values.astype(dtype)
+
+
+class NotAvailable:
+    """Compares as pandas.NA does: to nothing that has a truth value."""
+
+    def __eq__(self, other: object) -> Any:
+        return self
+
+    def __ne__(self, other: object) -> Any:
+        return self
+
+    def __bool__(self) -> bool:
+        raise TypeError("boolean value of NA is ambiguous")
+
+    __hash__ = object.__hash__
+
+
+def test_columns_are_known_by_their_names(club: NodeData) -> None:
+    x = club.x.toarray()[:, :6]
+    names = [f"word {k}" for k in range(6)]
+    clf = GREADClassifier(**SMALL).fit(Frame(x, names), club.y, graph=club.graph)
+    assert clf.feature_names_in_.tolist() == names
+    wanted = clf.predict_proba()
+    assert np.array_equal(clf.predict_proba(Frame(x, names)), wanted)
+    turned = Frame(x[:, ::-1], names[::-1])
+    with pytest.raises(NotApplicable, match=r"in the order of fit, got \['word 5'.*; take X\[clf.feature_names_in_\]"):
+        clf.predict(turned)
+    with pytest.raises(NotApplicable, match="expected the columns"):
+        clf.predict(Frame(x, [*names[:5], "other"]))
+    with pytest.warns(UserWarning, match="fitted with feature names and comes without"):
+        assert np.array_equal(clf.predict_proba(x), wanted)
+    clf.fit(x, club.y, graph=club.graph)
+    assert not hasattr(clf, "feature_names_in_")
+    with pytest.warns(UserWarning, match="fitted without feature names"):
+        clf.predict(Frame(x, names))
+    with pytest.raises(NotApplicable, match="all text, or none of them"):
+        clf.fit(Frame(x, [*names[:5], 5]), club.y, graph=club.graph)
+    assert not hasattr(clf.fit(Frame(x, list(range(6))), club.y, graph=club.graph), "feature_names_in_")
+    by_node = GREADClassifier(**SMALL, graph=club.graph, features=Frame(x, names)).fit(np.arange(34), club.y)
+    assert by_node.feature_names_in_.tolist() == names
+
+
+def test_missing_labels_of_pandas() -> None:
+    classes, codes = read_labels(np.array(["red", NotAvailable(), "blue", None, np.nan], dtype=object))
+    assert (classes.tolist(), codes.tolist()) == (["blue", "red"], [1, -1, 0, -1, -1])
+    classes, codes = read_labels([3, NotAvailable(), 5])
+    assert (classes.tolist(), codes.tolist()) == ([3, 5], [0, -1, 1])
+    pandas = pytest.importorskip("pandas")
+    for dtype in ("string", "category", "object"):
+        assert read_labels(pandas.Series(["red", None, "blue"], dtype=dtype))[1].tolist() == [1, -1, 0]
+    assert read_labels(pandas.Series([3, None, 5], dtype="Int64"))[1].tolist() == [0, -1, 1]
+
+
+def test_labels_of_another_kind_are_no_score_of_zero(club: NodeData, fitted: GREADClassifier) -> None:
+    with pytest.raises(NotApplicable, match=r"numbers as labels, as in fit, got names: \['0', '1'\]"):
+        fitted.score(None, club.y.astype(str))
+    named = GREADClassifier(**SMALL).fit(club.x, np.array(["a", "b"])[club.y], graph=club.graph)
+    with pytest.raises(NotApplicable, match="names as labels, as in fit, got numbers"):
+        named.score(None, club.y)
+    assert fitted.score(None, club.y.astype(float)) == fitted.score(None, club.y)
+
+
+def test_classes_are_those_of_the_rows_that_are_learned_from(club: NodeData, fitted: GREADClassifier) -> None:
+    masks = {"mask": club.masks.train[0], "val_mask": club.masks.val[0]}
+    outside = np.flatnonzero(club.masks.test[0])
+    for count in (1, 4):
+        y = swapped(club.y, outside[:count], 2)
+        clf = GREADClassifier(**SMALL).fit(club.x, y, graph=club.graph, **masks)
+        assert clf.classes_.tolist() == [0, 1]
+        assert np.array_equal(clf.predict_proba(), fitted.predict_proba())
+        assert clf.score(None, y, mask=outside[:count]) == 0.0
+    inside = swapped(club.y, np.flatnonzero(club.masks.val[0])[:1], 2)
+    clf = GREADClassifier(**SMALL).fit(club.x, inside, graph=club.graph, **masks)
+    assert clf.classes_.tolist() == [0, 1, 2]
+
+
+def test_weights_of_rows(club: NodeData, fitted: GREADClassifier) -> None:
+    masks = {"mask": club.masks.train[0], "val_mask": club.masks.val[0]}
+
+    def fit(weights: Any, **changed: Any) -> GREADClassifier:
+        return GREADClassifier(**SMALL).fit(club.x, club.y, weights, graph=club.graph, **masks | changed)
+
+    even = fit(np.full(34, 3.0))
+    np.testing.assert_allclose(even.history_, fitted.history_, atol=1e-5)
+    first = np.flatnonzero(club.masks.train[0])[0]
+    without = fit(None, mask=swapped(club.masks.train[0], first, False))
+    zero = fit(swapped(np.ones(34), first, 0.0))
+    np.testing.assert_allclose(zero.predict_proba(), without.predict_proba(), atol=1e-5)
+    uneven = np.linspace(1.0, 5.0, 34)
+    targets = Problem.make(club, [Trial(fitted.config, 0)], weights=uneven).targets[0].numpy()
+    share = np.where(club.masks.train[0], uneven, 0.0)
+    np.testing.assert_allclose(targets[np.arange(34), club.y], share / share.sum(), rtol=1e-6)
+    assert targets.sum() == pytest.approx(1.0)
+    assert abs(fit(uneven).history_[0, 0] - fitted.history_[0, 0]) > 1e-4
+    found = fitted.predict() == club.y
+    weights = np.linspace(0, 1, 34)
+    assert fitted.score(None, club.y, weights) == pytest.approx(np.average(found, weights=weights))
+    assert fitted.score(None, club.y, 2.0) == np.mean(found)
+    rows = np.flatnonzero(club.masks.test[0])
+    expected = np.average(found[rows], weights=weights[rows])
+    assert fitted.score(None, club.y, weights, mask=rows) == pytest.approx(expected)
+
+
+def test_nodes_that_repeat_weigh_more(club: NodeData) -> None:
+    clf = GREADClassifier(**SMALL, graph=club.graph, features=club.x)
+    train_nodes, val = np.flatnonzero(club.masks.train[0]), np.flatnonzero(club.masks.val[0])
+    twice = np.concatenate([train_nodes, val, train_nodes[:3]])
+    mask, chosen = (
+        np.arange(len(twice)) < len(train_nodes),
+        np.isin(np.arange(len(twice)), len(train_nodes) + np.arange(len(val))),
+    )
+    repeated = clf.fit(twice, club.y[twice], mask=mask, val_mask=chosen).predict_proba()
+    once = np.concatenate([train_nodes, val])
+    weights = np.where(np.arange(len(once)) < 3, 2.0, 1.0)
+    kept = slice(0, len(once))
+    weighted = clf.fit(once, club.y[once], weights, mask=mask[kept], val_mask=chosen[kept]).predict_proba()
+    np.testing.assert_allclose(repeated, weighted, atol=1e-5)
+    assert clf.predict([5, 5, 0]).tolist() == clf.predict([5, 0]).tolist()[:1] * 2 + [clf.predict([0])[0]]
+    with pytest.raises(NotApplicable, match="two for node 5"):
+        clf.fit([0, 5, 5, 7, 33], [0, 0, 1, 0, 1])
+
+
+def test_scikit_learn_bags_it(club: NodeData) -> None:
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    clf = GREADClassifier(**SMALL, graph=club.graph, features=club.x)
+    bag = ensemble.BaggingClassifier(clf, n_estimators=3, random_state=0)
+    nodes = np.arange(34)[:, None]
+    bag.fit(nodes, club.y)
+    assert bag.score(nodes, club.y) > 0.8
+    assert len({tuple(e.predict(nodes)) for e in bag.estimators_}) > 1

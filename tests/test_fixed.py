@@ -52,6 +52,10 @@ class Stub(nn.Module):
     def check_state(self, H: Tensor) -> None:
         assert H.shape[:-2] == self.batch
 
+    def spread(self, batch: tuple[int, ...]) -> Stub:
+        assert batch == self.batch
+        return self
+
     def prepared(self) -> Stub:
         return self
 

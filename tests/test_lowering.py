@@ -331,8 +331,9 @@ def test_bad_arguments_are_refused(make, error, words):
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        (torch.zeros(3, 2, dtype=torch.float64), r"shape \(4, channels\), got Tensor \(3, 2\)"),
-        (torch.zeros(2, 4, 2, dtype=torch.float64), "batch is declared"),
+        (torch.zeros(3, 2, dtype=torch.float64), r"shape \(..., 4, channels\), got Tensor \(3, 2\)"),
+        (torch.zeros(4, dtype=torch.float64), r"got Tensor \(4,\)"),
+        (torch.zeros(4, 3, 2, dtype=torch.float64), r"got Tensor \(4, 3, 2\)"),
         (torch.zeros(4, 2), "state of torch.float64"),
         (torch.zeros(4, 5, dtype=torch.float64), "expected 2 channels"),
         (np.zeros((4, 2)), "got ndarray"),
@@ -349,3 +350,22 @@ def test_a_field_with_a_source_asks_for_its_start():
     assert field.uses_initial
     with pytest.raises(rd.NotApplicable, match="bind"):
         field(0.0, random(NODES, 1))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("normalisation", ["symmetric", "none"])
+@pytest.mark.parametrize("text", ["CGNN", "GRAFF", "A@tanh(a*H) - b*L@(c*H*H)", "tanh(A@H@W)@W - L@L@H"])
+def test_mixing_and_products_of_functions_in_half_precision(text, normalisation, dtype):
+    system, op = rd.parse(text), operator(normalisation)
+    values, H = values_for(system, NODES, CHANNELS), random(NODES, CHANNELS, seed=5)
+    wanted = rd.lower(system, op, values).bind(H)(0.0, H)
+    half = H.to(dtype)
+    found = rd.lower(system, op.to(dtype=dtype), values).bind(half)(0.0, half)
+    assert found.dtype == dtype
+    assert float((found - wanted).abs().max() / wanted.abs().max()) < 0.05
+
+
+def test_adaptive_steps_need_single_precision():
+    field = rd.lower("AC", operator().to(dtype=torch.bfloat16), {"alpha": 1.0, "beta": 1.0})
+    with pytest.raises(rd.NotApplicable, match="float32 or float64 for dopri5"):
+        rd.solve(field, random(NODES, 2).bfloat16(), [0.0, 1.0], "dopri5")

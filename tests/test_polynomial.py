@@ -13,6 +13,7 @@ from torch.autograd import grad, gradcheck
 
 import rdgraph as rd
 from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.graphs.sparse import Operator
 from rdgraph.integrators.linear import linear_part
 from rdgraph.integrators.polynomial import LinearFlow, apply_polynomial, is_polynomial
 from rdgraph.integrators.responses import Schedule, coefficients, full_degree, stability
@@ -38,9 +39,8 @@ class Problem:
         op = graph.operator(normalisation, self_loops=0.5, dtype=torch.float64)
         spread = 1 + 0.1 * random(3, op.num_edges, seed=5).tanh() if per_member else torch.ones(op.num_edges).double()
         self.weights = (op.weights * spread).requires_grad_(True)
-        self.operator = (
-            op.with_weights(self.weights, normalisation) if per_member or normalisation != "symmetric" else op
-        )
+        is_free = per_member or normalisation != "symmetric"
+        self.operator = Operator(op.pattern, self.weights, normalisation) if is_free else op
         self.alpha = random(3, seed=1).sigmoid().requires_grad_(True)
         self.beta = random(3, 4, seed=2).tanh().requires_grad_(True)
         self.H0 = random(3, 14, 4, seed=3).requires_grad_(True)
@@ -97,7 +97,7 @@ def test_numerical_derivatives_of_a_polynomial(kind, shared):
     op = rd.Graph.from_edges([[0, 1, 2, 2], [1, 2, 0, 1]], num_nodes=4).operator("row", dtype=torch.float64)
     inputs = [random(*(() if shared else (2,)), 4, seed=1), random(4, 2, 1, 3, seed=2), random(2, 4, 3, seed=3)]
     inputs = [x.requires_grad_(True) for x in inputs]
-    assert gradcheck(lambda w, c, x: apply_polynomial(op.with_weights(w, "row"), c, x, kind), inputs)
+    assert gradcheck(lambda w, c, x: apply_polynomial(op.with_weights(w), c, x, kind), inputs)
 
 
 def test_numerical_derivatives_of_a_flow():

@@ -108,7 +108,7 @@ def test_twins_need_equal_weights_and_loops():
     sizes = []
     for matrix in (same, other, loop):
         rows = csr_array(matrix)
-        op = Operator.from_csr(rows.indptr, rows.indices, torch.tensor(rows.data), normalisation="row")
+        op = Operator.from_csr(rows.indptr, rows.indices, torch.tensor(rows.data))
         quotient = Quotient.of(op)
         assert quotient is not None
         sizes.append(quotient.operator.num_nodes)

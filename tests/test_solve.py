@@ -444,7 +444,7 @@ def test_unknown_methods_get_the_nearest_name() -> None:
     [
         torch.zeros(3, 2, dtype=F64),
         torch.zeros(4, dtype=F64),
-        torch.zeros(2, 4, 2, dtype=F64),
+        torch.zeros(4, 2, 2, dtype=F64),
         torch.zeros(4, 2, dtype=torch.float32),
         torch.zeros(4, 2, dtype=F64, device="meta"),
         torch.zeros(4, 0, dtype=F64),

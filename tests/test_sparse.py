@@ -83,7 +83,7 @@ def test_a_symmetric_operator_is_its_own_transpose_in_the_gradient():
     assert len(op._tensors(tracked=True)) == 4
     assert gradcheck(lambda x: op @ x, (random(3, 2, grad=True),))
     free = op.with_weights(op.weights.clone().requires_grad_(True), "symmetric")
-    assert gradcheck(lambda w, x: free.with_weights(w, "symmetric") @ x, (free.weights, random(3, 2, grad=True)))
+    assert gradcheck(lambda w, x: Operator(op.pattern, w, "symmetric") @ x, (free.weights, random(3, 2, grad=True)))
 
 
 def test_torch_accepts_the_operations():
@@ -104,8 +104,11 @@ def test_an_operator_without_edges_has_norm_zero():
 
 def test_soft_weights_keep_the_sparsity():
     op = arrow()
-    soft = op.with_weights(torch.ones(5, 4, dtype=torch.float64), "row")
+    weights = random(5, 4).exp()
+    weights = weights / op.with_weights(weights).product(torch.ones(3, 1).double())[:, op.pattern.rows.long(), 0]
+    soft = op.with_weights(weights, "row")
     assert soft.batch == (5,)
+    assert op.with_stochastic_weights(weights).norm == soft.norm
     assert soft.norm == ("inf", 1.0)
     assert soft.pattern is op.pattern
 

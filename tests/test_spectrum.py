@@ -142,7 +142,7 @@ def test_bad_requests_are_refused() -> None:
     with pytest.raises(NotApplicable, match="one member"):
         spectrum(op.with_weights(op.weights.expand(2, -1), "symmetric"))
     with pytest.raises(NotApplicable, match="finite"):
-        spectrum(op.with_weights(op.weights * torch.nan, "symmetric"))
+        spectrum(Operator(op.pattern, op.weights * torch.nan, "symmetric"))
 
 
 # ---------------------------------------------------------------------- Fourier transform

@@ -40,17 +40,22 @@ def read_labels(values: Any) -> np.ndarray:
 def read_features(values: Any) -> np.ndarray | csr_array:
     """Finite float32 (n, f), dense or csr; the caller's array is shared where it already is that."""
     given: Any = _csr(values) if issparse(values) else as_array(values, "the features")
+    given = _numbers(given) if given.dtype.kind == "O" else given
+    if given.dtype.kind == "c":
+        raise NotApplicable(f"Complex data not supported: expected real features, got {given.dtype}; take real parts")
     if given.dtype.kind not in "biuf":
         raise NotApplicable(f"expected numbers as features, got dtype {given.dtype}; encode names as numbers")
     if given.ndim != 2:
-        raise NotApplicable(f"expected features (n, f), got shape {given.shape}; one row per node, one column each")
+        raise NotApplicable(
+            f"expected features (n, f), got shape {given.shape}; Reshape your data: one row per node, one column each"
+        )
     with np.errstate(over="ignore"):
         x = given.astype(np.float32, copy=False)
     wrong = ~np.isfinite(x.data if issparse(x) else x)
     if wrong.any():
         node, column = _entry(x, int(wrong.argmax()))
         raise NotApplicable(
-            f"expected finite features in the range of float32, got node {node}, column {column}: "
+            f"expected finite features, no NaN or inf, in the range of float32, got node {node}, column {column}: "
             f"{given[node, column]}; replace or leave out the value"
         )
     if not issparse(x):
@@ -72,6 +77,14 @@ def _csr(values: Any) -> csr_array:
     if count == made.indices.size:
         return made
     return csr_array((made.data[:count], made.indices[:count], made.indptr), shape=made.shape)
+
+
+def _numbers(given: np.ndarray) -> np.ndarray:
+    """Python's numbers in an array of objects, as a column of mixed kinds brings them, as floats."""
+    try:
+        return given.astype(np.float64)
+    except (TypeError, ValueError) as reason:
+        raise NotApplicable(f"expected numbers as features, got objects ({reason}); encode names as numbers") from None
 
 
 def _entry(x: Any, position: int) -> tuple[int, int]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -14,6 +17,8 @@ from gread.datasets.sources import Entry
 from rdgraph.errors import NotApplicable
 
 KEYS = ("node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks")
+#: Most splits that a published file may hold.
+MAX_SPLITS = 100
 
 
 def read_npz(paths: Sequence[Path]) -> RawData:
@@ -45,17 +50,65 @@ def read_arrays(path: Path, keys: Sequence[str]) -> dict[str, np.ndarray]:
     return found
 
 
+def read_shapes(path: Path, keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """The shapes of the named arrays from their headers, without reading the arrays.
+
+    Arrays of other things than numbers are refused, and so is one whose size in the archive is not that of its shape.
+    """
+    found = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for key in keys:
+                with archive.open(f"{key}.npy") as member:
+                    shape, dtype = _read_header(member)
+                    size = math.prod(shape) * dtype.itemsize + member.tell()
+                if dtype.kind not in "biuf" or size != archive.getinfo(f"{key}.npy").file_size:
+                    raise ValueError(f"{key} is no array of numbers of its declared size")
+                found[key] = shape
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as reason:
+        raise NotApplicable(
+            f"expected an npz file of the arrays {', '.join(keys)} in {path.name}, got one that cannot be read "
+            f"({reason}); fetch the file again"
+        ) from None
+    return found
+
+
+def _read_header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+    version = np.lib.format.read_magic(member)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"version {version} of the npy format")
+    shape, _, dtype = readers[version](member)
+    return shape, dtype
+
+
 def check_npz(path: Path, entry: Entry) -> None:
-    """Refuse a file that does not hold the published numbers of nodes, edges, features and classes."""
+    """Refuse a file that does not hold the published numbers of nodes, edges, features and classes.
+
+    The headers are looked at first: what they declare is as large as the published data, so nothing larger is read.
+    """
+    _check_shapes(read_shapes(path, KEYS), path, entry)
     arrays = read_arrays(path, KEYS)
     features, labels, edges = (arrays[key] for key in KEYS[:3])
-    got = (*features.shape, len(edges), np.unique(labels).size)
-    want = (entry.nodes, entry.features, entry.edges, entry.classes)
-    shapes = [(len(edges), 2), (entry.nodes,), *(((len(arrays["train_masks"]), entry.nodes),) * 3)]
-    fits = [arrays[key].shape for key in ("edges", "node_labels", *KEYS[3:])] == shapes
     in_range = edges.size == 0 or (edges.min() >= 0 and edges.max() < entry.nodes)
-    if got != want or not fits or not in_range:
-        raise NotApplicable(
-            f"expected {want[0]} nodes, {want[1]} features, {want[2]} edges, {want[3]} classes ({entry.counts}) in "
-            f"{path.name}, got {got}; the file is not the published one"
-        )
+    if np.unique(labels).size != entry.classes or not in_range:
+        raise _other(path, entry, (*features.shape, len(edges), np.unique(labels).size))
+
+
+def _check_shapes(shapes: Mapping[str, tuple[int, ...]], path: Path, entry: Entry) -> None:
+    splits = (shapes["train_masks"] or (0,))[0]
+    wanted = {
+        "node_features": (entry.nodes, entry.features),
+        "node_labels": (entry.nodes,),
+        "edges": (entry.edges, 2),
+        **dict.fromkeys(KEYS[3:], (splits, entry.nodes)),
+    }
+    if dict(shapes) != wanted or splits > MAX_SPLITS:
+        raise _other(path, entry, dict(shapes))
+
+
+def _other(path: Path, entry: Entry, got: object) -> NotApplicable:
+    return NotApplicable(
+        f"expected {entry.nodes} nodes, {entry.features} features, {entry.edges} edges, {entry.classes} classes "
+        f"({entry.counts}) in {path.name}, got {got}; the file is not the published one"
+    )

@@ -43,7 +43,6 @@ class _Linear(torch.autograd.Function):
         return torch.baddbmm(bias[:, None, :], x, weight)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
         x, weight = ctx.saved_tensors
         grad_x = g @ weight.mT if ctx.needs_input_grad[0] else None

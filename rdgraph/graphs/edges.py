@@ -13,6 +13,10 @@ from rdgraph.errors import NotApplicable, UnknownName
 
 #: Largest number of nodes, so that a pair of nodes fits one 64-bit key.
 MAX_NODES = 2**31 - 1
+#: Without num_nodes, more nodes than MAX_IMPLIED, and than SPARSEST times the edges, are taken for a mistake.
+MAX_IMPLIED, SPARSEST = 10**7, 100
+#: Numbers that range over more than this many times their count are sorted by comparison.
+_WIDE = 16
 
 
 def read_edges(
@@ -55,7 +59,9 @@ def take_edges(edge_index: np.ndarray, which: np.ndarray) -> np.ndarray:
 
 
 def _counting_sort(values: np.ndarray, count: int) -> np.ndarray:
-    """The stable order of numbers in 0..count-1 in linear time: scipy's transposition of a one-row matrix."""
+    """The stable order of numbers in 0..count-1, in linear time where they are dense: scipy transposes one row."""
+    if count > _WIDE * (values.size + 1):
+        return np.argsort(values, kind="stable")
     row = csr_array((np.arange(values.size), values, [0, values.size]), shape=(1, count))
     return np.asarray(row.tocsc().data)
 
@@ -151,7 +157,13 @@ def _read_pairs(edge_index: Any) -> np.ndarray:
 def _implied_count(pairs: np.ndarray) -> int:
     if not pairs.size:
         raise NotApplicable("expected at least one node, got no edges and no number of nodes; pass num_nodes=")
-    return read_count(max(int(pairs.max()) + 1, 1))
+    count = read_count(max(int(pairs.max()) + 1, 1))
+    if count > max(MAX_IMPLIED, SPARSEST * pairs.shape[1]):
+        raise NotApplicable(
+            f"expected num_nodes for a graph of {pairs.shape[1]} edges whose largest node is {count - 1}, got none; "
+            f"pass num_nodes={count} if that is meant, or renumber: np.unique(edge_index, return_inverse=True)"
+        )
+    return count
 
 
 def _check_range(pairs: np.ndarray, count: int) -> None:

@@ -76,8 +76,9 @@ class Graph:
     ) -> Graph:
         """Edges (2, E), sources then targets, as lists, numpy or torch; num_nodes defaults to the largest number + 1.
 
-        Weights (E,) default to 1. A pair that occurs more than once: "sum" adds the weights, "once" keeps one (they
-        must agree), "error" refuses. Negative weights are refused unless `signed`. Weight zero means no edge.
+        More than 10 million nodes, and than 100 times the edges, need num_nodes. Weights (E,) default to 1. A pair that
+        occurs more than once: "sum" adds the weights, "once" keeps one (they must agree), "error" refuses. Negative
+        weights are refused unless `signed`. Weight zero means no edge.
 
         >>> Graph.from_edges([[0, 0], [1, 1]], duplicates="once").weight
         array([1.])
@@ -95,7 +96,7 @@ class Graph:
             raise NotApplicable(f"expected a scipy sparse matrix, got {type(matrix).__name__}; see Graph.from_dense")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise NotApplicable(f"expected a square matrix, got shape {matrix.shape}; one row and column per node")
-        check_sparse(matrix, "the adjacency")
+        check_sparse(matrix, "the adjacency matrix")
         entries = coo_array(matrix)
         return cls.from_edges(np.stack([entries.col, entries.row]), matrix.shape[0], entries.data, signed=signed)
 
@@ -280,15 +281,16 @@ class Graph:
         """
         import torch
 
-        from rdgraph.graphs.sparse import Operator
+        from rdgraph.graphs.sparse import Operator, Pattern
 
         matrix = sparse_operator(self.adjacency, normalisation, self_loops=self_loops)
         kind = {"dtype": torch.get_default_dtype() if dtype is None else dtype, "device": device}
         degree = torch.as_tensor(absolute_degree(matrix)[:, None], **kind) if normalisation == "none" else None
-        return Operator.from_csr(
-            matrix.indptr, matrix.indices, torch.as_tensor(matrix.data, **kind),
-            normalisation=normalisation, self_loops=float(self_loops), degree=degree,
-        )  # fmt: skip
+        weights = torch.as_tensor(matrix.data, **kind)
+        if degree is not None and not bool(torch.isfinite(weights).all() and torch.isfinite(degree).all()):
+            raise NotApplicable(f"expected weights and degrees that {weights.dtype} holds, got larger ones; scale them")
+        pattern = Pattern.from_csr(matrix.indptr, matrix.indices, weights.device)
+        return Operator(pattern, weights, normalisation, float(self_loops), degree)
 
     def homophily(self, labels: Any, kind: str = "edge") -> float:
         """How much edges join nodes of one class: "edge", "node" or "adjusted"; see `rdgraph.graphs.homophily`.

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array, issparse
 
 from rdgraph.errors import NotApplicable
+from rdgraph.graphs.formats import check_sparse
 
 NORMALISATIONS = ("symmetric", "row", "column", "none")
 
@@ -31,7 +32,8 @@ def dense_operator(adjacency: Any, normalisation: str = "symmetric", *, self_loo
     weights = dense_adjacency(adjacency)
     _check(weights, normalisation, self_loops)
     weights = weights + self_loops * np.eye(len(weights))
-    divisor = _divisor(weights.sum(axis=0 if normalisation == "column" else 1))
+    with np.errstate(over="ignore"):
+        divisor = _divisor(_finite(weights.sum(axis=0 if normalisation == "column" else 1)))
     match normalisation:
         case "symmetric":
             return weights / np.outer(np.sqrt(divisor), np.sqrt(divisor))
@@ -72,7 +74,8 @@ def absolute_degree(matrix: Any, axis: int = 1) -> np.ndarray:
     >>> absolute_degree(csr_array([[0.0, -2.0], [1.0, 0.5]]))
     array([2. , 1.5])
     """
-    return np.asarray(abs(matrix).sum(axis=axis), dtype=float)
+    with np.errstate(over="ignore"):
+        return _finite(np.asarray(abs(matrix).sum(axis=axis), dtype=float))
 
 
 def is_symmetric(matrix: Any) -> bool:
@@ -98,6 +101,8 @@ def dense_adjacency(graph: Any) -> np.ndarray:
     """
     if issparse(getattr(graph, "adjacency", None)):
         graph = graph.adjacency
+    if issparse(graph):
+        check_sparse(graph, "the adjacency matrix")
     if hasattr(graph, "toarray"):
         graph = graph.toarray()
     elif hasattr(graph, "adjacency") and hasattr(graph, "nodes"):
@@ -126,6 +131,7 @@ def _looped(adjacency: Any, normalisation: str, self_loops: float) -> csr_array:
     if not issparse(adjacency) or adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
         got = f"shape {adjacency.shape}" if issparse(adjacency) else type(adjacency).__name__
         raise NotApplicable(f"expected a square scipy sparse matrix, got {got}; pass Graph.adjacency")
+    check_sparse(adjacency, "the adjacency matrix")
     matrix = csr_array(adjacency, dtype=float, copy=True)
     matrix.sum_duplicates()
     _check(matrix, normalisation, self_loops)
@@ -149,6 +155,16 @@ def _check(matrix: Any, normalisation: str, self_loops: float) -> None:
 def _agree(left: np.ndarray, right: np.ndarray) -> bool:
     gap, size = np.abs(left - right), np.maximum(np.abs(left), np.abs(right))
     return bool((gap <= SYMMETRY_TOLERANCE * size).all())
+
+
+def _finite(degree: np.ndarray) -> np.ndarray:
+    if not np.isfinite(degree).all():
+        raise NotApplicable(
+            f"expected weights whose sums double precision holds, got an infinite degree at node "
+            f"{int((~np.isfinite(degree)).argmax())}; divide all weights by the largest, which changes no normalised "
+            "operator"
+        )
+    return degree
 
 
 def _divisor(degree: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
 """`Operator`: the sparse matrix A of a graph on a device, with shared or per-member edge weights.
 
 Normalisation and self-loops say where the weights come from: symmetric D^-1/2 A D^-1/2, row D^-1 A, column A D^-1,
-none A itself (then L = D - A, otherwise L = I - A), free for weights of unknown kind.
+none A itself (then L = D - A, otherwise L = I - A), free for weights of unknown kind. What is said of weights is
+verified where they come from outside (`from_csr`, `with_weights`), and is forgotten once they are changed in place.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from rdgraph.errors import NotApplicable
+from rdgraph.graphs.norms import absolute_sums, check_normalisation
 from rdgraph.graphs.operators import NORMALISATIONS
 from rdgraph.kernels import ops, plain
 from rdgraph.kernels.rows import Rows
@@ -32,6 +34,25 @@ class Pattern:
 
     indptr: Tensor
     indices: Tensor
+
+    @classmethod
+    def from_csr(cls, indptr: Any, indices: Any, device: Any = None) -> Pattern:
+        """From compressed rows, checked: row i has the columns indices[indptr[i]:indptr[i+1]]."""
+        pointer, columns = torch.as_tensor(indptr), torch.as_tensor(indices)
+        nodes = len(pointer) - 1 if pointer.ndim == 1 else 0
+        if columns.ndim != 1 or nodes < 1:
+            raise NotApplicable(
+                f"expected indptr (n + 1,) with n >= 1 and indices (E,), "
+                f"got {tuple(pointer.shape)} and {tuple(columns.shape)}"
+            )
+        if pointer[0] != 0 or pointer[-1] != len(columns) or bool((pointer.diff() < 0).any()):
+            raise NotApplicable(f"expected indptr to rise from 0 to {len(columns)}, the number of edges")
+        if len(columns) and not (int(columns.min()) >= 0 and int(columns.max()) < nodes):
+            raise NotApplicable(
+                f"expected column numbers in 0..{nodes - 1}, got {int(columns.min())}..{int(columns.max())}"
+            )
+        narrow = torch.int32 if max(nodes, len(columns)) < 2**31 else torch.int64
+        return cls(pointer.to(device, narrow).contiguous(), columns.to(device, narrow).contiguous())
 
     @cached_property
     def num_nodes(self) -> int:
@@ -74,7 +95,8 @@ class Pattern:
 class Operator:
     """A square sparse operator; `op @ x` is A@x for x of shape (*batch, nodes, channels).
 
-    `weights` has shape (E,) or (*batch, E) and may require a gradient. `degree` (n, 1) is set where L = D - A.
+    `weights` has shape (E,) or (*batch, E) and may require a gradient. `degree` (n, 1) or (*batch, n, 1) is set where
+    L = D - A. The constructor believes what it is told of the weights; `from_csr` and `with_weights` verify it.
 
     >>> import torch
     >>> ring = Operator.from_csr([0, 1, 2], [1, 0], torch.ones(2), normalisation="row")
@@ -87,8 +109,10 @@ class Operator:
     normalisation: str = "free"
     self_loops: float = 0.0
     degree: Tensor | None = field(default=None)
+    _changes: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_changes", _changes(self.weights))
         if self.normalisation not in KINDS:
             raise NotApplicable(f"expected a normalisation among {', '.join(KINDS)}, got {self.normalisation!r}")
         if self.weights.ndim < 1 or self.weights.shape[-1] != self.pattern.num_edges:
@@ -102,6 +126,11 @@ class Operator:
                 f"expected weights on {self.pattern.indptr.device} beside the pattern, got {self.weights.device}; "
                 "move the operator with op.to(device=...)"
             )
+        if self.normalisation == "none" and self.degree is None:
+            raise NotApplicable(
+                "expected degrees (n, 1) beside the normalisation none, where L = D - A, got none; take "
+                "op.with_weights(weights, 'none'), which computes them"
+            )
 
     @classmethod
     def from_csr(
@@ -114,24 +143,9 @@ class Operator:
         self_loops: float = 0.0,
         degree: Tensor | None = None,
     ) -> Operator:
-        """From compressed rows: row i has the columns indices[indptr[i]:indptr[i+1]]."""
-        pointer, columns = torch.as_tensor(indptr), torch.as_tensor(indices)
-        nodes = len(pointer) - 1
-        if pointer.ndim != 1 or columns.ndim != 1 or nodes < 1:
-            raise NotApplicable(
-                f"expected indptr (n + 1,) with n >= 1 and indices (E,), "
-                f"got {tuple(pointer.shape)} and {tuple(columns.shape)}"
-            )
-        if pointer[0] != 0 or pointer[-1] != len(columns) or bool((pointer.diff() < 0).any()):
-            raise NotApplicable(f"expected indptr to rise from 0 to {len(columns)}, the number of edges")
-        if len(columns) and not (int(columns.min()) >= 0 and int(columns.max()) < nodes):
-            raise NotApplicable(
-                f"expected column numbers in 0..{nodes - 1}, got {int(columns.min())}..{int(columns.max())}"
-            )
-        narrow = torch.int32 if max(nodes, len(columns)) < 2**31 else torch.int64
-        device = weights.device
-        pattern = Pattern(pointer.to(device, narrow).contiguous(), columns.to(device, narrow).contiguous())
-        return cls(pattern, weights, normalisation, self_loops, degree)
+        """From compressed rows: row i has the columns indices[indptr[i]:indptr[i+1]]; the rest as in `with_weights`."""
+        pattern = Pattern.from_csr(indptr, indices, weights.device)
+        return cls(pattern, weights, "free", self_loops).with_weights(weights, normalisation, degree)
 
     @property
     def num_nodes(self) -> int:
@@ -155,8 +169,29 @@ class Operator:
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether A equals its transpose by construction."""
-        return self.normalisation == "symmetric"
+        """Whether A is known to equal its transpose."""
+        return self.normalisation == "symmetric" and self._is_current
+
+    @property
+    def is_normalised(self) -> bool:
+        """Whether |A| <= 1 is known, in the 2-norm (symmetric), the maximum norm (row) or the 1-norm (column)."""
+        return self.normalisation in _UNIT_NORMS and self._is_current
+
+    @property
+    def _is_current(self) -> bool:
+        """Whether nobody changed the weights in place since the operator was made; traced calls take it for granted."""
+        return torch.compiler.is_compiling() or _changes(self.weights) == self._changes
+
+    def current(self) -> Operator:
+        """This operator, or one that claims no more than what is true of weights that were changed in place.
+
+        Those are free; where L = D - A with the sums of |A| in D, the degrees are theirs.
+        """
+        if self._is_current:
+            return self
+        if self.normalisation == "none":
+            return self.with_weights(self.weights, "none")
+        return self.with_weights(self.weights, degree=self.degree)
 
     def __repr__(self) -> str:
         loops = f", self-loops {self.self_loops:g}" if self.self_loops else ""
@@ -216,8 +251,8 @@ class Operator:
 
     def laplacian(self, x: Tensor) -> Tensor:
         """L@x: x - A@x, or D*x - A@x where the operator is not normalised."""
-        minus, one = x.new_tensor(-1.0), x.new_ones(())
-        return self.product(x, minus, [(one if self.degree is None else self.degree.to(x.dtype), x)])
+        minus, one, degree = x.new_tensor(-1.0), x.new_ones(()), self.current().degree
+        return self.product(x, minus, [(one if degree is None else degree.to(x.dtype), x)])
 
     def transpose(self) -> Operator:
         """The transposed operator, sharing the weights' gradient."""
@@ -226,18 +261,49 @@ class Operator:
         _, rows, orders = ops.parts(self.pattern.tensors)
         pattern = Pattern(rows[0], rows[1])
         pattern.__dict__["tensors"] = ops.transposed(self.pattern.tensors)
-        kind = {"row": "column", "column": "row"}.get(self.normalisation, self.normalisation)
-        return replace(self, pattern=pattern, weights=self.weights.index_select(-1, orders[0]), normalisation=kind)
+        known = self.current()
+        kind = {"row": "column", "column": "row"}.get(known.normalisation, known.normalisation)
+        return replace(known, pattern=pattern, weights=self.weights.index_select(-1, orders[0]), normalisation=kind)
 
     def with_weights(self, weights: Tensor, normalisation: str = "free", degree: Tensor | None = None) -> Operator:
-        """The same sparsity with other weights, (E,) or (*batch, E): soft adjacency with normalisation "row"."""
-        return replace(self, weights=weights, normalisation=normalisation, degree=degree)
+        """The same sparsity with other weights, (E,) or (*batch, E), which are verified to be what they are called.
+
+        Weights of row and column have sums of 1, symmetric ones equal their transpose and have no eigenvalue beyond
+        1, each up to rounding; with none, D holds the sums of |A| over the rows of these weights. Free weights may be
+        anything, and with a `degree` L = D - A. See `with_stochastic_weights` for those of a softmax.
+
+        >>> ring = Operator.from_csr([0, 2, 3, 4], [1, 2, 0, 0], torch.ones(4), normalisation="none")
+        >>> ring.degree.ravel()
+        tensor([2., 1., 1.])
+        >>> ring.with_weights(torch.tensor([0.5, 0.5, 1.0, 1.0]), "row").norm
+        ('inf', 1.0)
+        """
+        if degree is not None and normalisation != "free":
+            raise NotApplicable(
+                f"expected no degree beside the normalisation {normalisation}, which says what L is, got one; leave it "
+                "out, or call the weights 'free'"
+            )
+        made = replace(self, weights=weights, normalisation="free", degree=degree)
+        rows, columns = self.pattern.rows, self.pattern.indices
+        if normalisation == "none":
+            degree = absolute_sums(rows, weights, self.num_nodes)[..., None]
+        elif normalisation in NORMALISATIONS:
+            check_normalisation(rows, columns, weights, self.num_nodes, normalisation)
+        return replace(made, normalisation=normalisation, degree=degree)
+
+    def with_stochastic_weights(self, weights: Tensor) -> Operator:
+        """The same sparsity with weights whose rows sum to 1 by construction: nothing is asked of them or the device.
+
+        Soft adjacency is made so, from a softmax over the entries of every row.
+        """
+        return replace(self, weights=weights, normalisation="row", degree=None)
 
     def to(self, device: Any = None, dtype: torch.dtype | None = None) -> Operator:
         """The operator on another device or in another precision."""
-        weights = self.weights.to(device=device, dtype=dtype)
-        degree = None if self.degree is None else self.degree.to(device=device, dtype=dtype)
-        return replace(self, pattern=self.pattern.to(weights.device), weights=weights, degree=degree)
+        known = self.current()
+        weights = known.weights.to(device=device, dtype=dtype)
+        degree = None if known.degree is None else known.degree.to(device=device, dtype=dtype)
+        return replace(known, pattern=self.pattern.to(weights.device), weights=weights, degree=degree)
 
     def dense(self) -> Tensor:
         """The matrix, (*batch, n, n)."""
@@ -249,16 +315,18 @@ class Operator:
     @property
     def norm(self) -> tuple[str, float]:
         """A norm and a bound of A in it: "2", "inf", "1" with 1 if symmetric, row, column; else row or column sums."""
-        if self.normalisation in _UNIT_NORMS:
+        if self.is_normalised:
             return _UNIT_NORMS[self.normalisation], 1.0
         if not self.num_edges:
             return "inf", 0.0
-        size = self.weights.detach().abs().double().reshape(-1, self.num_edges)
-        sums = []
-        for target in (self.pattern.rows, self.pattern.indices):
-            total = size.new_zeros((len(size), self.num_nodes)).index_add_(1, target.long(), size)
-            sums.append(float(total.max()) if total.numel() else 0.0)
+        size = self.weights.detach().double()
+        sums = [float(absolute_sums(p, size, self.num_nodes).max()) for p in (self.pattern.rows, self.pattern.indices)]
         return ("inf", sums[0]) if sums[0] <= sums[1] else ("1", sums[1])
+
+
+def _changes(weights: Tensor) -> int:
+    """A count of the changes in place; tensors of the inference mode keep none."""
+    return 0 if torch.compiler.is_compiling() or weights.is_inference() else weights._version
 
 
 def _common(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rdgraph.errors import NotApplicable
-from rdgraph.graphs.sparse import Operator
+from rdgraph.graphs.sparse import Operator, Pattern
 
 #: What the members have to share, and how to make them.
 _SHARED: dict[str, tuple[Callable[[Operator], Any], str]] = {
@@ -43,6 +43,7 @@ def stack(operators: Sequence[Operator]) -> Operator:
     """
     members = list(operators)
     _check(members)
+    members = [op.current() for op in members]
     first = members[0]
     if all(op.pattern is first.pattern for op in members):
         pattern, weights = first.pattern, torch.stack([op.weights for op in members])
@@ -58,10 +59,8 @@ def stack(operators: Sequence[Operator]) -> Operator:
     rows, columns = union // nodes, union % nodes
     indptr = torch.zeros(nodes + 1, dtype=torch.int64, device=union.device)
     indptr[1:] = torch.bincount(rows, minlength=nodes).cumsum(0)
-    return Operator.from_csr(
-        indptr, columns, weights,
-        normalisation=first.normalisation, self_loops=first.self_loops, degree=_degrees(members),
-    )  # fmt: skip
+    pattern = Pattern.from_csr(indptr, columns)
+    return Operator(pattern, weights, first.normalisation, first.self_loops, _degrees(members))
 
 
 def _degrees(members: Sequence[Operator]) -> Tensor | None:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rdgraph.errors import NotApplicable
 from rdgraph.integrators.adaptive import Tolerances, integrate_adaptive
 from rdgraph.integrators.solution import Stats, Status
 from rdgraph.integrators.steppers import first_is_nan
@@ -199,6 +200,23 @@ def _integrate(field: VectorField, H0: Tensor, times: Tensor, settings: Settings
     return Member(torch.cat([states[:-1], frozen]), status, float(reached), watched.stats + again.stats)
 
 
+class _OnceDifferentiable(torch.autograd.Function):
+    """The identity. The adjoint method leaves no trace of how its gradient was made, so a second one would be zero."""
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor) -> Tensor:
+        return states.view_as(states)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        if torch.is_grad_enabled():
+            raise NotApplicable(
+                "expected first derivatives alone with adjoint=True, got a gradient that is to be differentiated again "
+                "(create_graph=True); take adjoint=False"
+            )
+        return g
+
+
 def _run(watched: _Watched, H0: Tensor, times: Tensor) -> Tensor:
     """States at the times, which may repeat: torchdiffeq wants them to rise. Halts where the member fails."""
     import torchdiffeq
@@ -209,9 +227,10 @@ def _run(watched: _Watched, H0: Tensor, times: Tensor) -> Tensor:
         return H0.expand(len(times), *H0.shape)
     settings = watched.settings
     name = ADJOINT_METHODS[settings.method]
-    states = torchdiffeq.odeint_adjoint(
+    found = torchdiffeq.odeint_adjoint(
         watched, H0, times[rises].to(H0.device), method=name, options=settings.options,
         rtol=settings.tolerances.rtol, atol=settings.tolerances.atol, adjoint_params=watched.field.tensors(),
     )  # fmt: skip
+    states = _OnceDifferentiable.apply(found)  # type: ignore[no-untyped-call]
     watched.finish(states[-1].detach())
     return states[rises.cumsum(0) - 1]

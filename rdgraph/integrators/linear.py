@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from rdgraph.errors import NotApplicable
-from rdgraph.graphs.operators import NORMALISATIONS
 from rdgraph.graphs.sparse import Operator
 from rdgraph.integrators.filters import Filters
 from rdgraph.nodes import Kind, Name
@@ -171,7 +170,7 @@ def _relettered(system: System) -> System:
 
 def _adjacency_base(operator: Operator) -> Base:
     zero = torch.zeros((), dtype=torch.float64, device=operator.device)
-    if operator.normalisation in NORMALISATIONS and operator.normalisation != "none":
+    if operator.is_normalised:
         name = operator.norm[0]
         return Base(operator, "chebyshev" if name == "2" else "taylor", float(name), zero, zero + 1)
     radius, kind, order = _row_sums(operator).amax(-2, keepdim=True), "chebyshev", 2.0

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-7
 #: Coefficients behind the last one used that are watched, to see whether the degree is still enough.
 WATCHED = 8
-#: Operators whose polynomials are bounded on the unit disc or interval.
-NORMALISED = ("symmetric", "row", "column")
 
 Terms = list[tuple[Tensor, Tensor]]
 
@@ -41,7 +39,7 @@ def is_polynomial(field: VectorField) -> bool:
     >>> [is_polynomial(rd.lower(name, op, {"alpha": 1.0, "beta": 1.0})) for name in ("BS", "ST", "F")]
     [True, True, False]
     """
-    if field.operator.normalisation not in NORMALISED:
+    if not field.operator.is_normalised:
         return False
     try:
         return linear_part(field).source is not None
@@ -166,9 +164,11 @@ class _Polynomial(torch.autograd.Function):
         return newest
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
         weights, series, x, states = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            wants_weights = ctx.needs_input_grad[3]
+            return None, None, None, *_differentiable(ctx.pattern, ctx.doubled, weights, series, x, g, wants_weights)
         product = _Product(ops.transposed(ctx.pattern), ops.transposed_weights(ctx.pattern, weights))
         degree = len(series) - 1
         stack = x.new_empty((degree + 1, *x.shape))
@@ -182,6 +182,41 @@ class _Polynomial(torch.autograd.Function):
         if ctx.needs_input_grad[3]:
             grad_weights = _sampled(ctx.pattern, ctx.rows, stack[:-1], states, ctx.doubled, len(weights) == 1)
         return None, None, None, grad_weights, slopes.sum_to_size(series.shape).to(series.dtype), total
+
+
+def _differentiable(
+    pattern: list[Tensor], doubled: bool, weights: Tensor, series: Tensor, x: Tensor, g: Tensor, wants_weights: bool
+) -> tuple[Tensor | None, Tensor, Tensor]:
+    """The gradients in weights, series and x, written in differentiable products, so that second derivatives exist.
+
+    Slower than the way above, which fills its stacks in place: this one is taken where a gradient is to be
+    differentiated again.
+    """
+    degree = len(series) - 1
+    two, minus = _constant(x, 2.0), [_constant(x, -1.0)]
+    other, back = ops.transposed(pattern), ops.transposed_weights(pattern, weights)
+    stack = [g]
+    for k in range(1, degree + 1):
+        is_recurrent = doubled and k > 1
+        older, factor = ([stack[k - 2]], two) if is_recurrent else ([], None)
+        stack.append(ops.spmm(other, back, stack[k - 1].contiguous(), factor, None, minus[: len(older)], older))
+    total = torch.stack([c.to(x.dtype) * u for c, u in zip(series, stack, strict=True)]).sum(0)
+    slopes = torch.stack([ops.inner(u.contiguous(), x)[:, None, :] for u in stack])
+    grad_series = slopes.sum_to_size(series.shape).to(series.dtype)
+    if not wants_weights or not degree:
+        return torch.zeros_like(weights) if wants_weights else None, grad_series, total
+    states = [x * series[degree].to(x.dtype)]
+    for k in range(degree - 1, 0, -1):
+        values, factors = [x], [series[k]]
+        if doubled and len(states) > 1:
+            values, factors = [x, states[-2]], [series[k], *minus]
+        states.append(ops.spmm(pattern, weights, states[-1], two if doubled else None, None, factors, values))
+    parts = [
+        ops.sddmm(pattern, u.contiguous(), v, len(weights) == 1)
+        for u, v in zip(stack[:-1], reversed(states), strict=True)
+    ]
+    scaled = [2 * part if doubled and k > 0 else part for k, part in enumerate(parts)]
+    return torch.stack(scaled).sum(0), grad_series, total
 
 
 class _Product:

@@ -96,7 +96,7 @@ class Response(NamedTuple):
 def coefficients(linear: Linear, schedule: Schedule, time: Tensor, degree: int) -> Response:
     """The terms up to `degree` of the flow of a linear system; time (*batch) or ().
 
-    Differentiable in the coefficients of the equation and, where there is no GPU, in the time.
+    Differentiable in the coefficients of the equation and in the time.
     """
     count = 1 << max(3, degree.bit_length())
     kind = linear.base.kind
@@ -105,7 +105,8 @@ def coefficients(linear: Linear, schedule: Schedule, time: Tensor, degree: int) 
     spread = torch.broadcast_tensors(time.double()[..., None, None], *(_deepened(v, depth) for v in parts))  # type: ignore[no-untyped-call]
     shape, terms = spread[0].shape, len(linear.generator)
     generator = torch.stack(spread[1 : terms + 1]).reshape(terms, -1)
-    if time.is_cuda and has_triton() and not linear.source and schedule.steps < _MOST_STEPS and count <= 256:
+    is_short = schedule.steps < _MOST_STEPS and count <= 256
+    if time.is_cuda and has_triton() and not linear.source and is_short and not time.requires_grad:
         apply = _Coefficients.apply
         series, gain = apply(generator, time.double().reshape(-1), schedule, kind, count, degree)  # type: ignore[no-untyped-call]
         found = Response(series, series.detach().abs(), gain)
@@ -166,19 +167,28 @@ class _Coefficients(torch.autograd.Function):
         device = generator.device
         ctx.tables = _basis(kind, count, len(generator), device), _transform(kind, count, degree, device)
         values, slopes = stacks.gains(generator, times, ctx.tables[0], _weights(schedule, device), schedule.steps)
-        ctx.save_for_backward(slopes)
+        ctx.save_for_backward(slopes, generator, times)
+        ctx.settings = schedule, kind, count, degree
         gain = values.square().sum(1).amax(-1).sqrt()
         ctx.mark_non_differentiable(gain)
         return (values.flatten(1) @ ctx.tables[1]).T, gain
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, g: Tensor, _: Any) -> tuple[Any, ...]:
         from rdgraph.kernels import stacks
 
-        (slopes,) = ctx.saved_tensors
+        slopes, generator, times = ctx.saved_tensors
+        if torch.is_grad_enabled():  # second derivatives come from plain torch
+            found, _ = _by_autograd(generator, None, _per_row(times, generator.shape[1]), *ctx.settings)
+            (grad,) = torch.autograd.grad(found, generator, g, create_graph=True)
+            return grad, None, None, None, None, None
         basis, transform = ctx.tables
         return stacks.pull_gains(g.T @ transform.T, slopes, basis), None, None, None, None, None
+
+
+def _per_row(times: Tensor, rows: int) -> Tensor:
+    """Times (R,) from one for every so many consecutive rows."""
+    return times.repeat_interleave(rows // len(times))
 
 
 def _by_autograd(

@@ -54,6 +54,8 @@ def solve(
 ) -> Solution:
     """Integrate dH/dt = f(H) from H(t[0]) = H0 (*batch, n, d) and save H at `t`, or at `save_at` within `t`.
 
+    The batch is that of the field, or any where the field has none and its members differ in their start alone.
+
     `t` is (K,) or, with times of its own for every member, (K, *batch); it may repeat but not fall, and T = 0 is the
     identity. Methods with a fixed `step`, a number or one per member: "euler", "midpoint", "heun", "rk4" (the 3/8
     rule), "rk4-classical" or any `Tableau`, and "strang"; they take ceil(T/step) steps of which the last is shortened,
@@ -61,7 +63,7 @@ def solve(
     linear systems, to `rtol` and `atol`. "dopri5" adapts the steps of every member to its own error (rtol 1e-7, atol
     1e-9; in single precision 1e-5 and 1e-7), and gives up after `max_steps` attempts (10000). `adjoint=True` integrates
     backwards for the gradient instead of recording the steps, member by member, for euler, midpoint, heun, rk4 and
-    dopri5.
+    dopri5; it has first derivatives alone, all others have second ones as well.
 
     A member that turns non-finite, or has an entry beyond `limit`, stays at its last good state, marked in `status`
     and `failed_at`; it changes no bit of the others. `trackers` hear of every saved state. `measures` maps names to
@@ -88,6 +90,12 @@ def solve(
     field.check_state(H0)
     if 0 in H0.shape:
         raise NotApplicable(f"expected at least one member, node and channel, got a state of shape {tuple(H0.shape)}")
+    if method == "dopri5" and torch.finfo(H0.dtype).bits < 32:
+        raise NotApplicable(
+            f"expected a state of float32 or float64 for dopri5, whose tolerance {H0.dtype} cannot hold, got that; "
+            "convert field and state, or take a fixed step"
+        )
+    field = field.spread(tuple(H0.shape[:-2]))
     timetable = make_timetable(t, save_at, step, field.batch, H0.device)
     largest = torch.finfo(H0.dtype).max
     bound = largest if limit is None else min(float(limit), largest)

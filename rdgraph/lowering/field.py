@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from rdgraph.errors import NotApplicable, UnknownName
 from rdgraph.graphs.sparse import Operator
+from rdgraph.limits import check_products
 from rdgraph.lowering.coefficients import STATE_LETTERS, STORAGE_ONLY, coefficient_shapes, read_coefficients
 from rdgraph.lowering.plan import Function, Plan, schedule
 from rdgraph.lowering.sums import Linearisation, Sum, coefficient_symbol
@@ -42,6 +43,7 @@ class Lowered:
 @lru_cache(maxsize=256)
 def _lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lowered:
     """Stages that depend on the equation and on the meaning of L alone."""
+    check_products(system.expression)
     kinds = dict(system.letters)
     linear = Linearisation(kinds, keeps_laplacian).read(system.expression)
     free = Sum(tuple(t for t in linear.terms if not Sum((t,)).depends_on("H")))
@@ -59,6 +61,7 @@ def _lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lower
 class VectorField(nn.Module):
     """dH/dt = f(t, H) on one operator, with H of shape (*batch, nodes, channels).
 
+    A field without a batch takes states with any axes in front: all of them share its weights and coefficients.
     Made by `lower`. `plan` says which sparse products are taken, `source` is the torch code that runs. Parameters
     among the coefficients (and the edge weights) are parameters of the module; other tensors keep their gradients.
     """
@@ -87,13 +90,11 @@ class VectorField(nn.Module):
             self.register_buffer(name, value, persistent=False)
 
     def _apply(self, fn: Any, recurse: bool = True) -> VectorField:
+        held = self._operator.current()
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        degree = self._operator.degree
-        moved = self._operator.pattern.to(self._weights.device)
-        self._operator = Operator(
-            moved, self._weights, self._operator.normalisation, self._operator.self_loops,
-            None if degree is None else fn(degree),
-        ).prepare()  # fmt: skip
+        degree = None if held.degree is None else fn(held.degree)
+        moved = held.pattern.to(self._weights.device)
+        self._operator = Operator(moved, self._weights, held.normalisation, held.self_loops, degree).prepare()
         self._initial = None if self._initial is None else fn(self._initial)
         self._prepared = None
         return self
@@ -101,11 +102,13 @@ class VectorField(nn.Module):
     # ------------------------------------------------------------------ what it is
     @property
     def operator(self) -> Operator:
+        """A as it is now. Weights put in the place of the first ones are free; where L = D - A, D is theirs."""
         held = self._operator
-        if held.weights is not self._weights:
-            held = Operator(held.pattern, self._weights, held.normalisation, held.self_loops, held.degree)
-            self._operator = held
-        return held
+        is_none = held.normalisation == "none"
+        follows = is_none and held.degree is not None and held.degree.requires_grad
+        if held.weights is self._weights and not follows:
+            return held.current()
+        return held.with_weights(self._weights, "none" if is_none else "free", None if is_none else held.degree)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -152,9 +155,29 @@ class VectorField(nn.Module):
     def bind(self, H0: Tensor) -> VectorField:
         """The field of trajectories that start at H0 (for equations in which H0 occurs)."""
         self.check_state(H0)
-        bound = self._copy()
+        bound = self.spread(tuple(H0.shape[:-2]))._copy()
         bound._initial = H0
         return bound
+
+    def spread(self, batch: tuple[int, ...]) -> VectorField:
+        """The field for a batch of states that share its weights and coefficients; itself where it has that batch.
+
+        >>> import torch, rdgraph as rd
+        >>> field = rd.lower("diffusion", rd.generators.path(3).operator("row"), {"alpha": 1.0})
+        >>> field.spread((5,)).batch
+        (5,)
+        """
+        if batch == self.batch:
+            return self
+        if self.batch:
+            raise NotApplicable(
+                f"expected the batch {self.batch} that this field was lowered with, got {batch}; lower it with "
+                f"batch={batch}"
+            )
+        wider = self._copy()
+        wider.batch = batch
+        wider._shapes = coefficient_shapes(self.system, self._operator.num_nodes, batch)
+        return wider
 
     def prepared(self) -> VectorField:
         """The field with its coefficients computed once, for many evaluations between two backward passes."""
@@ -226,11 +249,13 @@ class VectorField(nn.Module):
     def check_state(self, H: Any) -> None:
         """Whether a state fits this field; raises with what was expected."""
         wanted = (*self.batch, self._operator.num_nodes)
-        if not isinstance(H, Tensor) or H.shape[:-1] != wanted:
+        if not isinstance(H, Tensor) or H.ndim < 2 or (H.shape[:-1] if self.batch else H.shape[-2:-1]) != wanted:
             got = tuple(H.shape) if hasattr(H, "shape") else type(H).__name__
+            lead = "" if self.batch else "..., "
             raise NotApplicable(
-                f"expected a state tensor of shape ({', '.join(map(str, wanted))}, channels), got {type(H).__name__} "
-                f"{got}; a batch is declared by lower(..., batch=(...))"
+                f"expected a state tensor of shape ({lead}{', '.join(map(str, wanted))}, channels), got "
+                f"{type(H).__name__} {got}; a batch with weights or coefficients of its own is declared by "
+                "lower(..., batch=(...))"
             )
         if H.dtype != self.dtype or H.device != self._weights.device:
             raise NotApplicable(
@@ -262,10 +287,11 @@ class VectorField(nn.Module):
                 return self._apply_adjacency
             case "L":
                 return self._apply_laplacian
-        return self.coefficients[name]
+        value = self.coefficients[name]
+        return value.to(H.dtype) if self._shapes[name].kind is Kind.MATRIX else value
 
     def _apply_adjacency(self, x: Tensor, scale: Tensor | None = None, *terms: tuple[Tensor, Tensor]) -> Tensor:
-        return self.operator.product(x, scale, terms)
+        return self.operator.product(x.to(self.dtype), scale, [(k, y.to(self.dtype)) for k, y in terms])
 
     def _apply_laplacian(self, x: Tensor, scale: Tensor | None = None, *terms: tuple[Tensor, Tensor]) -> Tensor:
         """scale*(D*x - A@x) + terms, for operators that are not normalised."""
@@ -273,7 +299,9 @@ class VectorField(nn.Module):
         if operator.degree is None:
             raise NotApplicable(f"expected an operator with degrees for L, got {operator!r}")
         factor = self._constant(1.0) if scale is None else scale
-        return operator.product(x, -factor, [(factor * operator.degree, x), *terms])
+        x = x.to(self.dtype)
+        others = [(k, y.to(self.dtype)) for k, y in terms]
+        return operator.product(x, -factor, [(factor * operator.degree, x), *others])
 
     def _values(self, function: Function, name: str = "coefficients") -> tuple[Tensor, ...]:
         """The coefficients that the generated function takes, from the ones the user gave."""
@@ -308,7 +336,9 @@ def lower(
     """The vector field of a system on an operator: a torch module, callable as f(t, H).
 
     Coefficients are numbers, tensors or parameters: a scalar (), a channel vector (d,), a node vector (n,), a mixing
-    matrix (d, d), each with or without the batch shape in front. dtype and device default to the operator's.
+    matrix (d, d), each with or without the batch shape in front. `batch` is the shape of the members that have edge
+    weights or coefficients of their own; states that share all of them need none. dtype and device default to the
+    operator's.
 
     >>> import torch, rdgraph as rd
     >>> op = rd.Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]]).operator("row", dtype=torch.float64)

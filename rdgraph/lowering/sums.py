@@ -13,7 +13,7 @@ import sympy as sp
 
 from rdgraph.errors import NotApplicable
 from rdgraph.nodes import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
-from rdgraph.normal import SYMPY_FUNCTIONS
+from rdgraph.normal import called
 from rdgraph.printing import to_text
 
 Word = tuple[str, ...]
@@ -178,7 +178,7 @@ class Linearisation:
     def _call(self, function: str, argument: Sum) -> Sum:
         value = argument.coefficient
         if value is not None:
-            return Sum.of([Term(SYMPY_FUNCTIONS[function](value), (), ONE)])
+            return Sum.of([Term(called(function, value), (), ONE)])
         return _atom(Elementwise(function, (argument,)))
 
     # ------------------------------------------------------------------ operators

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,7 @@ def coefficient_code(expression: sp.Basic) -> str:
     '0.5*alpha + torch.tanh(beta)'
     """
     if not expression.free_symbols:
-        return repr(float(expression))
+        return _number_code(expression)
     function = _SYMPY_FUNCTIONS.get(type(expression))
     if function is None:
         raise NotApplicable(f"expected a coefficient built from the language, got {type(expression).__name__}")
@@ -62,17 +63,31 @@ def _(expression: sp.Symbol) -> str:
 
 @coefficient_code.register
 def _(expression: sp.Integer) -> str:
-    return str(expression)
+    return str(expression) if abs(expression) < 2**53 else _number_code(expression)
 
 
 @coefficient_code.register
 def _(expression: sp.Number) -> str:
-    return repr(float(expression))
+    return _number_code(expression)
 
 
 @coefficient_code.register
 def _(expression: sp.NumberSymbol) -> str:
-    return repr(float(expression))
+    return _number_code(expression)
+
+
+def _number_code(expression: sp.Expr) -> str:
+    """A constant in double precision; one that is beyond it is refused."""
+    try:
+        value = float(expression)
+    except (TypeError, OverflowError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise NotApplicable(
+            "expected constants within double precision, up to 1.8e308, got a larger one; name the constant, or scale "
+            "the equation"
+        )
+    return repr(value)
 
 
 @coefficient_code.register
@@ -84,7 +99,7 @@ def _(expression: sp.Add) -> str:
 def _(expression: sp.Mul) -> str:
     number, rest = expression.as_coeff_Mul()
     if not rest.free_symbols:
-        return repr(float(expression))
+        return _number_code(expression)
     factors = [_bracketed(a) for a in rest.as_ordered_factors()]
     lead = {sp.S.One: "", sp.S.NegativeOne: "-"}.get(number, f"{coefficient_code(number)}*")
     return lead + "*".join(factors)
@@ -93,7 +108,7 @@ def _(expression: sp.Mul) -> str:
 @coefficient_code.register
 def _(expression: sp.Pow) -> str:
     if not expression.free_symbols:
-        return repr(float(expression))
+        return _number_code(expression)
     base = _bracketed(expression.base)
     if expression.exp == sp.S.Half:
         return f"torch.sqrt({coefficient_code(expression.base)})"
@@ -117,7 +132,7 @@ def matrix_code(tree: sp.Basic) -> tuple[str, list[str]]:
         case Name():
             return safe_name(tree.name), [tree.name]
         case sp.Rational():
-            return repr(float(tree)), []
+            return _number_code(tree), []
         case Negative():
             text, names = matrix_code(tree.inner)
             return f"(-{text})", names
