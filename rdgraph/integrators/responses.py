@@ -179,8 +179,8 @@ class _Coefficients(torch.autograd.Function):
 
         slopes, generator, times = ctx.saved_tensors
         if torch.is_grad_enabled():  # second derivatives come from plain torch
-            found, _ = _by_autograd(generator, None, _per_row(times, generator.shape[1]), *ctx.settings)
-            (grad,) = torch.autograd.grad(found, generator, g, create_graph=True)
+            found = _by_autograd(generator, None, _per_row(times, generator.shape[1]), *ctx.settings)
+            (grad,) = torch.autograd.grad(found.series, generator, g, create_graph=True)
             return grad, None, None, None, None, None
         basis, transform = ctx.tables
         return stacks.pull_gains(g.T @ transform.T, slopes, basis), None, None, None, None, None
