@@ -124,8 +124,8 @@ def train(
     from there, to the same results. Ctrl-C waits for the end of the epoch, so that what is left is saved; a second one
     stops at once. `progress` hears of the epochs, about once a second or every `CHUNK` epochs; `tell` hears sentences
     about what a user should know, such as a checkpoint that could not be written, which does not end the training.
-    `keep_best` holds the parameters of the best epoch, which `Trained.network` needs. `weights` (n,) >= 0 are those of the
-    training nodes in the loss.
+    `keep_best` holds the parameters of the best epoch, which `Trained.network` needs. `weights` (n,) >= 0 are those of
+    the training nodes in the loss.
 
     >>> from gread.config import Config
     >>> from gread.datasets.embedded import karate
