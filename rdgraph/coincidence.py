@@ -119,7 +119,7 @@ class _Solver:
 
     # ------------------------------------------------------------------ equations
     def _solutions(self, form: CanonicalForm, scales: Mapping[str, sp.Dummy]) -> list[dict[sp.Symbol, sp.Expr]]:
-        """Values of letters that make all coefficients vanish, also where functions with letters inside become equal."""
+        """Values of letters that make all coefficients vanish, also where functions with letters inside agree."""
         if form.numerator == 0:
             return [{}]
         letters = self._letters(form.numerator, scales)
