@@ -3,7 +3,7 @@ VENV := .venv
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-deep lint bench clean
 
 # The stamp is written last, so an install that was cut short is run again.
 $(INSTALLED): pyproject.toml constraints.txt
@@ -22,6 +22,11 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 -q
+
+# Hours; what was done before an interruption is kept. The page is docs/trust.md.
+test-deep: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.adversary --count 20000 --jobs 2 --out runs/adversary.jsonl --resume; \
+	status=$$?; $(VENV)/bin/python -m tests.adversary.page runs/adversary.jsonl && exit $$status
 
 lint: $(INSTALLED)
 	$(VENV)/bin/ruff format --check

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Polynomials up to this degree are taken whole; longer ones are cut where their coefficients no longer count.
 WHOLE = 24
-#: Room for coefficients that grow while the network is trained, in products.
+#: Room for coefficients that grow while the network is trained, in products; at least what derivatives need.
 SPARE = 4
 
 
@@ -69,8 +69,9 @@ class Route:
             return 0
         if self.whole <= WHOLE:
             return self.whole
+        room = max(SPARE, linear_part(field).order)
         needed = LinearFlow.needed(field, H0, self.schedule, time)
-        return min(self.whole, -(-(needed + SPARE) // SPARE) * SPARE)
+        return min(self.whole, -(-(needed + room) // SPARE) * SPARE)
 
     def is_cut(self, degree: int) -> bool:
         """Whether that many products leave something out, so that it has to be watched."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from rdgraph.decisions.enclosure import sign_of, touches_zero
 from rdgraph.errors import NotApplicable, Undecided
 
 
@@ -96,16 +97,20 @@ def _boundary_polynomials(expression: sp.Expr, r: sp.Symbol) -> Iterable[sp.Poly
                 y = sp.Dummy("y")
                 if root.has(r):
                     yield from _boundary_polynomials(root.base, r)
-                current = (
-                    sp.resultant(sp.expand(current.xreplace({root: y})), y**2 - root.base, y)
-                    if current.has(root)
-                    else current
-                )
+                current = _without_root(sp.expand(current.xreplace({root: y})), y, root.base)
         if current.has(r):
             numerator = sp.numer(sp.together(current))
             if not numerator.is_polynomial(r):
                 raise Undecided(f"cannot isolate the zeros of {expression}")
             yield sp.Poly(numerator, r)
+
+
+def _without_root(expression: sp.Expr, y: sp.Symbol, square: sp.Expr) -> sp.Expr:
+    """A polynomial that vanishes wherever even + odd y does, with y = sqrt(square): even^2 - odd^2 square."""
+    even, odd = sp.S.Zero, sp.S.Zero
+    for (power,), c in sp.Poly(expression, y).terms():
+        even, odd = (even, odd + c * square ** (power // 2)) if power % 2 else (even + c * square ** (power // 2), odd)
+    return even if odd == 0 else sp.expand(even**2 - odd**2 * square)
 
 
 def piecewise(line: Line, cells: list[Cell], best: list[set[int]], value: Callable[[int], sp.Expr]) -> sp.Expr:
@@ -129,15 +134,12 @@ def piecewise(line: Line, cells: list[Cell], best: list[set[int]], value: Callab
 
 
 def sample_sign(value: sp.Expr) -> int | None:
-    """Sign of a number; None where it is not a finite real one."""
-    if value.is_zero:
-        return 0
-    real, imaginary = sp.N(value, 40).as_real_imag()
-    if not (real.is_Float or real.is_Rational) or abs(imaginary) > sp.Float("1e-25", 40) * (1 + abs(real)):
-        return None
-    if abs(real) < sp.Float("1e-25", 40) and sp.simplify(value) == 0:
-        return 0
-    return 1 if real > 0 else -1
+    """Sign of a number; None where it is not a finite real one.
+
+    Numbers that agree with zero to the last digit of the finest enclosure count as zero.
+    """
+    sign = sign_of(value)
+    return 0 if sign is None and touches_zero(value) else sign
 
 
 def _between(left: sp.Expr, right: sp.Expr) -> sp.Expr:

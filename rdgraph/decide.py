@@ -123,7 +123,8 @@ class Domain:
         if expression.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
             return UNKNOWN
         known = _number_sign(expression) if expression.is_number else _assumed_sign(expression)
-        return known if known is not None else self._judged_sign(expression)
+        settled = known in (POSITIVE, ZERO, NEGATIVE) or (known is not None and not self.conditions)
+        return known if known is not None and settled else self._judged_sign(expression)
 
     def _judged_sign(self, expression: sp.Expr) -> Sign:
         below = self._possible(sp.Lt(expression, 0, evaluate=False))
@@ -146,16 +147,18 @@ class Domain:
                 return NONNEGATIVE
         return NONPOSITIVE
 
-    def _possible(self, condition: sp.Basic) -> bool | None:
-        outcome = possible(*self.conditions, condition).outcome
+    def _possible(self, condition: sp.Basic, *, thorough: bool = True) -> bool | None:
+        outcome = possible(*self.conditions, condition, thorough=thorough).outcome
         return None if outcome is Outcome.UNKNOWN else outcome is Outcome.POSSIBLE
 
-    def is_nonnegative(self, expression: sp.Expr) -> bool:
-        """Proved to be >= 0 on the whole domain."""
+    def is_nonnegative(self, expression: sp.Expr, *, thorough: bool = True) -> bool:
+        """Proved to be >= 0 on the whole domain; without much effort if not `thorough`."""
         expression = sp.sympify(expression)
         if expression.is_number or expression.has(sp.oo, sp.zoo, sp.nan):
             return self.sign(expression).is_nonnegative
-        return bool(expression.is_nonnegative) or self._possible(sp.Lt(expression, 0, evaluate=False)) is False
+        if expression.is_nonnegative:
+            return True
+        return self._possible(sp.Lt(expression, 0, evaluate=False), thorough=thorough) is False
 
     def cleared(self, expression: sp.Expr) -> sp.Expr:
         """A polynomial with the sign of a fraction."""

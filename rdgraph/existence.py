@@ -1,50 +1,49 @@
-"""Do solutions exist for all time? Global existence proofs, and blow-up shown on states that are equal in all nodes."""
+"""Do solutions exist for all time? Proofs on every graph, and blow-up shown on states that follow a scalar equation.
+
+With f = r(h) in every entry + terms that couple nodes or channels, d/dt |H|^2/2 = sum h r(h) + <H, coupled>. If
+h r(h) <= c (1 + h^2) and the coupled terms grow at most linearly, |H| grows at most exponentially; coupled terms of a
+higher power q are held back where h r(h) <= c - k |h|^(p + 1) with p > q. This holds for any matrix A: directed,
+weighted, with isolated nodes. Otherwise a state that is equal in all nodes, or an isolated node, may blow up.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 
 import sympy as sp
+from sympy.polys.polyerrors import BasePolynomialError
 
-from rdgraph.decide import BOTH, NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, UNKNOWN, ZERO, Domain
-from rdgraph.lipschitz import one_sided
+from rdgraph.blowup import BlowUp, fate
+from rdgraph.decide import Domain
+from rdgraph.decisions.budget import within_budget
+from rdgraph.decisions.judge import remembered
+from rdgraph.errors import Undecided
+from rdgraph.growth import Trend, growth, order
+from rdgraph.nodes import Kind
 from rdgraph.normal import H0, Act, H, Mix, relu, sigmoid, softplus
-from rdgraph.slopes import keeps_away_from_zero
+from rdgraph.regions import cases
 from rdgraph.symbols import h, h0, public
 from rdgraph.system import System
 from rdgraph.wording import factored
 
 GLOBAL, LOCAL, UNDECIDED = "global", "local", "undecided"
 
-
-@dataclass(frozen=True)
-class BlowUp:
-    """A state, equal in all nodes, that reaches infinity: from which h0, and when (None if not integrated).
-
-    `way` is +1 or -1; without a closed condition every h0 far enough on that side blows up.
-    """
-
-    way: int
-    condition: sp.Basic | None = None
-    time: sp.Expr | None = None
-
-    def __str__(self) -> str:
-        far = "large enough" if self.way > 0 else "negative enough"
-        when = "in finite time" if self.time is None else f"at t = {self.time}"
-        return f"from {self.condition if self.condition is not None else 'h0 ' + far}: blows up {when}"
+__all__ = ["GLOBAL", "LOCAL", "UNDECIDED", "BlowUp", "Existence", "existence"]
 
 
 @dataclass(frozen=True)
 class Existence:
-    """global, local (can blow up) or undecided, with the reason."""
+    """global, local (can blow up) or undecided, with the reason and what it assumes of the graph."""
 
     status: str
     reason: str
     blow_ups: tuple[BlowUp, ...] = ()
 
 
-@lru_cache(maxsize=256)
+@within_budget(otherwise=lambda problem: Existence(UNDECIDED, str(problem)))
+@remembered(maxsize=256)
 def existence(system: System) -> Existence:
     """Whether every solution lives for all time.
 
@@ -54,204 +53,219 @@ def existence(system: System) -> Existence:
     >>> existence(parse("AC")).status
     'global'
     """
-    trouble = _not_locally_lipschitz(system.normal)
-    if trouble:
-        return Existence(UNDECIDED, trouble)
-    structure = system.structure
-    if structure.linear:
+    domain = Domain.of(system)
+    trouble = _singularity(system.normal, domain)
+    if trouble is not None and not trouble.is_continuous:
+        return Existence(UNDECIDED, trouble.reason)
+    if system.structure.linear:
         return Existence(GLOBAL, "the vector field is affine in H")
-    if structure.is_pointwise:
-        bound = one_sided(system)
-        if bound.value is not None:
-            return Existence(
-                GLOBAL, f"one-sided Lipschitz constant {bound.value}: solutions separate and grow at most exponentially"
-            )
-    if _growth(system.normal) <= 1:
-        return Existence(GLOBAL, "locally Lipschitz with at most linear growth")
-    return _on_constants(system)
+    obstacle = "no growth bound holds in every entry"
+    try:
+        proved = _energy_estimate(*_split(system.normal), domain)
+    except Undecided as problem:
+        proved, obstacle = None, str(problem)
+    if trouble is not None:
+        return Existence(GLOBAL if proved else UNDECIDED, f"{proved}; {trouble.reason}" if proved else trouble.reason)
+    return Existence(GLOBAL, proved) if proved else _on_scalars(system, domain, obstacle)
 
 
-def _on_constants(system: System) -> Existence:
-    """On A@1 = 1 a state equal in all nodes follows a scalar equation; its blow-up is a blow-up of the system."""
-    if system.normal.has(Mix):
-        return Existence(UNDECIDED, "channel mixing: neither a growth bound nor a scalar subsystem was found")
-    start = sp.S.Zero if not system.normal.has(H0) else h0
-    scalar = sp.expand(_drop_operators(system.normal).xreplace({H: h, H0: start}))
-    if not scalar.is_polynomial(h):
-        return _non_polynomial(scalar, system)
-    polynomial = sp.Poly(scalar, h)
-    if polynomial.degree() < 2:
-        return Existence(UNDECIDED, "no growth bound was found, and states equal in all nodes do not blow up")
-    if not _outgrows_start(scalar, polynomial.degree()):
-        return Existence(UNDECIDED, "the source in H0 grows as fast as the state; a start H0 far out may be held back")
-    domain = Domain.of(system)
-    sign = domain.sign(polynomial.LC())
-    ways = _ways(polynomial.degree(), sign)
-    if ways is None:
-        return Existence(UNDECIDED, f"the sign of {public(polynomial.LC())} is not known; assume one")
-    if not ways:
-        return Existence(UNDECIDED, "states equal in all nodes stay bounded; no growth bound for the others was found")
-    found = tuple(_blow_up(polynomial, way, domain, autonomous=not system.normal.has(H0)) for way in ways)
-    condition = "" if sign in (POSITIVE, NEGATIVE) else f", depending on the sign of {public(polynomial.LC())}"
-    reason = f"on states equal in all nodes (A@1 = 1) h' = {public(factored(scalar))} reaches infinity{condition}"
-    return Existence(LOCAL, reason, found)
+# ---------------------------------------------------------------------- global existence
+def _split(normal: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """Terms of single entries of H, and terms that couple entries; what holds no H is a constant letter."""
+    letters = {a: sp.Dummy("constant", real=True) for a in normal.atoms(Act, Mix) if not a.has(H)}
+    plain = normal.xreplace(letters)
+    coupled = [term for term in sp.Add.make_args(plain) if term.has(Act, Mix)]
+    return sp.expand(plain - sp.Add(*coupled)), sp.Add(*coupled)
 
 
-def _outgrows_start(scalar: sp.Expr, degree: int) -> bool:
-    """The solution starts at h0 itself: terms with h0 must be of lower joint degree than the leading power of h."""
-    if not scalar.has(h0):
-        return True
-    if not scalar.is_polynomial(h, h0):
-        return False
-    return all(sum(powers) < degree for powers in sp.Poly(scalar, h, h0).monoms() if powers[1] > 0)
+def _energy_estimate(own: sp.Expr, coupled: sp.Expr, domain: Domain) -> str | None:
+    """Why d/dt |H|^2 proves global existence, for all coefficients of the domain; None where the estimate fails."""
+    letter = sp.Dummy("h", real=True)
+    rate = own.xreplace({H: letter})
+    ends = [g for way in (1, -1) for _, g in cases(domain, partial(growth, rate, letter, way))]
+    power = _order(coupled, domain)
+    if power <= 1 and not any(g.trend is Trend.ESCAPING for g in ends):
+        return _linear_reason(damped=any(g.trend is Trend.DAMPED for g in ends), coupled=coupled)
+    if all(g.trend is Trend.DAMPED and g.order > power for g in ends):
+        reason = f"large entries are damped by a higher power than {power}, that of the terms that couple them"
+        return f"{reason}: solutions stay bounded, on every graph"
+    return None
 
 
-def _ways(degree: int, sign: str) -> tuple[int, ...] | None:
-    """Directions (+1, -1) in which a scalar polynomial equation can blow up; None if the sign is unknown."""
-    if sign == POSITIVE:
-        return (1,) if degree % 2 == 0 else (1, -1)
-    if sign == NEGATIVE:
-        return (-1,) if degree % 2 == 0 else ()
-    if sign in (BOTH, NONNEGATIVE):
-        return (1, -1)
-    if sign == NONPOSITIVE:
-        return (-1,) if degree % 2 == 0 else ()
-    return None if sign in (UNKNOWN, ZERO) else ()
+def _linear_reason(*, damped: bool, coupled: sp.Expr) -> str:
+    if not damped:
+        return "at most linear growth: solutions grow at most exponentially, on every graph"
+    rest = "" if coupled == 0 else ", the coupled terms grow at most linearly"
+    return f"large entries h are damped or grow at most linearly, h r(h) <= c (1 + h^2){rest}: on every graph"
 
 
-def _blow_up(polynomial: sp.Poly, way: int, domain: Domain, *, autonomous: bool) -> BlowUp:
-    """Condition and time: beyond the last zero the scalar solution escapes, t = integral of dh / f."""
-    expression = polynomial.as_expr()
-    outermost = _outermost_zero(polynomial, way, domain)
-    if outermost is None or not autonomous:
-        return BlowUp(way)
-    condition = public(sp.Gt(h0, outermost) if way > 0 else sp.Lt(h0, outermost))
-    y = sp.Dummy("y", positive=True)
-    lead = way ** (polynomial.degree() + 1) * polynomial.LC()
-    if domain.sign(lead) not in (POSITIVE, NONNEGATIVE):
-        return BlowUp(way, condition)
-    speed = sp.factor(sp.cancel(way * expression.subs(h, outermost + way * y) / lead))
-    primitive = sp.expand(sp.integrate(sp.apart(1 / speed, y), y))
-    end = _value_at_infinity(primitive, y)
-    if end is None:
-        return BlowUp(way, condition)
-    remaining = _joined_logs(end - primitive.subs(y, way * (h0 - outermost)))
-    return BlowUp(way, condition, public(remaining / lead))
-
-
-def _value_at_infinity(primitive: sp.Expr, y: sp.Symbol) -> sp.Expr | None:
-    """Limit of an integrated rational function: logarithms must balance, quotients vanish, arcus tangents saturate."""
-    balance, end = sp.S.Zero, sp.S.Zero
-    for term in sp.Add.make_args(primitive):
-        factor, core = term.as_independent(y, as_Add=False)
-        argument = core.args[0] if core.args else core
-        if isinstance(core, sp.log) and argument.is_polynomial(y):
-            polynomial = sp.Poly(argument, y)
-            balance += factor * polynomial.degree()
-            end += factor * sp.log(polynomial.LC())
-        elif isinstance(core, sp.atan) and argument.is_polynomial(y) and sp.Poly(argument, y).LC().is_positive:
-            end += factor * sp.pi / 2
-        elif core.is_rational_function(y) and sp.degree(sp.denom(core), y) > sp.degree(sp.numer(core), y):
-            continue
-        else:
-            return None
-    return end if sp.simplify(balance) == 0 else None
-
-
-def _joined_logs(expression: sp.Expr) -> sp.Expr:
-    """A sum of rational multiples of logarithms as one logarithm plus the rest."""
-    logs, rest = [], sp.S.Zero
-    for term in sp.Add.make_args(expression):
-        factor, core = term.as_coeff_Mul()
-        if isinstance(core, sp.log) and factor.is_Rational:
-            logs.append((factor, core.args[0]))
-        else:
-            rest += term
-    if not logs:
-        return rest
-    unit = sp.Rational(1, sp.ilcm(*(f.q for f, _ in logs), 1))
-    inside = sp.Mul(*(argument ** (factor / unit) for factor, argument in logs))
-    return sp.simplify(rest) + unit * sp.log(sp.apart(sp.simplify(inside)))
-
-
-def _outermost_zero(polynomial: sp.Poly, way: int, domain: Domain) -> sp.Expr | None:
-    """The largest (way = 1) or smallest (way = -1) real zero, if its place among the others can be decided."""
-    zeros = [r for r in sp.roots(polynomial) if r.is_real]
-    if sum(sp.roots(polynomial).values()) < polynomial.degree() or not zeros:
-        return None
-    best = zeros[0]
-    for zero in zeros[1:]:
-        sign = domain.sign(way * (zero - best))
-        if sign in (POSITIVE, NONNEGATIVE):
-            best = zero
-        elif sign in (BOTH, UNKNOWN):
-            return None
-    return best
-
-
-def _non_polynomial(scalar: sp.Expr, system: System) -> Existence:
-    """exp growth is the one non-polynomial blow-up that is recognised."""
-    domain = Domain.of(system)
-    for term in sp.Add.make_args(scalar):
-        factor, core = term.as_independent(h, as_Add=False)
-        if isinstance(core, sp.exp) and domain.sign(factor) == POSITIVE:
-            rising = domain.sign(sp.expand(core.args[0]).coeff(h)) == POSITIVE
-            if rising and all(_growth_scalar(o) <= 1 for o in sp.Add.make_args(scalar) if o != term):
-                reason = f"on states equal in all nodes {public(term)} outgrows every linear term"
-                return Existence(LOCAL, reason, (BlowUp(1),))
-    return Existence(
-        UNDECIDED,
-        "tried: one-sided Lipschitz constant, linear growth, scalar blow-up of polynomial and exponential type",
-    )
-
-
-def _growth_scalar(expression: sp.Expr) -> float:
-    """Growth of a term along h, with h0 as large as h."""
-    return _growth(expression.xreplace({h: H, h0: H}))
-
-
-def _drop_operators(expression: sp.Expr) -> sp.Expr:
-    """Every Act removed: what the operators do to constants when A@1 = 1."""
-    return expression.replace(lambda e: isinstance(e, Act), lambda e: _drop_operators(e.inner))
-
-
-def _growth(expression: sp.Expr) -> float:
-    """Degree of growth in H; infinite where none is known."""
-    if not expression.has(H) or expression.func in (sp.tanh, sigmoid, sp.sin, sp.cos):
-        return 0
+def _order(expression: sp.Expr, domain: Domain) -> sp.Expr:
+    """A power q with |expression| <= c (1 + |H|^q) for a fixed graph; infinite where none is known."""
+    if not expression.has(H):
+        return sp.S.Zero
     if expression == H:
-        return 1
+        return sp.S.One
     match expression:
         case Act() | Mix():
-            return _growth(expression.inner)
+            return _order(expression.inner, domain)
         case sp.Add():
-            return max(_growth(a) for a in expression.args)
+            return sp.Max(*(_order(part, domain) for part in expression.args))
+    atoms = _state_atoms(expression)
+    if len(atoms) == 1 and expression not in atoms:
+        return _order_in(expression, atoms[0], domain)
+    match expression:
         case sp.Mul():
-            return _quotient_growth(expression)
-        case sp.Pow() if expression.exp.is_number and expression.exp.is_positive:
-            return _growth(expression.base) * float(expression.exp)
+            return sp.Add(*(_order(part, domain) for part in _by_atoms(expression)))
+        case sp.Pow() if expression.exp.is_Rational and expression.exp.is_positive:
+            return _order(expression.base, domain) * expression.exp
+    if expression.func in (sp.tanh, sigmoid, sp.sin, sp.cos):
+        return sp.S.Zero
     if expression.func in (relu, softplus, sp.Abs):
-        return _growth(expression.args[0])
-    if isinstance(expression, sp.Pow) and expression.exp.is_negative and keeps_away_from_zero(expression.base):
-        return 0
-    return float("inf")
+        return _order(expression.args[0], domain)
+    if isinstance(expression, sp.exp) and _order(expression.args[0], domain) == 0:
+        return sp.S.Zero
+    if isinstance(expression, sp.Pow) and expression.exp.is_negative and _has_floor(expression.base, domain):
+        return sp.S.Zero
+    return sp.oo
 
 
-def _quotient_growth(product: sp.Mul) -> float:
-    """Rational functions of single entries count numerator against denominator."""
-    top, bottom = sp.fraction(product)
-    if bottom.has(H) and not product.has(Act, Mix) and top.is_polynomial(H) and bottom.is_polynomial(H):
-        return float(max(0, sp.degree(top, H) - sp.degree(bottom, H)))
-    return sum(_growth(a) for a in product.args)
+def _order_in(expression: sp.Expr, atom: sp.Expr, domain: Domain) -> sp.Expr:
+    """The order of a function of one entry of the state, or of one operator applied to it."""
+    letter = sp.Dummy("z", real=True)
+    try:
+        powers = [p for _, p in cases(domain, partial(order, expression.xreplace({atom: letter}), letter))]
+    except Undecided:
+        return sp.oo
+    return sp.Max(*powers) * _order(atom, domain)
 
 
-def _not_locally_lipschitz(expression: sp.Expr) -> str | None:
-    """Square roots and poles of the state spoil uniqueness or existence before any question of growth."""
-    for power in expression.atoms(sp.Pow):
-        if not power.base.has(H, H0):
+def _by_atoms(product: sp.Mul) -> list[sp.Expr]:
+    """Factors that see the state through the same parts, multiplied."""
+    groups: dict[frozenset[sp.Expr], sp.Expr] = {}
+    for factor in product.args:
+        atoms = frozenset(_state_atoms(factor))
+        groups[atoms] = groups.get(atoms, sp.S.One) * factor
+    return list(groups.values()) if len(groups) > 1 else list(product.args)
+
+
+def _state_atoms(expression: sp.Expr) -> list[sp.Expr]:
+    """The largest parts through which an expression sees the state: H itself, A@(...), (...)@W."""
+    if expression == H or (isinstance(expression, Act | Mix) and expression.has(H)):
+        return [expression]
+    return list(dict.fromkeys(atom for part in expression.args for atom in _state_atoms(part)))
+
+
+def _has_floor(base: sp.Expr, domain: Domain) -> bool:
+    """Whether an expression keeps above a positive constant: one part of it is, and the rest is never negative."""
+    letters = {atom: sp.Dummy("z", real=True) for atom in _state_atoms(base)}
+    constant, rest = base.xreplace(letters).as_independent(*letters.values(), as_Add=True)
+    return domain.sign(constant).value == "+" and domain.is_nonnegative(rest)
+
+
+# ---------------------------------------------------------------------- where the field is defined and Lipschitz
+@dataclass(frozen=True)
+class _Singularity:
+    """A root or a quotient that is not proved to be Lipschitz; roots of what is never negative are continuous."""
+
+    reason: str
+    is_continuous: bool
+
+
+def _singularity(normal: sp.Expr, domain: Domain) -> _Singularity | None:
+    """A root or a quotient of the state that is not proved to keep away from zero; discontinuous ones first."""
+    letters = {a: sp.Dummy("z", real=True) for a in normal.atoms(Act, Mix)}
+    continuous = None
+    for power in sorted(normal.atoms(sp.Pow), key=lambda p: (p.count_ops(), str(p))):
+        base, plain = power.base, power.base.xreplace(letters)
+        if (power.exp.is_Integer and power.exp > 0) or not (base.has(H, H0, Act, Mix) or _has_mask(base)):
             continue
-        if not power.exp.is_Integer:
-            return f"sqrt({public(power.base)}) is not locally Lipschitz at 0 and undefined below"
-        if power.exp.is_negative and not keeps_away_from_zero(power.base):
-            return f"1/({public(power.base)}) can be singular"
-    return None
+        if not power.exp.is_Integer and domain.proves(sp.Gt(plain, 0, evaluate=False)):
+            continue
+        if power.exp.is_negative and not domain.proves(sp.Ne(plain, 0, evaluate=False)):
+            return _Singularity(f"{public(power)} can be singular: {public(base)} may be 0", False)
+        if power.exp.is_Integer:
+            continue
+        if not domain.proves(sp.Ge(plain, 0, evaluate=False)):
+            return _Singularity(f"{public(power)} need not be defined: {public(base)} may be negative", False)
+        reason = f"solutions need not be unique: {public(power)} is not Lipschitz where {public(base)} = 0"
+        continuous = continuous or _Singularity(reason, True)
+    return continuous
+
+
+def _has_mask(expression: sp.Expr) -> bool:
+    return any(x.name == "M" for x in expression.free_symbols)
+
+
+# ---------------------------------------------------------------------- blow-up
+@dataclass(frozen=True)
+class _Scalar:
+    """A scalar equation that some states follow, and on which graphs, with which coefficients."""
+
+    rate: sp.Expr
+    states: str
+
+
+def _on_scalars(system: System, domain: Domain, otherwise: str) -> Existence:
+    """Blow-up of states that follow a scalar equation; global where all states do and none blows up."""
+    reasons = [otherwise]
+    for scalar in _scalars(system):
+        found = fate(scalar.rate, domain)
+        equation = f"h' = {public(_factored(scalar.rate))}"
+        if found.blow_ups:
+            return Existence(LOCAL, f"{scalar.states}, {equation} reaches infinity", found.blow_ups)
+        if _is_uncoupled(system) and found.is_bounded:
+            return Existence(GLOBAL, f"{scalar.states}, {equation} has a zero between every start and infinity")
+        reasons += [f"{scalar.states}, {reason}" for reason in found.open or (f"{equation} stays finite",)]
+    return Existence(UNDECIDED, "; ".join(dict.fromkeys(reasons)))
+
+
+def _factored(rate: sp.Expr) -> sp.Expr:
+    """The shorter way to write a rate, where sympy factors it."""
+    try:
+        return factored(rate)
+    except BasePolynomialError:
+        return rate
+
+
+def _is_uncoupled(system: System) -> bool:
+    return not system.normal.has(Act, Mix)
+
+
+def _scalars(system: System) -> Iterator[_Scalar]:
+    """Every entry on its own; states equal in all nodes where A@1 = 1; an isolated node."""
+    if _is_uncoupled(system):
+        yield _Scalar(_rate(system.normal), "in every entry")
+        return
+    choice = _choice(system)
+    if not system.normal.has(Act):
+        yield _Scalar(_rate(_constant_states(system.normal)), f"on states equal in all nodes{choice}")
+        return
+    graph = "(A@1 = 1: the rows of A sum to 1, no node is isolated)"
+    yield _Scalar(_rate(_constant_states(system.normal)), f"on states equal in all nodes {graph}{choice}")
+    yield _Scalar(_rate(_isolated(system.normal)), f"in an isolated node (its row of A is 0){choice}")
+
+
+def _rate(expression: sp.Expr) -> sp.Expr:
+    return sp.expand(expression.xreplace({H: h, H0: h0}))
+
+
+def _choice(system: System) -> str:
+    """The admissible coefficients for which a state stays equal in all nodes, in words."""
+    masks = ["M"] if "M" in system.letters else []
+    nodes = masks + [name for name, kind in system.coefficients.items() if kind is Kind.NODE]
+    matrices = [name for name, kind in system.letters.items() if kind is Kind.MATRIX]
+    parts = [f"{' and '.join(nodes)} equal in all nodes"] if nodes else []
+    parts += [f"{' and '.join(matrices)} the identity"] if matrices else []
+    return f" with {', '.join(parts)}" if parts else ""
+
+
+def _constant_states(expression: sp.Expr) -> sp.Expr:
+    """Every operator and matrix removed: what they do to constants where A@1 = 1 and W = I."""
+    return expression.replace(lambda e: isinstance(e, Act | Mix), lambda e: _constant_states(e.inner))
+
+
+def _isolated(expression: sp.Expr) -> sp.Expr:
+    """What an isolated node sees: every word of A gives zero; W = I."""
+    return expression.replace(
+        lambda e: isinstance(e, Act | Mix), lambda e: sp.S.Zero if isinstance(e, Act) else _isolated(e.inner)
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import sympy as sp
 
 from rdgraph.cells import isolated_roots
@@ -9,6 +11,29 @@ from rdgraph.decide import NEGATIVE, POSITIVE, Domain
 from rdgraph.decisions.polynomials import factors, reduced
 from rdgraph.errors import Undecided
 from rdgraph.maxima import Candidate, tidy
+
+
+@dataclass(frozen=True)
+class _Root:
+    """A zero of a polynomial, real where all of `real_if` are >= 0.
+
+    A zero -b/(2a) + half_root/a of a quadratic a x^2 + b x + c remembers it, half_root = ± sqrt(b^2 - 4ac)/2.
+    """
+
+    point: sp.Expr
+    real_if: tuple[sp.Expr, ...] = ()
+    quadratic: sp.Poly | None = None
+    half_root: sp.Expr = sp.S.Zero
+
+    def value_of(self, expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
+        """The value of an expression here; a polynomial is reduced modulo the quadratic, so the root occurs once."""
+        if self.quadratic is None or not expression.is_polynomial(x):
+            return tidy(expression.subs(x, self.point))
+        a, b, _ = self.quadratic.all_coeffs()
+        field = _fractions(expression, self.quadratic)
+        _, rest = sp.div(sp.Poly(expression, x), self.quadratic, domain=field)
+        slope, level = rest.nth(1), rest.nth(0)
+        return tidy(sp.cancel(level - slope * b / (2 * a))) + tidy(sp.cancel(slope / a)) * self.half_root
 
 
 def interval_candidates(
@@ -44,14 +69,19 @@ def _critical(
     expression: sp.Expr, slope: sp.Poly, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr, domain: Domain
 ) -> list[Candidate]:
     found = []
-    for point, conditions in _real_roots(slope, domain, lower, upper):
-        valid = [*conditions]
+    for root in _real_roots(slope, domain, lower, upper):
+        valid = [*root.real_if]
         if lower != -sp.oo:
-            valid.append(sp.together(point - lower))
+            valid.append(sp.together(root.point - lower))
         if upper != sp.oo:
-            valid.append(sp.together(upper - point))
-        found.append(Candidate(tidy(expression.subs(x, point)), tuple(valid), point))
+            valid.append(sp.together(upper - root.point))
+        found.append(Candidate(root.value_of(expression, x), tuple(valid), root.point))
     return found
+
+
+def _fractions(expression: sp.Expr, piece: sp.Poly) -> sp.polys.domains.Domain:
+    letters = sorted((expression.free_symbols | piece.as_expr().free_symbols) - {piece.gen}, key=str)
+    return sp.QQ.frac_field(*letters) if letters else sp.QQ
 
 
 def _end_value(polynomial: sp.Poly, x: sp.Symbol, end: sp.Expr, domain: Domain) -> Candidate:
@@ -66,35 +96,37 @@ def _end_value(polynomial: sp.Poly, x: sp.Symbol, end: sp.Expr, domain: Domain) 
     raise Undecided(f"the sign of {lead} decides whether {polynomial.as_expr()} is bounded; assume a sign")
 
 
-def _real_roots(
-    polynomial: sp.Poly, domain: Domain, lower: sp.Expr, upper: sp.Expr
-) -> list[tuple[sp.Expr, tuple[sp.Expr, ...]]]:
-    """Real roots with the conditions under which they are real."""
+def _real_roots(polynomial: sp.Poly, domain: Domain, lower: sp.Expr, upper: sp.Expr) -> list[_Root]:
+    """Every zero that can be real and lie in [lower, upper], factor by factor."""
     x = polynomial.gen
     if polynomial.is_zero or polynomial.degree() == 0:
         return []
-    roots: list[tuple[sp.Expr, tuple[sp.Expr, ...]]] = []
+    roots: list[_Root] = []
     for factor, _ in factors(polynomial.as_expr()):
         if not factor.has(x):
             continue
         piece = sp.Poly(factor, x)
-        coefficients = piece.all_coeffs()
         if piece.degree() == 1:
-            roots.append((sp.cancel(-coefficients[1] / coefficients[0]), ()))
+            a, b = piece.all_coeffs()
+            roots.append(_Root(sp.cancel(-b / a)))
         elif not piece.free_symbols_in_domain:
-            roots += [(r, ()) for r in isolated_roots(piece)]
+            roots += [_Root(r) for r in isolated_roots(piece)]
         elif piece.degree() == 2:
-            a, b, c = coefficients
-            inside = sp.expand(b**2 - 4 * a * c)
-            if domain.sign(inside) == NEGATIVE:
-                continue
-            roots += [((-b + sign * sp.sqrt(inside)) / (2 * a), (inside,)) for sign in (1, -1)]
-            if domain.sign(a) not in (POSITIVE, NEGATIVE) and b != 0:
-                roots.append((sp.cancel(-c / b), (a, -a)))  # where the leading coefficient vanishes
-        elif _keeps_sign(piece, domain, lower, upper):
-            continue
-        else:
+            roots += _quadratic_roots(piece, domain)
+        elif not _keeps_sign(piece, domain, lower, upper):
             raise Undecided(f"no closed form for the zeros of {piece.as_expr()}")
+    return roots
+
+
+def _quadratic_roots(piece: sp.Poly, domain: Domain) -> list[_Root]:
+    a, b, c = piece.all_coeffs()
+    inside = sp.expand(b**2 - 4 * a * c)
+    if domain.sign(inside) is NEGATIVE:
+        return []
+    half_roots = (sp.sqrt(inside) / 2, -sp.sqrt(inside) / 2)
+    roots = [_Root((2 * half_root - b) / (2 * a), (inside,), piece, half_root) for half_root in half_roots]
+    if domain.sign(a) not in (POSITIVE, NEGATIVE) and b != 0:
+        roots.append(_Root(sp.cancel(-c / b), (a, -a)))  # where the leading coefficient vanishes
     return roots
 
 

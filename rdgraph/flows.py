@@ -1,16 +1,18 @@
 """Closed-form flows of entrywise reactions h' = r(h), derived and then checked by differentiation.
 
-Bernoulli reactions a h + b h^m (Fisher m = 2, Allen-Cahn m = 3) become linear in h^(1-m). Reactions k h^2 (1 - h)
-(Zeldovich) lead to y + ln|y| = y0 + ln|y0| - k t with y = (1-h)/h, that is to Lambert's W.
+Bernoulli reactions a h + b h^m (Fisher m = 2, Allen-Cahn m = 3) become linear in h^(1-m); where a can be 0 its limit is
+a branch of its own. Reactions k h^2 (1 - h) (Zeldovich) lead to y + ln|y| = y0 + ln|y0| - k t with y = (1-h)/h, that is
+to Lambert's W.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import sympy as sp
 
+from rdgraph.decide import NEGATIVE, POSITIVE, ZERO, Domain
+from rdgraph.decisions.judge import remembered
 from rdgraph.errors import NotApplicable
 from rdgraph.symbols import h, h0, public
 from rdgraph.system import System
@@ -20,23 +22,52 @@ t = sp.Symbol("t", nonnegative=True)
 
 @dataclass(frozen=True)
 class ReactionFlow:
-    """h(t) from h(0) = h0; `branches` lists (condition, expression); `rate` is r(h)."""
+    """h(t) from h(0) = h0; `branches` lists (condition, expression); `rate` is r(h).
+
+    The first branch whose condition holds is the flow as long as `valid` holds; from the first t on at which it does
+    not, the solution has blown up and the formulas mean nothing.
+    """
 
     rate: sp.Expr
     branches: tuple[tuple[sp.Basic, sp.Expr], ...]
+    valid: sp.Basic = sp.true
 
     @property
     def expression(self) -> sp.Expr:
+        """The flow as one expression: a Piecewise where there are several branches."""
         return sp.Piecewise(*((e, c) for c, e in self.branches)) if len(self.branches) > 1 else self.branches[0][1]
 
 
-@lru_cache(maxsize=256)
+@dataclass(frozen=True)
+class _Branch:
+    """A formula for h' = rate, the condition it is for, and the one under which the solution has not blown up yet."""
+
+    condition: sp.Basic
+    rate: sp.Expr
+    formula: sp.Expr
+    valid: sp.Basic = sp.true
+
+    def check(self) -> None:
+        """Differentiate: the formula must satisfy the equation and start at h0."""
+        if self.formula == 0:
+            return
+        residual = sp.diff(self.formula, t) - self.rate.subs(h, self.formula)
+        if sp.simplify(residual) != 0:
+            raise NotApplicable(f"the derived flow {self.formula} does not satisfy its equation")
+        if not self.formula.has(sp.LambertW) and sp.simplify(self.formula.subs(t, 0) - h0) != 0:
+            raise NotApplicable(f"the derived flow {self.formula} does not start at h0")
+
+
+@remembered(maxsize=256)
 def reaction_flow(system: System) -> ReactionFlow:
     """Flow of the reaction alone: f on states equal in all nodes, where diffusion rests.
 
     >>> from rdgraph.parse import parse
-    >>> reaction_flow(parse("F")).expression
-    h0*exp(beta*t)/(h0*exp(beta*t) - h0 + 1)
+    >>> flow = reaction_flow(parse("F"))
+    >>> flow.expression, flow.valid
+    (h0*exp(beta*t)/(h0*exp(beta*t) - h0 + 1), h0*(exp(beta*t) - 1) + 1 > 0)
+    >>> reaction_flow(parse("(alpha - beta)*H - H**2")).branches[0]
+    (Eq(alpha - beta, 0), h0/(h0*t + 1))
     """
     structure = system.structure
     if structure.coupled != 0 or structure.has_source:
@@ -45,49 +76,62 @@ def reaction_flow(system: System) -> ReactionFlow:
     if not rate.is_polynomial(h) or rate.subs(h, 0) != 0:
         raise NotApplicable(f"no closed flow for h' = {public(rate)}; known: a*h + b*h**m and k*h**2*(1 - h)")
     powers = {m[0]: c for m, c in sp.Poly(rate, h).terms() if c != 0}
-    if set(powers) <= {1} or (len(powers) == 2 and 1 in powers):
-        branches = _bernoulli(powers)
+    if len(set(powers) - {1}) <= 1:
+        branches = _bernoulli(powers, Domain.of(system))
     elif set(powers) == {2, 3} and sp.expand(powers[2] + powers[3]) == 0:
         branches = _lambert(powers[2])
     else:
         raise NotApplicable(
             f"no closed flow for h' = {public(sp.factor(rate))}; known: a*h + b*h**m and k*h**2*(1 - h)"
         )
-    flow = ReactionFlow(public(rate), tuple((public(c), public(e)) for c, e in branches))
-    _check(rate, [e for _, e in branches])
-    return flow
+    for branch in branches:
+        branch.check()
+    return ReactionFlow(
+        public(rate), tuple((public(b.condition), public(b.formula)) for b in branches), public(_valid(branches))
+    )
 
 
-def _bernoulli(powers: dict[int, sp.Expr]) -> list[tuple[sp.Basic, sp.Expr]]:
+def _valid(branches: list[_Branch]) -> sp.Basic:
+    """The validity of the branch that applies."""
+    if len({b.valid for b in branches}) == 1:
+        return branches[0].valid
+    return sp.Or(*(sp.And(b.condition, *(sp.Not(o.condition) for o in branches[:i]), b.valid)
+                   for i, b in enumerate(branches)))  # fmt: skip
+
+
+def _bernoulli(powers: dict[int, sp.Expr], domain: Domain) -> list[_Branch]:
+    """h0 exp(a t)/d^(1/n) with n = m - 1 and d = 1 - b h0^n (exp(n a t) - 1)/a, in the limit a = 0 d = 1 - n b h0^n t.
+
+    d is monotone in t and 1 at t = 0: the solution has blown up iff d <= 0.
+    """
     a = powers.get(1, sp.S.Zero)
     higher = [m for m in powers if m > 1]
     if not higher:
-        return [(sp.true, h0 * sp.exp(a * t))]
-    m, b = higher[0], powers[higher[0]]
-    growth = sp.exp((m - 1) * a * t)
-    inside = sp.simplify(1 + b / a * h0 ** (m - 1) * (1 - growth))
-    if m == 2:
-        return [(sp.true, sp.cancel(h0 * sp.exp(a * t) / inside))]
-    return [(sp.true, h0 * sp.exp(a * t) / inside ** sp.Rational(1, m - 1))]
+        return [_Branch(sp.true, a * h, h0 * sp.exp(a * t))]
+    n, b = higher[0] - 1, powers[higher[0]]
+    sign = domain.sign(a)
+    at_rest = sp.true if sign is ZERO else sp.Eq(a, 0)
+    resting = _over_root(at_rest, b * h ** (n + 1), h0, 1 - n * b * h0**n * t, n)
+    if sign is ZERO:
+        return [resting]
+    inside = sp.simplify(1 + b / a * h0**n * (1 - sp.exp(n * a * t)))
+    moving = _over_root(sp.true, a * h + b * h ** (n + 1), h0 * sp.exp(a * t), inside, n)
+    return [moving] if sign in (POSITIVE, NEGATIVE) else [resting, moving]
 
 
-def _lambert(k: sp.Expr) -> list[tuple[sp.Basic, sp.Expr]]:
-    y0 = (1 - h0) / h0
+def _over_root(condition: sp.Basic, rate: sp.Expr, top: sp.Expr, inside: sp.Expr, n: int) -> _Branch:
+    formula = sp.cancel(top / inside) if n == 1 else top / inside ** sp.Rational(1, n)
+    return _Branch(condition, rate, formula, sp.Gt(inside, 0))
+
+
+def _lambert(k: sp.Expr) -> list[_Branch]:
+    """Outside [0, 1] the solution reaches infinity at k t = 1/h0 + log(1 - 1/h0) < 0, if k < 0."""
+    rate, y0 = k * h**2 * (1 - h), (1 - h0) / h0
     argument = y0 * sp.exp(y0 - k * t)
+    end = sp.Piecewise((-sp.oo, sp.And(h0 >= 0, h0 <= 1)), (1 / h0 + sp.log(1 - 1 / h0), True))
+    valid = sp.Gt(k * t, end)
     return [
-        (sp.Eq(h0, 0), sp.S.Zero),
-        (sp.Gt(h0, 0), 1 / (1 + sp.LambertW(argument))),
-        (sp.true, 1 / (1 + sp.LambertW(argument, -1))),
+        _Branch(sp.Eq(h0, 0), rate, sp.S.Zero, valid),
+        _Branch(sp.Gt(h0, 0), rate, 1 / (1 + sp.LambertW(argument)), valid),
+        _Branch(sp.true, rate, 1 / (1 + sp.LambertW(argument, -1)), valid),
     ]
-
-
-def _check(rate: sp.Expr, formulas: list[sp.Expr]) -> None:
-    """Differentiate: every formula must satisfy the equation and start at h0."""
-    for formula in formulas:
-        if formula == 0:
-            continue
-        residual = sp.diff(formula, t) - rate.subs(h, formula)
-        if sp.simplify(residual) != 0:
-            raise NotApplicable(f"the derived flow {formula} does not satisfy its equation")
-        if not formula.has(sp.LambertW) and sp.simplify(formula.subs(t, 0) - h0) != 0:
-            raise NotApplicable(f"the derived flow {formula} does not start at h0")

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
+from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.judge import watched
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.extrema import interval_candidates
 from rdgraph.maxima import Candidate, maximum
 from rdgraph.normal import Act, H, Mix
-from rdgraph.slopes import BOUNDED_SLOPE, slopes, sup_magnitude
+from rdgraph.slopes import BOUNDED_SLOPE, BOUNDED_VALUE, slopes, sup_magnitude
 from rdgraph.symbols import R, lam, public, s
 from rdgraph.system import System
 
@@ -77,22 +79,26 @@ def check_normalisation(normalisation: str) -> None:
 def _constant(system: System, normalisation: str, *, local: bool, one_sided: bool) -> Constant:
     check_normalisation(normalisation)
     norm = NORMS[normalisation]
-    domain = Domain.of(system)
-    structure = system.structure
     try:
-        found = slopes(structure.reaction, domain, local=local)
-        candidates = _candidates(system, domain, normalisation, list(found.candidates), one_sided)
-        value = found.restore(maximum(candidates, found.domain(domain)))
-        exact = found.exact
-        if structure.coupled.has(H):
-            value, exact = value + coupled_bound(structure.coupled, normalisation, local), False
+        with time_limit(), watched() as watch:
+            value, exact = _value(system, normalisation, local=local, one_sided=one_sided)
+            if value.has(sp.oo, sp.zoo, sp.nan):
+                return Constant(None, exact, norm, _absence(system, exact, local=local, one_sided=one_sided))
+            shown = public(sp.expand(value) if not value.has(sp.Piecewise, sp.Max) else value)
+            return Constant(shown, exact, norm, _remark(value, exact, watch.bounded))
     except Undecided as problem:
         return Constant(None, False, norm, f"undecided: {problem}")
-    if value.has(sp.oo, sp.zoo, sp.nan):
-        return Constant(None, exact, norm, _absence(system, exact, local=local, one_sided=one_sided))
-    return Constant(
-        public(sp.expand(value) if not value.has(sp.Piecewise, sp.Max) else value), exact, norm, _remark(value, exact)
-    )
+
+
+def _value(system: System, normalisation: str, *, local: bool, one_sided: bool) -> tuple[sp.Expr, bool]:
+    """The constant, infinite where there is none, and whether it is attained."""
+    domain, structure = Domain.of(system), system.structure
+    found = slopes(structure.reaction, domain, local=local)
+    candidates = _candidates(system, domain, normalisation, list(found.candidates), one_sided)
+    value = found.restore(maximum(candidates, found.domain(domain)))
+    if structure.coupled.has(H):
+        return value + coupled_bound(structure.coupled, normalisation, local), False
+    return value, found.exact
 
 
 def _absence(system: System, exact: bool, *, local: bool, one_sided: bool) -> str:
@@ -104,9 +110,10 @@ def _absence(system: System, exact: bool, *, local: bool, one_sided: bool) -> st
     return f"no finite {what} {where}: the slope {public(slope)} is unbounded"
 
 
-def _remark(value: sp.Expr, exact: bool) -> str:
+def _remark(value: sp.Expr, exact: bool, bounded: bool) -> str:
     """What a reader must know to use a bound."""
     parts = [] if exact else ["upper bound, not claimed to be attained"]
+    parts += ["decided with numbers bounded by interval arithmetic"] if bounded else []
     parts += [f"{x} is the norm of the matrix" for x in sorted(map(str, value.free_symbols)) if x.startswith("norm_")]
     if value.has(s):
         parts.append("s is the largest row sum of A")
@@ -202,7 +209,7 @@ def magnitude(expression: sp.Expr, normalisation: str, local: bool) -> sp.Expr:
             return magnitude(expression.base, normalisation, local) ** expression.exp
     if not expression.has(Act, Mix):
         return sup_magnitude(expression, local)
-    return sp.Integer(1) if expression.func in (sp.tanh, sp.sin, sp.cos) else sp.oo
+    return sp.Integer(BOUNDED_VALUE[expression.func]) if expression.func in BOUNDED_VALUE else sp.oo
 
 
 def _norms(mixed: Mix) -> sp.Expr:

@@ -92,7 +92,7 @@ def _undominated(candidates: list[Candidate], domain: Domain) -> list[Candidate]
     for weak in sorted(candidates, key=lambda c: -len(c.valid)):
         rivals = [c for c in kept if c is not weak and not c.valid]
         where = domain.given(*weak.valid) if weak.valid else domain
-        if any(where.is_nonnegative(c.value - weak.value) for c in rivals):
+        if any(where.is_nonnegative(c.value - weak.value, thorough=False) for c in rivals):
             kept = [c for c in kept if c is not weak]
     return kept
 
@@ -126,17 +126,19 @@ def _best_at(candidates: list[Candidate], r: sp.Symbol, point: sp.Expr) -> set[i
     """Indices of the valid candidates that are largest at a point."""
     values: dict[int, sp.Expr] = {}
     for i, candidate in enumerate(candidates):
-        conditions = [v.subs(r, point) for v in candidate.valid]
-        value = candidate.value.subs(r, point)
-        if (
-            all((sample_sign(c) or 0) >= 0 and sample_sign(c) is not None for c in conditions)
-            and sample_sign(value) is not None
-        ):
-            values[i] = sp.re(sp.N(value, 40))
-    if not values:
+        signs = [sample_sign(v.subs(r, point)) for v in candidate.valid]
+        if all(sign is not None and sign >= 0 for sign in signs):
+            values[i] = candidate.value.subs(r, point)
+    best: set[int] = set()
+    for i, value in values.items():
+        sign = sample_sign(value - values[next(iter(best))]) if best else sample_sign(value) and 1
+        if sign == 1:
+            best = {i}
+        elif sign == 0:
+            best.add(i)
+    if not best:
         raise Undecided("no candidate for the maximum is valid at a sample point")
-    top = max(values.values())
-    return {i for i, v in values.items() if abs(v - top) < sp.Float("1e-25", 40) * (1 + abs(top))}
+    return best
 
 
 def tidy(expression: sp.Expr) -> sp.Expr:

@@ -15,6 +15,7 @@ import sympy as sp
 from rdgraph import symbols
 from rdgraph.cells import Line
 from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
+from rdgraph.decisions.budget import within_budget
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.extrema import interval_candidates
 from rdgraph.maxima import Candidate, maximum
@@ -58,6 +59,7 @@ def symbol(system: System) -> sp.Expr:
     return public(generator_symbol(system))
 
 
+@within_budget()
 def response(system: System, T: Any = None, method: str | Tableau = "exact", step: Any = None) -> sp.Expr:
     """Gain of frequency lam after time T, source terms included.
 
@@ -120,6 +122,7 @@ class FilterClass:
         return f"{self.kind}{where}{extremum}"
 
 
+@within_budget()
 def classify(system: System) -> tuple[FilterClass, ...]:
     """Low-, high-, band-pass or band-stop of the exact flow on [0, 2], as conditions on the coefficients.
 
@@ -251,6 +254,7 @@ def growth_candidates(system: System) -> list[Candidate]:
     return interval_candidates(generator_symbol(system), lam, sp.S.Zero, sp.Integer(2), Domain.of(system))
 
 
+@within_budget()
 def fastest_frequency(system: System) -> sp.Expr:
     """The lam in [0, 2] that grows fastest (or decays slowest) under the exact flow.
 
@@ -264,6 +268,7 @@ def fastest_frequency(system: System) -> sp.Expr:
     return public(maximum(candidates, Domain.of(system), place=True))
 
 
+@within_budget()
 def growth_rate(system: System) -> sp.Expr:
     """max of p over [0, 2]: the rate at which the fastest frequency grows.
 

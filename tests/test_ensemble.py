@@ -319,6 +319,20 @@ def test_a_polynomial_grows_with_its_coefficients(time):
     assert float(error) < 1e-5
 
 
+@pytest.mark.parametrize("adjacency", ["original", "soft"])
+def test_a_start_at_which_nothing_moves_has_the_polynomial_of_its_neighbours(adjacency):
+    """At alpha = beta = 1/2 the state stays at H(0), but gradients need the terms from the first epoch on."""
+    shape = {
+        "reaction": "-alpha*L@H + beta*L@H0", "beta": "scalar", "method": "exact", "time": 0.7, "adjacency": adjacency,
+    }  # fmt: skip
+    found, longer = (Ensemble(karate(), [Trial(config(**shape))], dtype=torch.float64) for _ in range(2))
+    assert found.degree >= 8
+    longer.degree = 30
+    for ensemble in (found, longer):
+        ensemble.advance(4)
+    torch.testing.assert_close(found.outcome().history, longer.outcome().history, rtol=1e-9, atol=1e-9)
+
+
 def test_a_chunk_that_is_done_again_leaves_no_trace():
     """With the final degree from the start, the same curve."""
     trial = Trial(exact(time=2.0, learning_rate=0.2, epochs=20))

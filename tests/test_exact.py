@@ -519,6 +519,28 @@ def test_gradients_are_those_of_finite_differences(text: str, normalisation: str
     assert torch.autograd.gradcheck(final, leaves, rtol=1e-5, atol=1e-7, fast_mode=True)
 
 
+@pytest.mark.parametrize("normalisation", ["symmetric", "row"])
+@pytest.mark.parametrize(
+    ("text", "alpha", "beta"),
+    [
+        ("-alpha*L@H + beta*L@H0", 0.5, 0.5),  # the state stays at H0
+        ("-alpha*L@H + beta*L@H0", 0.5, 0.5 + 1e-7),
+        ("-alpha*L@H + beta*A@A@A@H0", 0.7, 0.0),
+        ("-alpha*L@H + beta*A@A@A@H0", 0.0, 0.0),  # nothing moves
+        ("-alpha*L@H + beta*A@A@A@H", 0.0, 0.0),
+    ],
+)
+def test_gradients_where_the_terms_vanish(text: str, alpha: float, beta: float, normalisation: str) -> None:
+    operator, H0 = random_graph().operator(normalisation, dtype=DOUBLE), torch.randn(14, 2).double()
+
+    def final(alpha: Tensor, beta: Tensor, time: Tensor) -> Tensor:
+        field = made(text, operator, {"alpha": alpha, "beta": beta})
+        return exact_states(field.bind(H0), H0, torch.stack([time.new_zeros(()), time]), rtol=1e-13)[0][-1]
+
+    leaves = tuple(torch.tensor(x, dtype=DOUBLE, requires_grad=True) for x in (alpha, beta, 1.5))
+    assert torch.autograd.gradcheck(final, leaves, rtol=1e-6, atol=1e-8, fast_mode=True)
+
+
 def test_second_derivatives() -> None:
     operator, H0 = random_graph(4, share=0.8).operator("row", dtype=DOUBLE), torch.randn(4, 1).double()
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
+from equations import random_networks
 from torch.autograd import gradcheck
 
 import rdgraph as rd
@@ -149,6 +152,35 @@ def test_training_in_double_precision_gives_the_curves_of_the_cpu(values):
     found = [trained(device, dtype=torch.float64, **values).outcome() for device in ("cpu", "cuda")]
     torch.testing.assert_close(found[0].history, found[1].history, rtol=1e-8, atol=1e-8)
     assert torch.equal(found[0].best_epoch, found[1].best_epoch)
+
+
+#: How many random networks are trained; RANDOM_NETWORKS=12 is a quick look.
+RANDOM_NETWORKS = int(os.environ.get("RANDOM_NETWORKS", "100"))
+
+
+@pytest.mark.parametrize("number", range(RANDOM_NETWORKS))
+def test_random_networks_train_on_a_gpu_as_on_the_cpu(number):
+    """The same route, the same degree and the same losses; losses that leave the numbers do so on both devices.
+
+    Mostly in double precision, where rounding has no say in Adam's first steps, which divide gradients by their size.
+    """
+    from gread.config import Config
+    from gread.datasets.embedded import karate
+    from gread.ensemble import Ensemble
+    from gread.trials import Trial
+
+    config = Config().updated({"epochs": 5, **random_networks(RANDOM_NETWORKS, 20)[number]})
+    dtype, rtol = (torch.float32, 2e-3) if number % 4 == 3 else (torch.float64, 1e-6)
+    runs = []
+    for device in ("cpu", "cuda"):
+        runs.append(Ensemble(karate(), [Trial(config, split) for split in (0, 3)], device=device, dtype=dtype))
+        runs[-1].advance(5)
+    assert runs[0].route == runs[1].route
+    assert runs[0].degree == runs[1].degree
+    assert (runs[1]._replay is not None) == runs[1].route.capturable
+    here, there = (run.outcome().history[..., 0].double() for run in runs)
+    lost = ((~here.isfinite() | (here > 1e3)) & (~there.isfinite() | (there > 1e3))).cummax(0).values
+    torch.testing.assert_close(here[~lost], there[~lost], rtol=rtol, atol=rtol)
 
 
 @pytest.mark.parametrize("relu", [False, True])

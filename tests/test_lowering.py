@@ -73,6 +73,11 @@ def test_batched_fields_are_their_members(name):
         alone = rd.lower(system, op, own).bind(H0[i, j])
         torch.testing.assert_close(found[i, j], alone(0.0, H[i, j]), rtol=1e-13, atol=1e-13)
         torch.testing.assert_close(field.rebatched(3 * i + j)(0.0, H[i, j]), found[i, j], rtol=1e-13, atol=1e-13)
+    some = torch.tensor([5, 0, 2])
+    chosen = field.members(some)
+    assert chosen.batch == (3,)
+    flat = (x.reshape(6, NODES, CHANNELS)[some] for x in (H, found))
+    torch.testing.assert_close(chosen(0.0, next(flat)), next(flat), rtol=1e-13, atol=1e-13)
 
 
 def test_members_may_have_their_own_edge_weights():
@@ -111,6 +116,12 @@ def test_stacked_graphs_keep_their_own_degrees():
     for k, op in enumerate(ops):
         torch.testing.assert_close(field(0.0, H)[k], -op.laplacian(H[k]))
         torch.testing.assert_close(field.rebatched(k)(0.0, H[k]), -op.laplacian(H[k]))
+        torch.testing.assert_close(field.members(torch.tensor([k]))(0.0, H[k : k + 1])[0], -op.laplacian(H[k]))
+
+
+def test_a_field_without_a_batch_has_one_member():
+    field, H = rd.lower("F", operator(), {"alpha": 1.0, "beta": torch.tensor(0.5)}), random(NODES, 2)
+    assert torch.equal(field.members(torch.tensor([0]))(0.0, H[None])[0], field(0.0, H))
 
 
 # ---------------------------------------------------------------------- the plan

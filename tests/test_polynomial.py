@@ -133,7 +133,7 @@ def test_needed_leaves_out_at_most_the_tolerance_and_no_fewer_terms_do(method, s
     p = Problem("BS", normalisation, per_member=False)
     schedule, times = Schedule.make(method, 9.0, step), torch.tensor([8.7, 8.9, 9.0]).double()
     degree = LinearFlow.needed(p.field, p.H0, schedule, times, rtol)
-    series, gain = coefficients(linear_part(p.field), schedule, times, 200)
+    series, _, gain = coefficients(linear_part(p.field), schedule, times, 200)
     left_out = [float((series.detach()[k + 1 :].abs().sum(0) / gain).max()) for k in (degree - 1, degree)]
     assert left_out[1] <= rtol < left_out[0]
     truth = LinearFlow(schedule, 200)(p.field, p.H0, times).detach()
@@ -151,13 +151,39 @@ def test_the_whole_polynomial_of_rk4_is_rk4_and_its_degree_is_told(steps):
     times = torch.full((3,), 0.25 * steps).double()
     whole = full_degree(linear_part(p.field), schedule)
     assert whole == 8 * steps
-    series, gain = coefficients(linear_part(p.field), schedule, times, whole + 8)
+    series, _, gain = coefficients(linear_part(p.field), schedule, times, whole + 8)
     assert float((series.detach()[whole + 1 :].abs() / gain).max()) < 1e-14
     expected = rd.solve(p.field, p.H0, [0.0, 0.25 * steps], "rk4", step=0.25).final
     close(LinearFlow(schedule, whole)(p.field, p.H0, times), expected, 1e-10)
     needed = LinearFlow.needed(p.field, p.H0, schedule, times, 1e-12)
     assert needed <= whole
     close(LinearFlow(schedule, needed)(p.field, p.H0, times), expected, 1e-10)
+
+
+CANCELLING = "-alpha*L@H + beta*L@H0"  # at alpha = beta the state stays at H0
+
+
+@pytest.mark.parametrize("normalisation", ["symmetric", "row"])
+@pytest.mark.parametrize(("method", "step"), METHODS, ids=str)
+def test_a_source_that_undoes_the_flow_does_not_shorten_the_polynomial(method, step, normalisation):
+    """Its gradients need the terms that the state does not, and coefficients a little further need them too."""
+    schedule, times = Schedule.make(method, 1.5, step), torch.full((1,), 1.5).double()
+    op = rd.generators.erdos_renyi(14, 0.25, 3).operator(normalisation, dtype=torch.float64)
+    H0, found = random(1, 14, 4), {}
+    for beta in (0.5, 0.5 + 1e-9, 0.7):
+        leaves = [torch.tensor([x], dtype=torch.float64, requires_grad=True) for x in (0.5, beta)]
+        field = rd.lower(CANCELLING, op, dict(zip(("alpha", "beta"), leaves, strict=True)), batch=(1,))
+        degree = LinearFlow.needed(field, H0, schedule, times)
+        out, tail = LinearFlow(schedule, degree).run(field, H0, times, watch=True)
+        assert tail is not None
+        whole = min(60, full_degree(linear_part(field.bind(H0)), schedule))
+        expected = gradients(LinearFlow(schedule, whole)(field, H0, times), leaves)
+        for one, two in zip(gradients(out, leaves), expected, strict=True):
+            close(one, two, 1e-5)
+        found[beta] = degree, float(tail)
+    assert found[0.5] == pytest.approx(found[0.5 + 1e-9], rel=1e-6)
+    assert abs(found[0.5][0] - found[0.7][0]) <= 1
+    assert found[0.5][0] >= min(full_degree(linear_part(field.bind(H0)), schedule) - 1, 6)
 
 
 def test_the_source_adds_to_the_degree():
@@ -172,7 +198,7 @@ def test_watching_tells_what_is_left_out_and_changes_nothing():
     p = Problem("BS", "row", per_member=False)
     schedule, times = Schedule("exact"), torch.full((3,), 4.0).double()
     out, tail = LinearFlow(schedule, 6).run(p.field, p.H0, times, watch=True)
-    series, gain = coefficients(linear_part(p.field), schedule, times, 14)
+    series, _, gain = coefficients(linear_part(p.field), schedule, times, 14)
     close(tail, (series[7:].abs().sum(0) / gain).amax((-2, -1)), 1e-12)
     assert tail.shape == (3,)
     assert float(tail.max()) > 0.01

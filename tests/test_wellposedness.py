@@ -479,8 +479,9 @@ def test_no_limit_without_a_symbol() -> None:
 @pytest.mark.parametrize(
     ("text", "status"),
     [
-        ("H**2 - H0**2", "undecided"),  # rests at its start
-        ("exp(H) - exp(H0)", "undecided"),
+        ("H**2 - H0**2", "global"),  # rests at its start
+        ("exp(H) - exp(H0)", "global"),
+        ("-L@H + H**2 - H0**2", "undecided"),  # states equal in all nodes rest
         ("-alpha*L@H + beta*H*(1 - H) + gamma*H0", "local"),
         ("H**3 - H0**2", "local"),
     ],

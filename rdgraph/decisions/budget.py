@@ -15,12 +15,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from rdgraph.errors import Undecided
 
 #: Seconds an answer may take before it is undecided.
 ANSWER_SECONDS = 10.0
+
+#: Seconds after which a thread that was interrupted and goes on is interrupted once more.
+AGAIN_SECONDS = 0.25
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -76,29 +79,34 @@ def _clock(thread: int | None = None) -> float:
     return time.clock_gettime(time.pthread_getcpuclockid(thread or threading.get_ident()))
 
 
-def within_budget(
-    otherwise: Callable[[Undecided], A] | None = None, seconds: float = ANSWER_SECONDS
-) -> Callable[[Callable[P, A]], Callable[P, A]]:
-    """A question that is answered within its time; `otherwise` makes the answer from what went wrong, else it raises."""
+class within_budget:
+    """Decorator: a question that is answered within its time.
 
-    def limited(question: Callable[P, A]) -> Callable[P, A]:
+    Where it is not, `otherwise` makes an answer of the problem; without it `Undecided` is raised.
+    """
+
+    def __init__(self, otherwise: Callable[[Undecided], Any] | None = None, seconds: float = ANSWER_SECONDS) -> None:
+        self.otherwise, self.seconds = otherwise, seconds
+
+    def __call__(self, question: Callable[P, A]) -> Callable[P, A]:
         @wraps(question)
         def ask(*args: P.args, **kwargs: P.kwargs) -> A:
             try:
-                with time_limit(seconds):
+                with time_limit(self.seconds):
                     return question(*args, **kwargs)
             except Undecided as problem:
-                if otherwise is None:
+                if self.otherwise is None:
                     raise
-                return otherwise(problem)
+                return cast(A, self.otherwise(problem))
 
         return ask
 
-    return limited
-
 
 class _Alarm:
-    """A timer that interrupts the thread that made it, at most once, and never after `cancel` has returned."""
+    """A timer that interrupts the thread that made it until it hears, and never after `cancel` has returned.
+
+    An interrupt that arrives inside a destructor is lost (Python ignores what is raised there), so it is repeated.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._thread = threading.get_ident()
@@ -108,10 +116,15 @@ class _Alarm:
         self._arm(seconds)
 
     def cancel(self) -> None:
-        with self._lock:
-            self._over = True
-            self._timer.cancel()
-            _send(self._thread, None)  # an interrupt that was sent but has not arrived yet is taken back
+        self._over = True
+        while True:
+            try:
+                with self._lock:
+                    self._timer.cancel()
+                    _send(self._thread, None)  # an interrupt that was sent but has not arrived yet is taken back
+                    return
+            except _Interrupt:  # it arrived just here, after the work was done
+                continue
 
     def _arm(self, seconds: float) -> None:
         self._timer = threading.Timer(seconds, self._ring)
@@ -123,10 +136,9 @@ class _Alarm:
             if self._over:
                 return
             left = self._end - _clock(self._thread)
-            if left > 0:
-                self._arm(max(left, 0.001))
-            else:
+            if left <= 0:
                 _send(self._thread, _Interrupt)
+            self._arm(max(left, 0.001) if left > 0 else AGAIN_SECONDS)
 
 
 def _send(thread: int, exception: type[BaseException] | None) -> None:

@@ -180,7 +180,7 @@ def holds(
             return None if inner is None else not inner
     left, right = (side.xreplace(dict(point)) if point else side for side in (condition.lhs, condition.rhs))
     sign = sign_of(left - right)
-    if sign is None and not to_the_last_digit and _touches_zero(left - right):
+    if sign is None and not to_the_last_digit and touches_zero(left - right):
         sign = 0
     if sign is None:
         return None
@@ -189,7 +189,8 @@ def holds(
     }[type(condition)]  # fmt: skip
 
 
-def _touches_zero(number: sp.Expr) -> bool:
+def touches_zero(number: sp.Expr) -> bool:
+    """Whether a number cannot be told from zero by the finest enclosure that is tried."""
     try:
         return bool(enclose(number, PRECISIONS[-1]).contains(0))
     except NotEnclosed:

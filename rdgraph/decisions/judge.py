@@ -8,6 +8,9 @@ that another solver can check them.
 
 from __future__ import annotations
 
+import itertools
+import math
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,9 +28,12 @@ from rdgraph.decisions.rewriting import NotRewritten, Rewriting, rewrite
 from rdgraph.decisions.smtlib import NotTranslated, Problem, translate
 from rdgraph.errors import Undecided
 
-#: Effort of one question: z3's own units, which do not depend on the machine, and seconds as a last resort.
-EFFORT = 4_000_000
+#: Effort of one question in z3's own units, which do not depend on the machine: a short attempt, then a long one.
+#: Seconds are a last resort.
+EFFORTS = (150_000, 4_000_000)
 SECONDS = 4.0
+#: Points tried between the two attempts: they can only show that something is possible.
+SAMPLES = 40
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -72,15 +78,24 @@ class Statistics:
     unchecked: int = 0
 
 
+@dataclass
+class Watch:
+    """What the answers of a block rest on: `bounded` as soon as one of them used interval arithmetic."""
+
+    bounded: bool = False
+
+
 statistics = Statistics()
+_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 _record: ContextVar[list[Obligation] | None] = ContextVar("record", default=None)
 
 
-def possible(*conditions: sp.Basic) -> Ruling:
+def possible(*conditions: sp.Basic, thorough: bool = True) -> Ruling:
     """Whether all conditions hold at some real point at which everything in them is defined.
 
     Conditions are relations between real expressions and their combinations by And, Or and Not; the signs of symbols
-    are those of their sympy assumptions.
+    are those of their sympy assumptions. A question that only helps may be given up after a short attempt, not
+    `thorough`.
 
     >>> a, b = sp.symbols("a b", positive=True)
     >>> possible(a**2 + b**2 < 2 * a * b).outcome
@@ -91,10 +106,13 @@ def possible(*conditions: sp.Basic) -> Ruling:
     present = tuple(dict.fromkeys(c for c in conditions if c != sp.true))
     if sp.false in present:
         return Ruling(Outcome.IMPOSSIBLE)
-    ruling, smt2 = _judged(present)
+    ruling, smt2 = _judged(present, thorough)
     record = _record.get()
     if record is not None and smt2:
         record.append(Obligation(", ".join(map(str, present)) or "true", smt2, ruling.outcome))
+    watch = _watch.get()
+    if watch is not None:
+        watch.bounded = watch.bounded or ruling.bounded
     return ruling
 
 
@@ -107,6 +125,19 @@ def always(claim: sp.Basic, *conditions: sp.Basic) -> bool | None:
     """
     ruling = possible(sp.Not(claim), *conditions)
     return {Outcome.IMPOSSIBLE: True, Outcome.POSSIBLE: False, Outcome.UNKNOWN: None}[ruling.outcome]
+
+
+@contextmanager
+def watched() -> Iterator[Watch]:
+    """See whether the answers of the block rest on interval arithmetic."""
+    outer, watch = _watch.get(), Watch()
+    token = _watch.set(watch)
+    try:
+        yield watch
+    finally:
+        _watch.reset(token)
+        if outer is not None:
+            outer.bounded = outer.bounded or watch.bounded
 
 
 @contextmanager
@@ -128,7 +159,7 @@ def remembered(maxsize: int) -> Callable[[Callable[P, A]], Callable[P, A]]:
 
         @wraps(question)
         def ask(*args: P.args, **kwargs: P.kwargs) -> A:
-            return (cached if _record.get() is None else question)(*args, **kwargs)
+            return (question if _record.get() is not None else cached)(*args, **kwargs)  # type: ignore[arg-type]
 
         return ask
 
@@ -136,7 +167,7 @@ def remembered(maxsize: int) -> Callable[[Callable[P, A]], Callable[P, A]]:
 
 
 @lru_cache(maxsize=50_000)
-def _judged(conditions: tuple[sp.Basic, ...]) -> tuple[Ruling, str]:
+def _judged(conditions: tuple[sp.Basic, ...], thorough: bool) -> tuple[Ruling, str]:
     """The ruling and its SMT-LIB text; one that ran out of time is not remembered."""
     statistics.asked += 1
     try:
@@ -145,28 +176,43 @@ def _judged(conditions: tuple[sp.Basic, ...]) -> tuple[Ruling, str]:
     except (NotRewritten, NotTranslated) as reason:
         statistics.outcomes[Outcome.UNKNOWN.value] += 1
         return Ruling(Outcome.UNKNOWN, reason=str(reason)), ""
-    ruling = _solved(problem, algebraic, conditions)
+    ruling = _solved(problem, algebraic, conditions, thorough)
     statistics.outcomes[ruling.outcome.value] += 1
     return ruling, problem.script(ruling.outcome.value)
 
 
-def _solved(problem: Problem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...]) -> Ruling:
+def _solved(problem: Problem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...], thorough: bool) -> Ruling:
+    """A short attempt of the solver, then points at random, then a long attempt."""
     try:
-        import z3
+        import z3  # noqa: F401
     except ImportError:
         return Ruling(Outcome.UNKNOWN, reason="z3-solver is not installed")
+    first, second = EFFORTS
+    ruling = _attempt(problem, algebraic, conditions, first)
+    if ruling is None and thorough:
+        point = _sampled(conditions)
+        if point is not None:
+            return Ruling(Outcome.POSSIBLE, point)
+        ruling = _attempt(problem, algebraic, conditions, second)
+    return ruling or Ruling(Outcome.UNKNOWN, reason="no decision within the effort allowed to one question")
+
+
+def _attempt(problem: Problem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...], effort: int) -> Ruling | None:
+    """The solver's ruling; None where the effort was not enough."""
+    import z3
+
     seconds = min(SECONDS, remaining())
     solver = z3.Tactic("qfnra-nlsat").solver()
-    solver.set("rlimit", EFFORT)
+    solver.set("rlimit", effort)
     solver.set("timeout", max(1, int(1000 * seconds)))
     solver.from_string(problem.text)
     answer = solver.check()
     if answer == z3.unsat:
         return Ruling(Outcome.IMPOSSIBLE, bounded=algebraic.bounded)
     if answer != z3.sat:
-        if seconds < SECONDS:
+        if remaining() < 0.01:
             raise Undecided("time ran out")
-        return Ruling(Outcome.UNKNOWN, reason="no decision within the effort allowed to one question")
+        return None
     letters = {x for c in conditions for x in c.free_symbols}
     for point in _points(_values(solver.model(), problem), algebraic, letters):
         if _holds_at(conditions, point):
@@ -175,6 +221,23 @@ def _solved(problem: Problem, algebraic: Rewriting, conditions: tuple[sp.Basic, 
         return Ruling(Outcome.UNKNOWN, reason="possible for what is known of the functions, which need not be attained")
     statistics.unchecked += 1
     return Ruling(Outcome.UNKNOWN, reason="a point was found, but its exact evaluation did not confirm it")
+
+
+def _sampled(conditions: tuple[sp.Basic, ...]) -> dict[sp.Basic, sp.Expr] | None:
+    """A point where the conditions hold, by trying rational numbers of several orders of magnitude."""
+    letters = sorted({x for c in conditions for x in c.free_symbols}, key=str)
+    generator = random.Random(0)
+    for _ in range(SAMPLES):
+        point = {x: _example(x, generator) for x in letters}
+        if _holds_at(conditions, point):
+            return point
+    return None
+
+
+def _example(letter: Any, generator: random.Random) -> sp.Rational:
+    size = sp.Rational(generator.randint(1, 40), generator.choice((1, 2, 4, 10, 40)))
+    negative = letter.is_nonpositive or (not letter.is_nonnegative and generator.random() < 0.5)
+    return -size if negative else size
 
 
 def _values(model: Any, problem: Problem) -> dict[sp.Basic, sp.Expr]:
@@ -200,13 +263,26 @@ def _values(model: Any, problem: Problem) -> dict[sp.Basic, sp.Expr]:
 def _points(
     values: dict[sp.Basic, sp.Expr], algebraic: Rewriting, letters: set[sp.Basic]
 ) -> Iterator[dict[sp.Basic, sp.Expr]]:
-    """Points in the letters of the question: simple rational numbers near the solver's first, then its own."""
-    rounded = {x: v if v.is_Rational else sp.Rational(round(float(v) * 64), 64) for x, v in values.items()}
-    for found in (rounded, values) if rounded != values else (values,):
+    """Points in the letters of the question: rational numbers on either side of the solver's first, then its own."""
+    for found in [*_rounded(values), values]:
         point = {x: found.get(x, _default(x)) for x in letters}
         for letter, origin in algebraic.origins:
             point[letter] = origin.xreplace({x: found.get(x, sp.S.One) for x in origin.free_symbols})
         yield point
+
+
+def _rounded(values: dict[sp.Basic, sp.Expr]) -> list[dict[sp.Basic, sp.Expr]]:
+    """The irrational coordinates of a point rounded down and up, at most eight ways for each of two denominators."""
+    irrational = [x for x, value in values.items() if not value.is_Rational]
+    if not irrational:
+        return []
+    found = []
+    for denominator in (64, 4096):
+        for ways in itertools.islice(itertools.product((math.floor, math.ceil), repeat=len(irrational)), 8):
+            sides = zip(irrational, ways, strict=True)
+            near = {x: sp.Rational(way(float(values[x]) * denominator), denominator) for x, way in sides}
+            found.append(values | near)
+    return found
 
 
 def _default(letter: Any) -> sp.Expr:

@@ -90,7 +90,7 @@ def _unified(condition: sp.Basic) -> sp.Basic:
 
 
 class _Units:
-    """Arguments as sums of rational multiples of cores; every core gets one unit, the common divisor of its multiples."""
+    """Arguments as sums of rational multiples of cores; the unit of a core is the common divisor of its multiples."""
 
     def __init__(self) -> None:
         self.multiples: dict[sp.Expr, set[sp.Rational]] = defaultdict(set)
@@ -237,8 +237,8 @@ def _constants(conditions: list[sp.Basic]) -> tuple[list[sp.Basic], list[sp.Basi
     def named(expression: sp.Basic) -> sp.Basic:
         if not expression.args or not expression.has(*_TRANSCENDENTAL, sp.NumberSymbol, sp.CRootOf, sp.Pow):
             return _letter(expression, letters) if isinstance(expression, sp.NumberSymbol) else expression
-        if isinstance(expression, sp.Expr) and expression.is_number and _is_unwieldy(expression):
-            return _letter(expression, letters)
+        if isinstance(expression, sp.Expr) and expression.is_number:
+            return _letter(expression, letters) if _is_unwieldy(expression) else expression
         if isinstance(expression, sp.Add | sp.Mul):
             number, rest = expression.as_independent(*expression.free_symbols, as_Add=expression.is_Add)
             if number.args and rest.args:
@@ -265,10 +265,8 @@ def _letter(number: sp.Expr, letters: dict[sp.Expr, sp.Symbol]) -> sp.Symbol:
 
 
 def _is_unwieldy(number: sp.Expr) -> bool:
-    """Transcendental, a root without radicals, or more than two radicals: bounds serve better than equations."""
-    if number.is_Rational:
-        return False
-    return number.has(*_TRANSCENDENTAL, sp.NumberSymbol, sp.CRootOf) or len(number.atoms(sp.Pow)) > 2
+    """Transcendental, or made of several roots: bounds serve better than equations."""
+    return number.has(*_TRANSCENDENTAL, sp.NumberSymbol) or len(number.atoms(sp.Pow, sp.CRootOf)) > 2
 
 
 def _at_least(left: sp.Expr | int, right: sp.Expr | int) -> sp.Basic:

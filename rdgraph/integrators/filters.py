@@ -47,10 +47,22 @@ class Filters:
     def reserve(self) -> int:
         """How much longer a series has to be for its derivatives: those of exp(t p) are exp(t p) times t x^k, or p.
 
-        Zero where no derivative with respect to coefficients or time is recorded.
+        Those in the source are t x^k phi1(t p). Zero where no derivative with respect to coefficients or time is
+        recorded.
         """
-        recorded = any(x.requires_grad for x in (self.generator, self.source, self.elapsed))
-        return len(self.generator) - 1 if recorded and torch.is_grad_enabled() else 0
+        return max(len(self.generator), len(self.source)) - 1 if self.is_recorded else 0
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether a derivative with respect to coefficients or time is recorded."""
+        wanted = any(x.requires_grad for x in (self.generator, self.source, self.elapsed))
+        return wanted and torch.is_grad_enabled()
+
+    def parts(self) -> tuple[Filters, ...]:
+        """What has to be expanded for the derivatives: the exponential and the source apart, since they may cancel."""
+        if not (self.is_recorded and self.flow and len(self.source)):
+            return (self,)
+        return self.exponentials(), replace(self, flow=False)
 
     def rows(self, index: Tensor) -> Filters:
         """Some of the functions."""

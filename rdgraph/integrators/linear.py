@@ -80,6 +80,11 @@ class Linear:
     generator: tuple[Tensor, ...]
     source: tuple[Tensor, ...] | None = ()
 
+    @property
+    def order(self) -> int:
+        """The highest power of X in p and s: a derivative in a coefficient needs as many terms more than the state."""
+        return max(len(self.generator), len(self.source or ())) - 1
+
     def filters(self, elapsed: Tensor, increment: bool = False) -> tuple[Filters, torch.Size]:
         """What happens in the times `elapsed` (S, *batch, 1, 1): one function per row, and the shape of the rows.
 

@@ -72,26 +72,31 @@ class LinearFlow:
         return self.run(field, H0, time, watch=False)[0]
 
     def run(self, field: VectorField, H0: Tensor, time: Tensor, *, watch: bool) -> tuple[Tensor, Tensor | None]:
-        """H(T); with `watch` also the coefficients just behind the degree, summed, as shares of the gains (*batch)."""
+        """H(T); with `watch` also the terms just behind the degree, summed, as shares of the gains (*batch)."""
         linear = linear_part(field.bind(H0) if field.uses_initial else field)
-        found, gain = coefficients(linear, self.schedule, time, self.degree + (WATCHED if watch else 0))
-        beyond = (found[self.degree + 1 :].detach().abs().sum(0) / gain).amax((-2, -1)) if watch else None
-        series = found[: self.degree + 1].to(torch.promote_types(H0.dtype, torch.float32))
+        found = coefficients(linear, self.schedule, time, self.degree + (WATCHED if watch else 0))
+        beyond = (found.sizes[self.degree + 1 :].sum(0) / found.gain).amax((-2, -1)) if watch else None
+        kept = found.series[: self.degree + 1]
         if self.quotient is not None:
-            return apply_on_quotient(self.quotient, found[: self.degree + 1], H0, linear.base.kind), beyond
+            return apply_on_quotient(self.quotient, kept, H0, linear.base.kind), beyond
+        series = kept.to(torch.promote_types(H0.dtype, torch.float32))
         return apply_polynomial(linear.base.operator, series, H0, linear.base.kind), beyond
 
     @classmethod
     @torch.no_grad()
     def needed(cls, field: VectorField, H0: Tensor, schedule: Schedule, time: Tensor, rtol: float = TOLERANCE) -> int:
-        """The degree that leaves out at most `rtol` of the gain; asks the device once."""
+        """The degree that leaves out at most `rtol` of the gain; asks the device once.
+
+        What a source takes away from the flow counts like what it adds, so that coefficients at which the two cancel
+        are no reason for a short polynomial: its gradients, and coefficients near by, need the terms.
+        """
         linear = linear_part(field.bind(H0) if field.uses_initial else field)
         most = full_degree(linear, schedule)
         length = 64
         while True:
             length = min(length, most)
-            found, gain = coefficients(linear, schedule, time, length)
-            beyond = found.abs().flip(0).cumsum(0).flip(0)[1:] / gain
+            found = coefficients(linear, schedule, time, length)
+            beyond = found.sizes.flip(0).cumsum(0).flip(0)[1:] / found.gain
             degree = int((beyond.reshape(length, -1).amax(-1) > rtol).sum()) if length else 0
             if degree + WATCHED <= length or length == most:
                 return degree

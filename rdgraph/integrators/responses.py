@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy as sp
 import torch
@@ -80,10 +80,23 @@ def full_degree(linear: Linear, schedule: Schedule) -> int:
     return schedule.steps * len(stability(schedule.method)[1:]) * (len(linear.generator) - 1) + extra
 
 
-def coefficients(linear: Linear, schedule: Schedule, time: Tensor, degree: int) -> tuple[Tensor, Tensor]:
-    """Coefficients (degree + 1, *batch, 1, 1 or d) in T_k or powers, and the largest gains (*batch, 1, ...); float64.
+class Response(NamedTuple):
+    """A flow as a polynomial, in float64: `series` (degree + 1, *batch, 1, 1 or d) holds c_k of T_k(A) or A^k.
 
-    time (*batch) or (). Differentiable in the coefficients of the equation and, where there is no GPU, in the time.
+    `sizes`, of the same shape and without gradient, is what every term amounts to, |flow| + |source|. Where the source
+    undoes the flow, as beta*L@H0 does -alpha*L@H at alpha = beta, c_k vanishes, but its derivatives do not: a term can
+    be left out where its size is small. `gain` (*batch, 1, 1 or d) is the largest |h(T)/h(0)|.
+    """
+
+    series: Tensor
+    sizes: Tensor
+    gain: Tensor
+
+
+def coefficients(linear: Linear, schedule: Schedule, time: Tensor, degree: int) -> Response:
+    """The terms up to `degree` of the flow of a linear system; time (*batch) or ().
+
+    Differentiable in the coefficients of the equation and, where there is no GPU, in the time.
     """
     count = 1 << max(3, degree.bit_length())
     kind = linear.base.kind
@@ -94,11 +107,13 @@ def coefficients(linear: Linear, schedule: Schedule, time: Tensor, degree: int) 
     generator = torch.stack(spread[1 : terms + 1]).reshape(terms, -1)
     if time.is_cuda and has_triton() and not linear.source and schedule.steps < _MOST_STEPS and count <= 256:
         apply = _Coefficients.apply
-        found, gain = apply(generator, time.double().reshape(-1), schedule, kind, count, degree)  # type: ignore[no-untyped-call]
+        series, gain = apply(generator, time.double().reshape(-1), schedule, kind, count, degree)  # type: ignore[no-untyped-call]
+        found = Response(series, series.detach().abs(), gain)
     else:
         source = torch.stack(spread[terms + 1 :]).reshape(len(parts) - terms, -1) if linear.source else None
-        found, gain = _by_autograd(generator, source, spread[0].reshape(-1), schedule, kind, count, degree)
-    return found.reshape(degree + 1, *shape), gain.reshape(shape)
+        found = _by_autograd(generator, source, spread[0].reshape(-1), schedule, kind, count, degree)
+    long = (degree + 1, *shape)
+    return Response(found.series.reshape(long), found.sizes.reshape(long), found.gain.reshape(shape))
 
 
 def _deepened(x: Tensor, depth: int) -> Tensor:
@@ -168,16 +183,26 @@ class _Coefficients(torch.autograd.Function):
 
 def _by_autograd(
     generator: Tensor, source: Tensor | None, time: Tensor, schedule: Schedule, kind: str, count: int, degree: int
-) -> tuple[Tensor, Tensor]:
+) -> Response:
     """The same in plain torch, with a source."""
     device = generator.device
     angle = _angles(count, device)
     y = torch.cos(angle) if kind == "chebyshev" else torch.polar(torch.ones_like(angle), angle)
-    values = _gain(schedule, _horner(generator, y), None if source is None else _horner(source, y), time[:, None])
-    real = values if kind == "chebyshev" else values.real
-    imaginary = torch.zeros_like(real) if kind == "chebyshev" else values.imag
-    found = torch.cat([real, imaginary], -1) @ _transform(kind, count, degree, device)
-    return found.T, values.detach().abs().amax(-1)
+    table = _transform(kind, count, degree, device)
+    p, s = _horner(generator, y), None if source is None else _horner(source, y)
+    flow, push = _gain(schedule, p, s, time[:, None])
+    series = _expanded(flow, table)
+    if push is None:
+        return Response(series, series.detach().abs(), flow.detach().abs().amax(-1))
+    extra = _expanded(push, table)
+    sizes = series.detach().abs() + extra.detach().abs()
+    return Response(series + extra, sizes, (flow + push).detach().abs().amax(-1))
+
+
+def _expanded(values: Tensor, table: Tensor) -> Tensor:
+    """Coefficients (degree + 1, R) from the values (R, count) at the sample points."""
+    real, imaginary = (values.real, values.imag) if values.is_complex() else (values, torch.zeros_like(values))
+    return (torch.cat([real, imaginary], -1) @ table).T
 
 
 def _horner(polynomial: Tensor, y: Tensor) -> Tensor:
@@ -188,12 +213,11 @@ def _horner(polynomial: Tensor, y: Tensor) -> Tensor:
     return value
 
 
-def _gain(schedule: Schedule, p: Tensor, s: Tensor | None, time: Tensor) -> Tensor:
-    """h(T)/h(0) of h' = p h + s h(0), at every sample point."""
+def _gain(schedule: Schedule, p: Tensor, s: Tensor | None, time: Tensor) -> tuple[Tensor, Tensor | None]:
+    """h(T)/h(0) of h' = p h + s h(0) at every sample point: what the flow keeps of h(0), and what the source adds."""
     if schedule.method == "exact":
         exponent = time * p
-        value = torch.exp(exponent)
-        return value if s is None else value + time * s * phi1(exponent)
+        return torch.exp(exponent), None if s is None else time * s * phi1(exponent)
     last = time - (schedule.steps - 1) * schedule.step
     value, extra = _step(schedule.method, last, p, s)
     if schedule.steps > 1:
@@ -202,7 +226,7 @@ def _gain(schedule: Schedule, p: Tensor, s: Tensor | None, time: Tensor) -> Tens
         if push is not None and extra is not None:
             extra = value * (push * sums) + extra
         value = value * before
-    return value if extra is None else value + extra
+    return value, extra
 
 
 def _step(method: str, dt: Tensor, p: Tensor, s: Tensor | None) -> tuple[Tensor, Tensor | None]:

@@ -58,6 +58,7 @@ def make_series(filters: Filters, kind: str, tolerance: Tensor) -> Tensor:
     What is left out of row r, infinitely many coefficients included, amounts to at most tolerance[r]: their sum in a
     Chebyshev series; in a power series the root of the sum of their squares, and their sum to at most twice that. A
     row that overflows is its own infinite gain. A tolerance that float64 does not resolve is raised to what it does.
+    Where derivatives are recorded, a term counts with its parts apart (see `Filters.parts`).
     """
     with torch.no_grad():
         gain = filters.gain()
@@ -69,8 +70,9 @@ def make_series(filters: Filters, kind: str, tolerance: Tensor) -> Tensor:
     for length in sorted(set(lengths.tolist())):
         index = (lengths == length).nonzero().squeeze(-1)
         part = filters.rows(index)
-        found = coefficients(part(nodes(kind, length, gain)), kind)
-        degree = _degrees(found.detach(), kind, (1 - _BEYOND) * tolerance[index]) + filters.reserve
+        expanded = torch.stack([coefficients(each(nodes(kind, length, gain)), kind) for each in part.parts()])
+        found, sizes = expanded.sum(0), expanded.detach().abs().sum(0)
+        degree = _degrees(sizes, kind, (1 - _BEYOND) * tolerance[index]) + filters.reserve
         degree = degree.masked_fill((part.elapsed == 0) | lost[index], 0)
         kept = torch.arange(length, device=gain.device)[:, None] <= degree
         pieces.append((index, torch.where(kept, found, 0.0)[: int(degree.max()) + 1]))
@@ -82,12 +84,12 @@ def make_series(filters: Filters, kind: str, tolerance: Tensor) -> Tensor:
     return torch.cat([torch.where(lost, gain, out[0])[None], torch.where(lost, 0.0, out[1:])])
 
 
-def _degrees(found: Tensor, kind: str, tolerance: Tensor) -> Tensor:
-    """The smallest degree of every row that leaves out no more than its tolerance, (R,)."""
-    beyond = found.abs().flip(0).cumsum(0).flip(0)[1:]
+def _degrees(sizes: Tensor, kind: str, tolerance: Tensor) -> Tensor:
+    """The smallest degree of every row that leaves out no more than its tolerance, (R,), for sizes (K, R) of terms."""
+    beyond = sizes.flip(0).cumsum(0).flip(0)[1:]
     if kind == "chebyshev":
         return (beyond > tolerance).sum(0)
-    squares = found.square().flip(0).cumsum(0).flip(0)[1:]
+    squares = sizes.square().flip(0).cumsum(0).flip(0)[1:]
     return ((squares.sqrt() > tolerance) | (beyond > 2 * tolerance)).sum(0)
 
 

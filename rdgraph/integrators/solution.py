@@ -36,11 +36,11 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Stats:
-    """What a solve cost. One call of the field on a whole batch counts once; members integrated one by one add up.
+    """What a solve cost. One call of the field on many members counts once; members integrated one by one add up.
 
     `evaluations` calls of the field, `products` sparse products, `accepted` and `rejected` steps. For a fixed step
-    `accepted` is the number of steps of the longest member. What a failure made to be done again is counted again;
-    backward passes are not counted.
+    `accepted` is the number of steps of the longest member; for dopri5 the steps of all members add up. What a failure
+    or a gradient made to be done again is counted again; backward passes are not counted.
 
     >>> Stats(4, 8, 1) + Stats(2, 4, 1)
     Stats(evaluations=6, products=12, accepted=2, rejected=0)

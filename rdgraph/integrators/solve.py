@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from rdgraph.errors import NotApplicable, UnknownName
-from rdgraph.integrators.adaptive import ADJOINT_METHODS, MAX_STEPS, Settings, integrate_members
+from rdgraph.integrators.adaptive import MAX_STEPS, Tolerances, integrate_adaptive
+from rdgraph.integrators.adjoint import ADJOINT_METHODS, Settings, integrate_members
 from rdgraph.integrators.fixed import Run, choose, integrate_fixed, is_within
 from rdgraph.integrators.solution import Solution, Stats, Status
 from rdgraph.integrators.steppers import RungeKutta, Splitting, Stepper, first_is_nan
@@ -57,9 +58,10 @@ def solve(
     identity. Methods with a fixed `step`, a number or one per member: "euler", "midpoint", "heun", "rk4" (the 3/8
     rule), "rk4-classical" or any `Tableau`, and "strang"; they take ceil(T/step) steps of which the last is shortened,
     without a step one per interval of `t`, and between steps `interpolation` is "linear" or "cubic". "exact" is for
-    linear systems, to `rtol` and `atol`. "dopri5" adapts its steps, member by member (rtol 1e-7, atol 1e-9; in single
-    precision 1e-5 and 1e-7), and gives up after `max_steps` tries (10000). `adjoint=True` integrates backwards for the
-    gradient instead of keeping the steps, member by member, for euler, midpoint, heun, rk4 and dopri5.
+    linear systems, to `rtol` and `atol`. "dopri5" adapts the steps of every member to its own error (rtol 1e-7, atol
+    1e-9; in single precision 1e-5 and 1e-7), and gives up after `max_steps` attempts (10000). `adjoint=True` integrates
+    backwards for the gradient instead of recording the steps, member by member, for euler, midpoint, heun, rk4 and
+    dopri5.
 
     A member that turns non-finite, or has an entry beyond `limit`, stays at its last good state, marked in `status`
     and `failed_at`; it changes no bit of the others. `trackers` hear of every saved state. `measures` maps names to
@@ -90,9 +92,12 @@ def solve(
     largest = torch.finfo(H0.dtype).max
     bound = largest if limit is None else min(float(limit), largest)
     recorder = Recorder(timetable.saves, measures or {}, trackers, keep_states)
-    if family == "dopri5" or adjoint:
-        settings = _settings(method, H0, given, interpolation, bound, adjoint)
+    if adjoint:
+        own = None if step is None else torch.as_tensor(step, dtype=torch.float64)
+        settings = Settings(str(method), _tolerances(H0, given, bound), own, interpolation)
         integrate = partial(_one_by_one, field, H0, timetable, recorder, settings)
+    elif family == "dopri5":
+        integrate = partial(_adaptive, field, H0, timetable, recorder, _tolerances(H0, given, bound))
     elif family == "exact":
         integrate = partial(_exact, field, H0, timetable, recorder, bound, rtol, atol)
     else:
@@ -128,8 +133,17 @@ def _bound(field: VectorField, start: Tensor) -> VectorField:
 
 
 # ---------------------------------------------------------------------- methods that give all states at once
+def _adaptive(field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, given: Tolerances) -> Run:
+    """dopri5 for all members at once, from the start through every save to the end."""
+    times = _columns(timetable.grid[:1], timetable.saves, timetable.grid[-1:])
+    course = integrate_adaptive(field, H0, times, given)
+    for states in course.states[1:-1].reshape(-1, *H0.shape):
+        recorder.save(states)
+    return Run(recorder, course.codes.reshape(field.batch), course.failed_at.reshape(field.batch), course.stats)
+
+
 def _one_by_one(field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, settings: Settings) -> Run:
-    """torchdiffeq, member by member, from the start through every save to the end."""
+    """torchdiffeq with its adjoint, member by member, from the start through every save to the end."""
     times = _columns(timetable.grid[:1], timetable.saves, timetable.grid[-1:])
     members = integrate_members(field, H0, times, settings)
     for states in torch.stack([member.states[1:-1] for member in members], dim=1).reshape(-1, *H0.shape):
@@ -235,12 +249,9 @@ def _check_adjoint(method: Any, family: str, step: Any, save_at: Any) -> None:
         raise NotApplicable("expected a step for the adjoint with save_at, got none; pass step=...")
 
 
-def _settings(
-    method: Any, H0: Tensor, given: Mapping[str, Any], interpolation: str, bound: float, adjoint: bool
-) -> Settings:
-    """Settings of torchdiffeq; the tolerances default to what the precision can hold."""
+def _tolerances(H0: Tensor, given: Mapping[str, Any], bound: float) -> Tolerances:
+    """Tolerances of dopri5; they default to what the precision can hold."""
     default = (1e-7, 1e-9) if H0.dtype == torch.float64 else (1e-5, 1e-7)
     rtol, atol = (d if given[name] is None else given[name] for name, d in zip(("rtol", "atol"), default, strict=True))
-    step = None if given["step"] is None else torch.as_tensor(given["step"], dtype=torch.float64)
     most = MAX_STEPS if given["max_steps"] is None else int(given["max_steps"])
-    return Settings(method, float(rtol), float(atol), bound, most, adjoint, step, interpolation)
+    return Tolerances(float(rtol), float(atol), bound, most)

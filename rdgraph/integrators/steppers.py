@@ -81,12 +81,12 @@ class RungeKutta:
         """The slopes k_i."""
         slopes: list[Tensor] = []
         for row in self._rows:
-            slopes.append(self.slope(_combine(H, dt, row, slopes)))
+            slopes.append(self.slope(combine(H, dt, row, slopes)))
         return slopes
 
     def advance(self, H: Tensor, dt: Tensor) -> Step:
         slopes = self.stages(H, dt)
-        return Step(_combine(H, dt, self._weights, slopes), slopes[0])
+        return Step(combine(H, dt, self._weights, slopes), slopes[0])
 
     def is_undefined(self, H: Tensor, dt: Tensor) -> Tensor:
         return first_is_nan([H, *self.stages(H, dt)])
@@ -132,7 +132,7 @@ def first_is_nan(values: Sequence[Tensor]) -> Tensor:
     return undefined
 
 
-def _combine(H: Tensor, dt: Tensor, weights: Sequence[float], slopes: Sequence[Tensor]) -> Tensor:
+def combine(H: Tensor, dt: Tensor, weights: Sequence[float], slopes: Sequence[Tensor]) -> Tensor:
     """H + dt * sum of weight*slope, with one pass over memory per slope."""
     terms = [(weight, slope) for weight, slope in zip(weights, slopes, strict=True) if weight != 0]
     if not terms:

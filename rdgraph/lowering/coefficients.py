@@ -68,6 +68,13 @@ class Shape:
         has_batch = tensor.ndim > _OWN_AXES[self.kind] and bool(self.batch)
         return tensor[place] if has_batch else tensor
 
+    def members(self, tensor: Tensor, index: Tensor) -> Tensor:
+        """The values of some members, counted through the flattened batch: (m, *own axes), or a shared value as is."""
+        own = _OWN_AXES[self.kind]
+        if tensor.ndim == own or not self.batch:
+            return tensor
+        return tensor.reshape(-1, *tensor.shape[tensor.ndim - own :]).index_select(0, index)
+
     def _words(self) -> str:
         names = {Kind.SCALAR: (), Kind.CHANNEL: ("channels",), Kind.NODE: (str(self.nodes),), Kind.MATRIX: ("d", "d")}
         own = names[self.kind]

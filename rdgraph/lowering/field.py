@@ -205,6 +205,23 @@ class VectorField(nn.Module):
         single._initial = None if self._initial is None else self._initial[place]
         return single
 
+    def members(self, index: Tensor) -> VectorField:
+        """The field of some members, counted by `index` (m,) through the flattened batch; its batch is (m,).
+
+        A field without a batch has one member.
+        """
+        values = {n: s.members(getattr(self, f"coefficient_{n}"), index) for n, s in self._shapes.items()}
+        held = self.operator
+        weights = held.weights.reshape(-1, held.num_edges).index_select(0, index) if held.batch else held.weights
+        degree = held.degree
+        if degree is not None and degree.ndim > 2:
+            degree = degree.reshape(-1, *degree.shape[-2:]).index_select(0, index)
+        operator = Operator(held.pattern, weights, held.normalisation, held.self_loops, degree)
+        some = VectorField(self.system, operator, values, (len(index),))
+        if self._initial is not None:
+            some._initial = self._initial.reshape(-1, *self._initial.shape[-2:]).index_select(0, index)
+        return some
+
     # ------------------------------------------------------------------ checks and parts
     def check_state(self, H: Any) -> None:
         """Whether a state fits this field; raises with what was expected."""
@@ -264,11 +281,11 @@ class VectorField(nn.Module):
         return tuple(x if isinstance(x, Tensor) else self._constant(float(x)) for x in found)
 
     def _constant(self, number: float) -> Tensor:
-        """A number as a tensor on the device, made once."""
+        """A number as a tensor, made once: filled on the device, since a copy from the host cannot be recorded."""
         dtype = torch.float32 if self.dtype in STORAGE_ONLY else self.dtype
         key = (number, dtype, self.device)
         if key not in self._constants:
-            self._constants[key] = torch.tensor(number, dtype=dtype, device=self.device)
+            self._constants[key] = torch.full((), number, dtype=dtype, device=self.device)
         return self._constants[key]
 
     def _copy(self) -> VectorField:

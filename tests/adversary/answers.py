@@ -1,0 +1,244 @@
+"""The only file that knows how the tool is asked: questions in, plain records of texts out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import rdgraph as rd
+from tests.adversary.outcome import Question
+
+
+class Undecided(Exception):
+    """The tool said that it does not know."""
+
+
+class Refused(Exception):
+    """The tool said, as documented, that the question does not apply."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A constant; value None with a note means that it does not exist."""
+
+    value: str | None
+    exact: bool
+    note: str
+
+
+@dataclass(frozen=True)
+class Box:
+    """An invariant interval, or none with a note."""
+
+    lower: str | None
+    upper: str | None
+    note: str
+    others: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step limit; keeps is "stability", "box" or "linearised"."""
+
+    value: str
+    keeps: str
+    means: str
+    box: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class BlowUp:
+    way: int
+    condition: str | None
+    time: str | None
+
+
+@dataclass(frozen=True)
+class Existence:
+    status: str
+    reason: str
+    blow_ups: tuple[BlowUp, ...] = ()
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """proved, holds if, or refuted; a witness as the edges and the values of the letters."""
+
+    status: str
+    conditions: tuple[tuple[str, ...], ...] = ()
+    nodes: int = 0
+    edges: tuple[tuple[int, int], ...] = ()
+    letters: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Identifiability:
+    combinations: tuple[str, ...]
+    single: tuple[str, ...]
+    hidden: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Conservation:
+    """Weights per normalisation as formulas in the degree d; empty: no weighted mean is constant."""
+
+    weights: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Energy:
+    mode_rate: str | None
+    source_rate: str | None
+    decays: str
+
+
+@dataclass(frozen=True)
+class Formula:
+    text: str
+
+
+@dataclass(frozen=True)
+class Classes:
+    """(condition, kind, place of the interior extremum or None)."""
+
+    classes: tuple[tuple[str, str, str | None], ...]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """(condition, formula) of h(t) from h0."""
+
+    branches: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Preflight:
+    status: str
+    verdict: str
+    findings: tuple[tuple[str, str, str], ...]
+
+
+def ask(text: str, question: Question) -> Any:
+    """The tool's answer to a question about a system given as text.
+
+    Raises:
+        Undecided: the tool does not know.
+        Refused: the question does not apply, with the tool's documented error.
+    """
+    try:
+        return _DOORS[question.name](text, **question.arguments)
+    except rd.Undecided as reason:
+        raise Undecided(str(reason)) from None
+    except (rd.NotApplicable, rd.AssumptionError, rd.LanguageError) as reason:
+        raise Refused(str(reason)) from None
+
+
+def _bound(question: Callable[..., Any]) -> Callable[..., Bound]:
+    def asked(text: str, normalisation: str) -> Bound:
+        found = question(rd.parse(text), normalisation)
+        if found.value is None and found.note.startswith("undecided"):
+            raise Undecided(found.note)
+        return Bound(_text(found.value), found.exact, found.note)
+
+    return asked
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _box(text: str, normalisation: str) -> Box:
+    found = rd.invariant_box(rd.parse(text), normalisation)
+    if not found.exists and "leaves every box" not in found.note:
+        raise Undecided(found.note)
+    others = tuple((str(a), str(b)) for a, b in found.others)
+    return Box(_text(found.lower), _text(found.upper), found.note, others)
+
+
+def _step(text: str, method: str, normalisation: str) -> Step:
+    system = rd.parse(text)
+    found = rd.step_limit(system, method, normalisation)
+    if found.value is None:
+        raise Undecided(found.means)
+    box = rd.invariant_box(system, normalisation) if found.keeps == "box" else None
+    return Step(str(found.value), found.keeps, found.means, (str(box.lower), str(box.upper)) if box else None)
+
+
+def _existence(text: str) -> Existence:
+    found = rd.existence(rd.parse(text))
+    if found.status == "undecided":
+        raise Undecided(found.reason)
+    blow_ups = tuple(BlowUp(b.way, _text(b.condition), _text(b.time)) for b in found.blow_ups)
+    return Existence(found.status, found.reason, blow_ups)
+
+
+def _equivalent(text: str, other: str, given: tuple[str, ...] = (), rescale_time: bool = False) -> Equivalence:
+    found = rd.equivalent(text, other, given, rescale_time=rescale_time)
+    if found.status == "undecided":
+        raise Undecided(found.note)
+    if found.witness is None:
+        return Equivalence(found.status, found.conditions)
+    witness = found.witness
+    return Equivalence(found.status, found.conditions, witness.nodes, witness.edges, witness.letters)
+
+
+def _identify(text: str) -> Identifiability:
+    found = rd.identify(rd.parse(text))
+    return Identifiability(tuple(map(str, found.combinations)), found.single, found.hidden)
+
+
+def _conserved(text: str) -> Conservation:
+    return Conservation(tuple(sorted(rd.conserved(rd.parse(text)).weights.items())))
+
+
+def _energy(text: str) -> Energy:
+    found = rd.energy_law(rd.parse(text))
+    if found.mode_rate is None:
+        raise Undecided(found.decays)
+    return Energy(str(found.mode_rate), _text(found.source_rate), found.decays)
+
+
+def _response(text: str, T: float, method: str, step: float | None = None) -> Formula:
+    return Formula(str(rd.response(rd.parse(text), T, method, step)))
+
+
+def _classify(text: str) -> Classes:
+    found = rd.classify(rd.parse(text))
+    return Classes(tuple((str(c.condition), c.kind, _text(c.at)) for c in found))
+
+
+def _flow(text: str) -> Flow:
+    return Flow(tuple((str(c), str(e)) for c, e in rd.reaction_flow(rd.parse(text)).branches))
+
+
+def _preflight(text: str, graph: Any = None, **settings: Any) -> Preflight:
+    found = rd.preflight(text, graph=graph, **settings)
+    if found.status == "undecided":
+        raise Undecided(found.verdict)
+    return Preflight(found.status, found.verdict, tuple((f.topic, f.status, f.text) for f in found.findings))
+
+
+def _formula(question: Callable[..., Any]) -> Callable[[str], Formula]:
+    return lambda text: Formula(str(question(rd.parse(text))))
+
+
+_DOORS: dict[str, Callable[..., Any]] = {
+    "lipschitz_global": _bound(rd.lipschitz_global),
+    "lipschitz_local": _bound(rd.lipschitz_local),
+    "one_sided": _bound(rd.one_sided),
+    "invariant_box": _box,
+    "step_limit": _step,
+    "existence": _existence,
+    "equivalent": _equivalent,
+    "identify": _identify,
+    "conserved": _conserved,
+    "energy_law": _energy,
+    "response": _response,
+    "symbol": _formula(rd.symbol),
+    "classify": _classify,
+    "fastest_frequency": _formula(rd.fastest_frequency),
+    "growth_rate": _formula(rd.growth_rate),
+    "reaction_flow": _flow,
+    "preflight": _preflight,
+}

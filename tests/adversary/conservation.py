@@ -1,0 +1,121 @@
+"""Conserved sums and the energy law, by algebra: w^T f(H) = 0, and 2 tr(H^T L f(H)) against the told rates."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from tests.adversary import formulas, graphs
+from tests.adversary.answers import Conservation, Energy
+from tests.adversary.boxes import numbers
+from tests.adversary.outcome import Question
+from tests.adversary.systems import Drawn, Field
+
+FAMILY = "conservation"
+Array = np.ndarray
+Random = np.random.Generator
+CASES = 12
+KERNEL = {"symmetric": "sqrt(d)", "row": "d", "column": "1"}
+
+
+def questions(drawn: Drawn, rng: Random) -> list[Question]:
+    return [Question(FAMILY, "conserved"), Question(FAMILY, "energy_law")]
+
+
+def check(drawn: Drawn, question: Question, answer: Any, rng: Random) -> str | None:
+    """A witness against the answer, or None."""
+    if question.name == "conserved":
+        return _conserved(drawn, answer, rng)
+    return _energy(drawn, answer, rng)
+
+
+def _drift(drawn: Drawn, normalisation: str, weight: str, rng: Random, **kind: bool) -> tuple[float, str]:
+    """w^T f(H) relative to its parts, on one graph."""
+    graph = graphs.draw(rng, normalisation, **kind)
+    channels = 2 if drawn.has("matrix", "channel") else 1
+    field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes, channels), channels)
+    state, initial = rng.normal(size=(2, graph.nodes, channels)) * np.exp(rng.uniform(-1, 1))
+    w = np.array([float(formulas.evaluate(weight, {"d": float(d)})) for d in graph.degree(normalisation)])
+    rate = field(state, initial)
+    if not np.isfinite(rate).all():
+        return 0.0, ""
+    drift = np.abs(w @ rate).max() / (1e-12 + (w @ np.abs(rate)).max() + np.abs(state).max())
+    return float(
+        drift
+    ), f"w^T f = {(w @ rate).tolist()} at H = {state.tolist()}, H0 = {initial.tolist()}, {field.told()}"
+
+
+def _conserved(drawn: Drawn, answer: Conservation, rng: Random) -> str | None:
+    if not answer.weights:
+        return _conserved_after_all(drawn, rng)
+    for normalisation, weight in answer.weights:
+        for _ in range(CASES):
+            drift, told = _drift(drawn, normalisation, weight, rng)
+            if drift > 1e-7:
+                return told
+    return None
+
+
+def _conserved_after_all(drawn: Drawn, rng: Random) -> str | None:
+    drifts = [_drift(drawn, "row", KERNEL["row"], rng, one_way=False) for _ in range(2 * CASES)]
+    if max(d for d, _ in drifts) < 1e-11:
+        return f"told that no weighted mean is constant, but w = d keeps it on {len(drifts)} random cases"
+    return None
+
+
+def _energy(drawn: Drawn, answer: Energy, rng: Random) -> str | None:
+    for _ in range(CASES):
+        graph = graphs.draw(rng, "symmetric")
+        field = Field(drawn, graph, "symmetric", drawn.values(rng, graph.nodes))
+        state, initial = rng.normal(size=(2, graph.nodes, 1))
+        L = np.eye(graph.nodes) - field.matrix
+        rate = float(2 * np.sum(state * (L @ field(state, initial))))
+        told = _told_rate(answer, field, L, state, initial)
+        if abs(rate - told) > 1e-7 * (1 + abs(rate) + abs(told)):
+            return f"dE/dt = {rate:.9g}, the law gives {told:.9g}; H = {state.tolist()}, {field.told()}"
+        witness = _monotone(answer, field, rate, state)
+        if witness:
+            return witness
+    return _increases(drawn, answer, rng)
+
+
+def _told_rate(answer: Energy, field: Field, L: Array, state: Array, initial: Array) -> float:
+    frequencies, vectors = np.linalg.eigh(L)
+    letters = numbers(field, 1.0)
+    now, start = vectors.T @ state, vectors.T @ initial
+    total = 0.0
+    for text, amplitudes in ((answer.mode_rate, now * now), (answer.source_rate, now * start)):
+        if text is not None:
+            factors = [formulas.evaluate(text, {**letters, "lam": float(x)}) for x in frequencies]
+            total += float(np.real(np.asarray(factors)) @ amplitudes[:, 0])
+    return total
+
+
+def _monotone(answer: Energy, field: Field, rate: float, state: Array) -> str | None:
+    tolerance = 1e-8 * (1 + np.abs(state).max() ** 2)
+    if answer.decays.startswith("never increases, on every graph") and rate > tolerance:
+        return f"dE/dt = {rate:.9g} > 0 at H = {state.tolist()}, {field.told()}"
+    if (told := re.fullmatch(r"never increases iff (.*) <= 0", answer.decays)) is not None:
+        worst = formulas.evaluate(told.group(1), numbers(field, 1.0))
+        if worst <= 0 and rate > tolerance:
+            return f"{told.group(1)} = {worst} and dE/dt = {rate:.9g} > 0 at H = {state.tolist()}, {field.told()}"
+    return None
+
+
+def _increases(drawn: Drawn, answer: Energy, rng: Random) -> str | None:
+    """Where growth is told, a mode of a long cycle must show it."""
+    told = re.fullmatch(r"never increases iff (.*) <= 0", answer.decays)
+    if told is None and not answer.decays.startswith("increases for some states"):
+        return None
+    for _ in range(3):
+        graph = graphs.cycle(60)
+        field = Field(drawn, graph, "symmetric", drawn.values(rng, 60))
+        L = np.eye(60) - field.matrix
+        rates = np.linalg.eigvalsh(L @ field.generator())
+        scale = np.abs(rates).max()
+        worst = 1.0 if told is None else formulas.evaluate(told.group(1), numbers(field, 1.0))
+        if worst > 0.02 * (1 + scale) and rates.max() <= 1e-9 * scale:
+            return f"growth is told ({answer.decays}), but no mode of a cycle of 60 grows; {field.told()}"
+    return None

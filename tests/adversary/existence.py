@@ -1,0 +1,168 @@
+"""Existence: what is called global must not blow up, what is called blow-up must, as and when it was told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.adversary import formulas, graphs
+from tests.adversary.answers import BlowUp, Existence
+from tests.adversary.integration import Path, follow
+from tests.adversary.outcome import Question
+from tests.adversary.systems import Drawn, Field
+
+FAMILY = "existence"
+Array = np.ndarray
+Random = np.random.Generator
+#: Sets of coefficients tried against a claim for all of them, and in search of one that a claim for some needs.
+CASES, SOME = 4, 24
+
+
+def questions(drawn: Drawn, rng: Random) -> list[Question]:
+    return [Question(FAMILY, "existence")]
+
+
+def check(drawn: Drawn, question: Question, answer: Existence, rng: Random) -> str | None:
+    """A witness against the answer, or None."""
+    if answer.status == "global":
+        return _blows_up_somewhere(drawn, rng)
+    found = [_against(drawn, blow_up, "depending" in answer.reason, rng) for blow_up in answer.blow_ups]
+    return next((witness for witness in found if witness), None)
+
+
+def _blows_up_somewhere(drawn: Drawn, rng: Random) -> str | None:
+    for case in range(3):
+        normalisation = str(rng.choice(["symmetric", "row", "column", "row"]))
+        graph = graphs.draw(rng, normalisation)
+        channels = 2 if drawn.has("matrix") else 1
+        field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes, channels), channels)
+        start = 10.0 ** (case % 4) * rng.normal(size=(graph.nodes, channels))
+        if case % 2:
+            start = np.abs(start) * (1 if case % 4 == 1 else -1)
+        path = follow(lambda x, f=field, h=start: f(x, h), start, 3.0)  # type: ignore[misc]
+        if path.blew_up and _superlinear(field, path, start) and not _is_noise(field, start):
+            return f"blows up at t = {path.end:.6g} from H0 = {start.tolist()}, {field.told()}"
+    return None
+
+
+def _superlinear(field: Field, path: Path, start: Array) -> bool:
+    """|f| / |H| keeps growing along the last direction: growth is not exponential."""
+    state = path.state.reshape(start.shape)
+    direction = state / np.abs(state).max()
+    size = np.abs(state).max()
+    rates = [np.abs(field(size * f * direction, start)).max() / (size * f) for f in (1e-3, 1.0)]
+    return bool(rates[1] > 3 * rates[0])
+
+
+def _is_noise(field: Field, start: Array) -> bool:
+    """Whether somewhere on the way f is rounding: differences of large numbers that should cancel."""
+    worst = 0.0
+
+    def watched(state: Array) -> Array:
+        nonlocal worst
+        found = field(state, start)
+        exact = field(state.astype(np.longdouble), start.astype(np.longdouble))
+        worst = max(worst, float(np.nanmax(np.abs(found - exact)) / (np.nanmax(np.abs(found)) + 1e-300)))
+        return found
+
+    with np.errstate(all="ignore"):
+        follow(watched, start, 3.0)
+    return worst > 1e-6
+
+
+# ---------------------------------------------------------------------- claimed blow-ups
+def _scalar(drawn: Drawn, rng: Random) -> Field:
+    """f on states equal in all nodes of a graph with A@1 = 1; node coefficients differ from node to node."""
+    return Field(drawn, graphs.pair(), "row", drawn.values(rng, 2))
+
+
+def _letters(field: Field, start: float, node: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"h0": start}
+    for name, kind in field.drawn.kinds:
+        value = np.asarray(field.values[name])
+        if kind != "matrix":
+            found[name] = float(value.ravel()[node if kind == "node" else 0])
+    return found
+
+
+def _against(drawn: Drawn, claim: BlowUp, sometimes: bool, rng: Random) -> str | None:
+    """Starts that satisfy the condition must blow up on the claimed side, others must not.
+
+    Where the claim depends on a sign, one set of coefficients that leads to it is enough.
+    """
+    failures = []
+    for _ in range(SOME if sometimes else CASES):
+        field = _scalar(drawn, rng)
+        for start in _starts(field, claim, rng):
+            witness = _survives(field, claim, start)
+            if witness is None and sometimes:
+                return None
+            if witness and not sometimes:
+                return f"{witness}; {field.told()}"
+            failures += [f"{witness}; {field.told()}"] if witness else []
+    if failures:
+        return f"{len(failures)} starts, and no sign of the coefficients leads to it: {failures[0]}"
+    return None if claim.condition is None else _too_narrow(drawn, claim, rng)
+
+
+def _starts(field: Field, claim: BlowUp, rng: Random) -> list[float]:
+    """Starts well inside the condition, or far out where there is none."""
+    if claim.condition is None:
+        return [claim.way * 1e4, claim.way * 1e6]
+    sizes = np.exp(rng.uniform(-3, 4, 12)) * rng.choice([-1.0, 1.0], 12)
+    inside = [float(h) for h in sizes if _met(claim.condition, field, float(h))]
+    return inside[:2]
+
+
+def _met(condition: str, field: Field, start: float) -> bool:
+    """The condition holds at this start and, so that rounding does not matter, near it; in every node."""
+    return all(
+        formulas.holds(condition, _letters(field, start + shift * (0.05 * abs(start) + 0.01), node))
+        for shift in (-1, 0, 1)
+        for node in (0, 1)
+    )
+
+
+def _claimed_times(claim: BlowUp, field: Field, start: float) -> list[float] | None:
+    if claim.time is None:
+        return None
+    found = [formulas.evaluate(claim.time, _letters(field, start, node)) for node in (0, 1)]
+    return [float("nan") if isinstance(t, complex) else float(t) for t in found]
+
+
+def _survives(field: Field, claim: BlowUp, start: float) -> str | None:
+    times = _claimed_times(claim, field, start)
+    if times is not None and not all(np.isfinite(times)):
+        return f"the time {claim.time} is {times} at h0 = {start}"
+    if times is not None and min(times) < 0:
+        return f"the time {claim.time} is negative, {min(times)}, at h0 = {start}"
+    state = np.full((2, 1), start)
+    horizon = 30.0 if times is None else max(times) * 2 + 1e-12
+    path = follow(lambda x: field(x, state), state, horizon)
+    side = np.sign(path.state[np.abs(path.state).argmax()])
+    if not path.blew_up:
+        if not path.finished:
+            return None  # beyond every bound too fast to tell, or stuck
+        return f"from h0 = {start} the solution lives at t = {path.end:.6g}, h = {path.state.tolist()}"
+    if side != claim.way:
+        return f"from h0 = {start} it blows up to the side {side:+.0f}"
+    if times is not None and not min(times) * 0.98 <= path.end <= max(times) * 1.02:
+        return f"from h0 = {start} it blows up at t = {path.end:.9g}, told {times}"
+    return None
+
+
+def _too_narrow(drawn: Drawn, claim: BlowUp, rng: Random) -> str | None:
+    """A start outside the condition that blows up on the same side."""
+    assert claim.condition is not None
+    for _ in range(2):
+        field = _scalar(drawn, rng)
+        if drawn.has("node"):
+            return None
+        for size in np.exp(rng.uniform(-2, 3, 4)) * rng.choice([-1.0, 1.0], 4):
+            start = float(size)
+            if _met(f"Not({claim.condition})", field, start):
+                path = follow(lambda x, f=field: f(x), np.full((2, 1), start), 20.0)  # type: ignore[misc]
+                if path.blew_up and np.sign(path.state[0]) == claim.way and _superlinear(field, path, np.zeros((2, 1))):
+                    return f"{start} does not satisfy {claim.condition}, blows up at {path.end:.6g}, {field.told()}"
+    return None

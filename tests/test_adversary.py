@@ -1,0 +1,541 @@
+"""Three hundred random systems that the adversary may not refute, and false answers that it must."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.adversary import assumptions, expressions, formulas, graphs, methods, page, rewriting, suite, systems
+from tests.adversary.__main__ import main
+from tests.adversary.answers import (
+    BlowUp,
+    Bound,
+    Box,
+    Classes,
+    Conservation,
+    Energy,
+    Equivalence,
+    Existence,
+    Flow,
+    Formula,
+    Identifiability,
+    Preflight,
+    Refused,
+    Step,
+    Undecided,
+)
+from tests.adversary.integration import follow
+from tests.adversary.outcome import ERROR, HELD, REFUSED, REFUTED, TIMEOUT, UNDECIDED, Outcome, Question
+from tests.adversary.runner import Plan, Record, resumed, run
+from tests.adversary.summary import Summary
+from tests.adversary.systems import Drawn, Field
+
+SLICE = Plan(count=300, seed=20230723, questions=1, seconds=4.0)
+
+
+# ---------------------------------------------------------------------- the slice
+def test_no_answer_about_three_hundred_random_systems_is_refuted() -> None:
+    summary = Summary.of(run(SLICE))
+    assert summary.systems == SLICE.count
+    assert summary.decided > SLICE.count // 3
+    assert len(summary.counts) == len(suite.FAMILIES)
+    assert not summary.refuted, "\n\n".join(map(str, summary.refuted))
+
+
+# ---------------------------------------------------------------------- false answers
+def drawn(text: str, recipe: str = "usual") -> Drawn:
+    """A system from a text, as the adversary would have drawn it."""
+    body, _, clause = text.partition(" where ")
+    notes = [n.strip() for n in clause.split(",")] if clause else []
+    kinds = {n: "matrix" if n == "W" else "node" if n == "M" else "scalar" for n in expressions.names(body)}
+    kinds |= {n.split()[0]: n.split()[1] for n in notes if n.split()[-1] in ("channel", "node", "scalar")}
+    statements = tuple(n for n in notes if n.split()[-1] not in ("channel", "node", "scalar"))
+    own = tuple(sorted((n, k) for n, k in kinds.items() if n not in systems.STRUCTURAL))
+    return Drawn(body, own, statements, recipe)
+
+
+def witness(text: str, name: str, answer: Any, tries: int = 3, **arguments: Any) -> str | None:
+    """What the adversary has against an answer, over a few seeds."""
+    question = Question(FAMILY_OF[name], name, arguments)
+    found = (suite.check(drawn(text), question, answer, 1, i) for i in range(tries))
+    return next(filter(None, found), None)
+
+
+FAMILY_OF = {
+    "lipschitz_global": "lipschitz", "lipschitz_local": "lipschitz", "one_sided": "lipschitz", "invariant_box": "boxes",
+    "step_limit": "steps", "existence": "existence", "equivalent": "equivalence", "identify": "identifiability",
+    "conserved": "conservation", "energy_law": "conservation", "response": "responses", "symbol": "responses",
+    "classify": "responses", "fastest_frequency": "responses", "growth_rate": "responses", "reaction_flow": "flows",
+    "preflight": "preflight",
+}  # fmt: skip
+DIFFUSION = "-alpha*L@H"
+FISHER = "-alpha*L@H + beta*H*(1 - H)"
+ALLEN_CAHN = "-alpha*L@H + beta*H*(1 - H**2)"
+BLUR = "-alpha*L@H + beta*(A@H - A@A@H)"
+SOURCE = "-alpha*L@H + beta*H0"
+MASKED = "-L@H + M*H**2"
+
+
+def bound(value: str | None, exact: bool = False) -> Bound:
+    return Bound(value, exact, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "normalisation", "right", "wrong"),
+    [
+        (DIFFUSION, "lipschitz_global", "symmetric", bound("2*alpha", True), bound("alpha")),
+        (DIFFUSION, "lipschitz_global", "symmetric", bound("5*alpha"), bound("2.5*alpha", True)),
+        (DIFFUSION, "lipschitz_global", "row", bound("2*alpha", True), bound(None, True)),
+        (BLUR, "lipschitz_global", "row", bound("Abs(beta - alpha) * 0 + 2*alpha + 3*beta"), bound("alpha + beta")),
+        (FISHER, "lipschitz_local", "symmetric", bound("Max(2*R*beta + beta, 2*R*beta + 2*alpha - beta)", True),
+         bound("beta + 2*R*beta")),
+        (FISHER, "lipschitz_global", "symmetric", bound(None, True), bound("2*alpha + 3*beta")),
+        (ALLEN_CAHN, "one_sided", "symmetric", bound("beta", True), bound("beta - alpha")),
+        (ALLEN_CAHN, "one_sided", "column", bound("beta", True), bound("2*beta", True)),
+        ("-L@H + k*tanh(H) where k node", "lipschitz_global", "symmetric", bound("2 + Abs(k)"), bound("1 + Abs(k)")),
+        ("A@H@W", "lipschitz_global", "row", bound("norm_W"), bound("norm_W/2")),
+        ("H*(A@H)", "lipschitz_local", "symmetric", bound("R*(1 + s)"), bound("R*s")),
+    ],
+)  # fmt: skip
+def test_lipschitz_constants_too_small_or_not_reached_are_refuted(
+    text: str, name: str, normalisation: str, right: Bound, wrong: Bound
+) -> None:
+    assert witness(text, name, right, normalisation=normalisation) is None
+    assert witness(text, name, wrong, normalisation=normalisation)
+
+
+@pytest.mark.parametrize(
+    ("text", "normalisation", "right", "wrong"),
+    [
+        (FISHER, "row", ("0", "1"), ("0", "1/2")),
+        (FISHER, "row", ("0", "2"), ("1/5", "1")),
+        (FISHER, "symmetric", ("0", "(alpha*s - alpha + beta)/beta"), ("0", "1")),
+        (DIFFUSION, "row", ("-R", "R"), ("R", "2*R")),
+        (DIFFUSION, "row", ("-R", "R"), ("R", "-R")),
+        ("-alpha*L@H + beta*(H0 - H)", "row", ("-R", "R"), ("-R/2", "-R/4")),
+        (ALLEN_CAHN, "row", ("-1", "1"), ("-sqrt(-1)", "1")),
+    ],
+)
+def test_boxes_that_are_left_are_refuted(
+    text: str, normalisation: str, right: tuple[str, str], wrong: tuple[str, str]
+) -> None:
+    assert witness(text, "invariant_box", Box(*right, ""), normalisation=normalisation) is None
+    assert witness(text, "invariant_box", Box(*wrong, ""), normalisation=normalisation)
+    assert witness(text, "invariant_box", Box(*right, "", (wrong,)), normalisation=normalisation)
+
+
+def test_a_box_that_is_kept_refutes_that_there_is_none() -> None:
+    none = Box(None, None, "leaves every box that contains 0")
+    assert witness(ALLEN_CAHN, "invariant_box", none, normalisation="row")
+    assert witness("-alpha*L@H + beta*H**3", "invariant_box", none, normalisation="row") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "method", "normalisation", "keeps", "right", "wrong"),
+    [
+        (DIFFUSION, "euler", "symmetric", "stability", "1/alpha", "1.1/alpha"),
+        (DIFFUSION, "euler", "symmetric", "stability", "1/alpha", "0.9/alpha"),
+        (DIFFUSION, "rk4", "symmetric", "stability", "1.39264678170264/alpha", "1.5/alpha"),
+        ("-alpha*L@H + beta*H where beta nonnegative, beta <= alpha", "heun", "symmetric", "stability",
+         "2/(2*alpha - beta)", "oo"),
+        (BLUR, "euler", "symmetric", "stability", "1/(alpha + beta)", "1/alpha"),
+        (FISHER, "euler", "row", "box", "1/(alpha + beta)", "1.5/(alpha + beta)"),
+        (FISHER, "euler", "row", "box", "1/(alpha + beta)", "0.8/(alpha + beta)"),
+        (FISHER, "rk4", "symmetric", "linearised", "2.78529356340528/(2*alpha + beta)", "3.5/(2*alpha + beta)"),
+    ],
+)  # fmt: skip
+def test_step_limits_too_large_or_too_small_are_refuted(
+    text: str, method: str, normalisation: str, keeps: str, right: str, wrong: str
+) -> None:
+    means = "linear stability at the constant states 1 (regular graphs); undirected"
+    box = ("0", "1") if keeps == "box" else None
+    for value, refuted in ((right, False), (wrong, True)):
+        answer = Step(value, keeps, means, box)
+        assert bool(witness(text, "step_limit", answer, method=method, normalisation=normalisation)) is refuted
+
+
+def test_a_linearised_limit_names_states_that_rest() -> None:
+    answer = Step("0.1/(alpha + beta)", "linearised", "linear stability at the constant states 1/2 (regular graphs)")
+    assert "no constant state" in str(witness(FISHER, "step_limit", answer, method="rk4", normalisation="row"))
+
+
+def test_directed_graphs_refute_a_limit_for_real_spectra() -> None:
+    question = {"method": "euler", "normalisation": "row"}
+    assert witness("-delta*A@H", "step_limit", Step("2/delta", "stability", "every frequency"), 8, **question)
+    assert witness("-delta*A@H", "step_limit", Step("2/delta", "stability", "undirected graphs"), 8, **question) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "wrong"),
+    [
+        (FISHER, BlowUp(-1, "h0 < 0", "log(1 - 1/h0)/beta"), BlowUp(-1, "h0 < 0", "log(1 - 1/h0)/(2*beta)")),
+        (FISHER, BlowUp(-1, "h0 < 0", None), BlowUp(-1, "h0 < 1", None)),
+        (FISHER, BlowUp(-1, None, None), BlowUp(-1, "h0 < -3", None)),
+        (FISHER, BlowUp(-1, None, None), BlowUp(1, None, None)),
+        ("beta*H**3", BlowUp(1, "h0 > 0", "1/(2*beta*h0**2)"), BlowUp(-1, "h0 > 0", "1/(2*beta*h0**2)")),
+        ("beta*(H**2 - beta)", BlowUp(1, "h0 > sqrt(beta)", None), BlowUp(1, "h0 > -sqrt(beta)", None)),
+    ],
+)
+def test_blow_ups_from_the_wrong_states_or_at_the_wrong_time_are_refuted(
+    text: str, right: BlowUp, wrong: BlowUp
+) -> None:
+    assert witness(text, "existence", Existence("local", "", (right,))) is None
+    assert witness(text, "existence", Existence("local", "", (wrong,)))
+
+
+def test_a_blow_up_that_depends_on_a_sign_must_happen_for_one() -> None:
+    for text, way, happens in (("(beta - 3)*H**3", 1, True), ("(beta - 3)*H**3 where beta < 3", 1, False),
+                               ("k**2*H**2 where k real", 1, True), ("k**2*H**2 where k real", -1, False)):  # fmt: skip
+        told = Existence("local", "depending on the sign", (BlowUp(way, None, None),))
+        assert (witness(text, "existence", told, 1) is None) is happens, (text, way)
+
+
+def test_solutions_that_blow_up_refute_global_existence() -> None:
+    lives = Existence("global", "")
+    assert witness(FISHER, "existence", lives)
+    assert witness(MASKED, "existence", lives)
+    assert witness(ALLEN_CAHN, "existence", lives) is None
+    assert witness("2*H", "existence", lives) is None
+
+
+EDGE = {"nodes": 2, "edges": ((0, 1),)}
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "given", "right", "wrong"),
+    [
+        ("L@H", "H - A@H", (), Equivalence("proved"), None),
+        ("relu(H)", "(H + abs(H))/2", (), Equivalence("proved"), None),
+        ("relu(H)", "abs(H)", (), None, Equivalence("proved")),
+        ("M*M*H", "M*H", (), Equivalence("proved"), None),
+        ("beta*H", "alpha*H", (), Equivalence("holds if", (("alpha = beta",),)),
+         Equivalence("holds if", (("alpha = 2*beta",),))),
+        ("(beta - alpha)*H where beta < alpha", "0*H", (), None, Equivalence("holds if", (("alpha = beta",),))),
+        ("beta*H", "2*H", ("beta = 2",), Equivalence("proved"), None),
+        ("A@A@H", "A@H", ("A@A = A",), Equivalence("proved"), None),
+        ("A@A@H", "A@H", (), None, Equivalence("proved")),
+        ("beta*H where beta > 2", "2*H", (),
+         Equivalence("refuted", letters=(("H", "[[1], [0]]"), ("beta", "3")), **EDGE),
+         Equivalence("refuted", letters=(("H", "[[1], [0]]"), ("beta", "1/2")), **EDGE)),
+        ("M*H", "H", (), Equivalence("refuted", letters=(("H", "[[1], [1]]"), ("M", "[[1], [0]]")), **EDGE),
+         Equivalence("refuted", letters=(("H", "[[1], [1]]"), ("M", "[[2], [0]]")), **EDGE)),
+        ("A@H", "H", (), Equivalence("refuted", letters=(("A", "[[0, 1], [1, 0]]"), ("H", "[[1], [0]]")), **EDGE),
+         Equivalence("refuted", letters=(("A", "[[0, 1], [1, 0]]"), ("H", "[[1], [1]]")), **EDGE)),
+    ],
+)  # fmt: skip
+def test_wrong_verdicts_witnesses_and_conditions_are_refuted(
+    text: str, other: str, given: tuple[str, ...], right: Equivalence | None, wrong: Equivalence | None
+) -> None:
+    question = {"other": other, "given": given, "rescale_time": False}
+    assert right is None or witness(text, "equivalent", right, **question) is None
+    assert wrong is None or witness(text, "equivalent", wrong, **question)
+
+
+def test_the_speed_may_differ_only_by_a_positive_factor() -> None:
+    faster = {"other": "2*L@H", "given": (), "rescale_time": True}
+    assert witness("L@H", "equivalent", Equivalence("holds if", (("time_factor = 1/2",),)), **faster) is None
+    assert witness("L@H", "equivalent", Equivalence("holds if", (("time_factor = 2",),)), **faster)
+    backwards = {"other": "-L@H", "given": (), "rescale_time": True}
+    assert witness("L@H", "equivalent", Equivalence("proved"), **backwards)
+    assert witness("L@H", "equivalent", Equivalence("proved"), **faster) is None
+
+
+def test_contradicting_hypotheses_allow_a_proof_and_no_witness() -> None:
+    question = {"other": "2*H", "given": ("beta = -1",), "rescale_time": False}
+    told = Equivalence("refuted", letters=(("H", "[[1], [0]]"), ("beta", "-1")), **EDGE)
+    stated = "beta*H where beta > 0"
+    assert witness(stated, "equivalent", Equivalence("proved"), **question) is None
+    assert "violates the assumptions" in str(witness(stated, "equivalent", told, **question))
+    # Without the statement the hypothesis takes the place of the default sign.
+    assert witness("beta*H", "equivalent", Equivalence("proved"), **question)
+    assert witness("beta*H", "equivalent", told, **question) is None
+
+
+def test_rounding_refutes_nothing() -> None:
+    text = "delta*H - exp(a + H) + exp(a)*exp(H)"
+    assert witness(text, "one_sided", bound("delta"), 10, normalisation="symmetric") is None
+    assert witness(text, "existence", Existence("global", ""), 10) is None
+    assert witness(text, "identify", Identifiability(("delta",), ("delta",), ("a",)), 5) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "wrong"),
+    [
+        ("-alpha*L@H + beta*L@H", (("alpha - beta",), (), ()), (("alpha", "beta"), ("alpha", "beta"), ())),
+        ("-alpha*L@H + beta*L@H", (("alpha - beta",), (), ()), (("alpha + beta",), (), ())),
+        (FISHER, (("alpha", "beta"), ("alpha", "beta"), ()), (("alpha", "beta"), ("alpha",), ())),
+        (FISHER, (("alpha + beta", "beta"), ("alpha", "beta"), ()), (("alpha", "2*alpha"), ("alpha", "beta"), ())),
+        ("alpha*H + (gamma - gamma)*H0", (("alpha",), ("alpha",), ("gamma",)), (("alpha",), ("alpha",), ("alpha",))),
+        ("relu(c*H) - c*relu(H) + a*H", (("a",), ("a",), ("c",)), (("a", "c"), ("a", "c"), ())),
+    ],
+)
+def test_wrong_combinations_are_refuted(text: str, right: Any, wrong: Any) -> None:
+    assert witness(text, "identify", Identifiability(*right)) is None
+    assert witness(text, "identify", Identifiability(*wrong))
+
+
+def test_sums_that_drift_and_sums_that_were_missed_are_refuted() -> None:
+    undirected = Conservation((("symmetric", "sqrt(d)"),))
+    assert witness(DIFFUSION, "conserved", undirected) is None
+    assert witness(DIFFUSION, "conserved", Conservation((("symmetric", "d"),)))
+    assert witness(DIFFUSION, "conserved", Conservation((("column", "1"),)))  # an isolated node decays
+    assert witness(FISHER, "conserved", undirected)
+    assert witness(DIFFUSION, "conserved", Conservation(()))
+    assert witness("relu(H) + relu(-H) - abs(H) + L@H", "conserved", Conservation(()))
+    assert witness(FISHER, "conserved", Conservation(())) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "wrong"),
+    [
+        (DIFFUSION, Energy("-2*alpha*lam**2", None, "never increases, on every graph"),
+         Energy("-2*alpha*lam", None, "")),
+        (SOURCE, Energy("-2*alpha*lam**2", "2*beta*lam", ""), Energy("-2*alpha*lam**2", None, "")),
+        ("alpha*L@H", Energy("2*alpha*lam**2", None, "increases for some states"),
+         Energy("2*alpha*lam**2", None, "never increases, on every graph")),
+        (DIFFUSION, Energy("-2*alpha*lam**2", None, ""), Energy("-2*alpha*lam**2", None, "increases for some states")),
+        ("(beta - alpha)*L@H", Energy("2*(beta - alpha)*lam**2", None, "never increases iff beta - alpha <= 0"),
+         Energy("2*(beta - alpha)*lam**2", None, "never increases iff beta - 2*alpha <= 0")),
+    ],
+)  # fmt: skip
+def test_wrong_energy_laws_are_refuted(text: str, right: Energy, wrong: Energy) -> None:
+    assert witness(text, "energy_law", right) is None
+    assert witness(text, "energy_law", wrong, 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "right", "wrong", "arguments"),
+    [
+        (BLUR, "symbol", "lam*(beta - alpha) - beta*lam**2", "lam*(beta - alpha)", {}),
+        (BLUR, "growth_rate", "Piecewise((0, alpha >= beta), ((alpha - beta)**2/(4*beta), True))", "0", {}),
+        (BLUR, "fastest_frequency", "Piecewise((0, alpha >= beta), ((beta - alpha)/(2*beta), True))", "0", {}),
+        (DIFFUSION, "response", "exp(-alpha*lam)", "exp(-2*alpha*lam)", {"T": 1.0, "method": "exact", "step": None}),
+        (DIFFUSION, "response", "(1 - alpha*lam/2)**2", "1 - alpha*lam", {"T": 1.0, "method": "euler", "step": 0.5}),
+        (SOURCE, "response",
+         "Piecewise((1 + beta, Eq(lam, 0)), (exp(-alpha*lam) + beta*(1 - exp(-alpha*lam))/(alpha*lam), True))",
+         "exp(-alpha*lam)", {"T": 1.0, "method": "exact", "step": None}),
+    ],
+)  # fmt: skip
+def test_wrong_spectral_formulas_are_refuted(text: str, name: str, right: str, wrong: str, arguments: Any) -> None:
+    assert witness(text, name, Formula(right), **arguments) is None
+    assert witness(text, name, Formula(wrong), **arguments)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (("True", "low-pass", None),),
+        (("beta <= alpha", "low-pass", None), ("beta > alpha", "high-pass", None)),
+        (("beta <= alpha", "low-pass", None), ("beta > alpha", "band-pass", "(beta - alpha)/beta")),
+        (("beta < alpha/2", "low-pass", None), ("beta > alpha", "band-pass", None)),
+    ],
+)
+def test_wrong_filter_classes_are_refuted(wrong: Any) -> None:
+    right = (("beta <= alpha", "low-pass", None), ("beta > alpha", "band-pass", "(beta - alpha)/(2*beta)"))
+    assert witness(BLUR, "classify", Classes(right)) is None
+    assert witness(BLUR, "classify", Classes(wrong))
+
+
+def test_wrong_flows_are_refuted() -> None:
+    right = "h0*exp(beta*t)/(h0*exp(beta*t) - h0 + 1)"
+    assert witness(FISHER, "reaction_flow", Flow((("True", right),))) is None
+    assert witness(FISHER, "reaction_flow", Flow((("True", "h0*exp(beta*t)"),)))
+    assert witness(FISHER, "reaction_flow", Flow((("h0 > 0", right),)))
+
+
+def test_unsafe_runs_that_are_called_safe_are_refuted() -> None:
+    run_of = {"normalisation": "symmetric", "T": 5.0, "method": "euler", "coefficients": {"alpha": 1.0}}
+    safe = Preflight("safe", "", (("fidelity", "ok", ""),))
+    assert witness(DIFFUSION, "preflight", safe, **run_of, step=0.05) is None
+    assert witness(DIFFUSION, "preflight", safe, **run_of, step=2.0)
+    boxed = {"normalisation": "row", "T": 5.0, "method": "euler", "coefficients": {"alpha": 1.0, "beta": 2.0}}
+    kept = Preflight("safe if", "", (("step", "if", "H0 lies in [0, 1] and step 0.3 <= 1/3"),))
+    assert witness(FISHER, "preflight", kept, **boxed, step=0.3) is None
+    assert witness(FISHER, "preflight", kept, **boxed, step=1.0)
+    lives = Preflight("safe", "", (("existence", "ok", "solutions exist for all time"),))
+    assert witness(FISHER, "preflight", lives, **{**boxed, "method": "exact"}, step=None)
+    grows = Preflight("unsafe", "", (("growth", "problem", ""),))
+    assert witness(DIFFUSION, "preflight", grows, **run_of, step=0.05)
+
+
+# ---------------------------------------------------------------------- the tools of the adversary
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Piecewise((1, a > 2), (7, True))", 7.0), ("Max(a, 2, -3)**2", 4.0), ("Abs(-a)/4", 0.25), ("sqrt(-4)", 2j),
+        ("1/(a - 1)", math.inf), ("LambertW(exp(1))", 1.0), ("CRootOf(x**3 - 2*x, 2)", math.sqrt(2)),
+        ("Ne(a, 1) | (a >= 1) & (a < 2)", True), ("(-8)**(1/3)", 1 + math.sqrt(3) * 1j), ("Eq(a, 1)", True),
+    ],
+)  # fmt: skip
+def test_formulas_are_read(text: str, value: Any) -> None:
+    assert formulas.evaluate(text, {"a": 1.0}) == pytest.approx(value)
+
+
+def test_a_formula_with_an_unknown_word_is_refused() -> None:
+    with pytest.raises(formulas.Unreadable, match="zeta"):
+        formulas.evaluate("zeta(2)", {})
+
+
+@pytest.mark.parametrize("index", range(25))
+def test_jacobians_agree_with_differences(index: int) -> None:
+    rng = np.random.default_rng([3, index])
+    system = systems.draw(rng)
+    graph = graphs.draw(rng, "row")
+    field = Field(system, graph, "row", system.values(rng, graph.nodes, 2), 2)
+    state, initial, direction = rng.normal(size=(3, graph.nodes, 2))
+    told = field.jacobian(state, initial) @ direction.ravel()
+    step = 1e-6
+    found = (field(state + step * direction, initial) - field(state - step * direction, initial)).ravel() / (2 * step)
+    assert np.allclose(told, found, rtol=1e-4, atol=1e-4 * (1 + np.abs(found).max()))
+
+
+@pytest.mark.parametrize("index", range(20))
+def test_drawn_coefficients_are_admissible(index: int) -> None:
+    rng = np.random.default_rng([4, index])
+    system = systems.draw(rng)
+    for _ in range(5):
+        assert system.assumed.satisfied(system.values(rng, 4, 2))
+
+
+def test_assumptions_are_read() -> None:
+    assumed = assumptions.read(["beta real", "0 < beta <= alpha", "gamma >= 0", "a < 1"])
+    assert (assumed.sign("beta"), assumed.sign("gamma"), assumed.sign("a")) == ("positive", "nonnegative", "positive")
+    assert assumed.satisfied({"alpha": 2.0, "beta": 2.0, "gamma": 0.0, "a": 0.5})
+    assert not assumed.satisfied({"alpha": 1.0, "beta": 2.0, "gamma": 0.0, "a": 0.5})
+    with pytest.raises(assumptions.Unsatisfied):
+        assumptions.read(["beta<0", "beta positive"])
+
+
+@pytest.mark.parametrize("index", range(20))
+def test_rewriting_keeps_the_value(index: int) -> None:
+    rng = np.random.default_rng([5, index])
+    system = systems.draw(rng)
+    other = Drawn(rewriting.rewritten(system.body, rng), system.kinds)
+    values = system.values(rng, 4, 2)
+    state, initial = rng.normal(size=(2, 4, 2))
+    sides = [Field(s, graphs.cycle(4), "row", values, 2)(state, initial) for s in (system, other)]
+    assert np.allclose(*sides, rtol=1e-9, atol=1e-9, equal_nan=True)
+
+
+@pytest.mark.parametrize("pair", rewriting.IDENTITIES + rewriting.LOOKALIKES)
+def test_identities_hold_and_lookalikes_do_not(pair: tuple[str, str]) -> None:
+    values = {"M": np.array([[1.0], [0.0], [1.0], [0.0]])}
+    state, initial = np.random.default_rng(6).normal(size=(2, 4, 1))
+    sides = [Field(drawn(text), graphs.star(4), "row", values)(state, initial) for text in pair]
+    assert bool(np.allclose(*sides)) is (pair in rewriting.IDENTITIES)
+
+
+def test_operators_follow_their_definitions() -> None:
+    graph = graphs.with_isolated(graphs.star(4))
+    assert np.allclose(graph.operator("row").sum(1), [1, 1, 1, 1, 0])
+    assert np.allclose(graph.operator("column").sum(0), [1, 1, 1, 1, 0])
+    assert graph.operator("symmetric")[0, 1] == pytest.approx(1 / math.sqrt(3))
+    assert np.linalg.eigvalsh(graph.operator("symmetric"))[0] == pytest.approx(-1)
+
+
+def test_stability_polynomials() -> None:
+    z = np.array([-0.7, 0.3 + 0.4j])
+    assert methods.stability("euler", z) == pytest.approx(1 + z)
+    assert methods.stability("heun", z) == pytest.approx(1 + z + z**2 / 2)
+    for name in ("rk4", "rk4-classical"):
+        assert methods.stability(name, z) == pytest.approx(1 + z + z**2 / 2 + z**3 / 6 + z**4 / 24)
+
+
+def test_blow_up_is_told_from_exponential_growth() -> None:
+    start = np.array([[2.0]])
+    square = follow(lambda x: x**2, start, 3.0)
+    assert square.blew_up
+    assert square.end == pytest.approx(0.5, rel=1e-5)
+    growth = follow(lambda x: 40 * x, start, 3.0)
+    assert growth.escaped
+    assert not growth.blew_up
+    rest = follow(lambda x: -x, start, 1.0)
+    assert rest.finished
+    assert float(rest.state[0]) == pytest.approx(2 * math.exp(-rest.end), rel=1e-6)
+
+
+# ---------------------------------------------------------------------- runs
+def fake(text: str, question: Question) -> Any:
+    """A tool that hangs, fails, refuses, does not know, and lies, in turn."""
+    match len(text) % 5:
+        case 0:
+            time.sleep(60)
+        case 1:
+            raise ZeroDivisionError("a bug")
+        case 2:
+            raise Refused("not applicable")
+        case 3:
+            raise Undecided("not known")
+    if question.name == "energy_law":
+        return Energy("-100 - lam", None, "")
+    return Conservation((("symmetric", "d + 1"),))
+
+
+def test_a_run_survives_a_tool_that_hangs_fails_and_lies(tmp_path: Path) -> None:
+    plan = Plan(count=12, seed=1, families=("conservation",), questions=1, seconds=1.0, ask=fake)
+    records = list(run(plan, jobs=2))
+    assert sorted(r.index for r in records) == list(range(12))
+    for record in records:
+        (outcome,) = record.outcomes
+        assert outcome.status == [TIMEOUT, ERROR, REFUSED, UNDECIDED, REFUTED][len(outcome.text) % 5], outcome
+    summary = Summary.of(records)
+    assert all(summary.total(s) for s in (TIMEOUT, ERROR, REFUSED, UNDECIDED, REFUTED))
+    assert summary.asked == 12
+    (tmp_path / "lines").write_text("".join(r.line() + "\n" for r in records) + '{"index": 99, "outco')
+    assert resumed(tmp_path / "lines") == {r.index: r for r in records}
+
+
+def test_the_command_resumes_and_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "deep" / "adversary.jsonl"
+    arguments = ["--seed", "5", "--family", "responses", "--questions", "1", "--out", str(out)]
+    kept = Record(0, (Outcome("responses", HELD, "kept", "symbol()"),))
+    out.parent.mkdir()
+    out.write_text(kept.line() + "\n")
+    main([*arguments, "--count", "3", "--resume"])
+    assert resumed(out)[0] == kept
+    assert sorted(resumed(out)) == [0, 1, 2]
+    assert "3 systems" in capsys.readouterr().out
+
+
+def test_the_page_shows_what_was_counted(tmp_path: Path) -> None:
+    outcomes = [Outcome("boxes", status, "-L@H", "invariant_box()", "a", "b") for status in (HELD, HELD, HELD, REFUTED)]
+    records = [Record(0, tuple(outcomes)), Record(1, (Outcome("steps", UNDECIDED, "L@H", "step_limit()"),))]
+    results = tmp_path / "results.jsonl"
+    results.write_text("".join(r.line() + "\n" for r in records))
+    page.main([str(results), "--docs", str(tmp_path), "--command", "make test-deep"])
+    numbers = json.loads((tmp_path / "trust.json").read_text())
+    assert (numbers["systems"], numbers["asked"], numbers["refuted"], numbers["error_rate"]) == (2, 5, 1, 0.25)
+    assert numbers["refutations"][0]["text"] == "-L@H"
+    text = (tmp_path / "trust.md").read_text()
+    assert "1 of 4 decided answers were refuted, 25 %" in text
+    assert "| steps | 1 | 0 | 1 | 0 | 0 | 0 | 0 |" in text
+
+
+# ---------------------------------------------------------------------- independence
+def test_only_the_adapter_knows_the_tool() -> None:
+    folder = Path(suite.__file__).parent
+    allowed = {"numpy", "scipy", "tests", "__future__", *sys.stdlib_module_names}
+    for path in sorted(folder.glob("*.py")):
+        imported = {
+            name.partition(".")[0]
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for name in _imports(node)
+        }
+        assert imported <= allowed | ({"rdgraph"} if path.name == "answers.py" else set()), path.name
+
+
+def _imports(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Import():
+            return [alias.name for alias in node.names]
+        case ast.ImportFrom():
+            return [node.module or ""]
+    return []
