@@ -14,8 +14,10 @@ from itertools import combinations
 import sympy as sp
 
 from rdgraph.decide import Domain
+from rdgraph.decisions.budget import time_limit
 from rdgraph.decisions.judge import Outcome, always, possible
 from rdgraph.definedness import in_words
+from rdgraph.errors import Undecided
 from rdgraph.function_identities import CanonicalForm, canonical, is_zero
 from rdgraph.hypotheses import Hypotheses
 from rdgraph.nodes import Kind
@@ -25,6 +27,7 @@ from rdgraph.symbols import public
 #: Letters that a value may use, widest first: what varies by node or channel can be set to one number, not reversely.
 _WIDTH = {Kind.NODE: 0, Kind.CHANNEL: 1, Kind.SCALAR: 2}
 MAX_CASES = 16
+SOLVE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ class _Solver:
 
     # ------------------------------------------------------------------ equations
     def _solutions(self, form: CanonicalForm, scales: Mapping[str, sp.Dummy]) -> list[dict[sp.Symbol, sp.Expr]]:
-        """Values of letters at which all coefficients vanish, also where functions with letters inside become equal."""
+        """Values of letters that make all coefficients vanish, also where functions with letters inside agree."""
         if form.numerator == 0:
             return [{}]
         letters = self._letters(form.numerator, scales)
@@ -161,9 +164,12 @@ class _Solver:
             return []
         if not all(e.is_polynomial(*back) for e in system):
             self.is_complete = False
+        if len(system) > 1 and any(e.has(sp.Function) for e in system):
+            return []  # several transcendental equations: sympy rarely solves them, and never quickly
         try:
-            solutions = sp.solve(system, list(back), dict=True)
-        except NotImplementedError:
+            with time_limit(SOLVE_SECONDS):
+                solutions = sp.solve(system, list(back), dict=True)
+        except (NotImplementedError, Undecided):
             self.is_complete = False
             return []
         real = [s for s in solutions if not any(sp.sympify(v).has(sp.I) for v in s.values())]

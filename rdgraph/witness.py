@@ -177,7 +177,8 @@ class _Search:
             case Kind.NODE:
                 return array([[self._number(name, attempt, draw, index + i, generator)] for i in range(nodes)])
             case Kind.MATRIX:
-                return array([[Fraction(1 + i + 2 * j) for j in range(self.channels)] for i in range(self.channels)])
+                size = range(self.channels)
+                return array([[Fraction(1 + i + 2 * j + index * (i + 1) * (j + 2) % 5) for j in size] for i in size])
         return array([[Fraction((i + 1) * (i == j)) for j in range(nodes)] for i in range(nodes)])
 
     def _number(self, name: str, attempt: int, draw: int, index: int, generator: random.Random) -> Fraction:

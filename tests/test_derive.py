@@ -230,7 +230,6 @@ def test_a_changed_line_breaks_exactly_its_steps() -> None:
         (("L = H",), "differ in kind"),
         (("B = L@B",), "through itself"),
         (("B = A@H", "B = H"), "at most one definition"),
-        (("alpha*B@A = A",), "field @ operator"),
     ],
 )
 def test_refused_hypotheses(texts: tuple[str, ...], message: str) -> None:

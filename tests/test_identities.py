@@ -213,6 +213,11 @@ def test_lists_that_may_not_be_complete_say_so(first: str, second: str, conditio
     assert "there may be other conditions" in str(found)
 
 
+def test_multiples_of_the_identity_do_not_stand_for_all_matrices() -> None:
+    """Multiples of I commute, W and V need not."""
+    assert verdict("H@W@V where V matrix", "H@V@W where V matrix").status == REFUTED
+
+
 def test_conditions_that_assumptions_exclude_are_dropped() -> None:
     ordered = verdict("(alpha + beta)*H where alpha < beta", "2*beta*H")
     assert ordered.status == REFUTED

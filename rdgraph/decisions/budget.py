@@ -17,6 +17,8 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
+from sympy.core.cache import clear_cache
+
 from rdgraph.errors import Undecided
 
 #: Seconds an answer may take before it is undecided.
@@ -61,6 +63,7 @@ def time_limit(seconds: float = ANSWER_SECONDS) -> Iterator[None]:
         finally:
             alarm.cancel()
     except _Interrupt:
+        clear_cache()  # what sympy was about to remember may be half done
         raise Undecided(f"time ran out after {seconds:g} s") from None
     finally:
         _deadline.reset(token)
