@@ -73,6 +73,10 @@ def _revealed(answer: Identifiability) -> str:
     return ", ".join(map(str, answer.combinations)) or "nothing"
 
 
+#: States beyond three per unknown: half of them or more can lie where relu or a mask is zero.
+SPARE_STATES = 12
+
+
 class Examination:
     """One form of f, examined from below (entries at states) and from above (gauges)."""
 
@@ -141,7 +145,7 @@ class Examination:
     def _jacobian(self, point: Point) -> list[list[Any]]:
         columns = [[sp.diff(value, x) for x in self.entries.parameters] for value in self.entries.values]
         rows: list[list[Any]] = []
-        wanted = 2 * len(self.entries.parameters) + 2
+        wanted = 3 * len(self.entries.parameters) + SPARE_STATES
         for state in sample_states(self.entries.states, 4 * wanted):
             rows += balls(columns, {**state, **point})
             if len(rows) >= wanted * len(columns):

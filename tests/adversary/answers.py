@@ -29,12 +29,19 @@ class Bound:
 
 @dataclass(frozen=True)
 class Box:
-    """An invariant interval, or none with a note."""
+    """An invariant interval, or none with a note.
+
+    `isolated` is the interval for graphs with isolated nodes where the first one presumes that there are none; `start`
+    the range of H0 where it is narrower than the box.
+    """
 
     lower: str | None
     upper: str | None
     note: str
     others: tuple[tuple[str, str], ...] = ()
+    assumes: str = ""
+    isolated: tuple[str, str] | None = None
+    start: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,9 @@ class Step:
     keeps: str
     means: str
     box: tuple[str, str] | None = None
+    assumes: str = ""
+    directed: str | None = None
+    sharp: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,9 +84,13 @@ class Equivalence:
 
 @dataclass(frozen=True)
 class Identifiability:
+    """Formulas that the field determines, letters among them (everywhere, or nearby only), and the rank in all."""
+
     combinations: tuple[str, ...]
     single: tuple[str, ...]
     hidden: tuple[str, ...]
+    local: tuple[str, ...] = ()
+    rank: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +98,7 @@ class Conservation:
     """Weights per normalisation as formulas in the degree d; empty: no weighted mean is constant."""
 
     weights: tuple[tuple[str, str], ...]
+    assumes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -153,7 +168,12 @@ def _box(text: str, normalisation: str) -> Box:
     if not found.exists and "leaves every box" not in found.note:
         raise Undecided(found.note)
     others = tuple((str(a), str(b)) for a, b in found.others)
-    return Box(_text(found.lower), _text(found.upper), found.note, others)
+    isolated = _pair(found.with_isolated) if found.assumes else None
+    return Box(_text(found.lower), _text(found.upper), found.note, others, found.assumes, isolated, _pair(found.start))
+
+
+def _pair(interval: Any) -> tuple[str, str] | None:
+    return None if interval is None else (str(interval[0]), str(interval[1]))
 
 
 def _step(text: str, method: str, normalisation: str) -> Step:
@@ -162,7 +182,9 @@ def _step(text: str, method: str, normalisation: str) -> Step:
     if found.value is None:
         raise Undecided(found.means)
     box = rd.invariant_box(system, normalisation) if found.keeps == "box" else None
-    return Step(str(found.value), found.keeps, found.means, (str(box.lower), str(box.upper)) if box else None)
+    faces = (str(box.lower), str(box.upper)) if box else None
+    directed = _text(found.directed)
+    return Step(str(found.value), found.keeps, found.means, faces, found.assumes, directed, found.sharp)
 
 
 def _existence(text: str) -> Existence:
@@ -185,11 +207,14 @@ def _equivalent(text: str, other: str, given: tuple[str, ...] = (), rescale_time
 
 def _identify(text: str) -> Identifiability:
     found = rd.identify(rd.parse(text))
-    return Identifiability(tuple(map(str, found.combinations)), found.single, found.hidden)
+    if found.status == "undecided":
+        raise Undecided(found.note)
+    return Identifiability(tuple(map(str, found.combinations)), found.single, found.hidden, found.local, found.rank)
 
 
 def _conserved(text: str) -> Conservation:
-    return Conservation(tuple(sorted(rd.conserved(rd.parse(text)).weights.items())))
+    found = rd.conserved(rd.parse(text))
+    return Conservation(tuple(sorted(found.weights.items())), tuple(sorted(found.assumes.items())))
 
 
 def _energy(text: str) -> Energy:

@@ -38,18 +38,28 @@ def check(drawn: Drawn, question: Question, answer: Box, rng: Random) -> str | N
     if answer.lower is None or answer.upper is None:
         return _box_after_all(drawn, rng)
     for _ in range(CASES):
-        graph = graphs.draw(rng, normalisation)
+        graph = graphs.draw(rng, normalisation, isolated="without edges" not in answer.assumes or rng.random() < 0.5)
         field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes))
         letters = numbers(field, float(np.exp(rng.uniform(-2, 2))))
-        for lower_text, upper_text in ((answer.lower, answer.upper), *answer.others):
+        start = None if answer.start is None else tuple(formulas.evaluate(t, letters) for t in answer.start)
+        for lower_text, upper_text in _told(answer, graph):
             lower, upper = (formulas.evaluate(t, letters) for t in (lower_text, upper_text))
-            witness = _leaves(field, lower, upper, rng)
+            witness = _leaves(field, lower, upper, start, rng)
             if witness:
                 return f"{witness}; box [{lower_text}, {upper_text}], R = {letters['R']}, {field.told()}"
     return None
 
 
-def _leaves(field: Field, lower: Any, upper: Any, rng: Random) -> str | None:
+def _told(answer: Box, graph: graphs.Graph) -> list[tuple[str, str]]:
+    """The boxes that are told for a graph."""
+    assert answer.lower is not None
+    assert answer.upper is not None
+    if "without edges" in answer.assumes and graph.has_isolated:
+        return [] if answer.isolated is None else [answer.isolated]
+    return [(answer.lower, answer.upper), *answer.others]
+
+
+def _leaves(field: Field, lower: Any, upper: Any, start: Any, rng: Random) -> str | None:
     if isinstance(lower, complex) or isinstance(upper, complex) or not np.isfinite([lower, upper]).all():
         return f"the faces {lower}, {upper} are no real numbers"
     if lower > upper + 1e-12:
@@ -58,7 +68,9 @@ def _leaves(field: Field, lower: Any, upper: Any, rng: Random) -> str | None:
     for _ in range(6):
         others = rng.choice([lower, upper], (n, 1)) if rng.random() < 0.7 else rng.uniform(lower, upper, (n, 1))
         if field.drawn.has_source:
-            witness = _integrated(field, others, lower, upper)
+            first, last = start or (lower, upper)
+            initial = rng.choice([first, last], (n, 1)) if rng.random() < 0.7 else rng.uniform(first, last, (n, 1))
+            witness = _integrated(field, initial, lower, upper)
             if witness:
                 return witness
             continue
@@ -82,8 +94,8 @@ def _integrated(field: Field, start: Array, lower: float, upper: float) -> str |
 
 
 def _box_after_all(drawn: Drawn, rng: Random) -> str | None:
-    """ "Leaves every box that contains 0": refuted by an interval whose faces are kept on states equal in all nodes."""
-    for _ in range(6):
+    """ "Leaves every box": refuted by an interval whose faces are kept on states equal in all nodes, H0 aside."""
+    for _ in range(0 if drawn.has_source else 6):
         field = Field(drawn, graphs.pair(), "row", drawn.values(rng, 2))
         sizes = np.exp(np.linspace(-5, 6, 45))
         upper = [h for h in sizes if field(np.full((2, 1), h))[0, 0] < -1e-9]

@@ -37,7 +37,8 @@ def _drift(drawn: Drawn, normalisation: str, weight: str, rng: Random, **kind: b
     channels = 2 if drawn.has("matrix", "channel") else 1
     field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes, channels), channels)
     state, initial = rng.normal(size=(2, graph.nodes, channels)) * np.exp(rng.uniform(-1, 1))
-    w = np.array([float(formulas.evaluate(weight, {"d": float(d)})) for d in graph.degree(normalisation)])
+    degrees = [float(d) for d in graph.degree(normalisation)]
+    w = np.array([float(formulas.evaluate(weight, {"d": d})) if d else 0.0 for d in degrees])
     rate = field(state, initial)
     if not np.isfinite(rate).all():
         return 0.0, ""
@@ -50,9 +51,11 @@ def _drift(drawn: Drawn, normalisation: str, weight: str, rng: Random, **kind: b
 def _conserved(drawn: Drawn, answer: Conservation, rng: Random) -> str | None:
     if not answer.weights:
         return _conserved_after_all(drawn, rng)
+    assumed = dict(answer.assumes)
     for normalisation, weight in answer.weights:
+        one_way = "undirected" not in assumed.get(normalisation, "")
         for _ in range(CASES):
-            drift, told = _drift(drawn, normalisation, weight, rng)
+            drift, told = _drift(drawn, normalisation, weight, rng, one_way=one_way)
             if drift > 1e-7:
                 return told
     return None

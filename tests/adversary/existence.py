@@ -27,8 +27,18 @@ def check(drawn: Drawn, question: Question, answer: Existence, rng: Random) -> s
     """A witness against the answer, or None."""
     if answer.status == "global":
         return _blows_up_somewhere(drawn, rng)
-    found = [_against(drawn, blow_up, "depending" in answer.reason, rng) for blow_up in answer.blow_ups]
-    return next((witness for witness in found if witness), None)
+    for blow_up in answer.blow_ups:
+        witness = _against(drawn, blow_up, "depending" in answer.reason, rng)
+        if witness:
+            return witness
+    for way in (1, -1):
+        conditions = [b.condition for b in answer.blow_ups if b.way == way]
+        witness = (
+            _too_narrow(drawn, way, [c for c in conditions if c is not None], rng) if None not in conditions else ""
+        )
+        if witness:
+            return witness
+    return None
 
 
 def _blows_up_somewhere(drawn: Drawn, rng: Random) -> str | None:
@@ -87,7 +97,7 @@ def _letters(field: Field, start: float, node: int) -> dict[str, Any]:
 
 
 def _against(drawn: Drawn, claim: BlowUp, sometimes: bool, rng: Random) -> str | None:
-    """Starts that satisfy the condition must blow up on the claimed side, others must not.
+    """Starts that satisfy the condition must blow up on the claimed side.
 
     Where the claim depends on a sign, one set of coefficients that leads to it is enough.
     """
@@ -103,7 +113,7 @@ def _against(drawn: Drawn, claim: BlowUp, sometimes: bool, rng: Random) -> str |
             failures += [f"{witness}; {field.told()}"] if witness else []
     if failures:
         return f"{len(failures)} starts, and no sign of the coefficients leads to it: {failures[0]}"
-    return None if claim.condition is None else _too_narrow(drawn, claim, rng)
+    return None
 
 
 def _starts(field: Field, claim: BlowUp, rng: Random) -> list[float]:
@@ -152,17 +162,19 @@ def _survives(field: Field, claim: BlowUp, start: float) -> str | None:
     return None
 
 
-def _too_narrow(drawn: Drawn, claim: BlowUp, rng: Random) -> str | None:
-    """A start outside the condition that blows up on the same side."""
-    assert claim.condition is not None
+def _too_narrow(drawn: Drawn, way: int, conditions: list[str], rng: Random) -> str | None:
+    """A start outside all conditions for a side that blows up on it."""
+    if not conditions:
+        return None
     for _ in range(2):
         field = _scalar(drawn, rng)
         if drawn.has("node"):
             return None
         for size in np.exp(rng.uniform(-2, 3, 4)) * rng.choice([-1.0, 1.0], 4):
             start = float(size)
-            if _met(f"Not({claim.condition})", field, start):
+            if all(_met(f"Not({condition})", field, start) for condition in conditions):
                 path = follow(lambda x, f=field: f(x), np.full((2, 1), start), 20.0)  # type: ignore[misc]
-                if path.blew_up and np.sign(path.state[0]) == claim.way and _superlinear(field, path, np.zeros((2, 1))):
-                    return f"{start} does not satisfy {claim.condition}, blows up at {path.end:.6g}, {field.told()}"
+                if path.blew_up and np.sign(path.state[0]) == way and _superlinear(field, path, np.zeros((2, 1))):
+                    told = " or ".join(conditions)
+                    return f"{start} does not satisfy {told}, blows up at {path.end:.6g}, {field.told()}"
     return None

@@ -67,8 +67,9 @@ def check(drawn: Drawn, question: Question, answer: Identifiability, rng: Random
         return None
     rank, matrix, values = best
     at = {n: float(v) for n, v in values.items() if n != "M"}
-    if rank != len(answer.combinations):
-        return f"the field has rank {rank} in the {len(letters)} coefficients, told {len(answer.combinations)}; at {at}"
+    told = len(answer.combinations) if answer.rank is None else answer.rank
+    if rank != told:
+        return f"the field has rank {rank} in the {len(letters)} coefficients, told {told}; at {at}"
     return _revealed(answer, matrix, letters, at)
 
 
@@ -96,7 +97,7 @@ def _hides_single(answer: Identifiability, basis: Array, letters: list[str], at:
     for i, name in enumerate(letters):
         unit = np.eye(len(letters))[i]
         inside = np.abs(unit - basis.T @ (basis @ unit)).max() < 1e-7
-        if inside and name not in answer.single:
+        if inside and name not in (*answer.single, *answer.local):
             return f"{name} is revealed on its own, but not told to be; {at}"
     return None
 

@@ -40,10 +40,13 @@ def _limit(answer: Step, field: Field) -> float:
 
 def _one_way(answer: Step) -> bool:
     """Whether directed graphs are meant: not where the answer speaks of undirected ones or real spectra."""
-    return not re.search("undirected|real spectrum|real eigenvalues", answer.means)
+    return not re.search("undirected|real spectrum|real eigenvalues", answer.assumes)
 
 
 def _stable(drawn: Drawn, method: str, normalisation: str, answer: Step, rng: Random) -> str | None:
+    witness = _directed(drawn, method, answer, rng)
+    if witness:
+        return witness
     for _ in range(CASES):
         graph = graphs.draw(rng, normalisation, one_way=_one_way(answer))
         field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes))
@@ -56,6 +59,22 @@ def _stable(drawn: Drawn, method: str, normalisation: str, answer: Step, rng: Ra
             if witness:
                 return f"{witness}, limit {limit:.9g}; {field.told()}"
     return _sharp(drawn, method, answer, rng)
+
+
+def _directed(drawn: Drawn, method: str, answer: Step, rng: Random) -> str | None:
+    """At the step told for directed graphs no eigenvalue of the step's matrix exceeds 1."""
+    if answer.directed is None:
+        return None
+    for _ in range(CASES):
+        graph = graphs.directed(rng)
+        field = Field(drawn, graph, "row", drawn.values(rng, graph.nodes))
+        limit = formulas.evaluate(answer.directed, numbers(field, 1.0))
+        gains = np.abs(methods.stability(method, min(limit, 1e6) * np.linalg.eigvals(field.generator())))
+        if gains.max() > 1 + 1e-7:
+            return (
+                f"a mode grows by {gains.max():.9g} in a step of {limit:.9g}, told for directed graphs; {field.told()}"
+            )
+    return None
 
 
 def _amplified(method: str, modes: Array, step: float) -> str | None:
@@ -86,7 +105,7 @@ def _sharp(drawn: Drawn, method: str, answer: Step, rng: Random) -> str | None:
 def _box_kept(drawn: Drawn, method: str, normalisation: str, answer: Step, rng: Random) -> str | None:
     assert answer.box is not None
     for _ in range(CASES):
-        graph = graphs.draw(rng, normalisation, loops=False)
+        graph = graphs.draw(rng, normalisation, loops=False, isolated="without edges" not in answer.assumes)
         field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes))
         limit = _limit(answer, field)
         lower, upper = (formulas.evaluate(t, numbers(field, 1.0)) for t in answer.box)
@@ -98,7 +117,7 @@ def _box_kept(drawn: Drawn, method: str, normalisation: str, answer: Step, rng: 
             witness = _leaves_box(field, lower, upper, min(limit, 1e6) * share, rng)
             if witness:
                 return f"{witness}, limit {limit:.9g}; {field.told()}"
-    return _sharp_box(drawn, normalisation, answer, rng)
+    return _sharp_box(drawn, normalisation, answer, rng) if answer.sharp else None
 
 
 def _leaves_box(field: Field, lower: float, upper: float, step: float, rng: Random) -> str | None:
@@ -122,11 +141,12 @@ def _chain(n: int) -> graphs.Graph:
 
 
 def _sharp_box(drawn: Drawn, normalisation: str, answer: Step, rng: Random) -> str | None:
-    """Beyond the limit the box is left: one entry inside, all it collects from on a face."""
+    """Beyond the limit the box is left for some coefficients: one entry inside, all it collects from on a face."""
     if normalisation == "symmetric" and re.search(r"@[AL]|\*\*[23]@|[)]@", drawn.body):
         return None  # walks of length two come back in an undirected graph
     assert answer.box is not None
-    for _ in range(3):
+    told = ""
+    for _ in range(30):
         graph = _chain(6) if normalisation == "row" else graphs.star(int(rng.integers(2, 6)))
         field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes))
         limit = _limit(answer, field)
@@ -134,13 +154,11 @@ def _sharp_box(drawn: Drawn, normalisation: str, answer: Step, rng: Random) -> s
         beyond = 1.05 * limit if np.isfinite(limit) else 1e9
         if upper - lower < 1e-6:
             continue
-        if not any(
-            _escapes(field, face, h, lower, upper, beyond)
-            for face in (lower, upper)
-            for h in np.linspace(lower, upper, 101)
-        ):
-            return f"called sharp at {limit:.9g}, but {beyond:.9g} keeps [{lower:.9g}, {upper:.9g}] on {field.told()}"
-    return None  # fmt: skip
+        told = f"called sharp at {limit:.9g}, but {beyond:.9g} keeps [{lower:.9g}, {upper:.9g}] on {field.told()}"
+        inside = np.linspace(lower, upper, 101)
+        if any(_escapes(field, face, h, lower, upper, beyond) for face in (lower, upper) for h in inside):
+            return None
+    return told or None
 
 
 def _escapes(field: Field, face: float, entry: float, lower: float, upper: float, step: float) -> bool:
