@@ -9,6 +9,7 @@ row sums reach s = max_i sum_j A_ij (s = 1 on regular graphs only), and the box 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,6 +31,8 @@ from rdgraph.wording import factored
 PROOF_SECONDS = 1.0
 #: More boxes than this are not listed.
 MAX_BOXES = 8
+#: With more averages than this, their corners are not tried one by one.
+MAX_AVERAGES = 4
 NO_ISOLATED_NODES = "no node is without edges"
 _EXTREMES = {sp.tanh: (-1, 1), sp.sin: (-1, 1), sp.cos: (-1, 1), sigmoid: (0, 1)}
 
@@ -251,7 +254,7 @@ class _Search:
     # ------------------------------------------------------------------ why there is none
     def _why_not(self) -> str:
         """What is proved where no box was found: that every box is left, or what a maximum principle lacks."""
-        escape = self._escape()
+        escape = self._escape() or self._nowhere()
         if escape:
             return escape
         for average in self.field.averages:
@@ -265,6 +268,26 @@ class _Search:
             if not sign.is_nonnegative:
                 return f"no box was found: {term} can be negative; assume {public(slope)} >= 0"
         return f"no box was found for h' = {public(factored(self.field.uniform(h, h0)))}"
+
+    def _nowhere(self) -> str:
+        """A proof that no box is kept on every graph.
+
+        In trees of high degree, limits of regular graphs, the averages A^k g(h) of a node can each lie on either face
+        of a box, whatever its own entry; so no box is kept if no two faces hold against all these corners.
+        """
+        averages = self.field.averages
+        if self.field.has_source or self.field.varying or not 0 < len(averages) <= MAX_AVERAGES:
+            return ""
+        lower, upper = sp.Dummy("lower", real=True), sp.Dummy("upper", real=True)
+        held: list[sp.Basic] = [sp.Gt(upper, lower)]
+        for face, inward in ((lower, 1), (upper, -1)):
+            speed = inward * self.field.speed.xreplace({h: face})
+            for ends in itertools.product((lower, upper), repeat=len(averages)):
+                seen = {a.letter: a.inner.xreplace({h: end}) for a, end in zip(averages, ends, strict=True)}
+                held.append(sp.Ge(speed.xreplace(seen), 0, evaluate=False))
+        if not self.domain.where(*held).is_empty():
+            return ""
+        return "no box is kept on every graph: a node with many neighbours can see averages on either face, and leaves"
 
     def _escape(self) -> str:
         """A proof that states which are the same in all nodes leave every box."""

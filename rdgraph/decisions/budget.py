@@ -21,8 +21,8 @@ from sympy.core.cache import clear_cache
 
 from rdgraph.errors import Undecided
 
-#: Seconds an answer may take before it is undecided.
-ANSWER_SECONDS = 10.0
+#: Seconds an answer may take before it is undecided; with what surrounds it, it is there within ten.
+ANSWER_SECONDS = 8.0
 
 #: Seconds after which a thread that was interrupted and goes on is interrupted once more.
 AGAIN_SECONDS = 0.25

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
 from tests.adversary import formulas, graphs
-from tests.adversary.answers import Box
+from tests.adversary.answers import NOT_EVERYWHERE, Box
 from tests.adversary.outcome import Question
 from tests.adversary.systems import Drawn, Field
 
@@ -36,7 +37,7 @@ def check(drawn: Drawn, question: Question, answer: Box, rng: Random) -> str | N
     """A witness against the answer, or None."""
     normalisation = question.arguments["normalisation"]
     if answer.lower is None or answer.upper is None:
-        return _box_after_all(drawn, rng)
+        return _kept_on_chains(drawn, rng) if NOT_EVERYWHERE in answer.note else _box_after_all(drawn, rng)
     for _ in range(CASES):
         graph = graphs.draw(rng, normalisation, isolated="without edges" not in answer.assumes or rng.random() < 0.5)
         field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes))
@@ -103,3 +104,27 @@ def _box_after_all(drawn: Drawn, rng: Random) -> str | None:
         if upper and lower:
             return f"[{lower[0]:.6g}, {upper[0]:.6g}] is kept on states equal in all nodes; {field.told()}"
     return None
+
+
+def _kept_on_chains(drawn: Drawn, rng: Random) -> str | None:
+    """ "No box is kept on every graph": refuted by an interval that the first node of a directed chain never leaves.
+
+    There A^k h is the entry of the k-th node after it, so that all averages are free.
+    """
+    chain = graphs.chain(6)
+    for _ in range(3):
+        field = Field(drawn, chain, "row", drawn.values(rng, chain.nodes))
+        for _ in range(12):
+            lower, upper = sorted(rng.choice([-1.0, 1.0], 2) * np.exp(rng.uniform(-2, 2, 2)))
+            if upper - lower > 0.1 and not _leaves_first(field, lower, upper):
+                return f"[{lower:.6g}, {upper:.6g}] is kept at the first node of a chain; {field.told()}"
+    return None
+
+
+def _leaves_first(field: Field, lower: float, upper: float) -> bool:
+    for face, outward in ((lower, -1.0), (upper, 1.0)):
+        for others in itertools.product((lower, upper), repeat=field.graph.nodes - 1):
+            state = np.array([face, *others])[:, None]
+            if outward * field(state)[0, 0] > 0:
+                return True
+    return False

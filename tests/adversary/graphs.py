@@ -65,6 +65,13 @@ def directed_cycle(n: int) -> Graph:
     return Graph(f"directed cycle of {n}", np.roll(np.eye(n), 1, axis=1))
 
 
+def chain(n: int) -> Graph:
+    """Node 0 collects from 1, 1 from 2, ...; the last one from itself: no walk comes back."""
+    weights = np.diag(np.ones(n - 1), 1)
+    weights[-1, -1] = 1.0
+    return Graph(f"directed chain of {n}", weights)
+
+
 def pair() -> Graph:
     return Graph("two nodes, one edge", np.array([[0.0, 1.0], [1.0, 0.0]]))
 

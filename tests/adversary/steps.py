@@ -133,13 +133,6 @@ def _leaves_box(field: Field, lower: float, upper: float, step: float, rng: Rand
     return None
 
 
-def _chain(n: int) -> graphs.Graph:
-    """Node 0 collects from 1, 1 from 2, ...; the last one from itself: no walk comes back."""
-    weights = np.diag(np.ones(n - 1), 1)
-    weights[-1, -1] = 1.0
-    return graphs.Graph(f"directed chain of {n}", weights)
-
-
 def _sharp_box(drawn: Drawn, normalisation: str, answer: Step, rng: Random) -> str | None:
     """Beyond the limit the box is left for some coefficients: one entry inside, all it collects from on a face."""
     if normalisation == "symmetric" and re.search(r"@[AL]|\*\*[23]@|[)]@", drawn.body):
@@ -147,7 +140,7 @@ def _sharp_box(drawn: Drawn, normalisation: str, answer: Step, rng: Random) -> s
     assert answer.box is not None
     told = ""
     for _ in range(30):
-        graph = _chain(6) if normalisation == "row" else graphs.star(int(rng.integers(2, 6)))
+        graph = graphs.chain(6) if normalisation == "row" else graphs.star(int(rng.integers(2, 6)))
         field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes))
         limit = _limit(answer, field)
         lower, upper = (float(formulas.evaluate(t, numbers(field, 1.0))) for t in answer.box)
