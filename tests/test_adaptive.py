@@ -129,10 +129,10 @@ def test_weights_nodes_and_mixing_follow_their_members() -> None:
     shapes = {"alpha": (3,), "beta": (4,), "gamma": (3, 2), "W": (3, 2, 2)}
     values = {n: torch.rand(shape, dtype=F64, generator=draw) for n, shape in shapes.items()}
     values["alpha"] *= torch.tensor([30.0, 1.0, 0.1], dtype=F64)  # members finish one after the other
-    together = solve(lower(system, op.with_weights(weights, "none", degree), values, batch=(3,)), state(3), [0.0, 1.0])
+    together = solve(lower(system, op.with_weights(weights, "free", degree), values, batch=(3,)), state(3), [0.0, 1.0])
     for k in range(3):
         own = {n: v if n == "beta" else v[k] for n, v in values.items()}
-        alone = solve(lower(system, op.with_weights(weights[k], "none", degree[k]), own), state(3)[k], [0.0, 1.0])
+        alone = solve(lower(system, op.with_weights(weights[k], "free", degree[k]), own), state(3)[k], [0.0, 1.0])
         torch.testing.assert_close(together.final[k], alone.final, rtol=1e-13, atol=1e-14)
 
 
@@ -174,7 +174,7 @@ def leaves_of(batch: tuple[int, ...], draw: torch.Generator) -> dict[str, Tensor
 
 def run_of(leaves: dict[str, Tensor], batch: tuple[int, ...]) -> VectorField:
     system = parse("-30*alpha*L@H + beta*H*(1 - H) + 0.2*H0", {"beta": "channel"})
-    op = RING.operator("row", dtype=F64).with_weights(leaves["weights"], "row")
+    op = RING.operator("row", dtype=F64).with_weights(leaves["weights"], "free")
     return lower(system, op, {"alpha": leaves["alpha"], "beta": leaves["beta"]}, batch=batch)
 
 

@@ -173,7 +173,7 @@ def test_unwritable_folder_is_an_error(tmp_path: Path) -> None:
     run = rdgraph("plot", "response", "BS", "--out", str(tmp_path / "file"))
     assert run.returncode == 2
     assert "Traceback" not in run.stderr
-    assert "expected a folder" in run.stderr
+    assert "expected a place that can be written" in run.stderr
 
 
 def test_help_is_worth_reading() -> None:

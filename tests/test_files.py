@@ -302,7 +302,7 @@ def test_adjacencies_that_point_outside_are_refused() -> None:
     matrix = csr_array(([1.0, 1.0], [1, 0], [0, 1, 2]), shape=(2, 2))
     assert Graph.from_scipy(matrix).num_edges == 2
     matrix.indices[0] = 10**6
-    with pytest.raises(NotApplicable, match=r"expected columns in 0\.\.1 in the adjacency, got 0\.\.1000000"):
+    with pytest.raises(NotApplicable, match=r"expected columns in 0\.\.1 in the adjacency matrix, got 0\.\.1000000"):
         Graph.from_scipy(matrix)
 
 

@@ -146,14 +146,16 @@ def broken(kind: str) -> Any:
 )
 def test_broken_sparse_matrices_are_refused(kind: str) -> None:
     for read in (rd.Graph.from_scipy, sparse_operator, dense_operator, read_features):
-        with pytest.raises(NotApplicable, match="expected sound indices"):
+        with pytest.raises(
+            NotApplicable, match=r"in the (adjacency matrix|features), got .*; build the sparse matrix again"
+        ):
             read(broken(kind))
 
 
 def test_coordinates_out_of_range_are_refused() -> None:
     matrix = coo_array((np.ones(1), ([0], [1])), shape=(2, 2))
     matrix.coords[0][0] = 5
-    with pytest.raises(NotApplicable, match="indices from 5 to 5 along an axis of 2"):
+    with pytest.raises(NotApplicable, match=r"expected rows in 0\.\.1 in the adjacency matrix, got 5\.\.5"):
         rd.Graph.from_scipy(matrix)
 
 

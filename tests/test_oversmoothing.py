@@ -339,10 +339,10 @@ def test_vectors_are_compared_graph_by_graph() -> None:
         ]
         return energy_verdicts.vectors("ST", rows, start).answer
 
-    assert answer(2.0, 3.0) == "holds"
-    assert answer(0.5, 3.0) == "fails"
-    assert answer(0.5, 3.0, 2.0) == "undecided"
-    assert answer(2.0, 3.0, failed_at=1.0) == "undecided"
+    assert answer(*[2.0] * 9) == "holds"
+    assert answer(*[0.5] * 9) == "fails"
+    assert answer(2.0, 3.0) == answer(0.5, 3.0) == answer(*[0.5, 3.0] * 8, 2.0) == "undecided"
+    assert answer(*[2.0] * 9, failed_at=1.0) == "undecided"
 
 
 def test_euler_differs_where_it_loses_members_or_orders_of_magnitude() -> None:

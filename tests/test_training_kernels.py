@@ -114,7 +114,7 @@ def test_gains_and_their_gradients(kind, method, time, step, terms):
     generator = (0.5 * random(terms, rows)).requires_grad_(True)
     times = torch.tensor([time, time - 0.05], dtype=torch.float64)
     schedule, cpu = Schedule.make(method, time, step), torch.device("cpu")
-    expected, gain = _by_autograd(generator, None, times.repeat_interleave(3), schedule, kind, count, degree)
+    expected, _, gain = _by_autograd(generator, None, times.repeat_interleave(3), schedule, kind, count, degree)
     basis, transform = _basis(kind, count, terms, cpu), _transform(kind, count, degree, cpu)
     values, slopes = stacks.gains(generator.detach(), times, basis, _weights(schedule, cpu), schedule.steps)
     torch.testing.assert_close((values.flatten(1) @ transform).T, expected.detach(), rtol=1e-11, atol=1e-12)
@@ -134,7 +134,7 @@ def test_the_function_of_the_gpu_route_gives_the_gradients_of_the_plain_one():
         if route == "kernels":
             series, gain = responses._Coefficients.apply(generator, times, schedule, "taylor", 32, 20)
         else:
-            series, gain = _by_autograd(generator, None, times.repeat_interleave(2), schedule, "taylor", 32, 20)
+            series, _, gain = _by_autograd(generator, None, times.repeat_interleave(2), schedule, "taylor", 32, 20)
         (slope,) = torch.autograd.grad(series.square().sum(), generator)
         found.append((series.detach(), gain.detach(), slope))
     for one, two in zip(*found, strict=True):

@@ -43,7 +43,7 @@ class Attempt:
     >>> H = torch.ones(1, 1, 1, dtype=torch.float64)
     >>> tried = Attempt.make(lambda H: -H, H, -H, torch.full((1, 1, 1), 0.5, dtype=torch.float64))
     >>> round(tried.state.item(), 6), round(tried.between(torch.tensor([0.5])).item(), 5)
-    (0.606532, 0.7788)
+    (0.606536, 0.77879)
     """
 
     before: Tensor
