@@ -3,7 +3,7 @@ VENV := .venv
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-deep lint bench clean
+.PHONY: demo test test-slow test-deep lint bench clean
 
 # The stamp is written last, so an install that was cut short is run again.
 $(INSTALLED): pyproject.toml constraints.txt
@@ -21,7 +21,10 @@ demo: $(INSTALLED)
 	@$(VENV)/bin/python -m studies.index runs/demo
 
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 -q
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 -q -m "not slow"
+
+test-slow: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 -q -m slow
 
 # Hours; what was done before an interruption is kept. The page is docs/trust.md.
 test-deep: $(INSTALLED)

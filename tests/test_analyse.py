@@ -143,6 +143,7 @@ def test_what_does_not_apply_is_null_and_explained() -> None:
     assert "does not commute" in node["notes"]["symbol"]
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(systems())
 def test_any_system_gets_an_answer(system: rd.System) -> None:

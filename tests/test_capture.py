@@ -86,6 +86,7 @@ def test_an_epoch_of_a_linear_equation_can_be_recorded(reaction: str, adjacency:
         assert bool(network.outcome().history[:2, :, 0].isfinite().all())
 
 
+@pytest.mark.slow
 def test_epochs_of_random_networks_can_be_recorded() -> None:
     seen = set()
     for values in random_networks(16, 19):

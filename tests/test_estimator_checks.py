@@ -50,6 +50,7 @@ MODEL = Apart(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_scikit_learn_asks_of_an_estimator() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

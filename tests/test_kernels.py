@@ -113,6 +113,7 @@ def test_the_sum_is_taken_in_the_same_pass(backend, terms):
     close(found, expected, torch.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("backend", ["fused", "heavy", "long"])
 def test_every_launch_shape_gives_the_same_numbers(shape, backend):
@@ -139,6 +140,7 @@ def test_inner_sums_over_the_nodes(nodes, channels, dtype):
     close(found, (left.double() * right.double()).sum(1), dtype)
 
 
+@pytest.mark.slow
 def test_products_are_the_same_bits_every_time():
     p = Problem(20, 24, 2, False, torch.float32, torch.int32)
     rows = arranged(p, "long")

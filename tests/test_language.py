@@ -303,6 +303,7 @@ def test_drawn_graphs_cover_isolated_nodes_and_the_families() -> None:
     assert {(1, 1, 2, 2, 2), (2, 2, 2, 2, 2), (4, 4, 4, 4, 4), (1, 1, 1, 1, 4), (2, 2, 2, 3, 3)} <= degrees
 
 
+@pytest.mark.slow
 def test_drawn_systems_use_the_whole_language() -> None:
     found = drawn(systems(), 500)
     parts = [part for system in found for part in sp.preorder_traversal(system.expression)]

@@ -60,6 +60,7 @@ def test_softmax_dropout_and_linear_layers():
 
 
 # ---------------------------------------------------------------------- fields and runs
+@pytest.mark.slow
 @pytest.mark.parametrize("normalisation", ["symmetric", "row", "none"])
 @pytest.mark.parametrize("name", ["BS", "AC", "ST"])
 def test_fields(name, normalisation):
@@ -72,6 +73,7 @@ def test_fields(name, normalisation):
     assert has_second_derivatives(rate, random(), random(seed=1), op.weights.clone().requires_grad_(), random(4, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "method", "normalisation"),
     [

@@ -50,6 +50,7 @@ def applies(name: str, method: str) -> bool:
 CASES = [(n, m) for n in rd.catalogue for m in METHODS if applies(n, m)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "method"), CASES)
 def test_members_of_a_shared_field_are_those_of_single_runs(name: str, method: str) -> None:
     field, H0 = field_of(name), random(2, 1, NODES, CHANNELS, seed=9).requires_grad_(True)

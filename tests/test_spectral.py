@@ -595,6 +595,7 @@ def test_growth_and_fastest_frequency_against_a_grid(name: str) -> None:
         assert float(numeric(where)) == pytest.approx(best, rel=1e-6, abs=1e-6), values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["three", "three real", "three flat", "real base", "nonnegative"])
 def test_growth_rate_without_one_ratio(name: str) -> None:
     system, generator = CLASSIFIED[name], np.random.default_rng(8)
@@ -623,6 +624,7 @@ def test_no_fastest_frequency_where_all_are_equal() -> None:
         rd.fastest_frequency(rd.parse("beta*H"))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(systems(linear=True, kinds=("scalar",)), st.integers(0, 2**20))
 def test_growth_rate_of_random_systems(system: System, seed: int) -> None:

@@ -172,6 +172,7 @@ def test_comparison_of_one_euler_step() -> None:
     assert np.isnan(still["euler_gain"])
 
 
+@pytest.mark.slow
 def test_response_on_the_command_line_interrupted_and_resumed(tmp_path: Path) -> None:
     folder = tmp_path / "response"
     process = start("study", "response", "--small", "--out", str(folder))

@@ -223,6 +223,7 @@ def saved_epoch(manifest: Path) -> int:
     return int(load_bundle(manifest, checkpoint.FORMAT, "a checkpoint").numbers["step"])
 
 
+@pytest.mark.slow
 def test_a_killed_training_goes_on_to_the_same_bits(tmp_path):
     """The second batch, of one member, is cut off; the first one is done and is not trained again."""
     own = config(epochs=80, learning_rate=0.05)
