@@ -287,7 +287,9 @@ class _Search:
                 held.append(sp.Ge(speed.xreplace(seen), 0, evaluate=False))
         if not self.domain.where(*held).is_empty():
             return ""
-        return "no box is kept on every graph: a node with many neighbours can see averages on either face, and leaves"
+        return (
+            "no maximum principle, no box is kept on every graph: averages over many neighbours can lie on either face"
+        )
 
     def _escape(self) -> str:
         """A proof that states which are the same in all nodes leave every box."""

@@ -21,7 +21,10 @@ from rdgraph.system import System
 #: Left eigenvectors of A with eigenvalue 1, as weights in the degree d of a node: w^T A = w^T.
 KERNEL_WEIGHTS = {"symmetric": "sqrt(d)", "row": "d", "column": "1"}
 #: What the weights rest on: of directed graphs only the column sums are known, and they vanish at isolated nodes.
-KERNEL_ASSUMPTIONS = {"row": "the graph is undirected", "column": "no node is without edges, or its weight is 0"}
+KERNEL_ASSUMPTIONS = {
+    "row": "the graph is undirected",
+    "column": "every node has an outgoing edge; where one is isolated its weight is 0",
+}
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,7 @@ def test_preflight_verdicts_and_exit_codes() -> None:
     assert json.loads(safe.stdout)["status"] == "safe"
 
 
+@pytest.mark.slow
 def test_plot_phase_writes_figure_and_numbers(tmp_path: Path) -> None:
     run = rdgraph("plot", "phase", "FB", "--graph", "ring:5", "--points", "9", "--out", str(tmp_path))
     assert run.returncode == 0, run.stderr

@@ -191,6 +191,7 @@ def grid_maximum(expression: sp.Expr) -> float:
     return float(np.max(sp.lambdify(X, expression)(GRID) * np.ones_like(GRID)))
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.integers(1, 2).flatmap(families), st.integers(0, 2**20))
 def test_maxima_on_an_interval(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...], bool], seed: int) -> None:
@@ -208,6 +209,7 @@ def test_maxima_on_an_interval(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...], bool
         assert float(found.subs(point)) == pytest.approx(best, rel=1e-5, abs=1e-5), (point, found)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(families(2), st.integers(0, 2**20))
 def test_places_of_maxima(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...], bool], seed: int) -> None:

@@ -289,6 +289,7 @@ def random_values(system: System, generator: np.random.Generator) -> dict[str, f
     return values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(15))
 def test_random_scalar_equations(seed: int) -> None:
     system = random_system(seed)

@@ -74,6 +74,7 @@ def refusal(text: Any, coefficients: Any = None, **options: Any) -> Any:
 
 
 # ---------------------------------------------------------------------- round trips
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(systems())
 def test_a_printed_system_reads_back_to_itself(system: System) -> None:
@@ -124,6 +125,7 @@ def normal_or_none(system: System) -> sp.Expr | None:
         return None
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(systems())
 def test_the_sympy_form_reads_back_to_an_equal_system(system: System) -> None:

@@ -138,6 +138,7 @@ def check_normal_form(system: System, operator: np.ndarray, seed: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 @settings(max_examples=600)
 @given(
     systems(), adjacency(max_nodes=5), st.sampled_from(["symmetric", "row", "column", "none"]), st.integers(0, 2**20)

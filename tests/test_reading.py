@@ -59,6 +59,7 @@ def test_every_answer_about_the_catalogue(name: str) -> None:
         check(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(systems())
 def test_every_answer_about_random_systems(system: rd.System) -> None:

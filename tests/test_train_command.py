@@ -378,6 +378,7 @@ def test_unknown_presets(words: tuple[str, ...], needle: str) -> None:
 
 
 # ---------------------------------------------------------------------- kills and signals
+@pytest.mark.slow
 def test_a_kill_in_the_first_moment_leaves_a_folder_that_starts_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -351,6 +351,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 @needs_pyg
 def test_the_small_run_is_complete(folder: Path) -> None:
     assert (folder / "state").read_text() == "done\n"

@@ -31,14 +31,16 @@ def check(drawn: Drawn, question: Question, answer: Any, rng: Random) -> str | N
     return _energy(drawn, answer, rng)
 
 
-def _drift(drawn: Drawn, normalisation: str, weight: str, rng: Random, **kind: bool) -> tuple[float, str]:
-    """w^T f(H) relative to its parts, on one graph."""
+def _drift(
+    drawn: Drawn, normalisation: str, weight: str, rng: Random, *, alone: bool = True, **kind: bool
+) -> tuple[float, str]:
+    """w^T f(H) relative to its parts, on one graph; isolated nodes have the same weight, or none if not `alone`."""
     graph = graphs.draw(rng, normalisation, **kind)
     channels = 2 if drawn.has("matrix", "channel") else 1
     field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes, channels), channels)
     state, initial = rng.normal(size=(2, graph.nodes, channels)) * np.exp(rng.uniform(-1, 1))
     degrees = [float(d) for d in graph.degree(normalisation)]
-    w = np.array([float(formulas.evaluate(weight, {"d": d})) if d else 0.0 for d in degrees])
+    w = np.array([float(formulas.evaluate(weight, {"d": d})) if d or alone else 0.0 for d in degrees])
     rate = field(state, initial)
     if not np.isfinite(rate).all():
         return 0.0, ""
@@ -54,8 +56,9 @@ def _conserved(drawn: Drawn, answer: Conservation, rng: Random) -> str | None:
     assumed = dict(answer.assumes)
     for normalisation, weight in answer.weights:
         one_way = "undirected" not in assumed.get(normalisation, "")
+        alone = "weight is 0" not in assumed.get(normalisation, "")
         for _ in range(CASES):
-            drift, told = _drift(drawn, normalisation, weight, rng, one_way=one_way)
+            drift, told = _drift(drawn, normalisation, weight, rng, alone=alone, one_way=one_way)
             if drift > 1e-7:
                 return told
     return None
