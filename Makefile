@@ -26,9 +26,9 @@ test: $(INSTALLED)
 test-slow: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 -q -m slow
 
-# Hours; what was done before an interruption is kept. The page is docs/trust.md.
+# An hour or two; what was done before an interruption is kept. The page is docs/trust.md.
 test-deep: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.adversary --count 20000 --jobs 2 --out runs/adversary.jsonl --resume; \
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.adversary --count 20000 --questions 1 --jobs 2 --out runs/adversary.jsonl --resume; \
 	status=$$?; $(VENV)/bin/python -m tests.adversary.page runs/adversary.jsonl && exit $$status
 
 lint: $(INSTALLED)
