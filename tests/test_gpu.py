@@ -97,6 +97,28 @@ def test_solutions_equal_those_of_the_cpu(graph, method, step):
     torch.testing.assert_close(*found, rtol=1e-8, atol=1e-8)
 
 
+def test_dopri5_fails_and_differentiates_as_on_the_cpu(graph):
+    """Members of different stiffness, one of which blows up: status, steps, states and gradients."""
+    found = []
+    for device in ("cpu", "cuda"):
+        op = graph.operator("row", dtype=torch.float64, device=device)
+        alpha = torch.tensor([1.0, 1.0, 20.0], dtype=torch.float64, device=device, requires_grad=True)
+        start = random(3, 300, 2).sigmoid().to(device)
+        start[1] -= 1
+        field = rd.lower("F", op, {"alpha": alpha, "beta": 1.0}, batch=(3,))
+        sol = rd.solve(field, start, [0.0, 0.3, 2.0], method="dopri5", rtol=1e-5, atol=1e-7)
+        assert sol.status.tolist() == ["ok", "blow-up", "ok"]
+        (slope,) = torch.autograd.grad(sol.states[:, [0, 2]].square().sum(), alpha)
+        found.append((sol, [sol.states[:, [0, 2]], slope]))
+    for one, two in zip(found[0][1], found[1][1], strict=True):
+        torch.testing.assert_close(one, two.cpu(), rtol=1e-8, atol=1e-9)
+    here, there = (
+        sol for sol, _ in found
+    )  # close to the end rounding decides about single steps of the failing member
+    torch.testing.assert_close(here.failed_at[1], there.failed_at[1].cpu(), rtol=1e-5, atol=0)
+    assert there.stats.evaluations == pytest.approx(here.stats.evaluations, rel=0.1)
+
+
 def test_strang_equals_the_cpu(graph):
     found = []
     for device in ("cpu", "cuda"):
