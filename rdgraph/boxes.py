@@ -19,7 +19,7 @@ from rdgraph.branches import is_defined
 from rdgraph.closed_zeros import zeros as zeros_of
 from rdgraph.decide import Domain
 from rdgraph.decisions.budget import remaining, time_limit, within_budget
-from rdgraph.decisions.judge import remembered
+from rdgraph.decisions.judge import BOUNDED, remembered, watched
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, Rows
 from rdgraph.normal import relu, sigmoid
@@ -112,6 +112,12 @@ def _public(pair: Interval | None) -> Interval | None:
 @remembered(512)
 def raw_box(system: System, normalisation: str) -> Box:
     """The box in the package's own symbols."""
+    with watched() as watch:
+        found = _found(system, normalisation)
+    return replace(found, note=f"{found.note}; {BOUNDED}") if watch.bounded and found.exists else found
+
+
+def _found(system: System, normalisation: str) -> Box:
     try:
         field = LocalField.of(system)
     except NotApplicable as problem:

@@ -9,7 +9,7 @@ weighted, with isolated nodes. Otherwise a state that is equal in all nodes, or 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import sympy as sp
@@ -18,7 +18,7 @@ from sympy.polys.polyerrors import BasePolynomialError
 from rdgraph.blowup import BlowUp, fate
 from rdgraph.decide import Domain
 from rdgraph.decisions.budget import within_budget
-from rdgraph.decisions.judge import remembered
+from rdgraph.decisions.judge import BOUNDED, remembered, watched
 from rdgraph.errors import Undecided
 from rdgraph.growth import Trend, growth, order
 from rdgraph.nodes import Kind
@@ -53,6 +53,12 @@ def existence(system: System) -> Existence:
     >>> existence(parse("AC")).status
     'global'
     """
+    with watched() as watch:
+        found = _decided(system)
+    return replace(found, reason=f"{found.reason}; {BOUNDED}") if watch.bounded else found
+
+
+def _decided(system: System) -> Existence:
     domain = Domain.of(system)
     trouble = _singularity(system.normal, domain)
     if trouble is not None and not trouble.is_continuous:

@@ -14,7 +14,7 @@ import sympy as sp
 
 from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
 from rdgraph.decisions.budget import time_limit
-from rdgraph.decisions.judge import watched
+from rdgraph.decisions.judge import BOUNDED, watched
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.extrema import interval_candidates
 from rdgraph.maxima import Candidate, maximum
@@ -113,7 +113,7 @@ def _absence(system: System, exact: bool, *, local: bool, one_sided: bool) -> st
 def _remark(value: sp.Expr, exact: bool, bounded: bool) -> str:
     """What a reader must know to use a bound."""
     parts = [] if exact else ["upper bound, not claimed to be attained"]
-    parts += ["decided with numbers bounded by interval arithmetic"] if bounded else []
+    parts += [BOUNDED] if bounded else []
     parts += [f"{x} is the norm of the matrix" for x in sorted(map(str, value.free_symbols)) if x.startswith("norm_")]
     if value.has(s):
         parts.append("s is the largest row sum of A")

@@ -398,3 +398,9 @@ def test_states_equal_in_all_nodes_blow_up_when_they_are_said_to() -> None:
 def test_an_equation_that_depends_on_its_start_shows_an_example() -> None:
     found = fate(h**5 - h * sp.Symbol("h0", real=True) ** 2 - 1, Domain())
     assert {u.way for u in found.blow_ups} == {1, -1}
+
+
+def test_what_rests_on_interval_arithmetic_says_so() -> None:
+    said = "bounded by interval arithmetic"
+    assert said in rd.existence(rd.parse("exp(0.3)*H**2 - H")).reason
+    assert said not in rd.existence(rd.parse("2*H**2 - H")).reason

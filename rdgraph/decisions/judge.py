@@ -35,6 +35,9 @@ SECONDS = 4.0
 #: Points tried between the two attempts: they can only show that something is possible.
 SAMPLES = 40
 
+#: What an answer says that rests on enclosures.
+BOUNDED = "decided with numbers bounded by interval arithmetic"
+
 P = ParamSpec("P")
 A = TypeVar("A")
 
