@@ -24,7 +24,8 @@ def zeros(expression: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
     found = []
     for value in zeros(expression.xreplace({calls[0]: y}), y):
         try:
-            found += [z for z in sp.solve(calls[0] - value, x) if isinstance(z, sp.Expr) and z.is_real is not False]
+            solved = [z for z in sp.solve(calls[0] - value, x) if isinstance(z, sp.Expr)]
+            found += [z for z in solved if z.is_real is not False and not z.has(sp.I)]
         except (NotImplementedError, TypeError, ValueError):
             continue
     return list(dict.fromkeys(found))

@@ -27,7 +27,7 @@ class _Root:
 
     def value_of(self, expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
         """The value of an expression here; a polynomial is reduced modulo the quadratic, so the root occurs once."""
-        if self.quadratic is None or not expression.is_polynomial(x):
+        if self.quadratic is None or not expression.is_polynomial(x) or _has_roots(expression, self.quadratic):
             return tidy(expression.subs(x, self.point))
         a, b, _ = self.quadratic.all_coeffs()
         field = _fractions(expression, self.quadratic)
@@ -77,6 +77,12 @@ def _critical(
             valid.append(sp.together(upper - root.point))
         found.append(Candidate(root.value_of(expression, x), tuple(valid), root.point))
     return found
+
+
+def _has_roots(*expressions: sp.Expr | sp.Poly) -> bool:
+    """Whether irrational numbers or roots of letters stand among the coefficients."""
+    powers = {power for e in expressions for power in e.as_expr().atoms(sp.Pow, sp.CRootOf)}
+    return any(isinstance(power, sp.CRootOf) or not power.exp.is_Integer for power in powers)
 
 
 def _fractions(expression: sp.Expr, piece: sp.Poly) -> sp.polys.domains.Domain:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.decide import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
-from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.budget import within_budget
 from rdgraph.decisions.judge import BOUNDED, watched
-from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.errors import NotApplicable
 from rdgraph.extrema import interval_candidates
 from rdgraph.maxima import Candidate, maximum
 from rdgraph.normal import Act, H, Mix
@@ -79,15 +79,17 @@ def check_normalisation(normalisation: str) -> None:
 def _constant(system: System, normalisation: str, *, local: bool, one_sided: bool) -> Constant:
     check_normalisation(normalisation)
     norm = NORMS[normalisation]
-    try:
-        with time_limit(), watched() as watch:
+
+    @within_budget(lambda problem: Constant(None, False, norm, f"undecided: {problem}"))
+    def answer() -> Constant:
+        with watched() as watch:
             value, exact = _value(system, normalisation, local=local, one_sided=one_sided)
-            if value.has(sp.oo, sp.zoo, sp.nan):
-                return Constant(None, exact, norm, _absence(system, exact, local=local, one_sided=one_sided))
-            shown = public(sp.expand(value) if not value.has(sp.Piecewise, sp.Max) else value)
-            return Constant(shown, exact, norm, _remark(value, exact, watch.bounded))
-    except Undecided as problem:
-        return Constant(None, False, norm, f"undecided: {problem}")
+        if value.has(sp.oo, sp.zoo, sp.nan):
+            return Constant(None, exact, norm, _absence(system, exact, local=local, one_sided=one_sided))
+        shown = public(sp.expand(value) if not value.has(sp.Piecewise, sp.Max) else value)
+        return Constant(shown, exact, norm, _remark(value, exact, watch.bounded))
+
+    return answer()
 
 
 def _value(system: System, normalisation: str, *, local: bool, one_sided: bool) -> tuple[sp.Expr, bool]:

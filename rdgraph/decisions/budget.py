@@ -18,6 +18,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 from sympy.core.cache import clear_cache
+from sympy.polys.polyerrors import BasePolynomialError
 
 from rdgraph.errors import Undecided
 
@@ -26,6 +27,9 @@ ANSWER_SECONDS = 8.0
 
 #: Seconds after which a thread that was interrupted and goes on is interrupted once more.
 AGAIN_SECONDS = 0.25
+
+#: What sympy raises where an algorithm of its own does not apply or does not end.
+_SYMPY_GAVE_UP = (BasePolynomialError, NotImplementedError, RecursionError)
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -85,7 +89,8 @@ def _clock(thread: int | None = None) -> float:
 class within_budget:
     """Decorator: a question that is answered within its time.
 
-    Where it is not, `otherwise` makes an answer of the problem; without it `Undecided` is raised.
+    Where it is not, or an algorithm of sympy gives up on the way, `otherwise` makes an answer of the problem; without
+    it `Undecided` is raised.
     """
 
     def __init__(self, otherwise: Callable[[Undecided], Any] | None = None, seconds: float = ANSWER_SECONDS) -> None:
@@ -97,10 +102,13 @@ class within_budget:
             try:
                 with time_limit(self.seconds):
                     return question(*args, **kwargs)
-            except Undecided as problem:
-                if self.otherwise is None:
-                    raise
-                return cast(A, self.otherwise(problem))
+            except Undecided as reason:
+                problem = reason
+            except _SYMPY_GAVE_UP as reason:
+                problem = Undecided(f"sympy gave up: {type(reason).__name__}")
+            if self.otherwise is None:
+                raise problem
+            return cast(A, self.otherwise(problem))
 
         return ask
 

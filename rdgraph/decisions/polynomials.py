@@ -8,16 +8,18 @@ import sympy as sp
 
 
 def factors(expression: sp.Expr) -> list[tuple[sp.Expr, int]]:
-    """Irreducible factors over the rational numbers with their multiplicities, constants left out.
+    """Irreducible factors over the rational numbers with their multiplicities, constants left out; of a fraction, those
+    of its numerator.
 
     >>> x, a = sp.symbols("x a")
     >>> factors(a**2 * x - x**3)
     [(x, 1), (a + x, 1), (a - x, 1)]
     """
-    letters = sorted(expression.free_symbols, key=str)
-    packed = _packed(expression, letters)
+    top = sp.expand(sp.fraction(sp.together(expression))[0])
+    letters = sorted(top.free_symbols, key=str)
+    packed = _packed(top, letters)
     if packed is None:
-        return [(sp.sympify(factor), int(times)) for factor, times in sp.factor_list(expression)[1]]
+        return [(sp.sympify(factor), int(times)) for factor, times in sp.factor_list(top)[1]]
     found = [(_unpacked(factor, letters), int(times)) for factor, times in packed.factor()[1]]
     return sorted(found, key=lambda pair: (pair[0].count_ops(), str(pair[0])))
 

@@ -62,9 +62,12 @@ class Step:
 
 @dataclass(frozen=True)
 class BlowUp:
+    """From which h0 and when; without a condition far enough out, where the coefficients satisfy `where`."""
+
     way: int
     condition: str | None
     time: str | None
+    where: str = "True"
 
 
 @dataclass(frozen=True)
@@ -194,7 +197,7 @@ def _existence(text: str) -> Existence:
     found = rd.existence(rd.parse(text))
     if found.status == "undecided":
         raise Undecided(found.reason)
-    blow_ups = tuple(BlowUp(b.way, _text(b.condition), _text(b.time)) for b in found.blow_ups)
+    blow_ups = tuple(BlowUp(b.way, _text(b.condition), _text(b.time), str(b.where)) for b in found.blow_ups)
     return Existence(found.status, found.reason, blow_ups)
 
 

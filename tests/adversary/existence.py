@@ -28,10 +28,10 @@ def check(drawn: Drawn, question: Question, answer: Existence, rng: Random) -> s
     if answer.status == "global":
         return _blows_up_somewhere(drawn, rng)
     for blow_up in answer.blow_ups:
-        witness = _against(drawn, blow_up, "depending" in answer.reason, rng)
+        witness = _against(drawn, blow_up, answer.reason, rng)
         if witness:
             return witness
-    for way in (1, -1):
+    for way in (1, -1) if "isolated node (" not in answer.reason else ():
         conditions = [b.condition for b in answer.blow_ups if b.way == way]
         witness = (
             _too_narrow(drawn, way, [c for c in conditions if c is not None], rng) if None not in conditions else ""
@@ -82,9 +82,13 @@ def _is_noise(field: Field, start: Array) -> bool:
 
 
 # ---------------------------------------------------------------------- claimed blow-ups
-def _scalar(drawn: Drawn, rng: Random) -> Field:
-    """f on states equal in all nodes of a graph with A@1 = 1; node coefficients differ from node to node."""
-    return Field(drawn, graphs.pair(), "row", drawn.values(rng, 2))
+def _scalar(drawn: Drawn, rng: Random, reason: str = "") -> Field:
+    """f on states equal in all nodes of a graph with A@1 = 1, or without edges where the reason speaks of such nodes.
+
+    Node coefficients differ from node to node.
+    """
+    alone = graphs.Graph("two isolated nodes", np.zeros((2, 2)))
+    return Field(drawn, alone if "isolated node (" in reason else graphs.pair(), "row", drawn.values(rng, 2))
 
 
 def _letters(field: Field, start: float, node: int) -> dict[str, Any]:
@@ -96,14 +100,15 @@ def _letters(field: Field, start: float, node: int) -> dict[str, Any]:
     return found
 
 
-def _against(drawn: Drawn, claim: BlowUp, sometimes: bool, rng: Random) -> str | None:
+def _against(drawn: Drawn, claim: BlowUp, reason: str, rng: Random) -> str | None:
     """Starts that satisfy the condition must blow up on the claimed side.
 
     Where the claim depends on a sign, one set of coefficients that leads to it is enough.
     """
     failures = []
+    sometimes = "depending" in reason
     for _ in range(SOME if sometimes else CASES):
-        field = _scalar(drawn, rng)
+        field = _scalar(drawn, rng, reason)
         for start in _starts(field, claim, rng):
             witness = _survives(field, claim, start)
             if witness is None and sometimes:
@@ -119,7 +124,7 @@ def _against(drawn: Drawn, claim: BlowUp, sometimes: bool, rng: Random) -> str |
 def _starts(field: Field, claim: BlowUp, rng: Random) -> list[float]:
     """Starts well inside the condition, or far out where there is none."""
     if claim.condition is None:
-        return [claim.way * 1e4, claim.way * 1e6]
+        return [h for h in (claim.way * 1e4, claim.way * 1e6) if _met(claim.where, field, h)]
     sizes = np.exp(rng.uniform(-3, 4, 12)) * rng.choice([-1.0, 1.0], 12)
     inside = [float(h) for h in sizes if _met(claim.condition, field, float(h))]
     return inside[:2]

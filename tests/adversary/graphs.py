@@ -153,4 +153,6 @@ def draw(rng: Random, normalisation: str = "symmetric", *, one_way: bool = True,
         graph = union(graph, pair())
     if isolated and rng.random() < 0.25:
         graph = with_isolated(graph, int(rng.integers(1, 3)))
+    if not isolated and graph.has_isolated:
+        return draw(rng, normalisation, one_way=one_way, loops=loops, isolated=False)
     return graph
