@@ -106,7 +106,11 @@ class Hypotheses:
         if self.assumptions is not None:
             conditions += self._relations(self.assumptions) + self._signs(self.assumptions)
         domain = Domain(tuple(c for c in conditions if c != sp.true))
-        domain.check()
+        try:
+            domain.check()
+        except AssumptionError as problem:
+            under = f"; under the hypotheses {', '.join(self.texts)}" if self.texts else ""
+            raise AssumptionError(f"{problem}{under}") from None
         return domain
 
     def _relations(self, assumptions: Assumptions) -> list[sp.Basic]:
