@@ -174,6 +174,10 @@ def test_letters_that_share_a_name_stay_apart() -> None:
     assert possible(sp.Symbol("and", real=True) > 1, sp.Symbol("let", real=True) < 1).outcome is Outcome.POSSIBLE
 
 
+def test_a_point_where_something_is_not_real_is_no_point() -> None:
+    assert holds(sp.Gt(sp.Max(sp.log(X), Y), 0), {X: sp.Integer(-2), Y: sp.Integer(1)}) is None
+
+
 def test_functions_nobody_knows_are_unknown() -> None:
     ruling = possible(sp.gamma(X) > 2)
     assert ruling.outcome is Outcome.UNKNOWN

@@ -178,7 +178,10 @@ def holds(
         case sp.Not():
             inner = holds(condition.args[0], point, to_the_last_digit=to_the_last_digit)
             return None if inner is None else not inner
-    left, right = (side.xreplace(dict(point)) if point else side for side in (condition.lhs, condition.rhs))
+    try:
+        left, right = (side.xreplace(dict(point)) if point else side for side in (condition.lhs, condition.rhs))
+    except (TypeError, ValueError):  # sympy refuses to build Max or a relation of what is not real
+        return None
     sign = sign_of(left - right)
     if sign is None and not to_the_last_digit and touches_zero(left - right):
         sign = 0
