@@ -43,17 +43,19 @@ class BlowUp:
     """A start h0 that reaches infinity in the direction `way` (+1 or -1): from which h0, and when.
 
     `condition` is necessary and sufficient, conditions on the coefficients included; without a closed one it is None,
-    and where `where` holds every h0 far enough on that side blows up. `time` is None where it was not integrated.
+    and where `where` holds every h0 far enough on that side blows up. `time` is None where it was not integrated. An
+    `example` is one choice of h0 and coefficients out of many.
     """
 
     way: int
     condition: sp.Basic | None = None
     time: sp.Expr | None = None
     where: sp.Basic = sp.true
+    example: bool = False
 
     def __str__(self) -> str:
         when = "in finite time" if self.time is None else f"at t = {self.time}"
-        return f"from {self._start()}: blows up {when}"
+        return f"{'for example ' if self.example else ''}from {self._start()}: blows up {when}"
 
     def _start(self) -> str:
         if self.condition is not None and self.condition.has(sp.Symbol("h0")):
@@ -276,7 +278,7 @@ def _example(way: int, condition: sp.Basic, rate: sp.Expr, domain: Domain) -> li
         if Domain((sp.Ge(x, value),)).proves(sp.Gt(rate.xreplace(chosen), 0, evaluate=False)):
             names = [sp.Eq(public(k), v) for k, v in chosen.items() if k != start]
             whole = sp.And(*names, sp.Eq(sp.Symbol("h0"), way * value))
-            return [BlowUp(way, whole, None, sp.And(*names))]
+            return [BlowUp(way, whole, None, sp.And(*names), example=True)]
     return []
 
 

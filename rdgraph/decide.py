@@ -154,7 +154,7 @@ class Domain:
     def is_nonnegative(self, expression: sp.Expr, *, thorough: bool = True) -> bool:
         """Proved to be >= 0 on the whole domain; without much effort if not `thorough`."""
         expression = sp.sympify(expression)
-        if expression.is_number or expression.has(sp.oo, sp.zoo, sp.nan):
+        if expression.is_number or expression.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
             return self.sign(expression).is_nonnegative
         if expression.is_nonnegative:
             return True

@@ -84,7 +84,7 @@ def _constant(system: System, normalisation: str, *, local: bool, one_sided: boo
     def answer() -> Constant:
         with watched() as watch:
             value, exact = _value(system, normalisation, local=local, one_sided=one_sided)
-        if value.has(sp.oo, sp.zoo, sp.nan):
+        if value.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
             return Constant(None, exact, norm, _absence(system, exact, local=local, one_sided=one_sided))
         shown = public(sp.expand(value) if not value.has(sp.Piecewise, sp.Max) else value)
         return Constant(shown, exact, norm, _remark(value, exact, watch.bounded))

@@ -40,7 +40,7 @@ def maximum(candidates: Sequence[Candidate], domain: Domain, *, place: bool = Fa
     conditions = [v for c in kept for v in c.valid]
     letters = sorted({x for c in kept for x in c.value.free_symbols}, key=str)
     degrees = {degree(c.value, letters) for c in kept if c.value != 0}
-    comparable = not any(c.value.has(sp.oo) for c in kept) and (len(letters) < 2 or len(degrees) == 1)
+    comparable = not any(c.value.has(sp.oo, -sp.oo) for c in kept) and (len(letters) < 2 or len(degrees) == 1)
     line = domain.line([c.value for c in kept] + conditions) if comparable else None
     if line is not None:
         formula = _maximum_on_line(line, kept, differences + conditions, place)

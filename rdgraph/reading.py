@@ -30,7 +30,7 @@ FUNCTIONS: dict[str, Any] = {
     "relu": relu, "sigmoid": sigmoid, "sign": sp.sign, "sin": sp.sin, "sinh": sp.sinh, "softplus": softplus,
     "sqrt": sp.sqrt, "tan": sp.tan, "tanh": sp.tanh,
     "And": sp.And, "Eq": sp.Eq, "Ge": sp.Ge, "Gt": sp.Gt, "Le": sp.Le, "Lt": sp.Lt, "Ne": sp.Ne, "Not": sp.Not,
-    "Or": sp.Or,
+    "Or": sp.Or, "ITE": sp.ITE,
 }  # fmt: skip
 CONSTANTS: dict[str, sp.Basic] = {"oo": sp.oo, "pi": sp.pi, "E": sp.E}
 

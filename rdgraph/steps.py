@@ -133,7 +133,7 @@ def _directed_limit(system: System, weights: Tableau, domain: Domain) -> sp.Expr
     except (Undecided, sp.PolynomialError, NotImplementedError):
         return None
     inside = domain.where(*between(c, (sp.S.NegativeOne, sp.S.One)))
-    if worst.has(sp.oo, sp.zoo, sp.nan) or is_above(worst, sp.S.Zero, domain) is not True:
+    if worst.has(sp.oo, -sp.oo, sp.zoo, sp.nan) or is_above(worst, sp.S.Zero, domain) is not True:
         return None
     return public(_divide(sp.S.One, worst, domain)) if is_at_least(-2 * real * worst, square, inside) else None
 
@@ -277,7 +277,8 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
     regular = normalisation == "symmetric"
     where_text = "regular graphs" if regular else "row-stochastic A with real spectrum"
     means = (
-        f"linear stability at the constant states {', '.join(sorted(places))} ({where_text}); the box is not guaranteed"
+        f"linear stability at the constant states {', '.join(sorted(places))} ({where_text}), where they are real; "
+        "the box is not guaranteed"
     )
     assumes = "the graph is regular" if regular else f"{NO_ISOLATED_NODES}; {REAL_SPECTRUM}"
     return StepLimit(limit, means, "linearised", assumes)

@@ -404,3 +404,10 @@ def test_what_rests_on_interval_arithmetic_says_so() -> None:
     said = "bounded by interval arithmetic"
     assert said in rd.existence(rd.parse("exp(0.3)*H**2 - H")).reason
     assert said not in rd.existence(rd.parse("2*H**2 - H")).reason
+
+
+def test_an_example_is_called_one() -> None:
+    (found,) = rd.existence(rd.parse("-1.5*L@H - alpha*(H0 - H) + c*(1 - H)**2*H where c <= alpha")).blow_ups[:1]
+    assert found.example
+    assert str(found).startswith("for example from alpha = 1")
+    assert not any(b.example for b in rd.existence(rd.parse("F")).blow_ups)

@@ -315,3 +315,12 @@ def test_random_polynomial_reactions(system: System, normalisation: str, questio
     bound = number(found, values, np.eye(2), R, ORDER[normalisation])
     assert best <= bound + 1e-5 * (1 + abs(bound))
     assert best >= bound - 2e-3 * (1 + abs(bound))
+
+
+@pytest.mark.parametrize("sign", ["0 >= delta", "delta >= 0", "delta real"])
+def test_bounds_that_may_be_infinite_are_no_bounds(sign: str) -> None:
+    """-oo*delta is nan where delta can vanish."""
+    for question in (rd.one_sided, rd.lipschitz_global):
+        found = question(rd.parse(f"-delta*sqrt(1 + H**2) where {sign}"), "row")
+        assert found.value is None
+        assert found.note.startswith("undecided")

@@ -68,6 +68,7 @@ class BlowUp:
     condition: str | None
     time: str | None
     where: str = "True"
+    example: bool = False
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ def _existence(text: str) -> Existence:
     found = rd.existence(rd.parse(text))
     if found.status == "undecided":
         raise Undecided(found.reason)
-    blow_ups = tuple(BlowUp(b.way, _text(b.condition), _text(b.time), str(b.where)) for b in found.blow_ups)
+    blow_ups = tuple(BlowUp(b.way, _text(b.condition), _text(b.time), str(b.where), b.example) for b in found.blow_ups)
     return Existence(found.status, found.reason, blow_ups)
 
 

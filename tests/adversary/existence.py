@@ -32,7 +32,7 @@ def check(drawn: Drawn, question: Question, answer: Existence, rng: Random) -> s
         if witness:
             return witness
     for way in (1, -1) if "isolated node (" not in answer.reason else ():
-        conditions = [b.condition for b in answer.blow_ups if b.way == way]
+        conditions = [None if b.example else b.condition for b in answer.blow_ups if b.way == way]
         witness = (
             _too_narrow(drawn, way, [c for c in conditions if c is not None], rng) if None not in conditions else ""
         )

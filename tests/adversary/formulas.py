@@ -120,6 +120,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "LambertW": lambda x, branch=0: complex(lambertw(complex(x), int(np.real(branch)))),
     "Eq": _equal, "Ne": lambda a, b: not _equal(a, b), "Gt": _compare(operator.gt), "Lt": _compare(operator.lt),
     "Ge": _compare(operator.ge), "Le": _compare(operator.le), "And": lambda *x: all(x), "Or": lambda *x: any(x),
+    "ITE": lambda test, a, b: a if test else b,
     "Not": operator.not_, "cbrt": np.cbrt, "coth": lambda x: 1 / np.tanh(x), "floor": np.floor, "ceiling": np.ceil,
 }  # fmt: skip
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {

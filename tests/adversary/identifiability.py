@@ -56,6 +56,8 @@ def check(drawn: Drawn, question: Question, answer: Identifiability, rng: Random
     best: tuple[int, Array, dict[str, Array]] | None = None
     for _ in range(3):
         values = drawn.values(rng)
+        if any((np.asarray(v) == 0).any() for n, v in values.items() if n != "M"):
+            continue  # not in general position
         matrix = sensitivity(drawn, values, letters, rng)
         singular = np.linalg.svd(matrix, compute_uv=False)
         if ((singular > 1e-10 * singular[0]) & (singular < 1e-5 * singular[0])).any():
