@@ -44,6 +44,7 @@ def save_classifier(classifier: GREADClassifier, folder: Path) -> None:
         "classes": c.classes_.tolist(),
         "nodes": c._graph.num_nodes,
         "features": c.n_features_in_,
+        "names": list(getattr(c, "feature_names_in_", ())),
         "by_node": c._by_node,
         "status": list(c.status_),
     }
@@ -79,12 +80,20 @@ def _restored(found: Bundle) -> GREADClassifier:
     if words["by_node"]:
         c.set_params(graph=graph, features=x)
     c.classes_, c.n_features_in_, c.n_iter_ = np.array(words["classes"]), width, int(words["epochs"])
+    if words["names"]:
+        c.feature_names_in_ = _names(words["names"], width)
     c._graph, c._x, c._by_node = graph, x, bool(words["by_node"])
     c.histories_, c.best_epochs_, c.status_ = arrays["histories"], arrays["best_epochs"], tuple(words["status"])
     blank = Network(Config().updated(words["model"]).model, {}, width, len(c.classes_))
     c.networks_ = tuple(replace(blank, parameters=_member(held, k)) for k in range(len(c.best_epochs_)))
     _check_fitted(c)
     return c
+
+
+def _names(names: Any, width: int) -> np.ndarray:
+    if not isinstance(names, list) or len(names) != width or not all(isinstance(name, str) for name in names):
+        raise NotApplicable(f"expected a name for each of {width} columns, got {str(names)[:80]}")
+    return np.array(names, dtype=object)
 
 
 def _check_fitted(c: GREADClassifier) -> None:

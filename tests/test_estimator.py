@@ -527,12 +527,14 @@ class NotAvailable:
     __hash__ = object.__hash__
 
 
-def test_columns_are_known_by_their_names(club: NodeData) -> None:
+def test_columns_are_known_by_their_names(club: NodeData, tmp_path: Path) -> None:
     x = club.x.toarray()[:, :6]
     names = [f"word {k}" for k in range(6)]
     clf = GREADClassifier(**SMALL).fit(Frame(x, names), club.y, graph=club.graph)
     assert clf.feature_names_in_.tolist() == names
     wanted = clf.predict_proba()
+    clf.save(tmp_path)
+    assert GREADClassifier.load(tmp_path).feature_names_in_.tolist() == names
     assert np.array_equal(clf.predict_proba(Frame(x, names)), wanted)
     turned = Frame(x[:, ::-1], names[::-1])
     with pytest.raises(NotApplicable, match=r"in the order of fit, got \['word 5'.*; take X\[clf.feature_names_in_\]"):
