@@ -38,7 +38,7 @@ RUNNING_LIBRARIES = {"torch", "torchdiffeq", "triton"}
 
 #: Libraries that `import rdgraph` leaves alone.
 NOT_AT_IMPORT = {*RUNNING_LIBRARIES, "matplotlib", "scipy", "numpy", "networkx", "hypothesis", "typer"}
-MAX_IMPORT_SECONDS = 0.2
+MAX_IMPORT_SHARE = 0.6
 
 #: Put before a program, it makes the running libraries look as if they were not installed.
 WITHOUT_RUNNING_LIBRARIES = f"""
@@ -188,8 +188,11 @@ def test_importing_rdgraph_loads_no_heavy_library() -> None:
 
 
 def test_importing_rdgraph_is_quick() -> None:
-    program = "import sympy, time; t = time.process_time(); import rdgraph; print(time.process_time() - t)"
-    assert min(float(run_python(program)) for _ in range(5)) <= MAX_IMPORT_SECONDS
+    """As a share of what sympy takes in the same process, so that a busy machine does not count."""
+    program = (
+        "from time import process_time as t; a = t(); import sympy; b = t(); import rdgraph; print((t() - b) / (b - a))"
+    )
+    assert min(float(run_python(program)) for _ in range(5)) <= MAX_IMPORT_SHARE
 
 
 def test_the_door_opens_on_every_public_name() -> None:

@@ -201,13 +201,13 @@ def test_conserved_weights_vanish_at_isolated_nodes(text: str, normalisation: st
     weights = {"sqrt(d)": np.sqrt(degree), "d": degree, "1": (degree > 0) * 1.0}[law.weights[normalisation]]
     np.testing.assert_allclose(weights @ speed, 0, atol=1e-12)
     assert np.abs(np.ones(6) @ speed).max() > 1e-3
-    assert ("no node is without edges" in law.assumes.get(normalisation, "")) == (normalisation == "column")
+    assert ("its weight is 0" in law.assumes.get(normalisation, "")) == (normalisation == "column")
 
 
 def test_preflight_names_the_weights_of_this_graph() -> None:
     settings: dict[str, Any] = {"normalisation": "column", "step": 0.1}
     assert "w = 1 (0 for isolated nodes)" in finding(rd.preflight("-L@H", graph=STAR, **settings), "conserved").text
-    assert "no node is without edges" in finding(rd.preflight("-L@H", **settings), "conserved").text
+    assert "its weight is 0" in finding(rd.preflight("-L@H", **settings), "conserved").text
     assert "left eigenvector" in finding(rd.preflight("-L@H", graph=CYCLE, **settings), "conserved").text
 
 
