@@ -8,6 +8,7 @@ What remains equal after these rules and sympy's `expand` is equal for every gra
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -186,7 +187,7 @@ class _Expansion:
             case Negative():
                 return -self._field(node.inner)
             case Times():
-                return self._product(self._field(node.left), self._field(node.right))
+                return self._product_of(Counter(_factors(node)), node)
             case Over():
                 return self._product(self._field(node.left), _reciprocal(self._field(node.right), node))
             case Power():
@@ -207,6 +208,14 @@ class _Expansion:
         left, right = self._spread(left), self._spread(right)
         _guard(_terms(left) * _terms(right))
         return self._spread(left * right)
+
+    def _product_of(self, factors: Counter[sp.Basic], node: sp.Basic) -> sp.Expr:
+        """A product of trees, equal factors taken as one power: (1+H)*(1+H)*... is expanded at once."""
+        total: sp.Expr = sp.S.One
+        for factor, times in factors.items():
+            value = self._field(factor)
+            total = self._product(total, value if times == 1 else self._power(value, times, node))
+        return total
 
     def _power(self, base: sp.Expr, exponent: int, node: sp.Basic) -> sp.Expr:
         base = self._spread(base)
@@ -337,6 +346,13 @@ class _Expansion:
             else:
                 outside *= factor
         return outside, inside
+
+
+def _factors(node: sp.Basic) -> list[sp.Basic]:
+    """The factors of a product of products, from left to right."""
+    if not isinstance(node, Times):
+        return [node]
+    return _factors(node.left) + _factors(node.right)
 
 
 def _reciprocal(expression: sp.Expr, node: sp.Basic) -> sp.Expr:

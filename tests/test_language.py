@@ -33,7 +33,7 @@ from rdgraph.testing import adjacency, coefficient_values, expressions, graph_fa
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Seconds of processor time within which every text must be read or refused.
-QUICK = 2.0
+QUICK = 1.0
 STATE = sp.Symbol("H")
 
 
