@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from scipy.sparse import csr_array
+from scipy.sparse.linalg import ArpackNoConvergence
 
 from analysis.density import chebyshev_moments, damped_series, spectral_density
 from analysis.figures import save_figure
@@ -126,6 +127,18 @@ def test_the_gap_of_disconnected_graphs_skips_the_whole_kernel() -> None:
     assert spectral_gap(operator(Graph.from_edges(np.zeros((2, 0), int), 4))) == pytest.approx(1.0)
     with pytest.raises(NotApplicable, match="no edges"):
         spectral_gap(operator(Graph.from_edges(np.zeros((2, 0), int), 4), "none"))
+
+
+def test_multiplicities_that_lanczos_does_not_separate_are_solved_densely(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gives_up(*args: object, **options: object) -> None:
+        raise ArpackNoConvergence("no convergence", np.zeros(1), np.zeros((1, 1)))
+
+    monkeypatch.setattr("analysis.spectrum.eigsh", gives_up)
+    many = operator(generators.sbm([5] * 30, np.eye(30), seed=0))
+    assert spectrum(many, 8).values == pytest.approx(np.zeros(8))
+    assert spectrum(many, 3, end="high").values == pytest.approx(np.full(3, 1.25))
+    with pytest.raises(RdgraphError, match="use lobpcg"):
+        spectrum(operator(generators.grid(60, 50)), 2)
 
 
 def test_bad_requests_are_refused() -> None:
