@@ -18,7 +18,7 @@ demo: $(INSTALLED)
 	$(VENV)/bin/rdgraph study oversmoothing --small --out runs/demo/oversmoothing
 	$(VENV)/bin/rdgraph study datasets --small --out runs/demo/datasets
 	$(VENV)/bin/rdgraph train --dataset digits --splits 0-2 --epochs 60 --out runs/demo/train
-	@$(VENV)/bin/python -m studies.index runs/demo
+	@$(VENV)/bin/python -m studies.runs.index runs/demo
 
 test: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 -q -m "not slow"
@@ -37,9 +37,9 @@ lint: $(INSTALLED)
 	$(VENV)/bin/mypy
 
 bench: $(INSTALLED)
-	$(VENV)/bin/python -m studies.bench
-	$(VENV)/bin/python -m studies.performance
-	$(VENV)/bin/python -m studies.training_speed --device cpu --out runs/training_speed.json
+	$(VENV)/bin/python -m studies.benchmarks.symbolic_speed
+	$(VENV)/bin/python -m studies.benchmarks.performance
+	$(VENV)/bin/python -m studies.benchmarks.training_speed --device cpu --out runs/training_speed.json
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis runs/demo

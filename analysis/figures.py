@@ -13,9 +13,9 @@ import numpy as np
 
 from rdgraph.errors import NotApplicable, RdgraphError, Undecided
 from rdgraph.files import replacing
-from rdgraph.gains import response_values
-from rdgraph.spectral import classify
-from rdgraph.system import System
+from rdgraph.systems.system import System
+from rdgraph.theory.filters import classify
+from rdgraph.theory.run_gains import response_values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

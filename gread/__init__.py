@@ -3,7 +3,8 @@
 data sets:   load_dataset, Variant, digits, karate, csbm, synthetic_cora, synthetic_cora_levels
 your own:    NodeData, Masks, stratified_splits
 classifier:  GREADClassifier, GREADConv, GREAD, Network
-training:    Config, Trial, make_trials, Ensemble, find_preset; train is in gread.train, presets in gread.presets
+training:    Config, Trial, make_trials, Ensemble, find_preset; train is in gread.training.trainer, presets in
+gread.settings.presets
 
 Names are loaded when they are first asked for.
 """
@@ -12,21 +13,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gread.config import Config
-    from gread.conv import GREADConv
+    from gread.classifier.estimator import GREADClassifier
     from gread.datasets.embedded import digits, karate
     from gread.datasets.loading import load_dataset
     from gread.datasets.masks import Masks
-    from gread.datasets.nodes import NodeData
+    from gread.datasets.node_data import NodeData
     from gread.datasets.splits import stratified_splits
     from gread.datasets.synthetic import csbm, synthetic_cora, synthetic_cora_levels
     from gread.datasets.variants import Variant
-    from gread.ensemble import Ensemble
-    from gread.estimator import GREADClassifier
-    from gread.model import GREAD
-    from gread.network import Network
-    from gread.presets import find_preset
-    from gread.trials import Trial, make_trials
+    from gread.layers.conv import GREADConv
+    from gread.models.gread_model import GREAD
+    from gread.models.trained_network import Network
+    from gread.settings.config import Config
+    from gread.settings.presets import find_preset
+    from gread.settings.trials import Trial, make_trials
+    from gread.training.ensemble import Ensemble
 
 __all__ = [
     "GREAD",
@@ -52,22 +53,22 @@ __all__ = [
 
 #: Where the names come from.
 _ON_USE = {
-    "Config": "gread.config",
-    "Ensemble": "gread.ensemble",
-    "GREAD": "gread.model",
-    "GREADClassifier": "gread.estimator",
-    "GREADConv": "gread.conv",
+    "Config": "gread.settings.config",
+    "Ensemble": "gread.training.ensemble",
+    "GREAD": "gread.models.gread_model",
+    "GREADClassifier": "gread.classifier.estimator",
+    "GREADConv": "gread.layers.conv",
     "Masks": "gread.datasets.masks",
-    "Network": "gread.network",
-    "NodeData": "gread.datasets.nodes",
-    "Trial": "gread.trials",
+    "Network": "gread.models.trained_network",
+    "NodeData": "gread.datasets.node_data",
+    "Trial": "gread.settings.trials",
     "Variant": "gread.datasets.variants",
     "csbm": "gread.datasets.synthetic",
     "digits": "gread.datasets.embedded",
-    "find_preset": "gread.presets",
+    "find_preset": "gread.settings.presets",
     "karate": "gread.datasets.embedded",
     "load_dataset": "gread.datasets.loading",
-    "make_trials": "gread.trials",
+    "make_trials": "gread.settings.trials",
     "stratified_splits": "gread.datasets.splits",
     "synthetic_cora": "gread.datasets.synthetic",
     "synthetic_cora_levels": "gread.datasets.synthetic",

@@ -9,41 +9,40 @@ graphs:     Graph, Operator, stack, generators
 runs:       lower, VectorField, solve, Solution, Status, ProgressBar, Callback
 errors:     RdgraphError, LanguageError, NotApplicable, Undecided, AssumptionError, UnknownName
 
-What stands under graphs and runs needs numpy or torch and is loaded when it is first asked for.
+Every name is loaded when it is first asked for; what stands under graphs and runs needs numpy or torch.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from rdgraph.analyse import Analysis, analyse
-from rdgraph.boxes import invariant_box
-from rdgraph.catalog import catalogue
-from rdgraph.claims import Claim, verify
-from rdgraph.conserve import conserved, energy_law
-from rdgraph.derive import Derivation, derivation
-from rdgraph.equivalence import Equivalence, equivalent
-from rdgraph.errors import AssumptionError, LanguageError, NotApplicable, RdgraphError, Undecided, UnknownName
-from rdgraph.existence import existence
-from rdgraph.flows import reaction_flow
-from rdgraph.identify import identify
-from rdgraph.lipschitz import lipschitz_global, lipschitz_local, one_sided
-from rdgraph.maps import euler_map
-from rdgraph.parse import parse
-from rdgraph.preflight import Report, preflight
-from rdgraph.reading import read_expression
-from rdgraph.spectral import classify, fastest_frequency, growth_rate, response, symbol
-from rdgraph.steps import step_limit
-from rdgraph.system import System
-
 if TYPE_CHECKING:
+    from rdgraph.claims import Claim, verify
+    from rdgraph.errors import AssumptionError, LanguageError, NotApplicable, RdgraphError, Undecided, UnknownName
     from rdgraph.graphs import generators
     from rdgraph.graphs.graph import Graph
-    from rdgraph.graphs.sparse import Operator
-    from rdgraph.graphs.stack import stack
+    from rdgraph.graphs.operator import Operator
+    from rdgraph.graphs.operator_stack import stack
+    from rdgraph.identifiability.question import identify
+    from rdgraph.identities.derivations import Derivation, derivation
+    from rdgraph.identities.equivalence import Equivalence, equivalent
+    from rdgraph.identities.step_maps import euler_map
     from rdgraph.integrators.solution import Solution, Status
-    from rdgraph.integrators.solve import solve
+    from rdgraph.integrators.solver import solve
     from rdgraph.integrators.trackers import Callback, ProgressBar
-    from rdgraph.lowering.field import VectorField, lower
+    from rdgraph.lowering.vector_field import VectorField, lower
+    from rdgraph.reports.preflight_report import Report, preflight
+    from rdgraph.reports.summary import Analysis, analyse
+    from rdgraph.syntax.formula_reader import read_expression
+    from rdgraph.systems.catalogue import catalogue
+    from rdgraph.systems.parser import parse
+    from rdgraph.systems.system import System
+    from rdgraph.theory.conservation import conserved, energy_law
+    from rdgraph.theory.filters import classify, fastest_frequency, growth_rate, response, symbol
+    from rdgraph.theory.global_existence import existence
+    from rdgraph.theory.invariant_boxes import invariant_box
+    from rdgraph.theory.lipschitz import lipschitz_global, lipschitz_local, one_sided
+    from rdgraph.theory.reaction_flows import reaction_flow
+    from rdgraph.theory.step_limits import step_limit
 
 __version__ = "0.1.0"
 
@@ -97,18 +96,54 @@ __all__ = [
     "verify",
 ]
 
-#: Where the names that are loaded on first use come from.
+#: Where every name comes from; it is loaded when it is first asked for.
 _ON_USE = {
+    "Analysis": "rdgraph.reports.summary",
+    "AssumptionError": "rdgraph.errors",
     "Callback": "rdgraph.integrators.trackers",
+    "Claim": "rdgraph.claims.registry",
+    "Derivation": "rdgraph.identities.derivations",
+    "Equivalence": "rdgraph.identities.equivalence",
     "Graph": "rdgraph.graphs.graph",
-    "Operator": "rdgraph.graphs.sparse",
+    "LanguageError": "rdgraph.errors",
+    "NotApplicable": "rdgraph.errors",
+    "Operator": "rdgraph.graphs.operator",
     "ProgressBar": "rdgraph.integrators.trackers",
+    "RdgraphError": "rdgraph.errors",
+    "Report": "rdgraph.reports.preflight_report",
     "Solution": "rdgraph.integrators.solution",
     "Status": "rdgraph.integrators.solution",
-    "VectorField": "rdgraph.lowering.field",
-    "lower": "rdgraph.lowering.field",
-    "solve": "rdgraph.integrators.solve",
-    "stack": "rdgraph.graphs.stack",
+    "System": "rdgraph.systems.system",
+    "Undecided": "rdgraph.errors",
+    "UnknownName": "rdgraph.errors",
+    "VectorField": "rdgraph.lowering.vector_field",
+    "analyse": "rdgraph.reports.summary",
+    "catalogue": "rdgraph.systems.catalogue",
+    "classify": "rdgraph.theory.filters",
+    "conserved": "rdgraph.theory.conservation",
+    "derivation": "rdgraph.identities.derivations",
+    "energy_law": "rdgraph.theory.conservation",
+    "equivalent": "rdgraph.identities.equivalence",
+    "euler_map": "rdgraph.identities.step_maps",
+    "existence": "rdgraph.theory.global_existence",
+    "fastest_frequency": "rdgraph.theory.filters",
+    "growth_rate": "rdgraph.theory.filters",
+    "identify": "rdgraph.identifiability.question",
+    "invariant_box": "rdgraph.theory.invariant_boxes",
+    "lipschitz_global": "rdgraph.theory.lipschitz",
+    "lipschitz_local": "rdgraph.theory.lipschitz",
+    "lower": "rdgraph.lowering.vector_field",
+    "one_sided": "rdgraph.theory.lipschitz",
+    "parse": "rdgraph.systems.parser",
+    "preflight": "rdgraph.reports.preflight_report",
+    "reaction_flow": "rdgraph.theory.reaction_flows",
+    "read_expression": "rdgraph.syntax.formula_reader",
+    "response": "rdgraph.theory.filters",
+    "solve": "rdgraph.integrators.solver",
+    "stack": "rdgraph.graphs.operator_stack",
+    "step_limit": "rdgraph.theory.step_limits",
+    "symbol": "rdgraph.theory.filters",
+    "verify": "rdgraph.claims",
 }
 
 

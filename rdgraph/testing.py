@@ -21,10 +21,10 @@ import sympy as sp
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rdgraph.assumptions import SIGN_WORDS, Assumptions
-from rdgraph.language import FUNCTIONS, STRUCTURAL, USUAL_COEFFICIENTS
-from rdgraph.nodes import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times
-from rdgraph.system import System
+from rdgraph.syntax.assumptions import SIGN_WORDS, Assumptions
+from rdgraph.syntax.reader import FUNCTIONS, STRUCTURAL, USUAL_COEFFICIENTS
+from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times
+from rdgraph.systems.system import System
 
 #: Names drawn for coefficients: usual letters and names that have to be declared.
 COEFFICIENT_NAMES = ("alpha", "beta", "mu", "a", "k", "omega", "rho_1", "n", "x", "Gamma2", "diffusivity", "real")

@@ -5,6 +5,6 @@ training:  fit, Fitted
 """
 
 from gread.baselines.fitting import Fitted, fit
-from gread.baselines.zoo import find_baseline, make_baseline, zoo
+from gread.baselines.registry import find_baseline, make_baseline, zoo
 
 __all__ = ["Fitted", "find_baseline", "fit", "make_baseline", "zoo"]

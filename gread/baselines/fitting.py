@@ -1,4 +1,4 @@
-"""`fit`: plain modules trained by the protocol of `gread.train`, one trial after the other.
+"""`fit`: plain modules trained by the protocol of `gread.training.trainer`, one trial after the other.
 
 Full batch, Adam with weight decay in the gradient, cross-entropy on the training nodes, accuracies without dropout
 after every step, and the first epoch with the best validation accuracy.
@@ -17,11 +17,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from gread.baselines.layered import Layered
-from gread.datasets.nodes import NodeData
-from gread.ensemble import METRICS
-from gread.problem import check
-from gread.train import Trained, choose_device
-from gread.trials import Trial
+from gread.datasets.node_data import NodeData
+from gread.models.problem import check
+from gread.settings.trials import Trial
+from gread.training.ensemble import METRICS
+from gread.training.trainer import Trained, choose_device
 from rdgraph.errors import NotApplicable
 
 #: Makes a network from the numbers of features and classes.
@@ -51,8 +51,8 @@ def fit(
     result depends on its seed and split, not on the others; on a GPU, sums over edges have no fixed order, so that it
     repeats up to rounding there.
 
-    >>> from gread.baselines.zoo import make_baseline
-    >>> from gread.config import Config
+    >>> from gread.baselines.registry import make_baseline
+    >>> from gread.settings.config import Config
     >>> from gread.datasets.embedded import karate
     >>> build = lambda features, classes: make_baseline("H2GCN", features=features, classes=classes, hidden=8)
     >>> done = fit(build, karate(), [Trial(Config().updated({"epochs": 3}))], device="cpu")

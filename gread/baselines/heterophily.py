@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from gread.baselines.layered import Layered, Settings, dropped
 from rdgraph import Graph
-from rdgraph.graphs.sparse import Operator
+from rdgraph.graphs.operator import Operator
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, issparse
 
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.edges import as_array, whole_numbers
-from rdgraph.graphs.formats import check_sparse
+from rdgraph.graphs.matrix_formats import check_sparse
 
 
 def frozen(array: np.ndarray) -> np.ndarray:

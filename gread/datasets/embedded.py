@@ -8,7 +8,8 @@ import numpy as np
 from scipy.sparse import eye_array
 
 from gread.datasets.masks import Masks
-from gread.datasets.nodes import Meta, NodeData
+from gread.datasets.meta import Meta
+from gread.datasets.node_data import NodeData
 from gread.datasets.splits import describe_split, stratified_splits
 from rdgraph import Graph
 from rdgraph.errors import NotApplicable

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from gread.datasets.nodes import Masks, NodeData
+from gread.datasets.masks import Masks
+from gread.datasets.node_data import NodeData
 from rdgraph import Graph
 
 #: What the masks of one split may cover: every labelled node, those of the largest component, or less.

@@ -1,4 +1,4 @@
-"""`NodeData` from what other libraries hold: PyTorch Geometric, networkx, scipy."""
+"""The pieces of a data set from what other libraries hold: PyTorch Geometric, networkx, scipy."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array
 
 from gread.datasets.masks import PARTS, Masks
-from gread.datasets.nodes import Meta, NodeData
+from gread.datasets.meta import Meta
 from rdgraph import Graph
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.edges import as_array
 
+#: What `NodeData` is made of: graph, features, labels, masks, meta.
+Pieces = tuple[Graph, Any, Any, Masks, Meta]
 #: The note of a set whose nodes came without features.
 WITHOUT_FEATURES = "No features were given: every node carries its own unit vector."
 
 
-def from_scipy(adjacency: Any, x: Any, y: Any, *, masks: Masks | None = None) -> NodeData:
+def scipy_pieces(adjacency: Any, x: Any, y: Any, *, masks: Masks | None = None) -> Pieces:
     """A sparse adjacency (n, n) whose entry [i, j] is the edge j -> i, features or None, labels or None."""
     return assemble(Graph.from_scipy(adjacency), x, y, masks, Meta("data"))
 
 
-def from_pyg(data: Any, *, masks: Masks | None = None) -> NodeData:
+def pyg_pieces(data: Any, *, masks: Masks | None = None) -> Pieces:
     """A `torch_geometric.data.Data` or anything with its attributes; masks (n,) or (n, k), a mask (n,) serves all k.
 
     >>> from types import SimpleNamespace
-    >>> from_pyg(SimpleNamespace(edge_index=[[0, 1], [1, 0]], num_nodes=2, x=[[1.0], [2.0]], y=[0, 1]))
-    NodeData('data', num_nodes=2, num_edges=2, num_features=1, num_classes=2, num_splits=0)
+    >>> pyg_pieces(SimpleNamespace(edge_index=[[0, 1], [1, 0]], num_nodes=2, x=[[1.0], [2.0]], y=[0, 1]))[2].tolist()
+    [0, 1]
     """
     graph = Graph.from_pyg(data)
     labels = getattr(data, "y", None)
@@ -42,21 +44,21 @@ def from_pyg(data: Any, *, masks: Masks | None = None) -> NodeData:
     return assemble(graph, _strided(getattr(data, "x", None)), labels, given, Meta("data", split=split))
 
 
-def from_networkx(
+def networkx_pieces(
     graph: Any,
     *,
     features: str | Sequence[str] | None = None,
     label: str | None = "label",
     weight: str | None = "weight",
     masks: Masks | None = None,
-) -> NodeData:
+) -> Pieces:
     """A networkx graph; `features` and `label` name attributes of its nodes.
 
     >>> import networkx as nx
     >>> g = nx.Graph([("a", "b")])
     >>> nx.set_node_attributes(g, {"a": "red", "b": "blue"}, "colour")
-    >>> data = from_networkx(g, label="colour")
-    >>> data.y.tolist(), data.meta.classes, data.graph.names
+    >>> made, _, y, _, meta = networkx_pieces(g, label="colour")
+    >>> y.tolist(), meta.classes, made.names
     ([1, 0], ('blue', 'red'), ('a', 'b'))
     """
     made = Graph.from_networkx(graph, weight=weight)
@@ -69,13 +71,13 @@ def from_networkx(
     return assemble(made, x, y, masks, Meta("data", classes=classes))
 
 
-def assemble(graph: Graph, x: Any, y: Any, masks: Masks | None, meta: Meta) -> NodeData:
-    """`NodeData` with unit vectors where x is None, unknown labels where y is None, no splits where masks is None."""
+def assemble(graph: Graph, x: Any, y: Any, masks: Masks | None, meta: Meta) -> Pieces:
+    """Unit vectors where x is None, unknown labels where y is None, no splits where masks is None."""
     n = graph.num_nodes
     if x is None:
         x = eye_array(n, dtype=np.float32, format="csr")
         meta = replace(meta, notes=(*meta.notes, WITHOUT_FEATURES))
-    return NodeData(graph, x, np.full(n, -1) if y is None else y, Masks.none(n) if masks is None else masks, meta)
+    return graph, x, np.full(n, -1) if y is None else y, Masks.none(n) if masks is None else masks, meta
 
 
 def encode_labels(values: Sequence[Any]) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from gread.datasets.download import LocalFile, fetch_files
 from gread.datasets.masks import PARTS, Masks
-from gread.datasets.nodes import Meta, NodeData
+from gread.datasets.meta import Meta
+from gread.datasets.node_data import NodeData
 from gread.datasets.npz import read_npz
 from gread.datasets.planetoid import read_planetoid, read_split_files
 from gread.datasets.raw import RawData

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from rdgraph.errors import NotApplicable
-from rdgraph.graphs.formats import make_csr
+from rdgraph.graphs.matrix_formats import make_csr
 
 #: Kinds of numbers that an array may hold; above all not "O", Python objects.
 NUMBERS = frozenset({"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"})

@@ -9,7 +9,8 @@ from importlib import resources
 
 import numpy as np
 
-from gread.datasets.nodes import Meta, NodeData
+from gread.datasets.meta import Meta
+from gread.datasets.node_data import NodeData
 from gread.datasets.splits import describe_split, stratified_splits, stream
 from rdgraph import Graph, generators
 from rdgraph.errors import NotApplicable

@@ -1,4 +1,4 @@
-"""`NodeData` from two csv files; an error names the file, the line as an editor counts it, and the column."""
+"""The pieces of a data set from two csv files; an error names the file, the line as an editor counts it, and the column."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gread.datasets.interchange import assemble, encode_labels
+from gread.datasets.interchange import Pieces, assemble, encode_labels
 from gread.datasets.masks import PARTS, Masks
-from gread.datasets.nodes import Meta, NodeData
+from gread.datasets.meta import Meta
 from rdgraph import Graph
 from rdgraph.errors import FileError, NotApplicable, closest
 from rdgraph.files import reason_of
@@ -22,7 +22,7 @@ from rdgraph.files import reason_of
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def from_files(
+def read_files(
     edges: str | Path,
     nodes: str | Path,
     *,
@@ -32,7 +32,7 @@ def from_files(
     weight: str | None,
     directed: bool,
     masks: Masks | None,
-) -> NodeData:
+) -> Pieces:
     """See `NodeData.from_files`."""
     node_file, edge_file = Path(nodes), Path(edges)
     table = _read_nodes(node_file, id, label, features)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gread.datasets.facts import degrees
-from gread.datasets.nodes import NodeData
+from gread.datasets.node_data import NodeData
 from rdgraph import Graph
 
 

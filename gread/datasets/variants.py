@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, diags_array, issparse
 
-from gread.datasets.nodes import NodeData
+from gread.datasets.node_data import NodeData
 from rdgraph import Graph
 from rdgraph.errors import NotApplicable, UnknownName
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.catalog import catalogue
 from rdgraph.claims.registry import FALSE, HOLDS, UNDECIDED, Evidence, Verdict, cross_checks, decides
-from rdgraph.decide import NEGATIVE, Domain
-from rdgraph.derive import Derivation, derivation
-from rdgraph.equivalence import equivalent
-from rdgraph.function_identities import is_zero
-from rdgraph.graphs.operators import dense_operator
-from rdgraph.maps import euler_map
-from rdgraph.parse import parse
-from rdgraph.spectral import classify, fastest_frequency, symbol
+from rdgraph.decisions.domain import NEGATIVE
+from rdgraph.graphs.normalisation import dense_operator
+from rdgraph.identities.derivations import Derivation, derivation
+from rdgraph.identities.equivalence import equivalent
+from rdgraph.identities.function_identities import is_zero
+from rdgraph.identities.step_maps import euler_map
+from rdgraph.systems.catalogue import catalogue
+from rdgraph.systems.parser import parse
+from rdgraph.theory.filters import classify, fastest_frequency, symbol
 
 lam, alpha, beta, tau = sp.symbols("lam alpha beta tau")
 
@@ -126,7 +126,7 @@ def turing(e: Evidence) -> Verdict:
         structure = catalogue[name].structure
         rate = sp.expand(sum(c * (1 - lam) ** k for k, c in structure.generator.items()))
         slope = sp.diff(rate, lam)
-        none.append(Domain.of(catalogue[name]).sign(slope) is NEGATIVE)
+        none.append(catalogue[name].domain.sign(slope) is NEGATIVE)
         e.check(f"{name}: growth beta r'(h*) - alpha lam is largest at lam = 0", none[-1], f"slope {slope}")
     source = fastest_frequency(catalogue["ST"])
     e.check("ST: largest at lam = 0", source == 0, source)
@@ -148,9 +148,9 @@ def turing(e: Evidence) -> Verdict:
 def ten_lines_on_graphs(adjacency: Any, rng: Any) -> bool:
     import numpy as np
 
-    from rdgraph.dense import evaluate
-    from rdgraph.language import Vocabulary, read_expression
-    from rdgraph.nodes import Kind
+    from rdgraph.identities.dense_oracle import evaluate
+    from rdgraph.syntax.reader import Vocabulary, read_expression
+    from rdgraph.syntax.tree import Kind
 
     chain = derivation("bs-appendix")
     vocabulary = Vocabulary.standard().extended({"B": Kind.FIELD})

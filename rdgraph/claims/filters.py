@@ -6,16 +6,16 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.catalog import catalogue
 from rdgraph.claims.formulas import T, all_hold, alpha, beta, identical, lam, same, tau
 from rdgraph.claims.numerics import generator, modes
 from rdgraph.claims.registry import Evidence, Verdict, cross_checks, decides
-from rdgraph.derive import Derivation
-from rdgraph.equivalence import equivalent
-from rdgraph.graphs.operators import dense_operator
-from rdgraph.parse import parse
-from rdgraph.spectral import response, symbol
-from rdgraph.symbols import tau as own_tau
+from rdgraph.graphs.normalisation import dense_operator
+from rdgraph.identities.derivations import Derivation
+from rdgraph.identities.equivalence import equivalent
+from rdgraph.syntax.answer_symbols import tau as own_tau
+from rdgraph.systems.catalogue import catalogue
+from rdgraph.systems.parser import parse
+from rdgraph.theory.filters import response, symbol
 
 #: Claimed generator symbol p(lam) and source factor q, per system: H' = p H + q H0 on each frequency.
 SYMBOLS: dict[str, tuple[sp.Expr, sp.Expr]] = {

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import sympy as sp
 
-from rdgraph.assumptions import Assumptions
 from rdgraph.claims.registry import FALSE, HOLDS, Evidence, Verdict
-from rdgraph.spectral import FilterClass
+from rdgraph.syntax.assumptions import Assumptions
+from rdgraph.theory.filters import FilterClass
 
 alpha, beta, lam, T, tau, R, s, h0 = sp.symbols("alpha beta lam T tau R s h0")
 Point = Mapping[sp.Symbol, sp.Expr]

@@ -6,20 +6,20 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.catalog import catalogue
 from rdgraph.claims.formulas import T, all_hold, alpha, beta, class_at, identical, lam, same
 from rdgraph.claims.numerics import final, generator, make_field
 from rdgraph.claims.registry import FALSE, HOLDS, Evidence, Verdict, cross_checks, decides
-from rdgraph.decide import BOTH, NEGATIVE, Domain
-from rdgraph.equivalence import REFUTED, equivalent
+from rdgraph.decisions.domain import BOTH, NEGATIVE, Domain
 from rdgraph.errors import NotApplicable
-from rdgraph.graphs.operators import dense_operator
-from rdgraph.identify import PROVED, identify
-from rdgraph.maps import euler_map, iterate
-from rdgraph.parse import parse
-from rdgraph.spectral import classify, generator_symbol, response, symbol
-from rdgraph.symbols import lam as own_lam
-from rdgraph.system import System
+from rdgraph.graphs.normalisation import dense_operator
+from rdgraph.identifiability.question import PROVED, identify
+from rdgraph.identities.equivalence import REFUTED, equivalent
+from rdgraph.identities.step_maps import euler_map, iterate
+from rdgraph.syntax.answer_symbols import lam as own_lam
+from rdgraph.systems.catalogue import catalogue
+from rdgraph.systems.parser import parse
+from rdgraph.systems.system import System
+from rdgraph.theory.filters import classify, response, symbol
 
 GAUGED = ("BS", "F", "AC", "Z", "ST")
 
@@ -146,8 +146,8 @@ def scalar_against_vector(e: Evidence) -> Verdict:
         "the vector option reaches filter classes that the scalar one can not", kinds[0] != kinds[1], kinds
     )
     top = (
-        generator_symbol(parse("BS")).subs(own_lam, 2),
-        generator_symbol(parse("BS", assume="beta real")).subs(own_lam, 2),
+        parse("BS").generator_symbol.subs(own_lam, 2),
+        parse("BS", assume="beta real").generator_symbol.subs(own_lam, 2),
     )
     signs = [Domain().sign(p) for p in top]
     e.check(

@@ -6,17 +6,17 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.catalog import catalogue
 from rdgraph.claims.filters import SYMBOLS
 from rdgraph.claims.formulas import all_hold, alpha, beta, identical, lam, points, same, tau
 from rdgraph.claims.numerics import double_cover, generator, modes, runge_kutta_step
 from rdgraph.claims.registry import Evidence, Verdict, cross_checks, decides
-from rdgraph.graphs.operators import dense_operator
-from rdgraph.parse import parse
-from rdgraph.spectral import growth_rate, response, symbol
-from rdgraph.steps import step_limit
-from rdgraph.symbols import tau as own_tau
-from rdgraph.tableaux import methods, tableau, z
+from rdgraph.graphs.normalisation import dense_operator
+from rdgraph.methods.tableaux import methods, tableau, z
+from rdgraph.syntax.answer_symbols import tau as own_tau
+from rdgraph.systems.catalogue import catalogue
+from rdgraph.systems.parser import parse
+from rdgraph.theory.filters import growth_rate, response, symbol
+from rdgraph.theory.step_limits import step_limit
 
 _Q = sp.Rational
 #: Claimed stability polynomials and real stability limits.

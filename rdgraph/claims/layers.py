@@ -6,15 +6,15 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.catalog import catalogue
+from rdgraph.algebra.normal_form import Mix
 from rdgraph.claims.formulas import all_hold
 from rdgraph.claims.numerics import make_field
 from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
-from rdgraph.equivalence import CONDITIONAL, REFUTED, equivalent
-from rdgraph.graphs.operators import dense_operator
-from rdgraph.maps import euler_map, iterate
-from rdgraph.normal import Mix
-from rdgraph.parse import parse
+from rdgraph.graphs.normalisation import dense_operator
+from rdgraph.identities.equivalence import CONDITIONAL, REFUTED, equivalent
+from rdgraph.identities.step_maps import euler_map, iterate
+from rdgraph.systems.catalogue import catalogue
+from rdgraph.systems.parser import parse
 
 #: Layers as maps in the language: what one Euler step is compared with.
 GCN = "relu(A@H@W)"

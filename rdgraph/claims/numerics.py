@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rdgraph.parse import parse
-from rdgraph.system import System
-from rdgraph.tableaux import Tableau
+from rdgraph.methods.tableaux import Tableau
+from rdgraph.systems.parser import parse
+from rdgraph.systems.system import System
 
 Array = Any
 Field = Callable[[Array], Array]
@@ -15,7 +15,7 @@ Field = Callable[[Array], Array]
 
 def make_field(system: System | str, operator: Array, **letters: Any) -> Field:
     """f(H) by the dense interpreter; `letters` holds the coefficients, and H0, W or M where they occur."""
-    from rdgraph.dense import evaluate
+    from rdgraph.identities.dense_oracle import evaluate
 
     expression = parse(system).expression
     return lambda state: evaluate(expression, {"A": operator, "H": state, **letters})

@@ -6,14 +6,14 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.catalog import catalogue
 from rdgraph.claims.formulas import RATIOS, T, all_hold, alpha, beta, identical, lam, same, same_classes
 from rdgraph.claims.numerics import double_cover, generator, modes
 from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
-from rdgraph.equivalence import equivalent
-from rdgraph.graphs.operators import dense_operator
-from rdgraph.parse import parse
-from rdgraph.spectral import ALL, BAND, HIGH, LOW, STOP, FilterClass, classify, growth_rate, response, symbol
+from rdgraph.graphs.normalisation import dense_operator
+from rdgraph.identities.equivalence import equivalent
+from rdgraph.systems.catalogue import catalogue
+from rdgraph.systems.parser import parse
+from rdgraph.theory.filters import ALL, BAND, HIGH, LOW, STOP, FilterClass, classify, growth_rate, response, symbol
 
 #: Claimed filter classes for a beta of either sign.
 _BY_SIGN = (FilterClass(beta < alpha, LOW), FilterClass(sp.Eq(beta, alpha), ALL), FilterClass(beta > alpha, HIGH))

@@ -20,8 +20,8 @@ from rdgraph.errors import RdgraphError, UnknownName
 HOLDS, HOLDS_IF, FALSE, UNDECIDED = "holds", "holds if", "false", "undecided"
 CROSS_CHECK_EXAMPLES = 25
 _MODULES = (
-    "blurring", "filters", "passbands", "integrators", "identifiability", "wellposedness", "boxkeeping", "splitting",
-    "layers", "specialcases",
+    "blurring", "filters", "passbands", "integrators", "identifiability", "well_posedness", "box_keeping", "splitting",
+    "layers", "special_cases",
 )  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def select(name: str | None = None) -> list[Statement]:
         if wanted in (s.id.casefold(), s.id.split(".")[0].casefold()) or wanted in {x.casefold() for x in s.systems}
     ]  # fmt: skip
     if not chosen:
-        from rdgraph.catalog import catalogue
+        from rdgraph.systems.catalogue import catalogue
 
         if name in catalogue and (canonical := catalogue.entry(name).name.casefold()) != wanted:
             return select(canonical)

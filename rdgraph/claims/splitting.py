@@ -6,15 +6,14 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.boxes import invariant_box
-from rdgraph.catalog import catalogue
 from rdgraph.claims.formulas import all_hold, beta, h0, identical
 from rdgraph.claims.numerics import final, generator, make_field
 from rdgraph.claims.registry import Evidence, Verdict, cross_checks, decides
-from rdgraph.decide import Domain
-from rdgraph.flows import reaction_flow
-from rdgraph.graphs.operators import dense_operator
-from rdgraph.steps import step_limit
+from rdgraph.graphs.normalisation import dense_operator
+from rdgraph.systems.catalogue import catalogue
+from rdgraph.theory.invariant_boxes import invariant_box
+from rdgraph.theory.reaction_flows import reaction_flow
+from rdgraph.theory.step_limits import step_limit
 
 t = sp.Symbol("t")
 _H = sp.Symbol("h")
@@ -122,7 +121,7 @@ def splitting(e: Evidence) -> Verdict:
             first == order + 1,
             errors[-1],
         )
-    parts, domain = catalogue["diffusion"].structure.generator, Domain.of(catalogue["diffusion"])
+    parts, domain = catalogue["diffusion"].structure.generator, catalogue["diffusion"].domain
     averages = sp.expand(sum(parts.values())) == 0 and all(domain.is_nonnegative(c) for k, c in parts.items() if k > 0)
     e.check(
         "exp(-tau alpha L) averages: A^k enters with c_k >= 0, sum 0; its rows are >= 0 and sum to 1", averages, parts

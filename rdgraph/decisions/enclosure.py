@@ -12,7 +12,7 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.normal import relu, sigmoid, softplus
+from rdgraph.syntax.functions import relu, sigmoid, softplus
 
 #: Bits tried one after the other until a value is told from zero.
 PRECISIONS = (64, 256, 1024)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.decisions.enclosure import NotEnclosed, bounds
-from rdgraph.normal import sigmoid, softplus
+from rdgraph.syntax.functions import sigmoid, softplus
 
 #: Larger multiples of a common unit are not written out as powers of one letter.
 MAX_MULTIPLE = 64

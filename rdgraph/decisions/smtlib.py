@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from rdgraph.normal import relu
+from rdgraph.syntax.functions import relu
 
 _RELATIONS = {sp.Gt: ">", sp.Ge: ">=", sp.Lt: "<", sp.Le: "<=", sp.Eq: "=", sp.Ne: "distinct"}
 MAX_POWER = 128

@@ -13,12 +13,13 @@ from scipy.sparse.csgraph import connected_components
 
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.edges import as_array, grouped, pair_keys, read_count, read_edges, read_nodes, take_edges
-from rdgraph.graphs.formats import check_sparse
+from rdgraph.graphs.homophily import homophily
 from rdgraph.graphs.interchange import networkx_edges, networkx_graph, pyg_edges
-from rdgraph.graphs.operators import absolute_degree, is_symmetric, sparse_operator
+from rdgraph.graphs.matrix_formats import check_sparse
+from rdgraph.graphs.normalisation import absolute_degree, is_symmetric, sparse_operator
 
 if TYPE_CHECKING:
-    from rdgraph.graphs.sparse import Operator
+    from rdgraph.graphs.operator import Operator
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -262,7 +263,8 @@ class Graph:
 
     def to_networkx(self) -> Any:
         """A networkx Graph where undirected, else a DiGraph, with the nodes' names and `weight` on every edge."""
-        return networkx_graph(self)
+        names = range(self.num_nodes) if self.names is None else self.names
+        return networkx_graph(self.edge_index, self.weight, names, directed=not self.is_undirected)
 
     # ------------------------------------------------------------------ what it is for
     def operator(
@@ -271,7 +273,7 @@ class Graph:
         """The torch operator A of this graph: symmetric D^-1/2 A D^-1/2, row D^-1 A, column A D^-1, none A (L = D - A).
 
         `self_loops` is added to the diagonal first. D holds sums of absolute weights, a node without edges has a zero
-        row, and `symmetric` asks for an undirected graph; see `rdgraph.graphs.operators`. The operator is
+        row, and `symmetric` asks for an undirected graph; see `rdgraph.graphs.normalisation`. The operator is
         computed in float64 and rounded to `dtype`, torch's default where None.
 
         >>> Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]]).operator("row").dense()
@@ -281,7 +283,7 @@ class Graph:
         """
         import torch
 
-        from rdgraph.graphs.sparse import Operator, Pattern
+        from rdgraph.graphs.operator import Operator, Pattern
 
         matrix = sparse_operator(self.adjacency, normalisation, self_loops=self_loops)
         kind = {"dtype": torch.get_default_dtype() if dtype is None else dtype, "device": device}
@@ -298,9 +300,7 @@ class Graph:
         >>> Graph.from_edges([[0, 1], [1, 2]]).homophily([0, 0, 1])
         0.5
         """
-        from rdgraph.graphs.homophily import homophily
-
-        return homophily(self, labels, kind)
+        return homophily(self.edge_index, self.num_nodes, labels, kind)
 
     def _renamed(self, names: Sequence[Hashable]) -> Graph:
         own = None if list(names) == list(range(self.num_nodes)) else tuple(names)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.edges import as_array
-
-if TYPE_CHECKING:
-    from rdgraph.graphs.graph import Graph
 
 
 def networkx_edges(graph: Any, weight: str | None) -> tuple[np.ndarray, list[Hashable], list[Any]]:
@@ -38,14 +35,13 @@ def networkx_edges(graph: Any, weight: str | None) -> tuple[np.ndarray, list[Has
     return both, names, weights + [weights[k] for k in proper]
 
 
-def networkx_graph(graph: Graph) -> Any:
-    """A networkx Graph where undirected, else a DiGraph."""
+def networkx_graph(edge_index: np.ndarray, weight: np.ndarray, names: Sequence[Hashable], *, directed: bool) -> Any:
+    """A networkx Graph, or a DiGraph where directed, of edges (2, E) between named nodes."""
     import networkx as nx
 
-    made = nx.Graph() if graph.is_undirected else nx.DiGraph()
-    names = range(graph.num_nodes) if graph.names is None else graph.names
+    made = nx.DiGraph() if directed else nx.Graph()
     made.add_nodes_from(names)
-    edges = zip(*graph.edge_index.tolist(), graph.weight.tolist(), strict=True)
+    edges = zip(*edge_index.tolist(), weight.tolist(), strict=True)
     made.add_weighted_edges_from((names[u], names[v], w) for u, v, w in edges)
     return made
 

@@ -17,12 +17,12 @@ import torch
 from torch import Tensor, nn
 
 from rdgraph.errors import NotApplicable
-from rdgraph.integrators.adaptive import Tolerances, integrate_adaptive
+from rdgraph.integrators.adaptive_steps import Tolerances, integrate_adaptive
 from rdgraph.integrators.solution import Stats, Status
 from rdgraph.integrators.steppers import first_is_nan
 
 if TYPE_CHECKING:
-    from rdgraph.lowering.field import VectorField
+    from rdgraph.lowering.vector_field import VectorField
 
 #: torchdiffeq's names of the methods that it can run backwards.
 ADJOINT_METHODS = {"euler": "euler", "midpoint": "midpoint", "heun": "heun2", "rk4": "rk4", "dopri5": "dopri5"}

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rdgraph.integrators.steppers import combine
-from rdgraph.tableaux import methods
+from rdgraph.methods.tableaux import methods
 
 #: Sparse evaluations of one attempt: the first slope is the last one of the step before.
 EVALUATIONS = 6

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from rdgraph.integrators.filters import Filters
-from rdgraph.integrators.linear import Linear
-from rdgraph.integrators.series import make_series
+from rdgraph.integrators.filter_series import make_series
+from rdgraph.integrators.linear_part import Linear
+from rdgraph.integrators.operator_filters import Filters
 
 #: Rounding that is always accepted, in units of the dtype's resolution: below it, sub-steps would not help.
 _ACCEPTED = 64.0

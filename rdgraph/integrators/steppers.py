@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from rdgraph.lowering.field import VectorField
-    from rdgraph.tableaux import Tableau
+    from rdgraph.lowering.vector_field import VectorField
+    from rdgraph.methods.tableaux import Tableau
 
 
 class Step(NamedTuple):
@@ -53,7 +53,7 @@ class Flow(Protocol):
 class RungeKutta:
     """An explicit method: k_i = f(H + dt sum_j a_ij k_j), H + dt sum_i b_i k_i.
 
-    >>> from rdgraph.tableaux import methods
+    >>> from rdgraph.methods.tableaux import methods
     >>> class Decay(torch.nn.Module):
     ...     def forward(self, t, H):
     ...         return -H

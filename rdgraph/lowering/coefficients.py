@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from rdgraph.errors import NotApplicable, UnknownName
-from rdgraph.graphs.sparse import Operator
-from rdgraph.nodes import Kind
-from rdgraph.system import System
+from rdgraph.graphs.operator import Operator
+from rdgraph.syntax.tree import Kind
+from rdgraph.systems.system import System
 
 #: Letters of an equation that are not coefficients.
 STATE_LETTERS = frozenset({"H", "H0", "A", "L", "I"})

@@ -1,0 +1,203 @@
+"""The kernel of L on a graph of any number of components, and the symmetric form of a normalised operator.
+
+L = I - A, or D - A where the operator is not normalised. On a connected component of an undirected graph the kernel is
+spanned by one positive vector: sqrt(d) for `symmetric`, 1 for `row` and `none`, d for `column`, with d the degrees. A
+node without any entry in its row is a component of its own: D - A has its indicator in the kernel, I - A has not,
+because there L h = h.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from analysis.measures.operator_entries import Entries, entries, remembered, rounding
+from rdgraph.errors import NotApplicable
+from rdgraph.graphs.operator import Operator
+
+#: A projection shorter than this part of the vector is what rounding leaves of nothing.
+MIN_PART = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Nullspace:
+    """ker L by one vector per component: `vector` (*batch, n), zero at nodes outside, `component` (*batch, n)."""
+
+    vector: Tensor
+    component: Tensor
+    num_components: int
+
+    def project(self, H: Tensor) -> Tensor:
+        """P H, the orthogonal projection of H (*batch, n, d) on the kernel: sum over components of v (v'H)/(v'v).
+
+        Sums are taken in float64: a component may have a million nodes.
+        """
+        v = self.vector[..., None]
+        shape = torch.broadcast_shapes(H.shape, v.shape)
+        place = self.component[..., None].expand(shape)
+        sums = v.new_zeros((*shape[:-2], self.num_components, shape[-1]))
+        inner = sums.scatter_add(-2, place, v * H.expand(shape))
+        size = sums.scatter_add(-2, place, v.square().expand(shape))
+        return (v * (inner / torch.where(size > 0, size, 1.0)).gather(-2, place)).to(H.dtype)
+
+
+def nullspace(op: Operator) -> Nullspace:
+    """The kernel of the operator's L, per component; found once per operator.
+
+    Asks for weights >= 0 and an edge back for every edge; `column` and `symmetric` for an undirected graph.
+
+    >>> from rdgraph.graphs.generators import star
+    >>> nullspace(star(5).operator("symmetric", dtype=torch.float64)).vector
+    tensor([2., 1., 1., 1., 1.], dtype=torch.float64)
+    """
+    found: Nullspace = remembered(op, _find_nullspace)
+    return found
+
+
+def symmetrised(op: Operator) -> tuple[Operator, Tensor]:
+    """The operator S = D^-1/2 W D^-1/2 behind a normalised one, and the scaling s (*batch, n) with s A s^-1 = S.
+
+    s is sqrt(d) for `row`, 1/sqrt(d) for `column`, 1 for `symmetric` and `none`, which are their own symmetric form.
+    A normalised operator tells d up to a factor per component, chosen such that unweighted graphs have their degrees;
+    s is 1 at nodes without entries.
+
+    >>> from rdgraph.graphs.generators import star
+    >>> symmetrised(star(5).operator("row", dtype=torch.float64))[1]
+    tensor([2., 1., 1., 1., 1.], dtype=torch.float64)
+    """
+    mean, scaling = remembered(op, _find_symmetric)
+    return op if mean is None else mean, scaling
+
+
+def _find_nullspace(op: Operator) -> Nullspace:
+    found = _checked_entries(op, "the kernel of L")
+    if op.normalisation == "none":
+        vector = torch.ones_like(found.count)
+    elif op.normalisation == "row":
+        vector = (found.count > 0).double()
+    else:
+        vector = _root_degree(op, found)
+        vector = vector.square() if op.normalisation == "column" else vector
+    _check_kernel(op, vector)
+    component, number = _components(op, found)
+    return Nullspace(vector, component, number)
+
+
+def _find_symmetric(op: Operator) -> tuple[Operator | None, Tensor]:
+    """None stands for the operator itself."""
+    found = _checked_entries(op, "the inner product of its L")
+    one = torch.ones_like(found.count)
+    if op.normalisation in ("symmetric", "none"):
+        if not found.is_undirected:
+            raise _directed("the inner product of its L", op)
+        return None, one
+    root = torch.where(found.count > 0, _root_degree(op, found), one)
+    return _mean_operator(op, found), root if op.normalisation == "row" else 1 / root
+
+
+# ---------------------------------------------------------------------- what is asked of an operator
+def _checked_entries(op: Operator, what: str) -> Entries:
+    if op.normalisation == "free":
+        raise NotApplicable(
+            f"expected weights of a known normalisation for {what}, got free ones; name it with "
+            "op.with_weights(op.weights, 'row')"
+        )
+    found = entries(op)
+    if found.is_signed:
+        raise NotApplicable(
+            f"expected weights >= 0 for {what}, got negative ones; leave this measure out for signed graphs"
+        )
+    if not found.is_two_way:
+        raise _directed(what, op)
+    return found
+
+
+def _directed(what: str, op: Operator) -> NotApplicable:
+    return NotApplicable(
+        f"expected an undirected graph for {what}, got edges whose reverse is missing or weighs differently in {op!r}; "
+        "symmetrise the graph with Graph.undirected()"
+    )
+
+
+def _check_kernel(op: Operator, vector: Tensor) -> None:
+    """L v = 0, so that weights which are not what their normalisation says are noticed."""
+    image = op.to(dtype=torch.float64).laplacian(vector[..., None])[..., 0]
+    scale = vector if op.degree is None else op.degree.double()[..., 0] * vector
+    if not bool((image.norm(dim=-1) <= rounding(op) * scale.norm(dim=-1)).all()):
+        raise _misnamed(op)
+
+
+def _misnamed(op: Operator) -> NotApplicable:
+    return NotApplicable(
+        f"expected weights of the normalisation {op.normalisation} on an undirected graph, got others in {op!r}: no "
+        "positive v has L v = 0; make the operator with graph.operator(...)"
+    )
+
+
+# ---------------------------------------------------------------------- components and degrees
+def _components(op: Operator, found: Entries) -> tuple[Tensor, int]:
+    """Component numbers from 0 in every member, (*batch, n), and the largest number of components."""
+    nodes, members = op.num_nodes, found.weights.reshape(math.prod(op.batch), op.num_edges)
+    member, entry = (x.cpu().numpy() for x in torch.nonzero(members, as_tuple=True))
+    rows, columns = (x.cpu().numpy()[entry] + member * nodes for x in (found.rows, found.columns))
+    size = found.count.numel()
+    whole = csr_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(size, size))
+    labels = connected_components(whole, directed=False)[1].reshape(-1, nodes)
+    # Numbers rise with the lowest node, so every member's own numbers are consecutive.
+    labels = labels - labels.min(axis=1, keepdims=True)
+    component = torch.as_tensor(labels, dtype=torch.int64, device=op.device).reshape(found.count.shape)
+    return component, int(labels.max()) + 1
+
+
+def _mean_operator(op: Operator, found: Entries) -> Operator:
+    """sqrt(a_ij a_ji), which is w_ij/sqrt(d_i d_j) for the row and for the column normalisation."""
+    weights = found.weights
+    if op.normalisation != "symmetric":
+        weights = (weights * weights[..., found.reverse]).sqrt()
+    return Operator(op.pattern, weights.to(op.dtype), "symmetric", op.self_loops)
+
+
+def _root_degree(op: Operator, found: Entries) -> Tensor:
+    """sqrt(d) (*batch, n) behind a normalised operator, up to a factor per component; 0 at nodes without entries.
+
+    sqrt(d) spans the kernel of the symmetric L on a component, so it is the projection x - L^+ L x of a positive x on
+    the kernel, here by conjugate gradients; x = sqrt(neighbours + self-loop weight) is exact for unweighted graphs.
+    """
+    mean = _mean_operator(op, found).to(dtype=torch.float64)
+    is_loop = ((found.rows == found.columns) & (found.weights != 0)).double()
+    loops = torch.zeros_like(found.count).index_add(-1, found.rows, is_loop)
+    start = (found.count + (op.self_loops - 1) * loops if op.self_loops else found.count).sqrt()
+    root = start - _pseudo_identity(mean, start, 16 * torch.finfo(op.dtype).eps)
+    # sqrt(a_ij a_ji) has the eigenvalue 1 only where it is similar to A; otherwise nothing is left of x.
+    residual = mean.laplacian(root[..., None])[..., 0].norm(dim=-1)
+    length, first = root.norm(dim=-1), start.norm(dim=-1)
+    is_kernel = (residual <= rounding(op) * length) & (length >= MIN_PART * first)
+    if not (bool(is_kernel.all()) and bool((root >= 0).all())):
+        raise _misnamed(op)
+    return root
+
+
+def _pseudo_identity(op: Operator, start: Tensor, tolerance: float) -> Tensor:
+    """L^+ L x for a symmetric L >= 0 by conjugate gradients, all members together, each to its own residual."""
+    x = start[..., None]
+    y, r = torch.zeros_like(x), op.laplacian(x)
+    p, size = r, r.square().sum(-2, keepdim=True)
+    goal = (tolerance * x.norm(dim=-2, keepdim=True)).square()
+    for _ in range(20 * op.num_nodes):
+        active = size > goal
+        if not bool(active.any()):
+            break
+        image = op.laplacian(p)
+        curvature = (p * image).sum(-2, keepdim=True)
+        active &= curvature > 0  # weights rounded to single precision may leave a trace of negative eigenvalues
+        step = torch.where(active, size / curvature, 0.0)
+        y, r = y + step * p, r - step * image
+        new = r.square().sum(-2, keepdim=True)
+        p, size = torch.where(active, r + new / size * p, p), torch.where(active, new, 0.0)
+    return y[..., 0]

@@ -1,0 +1,1 @@
+"""Phase diagrams over two coefficients: predicted, simulated, with closed-form borders."""

@@ -1,0 +1,1 @@
+"""Verdicts: asymptotics of modes, proven statements, and whether a system oversmooths."""

@@ -1,0 +1,1 @@
+"""The classifier in the manner of scikit-learn: `estimator`, its inputs, its storage."""

@@ -1,0 +1,221 @@
+"""`GREADConv`: a reaction-diffusion layer between other layers, called as those of PyTorch Geometric are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from gread.layers.edge_layout import Layout, check_edges, read_weights
+from gread.models.flow import Route, run_solve, run_steps
+from gread.models.gread_model import ATTENTION_START, link_of, make_system
+from gread.models.soft_adjacency import soft_weights
+from gread.settings.config import Model
+from rdgraph import VectorField, lower
+from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.graphs.operator import Operator
+from rdgraph.integrators.flow_coefficients import Schedule
+from rdgraph.integrators.polynomial_flow import TOLERANCE, LinearFlow
+from rdgraph.integrators.solver import FIXED, METHODS
+from rdgraph.lowering.coefficients import STATE_LETTERS
+from rdgraph.syntax.tree import Kind
+from rdgraph.systems.system import System
+
+#: Patterns of edges that a layer remembers.
+REMEMBERED = 4
+#: What a polynomial may leave out, in units of the precision: just above the noise that its coefficients carry.
+NOISE = 4096
+
+
+class GREADConv(nn.Module):
+    """H(T) of dH/dt = f(H), H(0) = x (n, channels), for any system of rdgraph; the graph may change at every call.
+
+    The settings are those of `gread.settings.config.Model`. Edges j -> i stand in `edge_index` (2, E) as source j and
+    target i; edges that occur twice add up. With adjacency "soft" (attention from x) or "live" (from H(t)) the edges
+    alone count and `edge_weight` is refused; with "original", A is made of `edge_weight` (E,), 1 where it is not given,
+    by `normalisation`, and the result is differentiable in it; "symmetric" asks for weights that are equal both ways.
+    Coefficients start as in the classifier, and none can be a node's own, since a layer has no nodes.
+
+    The state has the precision of x; of half precision are the states alone, coefficients, attention and degrees are
+    computed in float32. Under autocast x keeps its precision.
+
+    >>> _ = torch.manual_seed(0)
+    >>> layer = GREADConv(8, "BS", time=2.0)
+    >>> layer
+    GREADConv(
+      8, -alpha*L@H + beta*(A@H - A@A@H) where beta channel, soft adjacency of 4 heads, exact to T = 2
+      (query): Linear(in_features=8, out_features=64, bias=True)
+      (key): Linear(in_features=8, out_features=64, bias=True)
+    )
+    >>> layer(torch.eye(4, 8), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).shape
+    torch.Size([4, 8])
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        reaction: str | System = "BS",
+        *,
+        alpha: str = "scalar",
+        beta: str = "channel",
+        alpha_link: str = "auto",
+        beta_link: str = "auto",
+        adjacency: str = "soft",
+        normalisation: str = "symmetric",
+        self_loops: float = 1.0,
+        heads: int = 4,
+        attention_dim: int = 64,
+        time: float = 1.0,
+        method: str = "exact",
+        step: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = Model(
+            reaction=str(reaction), alpha=alpha, beta=beta, alpha_link=alpha_link, beta_link=beta_link,
+            adjacency=adjacency, normalisation=normalisation, self_loops=self_loops, heads=heads,
+            attention_dim=attention_dim, time=time, method=method, step=step, hidden=channels,
+        )  # fmt: skip
+        self.channels = channels
+        self.system = make_system(self.config)
+        self.letters = {name: kind for name, kind in self.system.letters.items() if name not in STATE_LETTERS}
+        _check(self.config, self.letters)
+        if adjacency != "original":
+            self.query, self.key = nn.Linear(channels, attention_dim), nn.Linear(channels, attention_dim)
+        for name, kind in self.letters.items():
+            shape = {Kind.SCALAR: (), Kind.CHANNEL: (channels,), Kind.MATRIX: (channels, channels)}[kind]
+            self.register_parameter(f"coefficient_{name}", nn.Parameter(torch.empty(shape)))
+        self._layouts: list[Layout] = []
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew, from torch's own generator."""
+        if self.config.adjacency != "original":
+            for linear in (self.query, self.key):
+                linear.reset_parameters()
+                nn.init.constant_(linear.weight, ATTENTION_START)
+        for name, kind in self.letters.items():
+            value = getattr(self, f"coefficient_{name}")
+            bound = self.channels**-0.5 if kind is Kind.MATRIX else 1.0
+            if link_of(self.config, name, kind) == "sigmoid":
+                nn.init.zeros_(value)
+            else:
+                nn.init.uniform_(value, -bound, bound)
+
+    def coefficients(self, dtype: torch.dtype | None = None) -> dict[str, Tensor]:
+        """The coefficients of the equation as they are now: (), (channels,) or (channels, channels)."""
+        found = {}
+        for name, kind in self.letters.items():
+            value = getattr(self, f"coefficient_{name}")
+            value = value if dtype is None else value.to(dtype)
+            found[name] = torch.sigmoid(value) if link_of(self.config, name, kind) == "sigmoid" else value
+        return found
+
+    def extra_repr(self) -> str:
+        c = self.config
+        soft = f"{c.adjacency} adjacency of {c.heads} heads"
+        own = f"original adjacency, {c.normalisation}, self-loops {c.self_loops:g}"
+        step = f" in steps of {c.step:g}" if c.step is not None else ""
+        adjacency = own if c.adjacency == "original" else soft
+        return f"{self.channels}, {self.system}, {adjacency}, {c.method} to T = {c.time:g}{step}"
+
+    # ------------------------------------------------------------------ the operator
+    def operator(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Operator:
+        """A as the layer uses it at the start; attention included."""
+        blank = self._blank(x, edge_index, edge_weight)
+        return self._coupled(blank, x)
+
+    def _blank(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Operator:
+        """The operator of the edges; for attention its pattern alone counts."""
+        layout = self._layout(edge_index, len(x))
+        if self.config.adjacency == "original":
+            return layout.operator(self.config, read_weights(edge_weight, edge_index, x)).to(dtype=x.dtype)
+        if edge_weight is not None:
+            raise NotApplicable(
+                f"expected no edge_weight for the {self.config.adjacency} adjacency, whose weights are attention, got "
+                "one; leave it out, or take adjacency='original'"
+            )
+        return Operator(layout.pattern, x.new_ones(layout.pattern.num_edges), "row")
+
+    def _coupled(self, blank: Operator, H: Tensor) -> Operator:
+        if self.config.adjacency == "original":
+            return blank
+        query, key = (part(H.to(part.weight.dtype))[None].to(_wide(H)) for part in (self.query, self.key))
+        weights = soft_weights(blank, query, key, self.config.heads)
+        return blank.with_stochastic_weights(weights[0].to(H.dtype))
+
+    def _layout(self, edge_index: Tensor, nodes: int) -> Layout:
+        """The pattern of these edges, from memory where their content is known."""
+        check_edges(edge_index)
+        for known in self._layouts:
+            if known.fits(edge_index, nodes):
+                return known
+        made = Layout.make(edge_index, nodes, self.config.self_loops > 0)
+        self._layouts = [made, *self._layouts[: REMEMBERED - 1]]
+        return made
+
+    # ------------------------------------------------------------------ the flow
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """H(T) (n, channels) of x (n, channels) on the edges (2, E)."""
+        if x.ndim != 2 or x.shape[1] != self.channels:
+            raise NotApplicable(f"expected x of shape (nodes, {self.channels}), got {tuple(x.shape)}")
+        self._check_precision(x)
+        if not len(x):
+            return x
+        # An adaptive method needs room below its tolerance.
+        start = x.to(_wide(x)) if self.config.method == "dopri5" else x
+        return self._flow(start, edge_index, edge_weight).to(x.dtype)
+
+    def _flow(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
+        """H(T) in the precision of x."""
+        c = self.config
+        blank = self._blank(x, edge_index, edge_weight)
+
+        def make_field(H: Tensor) -> VectorField:
+            return lower(self.system, self._coupled(blank, H), self.coefficients(_wide(H)))
+
+        is_live = c.adjacency == "live"
+        field = make_field(x)
+        route = Route.choose(field, c.method, c.time, c.step, is_live)
+        time = torch.tensor(c.time, dtype=torch.float64, device=x.device)
+        if route.name == "polynomial" and route.schedule is not None:
+            tolerance = min(TOLERANCE, NOISE * torch.finfo(x.dtype).eps)
+            degree = LinearFlow.needed(field, x, route.schedule, time, tolerance)
+            return LinearFlow(route.schedule, degree)(field, x, time)
+        if route.schedule is not None:
+            return run_steps(make_field, x, route.schedule, time, is_live)
+        return run_solve(field, x, c.method, time, c.step)
+
+    def _check_precision(self, x: Tensor) -> None:
+        """Attention multiplies x with parameters; torch does that within one precision, or under autocast."""
+        own = next((p.dtype for p in self.parameters()), x.dtype)
+        if not x.is_floating_point():
+            raise NotApplicable(f"expected x of real numbers, got {x.dtype}; use x.float()")
+        if self.config.adjacency != "original" and x.dtype != own and not torch.is_autocast_enabled(x.device.type):
+            raise NotApplicable(
+                f"expected x of {own}, the precision of the layer, got {x.dtype}; convert one of them with .to(...), "
+                "or call the layer under torch.autocast"
+            )
+
+
+def _wide(x: Tensor) -> torch.dtype:
+    """The precision beside x in which numbers are computed: float32 at least."""
+    return torch.promote_types(x.dtype, torch.float32)
+
+
+def _check(config: Model, letters: Mapping[str, Kind]) -> None:
+    """What can be said before any graph is seen."""
+    if config.method not in METHODS:
+        raise UnknownName("method", config.method, METHODS)
+    if config.method in FIXED:
+        Schedule.make(config.method, config.time, config.step)
+    elif config.adjacency == "live":
+        raise NotApplicable(
+            f"expected a method with steps for attention that follows the state, got {config.method}; take euler or rk4"
+        )
+    for name, kind in letters.items():
+        if kind is Kind.NODE:
+            raise NotApplicable(
+                f"expected scalar, channel or matrix coefficients in a layer, whose graphs change, got {name} of kind "
+                "node; the classifier has them"
+            )

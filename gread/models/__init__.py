@@ -1,0 +1,1 @@
+"""The GREAD network: features, soft adjacency, flow, and what is left of a training."""

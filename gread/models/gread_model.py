@@ -1,0 +1,267 @@
+"""`GREAD`: encoder, reaction-diffusion layer, decoder, for all members of an ensemble at once.
+
+H(0) = e(X), dH/dt = f(H) of any rdgraph system up to T, logits = o(H(T)). Every parameter has the members as its first
+axis; members never touch each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from gread.kernels import counters
+from gread.kernels.linear_layers import linear
+from gread.kernels.operations import dropout
+from gread.models.features import Features
+from gread.models.flow import Route, run_solve, run_steps
+from gread.models.soft_adjacency import soft_weights
+from gread.settings.config import Model
+from rdgraph import VectorField, lower, parse
+from rdgraph.errors import NotApplicable
+from rdgraph.graphs.operator import Operator
+from rdgraph.graphs.twin_quotient import Quotient
+from rdgraph.integrators.polynomial_flow import LinearFlow
+from rdgraph.syntax.tree import Kind
+from rdgraph.systems.catalogue import catalogue
+from rdgraph.systems.system import System
+
+#: Where the queries and keys of the soft adjacency start: so small that the first adjacency is nearly uniform.
+ATTENTION_START = 1e-5
+#: The letter of an equation that stands for the training nodes.
+TRUSTED = "M"
+#: Kinds of letters that stand for numbers.
+VALUED = (Kind.SCALAR, Kind.CHANNEL, Kind.NODE, Kind.MATRIX)
+
+
+def make_system(model: Model) -> System:
+    """The equation of a model, with alpha and beta of the declared kinds.
+
+    >>> print(make_system(Model(reaction="ST", beta="channel")))
+    -alpha*L@H + beta*H0 where beta channel
+    """
+    text = str(catalogue[model.reaction]) if model.reaction in catalogue else model.reaction
+    letters = parse(text).coefficients
+    kinds = {name: kind for name, kind in (("alpha", model.alpha), ("beta", model.beta)) if name in letters}
+    return parse(text, {n: k for n, k in kinds.items() if letters[n] != k}) if kinds else parse(text)
+
+
+def link_of(model: Model, name: str, kind: Kind) -> str:
+    """sigmoid or free: how the parameter of a coefficient becomes its value.
+
+    >>> link_of(Model(), "alpha", Kind.CHANNEL), link_of(Model(), "beta", Kind.CHANNEL)
+    ('sigmoid', 'free')
+    """
+    declared = {"alpha": model.alpha_link, "beta": model.beta_link}.get(name, "auto")
+    if declared != "auto":
+        return declared
+    return "sigmoid" if name == "alpha" or kind is Kind.SCALAR else "free"
+
+
+@dataclass(frozen=True)
+class Randomness:
+    """Whose numbers are drawn: seeds (M,) int64, and the epoch () int64, both on the device."""
+
+    seeds: Tensor
+    step: Tensor
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Numbers that members may differ in: dropouts and times, each (M,)."""
+
+    input_dropout: Tensor
+    dropout: Tensor
+    time: Tensor
+
+    @classmethod
+    def of(cls, models: Sequence[Model], device: Any = None) -> Rates:
+        def column(name: str, dtype: torch.dtype = torch.float32) -> Tensor:
+            return torch.tensor([getattr(m, name) for m in models], dtype=dtype, device=device)
+
+        return cls(column("input_dropout"), column("dropout"), column("time", torch.float64))
+
+
+class GREAD(nn.Module):
+    """A batch of networks of one shape; `forward` gives logits (M, n, classes).
+
+    `operator` is A of the graph (for the soft adjacency its pattern alone counts), with weights (E,) or (M, E).
+    `seeds` (M,) decide the initial parameters; weights and biases of linear layers start as torch's own do.
+
+    >>> import numpy as np, rdgraph as rd
+    >>> op = rd.generators.path(4).operator("row", self_loops=1.0)
+    >>> model = GREAD(Model(hidden=8, method="euler", step=1.0), op, features=3, classes=2, seeds=[0, 1])
+    >>> model(Features.make(np.eye(4, 3))).shape
+    torch.Size([2, 4, 2])
+    """
+
+    def __init__(self, config: Model, operator: Operator, *, features: int, classes: int, seeds: Sequence[int]) -> None:
+        super().__init__()
+        self.config, self.operator = config, operator.prepare()
+        self.system = make_system(config)
+        self.members, self.classes = len(seeds), classes
+        self.seeds = torch.tensor(list(seeds), dtype=torch.int64, device=operator.device)
+        self.trusted: Tensor | None = None
+        self._streams = 0
+        d = config.hidden
+        self._linear("encoder", features, d)
+        if config.encoder_mlp:
+            self._linear("encoder_first", d, d)
+            self._linear("encoder_second", d, d)
+        if config.adjacency != "original":
+            for name in ("query", "key"):
+                self._linear(name, d, config.attention_dim, constant=ATTENTION_START)
+        for name, kind in self.letters.items():
+            self._coefficient(name, kind)
+        if config.decoder_mlp:
+            self._linear("decoder_hidden", d, d)
+        self._linear("decoder", d, classes)
+
+    # ------------------------------------------------------------------ parameters
+    @property
+    def letters(self) -> dict[str, Kind]:
+        """The letters of the equation that need values, with their kinds: coefficients, trusted nodes, matrices."""
+        return {name: kind for name, kind in self.system.letters.items() if kind in VALUED}
+
+    def _uniform(self, shape: tuple[int, ...], bound: float) -> Tensor:
+        """U(-bound, bound), every member from its own stream."""
+        self._streams += 1
+        count = int(torch.tensor(shape).prod()) if shape else 1
+        drawn = counters.uniform(self.seeds, counters.INITIAL + self._streams, count)
+        return ((2 * drawn - 1) * bound).to(self.operator.dtype).reshape(self.members, *shape)
+
+    def _linear(self, name: str, inputs: int, outputs: int, constant: float | None = None) -> None:
+        """Parameters of X W + b, W (M, inputs, outputs), b (M, outputs), U(-1, 1)/sqrt(inputs) as in nn.Linear."""
+        bound = inputs**-0.5
+        weight = self._uniform((inputs, outputs), bound)
+        weight = weight if constant is None else torch.full_like(weight, constant)
+        self.register_parameter(f"{name}_weight", nn.Parameter(weight))
+        self.register_parameter(f"{name}_bias", nn.Parameter(self._uniform((outputs,), bound)))
+
+    def _coefficient(self, name: str, kind: Kind) -> None:
+        if name == TRUSTED and kind is Kind.NODE:
+            return
+        d, n = self.config.hidden, self.operator.num_nodes
+        shape = {Kind.SCALAR: (), Kind.CHANNEL: (d,), Kind.NODE: (n,), Kind.MATRIX: (d, d)}[kind]
+        if kind is Kind.MATRIX:
+            value = self._uniform(shape, d**-0.5)
+        elif self.link(name, kind) == "sigmoid":
+            value = torch.zeros((self.members, *shape), dtype=self.operator.dtype, device=self.operator.device)
+        else:
+            value = self._uniform(shape, 1.0)
+        self.register_parameter(f"coefficient_{name}", nn.Parameter(value))
+
+    def link(self, name: str, kind: Kind) -> str:
+        """sigmoid or free: how a parameter becomes a coefficient."""
+        return link_of(self.config, name, kind)
+
+    def coefficients(self) -> dict[str, Tensor]:
+        """The coefficients of the equation, (M,), (M, d), (M, n) or (M, d, d)."""
+        found = {}
+        for name, kind in self.letters.items():
+            if name == TRUSTED and kind is Kind.NODE:
+                if self.trusted is None:
+                    raise NotApplicable(f"expected trusted nodes for {self.system}, got none; set model.trusted (M, n)")
+                found[name] = self.trusted
+                continue
+            value = self.get_parameter(f"coefficient_{name}")
+            found[name] = torch.sigmoid(value) if self.link(name, kind) == "sigmoid" else value
+        return found
+
+    def _apply_linear(self, name: str, x: Tensor) -> Tensor:
+        weight, bias = self.get_parameter(f"{name}_weight"), self.get_parameter(f"{name}_bias")
+        return linear(x, weight, bias)
+
+    # ------------------------------------------------------------------ the parts
+    def encode(self, x: Features, rates: Rates | None = None, random: Randomness | None = None) -> Tensor:
+        """H(0), (M, n, d); with rates and random numbers, entries are dropped as in training."""
+        drop = _Dropper(rates, random)
+        weight, bias = self.get_parameter("encoder_weight"), self.get_parameter("encoder_bias")
+        h = drop.features(x) @ weight + bias[:, None, :]
+        if self.config.encoder_mlp:
+            h = drop(h)
+            h = drop(h + self._apply_linear("encoder_first", torch.relu(h)))
+            h = drop(h + self._apply_linear("encoder_second", torch.relu(h)))
+        return h
+
+    def couple(self, H: Tensor) -> Operator:
+        """The operator that a state implies: the given one, or attention on its edges."""
+        if self.config.adjacency == "original":
+            return self.operator
+        query, key = self._apply_linear("query", H), self._apply_linear("key", H)
+        weights = soft_weights(self.operator, query, key, self.config.heads)
+        return self.operator.with_stochastic_weights(weights)
+
+    @cached_property
+    def quotient(self) -> Quotient | None:
+        """The groups of nodes with the same neighbours, where A is the graph's own and they are worth it."""
+        return Quotient.of(self.operator) if self.config.adjacency == "original" else None
+
+    def field(self, H: Tensor) -> VectorField:
+        """dH/dt of all members, with the operator that H implies."""
+        return lower(self.system, self.couple(H), self.coefficients(), batch=(self.members,))
+
+    def decode(self, H: Tensor, rates: Rates | None = None, random: Randomness | None = None) -> Tensor:
+        """Logits (M, n, classes) of a state."""
+        drop = _Dropper(rates, random, first=8)
+        H = drop(H, relu=self.config.relu)
+        if not self.config.decoder_mlp:
+            return self._apply_linear("decoder", H)
+        H = drop(H)
+        H = drop(H + self._apply_linear("decoder_hidden", torch.tanh(H)))
+        return drop(self._apply_linear("decoder", torch.tanh(H)))
+
+    # ------------------------------------------------------------------ the whole
+    def route(self, H: Tensor) -> Route:
+        """How H(T) is reached; members share the number of steps."""
+        c = self.config
+        with torch.no_grad():
+            return Route.choose(self.field(H), c.method, c.time, c.step, c.adjacency == "live")
+
+    def evolve(self, H0: Tensor, time: Tensor, route: Route, degree: int) -> tuple[Tensor, Tensor | None]:
+        """H(T), and what the polynomial of every member may have left out (None where nothing is)."""
+        c = self.config
+        if route.name == "polynomial" and route.schedule is not None:
+            flow = LinearFlow(route.schedule, degree, self.quotient)
+            return flow.run(self.field(H0), H0, time, watch=route.is_cut(degree))
+        if route.schedule is not None:
+            return run_steps(self.field, H0, route.schedule, time, c.adjacency == "live"), None
+        return run_solve(self.field(H0), H0, c.method, time, c.step), None
+
+    def forward(self, x: Features) -> Tensor:
+        """Logits (M, n, classes) without dropout, at the time of the configuration."""
+        H0 = self.encode(x)
+        time = torch.full((self.members,), self.config.time, dtype=torch.float64, device=H0.device)
+        route = self.route(H0)
+        degree = route.degree(self.field(H0), H0, time)
+        return self.decode(self.evolve(H0, time, route, degree)[0])
+
+    def load_members(self, values: Mapping[str, Tensor]) -> None:
+        """Copy parameters from tensors by name."""
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                parameter.copy_(values[name])
+
+
+class _Dropper:
+    """Dropout with a stream of its own at every place of the network; the identity without random numbers."""
+
+    def __init__(self, rates: Rates | None, random: Randomness | None, first: int = 0) -> None:
+        self.rates, self.random, self.place = rates, random, counters.DROPOUT + first
+
+    def features(self, x: Features) -> Features:
+        if self.rates is None or self.random is None:
+            return x
+        self.place += 1
+        return x.dropped(self.random.seeds, self.random.step, self.rates.input_dropout, self.place)
+
+    def __call__(self, x: Tensor, relu: bool = False) -> Tensor:
+        if self.rates is None or self.random is None:
+            return functional.relu(x) if relu else x
+        self.place += 1
+        return dropout(x, self.random.seeds, self.random.step, self.rates.dropout, self.place, relu=relu)

@@ -1,0 +1,118 @@
+"""`Problem`: a data set on a device as the ensemble needs it, checked: features, labels, masks and the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gread.datasets.node_data import NodeData
+from gread.models.features import Features
+from gread.settings.config import Model
+from gread.settings.trials import Trial
+from rdgraph import Graph, stack
+from rdgraph.errors import NotApplicable
+from rdgraph.graphs.operator import Operator
+
+#: A class with fewer nodes than this cannot be in all three masks; Texas has one with a single node.
+SMALL_CLASS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One data set, or one per member, for M trials.
+
+    `targets` (M, n, classes) holds at the class of every training node its share of the loss, `masks` (M, 3, n) is 1
+    at the training, validation and test nodes, `sizes` (M, 3) counts them, `labels` (1 or M, n) are the classes.
+    """
+
+    features: Features
+    operator: Operator
+    labels: Tensor
+    targets: Tensor
+    masks: Tensor
+    sizes: Tensor
+    classes: int
+
+    @property
+    def nodes(self) -> int:
+        return self.operator.num_nodes
+
+    @classmethod
+    def make(
+        cls, data: NodeData | Sequence[NodeData], trials: Sequence[Trial], *, device: str = "cpu",
+        dtype: torch.dtype = torch.float32, weights: np.ndarray | None = None,
+    ) -> Problem:  # fmt: skip
+        """Put a data set (or as many as there are trials, of one size) on a device; `weights` (n,) go into the loss."""
+        datas = [data] if isinstance(data, NodeData) else list(data)
+        if len(datas) not in (1, len(trials)):
+            raise NotApplicable(f"expected one data set or one for each of {len(trials)} trials, got {len(datas)}")
+        each = datas * len(trials) if len(datas) == 1 else datas
+        for one, trial in zip(each, trials, strict=True):
+            check(one, trial.split)
+        classes = max(one.num_classes for one in datas)
+        model = trials[0].config.model
+        if len(datas) == 1:
+            features = Features.make(datas[0].x, device, dtype, len(trials))
+        else:
+            _check_alike(datas)
+            dense = [one.x.toarray() if one.is_sparse else one.x for one in datas]  # type: ignore[union-attr]
+            features = Features.make(np.stack(dense), device, dtype)
+        operators = [make_operator(one.graph, model, device, dtype) for one in datas]
+        operator = operators[0] if len(datas) == 1 else stack(operators)
+        masks = np.stack(
+            [
+                np.stack([getattr(one.masks, part)[trial.split] for part in ("train", "val", "test")])
+                for one, trial in zip(each, trials, strict=True)
+            ]
+        ).astype(np.float64)
+        sizes = masks.sum(-1)
+        labels = np.stack([one.y for one in datas])
+        hot = (labels[..., None] == np.arange(classes)).astype(np.float64)
+        shares = masks[:, 0] if weights is None else masks[:, 0] * weights
+        targets = (shares / shares.sum(-1, keepdims=True))[..., None] * hot
+        loss, parts, counts = (torch.as_tensor(a, device=device, dtype=dtype) for a in (targets, masks, sizes))
+        return cls(features, operator, torch.tensor(labels, device=device), loss, parts, counts, classes)
+
+
+def make_operator(graph: Graph, model: Model, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Operator:
+    """A of a graph as a model asks for it; for attention only its entries count, and self-loops are entries."""
+    if model.adjacency == "original":
+        return graph.operator(model.normalisation, self_loops=model.self_loops, device=device, dtype=dtype)
+    return graph.operator("row", self_loops=float(model.self_loops > 0), device=device, dtype=dtype)
+
+
+def check(data: NodeData, split: int) -> None:
+    """Whether a split of a data set can be trained on; raises with what is missing."""
+    if not 0 <= split < data.num_splits:
+        raise NotApplicable(
+            f"expected a split among 0..{data.num_splits - 1} of {data.meta.name}, got {split}"
+            + ("" if data.num_splits else "; make some with stratified_splits(data.y)")
+        )
+    parts = {name: getattr(data.masks, name)[split] for name in ("train", "val", "test")}
+    for name, mask in parts.items():
+        if not mask.any():
+            raise NotApplicable(f"expected nodes in the {name} mask of split {split} of {data.meta.name}, got none")
+        if (unknown := np.flatnonzero(mask & (data.y < 0))).size:
+            raise NotApplicable(
+                f"expected labels for all nodes of the {name} mask of split {split}, got node {unknown[0]} without"
+            )
+    if (parts["train"] & (parts["val"] | parts["test"])).any() or (parts["val"] & parts["test"]).any():
+        raise NotApplicable(f"expected masks without common nodes in split {split} of {data.meta.name}, got some")
+    counts = np.bincount(data.y[parts["train"] | parts["val"] | parts["test"]], minlength=data.num_classes)
+    trained = np.bincount(data.y[parts["train"]], minlength=data.num_classes)
+    missing = np.flatnonzero((trained == 0) & (counts >= SMALL_CLASS))
+    if missing.size:
+        raise NotApplicable(
+            f"expected every class among the training nodes of split {split} of {data.meta.name}, got none of class "
+            f"{missing[0]}; make splits with stratified_splits, or drop the class from the masks"
+        )
+
+
+def _check_alike(datas: Sequence[NodeData]) -> None:
+    shapes = {(one.num_nodes, one.num_features) for one in datas}
+    if len(shapes) > 1:
+        raise NotApplicable(f"expected data sets with equal numbers of nodes and features, got {sorted(shapes)}")

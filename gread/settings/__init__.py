@@ -1,0 +1,1 @@
+"""Settings: `config` what is trained, `presets` as published, `trials` one training each."""

@@ -1,0 +1,152 @@
+"""Presets: published settings as data, each with its source; and the published accuracies beside them.
+
+paper     the best settings of the GREAD paper, seven reactions on nine data sets. The paper is silent about
+          self-loops, the hidden layers of encoder and decoder and the ReLU after the flow; these come from the authors'
+          released settings of the same data set.
+authors   what the authors released with their code: BS on nine data sets.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from gread.settings.config import Config
+from rdgraph.errors import NotApplicable, UnknownName
+
+#: The data set that the papers up to GREAD call cornell.
+_NAMES = {"cornell": "cornell_old"}
+_FILES = {"paper": "paper_settings.csv", "authors": "authors_settings.csv"}
+#: Columns that are called otherwise in a configuration.
+_RENAMED = {"solver": "method"}
+#: What the paper leaves open.
+_BORROWED = ("self_loops", "encoder_mlp", "decoder_mlp", "relu")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings of one reaction on one data set, with their origin."""
+
+    name: str
+    reaction: str
+    dataset: str
+    config: Config
+    source: str
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published accuracy in percent, mean and standard deviation over the splits."""
+
+    method: str
+    dataset: str
+    mean: float
+    std: float | None
+    source: str
+
+
+@cache
+def presets() -> tuple[Preset, ...]:
+    """All of them: 63 of the paper, nine of the authors.
+
+    >>> len(presets()), presets()[0].name, presets()[0].config.model.time
+    (72, 'paper/BS/texas', 1.46)
+    """
+    authors = {row["dataset"]: row for row in _rows("authors_settings.csv")}
+    found = []
+    for kind, file in _FILES.items():
+        for row in _rows(file):
+            dataset, source = row["dataset"], row["source"]
+            values = {k: v for k, v in row.items() if k not in ("dataset", "source")}
+            if kind == "paper":
+                values |= {name: authors[dataset][name] for name in _BORROWED}
+                values["normalisation"] = "symmetric" if row["adjacency"] == "original" else "row"
+                source += f"; {', '.join(_BORROWED)} from {authors[dataset]['source']}"
+            config = Config().updated({_RENAMED.get(k, k): v for k, v in values.items()})
+            name = _NAMES.get(dataset, dataset)
+            found.append(Preset(f"{kind}/{row['reaction']}/{name}", row["reaction"], name, config, source))
+    return tuple(found)
+
+
+def find_preset(name: str, reaction: str, dataset: str) -> Preset:
+    """The preset of that name (paper, authors) for a reaction on a data set, or the toml file at that path.
+
+    >>> find_preset("authors", "BS", "cora").config.model.hidden
+    64
+    """
+    if name in _FILES:
+        chosen = [p for p in presets() if p.name == f"{name}/{reaction}/{_NAMES.get(dataset, dataset)}"]
+        if not chosen:
+            kinds = [f"{p.reaction} on {p.dataset}" for p in presets() if p.name.startswith(name)]
+            raise NotApplicable(
+                f"expected one of the {len(kinds)} {name} presets, got {reaction} on {dataset}; "
+                "`rdgraph presets` lists them, and a toml file serves as well"
+            )
+        return chosen[0]
+    path = Path(name)
+    if path.suffix != ".toml" and not path.exists():
+        raise UnknownName("preset", name, tuple(_FILES))
+    return Preset(str(path), reaction, dataset, Config.load(path), f"file {path.name}")
+
+
+@cache
+def published_results() -> tuple[Published, ...]:
+    """Accuracies of the paper's large table: 29 compared methods and seven reactions on nine data sets."""
+    return tuple(
+        Published(
+            row["method"],
+            _NAMES.get(row["dataset"], row["dataset"]),
+            float(row["mean"]),
+            float(row["std"]) if row["std"] else None,
+            row["source"],
+        )
+        for row in _rows("published_results.csv")
+        if row["mean"]
+    )
+
+
+@dataclass(frozen=True)
+class AuthorsRun:
+    """What the authors' own code reached with its released settings: time per epoch and split, accuracy in percent."""
+
+    dataset: str
+    ms_per_epoch: float
+    mean: float | None
+    std: float | None
+    source: str
+
+
+@cache
+def authors_runs() -> dict[str, AuthorsRun]:
+    """Runs of the authors' code by data set.
+
+    >>> authors_runs()["cora"].ms_per_epoch
+    62.0
+    """
+    return {
+        row["dataset"]: AuthorsRun(
+            row["dataset"],
+            float(row["ms_per_epoch"]),
+            float(row["accuracy"]) if row["accuracy"] else None,
+            float(row["std"]) if row["std"] else None,
+            row["source"],
+        )
+        for row in _rows("authors_runs.csv")
+    }
+
+
+def find_published(method: str, dataset: str) -> Published | None:
+    """The published accuracy of a method on a data set, where there is one.
+
+    >>> find_published("GREAD-BS", "cora").mean
+    88.57
+    """
+    return next((p for p in published_results() if (p.method, p.dataset) == (method, dataset)), None)
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    text = (files("gread") / "data" / name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))

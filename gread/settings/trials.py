@@ -1,0 +1,63 @@
+"""`Trial`: one training, a configuration on one split with one seed; and which trials can share a batch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gread.settings.config import Config
+from rdgraph.errors import NotApplicable
+from rdgraph.integrators.flow_coefficients import Schedule
+from rdgraph.integrators.solver import FIXED
+
+#: Settings of the network in which members of one batch may differ; times as well, if the number of steps agrees.
+FREE = ("input_dropout", "dropout", "time")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training: a configuration, the number of a split, a seed.
+
+    >>> Trial(Config(), split=3, seed=1).member_seed == Trial(Config(), split=4, seed=1).member_seed
+    False
+    """
+
+    config: Config = field(default_factory=Config)
+    split: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.seed < 2**31 and 0 <= self.split < 2**31):
+            raise NotApplicable(f"expected a seed and a split from 0, got {self.seed} and {self.split}")
+
+    @property
+    def member_seed(self) -> int:
+        """Where the random streams of this training start."""
+        return (self.seed << 32) | self.split
+
+    @property
+    def shape(self) -> Hashable:
+        """What has to agree for two trials to run in one batch."""
+        model = self.config.model
+        fixed = tuple((f.name, getattr(model, f.name)) for f in dataclasses.fields(model) if f.name not in FREE)
+        steps = Schedule.make(model.method, model.time, model.step).steps if model.method in FIXED else 1
+        return fixed, steps, self.config.training.epochs
+
+
+def make_trials(config: Config, splits: Iterable[int], seeds: Iterable[int] = (0,)) -> list[Trial]:
+    """Every split with every seed.
+
+    >>> [(t.split, t.seed) for t in make_trials(Config(), range(2), range(2))]
+    [(0, 0), (1, 0), (0, 1), (1, 1)]
+    """
+    chosen = list(splits)
+    return [Trial(config, split, seed) for seed in seeds for split in chosen]
+
+
+def grouped(trials: Sequence[Trial]) -> list[list[int]]:
+    """The numbers of the trials, put together where they can share a batch; in the order of first appearance."""
+    groups: dict[Hashable, list[int]] = {}
+    for k, trial in enumerate(trials):
+        groups.setdefault(trial.shape, []).append(k)
+    return list(groups.values())

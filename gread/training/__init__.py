@@ -1,0 +1,1 @@
+"""Training: `ensemble` many networks as one program, `trainer`, `planner`, `checkpoint`."""

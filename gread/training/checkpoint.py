@@ -1,0 +1,101 @@
+"""Checkpoints: all that changes in an ensemble, as a bundle; a kill never leaves half of one."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from gread.datasets.node_data import NodeData
+from gread.models.bundle import Bundle, load_bundle, save_bundle
+from gread.settings.trials import Trial
+from gread.training.ensemble import CHUNK, Ensemble
+from rdgraph.errors import FileError, NotApplicable
+
+FORMAT, WHAT = "gread checkpoint 1", "a checkpoint"
+#: What the names of the state at the start of a chunk begin with.
+START = "start."
+
+
+def fingerprint(datas: list[NodeData], trials: list[Trial], manner: str = "") -> str:
+    """A digest of what is trained on what, and in which manner; a checkpoint of something else is refused."""
+    digest = hashlib.sha256(manner.encode())
+    for trial in trials:
+        digest.update(f"{trial.split} {trial.seed}\n{trial.config.toml()}".encode())
+    for data in datas:
+        x = data.x
+        features: list[Any] = [x.data, x.indices, x.indptr] if isinstance(x, csr_array) else [x]
+        masks = [data.masks.train, data.masks.val, data.masks.test]
+        arrays = [data.graph.edge_index, data.graph.weight, data.y, *masks, *features]
+        for array in arrays:
+            digest.update(str(array.shape).encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def save_checkpoint(path: Path, ensemble: Ensemble, mark: str) -> None:
+    """Write the state as the bundle `path`, NAME.json, in the place of an older one."""
+    words = {"fingerprint": mark, "epoch": ensemble.epoch, "degree": ensemble.degree, "torch": torch.__version__}
+    started = {f"{START}{name}": value for name, value in (ensemble.started or {}).items()}
+    save_bundle(path, FORMAT, words, ensemble.state | started)
+
+
+def load_checkpoint(path: Path, ensemble: Ensemble, mark: str) -> bool:
+    """Put a saved state into an ensemble; False where there is none. Another training's state is an error."""
+    if not path.exists():
+        return False
+    found = load_bundle(path, FORMAT, WHAT)
+    if found.words.get("fingerprint") != mark:
+        raise NotApplicable(
+            f"expected a checkpoint of these trials on this data in {path}, got one of another training; "
+            "remove it, or choose another folder"
+        )
+    wrong = _wrong_with(found, ensemble)
+    if wrong:
+        raise FileError(f"expected a checkpoint in {path}, got one with {wrong}; remove it")
+    started = _started(found)
+    ensemble.degree = found.words["degree"]
+    ensemble.started = {n: v.to(ensemble.state[n].device) for n, v in started.items()} if started else None
+    ensemble.restore({name: value for name, value in found.numbers.items() if not name.startswith(START)})
+    return True
+
+
+def _started(found: Bundle) -> dict[str, Tensor]:
+    return {n.removeprefix(START): v for n, v in found.numbers.items() if n.startswith(START)}
+
+
+def _wrong_with(found: Bundle, ensemble: Ensemble) -> str:
+    """What keeps a checkpoint from being one of this ensemble, in words; "" where nothing does."""
+    epoch, degree = found.words.get("epoch"), found.words.get("degree")
+    if type(epoch) is not int or not 0 <= epoch <= ensemble.epochs:
+        return f"the epoch {epoch!r} of {ensemble.epochs}"
+    if type(degree) is not int or not 0 <= degree <= max(ensemble.route.whole, ensemble.degree):
+        return f"polynomials of degree {degree!r}"
+    now = {name: value for name, value in found.numbers.items() if not name.startswith(START)}
+    states, steps = [now], [epoch]
+    if epoch % CHUNK and epoch < ensemble.epochs and ensemble.route.is_cut(degree):
+        states.append(_started(found))
+        steps.append(epoch - epoch % CHUNK)
+    elif len(now) != len(found.numbers):
+        return "a state that does not belong there"
+    for state, step in zip(states, steps, strict=True):
+        if wrong := _wrong_with_state(state, ensemble, step):
+            return wrong
+    return ""
+
+
+def _wrong_with_state(state: dict[str, Tensor], ensemble: Ensemble, step: int) -> str:
+    if different := sorted(set(state) ^ set(ensemble.state)):
+        return f"{different[0]} {'missing' if different[0] in ensemble.state else 'too many'}"
+    for name, value in ensemble.state.items():
+        if (state[name].shape, state[name].dtype) != (value.shape, value.dtype):
+            return f"{name} of shape {tuple(state[name].shape)} and {state[name].dtype}"
+    if int(state["step"]) != step:
+        return f"{int(state['step'])} steps after epoch {step}"
+    for name, least in (("best_epoch", 0), ("failed_at", -1)):
+        if not bool(((state[name] >= least) & (state[name] <= step)).all()):
+            return f"{name} outside of {least}..{step}"
+    return ""

@@ -1,0 +1,272 @@
+"""`Ensemble`: many trainings as one program; an epoch is one CUDA graph, or one eager pass on a CPU.
+
+Every parameter, mask, rate and time has a member axis. An epoch is a training step, an evaluation and the book-keeping
+of the first best validation accuracy, all on the device. Nothing is asked of the device in between, except after every
+`CHUNK` epochs and at the end of a call, whether the polynomials of linear flows are still long enough; if not, the
+chunk is done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from gread.datasets.node_data import NodeData
+from gread.kernels.operations import adam_step, select
+from gread.models.gread_model import GREAD, Randomness, Rates
+from gread.models.problem import Problem
+from gread.settings.trials import Trial, grouped
+from rdgraph.errors import NotApplicable
+from rdgraph.integrators.polynomial_flow import TOLERANCE
+
+#: Epochs between two looks at the device.
+CHUNK = 20
+#: What the tail of a polynomial may reach before its degree is raised.
+LARGEST_TAIL = 10 * TOLERANCE
+BETAS, EPS = (0.9, 0.999), 1e-8
+#: Columns of the history.
+METRICS = ("loss", "train_accuracy", "val_accuracy", "test_accuracy")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of M trials: best epochs (from 1), accuracies there, and every epoch's metrics (epochs, M, 4)."""
+
+    best_epoch: Tensor
+    val_accuracy: Tensor
+    test_accuracy: Tensor
+    failed_at: Tensor
+    history: Tensor
+
+    def status(self, member: int) -> str:
+        """ok, or the epoch in which the loss left the numbers."""
+        failed = int(self.failed_at[member])
+        return "ok" if failed < 0 else f"diverged in epoch {failed}"
+
+
+class Ensemble:
+    """Trials that share a shape, trained side by side.
+
+    >>> from gread.settings.config import Config
+    >>> from gread.datasets.embedded import karate
+    >>> config = Config().updated({"hidden": 8, "epochs": 5})
+    >>> ensemble = Ensemble(karate(), [Trial(config, split) for split in range(3)])
+    >>> ensemble.advance(5)
+    >>> ensemble.outcome().history.shape
+    torch.Size([5, 3, 4])
+    """
+
+    def __init__(
+        self,
+        data: NodeData | Sequence[NodeData],
+        trials: Sequence[Trial],
+        *,
+        device: str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        keep_best: bool = True,
+        use_graph: bool | None = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        if not trials:
+            raise NotApplicable("expected at least one trial, got none")
+        if len(grouped(trials)) > 1:
+            raise NotApplicable("expected trials of one shape, got several; let `train` group them")
+        self.trials = list(trials)
+        configs = [t.config for t in trials]
+        self.problem = Problem.make(data, trials, device=device, dtype=dtype, weights=weights)
+        self.model = GREAD(
+            configs[0].model, self.problem.operator, features=self.problem.features.shape[1],
+            classes=self.problem.classes, seeds=[t.member_seed for t in trials],
+        )  # fmt: skip
+        self.model.trusted = self.problem.masks[:, 0]
+        self.rates = Rates.of([c.model for c in configs], device)
+        self.epochs = configs[0].training.epochs
+        rates = [[getattr(c.training, name) for c in configs] for name in ("learning_rate", "weight_decay")]
+        self.learning_rates, self.decays = torch.tensor(rates, dtype=dtype, device=device)
+        self.keep_best = keep_best
+        self.parameters = dict(self.model.named_parameters())
+        self.state = self._fresh_state(dtype, device)
+        self.use_graph = device.startswith("cuda") if use_graph is None else use_graph
+        with torch.no_grad():
+            start = self.model.encode(self.problem.features)
+            self.route = self.model.route(start)
+            self.degree = self.route.degree(self.model.field(start), start, self.rates.time)
+        self.use_graph = self.use_graph and self.route.capturable
+        self._replay: Callable[[], None] | None = None
+        #: The state at the start of a chunk that is under way, while its polynomials may turn out too short.
+        self.started: dict[str, Tensor] | None = None
+
+    @property
+    def members(self) -> int:
+        return len(self.trials)
+
+    @property
+    def epoch(self) -> int:
+        """Epochs done."""
+        return int(self.state["step"])
+
+    def _fresh_state(self, dtype: torch.dtype, device: str) -> dict[str, Tensor]:
+        """Everything that changes: parameters, moments of Adam, the step, the book of the best epoch."""
+        state: dict[str, Tensor] = {name: p.data for name, p in self.parameters.items()}
+        for name, p in self.parameters.items():
+            state[f"first.{name}"], state[f"second.{name}"] = torch.zeros_like(p.data), torch.zeros_like(p.data)
+            if self.keep_best:
+                state[f"best.{name}"] = p.data.clone()
+        members = len(self.trials)
+        none = torch.zeros(members, dtype=torch.int64, device=device)
+        return state | {
+            "step": none.new_zeros(()),
+            "alive": torch.ones(members, dtype=torch.bool, device=device),
+            "failed_at": none - 1,
+            "best_epoch": none.clone(),
+            "best_val": torch.zeros(members, dtype=dtype, device=device),
+            "best_test": torch.zeros(members, dtype=dtype, device=device),
+            "history": torch.full((self.epochs, members, len(METRICS)), torch.nan, dtype=dtype, device=device),
+            "tail": torch.zeros((), dtype=torch.float64, device=device),
+        }
+
+    # ------------------------------------------------------------------ one epoch
+    def _epoch(self) -> None:
+        loss, gradients = self._slopes()
+        state = self.state
+        state["alive"].logical_and_(torch.isfinite(loss))
+        state["step"].add_(1)
+        self._update(gradients)
+        scores, sound = self._scores()
+        failed = ~state["alive"] & (state["failed_at"] < 0)
+        state["failed_at"].copy_(torch.where(failed, state["step"], state["failed_at"]))
+        improved = state["alive"] & sound & ((scores[:, 1] > state["best_val"]) | (state["best_epoch"] == 0))
+        for name, value in (("best_val", scores[:, 1]), ("best_test", scores[:, 2]), ("best_epoch", state["step"])):
+            state[name].copy_(torch.where(improved, value, state[name]))
+        if self.keep_best:
+            names = list(self.parameters)
+            select([state[n] for n in names], [state[f"best.{n}"] for n in names], improved)
+        row = torch.cat([loss[:, None], scores], dim=1)
+        state["history"].index_copy_(0, (state["step"] - 1).view(1), row[None])
+
+    def _slopes(self) -> tuple[Tensor, list[Tensor | None]]:
+        """The loss of every member (M,) and its gradients."""
+        model, random = self.model, Randomness(self.model.seeds, self.state["step"])
+        H0 = model.encode(self.problem.features, self.rates, random)
+        H, tail = model.evolve(H0, self.rates.time, self.route, self.degree)
+        logits = model.decode(H, self.rates, random)
+        loss = -(functional.log_softmax(logits, -1) * self.problem.targets).sum((1, 2))
+        found = torch.autograd.grad(loss.sum(), list(self.parameters.values()), allow_unused=True)
+        if tail is not None:
+            # Members that have left the numbers do not ask for more terms.
+            living = torch.where(self.state["alive"] & ~tail.isnan(), tail, 0.0).amax()
+            self.state["tail"].copy_(torch.maximum(self.state["tail"], living))
+        return loss.detach(), list(found)
+
+    def _update(self, gradients: Sequence[Tensor | None]) -> None:
+        state = self.state
+        step = state["step"].double()
+        powers = torch.stack([1 - BETAS[0] ** step, (1 - BETAS[1] ** step).sqrt()])
+        corrections = powers.reciprocal().to(self.learning_rates.dtype)
+        for name, g in zip(self.parameters, gradients, strict=True):
+            if g is not None:
+                adam_step(
+                    state[name], g, state[f"first.{name}"], state[f"second.{name}"],
+                    self.learning_rates, self.decays, state["alive"], corrections, BETAS, EPS,
+                )  # fmt: skip
+
+    @torch.no_grad()
+    def _scores(self) -> tuple[Tensor, Tensor]:
+        """Accuracies (M, 3) on training, validation and test nodes without dropout, and who has finite logits (M,).
+
+        Hits are counted exactly, so that equal accuracies are equal numbers.
+        """
+        highest, chosen = self.logits().max(-1)
+        finite = highest.isfinite()
+        hits = ((chosen == self.problem.labels) & finite).to(self.problem.masks.dtype)
+        return (self.problem.masks @ hits[..., None])[..., 0] / self.problem.sizes, finite.all(-1)
+
+    @torch.no_grad()
+    def logits(self) -> Tensor:
+        """Logits (M, n, classes) of the present parameters, without dropout."""
+        model = self.model
+        H0 = model.encode(self.problem.features)
+        return model.decode(model.evolve(H0, self.rates.time, self.route, self.degree)[0])
+
+    # ------------------------------------------------------------------ many epochs
+    def advance(self, epochs: int) -> None:
+        """Train for some more epochs, at most to the end.
+
+        Chunks are counted from the first epoch, so that the results do not depend on how the epochs are divided among
+        calls: a call may end in the midst of a chunk, which is done again by a later one if need be.
+        """
+        done = self.epoch
+        end = min(done + epochs, self.epochs)
+        while done < end:
+            if done % CHUNK == 0:
+                self.started = self.snapshot() if self.route.is_cut(self.degree) else None
+                self.state["tail"].zero_()
+            stop = min(end, done - done % CHUNK + CHUNK)
+            for _ in range(stop - done):
+                self._one()
+            if self.started is not None and float(self.state["tail"]) > LARGEST_TAIL:
+                self.restore(self.started)
+                self._lengthen()
+                done -= done % CHUNK
+            else:
+                done = stop
+        if done % CHUNK == 0 or done == self.epochs:
+            self.started = None
+
+    def _one(self) -> None:
+        if not self.use_graph:
+            self._epoch()
+            return
+        if self._replay is None:
+            self._replay = self._captured()
+        self._replay()
+
+    def _captured(self) -> Callable[[], None]:
+        """The epoch as a CUDA graph; warmed up once, with the state put back afterwards."""
+        before = self.snapshot()
+        side = torch.cuda.Stream(self.learning_rates.device)
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            self._epoch()
+        torch.cuda.current_stream().wait_stream(side)
+        self.restore(before)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._epoch()
+        return graph.replay
+
+    def _lengthen(self) -> None:
+        """Raise the degree of the polynomials: by half, and to what the present coefficients need."""
+        with torch.no_grad():
+            start = self.model.encode(self.problem.features)
+            needed = self.route.degree(self.model.field(start), start, self.rates.time)
+        self.degree = min(self.route.whole, max(needed, self.degree + max(4, self.degree // 2)))
+        self._replay = None
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """A copy of everything that changes."""
+        return {name: value.clone() for name, value in self.state.items()}
+
+    def restore(self, values: dict[str, Tensor]) -> None:
+        """Put a copy back."""
+        with torch.no_grad():
+            for name, value in values.items():
+                self.state[name].copy_(value)
+
+    def outcome(self) -> Outcome:
+        """Results so far, on the host."""
+        s = {name: self.state[name].cpu() for name in ("best_epoch", "best_val", "best_test", "failed_at", "history")}
+        return Outcome(s["best_epoch"], s["best_val"], s["best_test"], s["failed_at"], s["history"][: self.epoch])
+
+    def use_best(self) -> None:
+        """Put the parameters of every member's best epoch in place."""
+        if not self.keep_best:
+            raise NotApplicable("expected an ensemble that keeps its best parameters, got keep_best=False")
+        with torch.no_grad():
+            for name, parameter in self.parameters.items():
+                parameter.copy_(self.state[f"best.{name}"])

@@ -1,0 +1,103 @@
+"""The planner: a list of trials in the fewest batches that share a shape and fit the memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from gread.settings.trials import Trial, grouped
+from gread.training.ensemble import Ensemble
+from rdgraph.errors import NotApplicable
+from rdgraph.methods.tableaux import methods
+
+#: Share of the free memory that a batch may take.
+SHARE = 0.8
+#: Most members of one batch on a CPU, where more of them do not make an epoch cheaper.
+MOST_ON_CPU = 16
+
+
+@dataclass(frozen=True)
+class Need:
+    """Bytes that one member takes: its parameters (with gradients, moments and copies) and its states."""
+
+    parameters: int
+    states: int
+
+    @property
+    def total(self) -> int:
+        return self.parameters + self.states
+
+
+def estimate(ensemble: Ensemble) -> Need:
+    """What a member of an ensemble like this takes, from the sizes of what is kept for the gradient."""
+    item = ensemble.learning_rates.element_size()
+    own = sum(p[0].numel() for p in ensemble.parameters.values())
+    watched = ensemble.route.is_cut(ensemble.degree)
+    copies = 4 + ensemble.keep_best + (3 + ensemble.keep_best if watched else 0)
+    config, problem, route = ensemble.model.config, ensemble.problem, ensemble.route
+    state = problem.nodes * config.hidden
+    soft = config.adjacency != "original"
+    if route.name == "polynomial":
+        held = ensemble.degree * (1 + soft) + 12
+    else:
+        steps = route.schedule.steps if route.schedule else 64
+        stages = len(methods[config.method].weights) if config.method in methods else 7
+        held = 6 * steps * stages + 12
+    held += 8 * config.encoder_mlp + 6 * config.decoder_mlp
+    edges = problem.operator.num_edges * (4 * config.heads + 4) if soft else 0
+    entries = problem.features.values[0].numel() * 2
+    logits = problem.nodes * problem.classes * 8
+    return Need(item * own * copies, item * (state * held + edges + entries + logits))
+
+
+def free_memory(device: str) -> int:
+    """Bytes that are free on a device, or on this machine."""
+    if device.startswith("cuda"):
+        return int(torch.cuda.mem_get_info(torch.device(device))[0])
+    return int(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+
+def members_that_fit(need: Need, device: str) -> int:
+    """How many such members the free memory holds."""
+    return int(SHARE * free_memory(device)) // max(1, need.total)
+
+
+def make_batches(trials: Sequence[Trial], most: Sequence[int]) -> list[list[int]]:
+    """The numbers of the trials in batches: `most` says how many of every group fit; batches of a group are even.
+
+    >>> from gread.settings.config import Config
+    >>> both = [Trial(Config().updated({"hidden": h}), split) for h in (8, 16) for split in range(5)]
+    >>> make_batches(both, [5, 2])
+    [[0, 1, 2, 3, 4], [5, 6], [7, 8], [9]]
+    """
+    batches = []
+    for group, fit in zip(grouped(trials), most, strict=True):
+        count = -(-len(group) // fit)
+        size = -(-len(group) // count)
+        batches += [group[k : k + size] for k in range(0, len(group), size)]
+    return batches
+
+
+def check_fit(need: Need, device: str, asked: int | None) -> int:
+    """How many members a batch gets: as many as fit, or as many as were asked for, if they do."""
+    fit = members_that_fit(need, device)
+    if fit < 1:
+        raise NotApplicable(
+            f"expected {need.total / 2**30:.2f} GiB for one member, got {free_memory(device) / 2**30:.2f} GiB free on "
+            f"{device}; lower hidden or the number of steps, or choose another device"
+        )
+    if asked is not None and asked < 1:
+        raise NotApplicable(
+            f"expected batches of at least one member, got {asked}; pass None to let the planner choose"
+        )
+    if asked is None:
+        return fit if device.startswith("cuda") else min(fit, MOST_ON_CPU)
+    if asked > fit:
+        raise NotApplicable(
+            f"expected batches of at most {fit} members, which is what fits into the free memory of {device}, got "
+            f"{asked}; pass members={fit}, or None to let the planner choose"
+        )
+    return asked

@@ -1,0 +1,312 @@
+"""`train`: trials in, results out; grouped into batches, with progress, checkpoints and the protocol of the papers.
+
+Full batch, a fixed number of epochs, test accuracy at the first epoch with the best validation accuracy; mean and
+population standard deviation over the trials.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gread.datasets.node_data import NodeData
+from gread.models.gread_model import TRUSTED
+from gread.models.trained_network import Network
+from gread.settings.trials import Trial, grouped
+from gread.training.checkpoint import fingerprint, load_checkpoint, save_checkpoint
+from gread.training.ensemble import CHUNK, Ensemble, Outcome
+from gread.training.planner import check_fit, estimate, make_batches
+from rdgraph.errors import FileError, NotApplicable
+from rdgraph.files import read_text, write_text
+from rdgraph.interrupts import patient
+
+#: Seconds between two looks at a training: whether to tell of it, to save it, or to stop.
+LOOK = 1.0
+#: Seconds of work that a kill may cost.
+EVERY = 30.0
+
+
+class Progress(NamedTuple):
+    """How far a training is: epochs of all batches together, the present batch, means over its living members."""
+
+    epoch: int
+    epochs: int
+    batch: int
+    batches: int
+    loss: float
+    val_accuracy: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """Results of M trials; accuracies are shares of 1, `history` (M, epochs, 4) has the columns `ensemble.METRICS`."""
+
+    data: NodeData | Sequence[NodeData]
+    trials: tuple[Trial, ...]
+    best_epoch: np.ndarray
+    val_accuracy: np.ndarray
+    test_accuracy: np.ndarray
+    status: tuple[str, ...]
+    history: np.ndarray
+    seconds: float
+    parameters: tuple[dict[str, Tensor], ...] | None = None
+
+    @property
+    def mean(self) -> float:
+        """Mean test accuracy in percent."""
+        return float(100 * self.test_accuracy.mean())
+
+    @property
+    def std(self) -> float:
+        """Population standard deviation of the test accuracies in percent."""
+        return float(100 * self.test_accuracy.std())
+
+    def rows(self) -> list[dict[str, object]]:
+        """One row per trial: split, seed, best_epoch, val_accuracy, test_accuracy, status."""
+        return [
+            {
+                "split": trial.split,
+                "seed": trial.seed,
+                "best_epoch": int(self.best_epoch[k]),
+                "val_accuracy": float(self.val_accuracy[k]),
+                "test_accuracy": float(self.test_accuracy[k]),
+                "status": self.status[k],
+            }
+            for k, trial in enumerate(self.trials)
+        ]
+
+    def data_of(self, k: int) -> NodeData:
+        """The data set of trial k."""
+        return self.data if isinstance(self.data, NodeData) else self.data[k]
+
+    def network(self, k: int) -> Network:
+        """The network of trial k at its best epoch."""
+        if self.parameters is None:
+            raise NotApplicable("expected results that kept their parameters, got keep_best=False; train again")
+        data = self.data_of(k)
+        classes = self.parameters[k]["decoder_bias"].shape[-1]
+        return Network(self.trials[k].config.model, self.parameters[k], data.num_features, classes)
+
+
+def choose_device(device: str = "auto") -> str:
+    """cuda where torch can use it, else cpu; anything else as it was given."""
+    return device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def train(
+    data: NodeData | Sequence[NodeData],
+    trials: Sequence[Trial],
+    *,
+    device: str = "auto",
+    members: int | None = None,
+    checkpoint: Path | None = None,
+    every: float = EVERY,
+    progress: Callable[[Progress], None] | None = None,
+    tell: Callable[[str], object] = warnings.warn,
+    keep_best: bool = True,
+    dtype: torch.dtype = torch.float32,
+    weights: np.ndarray | None = None,
+) -> Trained:
+    """Train every trial, in the fewest batches that fit the memory (`members` sets their size).
+
+    With a `checkpoint` folder the state is written about every so many seconds, and a training that was cut off goes on
+    from there, to the same results. Ctrl-C waits for the end of the epoch, so that what is left is saved; a second one
+    stops at once. `progress` hears of the epochs, about once a second or every `CHUNK` epochs; `tell` hears sentences
+    about what a user should know, such as a checkpoint that could not be written, which does not end the training.
+    `keep_best` holds the parameters of the best epoch, which `Trained.network` needs. `weights` (n,) >= 0 are those of
+    the training nodes in the loss.
+
+    >>> from gread.settings.config import Config
+    >>> from gread.datasets.embedded import karate
+    >>> from gread.settings.trials import make_trials
+    >>> done = train(karate(), make_trials(Config().updated({"hidden": 8, "epochs": 10}), range(3)), device="cpu")
+    >>> done.history.shape, done.status
+    ((3, 10, 4), ('ok', 'ok', 'ok'))
+    """
+    place = choose_device(device)
+    chosen = list(trials)
+    datas = [data] if isinstance(data, NodeData) else list(data)
+    each = datas * len(chosen) if len(datas) == 1 else datas
+    if len(each) != len(chosen):
+        raise NotApplicable(f"expected one data set or one for each of {len(chosen)} trials, got {len(datas)}")
+    if not chosen:
+        raise NotApplicable("expected at least one trial, got none; make some with make_trials")
+    if weights is not None and checkpoint is not None:
+        raise NotApplicable("expected no checkpoint with weights of nodes, got both; leave one of them out")
+    options: dict[str, Any] = {"device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights}
+    started = time.monotonic()
+    most = []
+    for group in grouped(chosen):
+        probe = Ensemble(each[group[0]], [chosen[group[0]]], **options)
+        most.append(check_fit(estimate(probe), place, members))
+        del probe
+    batches = _remembered(checkpoint, make_batches(chosen, most), tell)
+    report = _Reporter(progress, started, chosen, batches)
+    slots: list[_Slot | None] = [None] * len(chosen)
+    for number, batch in enumerate(batches):
+        own = datas[0] if len(datas) == 1 else [each[k] for k in batch]
+        ensemble = Ensemble(own, [chosen[k] for k in batch], **options)
+        saver = _Saver(
+            checkpoint, number, ensemble, datas if len(datas) == 1 else [each[k] for k in batch], every, tell
+        )
+        _run(ensemble, saver, partial(report, number), tell)
+        outcome = ensemble.outcome()
+        for member, k in enumerate(batch):
+            slots[k] = _slot(ensemble, outcome, member)
+    return _gathered(data, chosen, [s for s in slots if s is not None], time.monotonic() - started)
+
+
+def _run(ensemble: Ensemble, saver: _Saver, report: Callable[[Ensemble], None], tell: Callable[[str], object]) -> None:
+    """Train an ensemble to its end, with a look at it about every `LOOK` seconds."""
+    count, epoch = 1, ensemble.epoch
+    with patient(lambda: tell("stopping at the end of this epoch; Ctrl-C again stops at once")) as interruption:
+        while epoch < ensemble.epochs:
+            began, chunk = time.monotonic(), min(count, CHUNK - epoch % CHUNK)
+            ensemble.advance(chunk)
+            epoch = ensemble.epoch  # waits for the device
+            count = epochs_within(LOOK, (time.monotonic() - began) / chunk)
+            saver.tick()
+            report(ensemble)
+            if interruption.is_waiting:
+                saver.tick(must_save=True)
+                interruption.hear()
+
+
+def epochs_within(seconds: float, each: float) -> int:
+    """How many epochs of so many seconds each go into some seconds: one at least, a chunk at most.
+
+    >>> epochs_within(1.0, 26.0), epochs_within(1.0, 0.3), epochs_within(1.0, 0.0)
+    (1, 3, 20)
+    """
+    return CHUNK if each * CHUNK <= seconds else max(1, int(seconds / each))
+
+
+def _remembered(folder: Path | None, batches: list[list[int]], tell: Callable[[str], object]) -> list[list[int]]:
+    """The batches that a training in this folder began with, whatever fits the memory now; else these, written down."""
+    if folder is None:
+        return batches
+    path = Path(folder) / "batches.json"
+    if path.exists():
+        try:
+            found = [[int(k) for k in batch] for batch in json.loads(read_text(path, "a list of batches"))]
+        except (ValueError, TypeError, RecursionError):
+            found = []
+        if all(found) and sorted(k for batch in found for k in batch) == sorted(k for batch in batches for k in batch):
+            return found
+    try:
+        write_text(path, json.dumps(batches), durable=True)
+    except FileError as problem:
+        tell(f"the training cannot be resumed: {problem}")
+    return batches
+
+
+class _Slot(NamedTuple):
+    """The results of one trial."""
+
+    best_epoch: int
+    val: float
+    test: float
+    status: str
+    history: np.ndarray
+    parameters: dict[str, Tensor] | None
+
+
+def _slot(ensemble: Ensemble, out: Outcome, member: int) -> _Slot:
+    kept = None
+    if ensemble.keep_best:
+        kept = {name: ensemble.state[f"best.{name}"][member : member + 1].cpu().clone() for name in ensemble.parameters}
+        if TRUSTED in ensemble.model.letters and ensemble.model.trusted is not None:
+            kept["trusted"] = ensemble.model.trusted[member : member + 1].cpu().clone()
+    return _Slot(
+        int(out.best_epoch[member]), float(out.val_accuracy[member]), float(out.test_accuracy[member]),
+        out.status(member), out.history[:, member].numpy(), kept,
+    )  # fmt: skip
+
+
+def _gathered(data: NodeData | Sequence[NodeData], trials: list[Trial], slots: list[_Slot], seconds: float) -> Trained:
+    longest = max(len(s.history) for s in slots)
+    history = np.full((len(slots), longest, slots[0].history.shape[1]), np.nan, dtype=np.float32)
+    for row, slot in zip(history, slots, strict=True):
+        row[: len(slot.history)] = slot.history
+    kept = [s.parameters for s in slots if s.parameters is not None]
+    return Trained(
+        data, tuple(trials), np.array([s.best_epoch for s in slots]), np.array([s.val for s in slots]),
+        np.array([s.test for s in slots]), tuple(s.status for s in slots), history, seconds,
+        tuple(kept) if kept else None,
+    )  # fmt: skip
+
+
+class _Saver:
+    """Writes the state of one batch now and then, and when it is done; starts by looking for an older one."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        number: int,
+        ensemble: Ensemble,
+        datas: list[NodeData],
+        every: float,
+        tell: Callable[[str], object],
+    ) -> None:
+        self.path = None if folder is None else Path(folder) / f"batch-{number}.json"
+        self.ensemble, self.every, self.tell = ensemble, every, tell
+        self.last, self.saved, self.is_failing = time.monotonic(), 0, False
+        manner = f"{ensemble.learning_rates.dtype} keep_best={ensemble.keep_best}"
+        self.mark = "" if self.path is None else fingerprint(datas, ensemble.trials, manner)
+        if self.path is not None and load_checkpoint(self.path, ensemble, self.mark):
+            self.saved = ensemble.epoch
+
+    def tick(self, *, must_save: bool = False) -> None:
+        """Save where it is time, the end is reached, or it has to be."""
+        epoch = self.ensemble.epoch
+        is_time = time.monotonic() - self.last >= self.every
+        if self.path is not None and epoch != self.saved and (must_save or is_time or epoch >= self.ensemble.epochs):
+            self._save(self.path, epoch)
+
+    def _save(self, path: Path, epoch: int) -> None:
+        """A disk that is full costs the checkpoint, not the training."""
+        try:
+            save_checkpoint(path, self.ensemble, self.mark)
+        except FileError as problem:
+            if not self.is_failing:
+                self.tell(f"no checkpoint was written, and the training goes on: {problem}")
+            self.is_failing = True
+        else:
+            if self.is_failing:
+                self.tell("checkpoints are written again")
+            self.is_failing, self.saved = False, epoch
+        self.last = time.monotonic()
+
+
+class _Reporter:
+    """Tells the caller how far all batches together are."""
+
+    def __init__(
+        self, hears: Callable[[Progress], None] | None, started: float, trials: list[Trial], batches: list[list[int]]
+    ) -> None:
+        self.hears, self.started, self.last = hears, started, time.monotonic()
+        self.lengths = [trials[batch[0]].config.training.epochs for batch in batches]
+
+    def __call__(self, number: int, ensemble: Ensemble) -> None:
+        epoch, now = ensemble.epoch, time.monotonic()
+        is_due = epoch % CHUNK == 0 or epoch >= ensemble.epochs or now - self.last >= LOOK
+        if self.hears is None or not is_due:
+            return
+        self.last = now
+        row = ensemble.state["history"][epoch - 1].double()
+        alive = ensemble.state["alive"]
+        means = row[alive].mean(0).tolist() if bool(alive.any()) else [float("nan")] * row.shape[1]
+        done = sum(self.lengths[:number]) + epoch
+        seconds = time.monotonic() - self.started
+        self.hears(Progress(done, sum(self.lengths), number, len(self.lengths), means[0], means[2], seconds))

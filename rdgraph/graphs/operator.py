@@ -1,0 +1,358 @@
+"""`Operator`: the sparse matrix A of a graph on a device, with shared or per-member edge weights.
+
+Normalisation and self-loops say where the weights come from: symmetric D^-1/2 A D^-1/2, row D^-1 A, column A D^-1,
+none A itself (then L = D - A, otherwise L = I - A), free for weights of unknown kind. What is said of weights is
+verified where they come from outside (`from_csr`, `with_weights`), and is forgotten once they are changed in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rdgraph.errors import NotApplicable
+from rdgraph.graphs.normalisation import NORMALISATIONS
+from rdgraph.graphs.weight_checks import absolute_sums, check_normalisation
+from rdgraph.kernels import operations as ops
+from rdgraph.kernels import torch_reference as plain
+from rdgraph.kernels.row_order import Rows
+
+KINDS = (*NORMALISATIONS, "free")
+#: Operators with more entries get their transpose when a gradient first asks for it.
+MAX_EAGER_TRANSPOSE = 1 << 27
+#: Norm in which a normalised operator has |A| <= 1.
+_UNIT_NORMS = {"symmetric": "2", "row": "inf", "column": "1"}
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Where the entries of A are: rows (targets) compressed, columns (sources) listed; int32 where that is enough."""
+
+    indptr: Tensor
+    indices: Tensor
+
+    @classmethod
+    def from_csr(cls, indptr: Any, indices: Any, device: Any = None) -> Pattern:
+        """From compressed rows, checked: row i has the columns indices[indptr[i]:indptr[i+1]]."""
+        pointer, columns = torch.as_tensor(indptr), torch.as_tensor(indices)
+        nodes = len(pointer) - 1 if pointer.ndim == 1 else 0
+        if columns.ndim != 1 or nodes < 1:
+            raise NotApplicable(
+                f"expected indptr (n + 1,) with n >= 1 and indices (E,), "
+                f"got {tuple(pointer.shape)} and {tuple(columns.shape)}"
+            )
+        if pointer[0] != 0 or pointer[-1] != len(columns) or bool((pointer.diff() < 0).any()):
+            raise NotApplicable(f"expected indptr to rise from 0 to {len(columns)}, the number of edges")
+        if len(columns) and not (int(columns.min()) >= 0 and int(columns.max()) < nodes):
+            raise NotApplicable(
+                f"expected column numbers in 0..{nodes - 1}, got {int(columns.min())}..{int(columns.max())}"
+            )
+        narrow = torch.int32 if max(nodes, len(columns)) < 2**31 else torch.int64
+        return cls(pointer.to(device, narrow).contiguous(), columns.to(device, narrow).contiguous())
+
+    @cached_property
+    def num_nodes(self) -> int:
+        return len(self.indptr) - 1
+
+    @cached_property
+    def num_edges(self) -> int:
+        return len(self.indices)
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """The row of every edge, (E,)."""
+        return plain.edge_rows(self.indptr, self.num_edges)
+
+    @cached_property
+    def own(self) -> list[Tensor]:
+        """What the kernels need of A's rows; arranged on a GPU."""
+        whole = Rows(self.indptr, self.indices)
+        return (whole.arrange() if self.indptr.is_cuda else whole).tensors
+
+    @cached_property
+    def tensors(self) -> list[Tensor]:
+        """The rows of A, of its transpose, the order of the transpose's edges and the inverse order."""
+        order = torch.argsort(self.indices, stable=True)
+        counts = torch.bincount(self.indices, minlength=self.num_nodes)
+        indptr = torch.zeros_like(self.indptr)
+        indptr[1:] = counts.cumsum(0)
+        inverse = torch.empty_like(order)
+        inverse[order] = torch.arange(len(order), device=order.device)
+        other = Pattern(indptr, self.rows[order].to(self.indices.dtype))
+        return [*self.own, *other.own, order, inverse]
+
+    def to(self, device: Any) -> Pattern:
+        return self if self.indptr.device == torch.device(device) else Pattern(
+            self.indptr.to(device), self.indices.to(device)
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """A square sparse operator; `op @ x` is A@x for x of shape (*batch, nodes, channels).
+
+    `weights` has shape (E,) or (*batch, E) and may require a gradient. `degree` (n, 1) or (*batch, n, 1) is set where
+    L = D - A. The constructor believes what it is told of the weights; `from_csr` and `with_weights` verify it.
+
+    >>> import torch
+    >>> ring = Operator.from_csr([0, 1, 2], [1, 0], torch.ones(2), normalisation="row")
+    >>> (ring @ torch.tensor([[1.0], [3.0]])).ravel()
+    tensor([3., 1.])
+    """
+
+    pattern: Pattern
+    weights: Tensor
+    normalisation: str = "free"
+    self_loops: float = 0.0
+    degree: Tensor | None = field(default=None)
+    _changes: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_changes", _changes(self.weights))
+        if self.normalisation not in KINDS:
+            raise NotApplicable(f"expected a normalisation among {', '.join(KINDS)}, got {self.normalisation!r}")
+        if self.weights.ndim < 1 or self.weights.shape[-1] != self.pattern.num_edges:
+            raise NotApplicable(
+                f"expected one weight per edge, (..., {self.pattern.num_edges}), got shape {tuple(self.weights.shape)}"
+            )
+        if not self.weights.is_floating_point():
+            raise NotApplicable(f"expected floating-point weights, got {self.weights.dtype}; use weights.float()")
+        if self.weights.device != self.pattern.indptr.device:
+            raise NotApplicable(
+                f"expected weights on {self.pattern.indptr.device} beside the pattern, got {self.weights.device}; "
+                "move the operator with op.to(device=...)"
+            )
+        if self.normalisation == "none" and self.degree is None:
+            raise NotApplicable(
+                "expected degrees (n, 1) beside the normalisation none, where L = D - A, got none; take "
+                "op.with_weights(weights, 'none'), which computes them"
+            )
+
+    @classmethod
+    def from_csr(
+        cls,
+        indptr: Any,
+        indices: Any,
+        weights: Tensor,
+        *,
+        normalisation: str = "free",
+        self_loops: float = 0.0,
+        degree: Tensor | None = None,
+    ) -> Operator:
+        """From compressed rows: row i has the columns indices[indptr[i]:indptr[i+1]]; the rest as in `with_weights`."""
+        pattern = Pattern.from_csr(indptr, indices, weights.device)
+        return cls(pattern, weights, "free", self_loops).with_weights(weights, normalisation, degree)
+
+    @property
+    def num_nodes(self) -> int:
+        return self.pattern.num_nodes
+
+    @property
+    def num_edges(self) -> int:
+        return self.pattern.num_edges
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.weights.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.weights.device
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        return tuple(self.weights.shape[:-1])
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether A is known to equal its transpose."""
+        return self.normalisation == "symmetric" and self._is_current
+
+    @property
+    def is_normalised(self) -> bool:
+        """Whether |A| <= 1 is known, in the 2-norm (symmetric), the maximum norm (row) or the 1-norm (column)."""
+        return self.normalisation in _UNIT_NORMS and self._is_current
+
+    @property
+    def _is_current(self) -> bool:
+        """Whether nobody changed the weights in place since the operator was made; traced calls take it for granted."""
+        return torch.compiler.is_compiling() or _changes(self.weights) == self._changes
+
+    def current(self) -> Operator:
+        """This operator, or one that claims no more than what is true of weights that were changed in place.
+
+        Those are free; where L = D - A with the sums of |A| in D, the degrees are theirs.
+        """
+        if self._is_current:
+            return self
+        if self.normalisation == "none":
+            return self.with_weights(self.weights, "none")
+        return self.with_weights(self.weights, degree=self.degree)
+
+    def __repr__(self) -> str:
+        loops = f", self-loops {self.self_loops:g}" if self.self_loops else ""
+        members = f", weights of {self.batch} members" if self.batch else ""
+        return f"Operator({self.normalisation}{loops}: {self.num_nodes} nodes, {self.num_edges} entries{members})"
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        return self.product(x)
+
+    def product(self, x: Tensor, scale: Tensor | None = None, terms: Sequence[tuple[Tensor, Tensor]] = ()) -> Tensor:
+        """scale*(A@x) + sum of factor*value over `terms`, one pass on a GPU; (*batch, n, d) in and out.
+
+        Scale and factors broadcast against (*batch, n, d); the scale is the same for all nodes.
+        """
+        if x.ndim < 2 or x.shape[-2] != self.num_nodes:
+            raise NotApplicable(f"expected a state (..., {self.num_nodes}, channels), got shape {tuple(x.shape)}")
+        if x.device != self.device:
+            raise NotApplicable(f"expected a state on {self.device}, got {x.device}; move one of them with .to(...)")
+        if scale is None and not terms and self._is_simple(x):
+            return plain.matrix_product(self.pattern.indptr, self.pattern.indices, self.weights, x)
+        mine = [k for k, y in terms if y is x]
+        own = mine[0] if len(mine) == 1 else None
+        others = [(k, y) for k, y in terms if own is None or y is not x]
+        values, factors = [y for _, y in others], [k for k, _ in others]
+        batch = _common([x.shape[:-2], self.batch, *(y.shape[:-2] for y in values), *_leading([*factors, scale, own])])
+        shape = (*batch, *x.shape[-2:])
+        shared = self.weights.numel() == self.num_edges
+        weights = self.weights.reshape(1, -1) if shared else self.weights.expand(*batch, -1).reshape(-1, self.num_edges)
+        wanted = (x, self.weights, *values, *(k for k in (*factors, scale, own) if k is not None))
+        tracked = torch.is_grad_enabled() and any(t.requires_grad for t in wanted)
+        call = ops.spmm if tracked or torch.compiler.is_compiling() else ops.compute_spmm
+        out = call(
+            self._tensors(tracked), weights.contiguous(), _flat(x, shape),
+            _flat_factor(scale, batch), _flat_factor(own, batch),
+            [k for k in (_flat_factor(k, batch) for k in factors) if k is not None], [_flat(y, shape) for y in values],
+        )  # fmt: skip
+        return out.view(shape)
+
+    def _is_simple(self, x: Tensor) -> bool:
+        """One state on a CPU with shared weights and no gradient: nothing to arrange."""
+        weights = self.weights
+        tracked = torch.is_grad_enabled() and (x.requires_grad or weights.requires_grad)
+        plain_types = x.dtype == weights.dtype and x.dtype in (torch.float32, torch.float64)
+        is_plain = x.ndim == 2 and weights.ndim == 1 and x.device.type == "cpu" and plain_types
+        return is_plain and not tracked and not torch.compiler.is_compiling()
+
+    def _tensors(self, tracked: bool) -> list[Tensor]:
+        """What the operations need; the transpose is left out where A is its own, or where nobody asks for it."""
+        if not tracked or (self.is_symmetric and not self.weights.requires_grad):
+            return self.pattern.own * 2
+        return self.pattern.tensors
+
+    def prepare(self) -> Operator:
+        """Arrange the pattern now, on a GPU its transpose too, so that nothing is left to a traced or captured call."""
+        self._tensors(tracked=self.device.type == "cuda" and self.num_edges <= MAX_EAGER_TRANSPOSE)
+        return self
+
+    def laplacian(self, x: Tensor) -> Tensor:
+        """L@x: x - A@x, or D*x - A@x where the operator is not normalised."""
+        minus, one, degree = x.new_tensor(-1.0), x.new_ones(()), self.current().degree
+        return self.product(x, minus, [(one if degree is None else degree.to(x.dtype), x)])
+
+    def transpose(self) -> Operator:
+        """The transposed operator, sharing the weights' gradient."""
+        if self.is_symmetric:
+            return self
+        _, rows, orders = ops.parts(self.pattern.tensors)
+        pattern = Pattern(rows[0], rows[1])
+        pattern.__dict__["tensors"] = ops.transposed(self.pattern.tensors)
+        known = self.current()
+        kind = {"row": "column", "column": "row"}.get(known.normalisation, known.normalisation)
+        return replace(known, pattern=pattern, weights=self.weights.index_select(-1, orders[0]), normalisation=kind)
+
+    def with_weights(self, weights: Tensor, normalisation: str = "free", degree: Tensor | None = None) -> Operator:
+        """The same sparsity with other weights, (E,) or (*batch, E), which are verified to be what they are called.
+
+        Weights of row and column have sums of 1, symmetric ones equal their transpose and have no eigenvalue beyond
+        1, each up to rounding; with none, D holds the sums of |A| over the rows of these weights. Free weights may be
+        anything, and with a `degree` L = D - A. See `with_stochastic_weights` for those of a softmax.
+
+        >>> ring = Operator.from_csr([0, 2, 3, 4], [1, 2, 0, 0], torch.ones(4), normalisation="none")
+        >>> ring.degree.ravel()
+        tensor([2., 1., 1.])
+        >>> ring.with_weights(torch.tensor([0.5, 0.5, 1.0, 1.0]), "row").norm
+        ('inf', 1.0)
+        """
+        if degree is not None and normalisation != "free":
+            raise NotApplicable(
+                f"expected no degree beside the normalisation {normalisation}, which says what L is, got one; leave it "
+                "out, or call the weights 'free'"
+            )
+        made = replace(self, weights=weights, normalisation="free", degree=degree)
+        rows, columns = self.pattern.rows, self.pattern.indices
+        if normalisation == "none":
+            degree = absolute_sums(rows, weights, self.num_nodes)[..., None]
+        elif normalisation in NORMALISATIONS:
+            check_normalisation(rows, columns, weights, self.num_nodes, normalisation)
+        return replace(made, normalisation=normalisation, degree=degree)
+
+    def with_stochastic_weights(self, weights: Tensor) -> Operator:
+        """The same sparsity with weights whose rows sum to 1 by construction: nothing is asked of them or the device.
+
+        Soft adjacency is made so, from a softmax over the entries of every row.
+        """
+        return replace(self, weights=weights, normalisation="row", degree=None)
+
+    def to(self, device: Any = None, dtype: torch.dtype | None = None) -> Operator:
+        """The operator on another device or in another precision."""
+        known = self.current()
+        weights = known.weights.to(device=device, dtype=dtype)
+        degree = None if known.degree is None else known.degree.to(device=device, dtype=dtype)
+        return replace(known, pattern=self.pattern.to(weights.device), weights=weights, degree=degree)
+
+    def dense(self) -> Tensor:
+        """The matrix, (*batch, n, n)."""
+        matrix = self.weights.new_zeros((*self.batch, self.num_nodes, self.num_nodes))
+        flat = self.pattern.rows.long() * self.num_nodes + self.pattern.indices.long()
+        where = flat.expand(*self.batch, -1)
+        return matrix.flatten(-2).scatter_add(-1, where, self.weights).view(matrix.shape)
+
+    @property
+    def norm(self) -> tuple[str, float]:
+        """A norm and a bound of A in it: "2", "inf", "1" with 1 if symmetric, row, column; else row or column sums."""
+        if self.is_normalised:
+            return _UNIT_NORMS[self.normalisation], 1.0
+        if not self.num_edges:
+            return "inf", 0.0
+        size = self.weights.detach().double()
+        sums = [float(absolute_sums(p, size, self.num_nodes).max()) for p in (self.pattern.rows, self.pattern.indices)]
+        return ("inf", sums[0]) if sums[0] <= sums[1] else ("1", sums[1])
+
+
+def _changes(weights: Tensor) -> int:
+    """A count of the changes in place; tensors of the inference mode keep none."""
+    return 0 if torch.compiler.is_compiling() or weights.is_inference() else weights._version
+
+
+def _common(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape that all of these broadcast to; equal shapes, the usual case, are seen at once."""
+    different = {tuple(shape) for shape in shapes if len(shape)}
+    if len(different) <= 1:
+        return different.pop() if different else ()
+    return tuple(torch.broadcast_shapes(*different))
+
+
+def _leading(factors: Sequence[Tensor | None]) -> list[torch.Size]:
+    return [k.shape[:-2] for k in factors if k is not None and k.ndim > 2]
+
+
+def _flat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """(*batch, n, d) as (B, n, d), contiguous."""
+    if x.shape == shape and x.is_contiguous():
+        return x if len(shape) == 3 else x.view(-1, *shape[-2:])
+    return x.expand(shape).reshape(-1, *shape[-2:]).contiguous()
+
+
+def _flat_factor(factor: Tensor | None, batch: tuple[int, ...]) -> Tensor | None:
+    """A factor that broadcasts against (*batch, n, d) as one that broadcasts against (B, n, d)."""
+    if factor is None or factor.ndim <= 2:
+        return factor
+    if all(size == 1 for size in factor.shape[:-2]):
+        return factor.reshape(1, *factor.shape[-2:])
+    return factor.expand(*batch, *factor.shape[-2:]).reshape(-1, *factor.shape[-2:])

@@ -1,0 +1,283 @@
+"""One form of f examined: rank from below and above, what is determined, in closed formulas where there are any."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import sympy as sp
+
+from rdgraph.decisions.budget import time_limit
+from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.identifiability.answer import MEASURED, PROVED, Identifiability
+from rdgraph.identifiability.certainty import Certainty
+from rdgraph.identifiability.entries import Entries
+from rdgraph.identifiability.form import GIVEN, Form, forms, whole
+from rdgraph.identifiability.gauges import Gauge, gauges
+from rdgraph.identifiability.ranks import Point, admissible_points, balls, certain_rank, sample_states
+from rdgraph.identities.function_identities import is_zero
+from rdgraph.syntax.answer_symbols import public
+from rdgraph.syntax.tree import Kind
+from rdgraph.systems.system import System
+
+#: Seconds that the search for closed formulas may take; the rank stands without them.
+CLOSED_FORM_SECONDS = 4.0
+#: Coefficients at which the rank is certified.
+TRIALS = 3
+#: Seconds that rewriting dependent functions may take; without it the rank may stay measured.
+REWRITING_SECONDS = 3.0
+
+
+def examined(system: System, expression: sp.Expr) -> Identifiability:
+    """What a form of f reveals, whatever the signs of the coefficients are."""
+    names = [name for name in system.letters if name not in GIVEN]
+    cells = [(form, Examination(form).answer(names)) for form in forms(system, expression)]
+    return cells[0][1] if len(cells) == 1 else _joined(Examination(whole(system, expression)), cells)
+
+
+def _joined(everything: Examination, cells: list[tuple[Form, Identifiability]]) -> Identifiability:
+    """What holds whatever the signs are: what f determines is asked of all signs at once."""
+    answers = [answer for _, answer in cells]
+    nearby = [name for name in everything.form.letters if all(name in (*a.single, *a.local) for a in answers)]
+    notes: list[str] = []
+    single: list[str] = []
+    combinations: list[sp.Expr] = []
+    try:
+        with time_limit(CLOSED_FORM_SECONDS):
+            single += [name for name in nearby if everything.is_determined(sp.Symbol(name), notes)]
+            rank = max(answer.rank or 0 for answer in answers)
+            combinations += everything.combinations(single, rank, (), notes)
+    except Undecided as problem:
+        notes.append(f"closed forms: {problem}")
+    if len({(a.rank, a.combinations) for a in answers}) > 1:
+        told = "; ".join(f"{_signs(form)}: {_revealed(answer)}" for form, answer in cells)
+        notes.insert(0, f"what is revealed depends on signs: {told}")
+    return Identifiability(
+        tuple(public(c) for c in combinations),
+        tuple(single),
+        tuple(name for name in answers[0].hidden if all(name in a.hidden for a in answers)),
+        tuple(name for name in nearby if name not in single),
+        min(answer.rank or 0 for answer in answers),
+        PROVED if all(answer.status == PROVED for answer in answers) else MEASURED,
+        "; ".join(dict.fromkeys(notes)),
+    )
+
+
+def _signs(form: Form) -> str:
+    return ", ".join(f"{name} {'>' if sign == 'positive' else '<'} 0" for name, sign in form.signs.items())
+
+
+def _revealed(answer: Identifiability) -> str:
+    return ", ".join(map(str, answer.combinations)) or "nothing"
+
+
+#: States beyond three per unknown: half of them or more can lie where relu or a mask is zero.
+SPARE_STATES = 12
+
+
+class Examination:
+    """One form of f, examined from below (entries at states) and from above (gauges)."""
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.entries = Entries(form)
+
+    def answer(self, names: list[str]) -> Identifiability:
+        hidden = [name for name in names if name not in self._occurring or self._is_free(name)]
+        if not self.form.letters:
+            return Identifiability((), (), tuple(hidden))
+        rank, status = self.rank
+        local = [name for name in self.form.letters if name in names and self._is_local(name)]
+        notes: list[str] = []
+        single: list[str] = []
+        combinations: list[sp.Expr] = []
+        try:
+            with time_limit(CLOSED_FORM_SECONDS):
+                single += [name for name in local if self.is_determined(sp.Symbol(name), notes)]
+                combinations += self.combinations(single, rank, self.gauges, notes)
+                notes += [text for name in local if name not in single and (text := self._ambiguity(name))]
+        except Undecided as problem:
+            notes.append(f"closed forms: {problem}")
+        if len(combinations) < rank:
+            notes.insert(0, f"{rank - len(combinations)} of {rank} revealed combinations have no closed form here")
+        if status == MEASURED:
+            notes.append(f"the rank is certain from below only; {self._doubt}")
+        return Identifiability(
+            tuple(public(c) for c in combinations), tuple(single), tuple(hidden),
+            tuple(name for name in local if name not in single), rank, status, "; ".join(dict.fromkeys(notes)),
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ bounds of the rank
+    @cached_property
+    def _trials(self) -> list[tuple[int, Point, list[list[Any]]]]:
+        """Ranks and Jacobians at a few admissible points."""
+        points = admissible_points(self.form, self.entries.parameters, TRIALS)
+        found = [(certain_rank(jacobian), point, jacobian) for point in points if (jacobian := self._jacobian(point))]
+        if not found:
+            raise Undecided(
+                "no admissible coefficients and states were found at which f is a finite real number; tried 200"
+            )
+        return found
+
+    @property
+    def least_rank(self) -> int:
+        """The rank of df/dtheta at random states, certain from below."""
+        return max(self._trials, key=lambda trial: trial[0])[0]
+
+    @property
+    def point(self) -> Point:
+        """Admissible coefficients in general position: no other that was tried has a larger rank."""
+        return max(self._trials, key=lambda trial: trial[0])[1]
+
+    @property
+    def jacobian(self) -> list[list[Any]]:
+        """Balls of df/dtheta at random states."""
+        return max(self._trials, key=lambda trial: trial[0])[2]
+
+    @property
+    def _doubt(self) -> str:
+        if len({rank for rank, _, _ in self._trials}) > 1:
+            return "it differs between admissible coefficients, and is the largest that was met"
+        return "from above it was measured at random states"
+
+    def _jacobian(self, point: Point) -> list[list[Any]]:
+        columns = [[sp.diff(value, x) for x in self.entries.parameters] for value in self.entries.values]
+        rows: list[list[Any]] = []
+        wanted = 3 * len(self.entries.parameters) + SPARE_STATES
+        for state in sample_states(self.entries.states, 4 * wanted):
+            rows += balls(columns, {**state, **point})
+            if len(rows) >= wanted * len(columns):
+                break
+        return rows
+
+    @cached_property
+    def gauges(self) -> tuple[Gauge, ...]:
+        """Gauges of f as it stands, or, where they do not explain the rank, of f with dependent functions rewritten."""
+        plain = gauges(self.form, rewritten=False)
+        if self._bound(plain) == self.least_rank:
+            return plain
+        try:
+            with time_limit(REWRITING_SECONDS):
+                return gauges(self.form, rewritten=True)
+        except (NotApplicable, Undecided):
+            return plain
+
+    def _bound(self, found: tuple[Gauge, ...]) -> int:
+        """The rank that gauges leave."""
+        return len(self.entries.parameters) - sum(self._dimension(gauge) for gauge in found)
+
+    @cached_property
+    def rank(self) -> tuple[int, str]:
+        """The number of independent combinations, and whether it is proved."""
+        if all(rank == self._bound(self.gauges) for rank, _, _ in self._trials):
+            return len(self.form.letters) - len(self.gauges), PROVED
+        return certain_rank(self._by_letter), MEASURED
+
+    @cached_property
+    def _by_letter(self) -> list[list[Any]]:
+        """The Jacobian with the entries of a letter moved in proportion, one column per letter."""
+        origins = [Entries.origin(x) for x in self.entries.parameters]
+        sizes = [self.point[x] for x in self.entries.parameters]
+        scaled = [[entry * int(v.p) / int(v.q) for entry, v in zip(row, sizes, strict=True)] for row in self.jacobian]
+        return [
+            [sum(e for e, origin in zip(row, origins, strict=True) if origin == name) for name in self.form.letters]
+            for row in scaled
+        ]
+
+    def _dimension(self, gauge: Gauge) -> int:
+        """The number of directions among the parameters that a gauge stands for."""
+        if gauge.moves == "all":
+            return 1
+        if gauge.moves == "channels":
+            return self.entries.channels
+        names = set(gauge.rates)
+        places = {x.name.partition("[")[2] for x in self.entries.parameters if Entries.origin(x) in names}
+        return len(places)
+
+    # ------------------------------------------------------------------ what is determined
+    @cached_property
+    def certainty(self) -> Certainty:
+        return Certainty(self.entries, self.point)
+
+    @property
+    def _occurring(self) -> set[str]:
+        """Letters in f; a product of matrices stands for its factors."""
+        return {part for name in self.form.letters for part in name.split("@")}
+
+    def _is_free(self, name: str) -> bool:
+        return any(set(gauge.rates) == {name} for gauge in self.gauges) and self.form.kinds[name] is not Kind.MATRIX
+
+    def _is_local(self, name: str) -> bool:
+        """Whether f determines a letter among nearby values."""
+        if self.rank[1] == PROVED:
+            return all(name not in gauge.rates for gauge in self.gauges)
+        own = [k for k, x in enumerate(self.entries.parameters) if Entries.origin(x) == name]
+        units = [[int(k == j) for j in range(len(self.entries.parameters))] for k in own]
+        return certain_rank([*self.jacobian, *units]) == self.least_rank
+
+    def is_determined(self, formula: sp.Expr, notes: list[str]) -> bool:
+        certain, border = self.certainty.determines(self.entries.parts(formula))
+        if certain and border != 1:
+            notes.append(f"{formula} where {public(border)} is not 0")
+        return certain
+
+    def _ambiguity(self, name: str) -> str:
+        """Two values of a letter with the same f, in words; empty where none were found."""
+        pair = self.certainty.twin(self.entries.parts(sp.Symbol(name)))
+        if pair is None or not self._same_function(*pair):
+            return ""
+        values = [", ".join(f"{x} = {v}" for x, v in point.items()) for point in pair]
+        return f"{name} is determined up to finitely many values: {values[0]} and {values[1]} give the same f"
+
+    def _same_function(self, first: Point, second: Point) -> bool:
+        """Whether two choices of scalars are proved to give the same f."""
+        scalars = all(kind is Kind.SCALAR for kind in self.form.letters.values())
+        f = self.form.expression
+        return scalars and is_zero(f.xreplace(first) - f.xreplace(second), self.form.system.algebra)
+
+    # ------------------------------------------------------------------ closed formulas
+    def combinations(self, single: list[str], rank: int, known: tuple[Gauge, ...], notes: list[str]) -> list[sp.Expr]:
+        """Letters known one by one, then the simplest formulas that f determines, as many as the rank.
+
+        Formulas that move along a gauge that is known need not be asked about.
+        """
+        chosen: list[sp.Expr] = [sp.Symbol(name) for name in single]
+        for formula in self._candidates():
+            if len(chosen) >= rank:
+                break
+            still = all(sp.simplify(gauge.derivative(formula)) == 0 for gauge in known)
+            if still and self._is_new(formula, chosen) and self.is_determined(formula, notes):
+                chosen.append(formula)
+        return chosen
+
+    def _candidates(self) -> Iterator[sp.Expr]:
+        plain = sorted({f for r in self.certainty.readings for f in self._in_letters(r)}, key=_simplicity)
+        yield from plain
+        pairs = list(itertools.permutations(plain[:6], 2))
+        yield from sorted({sp.cancel(a / b) for a, b in pairs} | {sp.factor(a * b) for a, b in pairs}, key=_simplicity)
+
+    def _in_letters(self, reading: sp.Expr) -> Iterator[sp.Expr]:
+        """A reading in the letters themselves, where it holds one entry of each; beside a matrix others multiply I."""
+        symbols = {x: sp.Symbol(Entries.origin(x)) for x in reading.free_symbols}
+        if len(set(symbols.values())) < len(symbols):
+            return
+        matrices = {s for s in symbols.values() if self.form.kinds[s.name] is Kind.MATRIX}
+        formula = reading.xreplace(symbols)
+        if matrices:
+            terms = sp.Add.make_args(sp.expand(formula))
+            formula = sp.Add(*(t if t.free_symbols & matrices else t * sp.Symbol("I") for t in terms))
+        short = sp.factor(formula) if formula.is_rational_function(*formula.free_symbols) else formula
+        yield min((short.as_coeff_Mul()[1], formula), key=lambda f: f.count_ops())
+
+    def _is_new(self, formula: sp.Expr, chosen: list[sp.Expr]) -> bool:
+        """Whether a formula is independent of the ones chosen: gradients at a point, letters taken as real numbers."""
+        real = {sp.Symbol(name): sp.Symbol(name, real=True) for name in (*self.form.letters, "I")}
+        point: Point = {x: sp.Rational(k + 3, 2 * k + 5) for k, x in enumerate(real.values())}
+        rows = [[sp.diff(f.xreplace(real), real[sp.Symbol(n)]) for n in self.form.letters] for f in (*chosen, formula)]
+        return certain_rank(balls(rows, point)) == len(rows)
+
+
+def _simplicity(formula: sp.Expr) -> tuple[int, str]:
+    return int(formula.count_ops()), str(formula)

@@ -1,0 +1,266 @@
+"""When two expressions coincide: conditions on coefficients, masks and matrices under which a difference vanishes.
+
+The difference is a fraction in independent generators; its coefficients must vanish. Every answer is confirmed by
+substitution. Absolute values of coefficients are split into their two cases, masks into M = 0 and M = 1, and a mixing
+matrix is tried as a multiple of the identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import sympy as sp
+
+from rdgraph.algebra.normal_form import H0, Act, H, Mix
+from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.domain import Domain
+from rdgraph.decisions.judge import Outcome, always, possible
+from rdgraph.errors import Undecided
+from rdgraph.identities.definedness import in_words
+from rdgraph.identities.function_identities import CanonicalForm, canonical, is_zero
+from rdgraph.identities.hypotheses import Hypotheses
+from rdgraph.syntax.answer_symbols import public
+from rdgraph.syntax.tree import Kind
+
+#: Letters that a value may use, widest first: what varies by node or channel can be set to one number, not reversely.
+_WIDTH = {Kind.NODE: 0, Kind.CHANNEL: 1, Kind.SCALAR: 2}
+MAX_CASES = 16
+SOLVE_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One set of conditions: values of letters, values of matrices (as multiples of I), inequalities."""
+
+    values: tuple[tuple[sp.Symbol, sp.Expr], ...]
+    matrices: tuple[tuple[str, sp.Expr], ...] = ()
+    region: tuple[sp.Basic, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """In words: matrices, coefficients by name, inequalities."""
+        matrices = [f"{name} = {_multiple_of_identity(value)}" for name, value in self.matrices]
+        ordered = sorted(self.values, key=lambda pair: pair[0].name)
+        return (*matrices, *(f"{x.name} = {public(v)}" for x, v in ordered), *map(in_words, self.region))
+
+    @property
+    def conditions(self) -> tuple[sp.Basic, ...]:
+        return (*(sp.Eq(x, v, evaluate=False) for x, v in self.values), *self.region)
+
+
+@dataclass(frozen=True)
+class Coincidence:
+    """Alternatives that are admissible, those that signs or kinds exclude, and whether there are no others."""
+
+    admissible: tuple[Alternative, ...]
+    excluded: tuple[Alternative, ...]
+    is_complete: bool
+
+
+def coincidence(difference: sp.Expr, rules: Hypotheses) -> Coincidence:
+    """All conditions found under which a normal form vanishes.
+
+    Conditions are complete where the generators are independent and free of coefficients, the equations polynomial,
+    and operators and matrices enter in a way that leaves no other possibility.
+    """
+    return _Solver(rules).solve(difference)
+
+
+class _Solver:
+    def __init__(self, rules: Hypotheses) -> None:
+        self.rules, self.algebra, self.domain = rules, rules.algebra, rules.domain
+        self.kinds = rules.vocabulary.kinds
+        self.is_complete = not rules.word_rules.rules
+
+    def solve(self, difference: sp.Expr) -> Coincidence:
+        names = sorted({w.name for atom in difference.atoms(Mix) for w in atom.word})
+        scales = {name: sp.Dummy(name, real=True) for name in names}
+        scaled = scaled_matrices(difference, scales) if names else difference
+        if names and not self._matrices_are_separate(difference):
+            self.is_complete = False
+        found: list[Alternative] = []
+        excluded: list[Alternative] = []
+        for substitution, part in self._mask_cases(scaled):
+            for region, form in self._regions(part):
+                for solution in self._solutions(form, scales):
+                    candidate = self._alternative({**substitution, **solution}, scales, region)
+                    if self._is_excluded(candidate):
+                        excluded.append(candidate)
+                    elif self._confirmed(difference, candidate):
+                        found.append(candidate)
+                    else:
+                        self.is_complete = False
+        return Coincidence(self._widest(found), self._widest(excluded), self.is_complete)
+
+    # ------------------------------------------------------------------ cases
+    def _mask_cases(self, difference: sp.Expr) -> Iterator[tuple[dict[sp.Symbol, sp.Expr], sp.Expr]]:
+        """For every mask at once, and for masks that are 0 or 1 in all nodes."""
+        yield {}, difference
+        for mask in self.algebra.masks:
+            if difference.has(mask):
+                for value in (sp.S.Zero, sp.S.One):
+                    yield {mask: value}, difference.xreplace({mask: value})
+
+    def _regions(self, difference: sp.Expr) -> Iterator[tuple[tuple[sp.Basic, ...], CanonicalForm]]:
+        """Forms without absolute values of coefficients, each with the inequalities under which it holds."""
+        todo: list[tuple[tuple[sp.Basic, ...], sp.Expr]] = [((), difference)]
+        for _ in range(MAX_CASES):
+            if not todo:
+                return
+            region, expression = todo.pop(0)
+            form = canonical(expression, self.algebra, self.domain.where(*region))
+            inside = [g.args[0] for g in form.moduli if not g.has(H, H0, Act, Mix)]
+            if not inside:
+                yield region, form
+                continue
+            for sign in (1, -1):
+                replaced = form.numerator.xreplace({sp.Abs(inside[0]): sign * inside[0]})
+                todo.append(((*region, sp.Ge(sign * inside[0], 0, evaluate=False)), replaced))
+        self.is_complete = self.is_complete and not todo
+
+    # ------------------------------------------------------------------ equations
+    def _solutions(self, form: CanonicalForm, scales: Mapping[str, sp.Dummy]) -> list[dict[sp.Symbol, sp.Expr]]:
+        """Values of letters that make all coefficients vanish, also where functions with letters inside agree."""
+        if form.numerator == 0:
+            return [{}]
+        letters = self._letters(form.numerator, scales)
+        bound = [g for g in form.generators if g.free_symbols & set(letters)]
+        wide = any(atom.free_symbols & set(letters) for atom in form.numerator.atoms(Act, Mix))
+        if bound or wide or not form.is_independent:
+            self.is_complete = False
+        found = self._solved(form, letters)
+        for guess in self._coinciding(bound, letters):
+            rest = canonical(form.numerator.xreplace(guess), self.algebra, self.domain)
+            found += [{**guess, **more} for more in self._solved(rest, self._letters(rest.numerator, scales))]
+        return found
+
+    def _letters(self, expression: sp.Expr, scales: Mapping[str, sp.Dummy]) -> list[sp.Symbol]:
+        """Unknown coefficients of an expression, widest kind first."""
+        known = [
+            x for n, x in self.algebra.symbols.items() if self.kinds.get(n) in _WIDTH and x not in self.algebra.masks
+        ]
+        present = [x for x in known if x in expression.free_symbols]
+        ordered = sorted(present, key=lambda x: (_WIDTH[self.kinds[x.name]], x.name))
+        return [*(x for x in scales.values() if x in expression.free_symbols), *ordered]
+
+    def _solved(self, form: CanonicalForm, letters: list[sp.Symbol]) -> list[dict[sp.Symbol, sp.Expr]]:
+        if form.numerator == 0:
+            return [{}]
+        found: list[dict[sp.Symbol, sp.Expr]] = []
+        masks = [m for m in self.algebra.masks if form.numerator.has(m)]
+        parameters = [masks, []] if any(self.kinds.get(x.name) is Kind.NODE for x in letters) else [[]]
+        for allowed in parameters:
+            equations = list(form.collected([*letters, *allowed]).values())
+            found += [s for s in self._roots(equations, letters) if s not in found]
+        return found
+
+    def _roots(self, equations: list[sp.Expr], letters: list[sp.Symbol]) -> list[dict[sp.Symbol, sp.Expr]]:
+        plain = {x: sp.Dummy(x.name, real=True) for x in letters}
+        back = {v: k for k, v in plain.items()}
+        system = [e.xreplace(plain) for e in equations]
+        if any(not e.free_symbols & set(back) for e in system):
+            return []
+        if not all(e.is_polynomial(*back) for e in system):
+            self.is_complete = False
+        if len(system) > 1 and any(e.has(sp.Function) for e in system):
+            return []  # several transcendental equations: sympy rarely solves them, and never quickly
+        try:
+            with time_limit(SOLVE_SECONDS):
+                solutions = sp.solve(system, list(back), dict=True)
+        except (NotImplementedError, Undecided):
+            self.is_complete = False
+            return []
+        real = [s for s in solutions if not any(sp.sympify(v).has(sp.I) for v in s.values())]
+        self.is_complete = self.is_complete and all(_is_imaginary(s) for s in solutions if s not in real)
+        return [{back[x]: sp.sympify(v).xreplace(back) for x, v in s.items()} for s in real]
+
+    def _coinciding(self, bound: list[sp.Expr], letters: list[sp.Symbol]) -> Iterator[dict[sp.Symbol, sp.Expr]]:
+        """Values of letters for which two functions with coefficients inside become one, or one becomes constant."""
+        arguments = [g.args[0] for g in bound if g.args]
+        gaps = [a - sign * b for a, b in combinations(arguments, 2) for sign in (1, -1)] + arguments
+        seen: list[dict[sp.Symbol, sp.Expr]] = []
+        for gap in gaps:
+            form = canonical(gap, self.algebra, self.domain)
+            for guess in self._roots(list(form.collected(letters).values()), letters):
+                if guess and guess not in seen:
+                    seen.append(guess)
+                    yield guess
+
+    # ------------------------------------------------------------------ what is kept
+    def _alternative(
+        self, values: Mapping[sp.Symbol, sp.Expr], scales: Mapping[str, sp.Dummy], region: tuple[sp.Basic, ...]
+    ) -> Alternative:
+        named = {x: name for name, x in scales.items()}
+        matrices = tuple(sorted((named[x], v) for x, v in values.items() if x in named))
+        return Alternative(tuple((x, v) for x, v in values.items() if x not in named), matrices, region)
+
+    def _is_excluded(self, candidate: Alternative) -> bool:
+        """One number would have to vary, or signs and relations leave no room."""
+        for x, v in (*candidate.values, *((sp.Symbol(n), v) for n, v in candidate.matrices)):
+            kinds = {self.kinds.get(y.name, Kind.SCALAR) for y in v.free_symbols} - {Kind.SCALAR}
+            if not kinds <= {self.kinds.get(x.name, Kind.SCALAR)} - {Kind.MATRIX}:
+                return True
+        return possible(*self.domain.conditions, *candidate.conditions).outcome is Outcome.IMPOSSIBLE
+
+    def _confirmed(self, difference: sp.Expr, candidate: Alternative) -> bool:
+        """Whether the difference is proved to vanish under the conditions."""
+        values = dict(candidate.values)
+        replaced = difference.xreplace(values)
+        if candidate.matrices:
+            scale = {name: v.xreplace(values) for name, v in candidate.matrices}
+            replaced = scaled_matrices(replaced, scale)
+        conditions = [c.xreplace(values) for c in (*self.domain.conditions, *candidate.region)]
+        kept = tuple(c for c in conditions if c not in (sp.true, sp.false))
+        return is_zero(sp.expand(replaced), self.algebra, Domain(kept))
+
+    def _widest(self, found: list[Alternative]) -> tuple[Alternative, ...]:
+        """Alternatives that are not special cases of others."""
+        kept: list[Alternative] = []
+        for one in sorted(dict.fromkeys(found), key=lambda a: len(a.texts)):
+            if not any(self._contains(other, one) for other in kept):
+                kept.append(one)
+        return tuple(kept)
+
+    def _contains(self, wide: Alternative, narrow: Alternative) -> bool:
+        if not set(wide.matrices) <= set(narrow.matrices):
+            return False
+        return all(always(c, *self.domain.conditions, *narrow.conditions) is True for c in wide.conditions)
+
+    def _matrices_are_separate(self, difference: sp.Expr) -> bool:
+        """One matrix, alone and outside all functions, without channel coefficients: then only multiples of I fit."""
+        form = canonical(difference, self.algebra, self.domain)
+        words = {atom.word for atom in form.numerator.atoms(Mix)}
+        inside = any(g.has(Mix) for g in form.generators) or form.denominator.has(Mix)
+        channels = any(self.kinds.get(x.name) is Kind.CHANNEL for x in form.numerator.free_symbols)
+        linear = all(
+            sum(not isinstance(f, Mix | sp.Symbol) for f in sp.Mul.make_args(term) if f.free_symbols) == 0
+            for term in sp.Add.make_args(form.numerator)
+            if term.has(Mix)
+        )
+        return linear and not channels and not inside and len(words) == 1 and all(len(word) == 1 for word in words)
+
+
+def scaled_matrices(expression: sp.Expr, scales: Mapping[str, sp.Expr]) -> sp.Expr:
+    """Every named mixing matrix replaced by a multiple of the identity."""
+
+    def replaced(atom: Mix) -> sp.Expr:
+        rest = tuple(w for w in atom.word if w.name not in scales)
+        factor = sp.Mul(*(scales[w.name] for w in atom.word if w.name in scales))
+        return factor * (Mix(rest, atom.inner) if rest else atom.inner)
+
+    return expression.replace(lambda e: isinstance(e, Mix), replaced)
+
+
+def _is_imaginary(solution: Mapping[sp.Symbol, sp.Expr]) -> bool:
+    """Whether some value is known not to be real, whatever the letters; radicals may hide real numbers."""
+    return any(sp.sympify(v).is_real is False for v in solution.values())
+
+
+def _multiple_of_identity(value: sp.Expr) -> str:
+    short = {0: "0", 1: "I", -1: "-I"}
+    if value in short:
+        return short[value]
+    text = str(public(value))
+    return f"({text})*I" if isinstance(value, sp.Add) else f"{text}*I"

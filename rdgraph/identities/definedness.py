@@ -1,0 +1,76 @@
+"""Where an expression is defined: no division by zero, no root of a negative number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import sympy as sp
+
+from rdgraph.algebra.normal_form import Algebra
+from rdgraph.decisions.domain import Domain
+from rdgraph.decisions.judge import always
+from rdgraph.identities.function_identities import freed
+from rdgraph.syntax.answer_symbols import public
+from rdgraph.syntax.tree import Call, Name, Over, Power
+
+
+def conditions(tree: sp.Basic, algebra: Algebra, domain: Domain) -> tuple[sp.Basic, ...]:
+    """What must hold of letters and states for a tree to have a value, less what the domain grants.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> s = parse("sqrt(H) + H0/beta + H0/H")
+    >>> [in_words(c) for c in conditions(s.expression, s.algebra, s.domain)]
+    ['H >= 0', 'H != 0']
+    """
+    found = dict.fromkeys(_needs(tree, algebra))
+    return tuple(c for c in found if _follows(c, (), domain) is not True)
+
+
+def agree(first: Iterable[sp.Basic], second: Iterable[sp.Basic], domain: Domain) -> bool:
+    """Whether two sets of conditions are proved to mean the same on a domain."""
+    one, other = tuple(first), tuple(second)
+    return all(_follows(c, other, domain) for c in one) and all(_follows(c, one, domain) for c in other)
+
+
+def in_words(condition: sp.Basic) -> str:
+    """A condition as text, both sides with positive coefficients where it is an inequality."""
+    gap = sp.expand(condition.lhs - condition.rhs)
+    if isinstance(condition, sp.Ne):
+        return f"{public(gap)} != 0"
+    terms = sp.Add.make_args(gap)
+    if len(terms) == 1:
+        sign = gap.could_extract_minus_sign()
+        return f"{public(-gap if sign else gap)} {'<=' if sign else '>='} 0"
+    below = [t for t in terms if t.could_extract_minus_sign()]
+    upper = public(sp.Add(*(t for t in terms if t not in below)))
+    return f"{public(-sp.Add(*below))} <= {upper}"
+
+
+def _follows(condition: sp.Basic, others: tuple[sp.Basic, ...], domain: Domain) -> bool | None:
+    if condition in others:
+        return True
+    return always(*freed((condition, *others, *domain.conditions)))
+
+
+def _needs(node: sp.Basic, algebra: Algebra) -> Iterator[sp.Basic]:
+    match node:
+        case Name():
+            if node.name in algebra.definitions:
+                yield from _needs(algebra.definitions[node.name], algebra)
+            return
+        case Over():
+            yield from _nonzero(algebra.normal(node.right))
+        case Power() if node.exponent < 0:
+            yield from _nonzero(algebra.normal(node.base))
+        case Call(function="sqrt"):
+            inside = algebra.normal(node.argument)
+            if not inside.is_nonnegative:
+                yield sp.Ge(inside, 0, evaluate=False)
+    for part in node.args:
+        if not isinstance(part, sp.Rational):
+            yield from _needs(part, algebra)
+
+
+def _nonzero(value: sp.Expr) -> Iterator[sp.Basic]:
+    if not value.is_nonzero:
+        yield sp.Ne(value, 0, evaluate=False)

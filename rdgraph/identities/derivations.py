@@ -1,0 +1,138 @@
+"""Derivations: chains of expressions, each step an identity of the free algebra modulo the stated hypotheses."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+
+import sympy as sp
+
+from rdgraph.errors import UnknownName
+from rdgraph.identities.counterexample import Witness, find_witness
+from rdgraph.identities.function_identities import is_zero
+from rdgraph.identities.hypotheses import Hypotheses
+from rdgraph.syntax.reader import read_expression
+from rdgraph.syntax.tree import Apply, Kind, Name, kind_of
+
+HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: line `number` to line `number + 1`."""
+
+    number: int
+    before: str
+    after: str
+    status: str
+    witness: Witness | None = None
+
+    def __str__(self) -> str:
+        tail = f"\n    counter-example: {self.witness}" if self.witness else ""
+        return f"line {self.number} -> {self.number + 1}: {self.status}: {self.before} = {self.after}{tail}"
+
+
+@dataclass(frozen=True)
+class DerivationReport:
+    """Every step with its verdict."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def holds(self) -> bool:
+        return all(step.status == HOLDS for step in self.steps)
+
+    @property
+    def failures(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.steps if step.status == FAILS)
+
+    @property
+    def first_failure(self) -> Step | None:
+        return next(iter(self.failures), None)
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A named chain of lines under hypotheses.
+
+    >>> chain = Derivation("blur", ("H - L@H", "A@H"), ("L = I - A",))
+    >>> chain.check().holds
+    True
+    >>> step = chain.under("L = D - A").check().first_failure
+    >>> step.witness.nodes
+    3
+    """
+
+    name: str
+    lines: tuple[str, ...]
+    hypotheses: tuple[str, ...] = ("L = I - A",)
+    letters: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""
+    source: str = ""
+
+    def under(self, *hypotheses: str) -> Derivation:
+        """The same chain with the hypotheses about these letters exchanged."""
+        replaced = {h.partition("=")[0].strip() for h in hypotheses}
+        kept = [h for h in self.hypotheses if h.partition("=")[0].strip() not in replaced]
+        return replace(self, hypotheses=(*hypotheses, *kept))
+
+    def with_line(self, number: int, text: str) -> Derivation:
+        """The same chain with line `number` (from 1) rewritten."""
+        lines = list(self.lines)
+        lines[number - 1] = text
+        return replace(self, lines=tuple(lines))
+
+    @property
+    def rules(self) -> Hypotheses:
+        return Hypotheses(self.hypotheses, tuple(sorted(self.letters.items())))
+
+    def check(self) -> DerivationReport:
+        """Check every step; a failing one gets the smallest counter-example that was found."""
+        rules = self.rules
+        trees = [read_expression(line, rules.vocabulary) for line in self.lines]
+        pairs = itertools.pairwise(trees)
+        steps = [
+            Step(i + 1, self.lines[i], self.lines[i + 1], *identity(left, right, rules))
+            for i, (left, right) in enumerate(pairs)
+        ]
+        return DerivationReport(tuple(steps))
+
+
+def identity(left: sp.Basic, right: sp.Basic, rules: Hypotheses) -> tuple[str, Witness | None]:
+    """Is left = right in the free algebra modulo the hypotheses? Operators are compared through their action on H."""
+    if kind_of(left) is Kind.OPERATOR and kind_of(right) is Kind.OPERATOR:
+        left, right = (Apply(side, Name("H", Kind.FIELD)) for side in (left, right))
+    domain = rules.domain
+    difference = sp.expand(rules.algebra.normal(left) - rules.algebra.normal(right))
+    if is_zero(difference, rules.algebra, domain):
+        return HOLDS, None
+    witness = find_witness(left, right, rules)
+    return (FAILS, witness) if witness else (UNDECIDED, None)
+
+
+@cache
+def derivations() -> dict[str, Derivation]:
+    """The derivations that ship as data."""
+    raw = tomllib.loads(resources.files("rdgraph").joinpath("data/derivations.toml").read_text(encoding="utf-8"))
+    found = {}
+    for item in raw["derivation"]:
+        found[item["name"]] = Derivation(
+            item["name"],
+            tuple(item["lines"]),
+            tuple(item["hypotheses"]),
+            item.get("letters", {}),
+            item["title"],
+            item["source"],
+        )
+    return found
+
+
+def derivation(name: str) -> Derivation:
+    """A shipped derivation by name."""
+    if name not in derivations():
+        raise UnknownName("derivation", name, derivations())
+    return derivations()[name]

@@ -1,0 +1,238 @@
+"""Values of trees without rounding: rational numbers as they are, all others enclosed in balls (arb).
+
+Arrays hold `flint.fmpq` or `flint.arb` entries; shapes are those of `rdgraph.identities.dense_oracle`, which shares no
+code with this module and can be used to check it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import sympy as sp
+
+from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
+
+Array = Any
+PRECISION = 256
+
+
+class Undefined(Exception):
+    """A value that does not exist, or that its enclosure does not prove to exist: 1/0, sqrt(-1)."""
+
+
+@contextmanager
+def enough_precision() -> Iterator[None]:
+    """Enclosures inside the block carry `PRECISION` bits."""
+    from flint import ctx
+
+    before = ctx.prec
+    ctx.prec = PRECISION
+    try:
+        yield
+    finally:
+        ctx.prec = before
+
+
+def evaluate(tree: sp.Basic, values: Mapping[str, Array]) -> Array:
+    """Value of a tree of any kind; operators give their matrix, so their coefficients must not vary by channel."""
+    match kind_of(tree):
+        case Kind.OPERATOR:
+            return _act(tree, identity(len(values["A"])), values)
+        case Kind.MATRIX:
+            return _mix(tree, identity(values["H"].shape[1]), values)
+    return _checked(_field(tree, values))
+
+
+def identity(size: int) -> Array:
+    return array([[int(i == j) for j in range(size)] for i in range(size)])
+
+
+def array(entries: Any) -> Array:
+    """Exact entries from integers, pairs (numerator, denominator) of a `Fraction` or a sympy rational."""
+    import numpy as np
+
+    return np.frompyfunc(_rational, 1, 1)(np.array(entries, dtype=object))
+
+
+def _rational(number: Any) -> Any:
+    from flint import fmpq
+
+    if isinstance(number, sp.Rational):
+        return fmpq(int(number.p), int(number.q))
+    return fmpq(int(number.numerator), int(number.denominator))
+
+
+def differ(left: Array, right: Array) -> bool:
+    """Whether two values are proved to differ in some entry."""
+    return any(sign_of(entry) in (1, -1) for entry in _entries(left - right))
+
+
+def not_parallel(left: Array, right: Array) -> bool:
+    """Whether two values are proved not to be positive multiples of each other."""
+    import numpy as np
+
+    one, other = np.broadcast_arrays(np.asarray(left, dtype=object), np.asarray(right, dtype=object))
+    pairs = list(zip(one.ravel(), other.ravel(), strict=True))
+    found = [(sign_of(a), sign_of(b)) for a, b in pairs]
+    if any(None not in pair and pair[0] != pair[1] for pair in found):
+        return True
+    return any(sign_of(a * d - b * c) in (1, -1) for (a, b), (c, d) in itertools.combinations(pairs, 2))
+
+
+def sign_of(entry: Any) -> int | None:
+    """1, 0 or -1 where it is proved."""
+    if entry > 0:
+        return 1
+    if entry < 0:
+        return -1
+    return 0 if entry == 0 else None
+
+
+def signs(value: Array) -> set[int | None]:
+    """The signs of all entries; None stands for one that is not proved."""
+    return {sign_of(entry) for entry in _entries(value)}
+
+
+def _entries(value: Array) -> list[Any]:
+    import numpy as np
+
+    return list(np.asarray(value, dtype=object).ravel())
+
+
+def _checked(value: Array) -> Array:
+    from flint import arb
+
+    if any(isinstance(x, arb) and not x.is_finite() for x in _entries(value)):
+        raise Undefined
+    return value
+
+
+def _field(node: sp.Basic, values: Mapping[str, Array]) -> Array:
+    match node:
+        case sp.Rational():
+            return _rational(node)
+        case Name():
+            return values[node.name]
+        case Plus():
+            return _field(node.left, values) + _field(node.right, values)
+        case Minus():
+            return _field(node.left, values) - _field(node.right, values)
+        case Times():
+            return _field(node.left, values) * _field(node.right, values)
+        case Over():
+            return _field(node.left, values) * _each(_inverse, _field(node.right, values))
+        case Negative():
+            return -_field(node.inner, values)
+        case Power():
+            base, exponent = _field(node.base, values), node.exponent
+            return _each(lambda x: (x if exponent >= 0 else _inverse(x)) ** abs(exponent), base)
+        case Call():
+            return _each(_FUNCTIONS[node.function], _field(node.argument, values))
+        case Apply() if kind_of(node.left) is Kind.OPERATOR:
+            return _act(node.left, _field(node.right, values), values)
+        case Apply():
+            return _mix(node.right, _field(node.left, values), values)
+    raise TypeError(f"cannot evaluate {type(node).__name__}")
+
+
+def _act(op: sp.Basic, operand: Array, values: Mapping[str, Array]) -> Array:
+    match op:
+        case Name(name="I"):
+            return operand
+        case Name():
+            return values[op.name] @ operand
+        case Apply():
+            return _act(op.left, _act(op.right, operand, values), values)
+        case Power():
+            for _ in range(op.exponent):
+                operand = _act(op.base, operand, values)
+            return operand
+    return _linear(op, operand, values, Kind.OPERATOR, _act)
+
+
+def _mix(matrix: sp.Basic, operand: Array, values: Mapping[str, Array]) -> Array:
+    match matrix:
+        case sp.Rational() if matrix == 0:
+            return operand * _rational(matrix)
+        case Name():
+            return operand @ values[matrix.name]
+        case Apply():
+            return _mix(matrix.right, _mix(matrix.left, operand, values), values)
+    return _linear(matrix, operand, values, Kind.MATRIX, _mix)
+
+
+def _linear(
+    tree: sp.Basic, operand: Array, values: Mapping[str, Array], kind: Kind, part: Callable[..., Array]
+) -> Array:
+    match tree:
+        case Plus():
+            return part(tree.left, operand, values) + part(tree.right, operand, values)
+        case Minus():
+            return part(tree.left, operand, values) - part(tree.right, operand, values)
+        case Negative():
+            return -part(tree.inner, operand, values)
+        case Over():
+            return part(tree.left, operand, values) * _each(_inverse, _field(tree.right, values))
+        case Times():
+            first = kind_of(tree.left) is kind
+            inner, factor = (tree.left, tree.right) if first else (tree.right, tree.left)
+            return _field(factor, values) * part(inner, operand, values)
+    raise TypeError(f"cannot apply {type(tree).__name__}")
+
+
+def _each(function: Callable[[Any], Any], value: Array) -> Array:
+    import numpy as np
+
+    return np.frompyfunc(function, 1, 1)(value)
+
+
+def _inverse(x: Any) -> Any:
+    if sign_of(x) not in (1, -1):
+        raise Undefined
+    return 1 / x
+
+
+def _root(x: Any) -> Any:
+    from flint import arb, fmpq
+
+    if sign_of(x) not in (0, 1):
+        raise Undefined
+    if isinstance(x, fmpq):
+        top, bottom = x.p.isqrt(), x.q.isqrt()
+        if top * top == x.p and bottom * bottom == x.q:
+            return fmpq(top, bottom)
+    return arb(x).sqrt()
+
+
+def _enclosed(function: Callable[[Any], Any], at_zero: tuple[int, int] | None = None) -> Callable[[Any], Any]:
+    """A transcendental function of a rational or enclosed number, exact at zero where its value there is rational."""
+
+    def value(x: Any) -> Any:
+        from flint import arb, fmpq
+
+        return fmpq(*at_zero) if at_zero is not None and x == 0 else function(arb(x))
+
+    return value
+
+
+def _positive_part(x: Any) -> Any:
+    from flint import arb
+
+    sign = sign_of(x)
+    return arb.max(x, arb(0)) if sign is None else x if sign > 0 else x * 0
+
+
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "tanh": _enclosed(lambda x: x.tanh(), (0, 1)),
+    "sigmoid": _enclosed(lambda x: 1 / (1 + (-x).exp()), (1, 2)),
+    "exp": _enclosed(lambda x: x.exp(), (1, 1)),
+    "softplus": _enclosed(lambda x: (1 + x.exp()).log()),
+    "sin": _enclosed(lambda x: x.sin(), (0, 1)),
+    "cos": _enclosed(lambda x: x.cos(), (1, 1)),
+    "relu": _positive_part,
+    "abs": abs,
+    "sqrt": _root,
+}

@@ -1,0 +1,265 @@
+"""`solve`: a vector field, an initial state and times become a `Solution`, by the method of one's choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.integrators.adaptive_steps import MAX_STEPS, Tolerances, integrate_adaptive
+from rdgraph.integrators.adjoint import ADJOINT_METHODS, Settings, integrate_members
+from rdgraph.integrators.fixed_steps import Run, choose, integrate_fixed, is_within
+from rdgraph.integrators.solution import Solution, Stats, Status
+from rdgraph.integrators.steppers import RungeKutta, Splitting, Stepper, first_is_nan
+from rdgraph.integrators.timetable import Timetable, make_timetable
+from rdgraph.integrators.trackers import Measure, Recorder, Tracker
+from rdgraph.methods.tableaux import Tableau, methods
+
+if TYPE_CHECKING:
+    from rdgraph.lowering.vector_field import VectorField
+
+#: Runge-Kutta methods with a fixed step; any `Tableau` will do as well.
+FIXED = ("euler", "midpoint", "heun", "rk4", "rk4-classical")
+METHODS = (*FIXED, "strang", "exact", "dopri5")
+#: Which settings each method listens to; any other is refused rather than ignored.
+_LISTENS = {
+    "fixed": ("step", "interpolation"),
+    "strang": ("step", "interpolation", "rtol"),
+    "exact": ("rtol", "atol"),
+    "dopri5": ("rtol", "atol", "max_steps"),
+}
+
+
+def solve(
+    field: VectorField,
+    H0: Tensor,
+    t: Any,
+    method: str | Tableau = "dopri5",
+    *,
+    step: Any = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    save_at: Any = None,
+    adjoint: bool = False,
+    interpolation: str = "linear",
+    limit: float | None = None,
+    max_steps: int | None = None,
+    trackers: Sequence[Tracker] = (),
+    measures: Mapping[str, Measure] | None = None,
+    keep_states: bool = True,
+) -> Solution:
+    """Integrate dH/dt = f(H) from H(t[0]) = H0 (*batch, n, d) and save H at `t`, or at `save_at` within `t`.
+
+    The batch is that of the field, or any where the field has none and its members differ in their start alone.
+
+    `t` is (K,) or, with times of its own for every member, (K, *batch); it may repeat but not fall, and T = 0 is the
+    identity. Methods with a fixed `step`, a number or one per member: "euler", "midpoint", "heun", "rk4" (the 3/8
+    rule), "rk4-classical" or any `Tableau`, and "strang"; they take ceil(T/step) steps of which the last is shortened,
+    without a step one per interval of `t`, and between steps `interpolation` is "linear" or "cubic". "exact" is for
+    linear systems, to `rtol` and `atol`. "dopri5" adapts the steps of every member to its own error (rtol 1e-7, atol
+    1e-9; in single precision 1e-5 and 1e-7), and gives up after `max_steps` attempts (10000). `adjoint=True` integrates
+    backwards for the gradient instead of recording the steps, member by member, for euler, midpoint, heun, rk4 and
+    dopri5; it has first derivatives alone, all others have second ones as well.
+
+    A member that turns non-finite, or has an entry beyond `limit`, stays at its last good state, marked in `status`
+    and `failed_at`; it changes no bit of the others. `trackers` hear of every saved state. `measures` maps names to
+    functions of a state, collected in `solution.measures`; with `keep_states=False` the fixed-step methods then hold no
+    more than one saved state.
+
+    >>> import torch, rdgraph as rd
+    >>> ring = rd.Graph.from_edges([[0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2]]).operator("row", dtype=torch.float64)
+    >>> heat = rd.lower("-alpha*L@H", ring, {"alpha": 1.0})
+    >>> H0 = torch.tensor([[3.0], [0.0], [0.0]], dtype=torch.float64)
+    >>> solve(heat, H0, [0.0, 1.0], "rk4", step=0.1).final.ravel()
+    tensor([1.4463, 0.7769, 0.7769], dtype=torch.float64)
+    """
+    family = _family(method)
+    given = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps}
+    _check_settings(family, method, given, interpolation)
+    _check_numbers(given, limit)
+    if adjoint:
+        _check_adjoint(method, family, step, save_at)
+    if not hasattr(field, "check_state"):
+        raise NotApplicable(
+            f"expected a vector field, got {type(field).__name__}; make one with lower(system, operator)"
+        )
+    field.check_state(H0)
+    if 0 in H0.shape:
+        raise NotApplicable(f"expected at least one member, node and channel, got a state of shape {tuple(H0.shape)}")
+    if method == "dopri5" and torch.finfo(H0.dtype).bits < 32:
+        raise NotApplicable(
+            f"expected a state of float32 or float64 for dopri5, whose tolerance {H0.dtype} cannot hold, got that; "
+            "convert field and state, or take a fixed step"
+        )
+    field = field.spread(tuple(H0.shape[:-2]))
+    timetable = make_timetable(t, save_at, step, field.batch, H0.device)
+    largest = torch.finfo(H0.dtype).max
+    bound = largest if limit is None else min(float(limit), largest)
+    recorder = Recorder(timetable.saves, measures or {}, trackers, keep_states)
+    if adjoint:
+        own = None if step is None else torch.as_tensor(step, dtype=torch.float64)
+        settings = Settings(str(method), _tolerances(H0, given, bound), own, interpolation)
+        integrate = partial(_one_by_one, field, H0, timetable, recorder, settings)
+    elif family == "dopri5":
+        integrate = partial(_adaptive, field, H0, timetable, recorder, _tolerances(H0, given, bound))
+    elif family == "exact":
+        integrate = partial(_exact, field, H0, timetable, recorder, bound, rtol, atol)
+    else:
+        make_stepper = partial(_make_stepper, field, method, rtol)
+        cubic = interpolation == "cubic"
+        integrate = partial(integrate_fixed, make_stepper, H0, timetable, recorder, bound=bound, cubic=cubic)
+    run = _tracked(integrate, trackers, len(timetable.saves))
+    return Solution(timetable.saves, run.recorder.states, run.stats, run.codes, run.failed_at, run.recorder.values)
+
+
+def _tracked(integrate: Callable[[], Run], trackers: Sequence[Tracker], saves: int) -> Run:
+    """Integrate between the trackers' start and stop, which an interruption hears too."""
+    try:
+        for tracker in trackers:
+            tracker.start(saves)
+        return integrate()
+    finally:
+        for tracker in trackers:
+            tracker.stop()
+
+
+def _make_stepper(field: VectorField, method: str | Tableau, rtol: float | None, start: Tensor) -> Stepper:
+    field = _bound(field, start)
+    if method == "strang":
+        from rdgraph.integrators.strang_splitting import make_strang
+
+        return Splitting(field, make_strang(field, rtol=rtol))
+    return RungeKutta(field.prepared(), methods[method] if isinstance(method, str) else method)
+
+
+def _bound(field: VectorField, start: Tensor) -> VectorField:
+    return field.bind(start) if field.uses_initial else field
+
+
+# ---------------------------------------------------------------------- methods that give all states at once
+def _adaptive(field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, given: Tolerances) -> Run:
+    """dopri5 for all members at once, from the start through every save to the end."""
+    times = _columns(timetable.grid[:1], timetable.saves, timetable.grid[-1:])
+    course = integrate_adaptive(field, H0, times, given)
+    for states in course.states[1:-1].reshape(-1, *H0.shape):
+        recorder.save(states)
+    return Run(recorder, course.codes.reshape(field.batch), course.failed_at.reshape(field.batch), course.stats)
+
+
+def _one_by_one(field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, settings: Settings) -> Run:
+    """torchdiffeq with its adjoint, member by member, from the start through every save to the end."""
+    times = _columns(timetable.grid[:1], timetable.saves, timetable.grid[-1:])
+    members = integrate_members(field, H0, times, settings)
+    for states in torch.stack([member.states[1:-1] for member in members], dim=1).reshape(-1, *H0.shape):
+        recorder.save(states)
+    codes = torch.tensor([member.status.code for member in members], device=H0.device)
+    failed_at = torch.tensor([member.failed_at for member in members], dtype=times.dtype, device=H0.device)
+    stats = sum((member.stats for member in members), Stats())
+    return Run(recorder, codes.reshape(field.batch), failed_at.reshape(field.batch), stats)
+
+
+def _exact(
+    field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, bound: float, rtol: Any, atol: Any
+) -> Run:
+    """The closed form at every save; a member that overflows keeps its last finite save."""
+    from rdgraph.integrators.exact_flow import exact_states
+
+    times = _columns(timetable.grid[:1], timetable.saves)
+    started = is_within(H0, bound)
+    start = choose(started, H0, torch.zeros_like(H0))
+    states, stats = exact_states(_bound(field, start), start, times, rtol=rtol, atol=atol)
+    good = (is_within(states, bound) & started).cumprod(0).bool()
+    alive = good[-1]
+    codes = torch.where(alive, Status.OK.code, Status.BLOW_UP.code)
+    failed_at = alive.new_full(alive.shape, torch.nan, dtype=times.dtype)
+    if not bool(alive.all()):
+        last = (good.sum(0) - 1).clamp(min=0)
+        every = times.detach() if times.ndim > 1 else _spread(times.detach(), field.batch)
+        failed_at = torch.where(alive, failed_at, every.gather(0, last[None])[0])
+        with torch.no_grad():
+            slope = _bound(field, H0)(None, H0)
+        codes = torch.where(~alive & first_is_nan([H0.detach(), slope]), Status.NOT_A_NUMBER.code, codes)
+        if states.requires_grad:
+            reached = torch.minimum(times if times.ndim > 1 else _spread(times, field.batch), _end(alive, failed_at))
+            states, more = exact_states(_bound(field, start), start, reached, rtol=rtol, atol=atol)
+            stats = stats + more
+        place = last[None, ..., None, None].expand(1, *H0.shape)
+        frozen = torch.where(started[..., None, None], states.detach().gather(0, place)[0], H0.detach())
+        states = torch.where(good[..., None, None], states, frozen)
+    for state in states[1:]:
+        recorder.save(state)
+    return Run(recorder, codes, failed_at, stats)
+
+
+def _end(alive: Tensor, failed_at: Tensor) -> Tensor:
+    """Up to when a member may be integrated: as long as it likes, or until it failed."""
+    return torch.where(alive, torch.inf, failed_at)
+
+
+def _columns(*parts: Tensor) -> Tensor:
+    """Times one after the other, spread over the members where one part has a column for each."""
+    batch = max((part.shape[1:] for part in parts), key=len)
+    return torch.cat([part if part.ndim > 1 or not batch else _spread(part, tuple(batch)) for part in parts])
+
+
+def _spread(times: Tensor, batch: tuple[int, ...]) -> Tensor:
+    return times.reshape(-1, *(1,) * len(batch)).expand(-1, *batch)
+
+
+# ---------------------------------------------------------------------- checks
+def _family(method: Any) -> str:
+    if isinstance(method, Tableau) or method in FIXED:
+        return "fixed"
+    if method not in METHODS:
+        raise UnknownName("method", str(method), METHODS)
+    return str(method)
+
+
+def _check_settings(family: str, method: Any, given: Mapping[str, Any], interpolation: str) -> None:
+    if interpolation not in ("linear", "cubic"):
+        raise NotApplicable(f"expected interpolation 'linear' or 'cubic', got {interpolation!r}")
+    used = {name for name, value in given.items() if value is not None}
+    used |= {"interpolation"} if interpolation != "linear" else set()
+    listens = _LISTENS[family]
+    if strangers := sorted(used - set(listens)):
+        name = method.name if isinstance(method, Tableau) else method
+        raise NotApplicable(
+            f"expected for {name} only {', '.join(listens)}, got {', '.join(strangers)}; leave it out, or take "
+            "a method that uses it"
+        )
+
+
+def _check_numbers(given: Mapping[str, Any], limit: Any) -> None:
+    for name in ("rtol", "atol"):
+        value = given[name]
+        if value is not None and not 0 <= value < float("inf"):
+            raise NotApplicable(f"expected {name} >= 0 and finite, got {value!r}")
+    if given["rtol"] == 0 and given["atol"] == 0:
+        raise NotApplicable("expected one of rtol, atol to be > 0, got 0 and 0")
+    if given["max_steps"] is not None and not given["max_steps"] >= 1:
+        raise NotApplicable(f"expected max_steps >= 1, got {given['max_steps']!r}")
+    if limit is not None and not limit > 0:
+        raise NotApplicable(f"expected limit > 0, got {limit!r}; limit=None stops at overflow only")
+
+
+def _check_adjoint(method: Any, family: str, step: Any, save_at: Any) -> None:
+    if not isinstance(method, str) or method not in ADJOINT_METHODS:
+        name = method.name if isinstance(method, Tableau) else method
+        raise NotApplicable(
+            f"expected a method with an adjoint, {', '.join(ADJOINT_METHODS)}, got {name}; without adjoint=True the "
+            "gradient comes from the steps themselves"
+        )
+    if family == "fixed" and step is None and save_at is not None:
+        raise NotApplicable("expected a step for the adjoint with save_at, got none; pass step=...")
+
+
+def _tolerances(H0: Tensor, given: Mapping[str, Any], bound: float) -> Tolerances:
+    """Tolerances of dopri5; they default to what the precision can hold."""
+    default = (1e-7, 1e-9) if H0.dtype == torch.float64 else (1e-5, 1e-7)
+    rtol, atol = (d if given[name] is None else given[name] for name, d in zip(("rtol", "atol"), default, strict=True))
+    most = MAX_STEPS if given["max_steps"] is None else int(given["max_steps"])
+    return Tolerances(float(rtol), float(atol), bound, most)

@@ -1,0 +1,221 @@
+"""Triton kernels for polynomials of a matrix: sums over stacks of states, and the coefficients of linear flows."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from rdgraph.kernels.triton_spmm import TRITON_TYPES, accumulator
+
+#: Nodes, channels and edges that one program takes.
+ROWS, WIDEST, EDGES = 32, 64, 16
+
+
+@triton.jit
+def _moments_kernel(
+    stack, x, series, total, partial, count, members, nodes, d, tiles, sk, sb, sc,
+    ROWS: tl.constexpr, CHANNELS: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    """total = sum_k series[k] stack[k] and partial[k, b, tile] = sum over the tile's nodes of stack[k]*x."""
+    member = (tl.program_id(0) // tiles).to(tl.int64)
+    tile = (tl.program_id(0) % tiles).to(tl.int64)
+    row = tile * ROWS + tl.arange(0, ROWS)
+    channel = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    live_channel = channel < d
+    mask = (row < nodes)[:, None] & live_channel[None, :]
+    place = (member * nodes + row)[:, None] * d + channel[None, :]
+    held = tl.load(x + place, mask=mask, other=0).to(ACC)
+    sums = tl.zeros((ROWS, CHANNELS), dtype=ACC)
+    size = tl.full((), 1, tl.int64) * members * nodes * d
+    for k in range(count):
+        value = tl.load(stack + k * size + place, mask=mask, other=0).to(ACC)
+        factor = tl.load(series + k * sk + member * sb + channel * sc, mask=live_channel, other=0).to(ACC)
+        sums += factor[None, :] * value
+        spot = ((k * members + member) * tiles + tile) * d + channel
+        tl.store(partial + spot, tl.sum(value * held, axis=0), mask=live_channel)
+    tl.store(total + place, sums, mask=mask)
+
+
+def moments(stack: Tensor, x: Tensor, series: Tensor) -> tuple[Tensor, Tensor]:
+    """sum_k series[k] stack[k] (B, n, d), and <stack[k], x> over the nodes (K + 1, B, 1, d), in one pass.
+
+    stack (K + 1, B, n, d), x (B, n, d), series (K + 1, 1 or B, 1, 1 or d).
+    """
+    count, members, nodes, d = stack.shape
+    width = min(triton.next_power_of_2(d), WIDEST)
+    tiles = triton.cdiv(nodes, ROWS)
+    spread = series.expand(count, members, 1, d)
+    total = torch.empty_like(x)
+    partial = torch.empty((count, members, tiles, d), dtype=accumulator(x.dtype), device=x.device)
+    _moments_kernel[(members * tiles, triton.cdiv(d, width))](
+        stack, x, spread, total, partial, count, members, nodes, d, tiles,
+        spread.stride(0), spread.stride(1), spread.stride(3),
+        ROWS=ROWS, CHANNELS=width, ACC=TRITON_TYPES[partial.dtype], num_warps=4,
+    )  # fmt: skip
+    return total, partial.sum(dim=2, keepdim=True)
+
+
+@triton.jit
+def _sample_kernel(
+    rows, columns, left, right, out, edges, count, members, nodes, d,
+    DOUBLED: tl.constexpr, EDGES: tl.constexpr, CHANNELS: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    """out[b, e] = sum_k factor_k <left[k, b, row(e)], right[k, b, column(e)]>, factors 1, 2, 2, ... or all 1."""
+    member = tl.program_id(1).to(tl.int64)
+    edge = tl.program_id(0) * EDGES + tl.arange(0, EDGES)
+    live = edge < edges
+    row = tl.load(rows + edge, mask=live, other=0).to(tl.int64)
+    column = tl.load(columns + edge, mask=live, other=0).to(tl.int64)
+    channel = tl.arange(0, CHANNELS)
+    total = tl.zeros((EDGES,), dtype=ACC)
+    for k in range(count):
+        base = (k * members + member) * nodes
+        part = tl.zeros((EDGES, CHANNELS), dtype=ACC)
+        for start in range(0, d, CHANNELS):
+            mask = live[:, None] & (start + channel < d)[None, :]
+            a = tl.load(left + (base + row)[:, None] * d + start + channel[None, :], mask=mask, other=0).to(ACC)
+            b = tl.load(right + (base + column)[:, None] * d + start + channel[None, :], mask=mask, other=0).to(ACC)
+            part += a * b
+        found = tl.sum(part, axis=1)
+        if DOUBLED:
+            found = tl.where(k > 0, 2 * found, found)
+        total += found
+    tl.store(out + member * edges + edge, total, mask=live)
+
+
+def sample_stacks(rows: Tensor, columns: Tensor, left: Tensor, right: Tensor, doubled: bool) -> Tensor:
+    """The sampled products of two stacks (K, B, n, d) summed over K, (B, E); with `doubled` all but the first twice."""
+    count, members, nodes, d = left.shape
+    edges = len(columns)
+    out = torch.empty((members, edges), dtype=left.dtype, device=left.device)
+    if out.numel():
+        width = min(triton.next_power_of_2(d), WIDEST)
+        _sample_kernel[(triton.cdiv(edges, EDGES), members)](
+            rows, columns, left, right, out, edges, count, members, nodes, d,
+            DOUBLED=doubled, EDGES=EDGES, CHANNELS=width, ACC=TRITON_TYPES[accumulator(left.dtype)], num_warps=2,
+        )  # fmt: skip
+    return out
+
+
+# ---------------------------------------------------------------------- gains of linear flows
+@triton.jit
+def _multiply(ar, ai, br, bi):
+    return ar * br - ai * bi, ar * bi + ai * br
+
+
+@triton.jit
+def _factor(pr, pi, dt, weights, STAGES: tl.constexpr):
+    """R(z) and R'(z) of a Runge-Kutta method at z = dt*p, by Horner's rule."""
+    zr, zi = dt * pr, dt * pi
+    vr = tl.zeros_like(pr) + tl.load(weights + STAGES)
+    vi = tl.zeros_like(pr)
+    sr, si = tl.zeros_like(pr), tl.zeros_like(pr)
+    for j in tl.static_range(STAGES):
+        sr, si = _multiply(sr, si, zr, zi)
+        sr, si = sr + vr, si + vi
+        vr, vi = _multiply(vr, vi, zr, zi)
+        vr = vr + tl.load(weights + STAGES - 1 - j)
+    return vr, vi, sr, si
+
+
+@triton.jit
+def _power(ar, ai, POWER: tl.constexpr):
+    """a^POWER."""
+    xr, xi = tl.zeros_like(ar) + 1.0, tl.zeros_like(ai)
+    for bit in tl.static_range(12):
+        xr, xi = _multiply(xr, xi, xr, xi)
+        if (POWER >> (11 - bit)) % 2 == 1:
+            xr, xi = _multiply(xr, xi, ar, ai)
+    return xr, xi
+
+
+@triton.jit
+def _gain_kernel(
+    generator, times, basis, weights, values, slopes, rows, per_time, terms,
+    STAGES: tl.constexpr, STEPS: tl.constexpr, NODES: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """g = h(T)/h(0) and dg/dp at every sample point: exp(T p) without stages, else R(last p) R(step p)^(STEPS - 1)."""
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    live = row < rows
+    node = tl.arange(0, NODES)
+    pr = tl.zeros((ROWS, NODES), dtype=tl.float64)
+    pi = tl.zeros((ROWS, NODES), dtype=tl.float64)
+    for j in range(terms):
+        q = tl.load(generator + j * rows + row, mask=live, other=0)[:, None]
+        pr += q * tl.load(basis + j * 2 * NODES + node)[None, :]
+        pi += q * tl.load(basis + (j * 2 + 1) * NODES + node)[None, :]
+    time = tl.load(times + row // per_time, mask=live, other=0)[:, None]
+    step = tl.load(weights + STAGES + 1)
+    if STAGES == 0:
+        size = tl.exp(time * pr)
+        gr, gi = size * tl.cos(time * pi), size * tl.sin(time * pi)
+        dr, di = time * gr, time * gi
+    else:
+        last = time - (STEPS - 1) * step
+        gr, gi, sr, si = _factor(pr, pi, last, weights, STAGES)
+        dr, di = last * sr, last * si
+        if STEPS > 1:
+            fr, fi, hr, hi = _factor(pr, pi, tl.zeros_like(last) + step, weights, STAGES)
+            br, bi = _power(fr, fi, STEPS - 2)
+            er, ei = _multiply(br, bi, hr, hi)
+            er, ei = _multiply(er, ei, gr, gi)
+            br, bi = _multiply(br, bi, fr, fi)
+            dr, di = _multiply(dr, di, br, bi)
+            dr, di = dr + (STEPS - 1) * step * er, di + (STEPS - 1) * step * ei
+            gr, gi = _multiply(gr, gi, br, bi)
+    spot = row[:, None] * 2 * NODES + node[None, :]
+    mask = live[:, None] & (node < NODES)[None, :]
+    tl.store(values + spot, gr, mask=mask)
+    tl.store(values + spot + NODES, gi, mask=mask)
+    tl.store(slopes + spot, dr, mask=mask)
+    tl.store(slopes + spot + NODES, di, mask=mask)
+
+
+@triton.jit
+def _pull_kernel(pulled, slopes, basis, out, rows, terms, NODES: tl.constexpr, ROWS: tl.constexpr):
+    """out[j, r] = sum over the points of Re(conj(pulled) slope y^j)."""
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    live = row < rows
+    node = tl.arange(0, NODES)
+    spot = row[:, None] * 2 * NODES + node[None, :]
+    mask = live[:, None] & (node < NODES)[None, :]
+    cr = tl.load(pulled + spot, mask=mask, other=0)
+    ci = tl.load(pulled + spot + NODES, mask=mask, other=0)
+    dr = tl.load(slopes + spot, mask=mask, other=0)
+    di = tl.load(slopes + spot + NODES, mask=mask, other=0)
+    along, across = cr * dr + ci * di, ci * dr - cr * di
+    for j in range(terms):
+        yr = tl.load(basis + j * 2 * NODES + node)[None, :]
+        yi = tl.load(basis + (j * 2 + 1) * NODES + node)[None, :]
+        tl.store(out + j * rows + row, tl.sum(along * yr + across * yi, axis=1), mask=live)
+
+
+def gains(generator: Tensor, times: Tensor, basis: Tensor, weights: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    """Values and slopes dg/dp (R, 2, J) of R flows with generators (m + 1, R), times (R or fewer,), at J points.
+
+    basis (m + 1, 2, J) holds the powers of the points, weights the stability polynomial (one number for exp), and then
+    the step.
+    """
+    terms, rows = generator.shape
+    points = basis.shape[2]
+    values = torch.empty((rows, 2, points), dtype=torch.float64, device=generator.device)
+    slopes = torch.empty_like(values)
+    block = max(1, 256 // points)
+    _gain_kernel[(triton.cdiv(rows, block),)](
+        generator, times, basis, weights, values, slopes, rows, rows // len(times), terms,
+        STAGES=len(weights) - 2, STEPS=steps, NODES=points, ROWS=block, num_warps=2,
+    )  # fmt: skip
+    return values, slopes
+
+
+def pull_gains(pulled: Tensor, slopes: Tensor, basis: Tensor) -> Tensor:
+    """The gradient in the generators (m + 1, R) from that in the values (R, 2, J)."""
+    rows, _, points = slopes.shape
+    out = torch.empty((len(basis), rows), dtype=torch.float64, device=slopes.device)
+    block = max(1, 256 // points)
+    _pull_kernel[(triton.cdiv(rows, block),)](
+        pulled, slopes, basis, out, rows, len(basis), NODES=points, ROWS=block, num_warps=2
+    )
+    return out

@@ -1,0 +1,24 @@
+"""`GeneratedFunction`: one function of the generated torch source, before it is put into a module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+
+@dataclass(frozen=True)
+class GeneratedFunction:
+    """The body of one generated function and what it takes: arguments in order, coefficients by generated name."""
+
+    name: str
+    arguments: tuple[str, ...]
+    coefficients: tuple[sp.Expr, ...]
+    lines: tuple[str, ...]
+    steps: tuple[str, ...]
+    products: int
+    mixes: int
+
+    @property
+    def coefficient_names(self) -> tuple[str, ...]:
+        return tuple(f"c{i}" for i in range(len(self.coefficients)))

@@ -1,0 +1,279 @@
+"""Second stage of lowering: which sparse products are taken, in which order, and the torch source that takes them.
+
+Products are shared between terms and never formed as matrices: A@A@H is A@(A@H). The last product of a sum takes the
+other terms along, so that a kernel can add them in the same pass.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import sympy as sp
+
+from rdgraph.lowering.generated_function import GeneratedFunction
+from rdgraph.lowering.linear_sums import ONE, Atom, Elementwise, Letter, Mixed, Sum, Term, Word
+from rdgraph.lowering.torch_source import coefficient_code, function_code, matrix_code
+from rdgraph.syntax.tree import Kind
+
+Key = tuple[Word, Atom]
+#: A piece of torch source, and the same in the language of equations.
+Text = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one evaluation of a field does; `products` counts sparse products, `mixes` channel-mixing products."""
+
+    equation: str
+    steps: tuple[str, ...]
+    products: int
+    mixes: int
+
+    def __str__(self) -> str:
+        count = f"{self.products} sparse product{'' if self.products == 1 else 's'}"
+        count += f", {self.mixes} channel mixings" if self.mixes else ""
+        return "\n".join([f"dH/dt = {self.equation}    ({count})", *(f"  {step}" for step in self.steps)])
+
+
+def schedule(name: str, value: Sum, kinds: Mapping[str, Kind]) -> GeneratedFunction:
+    """The function that computes a sum."""
+    return _Schedule(kinds, _uses(value)).function(name, value)
+
+
+def _uses(value: Sum) -> Counter[Key]:
+    """How many sums, or longer words, need each product; atoms count under the empty word."""
+    counts: Counter[Key] = Counter()
+    for inner in _sums(value):
+        keys = {(t.word[i:], t.atom) for t in inner.terms for i in range(len(t.word) + 1)}
+        counts.update(keys)
+        counts.update((t.word[1:], t.atom) for t in inner.terms if len(t.word) > 1)
+    return counts
+
+
+def _sums(value: Sum) -> Iterator[Sum]:
+    """A sum and every sum inside its atoms, each atom once."""
+    seen: set[Atom] = set()
+
+    def walk(current: Sum) -> Iterator[Sum]:
+        yield current
+        for term in current.terms:
+            if term.atom in seen:
+                continue
+            seen.add(term.atom)
+            match term.atom:
+                case Elementwise():
+                    for argument in term.atom.arguments:
+                        yield from walk(argument)
+                case Mixed():
+                    yield from walk(term.atom.argument)
+
+    return walk(value)
+
+
+class _Schedule:
+    """One function in the making."""
+
+    def __init__(self, kinds: Mapping[str, Kind], uses: Counter[Key]) -> None:
+        self.kinds, self.uses = kinds, uses
+        self.known: dict[Key, Text] = {}
+        self.coefficients: dict[sp.Expr, str] = {}
+        self.letters: dict[str, None] = {}
+        self.lines: list[str] = []
+        self.steps: list[str] = []
+        self.products = self.mixes = 0
+
+    def function(self, name: str, value: Sum) -> GeneratedFunction:
+        text, step = self._full_value(value)
+        self.lines.append(f"return {text}")
+        self.steps.append(f"dH = {step}")
+        order: list[str] = [x for x in ("H", "H0", "A", "L") if x in self.letters or x == "H"]
+        order += sorted(x for x in self.letters if x not in order)
+        return GeneratedFunction(
+            name,
+            tuple(order),
+            tuple(self.coefficients),
+            tuple(self.lines),
+            tuple(self.steps),
+            self.products,
+            self.mixes,
+        )
+
+    # ------------------------------------------------------------------ sums
+    def value(self, total: Sum) -> Text:
+        """A sum as text; the last product takes the other terms along."""
+        if not total.terms:
+            return "0.0", "0"
+        free = [t for t in total.terms if t.word and not self._is_shared(t)]
+        if _is_single_letter(free) and self._nested_cost(free) < self._chain_cost(free):
+            rest = [t for t in total.terms if t not in free]
+            inner = Sum.of(Term(t.coefficient, t.word[1:], t.atom) for t in free)
+            operand = self._assign(((), Elementwise("value", (inner,))), self.value(inner))
+            return self._carried(free[0].word[0], operand, sp.S.One, rest)
+        carrier = max(
+            (t for t in free if self._is_full(t.atom) and self._is_even(t)), key=lambda t: len(t.word), default=None
+        )
+        if carrier is None:
+            return self._plain(total.terms)
+        operand = self.product(carrier.word[1:], carrier.atom)
+        return self._carried(
+            carrier.word[0], operand, carrier.coefficient, [t for t in total.terms if t is not carrier]
+        )
+
+    def _full_value(self, total: Sum) -> Text:
+        """A sum with all nodes and channels, also where it is made of coefficients alone."""
+        text, step = self.value(total)
+        is_full = any(self._is_full(t.atom) for t in total.terms)
+        return (text if is_full else f"torch.zeros_like(H) + {_bracketed(text)}"), step
+
+    def _plain(self, terms: Iterable[Term]) -> Text:
+        """A sum without a product that could carry it."""
+        pieces = []
+        for term in terms:
+            bare = term.atom == ONE and not term.word
+            name = (None, None) if bare else self.product(term.word, term.atom)
+            factors = self._factor(term.coefficient), _bracketed(str(term.coefficient))
+            pieces.append(tuple(_scaled(f, n) for f, n in zip(factors, name, strict=True)))
+        return _joined(p[0] for p in pieces), _joined(p[1] for p in pieces)
+
+    def _carried(self, letter: str, operand: Text, scale: sp.Expr, rest: list[Term]) -> Text:
+        """letter(operand, scale, (factor, value), ...): the product and the other terms in one pass."""
+        constants = [t for t in rest if t.atom == ONE and not t.word]
+        values = [(t.coefficient, self.product(t.word, t.atom)) for t in rest if t not in constants]
+        self.letters[letter] = None
+        self.products += 1
+        arguments = [operand[0], "None" if scale == 1 else self._named(scale)] if scale != 1 or values else [operand[0]]
+        arguments += [f"({self._named(c)}, {v[0]})" for c, v in values]
+        text = f"{letter}({', '.join(arguments)})"
+        step = [_scaled(_bracketed(str(scale)), f"({letter}@{_bracketed(operand[1])})")]
+        step += [_scaled(_bracketed(str(c)), v[1]) for c, v in values]
+        if constants:
+            more = self._plain(constants)
+            text, step = f"{text} + {_bracketed(more[0])}", [*step, more[1]]
+        return text, _joined(step)
+
+    # ------------------------------------------------------------------ products
+    def product(self, word: Word, atom: Atom) -> Text:
+        """word@atom, computed once; an atom used once stands where it is used."""
+        if (word, atom) in self.known:
+            return self.known[word, atom]
+        if not word:
+            text = self.atom(atom)
+            return text if isinstance(atom, Letter) or self.uses[word, atom] <= 1 else self._assign((word, atom), text)
+        operand = self.product(word[1:], atom)
+        self.letters[word[0]] = None
+        self.products += 1
+        return self._assign((word, atom), (f"{word[0]}({operand[0]})", f"{word[0]}@{_bracketed(operand[1])}"))
+
+    def _assign(self, key: Key, text: Text) -> Text:
+        name = f"x{len(self.known) + 1}"
+        self.known[key] = name, name
+        self.lines.append(f"{name} = {text[0]}")
+        self.steps.append(f"{name} = {text[1]}")
+        return name, name
+
+    def _is_shared(self, term: Term) -> bool:
+        """Whether the product of a term is there already, or is needed in another place too."""
+        return (term.word, term.atom) in self.known or self.uses[term.word, term.atom] > 1
+
+    def _is_even(self, term: Term) -> bool:
+        """Whether the coefficient is the same for all nodes, so that it may pass an operator."""
+        return Kind.NODE not in self._kinds_in(term.coefficient)
+
+    def _chain_cost(self, terms: Iterable[Term]) -> int:
+        """Products of the form A@H, A@(A@H), ..."""
+        return len({(t.word[i:], t.atom) for t in terms for i in range(len(t.word))} - set(self.known))
+
+    def _nested_cost(self, terms: Iterable[Term]) -> int:
+        """Products of the nested form A@(... + A@(...)): less where several fields go through the operator."""
+        inner = [t for t in terms if t.word and (t.word, t.atom) not in self.known]
+        if not inner:
+            return 0
+        if not _is_single_letter(inner) or not all(self._is_even(t) and self._is_full(t.atom) for t in inner):
+            return self._chain_cost(inner)
+        return 1 + self._nested_cost(Term(t.coefficient, t.word[1:], t.atom) for t in inner)
+
+    # ------------------------------------------------------------------ atoms
+    def atom(self, atom: Atom) -> Text:
+        """An atom as text, bracketed where needed."""
+        match atom:
+            case Letter(name="one"):
+                return "torch.ones_like(H[..., :1])", "1"
+            case Letter():
+                self.letters[atom.name] = None
+                return atom.name, atom.name
+            case Mixed():
+                self.mixes += 1
+                text, step = map(_bracketed, self._full_value(atom.argument))
+                code, names = matrix_code(atom.matrix)
+                self.letters.update(dict.fromkeys(names))
+                return f"({text} @ {code})", f"({step}@{code})"
+            case Elementwise(function="value"):
+                text, step = map(_bracketed, self.value(atom.arguments[0]))
+                return text, step
+            case Elementwise(function="*" | "/"):
+                left, right = (tuple(map(_bracketed, self.value(a))) for a in atom.arguments)
+                return f"({left[0]}{atom.function}{right[0]})", f"({left[1]}{atom.function}{right[1]})"
+            case Elementwise(function="**"):
+                text, step = map(_bracketed, self.value(atom.arguments[0]))
+                return f"{text}**{atom.exponent}", f"{step}**{atom.exponent}"
+            case Elementwise():
+                text, step = self.value(atom.arguments[0])
+                return function_code(atom.function, text), f"{atom.function}({step})"
+
+    def _is_full(self, atom: Atom) -> bool:
+        """Whether an atom has all channels, not one value per node."""
+        match atom:
+            case Letter():
+                return atom != ONE
+            case Mixed():
+                return True
+            case Elementwise():
+                return any(
+                    self._is_full(t.atom) or Kind.CHANNEL in self._kinds_in(t.coefficient)
+                    for a in atom.arguments for t in a.terms
+                )  # fmt: skip
+
+    # ------------------------------------------------------------------ coefficients
+    def _kinds_in(self, coefficient: sp.Expr) -> set[Kind]:
+        return {self.kinds[s.name] for s in coefficient.free_symbols}
+
+    def _factor(self, coefficient: sp.Expr) -> str:
+        """A coefficient inside elementwise text: numbers stand as they are."""
+        return coefficient_code(coefficient) if coefficient.is_number else self._named(coefficient)
+
+    def _named(self, coefficient: sp.Expr) -> str:
+        """The generated name of a coefficient."""
+        return self.coefficients.setdefault(coefficient, f"c{len(self.coefficients)}")
+
+
+def _is_single_letter(terms: Iterable[Term]) -> bool:
+    return len({t.word[0] for t in terms}) == 1
+
+
+def _scaled(factor: str, name: str | None) -> str:
+    """factor*name, shorter for factors 1 and -1."""
+    if name is None:
+        return factor
+    return {"1": name, "-1": f"-{name}", "(-1)": f"-{name}"}.get(factor, f"{factor}*{name}")
+
+
+def _joined(pieces: Iterable[str]) -> str:
+    return " + ".join(pieces).replace("+ -", "- ")
+
+
+def _bracketed(text: str) -> str:
+    """Brackets around anything that is not one word, number, call or bracketed piece."""
+    return text if _is_closed(text) else f"({text})"
+
+
+def _is_closed(text: str) -> bool:
+    depth = 0
+    for i, letter in enumerate(text):
+        depth += (letter in "([") - (letter in ")]")
+        if depth == 0 and not (letter.isalnum() or letter in "_.()[]"):
+            return False
+        if depth == 0 and letter in ")]" and i + 1 < len(text) and text[i + 1] not in ".[(":
+            return False
+    return True

@@ -1,0 +1,184 @@
+"""Pieces of torch source: coefficients, functions, mixing matrices, and the module they are put together into."""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+
+import sympy as sp
+
+from rdgraph.errors import NotApplicable
+from rdgraph.syntax.functions import relu, sigmoid, softplus
+from rdgraph.syntax.tree import Apply, Kind, Minus, Name, Negative, Over, Plus, Times, kind_of
+
+#: Names the generated source uses itself.
+_TAKEN = {"torch", "field", "forcing", "coefficients", "plain", "matrix", "x", "scale", "terms", "out", "one"}
+
+_FUNCTIONS = {
+    "tanh": "torch.tanh({})", "relu": "torch.relu({})", "sigmoid": "torch.sigmoid({})", "exp": "torch.exp({})",
+    "sqrt": "torch.sqrt({})", "abs": "torch.abs({})", "sin": "torch.sin({})", "cos": "torch.cos({})",
+    "softplus": "torch.logaddexp({0}, torch.zeros_like({0}))",
+}  # fmt: skip
+_SYMPY_FUNCTIONS: dict[type, str] = {
+    sp.tanh: "tanh", relu: "relu", sigmoid: "sigmoid", sp.exp: "exp", sp.Abs: "abs", softplus: "softplus",
+    sp.sin: "sin", sp.cos: "cos",
+}  # fmt: skip
+
+
+def safe_name(name: str) -> str:
+    """A coefficient's name in the source: its own, with an underscore where the source uses that name itself."""
+    generated = name[:1] in "cx" and name[1:].isdigit()
+    return f"{name}_" if name in _TAKEN or generated else name
+
+
+def function_code(function: str, argument: str) -> str:
+    """A named function of the language applied to source text."""
+    return _FUNCTIONS[function].format(argument)
+
+
+# ---------------------------------------------------------------------- coefficients
+@singledispatch
+def coefficient_code(expression: sp.Basic) -> str:
+    """Torch text of a scalar or channel expression in the coefficients.
+
+    >>> coefficient_code(sp.Symbol("alpha") / 2 + sp.tanh(sp.Symbol("beta")))
+    '0.5*alpha + torch.tanh(beta)'
+    """
+    if not expression.free_symbols:
+        return _number_code(expression)
+    function = _SYMPY_FUNCTIONS.get(type(expression))
+    if function is None:
+        raise NotApplicable(f"expected a coefficient built from the language, got {type(expression).__name__}")
+    return function_code(function, coefficient_code(expression.args[0]))
+
+
+@coefficient_code.register
+def _(expression: sp.Symbol) -> str:
+    return safe_name(expression.name)
+
+
+@coefficient_code.register
+def _(expression: sp.Integer) -> str:
+    return str(expression) if abs(expression) < 2**53 else _number_code(expression)
+
+
+@coefficient_code.register
+def _(expression: sp.Number) -> str:
+    return _number_code(expression)
+
+
+@coefficient_code.register
+def _(expression: sp.NumberSymbol) -> str:
+    return _number_code(expression)
+
+
+def _number_code(expression: sp.Expr) -> str:
+    """A constant in double precision; one that is beyond it is refused."""
+    try:
+        value = float(expression)
+    except (TypeError, OverflowError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise NotApplicable(
+            "expected constants within double precision, up to 1.8e308, got a larger one; name the constant, or scale "
+            "the equation"
+        )
+    return repr(value)
+
+
+@coefficient_code.register
+def _(expression: sp.Add) -> str:
+    return " + ".join(coefficient_code(a) for a in expression.args).replace("+ -", "- ")
+
+
+@coefficient_code.register
+def _(expression: sp.Mul) -> str:
+    number, rest = expression.as_coeff_Mul()
+    if not rest.free_symbols:
+        return _number_code(expression)
+    factors = [_bracketed(a) for a in rest.as_ordered_factors()]
+    lead = {sp.S.One: "", sp.S.NegativeOne: "-"}.get(number, f"{coefficient_code(number)}*")
+    return lead + "*".join(factors)
+
+
+@coefficient_code.register
+def _(expression: sp.Pow) -> str:
+    if not expression.free_symbols:
+        return _number_code(expression)
+    base = _bracketed(expression.base)
+    if expression.exp == sp.S.Half:
+        return f"torch.sqrt({coefficient_code(expression.base)})"
+    if expression.exp == -sp.S.Half:
+        return f"torch.rsqrt({coefficient_code(expression.base)})"
+    if expression.exp == -1:
+        return f"(1/{base})"
+    return f"{base}**{_bracketed(expression.exp)}"
+
+
+def _bracketed(expression: sp.Expr) -> str:
+    text = coefficient_code(expression)
+    plain = isinstance(expression, sp.Symbol | sp.Function) or (expression.is_number and expression >= 0)
+    return text if plain or isinstance(expression, sp.Pow) else f"({text})"
+
+
+# ---------------------------------------------------------------------- mixing matrices
+def matrix_code(tree: sp.Basic) -> tuple[str, list[str]]:
+    """Torch text of a channel-mixing matrix and the names in it; matrices are (..., d, d), scalars (..., 1, 1)."""
+    match tree:
+        case Name():
+            return safe_name(tree.name), [tree.name]
+        case sp.Rational():
+            return _number_code(tree), []
+        case Negative():
+            text, names = matrix_code(tree.inner)
+            return f"(-{text})", names
+        case Plus() | Minus() | Times() | Over() | Apply():
+            sign = {Plus: "+", Minus: "-", Times: "*", Over: "/", Apply: "@"}[type(tree)]
+            (left, first), (right, second) = matrix_code(tree.left), matrix_code(tree.right)
+            return f"({left} {sign} {right})", [*first, *second]
+    if kind_of(tree) is Kind.SCALAR:
+        from rdgraph.lowering.generated_function import GeneratedFunction
+from rdgraph.lowering.linear_sums import Linearisation
+
+        value = Linearisation({}).read(tree).coefficient
+        if value is not None:
+            return f"({coefficient_code(value)})", [s.name for s in value.free_symbols]
+    raise NotApplicable(f"expected a mixing matrix built from names, sums and products, got {type(tree).__name__}")
+
+
+# ---------------------------------------------------------------------- the module
+_PLAIN = '''def plain(matrix):
+    """An operator for `field`: A(x, scale, (factor, value), ...) = scale*(matrix @ x) + sum of factor*value."""
+
+    def A(x, scale=None, *terms):
+        out = matrix @ x if scale is None else scale * (matrix @ x)
+        for factor, value in terms:
+            out = out + factor * value
+        return out
+
+    return A
+'''
+
+
+def module_source(equation: str, note: str, names: list[str], functions: list[GeneratedFunction]) -> str:
+    """The generated module: imports torch alone, so it runs anywhere with `plain(matrix)` as operator."""
+    pieces = [f'"""dH/dt = {equation}\n\n{note}\n"""\n\nimport torch\n', _PLAIN]
+    for function in functions:
+        pieces.append(_coefficient_source(function, names))
+        arguments = [*(safe_name(a) for a in function.arguments), *function.coefficient_names]
+        lead = "t, " if function.name == "field" else ""
+        body = "".join(f"    {line}\n" for line in function.lines)
+        pieces.append(f"def {function.name}({lead}{', '.join(arguments)}):\n{body}")
+    return "\n\n".join(pieces)
+
+
+def _coefficient_source(function: GeneratedFunction, names: list[str]) -> str:
+    """coefficients(alpha, beta, ...) of one function: what is computed once, before any evaluation."""
+    name = "coefficients" if function.name == "field" else f"{function.name}_coefficients"
+    lines = [
+        f"    {c} = {coefficient_code(e)}\n"
+        for c, e in zip(function.coefficient_names, function.coefficients, strict=True)
+    ]
+    returned = ", ".join(function.coefficient_names) + ("," if len(function.coefficients) == 1 else "")
+    signature = f"def {name}({', '.join(safe_name(n) for n in names)}):"
+    return f"{signature}\n{''.join(lines)}    return ({returned})\n"

@@ -1,0 +1,1 @@
+"""Methods of integration as data: `tableaux` with their stability, for the symbolic half and the running one."""

@@ -1,0 +1,298 @@
+"""Text to tree: a whitelist over Python's own `ast`, typed while it is read. Nothing is ever evaluated.
+
+The grammar is numpy's notation: `+ - * /` and `**` act elementwise, `@` applies an operator or multiplies matrices.
+Limits (length, nesting, exponents, digits) keep every refusal fast.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+import unicodedata
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+
+import sympy as sp
+
+from rdgraph.errors import LanguageError, closest
+from rdgraph.syntax.printer import to_text
+from rdgraph.syntax.tree import (
+    MAX_DECIMAL_EXPONENT,
+    MAX_DIGITS,
+    MAX_EXPONENT,
+    Apply,
+    Call,
+    Kind,
+    Minus,
+    Name,
+    Negative,
+    Over,
+    Plus,
+    Power,
+    Times,
+    TypeMismatch,
+    kind_of,
+)
+
+MAX_LENGTH = 4000
+MAX_NESTING = 60
+MAX_TREE_DEPTH = 150
+
+STRUCTURAL: dict[str, Kind] = {
+    "H": Kind.FIELD,
+    "H0": Kind.FIELD,
+    "A": Kind.OPERATOR,
+    "L": Kind.OPERATOR,
+    "I": Kind.OPERATOR,
+    "W": Kind.MATRIX,
+    "M": Kind.NODE,
+}
+USUAL_COEFFICIENTS = ("alpha", "beta", "gamma", "delta", "epsilon", "kappa", "mu", "nu", "a", "b", "c")
+FUNCTIONS = ("tanh", "relu", "sigmoid", "exp", "sqrt", "abs", "softplus", "sin", "cos")
+RESERVED = {
+    "lam": "an eigenvalue of L",
+    "T": "the end time",
+    "t": "the time",
+    "tau": "the step size",
+    "R": "the radius of a box",
+    "s": "the largest row sum of A",
+    "h": "a single entry of the state",
+    "h0": "a single entry of the initial state",
+    "d": "the degree of a node",
+    "oo": "infinity",
+    "pi": "the constant",
+    "E": "the constant",
+    "where": "the word before declarations",
+}
+
+_BINARY = {ast.Add: Plus, ast.Sub: Minus, ast.Mult: Times, ast.Div: Over, ast.MatMult: Apply}
+_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WHOLE = re.compile(r"-?\s*\d+")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+_GREEK = {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "κ": "kappa", "μ": "mu", "µ": "mu",
+    "ν": "nu", "−": "-", "–": "-", "×": "*", "·": "*", "⊙": "*", "∘": "*", "²": "**2", "³": "**3",
+    "А": "A", "Α": "A", "Н": "H", "Η": "H", "Ι": "I", "І": "I", "Μ": "M", "М": "M", "ℋ": "H",
+    "а": "a", "Ь": "b", "с": "c",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The letters a text may use, each with its kind."""
+
+    kinds: Mapping[str, Kind] = dataclass_field(default_factory=dict)
+
+    @classmethod
+    def standard(cls, coefficients: Mapping[str, Kind] | None = None) -> Vocabulary:
+        """H, H0, A, L, I, W, M, the usual coefficient letters, and the declared ones."""
+        kinds: dict[str, Kind] = {**STRUCTURAL, **dict.fromkeys(USUAL_COEFFICIENTS, Kind.SCALAR)}
+        kinds.update(coefficients or {})
+        return cls(kinds)
+
+    def extended(self, letters: Mapping[str, Kind]) -> Vocabulary:
+        return Vocabulary({**self.kinds, **letters})
+
+
+def check_new_name(name: str) -> None:
+    """Refuse a declared name the language needs for itself."""
+    if not isinstance(name, str):
+        raise LanguageError(
+            str(name)[:40], 0, expected="a name as text", got=type(name).__name__, remedy="declare names, as in ['k']"
+        )
+    meaning = RESERVED.get(name)
+    if name in STRUCTURAL:
+        meaning = "a letter of the language"
+    elif name in FUNCTIONS:
+        meaning = "an elementwise function"
+    if meaning:
+        raise LanguageError(
+            name, 0, expected="a free name", got=f"{name!r}, reserved for {meaning}", remedy=f"call it {name}_1"
+        )
+    if not _NAME.fullmatch(name) or name.startswith("_"):
+        raise LanguageError(
+            name, 0, expected="letters, digits and _", got=repr(name), remedy="start with a letter, as in k1"
+        )
+    if keyword.iskeyword(name):
+        raise LanguageError(
+            name, 0, expected="a free name", got=f"{name!r}, a Python keyword", remedy=f"call it {name}_1"
+        )
+
+
+def read_expression(text: str, vocabulary: Vocabulary | None = None, *, offset: int = 0) -> sp.Basic:
+    """The typed tree of a text; `offset` shifts reported columns when the text is part of a longer one.
+
+    >>> read_expression("-alpha*L@H").func.__name__
+    'Apply'
+    """
+    return _Reader(text, vocabulary or Vocabulary.standard(), offset).read()
+
+
+class _Reader:
+    def __init__(self, text: str, vocabulary: Vocabulary, offset: int) -> None:
+        self.text, self.vocabulary = text, vocabulary
+        self.full = " " * offset + text
+        self.shift = offset
+
+    def error(self, at: int, expected: str, got: str, remedy: str) -> LanguageError:
+        return LanguageError(self.full, at + self.shift, expected=expected, got=got, remedy=remedy)
+
+    def read(self) -> sp.Basic:
+        self.check_characters()
+        tree = self.syntax_tree()
+        self.check_depth(tree)
+        result = self.convert(tree)
+        if (length := len(to_text(result))) > MAX_LENGTH:
+            raise self.error(0, f"at most {MAX_LENGTH} characters when printed", f"{length}", "shorten the equation")
+        return result
+
+    def check_characters(self) -> None:
+        text = self.text
+        if not text.strip():
+            raise self.error(0, "an equation", "nothing", 'write the right-hand side, as in "-alpha*L@H"')
+        depth = 0
+        for at, character in enumerate(text[: MAX_LENGTH + 1]):
+            if not (character.isascii() and (character.isalnum() or character in "_+-*/@(). \t\n")):
+                raise self.unexpected_character(at, character)
+            depth += (character == "(") - (character == ")")
+            if depth > MAX_NESTING:
+                raise self.error(at, f"at most {MAX_NESTING} nested brackets", "more", "remove superfluous brackets")
+        if len(text) > MAX_LENGTH:
+            got = f"{len(text)} characters"
+            raise self.error(MAX_LENGTH, f"at most {MAX_LENGTH} characters", got, "shorten the equation")
+
+    def unexpected_character(self, at: int, character: str) -> LanguageError:
+        if character.isascii():
+            words = {"^": "write a power as **", "=": "write the right-hand side only"}
+            remedy = words.get(character, "use names, numbers, + - * / ** @ and round brackets")
+            return self.error(at, "a character of the language", repr(character), remedy)
+        name = unicodedata.name(character, "unnamed character")
+        plain = _GREEK.get(character) or unicodedata.normalize("NFKC", character)
+        remedy = f"write {plain}" if plain.isascii() and plain.strip() else "use plain ASCII"
+        return self.error(at, "plain ASCII text", f"{character!r} ({name})", remedy)
+
+    def syntax_tree(self) -> ast.expr:
+        flat = self.text.replace("\n", " ").replace("\t", " ")
+        self.indent = len(flat) - len(flat.lstrip())
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ast.parse(flat.strip(), mode="eval").body
+        except SyntaxError as problem:
+            at = self.indent + (problem.offset - 1 if problem.offset else len(flat.strip()))
+            got, remedy = problem.msg or "invalid syntax", "check brackets and operators near the mark"
+            if word := re.search(r"\blambda\b", flat):
+                at, got = word.start(), "a Python keyword"
+                remedy = "lambda is a keyword; declare another name, as in lambda_1"
+            raise self.error(at, "an expression", got, remedy) from None
+        except (ValueError, MemoryError, RecursionError):
+            raise self.error(0, "an expression", "nesting too deep to read", "simplify the equation") from None
+
+    def check_depth(self, tree: ast.expr) -> None:
+        level: list[ast.AST] = [tree]
+        for _ in range(MAX_TREE_DEPTH):
+            level = [child for node in level for child in ast.iter_child_nodes(node)]
+            if not level:
+                return
+        at = getattr(level[0], "col_offset", 0) + self.indent
+        raise self.error(at, f"a tree at most {MAX_TREE_DEPTH} deep", "a deeper one", "group terms with brackets")
+
+    def convert(self, node: ast.expr) -> sp.Basic:
+        at = node.col_offset + self.indent
+        match node:
+            case ast.BinOp(op=ast.Pow()):
+                return self.power(node)
+            case ast.BinOp(op=op) if type(op) in _BINARY:
+                left, right = self.convert(node.left), self.convert(node.right)
+                return self.typed(_BINARY[type(op)](left, right), self.operator_place(node))
+            case ast.UnaryOp(op=ast.USub()):
+                return self.typed(Negative(self.convert(node.operand)), at)
+            case ast.UnaryOp(op=ast.UAdd()):
+                return self.convert(node.operand)
+            case ast.Name():
+                return self.letter(node.id, at)
+            case ast.Constant():
+                return self.number(node, at)
+            case ast.Call():
+                return self.call(node, at)
+        got = type(node).__name__
+        raise self.error(at, "names, numbers, + - * / ** @ and functions", got, "rewrite this part as plain maths")
+
+    def operator_place(self, node: ast.BinOp) -> int:
+        """Column of the operator sign between the operands."""
+        start = (node.left.end_col_offset or 0) + self.indent
+        stop = node.right.col_offset + self.indent
+        gap = self.text[start:stop]
+        found = re.search(r"[-+*/@]", gap)
+        return start + (found.start() if found else 0)
+
+    def typed(self, node: sp.Basic, at: int) -> sp.Basic:
+        try:
+            kind_of(node)
+        except TypeMismatch as mismatch:
+            raise self.error(at, mismatch.expected, mismatch.got, mismatch.remedy) from None
+        return node
+
+    def letter(self, name: str, at: int) -> Name:
+        kind = self.vocabulary.kinds.get(name)
+        if kind is not None:
+            return Name(name, kind)
+        if name in FUNCTIONS:
+            raise self.error(at, f"{name}(...)", f"{name} without brackets", f"write {name}(H)")
+        if name in RESERVED:
+            got = f"{name!r}, reserved for {RESERVED[name]}"
+            raise self.error(at, "a letter of the language", got, "use another name for a coefficient")
+        near = closest(name, [*self.vocabulary.kinds, *FUNCTIONS])
+        remedy = f"did you mean {near}?  " if near else ""
+        remedy += f"or declare it: coefficients={{{name!r}: 'scalar'}} (command line: --coefficient {name})"
+        raise self.error(at, "a known name", f"unknown name {name!r}", remedy)
+
+    def number(self, node: ast.Constant, at: int) -> sp.Rational:
+        literal = self.text[at : (node.end_col_offset or 0) + self.indent]
+        found = _NUMBER.fullmatch(literal)
+        if not found:
+            raise self.error(at, "a decimal number", literal[:20] or repr(node.value)[:20], "write it as 0.25 or 3")
+        exponent = found.group(2)
+        if len(found.group(1).replace(".", "").removeprefix("0")) > MAX_DIGITS or (
+            exponent and abs(int(exponent[1:])) > MAX_DECIMAL_EXPONENT
+        ):
+            got = f"a literal of {len(literal)} characters"
+            raise self.error(
+                at, f"at most {MAX_DIGITS} digits, exponent {MAX_DECIMAL_EXPONENT}", got, "name the constant"
+            )
+        return sp.Rational(literal)
+
+    def power(self, node: ast.BinOp) -> sp.Basic:
+        base, at = self.convert(node.left), self.operator_place(node)
+        literal = self.source(node.right)
+        if not _WHOLE.fullmatch(literal):
+            place = node.right.col_offset + self.indent
+            raise self.error(place, "a whole number as exponent", literal[:20], "write H**2; for roots use sqrt(H)")
+        exponent = int(literal.replace(" ", ""))
+        if abs(exponent) > MAX_EXPONENT:
+            raise self.error(at, f"an exponent of at most {MAX_EXPONENT}", literal[:20], "use a smaller power")
+        return self.typed(Power(base, sp.Integer(exponent)), at)
+
+    def source(self, node: ast.expr) -> str:
+        """What was written for a node, without brackets around it."""
+        return self.text[node.col_offset + self.indent : (node.end_col_offset or 0) + self.indent]
+
+    def call(self, node: ast.Call, at: int) -> sp.Basic:
+        if not isinstance(node.func, ast.Name):
+            raise self.error(
+                at, "a function name before the bracket", type(node.func).__name__, "write * between factors"
+            )
+        name = node.func.id
+        if name not in FUNCTIONS:
+            near = closest(name, FUNCTIONS)
+            remedy = f"did you mean {near}?" if near else f"known functions: {', '.join(FUNCTIONS)}"
+            if name in self.vocabulary.kinds:
+                remedy = f"{name} is not a function; write {name}*( ... ) or {name}@( ... )"
+            raise self.error(at, "a known function", repr(name), remedy)
+        if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
+            got = f"{len(node.args) + len(node.keywords)} arguments"
+            raise self.error(at, f"{name}(expression)", got, "give exactly one expression")
+        return self.typed(Call(name, self.convert(node.args[0])), at)

@@ -1,0 +1,341 @@
+"""Between trees and sympy's matrix expressions: the form in which other sympy code can use an equation."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import sympy as sp
+from sympy.matrices.expressions.applyfunc import ElementwiseApplyFunction
+from sympy.matrices.expressions.hadamard import HadamardPower, HadamardProduct
+
+from rdgraph.errors import LanguageError, NotApplicable, RdgraphError
+from rdgraph.syntax.functions import SYMPY_FUNCTIONS
+from rdgraph.syntax.reader import Vocabulary
+from rdgraph.syntax.size_limits import check_size, order
+from rdgraph.syntax.tree import (
+    MAX_EXPONENT,
+    Apply,
+    Call,
+    Kind,
+    Minus,
+    Name,
+    Negative,
+    Over,
+    Plus,
+    Power,
+    Times,
+    kind_of,
+)
+
+n = sp.Symbol("n", integer=True, positive=True)
+d = sp.Symbol("d", integer=True, positive=True)
+
+_SHAPES = {
+    Kind.FIELD: (n, d),
+    Kind.OPERATOR: (n, n),
+    Kind.MATRIX: (d, d),
+    Kind.NODE: (n, 1),
+    Kind.CHANNEL: (1, d),
+}
+
+
+MAX_VECTOR_ORDER = 8
+
+
+# ---------------------------------------------------------------------- tree -> sympy
+def to_sympy(node: sp.Basic) -> Any:
+    """A tree as matrix expression; coefficients of one entry per channel or node are row or column vectors."""
+    check_size(node)
+    expression = _to_sympy(node)
+    return expression.xreplace({_real(x.name): sp.Symbol(x.name) for x in node.atoms(Name) if x.kind is Kind.SCALAR})
+
+
+def _real(name: str) -> sp.Symbol:
+    """Real while the expression is built, so that Abs and sqrt simplify as for real numbers."""
+    return sp.Symbol(name, real=True)
+
+
+def _to_sympy(node: sp.Basic) -> Any:
+    match node:
+        case sp.Rational():
+            return node
+        case Name(name="I"):
+            return sp.Identity(n)
+        case Name(kind=Kind.SCALAR):
+            return _real(node.name)
+        case Name():
+            return sp.MatrixSymbol(node.name, *_SHAPES[node.kind])
+        case Negative():
+            return -_to_sympy(node.inner)
+        case Plus() | Minus():
+            kind = kind_of(node)
+            left, right = _as_kind(node.left, kind), _as_kind(node.right, kind)
+            return left + right if isinstance(node, Plus) else left - right
+        case Times():
+            return _times(node)
+        case Over():
+            return _over(node)
+        case Apply():
+            return _apply(node.left, node.right)
+        case Power():
+            return _power(node)
+        case Call():
+            return _call(node)
+    raise RdgraphError(f"no sympy form for {type(node).__name__}")
+
+
+def _as_kind(node: sp.Basic, kind: Kind) -> Any:
+    """Broadcast an elementwise tree to the shape of `kind`."""
+    own, value = kind_of(node), _to_sympy(node)
+    if own is kind or kind is Kind.SCALAR:
+        return value
+    if own is Kind.SCALAR:
+        return value * sp.OneMatrix(*_SHAPES[kind])
+    if own is Kind.CHANNEL:
+        return sp.OneMatrix(n, 1) * value
+    return value * sp.OneMatrix(1, d)
+
+
+def _times(node: Times) -> Any:
+    kind = kind_of(node)
+    left, right = kind_of(node.left), kind_of(node.right)
+    if Kind.SCALAR in (left, right):
+        return _to_sympy(node.left) * _to_sympy(node.right)
+    if kind is Kind.OPERATOR:
+        raise RdgraphError("an operator scaled by a channel or node coefficient has no matrix form until it is applied")
+    return HadamardProduct(_as_kind(node.left, kind), _as_kind(node.right, kind))
+
+
+def _over(node: Over) -> Any:
+    kind = kind_of(node)
+    if kind_of(node.right) is Kind.SCALAR:
+        divisor = _to_sympy(node.right)
+        if divisor == 0:
+            raise NotApplicable("division by zero")
+        return _to_sympy(node.left) / divisor
+    return HadamardProduct(_as_kind(node.left, kind), HadamardPower(_as_kind(node.right, kind), -1))
+
+
+def _apply(left: sp.Basic, right: sp.Basic) -> Any:
+    if _has_vector(left) and order(left) > MAX_VECTOR_ORDER:
+        raise NotApplicable(
+            f"an operator with node or channel coefficients is spread out only to degree {MAX_VECTOR_ORDER}"
+        )
+    if (
+        isinstance(left, Times)
+        and kind_of(left) is Kind.OPERATOR
+        and {kind_of(left.left), kind_of(left.right)} & {Kind.CHANNEL, Kind.NODE}
+    ):
+        first = kind_of(left.left) is Kind.OPERATOR
+        op, factor = (left.left, left.right) if first else (left.right, left.left)
+        return _to_sympy(Times(factor, Apply(op, right)))
+    if isinstance(left, Plus | Minus) and kind_of(left) is Kind.OPERATOR and _has_vector(left):
+        return _to_sympy(left.func(Apply(left.left, right), Apply(left.right, right)))
+    if isinstance(left, Negative) and _has_vector(left):
+        return _to_sympy(Negative(Apply(left.inner, right)))
+    if isinstance(left, Apply) and _has_vector(left):
+        return _to_sympy(Apply(left.left, Apply(left.right, right)))
+    if isinstance(left, Power) and _has_vector(left):
+        return _to_sympy(reduce(lambda x, op: Apply(op, x), [left.base] * left.exponent, right))
+    if isinstance(left, Over) and _has_vector(left):
+        return _to_sympy(Over(Apply(left.left, right), left.right))
+    return _to_sympy(left) * _to_sympy(right)
+
+
+def _has_vector(node: sp.Basic) -> bool:
+    return kind_of(node) is Kind.OPERATOR and any(a.kind in (Kind.CHANNEL, Kind.NODE) for a in node.atoms(Name))
+
+
+def _power(node: Power) -> Any:
+    base = _to_sympy(node.base)
+    if kind_of(node.base) in (Kind.SCALAR, Kind.OPERATOR):
+        return base**node.exponent
+    return HadamardPower(base, node.exponent)
+
+
+def _call(node: Call) -> Any:
+    argument = _to_sympy(node.argument)
+    function = SYMPY_FUNCTIONS[node.function]
+    if kind_of(node.argument) is Kind.SCALAR:
+        return function(argument)
+    x = sp.Symbol("x", real=True)
+    return ElementwiseApplyFunction(sp.Lambda(x, function(x)), argument)
+
+
+# ---------------------------------------------------------------------- sympy -> tree
+def from_sympy(expression: sp.Basic, vocabulary: Vocabulary) -> sp.Basic:
+    """A tree from a matrix expression (or one in non-commutative symbols) over the letters of the language."""
+    importer = _Importer(vocabulary)
+    tree = importer.convert(expression)
+    return importer.spread(tree, expression) if isinstance(expression, sp.MatrixExpr) else tree
+
+
+def number_node(number: sp.Basic) -> sp.Basic:
+    """A number as tree: non-negative rationals whose decimals end, quotients and signs around them."""
+    if isinstance(number, sp.Float):
+        number = sp.Rational(str(number))
+    if not isinstance(number, sp.Rational):
+        raise RdgraphError(f"expected a rational number, got {number}; keep other constants as coefficients")
+    if number < 0:
+        return Negative(number_node(-number))
+    remainder = number.q
+    for prime in (2, 5):
+        while remainder % prime == 0:
+            remainder //= prime
+    return number if remainder == 1 else Over(sp.Integer(number.p), sp.Integer(number.q))
+
+
+_FROM_FUNCTION = {function: name for name, function in SYMPY_FUNCTIONS.items() if name != "sqrt"}
+
+
+class _Importer:
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+
+    def convert(self, e: Any) -> sp.Basic:
+        match e:
+            case sp.Number():
+                return number_node(e)
+            case sp.core.numbers.Exp1():
+                return Call("exp", sp.S.One)
+            case sp.Identity():
+                return Name("I", Kind.OPERATOR)
+            case sp.MatrixSymbol() | sp.Symbol():
+                return self.letter(str(e.name))
+            case sp.OneMatrix():
+                return sp.S.One
+            case sp.ZeroMatrix():
+                return sp.S.Zero
+            case sp.MatAdd() | sp.Add():
+                return reduce(_plus, [self.convert(a) for a in e.args])
+            case sp.MatMul() | sp.Mul():
+                return self.product(e)
+            case HadamardProduct():
+                return reduce(Times, [self.convert(a) for a in e.args])
+            case HadamardPower() | sp.MatPow() | sp.Pow():
+                return self.power(e)
+            case ElementwiseApplyFunction():
+                return self.elementwise(e)
+            case sp.Function() | sp.Abs() if e.func in _FROM_FUNCTION:
+                return Call(_FROM_FUNCTION[e.func], self.convert(e.args[0]))
+        raise self.refuse(e, f"a {type(e).__name__}")
+
+    def refuse(self, e: Any, got: str) -> LanguageError:
+        return LanguageError(
+            str(e)[:80], 0, expected="sympy matrix expressions in H, H0, A, L, W and coefficients", got=got,
+            remedy="use MatrixSymbol, HadamardProduct, HadamardPower and applyfunc",
+        )  # fmt: skip
+
+    def letter(self, name: str) -> Name:
+        kind = self.vocabulary.kinds.get(name)
+        if kind is None:
+            raise self.refuse(name, f"unknown name {name!r}: declare it in coefficients=")
+        return Name(name, kind)
+
+    def spread(self, tree: sp.Basic, e: Any) -> sp.Basic:
+        """A tree of the kind that the shape of `e` asks for, where sympy has left a smaller one, as in H - H."""
+        rows, columns = e.shape
+        kind = kind_of(tree)
+        if rows == 1 or kind not in (Kind.SCALAR, Kind.CHANNEL, Kind.NODE) or (columns == 1 and kind is Kind.NODE):
+            return tree
+        ones = Power(Name("M", Kind.NODE) if columns == 1 else Name("H", Kind.FIELD), sp.S.Zero)
+        return ones if tree == 1 else Times(tree, ones)
+
+    def product(self, e: Any) -> sp.Basic:
+        sign = -1 if sp.S.NegativeOne in e.args else 1
+        factors = [f for f in e.args if f != -1]
+        divisors = [f for f in factors if isinstance(f, sp.Pow) and f.exp.is_negative and f.is_commutative]
+        scalars: list[sp.Basic] = []
+        chain: list[tuple[Any, sp.Basic]] = []
+        for f in factors:
+            if f in divisors:
+                continue
+            tree = self.convert(f)
+            if kind_of(tree) is Kind.SCALAR and not isinstance(f, sp.MatrixExpr):
+                scalars.append(tree)
+            else:
+                chain.append((f, tree))
+        if sum(kind_of(x) is Kind.FIELD for _, x in chain) > 1:
+            raise self.refuse(e, "a plain product of two fields, whose order is ambiguous")
+        if chain:
+            scalars.append(self.applied(chain))
+        result = reduce(Times, scalars or [sp.S.One])
+        for divisor in divisors:
+            result = Over(result, self.convert(1 / divisor))
+        return Negative(result) if sign < 0 else result
+
+    def applied(self, factors: list[tuple[Any, sp.Basic]]) -> sp.Basic:
+        """Operators from the left, then the field, then mixing matrices; vectors of ones only broadcast."""
+        trees = [tree for _, tree in factors]
+        kinds = [kind_of(tree) for tree in trees]
+        at = next((i for i, kind in enumerate(kinds) if kind not in (Kind.OPERATOR, Kind.MATRIX)), None)
+        if at is None:
+            first = next((i for i, kind in enumerate(kinds) if kind is Kind.MATRIX), len(kinds))
+            if 0 < first < len(kinds):
+                raise self.refuse(factors[first][0], "an operator times a mixing matrix without a field")
+            return reduce(Apply, trees)
+        ops, result, rest = trees[:at], trees[at], list(zip(trees[at + 1 :], kinds[at + 1 :], strict=True))
+        if ops and isinstance(factors[at][0], sp.MatrixExpr):
+            result = self.spread(result, factors[at][0])
+        result = reduce(lambda x, op: Apply(op, x), reversed(ops), result)
+        for tree, kind in rest:
+            if kind is Kind.MATRIX:
+                wide = (
+                    result if kind_of(result) is Kind.FIELD else Times(result, Power(Name("H", Kind.FIELD), sp.S.Zero))
+                )
+                result = Apply(wide, tree)
+            elif kind is Kind.OPERATOR:
+                result = Apply(result, tree)
+            elif tree != 1:
+                result = tree if result == 1 else Times(result, tree)
+        return result
+
+    def power(self, e: Any) -> sp.Basic:
+        base, exponent = e.args
+        if not (isinstance(exponent, sp.Rational) and exponent.q in (1, 2)):
+            raise self.refuse(e, f"the exponent {exponent}")
+        if exponent < 0 and not isinstance(e, sp.MatPow):
+            inverse = HadamardPower(base, -exponent) if isinstance(e, HadamardPower) else base**-exponent
+            return Over(sp.S.One, self.convert(inverse))
+        tree = self.convert(base)
+        if exponent.q == 2:
+            tree, exponent = Call("sqrt", tree), sp.Integer(exponent.p)
+        return repeated(tree, int(exponent))
+
+    def elementwise(self, e: Any) -> sp.Basic:
+        inner = self.convert(e.expr)
+        return self.composed(e, e.function.expr, e.function.variables[0], inner)
+
+    def composed(self, e: Any, body: Any, x: sp.Symbol, inner: sp.Basic) -> sp.Basic:
+        """sympy merges nested elementwise functions into one: unfold f(g(x))."""
+        if body == x:
+            return inner
+        if isinstance(body, sp.Pow) and not isinstance(body, sp.exp) and body.exp.is_Rational:
+            if body.exp == sp.Rational(1, 2):
+                return Call("sqrt", self.composed(e, body.base, x, inner))
+            if body.exp.is_Integer and body.exp > 0:
+                return repeated(self.composed(e, body.base, x, inner), int(body.exp))
+        if body.func in _FROM_FUNCTION and len(body.args) == 1:
+            return Call(_FROM_FUNCTION[body.func], self.composed(e, body.args[0], x, inner))
+        if isinstance(body, sp.Mul):
+            return reduce(Times, [self.composed(e, a, x, inner) for a in body.args])
+        if isinstance(body, sp.Number):
+            return number_node(body)
+        raise self.refuse(e, f"the function {e.function}")
+
+
+def repeated(base: sp.Basic, exponent: int) -> sp.Basic:
+    """A power in steps the language can write: exponents up to its limit, products for mixing matrices."""
+    matrix = kind_of(base) is Kind.MATRIX
+    step = 1 if matrix else MAX_EXPONENT
+    whole, rest = divmod(exponent, step)
+    parts = [base if matrix else Power(base, sp.Integer(step))] * whole
+    parts += [Power(base, sp.Integer(rest))] if rest or not parts else []
+    return reduce(Apply if kind_of(base) in (Kind.OPERATOR, Kind.MATRIX) else Times, parts)
+
+
+def _plus(left: sp.Basic, right: sp.Basic) -> sp.Basic:
+    if isinstance(right, Negative):
+        return Minus(left, right.inner)
+    return Plus(left, right)

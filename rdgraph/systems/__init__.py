@@ -1,0 +1,1 @@
+"""What an equation is: `system`, its `structure`, the `parser`, the `catalogue`."""

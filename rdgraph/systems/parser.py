@@ -1,0 +1,45 @@
+"""The front door: text, sympy expression or catalogue name to `System`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import sympy as sp
+
+from rdgraph.errors import RdgraphError
+from rdgraph.syntax.reader import Vocabulary
+from rdgraph.syntax.sympy_form import from_sympy
+from rdgraph.systems.catalogue import catalogue
+from rdgraph.systems.equation_text import as_texts, declared_kinds, read_system
+from rdgraph.systems.system import System
+
+
+def parse(
+    source: str | sp.Basic | System,
+    coefficients: Mapping[str, str] | Iterable[str] | None = None,
+    *,
+    assume: Iterable[str] | str = (),
+) -> System:
+    """Read one line of maths into a `System`.
+
+    `source` is a text in the language, a sympy expression, or a name of the catalogue. `coefficients` declares kinds,
+    `{"k": "channel"}` or just `["k"]` for scalars; `assume` takes texts such as "beta<0", "beta real", "beta <= alpha".
+
+    >>> parse("-alpha*L@H + beta*(A@H - A@A@H)").symbol()
+    -beta*lam**2 + lam*(-alpha + beta)
+    >>> parse("BS") == parse("-alpha*L@H + beta*(A@H - A@A@H)")
+    True
+    >>> parse("-alpha*L@H + k*H", ["k"], assume="k<0").assumptions.sign("k")
+    'negative'
+    """
+    kinds = declared_kinds(coefficients)
+    assumed = [assume] if isinstance(assume, str) else as_texts(assume, "assumptions")
+    if isinstance(source, System):
+        return source.declared(kinds, assumed)
+    if isinstance(source, sp.Basic):
+        return System.build(from_sympy(source, Vocabulary.standard(kinds)), kinds, assumed)
+    if not isinstance(source, str):
+        raise RdgraphError(
+            f"expected text, a sympy expression or a System, got {type(source).__name__}; see rdgraph.parse"
+        )
+    return read_system(source, kinds, assumed, catalogue)

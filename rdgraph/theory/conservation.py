@@ -1,0 +1,127 @@
+"""Conserved linear functionals and the energy law, read off the normal form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import sympy as sp
+
+from rdgraph.algebra.normal_form import Act, Mix
+from rdgraph.decisions.branches import is_above
+from rdgraph.decisions.budget import time_limit, within_budget
+from rdgraph.decisions.interval_extrema import interval_candidates
+from rdgraph.decisions.maxima import maximum
+from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.identities.function_identities import is_zero
+from rdgraph.syntax.answer_symbols import lam, public
+from rdgraph.systems.system import System
+
+#: Left eigenvectors of A with eigenvalue 1, as weights in the degree d of a node: w^T A = w^T.
+KERNEL_WEIGHTS = {"symmetric": "sqrt(d)", "row": "d", "column": "1"}
+#: What the weights rest on: of directed graphs only the column sums are known, and they vanish at isolated nodes.
+KERNEL_ASSUMPTIONS = {
+    "row": "the graph is undirected",
+    "column": "every node has an outgoing edge; where one is isolated its weight is 0",
+}
+
+
+@dataclass(frozen=True)
+class Conservation:
+    """Weights w with sum_i w_i H_i constant in time, per normalisation; empty where nothing is conserved.
+
+    Isolated nodes have the weight 0 (they decay on their own under L = I - A), also where the weight of the others is
+    1. `assumes` is what a graph must be like for the weights of a normalisation to be these.
+    """
+
+    weights: dict[str, str]
+    rate: sp.Expr
+    assumes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def exists(self) -> bool:
+        return bool(self.weights)
+
+
+def conserved(system: System) -> Conservation:
+    """Is w^T H constant, w the stationary weights of A? Exactly when w^T f(H) = 0 after w^T A = w^T.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> conserved(parse("-alpha*L@(H**3 - H)")).weights["row"]
+    'd'
+    """
+    with time_limit():
+        rate = sp.expand(_contracted(system.normal, system))
+        if not is_zero(rate):
+            return Conservation({}, rate)
+    return Conservation(dict(KERNEL_WEIGHTS), rate, dict(KERNEL_ASSUMPTIONS))
+
+
+def _contracted(expression: sp.Expr, system: System) -> sp.Expr:
+    """w^T of a normal form after w^T A = w^T: the outermost operators of every term are dropped."""
+    total = sp.S.Zero
+    for term in sp.Add.make_args(expression):
+        linear = [f for f in sp.Mul.make_args(term) if isinstance(f, Act | Mix)]
+        others = sp.Mul(*(f for f in sp.Mul.make_args(term) if not isinstance(f, Act | Mix)))
+        if len(linear) != 1 or _is_field(others, system):
+            total += term
+        elif isinstance(linear[0], Mix):
+            inner = sp.expand(_contracted(linear[0].inner, system))
+            total += others * sp.Add(*(Mix(linear[0].word, part) for part in sp.Add.make_args(inner)))
+        else:
+            total += others * (linear[0].inner if all(w.name == "A" for w in linear[0].word) else linear[0])
+    return total
+
+
+def _is_field(expression: sp.Expr, system: System) -> bool:
+    """Whether a factor varies from node to node."""
+    kinds = system.algebra.kinds
+    return any(kinds.get(x.name, "field") in ("field", "node") for x in expression.free_symbols)
+
+
+@dataclass(frozen=True)
+class EnergyLaw:
+    """d/dt tr(H^T L H) for symmetric A: rate per squared mode amplitude, forcing by H0, and whether it must decay.
+
+    An isolated node is a mode with lam = 1: it has the energy of its squared entries, and the law includes it.
+    """
+
+    mode_rate: sp.Expr | None
+    source_rate: sp.Expr | None
+    text: str
+    decays: str
+
+
+@within_budget(lambda problem: EnergyLaw(None, None, "dE/dt = 2 tr(H^T L f(H))", f"undecided: {problem}"))
+def energy_law(system: System) -> EnergyLaw:
+    """The energy law of E = tr(H^T L H), A symmetric.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> energy_law(parse("-alpha*L@H")).mode_rate
+    -2*alpha*lam**2
+    """
+    try:
+        p, q = system.generator_symbol, system.source_symbol
+    except NotApplicable as reason:
+        return EnergyLaw(None, None, f"dE/dt = 2 tr(H^T L f(H)), f(H) = {system.text}", f"undecided: {reason}")
+    rate = public(sp.expand(2 * lam * p))
+    source = public(sp.expand(2 * lam * q)) if q != 0 else None
+    text = f"dE/dt = sum_k ({rate}) |c_k|^2" + (f" + ({source}) c_k.c_k(0)" if source is not None else "")
+    return EnergyLaw(rate, source, text, _decays(system, p, q))
+
+
+def _decays(system: System, p: sp.Expr, q: sp.Expr) -> str:
+    if q != 0:
+        return "not monotone in general: the source feeds the modes of H0"
+    domain = system.domain
+    quotient = sp.cancel(p / lam)
+    rate = quotient if quotient.is_polynomial(lam) else p
+    spectrum = domain.where(sp.Gt(lam, 0, evaluate=False), sp.Le(lam, 2, evaluate=False))
+    if spectrum.proves(sp.Le(rate, 0, evaluate=False)) is True:
+        return "never increases, on every graph"
+    try:
+        worst = maximum(interval_candidates(rate, lam, sp.S.Zero, sp.Integer(2), domain), domain)
+    except Undecided as problem:
+        return f"undecided: {problem}"
+    if is_above(worst, sp.S.Zero, domain):
+        return "increases for some states, whatever the coefficients"
+    return f"never increases iff {public(worst)} <= 0"

@@ -1,0 +1,278 @@
+"""Do solutions exist for all time? Proofs on every graph, and blow-up shown on states that follow a scalar equation.
+
+With f = r(h) in every entry + terms that couple nodes or channels, d/dt |H|^2/2 = sum h r(h) + <H, coupled>. If
+h r(h) <= c (1 + h^2) and the coupled terms grow at most linearly, |H| grows at most exponentially; coupled terms of a
+higher power q are held back where h r(h) <= c - k |h|^(p + 1) with p > q. This holds for any matrix A: directed,
+weighted, with isolated nodes. Otherwise a state that is equal in all nodes, or an isolated node, may blow up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import sympy as sp
+from sympy.polys.polyerrors import BasePolynomialError
+
+from rdgraph.algebra.normal_form import H0, Act, H, Mix
+from rdgraph.decisions.budget import within_budget
+from rdgraph.decisions.condition_words import factored
+from rdgraph.decisions.domain import Domain
+from rdgraph.decisions.judge import BOUNDED, remembered, watched
+from rdgraph.decisions.regions import cases
+from rdgraph.errors import Undecided
+from rdgraph.syntax.answer_symbols import h, h0, public
+from rdgraph.syntax.functions import relu, sigmoid, softplus
+from rdgraph.syntax.tree import Kind
+from rdgraph.systems.system import System
+from rdgraph.theory.blowup import BlowUp, fate
+from rdgraph.theory.growth_at_infinity import Trend, growth, order
+
+GLOBAL, LOCAL, UNDECIDED = "global", "local", "undecided"
+
+__all__ = ["GLOBAL", "LOCAL", "UNDECIDED", "BlowUp", "Existence", "existence"]
+
+
+@dataclass(frozen=True)
+class Existence:
+    """global, local (can blow up) or undecided, with the reason and what it assumes of the graph."""
+
+    status: str
+    reason: str
+    blow_ups: tuple[BlowUp, ...] = ()
+
+
+@within_budget(otherwise=lambda problem: Existence(UNDECIDED, str(problem)))
+@remembered(maxsize=256)
+def existence(system: System) -> Existence:
+    """Whether every solution lives for all time.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> existence(parse("F")).blow_ups[0].time
+    log(1 - 1/h0)/beta
+    >>> existence(parse("AC")).status
+    'global'
+    """
+    with watched() as watch:
+        found = _decided(system)
+    return replace(found, reason=f"{found.reason}; {BOUNDED}") if watch.bounded else found
+
+
+def _decided(system: System) -> Existence:
+    domain = system.domain
+    trouble = _singularity(system.normal, domain)
+    if trouble is not None and not trouble.is_continuous:
+        return Existence(UNDECIDED, trouble.reason)
+    if system.structure.linear:
+        return Existence(GLOBAL, "the vector field is affine in H")
+    obstacle = "no growth bound holds in every entry"
+    try:
+        proved = _energy_estimate(*_split(system.normal), domain)
+    except Undecided as problem:
+        proved, obstacle = None, str(problem)
+    if trouble is not None:
+        return Existence(GLOBAL if proved else UNDECIDED, f"{proved}; {trouble.reason}" if proved else trouble.reason)
+    return Existence(GLOBAL, proved) if proved else _on_scalars(system, domain, obstacle)
+
+
+# ---------------------------------------------------------------------- global existence
+def _split(normal: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """Terms of single entries of H, and terms that couple entries; what holds no H is a constant letter."""
+    letters = {a: sp.Dummy("constant", real=True) for a in normal.atoms(Act, Mix) if not a.has(H)}
+    plain = normal.xreplace(letters)
+    coupled = [term for term in sp.Add.make_args(plain) if term.has(Act, Mix)]
+    return sp.expand(plain - sp.Add(*coupled)), sp.Add(*coupled)
+
+
+def _energy_estimate(own: sp.Expr, coupled: sp.Expr, domain: Domain) -> str | None:
+    """Why d/dt |H|^2 proves global existence, for all coefficients of the domain; None where the estimate fails."""
+    letter = sp.Dummy("h", real=True)
+    rate = own.xreplace({H: letter})
+    ends = [g for way in (1, -1) for _, g in cases(domain, partial(growth, rate, letter, way))]
+    power = _order(coupled, domain)
+    if power <= 1 and not any(g.trend is Trend.ESCAPING for g in ends):
+        return _linear_reason(damped=any(g.trend is Trend.DAMPED for g in ends), coupled=coupled)
+    if all(g.trend is Trend.DAMPED and g.order > power for g in ends):
+        reason = f"large entries are damped by a higher power than {power}, that of the terms that couple them"
+        return f"{reason}: solutions stay bounded, on every graph"
+    return None
+
+
+def _linear_reason(*, damped: bool, coupled: sp.Expr) -> str:
+    if not damped:
+        return "at most linear growth: solutions grow at most exponentially, on every graph"
+    rest = "" if coupled == 0 else ", the coupled terms grow at most linearly"
+    return f"large entries h are damped or grow at most linearly, h r(h) <= c (1 + h^2){rest}: on every graph"
+
+
+def _order(expression: sp.Expr, domain: Domain) -> sp.Expr:
+    """A power q with |expression| <= c (1 + |H|^q) for a fixed graph; infinite where none is known."""
+    if not expression.has(H):
+        return sp.S.Zero
+    if expression == H:
+        return sp.S.One
+    match expression:
+        case Act() | Mix():
+            return _order(expression.inner, domain)
+        case sp.Add():
+            return sp.Max(*(_order(part, domain) for part in expression.args))
+    atoms = _state_atoms(expression)
+    if len(atoms) == 1 and expression not in atoms:
+        return _order_in(expression, atoms[0], domain)
+    match expression:
+        case sp.Mul():
+            return sp.Add(*(_order(part, domain) for part in _by_atoms(expression)))
+        case sp.Pow() if expression.exp.is_Rational and expression.exp.is_positive:
+            return _order(expression.base, domain) * expression.exp
+    if expression.func in (sp.tanh, sigmoid, sp.sin, sp.cos):
+        return sp.S.Zero
+    if expression.func in (relu, softplus, sp.Abs):
+        return _order(expression.args[0], domain)
+    if isinstance(expression, sp.exp) and _order(expression.args[0], domain) == 0:
+        return sp.S.Zero
+    if isinstance(expression, sp.Pow) and expression.exp.is_negative and _has_floor(expression.base, domain):
+        return sp.S.Zero
+    return sp.oo
+
+
+def _order_in(expression: sp.Expr, atom: sp.Expr, domain: Domain) -> sp.Expr:
+    """The order of a function of one entry of the state, or of one operator applied to it."""
+    letter = sp.Dummy("z", real=True)
+    try:
+        powers = [p for _, p in cases(domain, partial(order, expression.xreplace({atom: letter}), letter))]
+    except Undecided:
+        return sp.oo
+    return sp.Max(*powers) * _order(atom, domain)
+
+
+def _by_atoms(product: sp.Mul) -> list[sp.Expr]:
+    """Factors that see the state through the same parts, multiplied."""
+    groups: dict[frozenset[sp.Expr], sp.Expr] = {}
+    for factor in product.args:
+        atoms = frozenset(_state_atoms(factor))
+        groups[atoms] = groups.get(atoms, sp.S.One) * factor
+    return list(groups.values()) if len(groups) > 1 else list(product.args)
+
+
+def _state_atoms(expression: sp.Expr) -> list[sp.Expr]:
+    """The largest parts through which an expression sees the state: H itself, A@(...), (...)@W."""
+    if expression == H or (isinstance(expression, Act | Mix) and expression.has(H)):
+        return [expression]
+    return list(dict.fromkeys(atom for part in expression.args for atom in _state_atoms(part)))
+
+
+def _has_floor(base: sp.Expr, domain: Domain) -> bool:
+    """Whether an expression keeps above a positive constant: one part of it is, and the rest is never negative."""
+    letters = {atom: sp.Dummy("z", real=True) for atom in _state_atoms(base)}
+    constant, rest = base.xreplace(letters).as_independent(*letters.values(), as_Add=True)
+    return domain.sign(constant).value == "+" and domain.is_nonnegative(rest)
+
+
+# ---------------------------------------------------------------------- where the field is defined and Lipschitz
+@dataclass(frozen=True)
+class _Singularity:
+    """A root or a quotient that is not proved to be Lipschitz; roots of what is never negative are continuous."""
+
+    reason: str
+    is_continuous: bool
+
+
+def _singularity(normal: sp.Expr, domain: Domain) -> _Singularity | None:
+    """A root or a quotient of the state that is not proved to keep away from zero; discontinuous ones first."""
+    letters = {a: sp.Dummy("z", real=True) for a in normal.atoms(Act, Mix)}
+    continuous = None
+    for power in sorted(normal.atoms(sp.Pow), key=lambda p: (p.count_ops(), str(p))):
+        base, plain = power.base, power.base.xreplace(letters)
+        if (power.exp.is_Integer and power.exp > 0) or not (base.has(H, H0, Act, Mix) or _has_mask(base)):
+            continue
+        if not power.exp.is_Integer and domain.proves(sp.Gt(plain, 0, evaluate=False)):
+            continue
+        if power.exp.is_negative and not domain.proves(sp.Ne(plain, 0, evaluate=False)):
+            return _Singularity(f"{public(power)} can be singular: {public(base)} may be 0", False)
+        if power.exp.is_Integer:
+            continue
+        if not domain.proves(sp.Ge(plain, 0, evaluate=False)):
+            return _Singularity(f"{public(power)} need not be defined: {public(base)} may be negative", False)
+        reason = f"solutions need not be unique: {public(power)} is not Lipschitz where {public(base)} = 0"
+        continuous = continuous or _Singularity(reason, True)
+    return continuous
+
+
+def _has_mask(expression: sp.Expr) -> bool:
+    return any(x.name == "M" for x in expression.free_symbols)
+
+
+# ---------------------------------------------------------------------- blow-up
+@dataclass(frozen=True)
+class _Scalar:
+    """A scalar equation that some states follow, and on which graphs, with which coefficients."""
+
+    rate: sp.Expr
+    states: str
+
+
+def _on_scalars(system: System, domain: Domain, otherwise: str) -> Existence:
+    """Blow-up of states that follow a scalar equation; global where all states do and none blows up."""
+    reasons = [otherwise]
+    for scalar in _scalars(system):
+        found = fate(scalar.rate, domain)
+        equation = f"h' = {public(_factored(scalar.rate))}"
+        if found.blow_ups:
+            return Existence(LOCAL, f"{scalar.states}, {equation} reaches infinity", found.blow_ups)
+        if _is_uncoupled(system) and found.is_bounded:
+            return Existence(GLOBAL, f"{scalar.states}, {equation} has a zero between every start and infinity")
+        reasons += [f"{scalar.states}, {reason}" for reason in found.open or (f"{equation} stays finite",)]
+    return Existence(UNDECIDED, "; ".join(dict.fromkeys(reasons)))
+
+
+def _factored(rate: sp.Expr) -> sp.Expr:
+    """The shorter way to write a rate, where sympy factors it."""
+    try:
+        return factored(rate)
+    except BasePolynomialError:
+        return rate
+
+
+def _is_uncoupled(system: System) -> bool:
+    return not system.normal.has(Act, Mix)
+
+
+def _scalars(system: System) -> Iterator[_Scalar]:
+    """Every entry on its own; states equal in all nodes where A@1 = 1; an isolated node."""
+    if _is_uncoupled(system):
+        yield _Scalar(_rate(system.normal), "in every entry")
+        return
+    choice = _choice(system)
+    if not system.normal.has(Act):
+        yield _Scalar(_rate(_constant_states(system.normal)), f"on states equal in all nodes{choice}")
+        return
+    graph = "(A@1 = 1: the rows of A sum to 1, no node is isolated)"
+    yield _Scalar(_rate(_constant_states(system.normal)), f"on states equal in all nodes {graph}{choice}")
+    yield _Scalar(_rate(_isolated(system.normal)), f"in an isolated node (its row of A is 0){choice}")
+
+
+def _rate(expression: sp.Expr) -> sp.Expr:
+    return sp.expand(expression.xreplace({H: h, H0: h0}))
+
+
+def _choice(system: System) -> str:
+    """The admissible coefficients for which a state stays equal in all nodes, in words."""
+    masks = ["M"] if "M" in system.letters else []
+    nodes = masks + [name for name, kind in system.coefficients.items() if kind is Kind.NODE]
+    matrices = [name for name, kind in system.letters.items() if kind is Kind.MATRIX]
+    parts = [f"{' and '.join(nodes)} equal in all nodes"] if nodes else []
+    parts += [f"{' and '.join(matrices)} the identity"] if matrices else []
+    return f" with {', '.join(parts)}" if parts else ""
+
+
+def _constant_states(expression: sp.Expr) -> sp.Expr:
+    """Every operator and matrix removed: what they do to constants where A@1 = 1 and W = I."""
+    return expression.replace(lambda e: isinstance(e, Act | Mix), lambda e: _constant_states(e.inner))
+
+
+def _isolated(expression: sp.Expr) -> sp.Expr:
+    """What an isolated node sees: every word of A gives zero; W = I."""
+    return expression.replace(
+        lambda e: isinstance(e, Act | Mix), lambda e: sp.S.Zero if isinstance(e, Act) else _isolated(e.inner)
+    )

@@ -1,0 +1,333 @@
+"""Invariant boxes: intervals [l, u] such that a state with all entries inside stays inside.
+
+Candidates for the faces are zeros of the field on states that are the same in all nodes, zero, and multiples of a free
+radius R; a box is given only if the judge proves, for all admissible coefficients and all averages over neighbours,
+that entries on its faces do not leave (`rdgraph.theory.box_faces`). Row-stochastic A: averages of entries in [l, u]
+stay there; a node without edges has the average 0 instead, which is a second question wherever 0 is outside the box.
+Symmetric A: row sums reach s = max_i sum_j A_ij (s = 1 on regular graphs only), and the box must grow with s.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import sympy as sp
+
+from rdgraph.decisions.branches import is_defined
+from rdgraph.decisions.budget import remaining, time_limit, within_budget
+from rdgraph.decisions.closed_zeros import zeros as zeros_of
+from rdgraph.decisions.condition_words import factored
+from rdgraph.decisions.domain import Domain
+from rdgraph.decisions.judge import BOUNDED, remembered, watched
+from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.syntax.answer_symbols import R, h, h0, public, s
+from rdgraph.syntax.functions import relu, sigmoid
+from rdgraph.systems.system import System
+from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, Rows
+
+#: Seconds spent on one candidate for a box.
+PROOF_SECONDS = 1.0
+#: More boxes than this are not listed.
+MAX_BOXES = 8
+#: With more averages than this, their corners are not tried one by one.
+MAX_AVERAGES = 4
+NO_ISOLATED_NODES = "no node is without edges"
+_EXTREMES = {sp.tanh: (-1, 1), sp.sin: (-1, 1), sp.cos: (-1, 1), sigmoid: (0, 1)}
+
+
+@dataclass(frozen=True)
+class Box:
+    """An invariant interval for every entry, None where none was found; `note` says why.
+
+    `others` are further boxes. `assumes` is what the graph must be like beyond its normalisation, empty where nothing
+    is needed; `with_isolated` is a box that holds with isolated nodes too. `start` is the range of H0 where it is
+    narrower than the box.
+    """
+
+    lower: sp.Expr | None
+    upper: sp.Expr | None
+    note: str = ""
+    others: tuple[Interval, ...] = ()
+    assumes: str = ""
+    with_isolated: Interval | None = None
+    start: Interval | None = None
+
+    @property
+    def exists(self) -> bool:
+        return self.lower is not None
+
+    def allowing_isolated(self) -> Box:
+        """What is left of it on graphs with isolated nodes."""
+        if self.with_isolated is None:
+            return _none(f"no box was found for graphs with isolated nodes; without them {self.note}")
+        if self.with_isolated == (self.lower, self.upper):
+            return self
+        return Box(*self.with_isolated, self.note, with_isolated=self.with_isolated)
+
+    @property
+    def inside(self) -> str:
+        """The range of H0 for which the box is kept, in words."""
+        lower, upper = self.start or (self.lower, self.upper)
+        return f"[{lower}, {upper}]"
+
+
+def _none(note: str) -> Box:
+    return Box(None, None, note)
+
+
+@within_budget(lambda problem: _none(f"undecided: {problem}"))
+def invariant_box(system: System, normalisation: str = "row") -> Box:
+    """The box between the outermost zeros of the reaction, or one of any size R where any size is kept.
+
+    The row box is for graphs in which no node is without edges where `assumes` says so; what holds with isolated
+    nodes is `with_isolated`. Directed and weighted graphs are included.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> box = invariant_box(parse("F"), "row")
+    >>> box.lower, box.upper
+    (0, 1)
+    >>> invariant_box(parse("F"), "symmetric").upper
+    (alpha*s - alpha + beta)/beta
+    >>> invariant_box(parse("-L@H + (H - 1)*(3 - H)"), "row").assumes
+    'no node is without edges'
+    """
+    if normalisation not in ("row", "symmetric"):
+        raise NotApplicable(f"expected the normalisation row or symmetric, got {normalisation!r}")
+    own = raw_box(system, normalisation)
+    if not own.exists:
+        return own
+    others = tuple((public(a), public(b)) for a, b in own.others)
+    return Box(
+        public(own.lower), public(own.upper), own.note, others, own.assumes, _public(own.with_isolated),  # type: ignore[type-var]
+        _public(own.start),
+    )  # fmt: skip
+
+
+def _public(pair: Interval | None) -> Interval | None:
+    return None if pair is None else (public(pair[0]), public(pair[1]))
+
+
+@remembered(512)
+def raw_box(system: System, normalisation: str) -> Box:
+    """The box in the package's own symbols."""
+    with watched() as watch:
+        found = _found(system, normalisation)
+    return replace(found, note=f"{found.note}; {BOUNDED}") if watch.bounded and found.exists else found
+
+
+def _found(system: System, normalisation: str) -> Box:
+    try:
+        field = LocalField.of(system)
+    except NotApplicable as problem:
+        return _none(f"no box was derived: {problem}")
+    search = _Search(field, system.domain, STOCHASTIC if normalisation == "row" else STRETCHED)
+    found = search.best()
+    if normalisation == "row":
+        return _with_isolated(found, search) if found.exists else found
+    if found.exists:
+        remark = "s is the largest row sum of A, 1 on regular graphs only"
+        return replace(found, note=remark, with_isolated=(found.lower, found.upper))
+    regular = raw_box(system, "row")
+    if not regular.exists:
+        return regular
+    return _none("no box was found for irregular graphs: row sums of the symmetric A exceed 1; on regular ones with "
+                 f"edges the row box [{public(regular.lower)}, {public(regular.upper)}] holds")  # fmt: skip
+
+
+def _with_isolated(found: Box, search: _Search) -> Box:
+    """The row box, and what remains of it where a node without edges sees the average 0."""
+    lonely = replace(search, rows=SUBSTOCHASTIC)
+    faces = lonely.faces(found.start)
+    if faces.keep(found.lower, found.upper):
+        others = tuple(box for box in found.others if faces.keep(*box))
+        return replace(found, with_isolated=(found.lower, found.upper), others=others)
+    own = lonely.best()
+    remains = f"[{public(own.lower)}, {public(own.upper)}] is kept" if own.exists else "no box was found"
+    return replace(
+        found, assumes=NO_ISOLATED_NODES, with_isolated=(own.lower, own.upper) if own.exists else None,
+        note=f"{found.note}; with isolated nodes {remains}",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Boxes of one field on matrices with given row sums."""
+
+    field: LocalField
+    domain: Domain
+    rows: Rows
+
+    def best(self) -> Box:
+        for start in ((-R, R), (sp.S.Zero, R), (-R, sp.S.Zero)) if self.field.has_source else (None,):
+            found = self._from(start)
+            if found:
+                return self._box(found, start)
+        return _none(self._why_not())
+
+    def faces(self, start: Interval | None) -> Faces:
+        return Faces(self.field, self.domain, self.rows, start)
+
+    @property
+    def wide(self) -> Domain:
+        return self.domain.where(*self.rows.conditions)
+
+    # ------------------------------------------------------------------ the search
+    def _from(self, start: Interval | None) -> list[Interval]:
+        """Boxes that are kept, the main one first: between zeros, else with a radius, else between other faces."""
+        zeros, turning, others = self._tiers(start)
+        between_zeros = self._kept(zeros, start)
+        opened = self._kept(zeros + turning, start)
+        found = [*between_zeros, *(b for b in opened if b not in between_zeros and self._is_widest(b, opened))]
+        return (found or self._kept(zeros + turning + others, start))[:MAX_BOXES]
+
+    def _is_widest(self, box: Interval, boxes: list[Interval]) -> bool:
+        return not any(other != box and self._contains(other, box) for other in boxes)
+
+    def _kept(self, candidates: Sequence[sp.Expr], start: Interval | None) -> list[Interval]:
+        """The boxes between candidates that are proved, those first that no other one contains."""
+        faces = self.faces(start)
+        lowers = [x for x in candidates if _in_time(faces.may_be, x, 1)]
+        uppers = [x for x in candidates if _in_time(faces.may_be, x, -1)]
+        if start is not None:
+            lowers = [x for x in lowers if self._below(x, start[0])]
+            uppers = [x for x in uppers if self._below(start[1], x)]
+        found = [
+            (lower, upper) for lower in lowers for upper in uppers
+            if lower != upper and self.wide.proves(sp.Gt(upper, lower, evaluate=False)) is True
+            and _in_time(faces.keep, lower, upper)
+        ]  # fmt: skip
+        return sorted(found, key=lambda box: not self._is_widest(box, found))
+
+    def _contains(self, outer: Interval, inner: Interval) -> bool:
+        return self._below(outer[0], inner[0]) and self._below(inner[1], outer[1])
+
+    def _below(self, left: sp.Expr, right: sp.Expr) -> bool:
+        return self.wide.proves(sp.Ge(right, left, evaluate=False)) is True
+
+    def _box(self, boxes: list[Interval], start: Interval | None) -> Box:
+        (lower, upper), *others = boxes
+        narrower = start if start is not None and start != (lower, upper) else None
+        return Box(lower, upper, self._remark(lower, upper, start), tuple(others), start=narrower)
+
+    def _remark(self, lower: sp.Expr, upper: sp.Expr, start: Interval | None) -> str:
+        if start is not None:
+            return f"kept for every R > 0 and H0 in [{public(start[0])}, {public(start[1])}]"
+        if self.field.uniform(h, sp.S.Zero) == 0:
+            return "every interval is kept: averages stay between the smallest and the largest entry"
+        if lower.has(R) or upper.has(R):
+            return "the field points inwards on both faces for every R > 0"
+        return "the field vanishes on both faces or points inwards"
+
+    # ------------------------------------------------------------------ candidates
+    def _tiers(self, start: Interval | None) -> tuple[list[sp.Expr], list[sp.Expr], list[sp.Expr]]:
+        """Zeros of the field on equal entries; those moved outwards by R; zero and what else could be a face."""
+        scale = self.rows.highest
+        if start is None:
+            zeros = self._admitted(zeros_of(self.field.uniform(h, sp.S.Zero, scale), h))
+            opened = [z for z in zeros if z != 0 and sp.simplify(z.subs(s, 1)) == 0] if self.rows is STRETCHED else []
+            zeros = [z for z in zeros if z not in opened]
+            turning = [z + sign * R for z in zeros or [sp.S.Zero] for sign in (-1, 1)]
+            others = [
+                sp.S.Zero,
+                *opened,
+                *(z + sign * R for z in opened for sign in (-1, 1)),
+                *self._further(sp.S.Zero),
+            ]
+        else:
+            zeros, turning = [], [x for x in start if x != 0]
+            others = [sp.S.Zero]
+            for end in start:
+                for zero in self._admitted([*zeros_of(self.field.uniform(h, end, scale), h), *self._further(end)]):
+                    others += [zero, sp.Max(zero, R), sp.Min(zero, -R)]
+        seen = {*zeros, *turning}
+        return zeros, turning, [x for x in dict.fromkeys(others) if x not in seen]
+
+    def _further(self, initial: sp.Expr) -> list[sp.Expr]:
+        """Zeros where bounded functions are at their ends, where relu and abs are one of their branches, and alone."""
+        found: list[sp.Expr] = []
+        for scale in (self.rows.highest, lambda k: sp.S.Zero):
+            field = self.field.uniform(h, initial, scale)
+            found += [z for branch in _branches(field) for z in zeros_of(branch, h)]
+        return self._admitted([*found, *(-z for z in found)])
+
+    def _admitted(self, values: Iterable[sp.Expr]) -> list[sp.Expr]:
+        """Faces that are real for all coefficients and the same in all nodes, the shortest first."""
+        kept = [v for v in dict.fromkeys(values) if not v.free_symbols & self.field.varying and not v.has(h)]
+        return sorted((v for v in kept if is_defined(v, self.wide)), key=lambda v: (v.count_ops(), str(v)))
+
+    # ------------------------------------------------------------------ why there is none
+    def _why_not(self) -> str:
+        """What is proved where no box was found: that every box is left, or what a maximum principle lacks."""
+        escape = self._escape() or self._nowhere()
+        if escape:
+            return escape
+        for average in self.field.averages:
+            slope = sp.diff(self.field.speed, average.letter)
+            if average.inner != h or slope.has(h):
+                continue
+            term = f"the coefficient {public(slope)} of A^{average.power}"
+            sign = self.domain.sign(slope)
+            if sign.is_nonpositive:
+                return f"no box was found: no maximum principle, {term} is negative"
+            if not sign.is_nonnegative:
+                return f"no box was found: {term} can be negative; assume {public(slope)} >= 0"
+        return f"no box was found for h' = {public(factored(self.field.uniform(h, h0)))}"
+
+    def _nowhere(self) -> str:
+        """A proof that no box is kept on every graph.
+
+        In trees of high degree, limits of regular graphs, the averages A^k g(h) of a node can each lie on either face
+        of a box, whatever its own entry; so no box is kept if no two faces hold against all these corners.
+        """
+        averages = self.field.averages
+        if self.field.has_source or self.field.varying or not 0 < len(averages) <= MAX_AVERAGES:
+            return ""
+        lower, upper = sp.Dummy("lower", real=True), sp.Dummy("upper", real=True)
+        held: list[sp.Basic] = [sp.Gt(upper, lower)]
+        for face, inward in ((lower, 1), (upper, -1)):
+            speed = inward * self.field.speed.xreplace({h: face})
+            for ends in itertools.product((lower, upper), repeat=len(averages)):
+                seen = {a.letter: a.inner.xreplace({h: end}) for a, end in zip(averages, ends, strict=True)}
+                held.append(sp.Ge(speed.xreplace(seen), 0, evaluate=False))
+        if not self.domain.where(*held).is_empty():
+            return ""
+        return (
+            "no maximum principle, no box is kept on every graph: averages over many neighbours can lie on either face"
+        )
+
+    def _escape(self) -> str:
+        """A proof that states which are the same in all nodes leave every box."""
+        initial = R if self.field.has_source else sp.S.Zero
+        speed = self.field.uniform(h, initial).xreplace({x: sp.S.One for x in self.field.varying if x.name == "M"})
+        where = " and H0 = R in every node" if self.field.has_source else ""
+        text = f"on states equal in all nodes (A@1 = 1){where} h' = {public(factored(speed))}"
+        for sign in (1, -1):
+            if self.domain.proves(sp.Gt(sign * speed, 0, evaluate=False)) is True:
+                return f"leaves every box: {text} never changes its sign"
+        if initial == 0 and self.domain.where(sp.Ne(h, 0)).proves(sp.Gt(h * speed, 0, evaluate=False)) is True:
+            return f"leaves every box but the point 0: {text} has the sign of h"
+        return ""
+
+
+def _in_time(proof: Callable[..., bool], *arguments: sp.Expr | int) -> bool:
+    """What a proof says; one that takes long is passed over."""
+    if remaining() <= 0:
+        raise Undecided("time ran out")
+    try:
+        with time_limit(PROOF_SECONDS):
+            return proof(*arguments)
+    except Undecided:
+        return False
+
+
+def _branches(field: sp.Expr) -> Iterator[sp.Expr]:
+    """The field with bounded functions at either end of their range, and relu and abs on either side of zero."""
+    yield field
+    for kind, ends in _EXTREMES.items():
+        if field.has(kind):
+            yield from (field.replace(kind, lambda x, end=end: sp.Integer(end)) for end in ends)
+    for kind, sides in ((relu, (0, 1)), (sp.Abs, (-1, 1))):
+        if field.has(kind):
+            yield from (field.replace(kind, lambda x, side=side: side * x) for side in sides)

@@ -1,0 +1,218 @@
+"""Lipschitz and one-sided Lipschitz constants of f, over every graph of a normalisation.
+
+symmetric: 2-norm, spectrum of L in [0, 2]. row: inf-norm, row-stochastic A. column: 1-norm, column-stochastic A.
+For f = p(A) H + r(H) + source the constants are exact suprema over graphs and states:
+2-norm max |p(lam) + r'|; inf-norm max |c_0 + r'| + sum_{k>=1} |c_k| with p = sum c_k A^k, reached on long cycles.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import sympy as sp
+
+from rdgraph.algebra.normal_form import Act, H, Mix
+from rdgraph.decisions.budget import within_budget
+from rdgraph.decisions.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
+from rdgraph.decisions.interval_extrema import interval_candidates
+from rdgraph.decisions.judge import BOUNDED, watched
+from rdgraph.decisions.maxima import Candidate, maximum
+from rdgraph.errors import NotApplicable
+from rdgraph.syntax.answer_symbols import R, lam, public, s
+from rdgraph.systems.system import System
+from rdgraph.theory.slope_bounds import BOUNDED_SLOPE, BOUNDED_VALUE, slopes, sup_magnitude
+
+NORMALISATIONS = ("symmetric", "row", "column")
+NORMS = {"symmetric": "2-norm", "row": "inf-norm", "column": "1-norm"}
+MAX_SIGN_CHOICES = 6
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A constant with what is known about it: None if it does not exist, `exact` if it is attained."""
+
+    value: sp.Expr | None
+    exact: bool
+    norm: str
+    note: str = ""
+
+
+def lipschitz_global(system: System, normalisation: str = "symmetric") -> Constant:
+    """The smallest K with |f(X) - f(Y)| <= K |X - Y| for all states, if there is one.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> lipschitz_global(parse("-alpha*L@H + beta*(A@H - A@A@H)")).value
+    2*alpha + 2*beta
+    """
+    return _constant(system, normalisation, local=False, one_sided=False)
+
+
+def lipschitz_local(system: System, normalisation: str = "symmetric") -> Constant:
+    """The same on the box |h| <= R.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> lipschitz_local(parse("-alpha*L@H + beta*H*(1 - H)")).value
+    Max(2*R*beta + beta, 2*R*beta + 2*alpha - beta)
+    """
+    return _constant(system, normalisation, local=True, one_sided=False)
+
+
+def one_sided(system: System, normalisation: str = "symmetric") -> Constant:
+    """The smallest m such that two solutions separate at most like exp(m t): the logarithmic norm of the Jacobian.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> one_sided(parse("-alpha*L@H + beta*H*(1 - H**2)")).value
+    beta
+    """
+    return _constant(system, normalisation, local=False, one_sided=True)
+
+
+def check_normalisation(normalisation: str) -> None:
+    if normalisation not in NORMALISATIONS:
+        raise NotApplicable(
+            f"expected a normalisation among {', '.join(NORMALISATIONS)}, got {normalisation!r}; "
+            "the combinatorial L = D - A has no bound that holds for every graph"
+        )
+
+
+def _constant(system: System, normalisation: str, *, local: bool, one_sided: bool) -> Constant:
+    check_normalisation(normalisation)
+    norm = NORMS[normalisation]
+
+    @within_budget(lambda problem: Constant(None, False, norm, f"undecided: {problem}"))
+    def answer() -> Constant:
+        with watched() as watch:
+            value, exact = _value(system, normalisation, local=local, one_sided=one_sided)
+        if value.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
+            return Constant(None, exact, norm, _absence(system, exact, local=local, one_sided=one_sided))
+        shown = public(sp.expand(value) if not value.has(sp.Piecewise, sp.Max) else value)
+        return Constant(shown, exact, norm, _remark(value, exact, watch.bounded))
+
+    return answer()
+
+
+def _value(system: System, normalisation: str, *, local: bool, one_sided: bool) -> tuple[sp.Expr, bool]:
+    """The constant, infinite where there is none, and whether it is attained."""
+    domain, structure = system.domain, system.structure
+    found = slopes(structure.reaction, domain, local=local)
+    candidates = _candidates(system, domain, normalisation, list(found.candidates), one_sided)
+    value = found.restore(maximum(candidates, found.domain(domain)))
+    if structure.coupled.has(H):
+        return value + coupled_bound(structure.coupled, normalisation, local), False
+    return value, found.exact
+
+
+def _absence(system: System, exact: bool, *, local: bool, one_sided: bool) -> str:
+    what = "one-sided constant" if one_sided else "Lipschitz constant"
+    where = "on |h| <= R" if local else "for all states"
+    if not exact:
+        return f"undecided: no finite bound for a {what} {where} was found; tried exact slopes and the chain rule"
+    slope = sp.factor(sp.diff(system.structure.reaction, H))
+    return f"no finite {what} {where}: the slope {public(slope)} is unbounded"
+
+
+def _remark(value: sp.Expr, exact: bool, bounded: bool) -> str:
+    """What a reader must know to use a bound."""
+    parts = [] if exact else ["upper bound, not claimed to be attained"]
+    parts += [BOUNDED] if bounded else []
+    parts += [f"{x} is the norm of the matrix" for x in sorted(map(str, value.free_symbols)) if x.startswith("norm_")]
+    if value.has(s):
+        parts.append("s is the largest row sum of A")
+    return "; ".join(parts)
+
+
+def _candidates(
+    system: System, domain: Domain, normalisation: str, slope: list[Candidate], one_sided: bool
+) -> list[Candidate]:
+    generator = system.structure.generator
+    if normalisation == "symmetric":
+        p = sum((c * (1 - lam) ** k for k, c in generator.items()), sp.S.Zero)
+        modes = interval_candidates(sp.expand(p), lam, sp.S.Zero, sp.Integer(2), domain)
+        sums = [Candidate(g.value + r.value, g.valid + r.valid) for g in modes for r in slope]
+        return sums if one_sided else sums + [Candidate(-c.value, c.valid) for c in sums]
+    diagonal = [Candidate(generator.get(0, sp.S.Zero) + r.value, r.valid) for r in slope]
+    if not one_sided:
+        diagonal += [Candidate(-c.value, c.valid) for c in diagonal]
+    return [Candidate(c.value + rest, c.valid) for c in diagonal for rest in _absolute_sums(generator, domain)]
+
+
+def _absolute_sums(generator: dict[int, sp.Expr], domain: Domain) -> list[sp.Expr]:
+    """Candidates for sum_{k>=1} |c_k|: both signs for every coefficient whose sign is open."""
+    choices: list[tuple[sp.Expr, ...]] = []
+    for k, c in generator.items():
+        if k == 0:
+            continue
+        sign = domain.sign(c)
+        if sign in (POSITIVE, NONNEGATIVE, ZERO):
+            choices.append((c,))
+        elif sign in (NEGATIVE, NONPOSITIVE):
+            choices.append((-c,))
+        else:
+            choices.append((c, -c))
+    if sum(len(c) > 1 for c in choices) > MAX_SIGN_CHOICES:
+        return [sp.Add(*(sp.Abs(c[0]) for c in choices))]
+    return [sp.Add(*combination) for combination in itertools.product(*choices)]
+
+
+def coupled_bound(expression: sp.Expr, normalisation: str, local: bool) -> sp.Expr:
+    """An upper bound for terms outside the exact class, by the chain rule over the expression."""
+    if not expression.has(H):
+        return sp.S.Zero
+    if expression == H:
+        return sp.S.One
+    match expression:
+        case sp.Add():
+            return sp.Add(*(coupled_bound(a, normalisation, local) for a in expression.args))
+        case Act():
+            return coupled_bound(expression.inner, normalisation, local)
+        case Mix():
+            return _norms(expression) * coupled_bound(expression.inner, normalisation, local)
+        case sp.Mul():
+            total = sp.S.Zero
+            for i, factor in enumerate(expression.args):
+                if factor.has(H):
+                    others = [magnitude(a, normalisation, local) for j, a in enumerate(expression.args) if j != i]
+                    total += coupled_bound(factor, normalisation, local) * sp.Mul(*others)
+            return total
+        case sp.Pow() if expression.exp.is_Integer and expression.exp > 0:
+            size = magnitude(expression.base, normalisation, local) ** (expression.exp - 1)
+            return expression.exp * size * coupled_bound(expression.base, normalisation, local)
+    if expression.func in BOUNDED_SLOPE:
+        return BOUNDED_SLOPE[expression.func] * coupled_bound(expression.args[0], normalisation, local)
+    if isinstance(expression, sp.exp) and local:
+        return sp.exp(magnitude(expression.args[0], normalisation, local)) * coupled_bound(
+            expression.args[0], normalisation, local
+        )
+    return sp.oo
+
+
+def magnitude(expression: sp.Expr, normalisation: str, local: bool) -> sp.Expr:
+    """sup |entry| of an expression on |h| <= R (H0 in the same box), or over all states."""
+    if isinstance(expression, sp.Symbol):
+        if expression.name in ("H", "H0"):
+            return R if local else sp.oo
+        return sp.S.One if expression.name == "M" else sp.Abs(expression)
+    match expression:
+        case sp.Number():
+            return sp.Abs(expression)
+        case Act():
+            growth = s ** len(expression.word) if normalisation == "symmetric" else sp.S.One
+            if normalisation == "column":
+                return sp.oo
+            return growth * magnitude(expression.inner, normalisation, local)
+        case Mix():
+            return sp.oo
+        case sp.Add():
+            return sp.Add(*(magnitude(a, normalisation, local) for a in expression.args))
+        case sp.Mul():
+            return sp.Mul(*(magnitude(a, normalisation, local) for a in expression.args))
+        case sp.Pow() if expression.exp.is_nonnegative:
+            return magnitude(expression.base, normalisation, local) ** expression.exp
+    if not expression.has(Act, Mix):
+        return sup_magnitude(expression, local)
+    return sp.Integer(BOUNDED_VALUE[expression.func]) if expression.func in BOUNDED_VALUE else sp.oo
+
+
+def _norms(mixed: Mix) -> sp.Expr:
+    return sp.Mul(*(sp.Symbol(f"norm_{w.name}", nonnegative=True) for w in mixed.word))

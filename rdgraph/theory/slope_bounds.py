@@ -1,0 +1,147 @@
+"""The slope r'(h) of an entrywise reaction on an interval: exact extremes where sympy gives them, a bound elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+from rdgraph.algebra.normal_form import Act, H, Mix
+from rdgraph.decisions.domain import NEGATIVE, POSITIVE, Domain
+from rdgraph.decisions.interval_extrema import interval_candidates, rational_candidates
+from rdgraph.decisions.maxima import Candidate
+from rdgraph.decisions.polynomials import reduced
+from rdgraph.syntax.answer_symbols import R
+from rdgraph.syntax.functions import relu, sigmoid, softplus
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Candidates for the extreme values of r'; `exact` says whether they are attained.
+
+    Transcendental ends of an interval stand as letters while maxima are taken: `conditions` says what is known
+    about them, `back` puts them back.
+    """
+
+    candidates: tuple[Candidate, ...]
+    exact: bool
+    conditions: tuple[sp.Basic, ...] = ()
+    back: tuple[tuple[sp.Basic, sp.Expr], ...] = ()
+
+    def domain(self, domain: Domain) -> Domain:
+        return domain.where(*self.conditions)
+
+    def restore(self, expression: sp.Expr) -> sp.Expr:
+        return expression.xreplace(dict(self.back))
+
+
+#: sup |f| and sup |f'| over the reals, per function; None is unbounded.
+BOUNDED_VALUE = {sp.tanh: 1, sigmoid: 1, sp.sin: 1, sp.cos: 1, sp.Heaviside: 1, sp.sign: 1}
+BOUNDED_SLOPE = {
+    sp.tanh: sp.S.One, sigmoid: sp.Rational(1, 4), sp.sin: sp.S.One, sp.cos: sp.S.One, relu: sp.S.One,
+    softplus: sp.S.One, sp.Abs: sp.S.One,
+}  # fmt: skip
+
+
+def slopes(reaction: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
+    """Extremes of r' on the reals, or on [-R, R] if `local`."""
+    if reaction == 0:
+        return Slopes((Candidate(sp.S.Zero),), exact=True)
+    lower, upper = (-R, R) if local else (-sp.oo, sp.oo)
+    if reaction.is_polynomial(H):
+        slope = sp.expand(sp.diff(reaction, H))
+        return Slopes(tuple(interval_candidates(slope, H, lower, upper, domain)), exact=True)
+    if reaction.is_rational_function(H):
+        top, bottom = reduced(sp.diff(sp.Mul(*_quotient(reaction)), H))
+        if keeps_away_from_zero(bottom, domain):
+            return Slopes(tuple(rational_candidates(top / bottom, H, lower, upper, domain)), exact=True)
+    slope = sp.expand(sp.diff(reaction, H))
+    return _through_one_function(slope, domain, local) or _split_bound(slope, domain, local)
+
+
+def _split_bound(slope: sp.Expr, domain: Domain, local: bool) -> Slopes:
+    """Polynomial part exactly, the rest by a term-by-term bound on both sides."""
+    smooth = sp.Add(*(t for t in sp.Add.make_args(slope) if t.is_polynomial(H)))
+    bound = sup_magnitude(slope - smooth, local)
+    lower, upper = (-R, R) if local else (-sp.oo, sp.oo)
+    main = interval_candidates(smooth, H, lower, upper, domain)
+    return Slopes(tuple(Candidate(c.value + sign * bound, c.valid) for c in main for sign in (1, -1)), exact=False)
+
+
+def _quotient(reaction: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    top, bottom = reduced(reaction)
+    return top, 1 / bottom
+
+
+def keeps_away_from_zero(denominator: sp.Expr, domain: Domain | None = None) -> bool:
+    """Whether an expression has no real zero, proved; what operators and matrices make of the state counts as free."""
+    atoms = sorted(denominator.atoms(Act, Mix), key=lambda a: -a.count_ops())
+    plain = denominator.xreplace({atom: sp.Dummy(f"x{i}", real=True) for i, atom in enumerate(atoms)})
+    return (domain or Domain()).proves(sp.Ne(plain, 0, evaluate=False)) is True
+
+
+def _through_one_function(slope: sp.Expr, domain: Domain, local: bool) -> Slopes | None:
+    """r' as polynomial in one function value y = f(c h): its range turns the question into one about polynomials."""
+    functions = sorted((f for f in slope.atoms(sp.Function) | slope.atoms(sp.sign) if f.has(H)), key=str)
+    if len(functions) != 1:
+        return None
+    call = functions[0]
+    argument = call.args[0]
+    factor = argument.coeff(H)
+    y = sp.Dummy("y", real=True)
+    flat = slope.xreplace({call: y})
+    if flat.has(H) or not flat.is_polynomial(y) or sp.expand(argument - factor * H) != 0:
+        return None
+    if domain.sign(factor) not in (POSITIVE, NEGATIVE):
+        return None
+    reach = factor * R if domain.sign(factor) == POSITIVE else -factor * R
+    span = _range_of(call.func, reach, local)
+    if span is None:
+        return None
+    lower, upper, back, conditions = span
+    found = interval_candidates(flat, y, lower, upper, domain.where(*conditions))
+    exact = not (local and call.func in (sp.sin, sp.cos))  # a short interval need not reach the extremes
+    return Slopes(tuple(found), exact, conditions, tuple(back.items()))
+
+
+def _range_of(
+    function: type, reach: sp.Expr, local: bool
+) -> tuple[sp.Expr, sp.Expr, dict[sp.Basic, sp.Expr], tuple[sp.Basic, ...]] | None:
+    """Range of a function over the reals or over |h| <= R, its end as a letter that is put back afterwards."""
+    end = sp.Dummy("end", positive=True)
+    if function in (sp.sin, sp.cos, sp.sign):
+        return sp.Integer(-1), sp.Integer(1), {}, ()
+    if function is sp.Heaviside:
+        return sp.S.Zero, sp.S.One, {}, ()
+    if function is sp.tanh:
+        return (-end, end, {end: sp.tanh(reach)}, (end < 1,)) if local else (sp.Integer(-1), sp.S.One, {}, ())
+    if function is sigmoid:
+        value = 1 / (1 + sp.exp(-reach))
+        return (1 - end, end, {end: value}, (end < 1, end > sp.S.Half)) if local else (sp.S.Zero, sp.S.One, {}, ())
+    if function is sp.exp:
+        return (1 / end, end, {end: sp.exp(reach)}, (end > 1,)) if local else (sp.S.Zero, sp.oo, {}, ())
+    return None
+
+
+def sup_magnitude(expression: sp.Expr, local: bool) -> sp.Expr:
+    """A crude bound of |expression| over |h| <= R or over the reals, term by term."""
+    if not expression.has(H):
+        return sp.Abs(expression)
+    if expression == H:
+        return R if local else sp.oo
+    if isinstance(expression, sp.Add):
+        return sp.Add(*(sup_magnitude(a, local) for a in expression.args))
+    if isinstance(expression, sp.Mul):
+        return sp.Mul(*(sup_magnitude(a, local) for a in expression.args))
+    if isinstance(expression, sp.Pow) and expression.exp.is_nonnegative and expression.exp.is_number:
+        return sup_magnitude(expression.base, local) ** expression.exp
+    if expression.func in BOUNDED_VALUE:
+        return sp.Integer(BOUNDED_VALUE[expression.func])
+    if isinstance(expression, sp.exp):
+        inner = sup_magnitude(expression.args[0], local)
+        return sp.exp(inner)
+    if expression.func in (relu, sp.Abs):
+        return sup_magnitude(expression.args[0], local)
+    if isinstance(expression, softplus):
+        return sup_magnitude(expression.args[0], local) + sp.log(2)
+    return sp.oo

@@ -1,0 +1,148 @@
+"""`rdgraph data`: which sets there are, fetch them, count them beside the paper's table, check them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from rdgraph.errors import NotApplicable
+from studies.runs.boundary import say
+from studies.runs.progress import progress
+
+if TYPE_CHECKING:
+    from studies.datasets.local_sets import LocalSets
+
+data = typer.Typer(help="Data sets: list, fetch, count beside the paper's table, check.", no_args_is_help=True)
+
+console = Console()
+errors = Console(stderr=True)
+
+Names = Annotated[list[str] | None, typer.Argument(help="Data sets; without any, all that are at hand.")]
+Root = Annotated[
+    Path | None,
+    typer.Option("--root", help="Folder of the files.", show_default="RDGRAPH_DATA, else the user's cache"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
+
+
+@data.command("list")
+def list_command(root: Root = None, as_json: AsJson = False) -> None:
+    """List the data sets: size, where they come from, and whether they are at hand."""
+    from studies.cli import data_pages
+    from studies.datasets.local_sets import LocalSets, all_names
+
+    local = LocalSets(root)
+    rows = [local.describe(name) for name in all_names()]
+    if as_json:
+        _print_json(rows)
+        return
+    shown = [
+        [row["name"], f"{row['nodes']:,}", _size(row["bytes"]), row["from"], row["state"], row["title"]] for row in rows
+    ]
+    headings = ("name", "nodes", "size", "from", "state", "title")
+    console.print(data_pages.FittedTable("Data sets: gread.load_dataset(NAME)", headings, shown))
+    say(console, "rdgraph data fetch NAME brings a set that is not at hand")
+
+
+@data.command("fetch")
+def fetch_command(
+    names: Annotated[list[str], typer.Argument(help="Data sets, or all.")],
+    root: Root = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask no server: fail if a file is not at hand already.")
+    ] = False,
+) -> None:
+    """Bring the files of data sets to this machine; each is kept only if its sha256 is the registered one."""
+    from studies.datasets.local_sets import LocalSets, all_names
+
+    local = LocalSets(root)
+    for name in all_names() if names == ["all"] else [local.named(name) for name in names]:
+        files = local.fetch(name, offline=offline)
+        say(console, f"{name}: {files} files at hand" if files else f"{name}: needs no files")
+
+
+@data.command("table")
+def table_command(
+    names: Names = None,
+    root: Root = None,
+    as_json: AsJson = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown tables.")] = False,
+) -> None:
+    """Count what can be counted, beside the paper's table; every difference with the reason that reproduces it."""
+    from gread.datasets.comparison import compare
+    from studies.cli import data_pages
+    from studies.datasets.local_sets import LocalSets
+
+    local = LocalSets(root)
+    chosen, missing = _at_hand(local, names)
+    with progress(errors) as bar:
+        twins = {name: local.twins(name) for name in bar.track(chosen, description="counting")}
+        facts = [local.facts(name) for name in chosen]
+        compared = {f.name: compare(f, local.facts_or_none) for f in facts}
+    if as_json:
+        rows = [
+            {**f.to_dict(), "twins": twins[f.name].to_dict(), "paper": [c.to_dict() for c in compared[f.name]]}
+            for f in facts
+        ]
+        _print_json({"sets": rows, "not_at_hand": missing})
+        return
+    every = [c for found in compared.values() for c in found]
+    notes = [*([data_pages.summary(every)] if every else []), *_missing_note(missing)]
+    parts = data_pages.sections(facts, twins, compared)
+    if as_markdown:
+        say(console, data_pages.markdown_page(parts, notes))
+    else:
+        console.print(data_pages.rich_page(parts, notes))
+
+
+@data.command("check")
+def check_command(names: Names = None, root: Root = None, as_json: AsJson = False) -> None:
+    """Check files against their sha256 and counts against the catalogue, and measure what is odd; exit 1 if bad."""
+    from studies.cli import data_pages
+    from studies.datasets.checks import BAD, check
+    from studies.datasets.local_sets import LocalSets
+
+    local = LocalSets(root)
+    chosen, missing = _at_hand(local, names)
+    with progress(errors) as bar:
+        found = [c for name in bar.track(chosen, description="checking") for c in check(local, name)]
+    bad = [c for c in found if c.status == BAD]
+    if as_json:
+        _print_json({"checks": [c.to_dict() for c in found], "bad": len(bad), "not_at_hand": missing})
+    else:
+        rows = [[c.name, c.what, c.status, c.text] for c in found]
+        console.print(data_pages.FittedTable("Checks", ("set", "what", "status", "found"), rows))
+        for note in (f"{len(chosen)} sets checked, {len(bad)} checks failed", *_missing_note(missing)):
+            say(console, note)
+    if bad:
+        raise typer.Exit(1)
+
+
+def _at_hand(local: LocalSets, names: list[str] | None) -> tuple[list[str], list[str]]:
+    """The chosen sets that are at hand, and those that are not; a set asked for by name must be."""
+    from studies.datasets.local_sets import all_names
+
+    chosen = list(dict.fromkeys(local.named(name) for name in names)) if names else list(all_names())
+    missing = [name for name in chosen if not local.at_hand(name)]
+    if names and missing:
+        raise NotApplicable(
+            f"expected sets whose files are at hand, got {', '.join(missing)}; rdgraph data fetch {' '.join(missing)}"
+        )
+    return [name for name in chosen if name not in missing], missing
+
+
+def _missing_note(missing: list[str]) -> list[str]:
+    return [f"not at hand: {', '.join(missing)}; rdgraph data fetch NAME brings them"] if missing else []
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count / 1e3:.0f} kB" if count else "-"
+
+
+def _print_json(value: object) -> None:
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")

@@ -1,0 +1,154 @@
+"""`rdgraph train`: train a network on a data set, with a table on the way and a report at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from rdgraph.errors import NotApplicable
+from studies.cli.train_display import Display
+from studies.runs.boundary import say
+from studies.runs.libraries import require
+
+if TYPE_CHECKING:
+    from studies.training.plan import Plan
+
+console = Console()
+errors = Console(stderr=True)
+
+
+Dataset = Annotated[
+    str | None, typer.Option("--dataset", help="A name of `rdgraph data list`; digits and karate need no files.")
+]
+Reaction = Annotated[
+    str | None,
+    typer.Option("--reaction", help="A name of the catalogue, or an equation.", show_default="of the preset, else BS"),
+]
+PresetName = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        help="paper, authors, defaults, quick or FILE.toml.",
+        show_default="quick for digits and karate, else defaults",
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="One setting of the network or the training; any number of them."),
+]
+Splits = Annotated[str | None, typer.Option("--splits", help="all, 0,1,2 or 0-4.", show_default="all")]
+Seeds = Annotated[int, typer.Option("--seeds", help="How many seeds every split is trained with.")]
+FirstSeed = Annotated[int, typer.Option("--seed", help="The first of them.")]
+Method = Annotated[str | None, typer.Option("--method", help="As --set method=...: exact, euler, rk4 ...")]
+Epochs = Annotated[int | None, typer.Option("--epochs", help="As --set epochs=...")]
+Edges = Annotated[Path | None, typer.Option("--edges", help="Your own graph: a csv file source,target[,weight].")]
+Nodes = Annotated[Path | None, typer.Option("--nodes", help="Its nodes: a csv file id,label[,split],feature,...")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
+Root = Annotated[
+    Path | None,
+    typer.Option("--root", help="Folder of the data files.", show_default="RDGRAPH_DATA, else the user's cache"),
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/train/DATASET-REACTION-N")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the training in that folder.")]
+Small = Annotated[
+    bool, typer.Option("--small", help="Seconds: three splits, 20 epochs, and karate if no data set is named.")
+]
+
+
+def train_command(
+    dataset: Dataset = None,
+    reaction: Reaction = None,
+    preset: PresetName = None,
+    settings: Settings = None,
+    splits: Splits = None,
+    seeds: Seeds = 1,
+    seed: FirstSeed = 0,
+    method: Method = None,
+    epochs: Epochs = None,
+    edges: Edges = None,
+    nodes: Nodes = None,
+    device: Device = "auto",
+    root: Root = None,
+    out: Out = None,
+    resume: Resume = False,
+    small: Small = False,
+) -> None:
+    """Train a network on every chosen split with every seed; a table on the way, a report at the end.
+
+    Settings are resolved as defaults < preset < command line, and written to config.toml in the folder of the run,
+    which --preset reads again. `rdgraph presets` lists the published ones. What counts is the test accuracy at the
+    first epoch with the best validation accuracy; its mean and population standard deviation are shown beside the
+    published number, where there is one.
+
+    An interrupted training goes on with: rdgraph train --resume --out FOLDER
+    """
+    require("a training", "gread")
+    from studies.training.plan import Request, make_plan, read_plan
+
+    if resume and out is not None and dataset is None and edges is None and not small:
+        if settings or preset or reaction or splits or method or epochs:
+            raise NotApplicable("expected --resume with the folder alone, got other settings too; leave them out")
+        plan = read_plan(out, root)
+    else:
+        request = Request(
+            dataset, edges, nodes, root, reaction, preset, _given(settings, method, epochs), splits, seed, seeds,
+            choose_device(device), small,
+        )  # fmt: skip
+        plan = make_plan(request)
+    run(plan, out, resume)
+
+
+def run(plan: Plan, out: Path | None, resume: bool) -> None:
+    """Train, show, say where the report lies."""
+    from studies.training.report import summarise
+    from studies.training.training_run import default_folder, execute
+
+    folder = out or default_folder(plan, resume=resume)
+    say(errors, _headline(plan))
+    try:
+        with Display(errors) as display:
+            rows = execute(plan, folder, resume=resume, progress=display.hear, tell=display.say)
+    except KeyboardInterrupt:
+        say(errors, f"interrupted; to go on: rdgraph train --resume --out {folder}")
+        raise typer.Exit(130) from None
+    for sentence in summarise(plan, rows).sentences():
+        say(console, sentence)
+    say(console, f"wrote {folder / 'report.html'}")
+
+
+def choose_device(device: str) -> str:
+    """cpu, or the device named; auto is the first CUDA device where there is one."""
+    from gread.training.trainer import choose_device as choose
+    from studies.runs.config import check_device
+
+    chosen = choose(device)
+    check_device(chosen)
+    return chosen
+
+
+def _given(settings: list[str] | None, method: str | None, epochs: int | None) -> dict[str, Any]:
+    from studies.training.choices import read_pairs
+
+    found: dict[str, Any] = dict(read_pairs(settings or []))
+    for name, value in (("method", method), ("epochs", epochs)):
+        if value is not None:
+            if name in found:
+                raise NotApplicable(f"expected {name} once, got --set {name}={found[name]} and --{name} {value}")
+            found[name] = value
+    if "reaction" in found:
+        raise NotApplicable(f"expected the reaction as --reaction {found['reaction']}, got it with --set")
+    return found
+
+
+def _headline(plan: Plan) -> str:
+    data, count = plan.data, len(plan.trials)
+    return (
+        f"{plan.reaction} on {plan.preset.dataset}: {data.num_nodes:,} nodes, {data.num_classes} classes; preset "
+        f"{plan.preset.name}; {count} {'training' if count == 1 else 'trainings'} of {plan.config.training.epochs} "
+        f"epochs on {plan.device}"
+    )

@@ -1,0 +1,1 @@
+"""The data sets: what they are, and where the published table differs."""

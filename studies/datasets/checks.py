@@ -1,0 +1,125 @@
+"""Checks of the data sets at hand: the files' hashes, the counts, and what is known to be odd, measured again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from gread.datasets import download
+from gread.datasets.facts import NO_SPLITS, WHOLE
+from gread.datasets.sources import RemoteFile, entries, entry
+from rdgraph.errors import RdgraphError
+from studies.datasets.local_sets import LocalSets
+
+#: What a check says: as expected, wrong, or worth knowing.
+GOOD, BAD, NOTE = "ok", "bad", "note"
+#: From this share of test nodes on, twins in the training set are worth a note.
+TWINS_NOTED = 0.05
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at, and what came out."""
+
+    name: str
+    what: str
+    status: str
+    text: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def check(local: LocalSets, name: str) -> Iterator[Check]:
+    """All checks of a set at hand; one with a bad file is not read."""
+    if name in entries():
+        files = list(_files(local, name))
+        yield from files
+        if any(found.status == BAD for found in files):
+            return
+        yield _counts(local, name)
+    yield from _oddities(local, name)
+
+
+def _files(local: LocalSets, name: str) -> Iterator[Check]:
+    """One line for all good files together, and one for each bad file."""
+    files = entry(name).all_files
+    wrong = [text for file in files if (text := wrong_with(local, name, file))]
+    yield from (Check(name, "file", BAD, text) for text in wrong)
+    if not wrong:
+        unknown = sum(file.sha256 is None for file in files)
+        told = f", {unknown} of them as first seen here" if unknown else ""
+        size = sum(path.stat().st_size for file in files if (path := local.path(file)))
+        yield Check(name, "files", GOOD, f"{len(files)} with {size:,} bytes, every sha256 as registered{told}")
+
+
+def wrong_with(local: LocalSets, name: str, file: RemoteFile) -> str:
+    """What is wrong with a local file, "" if nothing is."""
+    try:
+        if download.find(entry(name), file, root=local.root) is not None:
+            return ""
+    except RdgraphError as problem:
+        return str(problem)
+    return f"{file.key}: expected sha256 {file.sha256}, got other content; rdgraph data fetch {name} replaces it"
+
+
+def _counts(local: LocalSets, name: str) -> Check:
+    """Nodes, edges, features and classes as the catalogue has them."""
+    facts, known = local.facts(name), entry(name)
+    pairs = {what: (getattr(known, what), getattr(facts, what)) for what in ("nodes", "edges", "features", "classes")}
+    wrong = [f"{what}: expected {a:,}, got {b:,}" for what, (a, b) in pairs.items() if a != b]
+    text = "; ".join(wrong) or ", ".join(f"{b:,} {what}" for what, (_, b) in pairs.items())
+    return Check(name, "counts", BAD if wrong else GOOD, text)
+
+
+def _oddities(local: LocalSets, name: str) -> Iterator[Check]:
+    """What a user of the set should know, each measured on the data."""
+    facts, twins = local.facts(name), local.twins(name)
+    if facts.coverage not in (WHOLE, NO_SPLITS):
+        text = f"masks cover: {facts.coverage}; largest component {facts.component_nodes:,} of {facts.nodes:,} nodes"
+        yield Check(name, "splits", NOTE, text)
+    if facts.unlabelled:
+        yield Check(name, "labels", NOTE, _unlabelled(local, name))
+    if facts.empty_rows:
+        yield Check(name, "features", NOTE, f"{facts.empty_rows:,} of {facts.nodes:,} nodes have no feature at all")
+    if twins.in_training >= TWINS_NOTED:
+        text = (
+            f"test nodes with a twin in training: {twins.in_training:.1%}, with one of their own class "
+            f"{twins.alike:.1%}, with one that is no leaf {twins.beyond_leaves:.1%}"
+        )
+        yield Check(name, "twins", NOTE, text)
+    other = next((n for n in entries() if n != name and local.at_hand(n) and _same_nodes(local, name, n)), None)
+    if other is not None:
+        yield Check(
+            name, "copy", NOTE, f"every node has the features and label it has in {other}{_same_file(name, other)}"
+        )
+
+
+def _unlabelled(local: LocalSets, name: str) -> str:
+    data = local.read(name)
+    nodes = np.flatnonzero(data.y < 0)
+    empty = int((abs(data.x[nodes]).sum(axis=1) == 0).sum())
+    isolated = np.isin(nodes, data.graph.isolated).sum()
+    return f"{nodes.size} nodes have no label, {empty} of them no features either, {isolated} of them no edge"
+
+
+def _same_nodes(local: LocalSets, name: str, other: str) -> bool:
+    """Whether two sets with the same counts have the same features and labels."""
+    known, theirs = entries().get(name), entries()[other]
+    if known is None or (known.nodes, known.features) != (theirs.nodes, theirs.features):
+        return False
+    try:
+        a, b = local.read(name), local.read(other)
+    except download.DownloadError:  # the other one is damaged, which its own check tells
+        return False
+    return bool(np.array_equal(a.y, b.y) and (abs(a.x - b.x)).sum() == 0)
+
+
+def _same_file(name: str, other: str) -> str:
+    """The files of two sets that are equal byte for byte, as their hashes tell."""
+    theirs = {file.sha256: file.path for file in entry(other).files if file.sha256}
+    equal = [(file.path, theirs[file.sha256]) for file in entry(name).files if file.sha256 in theirs]
+    return "".join(f"; {ours} is byte for byte {copy}" for ours, copy in equal)

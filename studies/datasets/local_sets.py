@@ -1,0 +1,117 @@
+"""The data sets at hand on this machine: where their files lie, what is read from them, what was counted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from gread.datasets import download
+from gread.datasets.facts import Facts, count
+from gread.datasets.loading import load_dataset
+from gread.datasets.node_data import NodeData
+from gread.datasets.sources import RemoteFile, canonical, embedded, entries, entry
+from gread.datasets.twins import Twins, find_twins
+from gread.datasets.variants import Variant
+from rdgraph.errors import NotApplicable
+
+#: How a set is read to be counted: nothing left out, so that self-loops and small components are seen.
+COUNTED = Variant(undirected=True, self_loops="keep", features="raw", component="all")
+
+
+def all_names() -> tuple[str, ...]:
+    """Every set by its name: the public ones in the order of the catalogue, then those that need no file.
+
+    >>> all_names()[0], all_names()[-1]
+    ('texas', 'karate')
+    """
+    return (*entries(), *embedded())
+
+
+class LocalSets:
+    """The sets whose files lie below `root`, each read and counted once; nothing is downloaded but by `fetch`.
+
+    >>> LocalSets().facts("karate").edges
+    78
+    """
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root
+        self._data: dict[str, NodeData] = {}
+        self._facts: dict[str, Facts] = {}
+        self._twins: dict[str, Twins] = {}
+
+    def named(self, name: str) -> str:
+        """The catalogue's name for what a user writes; an unknown one is an error."""
+        return canonical(name)
+
+    def folders(self) -> list[Path]:
+        """Where files are looked for, in this order."""
+        copy = os.environ.get(download.VARIABLE) if self.root is None else None
+        if copy and not Path(copy).is_dir():
+            raise NotApplicable(f"expected a folder in {download.VARIABLE}, got {copy!r}; correct or unset it")
+        try:
+            own = [download.folder(self.root)]
+        except download.DownloadError:  # without pooch there is no cache, only the copy
+            own = []
+        return [Path(copy), *own] if copy else own
+
+    def path(self, file: RemoteFile) -> Path | None:
+        """Where a file lies, its content not looked at; None if nowhere."""
+        return next((path for folder in self.folders() if (path := folder / file.key).is_file()), None)
+
+    def at_hand(self, name: str) -> bool:
+        """Whether a set can be read without a download."""
+        if name not in embedded():
+            return all(self.path(file) is not None for file in entry(name).all_files)
+        try:
+            self.read(name)
+        except NotApplicable:  # the library that holds it is not installed
+            return False
+        return True
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """Name, nodes, bytes of the files, where they come from, whether they are here, and the title."""
+        if name in embedded():
+            here = self.at_hand(name)
+            nodes, state = (self.read(name).num_nodes, "at hand") if here else (0, "pip install 'rdgraph[gread]'")
+            return {"name": name, "nodes": nodes, "bytes": 0, "from": "embedded", "state": state,
+                    "title": embedded()[name]}  # fmt: skip
+        source = entry(name)
+        places = [self.path(file) for file in source.all_files]
+        size = sum(file.bytes or 0 for file in source.all_files) or sum(p.stat().st_size for p in places if p)
+        found = sum(place is not None for place in places)
+        state = "at hand" if found == len(places) else f"{found} of {len(places)} files" if found else "to be fetched"
+        return {
+            "name": name,
+            "nodes": source.nodes,
+            "bytes": size,
+            "from": source.files[0].repository,
+            "state": state,
+            "title": source.title,
+        }
+
+    def fetch(self, name: str, *, offline: bool = False) -> int:
+        """Bring the files of a set here and say how many there are; 0 for one that needs none."""
+        return 0 if name in embedded() else len(download.fetch(name, root=self.root, offline=offline))
+
+    def read(self, name: str) -> NodeData:
+        """The set as it is counted: undirected, with its self-loops and all nodes, raw features, public splits."""
+        if name not in self._data:
+            self._data[name] = load_dataset(name, root=self.root, variant=COUNTED, offline=True)
+        return self._data[name]
+
+    def facts(self, name: str) -> Facts:
+        if name not in self._facts:
+            self._facts[name] = count(self.read(name))
+        return self._facts[name]
+
+    def facts_or_none(self, name: str) -> Facts | None:
+        """The facts of a set, None where it is not at hand or not in the catalogue."""
+        known = name in entries() or name in embedded()
+        return self.facts(name) if known and self.at_hand(name) else None
+
+    def twins(self, name: str) -> Twins:
+        if name not in self._twins:
+            self._twins[name] = find_twins(self.read(name))
+        return self._twins[name]

@@ -1,0 +1,1 @@
+"""Is the thing computed still the equation?"""

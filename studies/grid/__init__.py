@@ -1,0 +1,1 @@
+"""The paper's first figure: diffusion against blurring-sharpening on a grid."""

@@ -1,0 +1,1 @@
+"""Energies over time on random graphs, and the paper's statements about them."""

@@ -1,0 +1,179 @@
+"""Figures of measures over time: any list of named curves, one panel a group, mean line and band.
+
+Nothing here knows where a curve comes from: a trained network's energies per layer are drawn as a flow's are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analysis.figures import DASHES, PALETTE
+from analysis.measures.state_measures import Caption
+from studies.oversmoothing.flows import Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Logarithmic axes show no more than this range; what leaves it is as good as zero, or as good as lost.
+SHOWN = (1e-12, 1e20)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A measure over time: mean, low and high (K,) over the members not frozen, of which `alive` (K,) are left.
+
+    Curves of one `group` share a panel. `colour` and `dash` count through the palette and the line styles.
+
+    >>> line = Curve("GCN", "baselines", np.arange(3.0), np.ones(3), np.ones(3), np.ones(3), np.array([20, 20, 15]), 20)
+    >>> line.label
+    'GCN (×5/20)'
+    """
+
+    name: str
+    group: str
+    times: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    alive: np.ndarray
+    members: int
+    colour: int = 0
+    dash: int = 0
+
+    @property
+    def label(self) -> str:
+        """The name, and after a cross how many members were frozen by the end."""
+        lost = self.members - int(self.alive[-1])
+        return f"{self.name} (×{lost}/{self.members})" if lost else self.name
+
+
+def make_curve(rows: Sequence[Row], name: str, group: str, colour: int = 0, dash: int = 0) -> Curve:
+    """The rows of one measure of one flow, in order of time, as a curve."""
+    columns: dict[str, Any] = {c: np.array([row[c] for row in rows], dtype=float) for c in ("t", "mean", "low", "high")}
+    alive = np.array([row["alive"] for row in rows], dtype=int)
+    members = int(rows[0]["members"])
+    return Curve(
+        name, group, columns["t"], columns["mean"], columns["low"], columns["high"], alive, members, colour, dash
+    )  # fmt: skip
+
+
+def curves_figure(
+    curves: Sequence[Curve],
+    *,
+    ylabel: str,
+    title: str,
+    is_log: bool = True,
+    columns: int = 4,
+    shaded: bool = False,
+    xlabel: str = "time t (Euler: layers)",
+) -> Figure:
+    """One panel a group, in the order in which the groups appear; a cross where the last member was frozen.
+
+    While some members are frozen the line is pale, since the mean is that of the survivors. `shaded` fills the area
+    between the first two curves of a panel instead of drawing bands.
+    """
+    groups = list(dict.fromkeys(curve.group for curve in curves))
+    columns = min(columns, len(groups))
+    rows = -(-len(groups) // columns)
+    entries = max(sum(curve.group == group for curve in curves) for group in groups)
+    figure, panels = _panels(rows, columns, below=0.55 + 0.14 * -(-entries // 2))
+    for panel, group in zip(panels.flat, groups, strict=False):
+        own = [curve for curve in curves if curve.group == group]
+        for curve in own:
+            draw_curve(panel, curve, has_band=not shaded)
+        if shaded:
+            _shade(panel, own[0], own[1])
+        panel.set_title(group, fontsize=9)
+        panel.set_xlim(0, max(curve.times[-1] for curve in own))
+        panel.set_xlabel(xlabel, fontsize=8)
+        panel.grid(alpha=0.25, which="major", linewidth=0.6)
+        panel.tick_params(labelsize=8)
+        panel.legend(
+            fontsize=6.5, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, handlelength=2.2,
+            columnspacing=1.0,
+        )  # fmt: skip
+    for panel in panels.flat[len(groups) :]:
+        panel.set_visible(False)
+    if is_log:
+        panels.flat[0].set(yscale="log", ylim=_range(curves))
+    for row in panels:
+        row[0].set_ylabel(ylabel, fontsize=9)
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def _panels(rows: int, columns: int, below: float) -> tuple[Figure, Any]:
+    """Panels of fixed size that share their vertical axis, with room `below` each for a legend, in inches."""
+    from matplotlib.figure import Figure
+
+    width, height, left, top, gap = 3.1, 2.3, 0.8, 0.6, 0.35
+    size = left + columns * (width + 0.15), top + rows * (height + below) + (rows - 1) * gap
+    figure = Figure(figsize=size)
+    panels = figure.subplots(rows, columns, squeeze=False, sharey=True)
+    figure.subplots_adjust(
+        left=left / size[0], right=1 - 0.15 / size[0], top=1 - top / size[1], bottom=below / size[1],
+        wspace=0.15 / width, hspace=(below + gap) / height,
+    )  # fmt: skip
+    return figure, panels
+
+
+def draw_curve(panel: Axes, curve: Curve, has_band: bool = True) -> None:
+    """The mean as a line, pale where members are missing, the band around it, a cross where none is left."""
+    colour, dash = PALETTE[curve.colour % len(PALETTE)], DASHES[curve.dash % len(DASHES)]
+    whole = curve.alive == curve.members
+    some = curve.alive > 0
+    width = 1.8 if curve.dash == 0 else 1.4
+    panel.plot(curve.times[some], curve.mean[some], dash, color=colour, linewidth=width, alpha=0.35)
+    panel.plot(np.where(whole, curve.times, np.nan), curve.mean, dash, color=colour, linewidth=width, label=curve.label)
+    if has_band:
+        panel.fill_between(curve.times[some], curve.low[some], curve.high[some], color=colour, alpha=0.12, linewidth=0)
+    if not some.all() and some.any():
+        last = np.clip(curve.mean[some][-1], *SHOWN)
+        panel.plot(curve.times[some][-1], last, "x", color=colour, markersize=6, clip_on=False, zorder=3)
+
+
+def _shade(panel: Axes, first: Curve, second: Curve) -> None:
+    both = (first.alive > 0) & (second.alive > 0)
+    panel.fill_between(first.times[both], first.mean[both], second.mean[both], color="0.6", alpha=0.35, linewidth=0)
+
+
+def _range(curves: Sequence[Curve]) -> tuple[float, float]:
+    """The values that are drawn, within what is shown, with a little room."""
+    values = np.concatenate([np.concatenate([c.mean, c.low, c.high]) for c in curves])
+    values = values[np.isfinite(values) & (values > 0)]
+    if not values.size:
+        return SHOWN
+    low, high = np.clip([values.min(), values.max()], *SHOWN)
+    return low / 3, high * 3
+
+
+def measures_figure(
+    curves: Sequence[Curve], captions: Mapping[str, Caption], *, title: str, xlabel: str = "time t"
+) -> Figure:
+    """One panel a measure, named by the group of its curves, each with its own axis; one legend for all."""
+    from matplotlib.figure import Figure
+
+    groups = list(dict.fromkeys(curve.group for curve in curves))
+    width, height = 3.4 * len(groups), 4.0
+    figure = Figure(figsize=(width, height))
+    panels = figure.subplots(1, len(groups), squeeze=False)[0]
+    figure.subplots_adjust(left=0.65 / width, right=1 - 0.1 / width, bottom=1.1 / height, top=0.8, wspace=0.24)
+    for panel, group in zip(panels, groups, strict=True):
+        own = [curve for curve in curves if curve.group == group]
+        for curve in own:
+            draw_curve(panel, curve)
+        if captions[group].is_log:
+            panel.set(yscale="log", ylim=_range(own))
+        panel.set_title(f"{captions[group].label}\n{captions[group].latex}", fontsize=9)
+        panel.set_xlabel(xlabel, fontsize=8)
+        panel.grid(alpha=0.25, which="major", linewidth=0.6)
+        panel.tick_params(labelsize=8)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=min(5, len(labels)), frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=10)
+    return figure

@@ -1,0 +1,1 @@
+"""Filter responses at the published settings."""

@@ -1,0 +1,1 @@
+"""Run folders: settings, tables, reports, the index over them."""

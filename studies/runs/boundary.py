@@ -1,0 +1,44 @@
+"""The edge of every program: what a user can do something about is shown as text, never as a traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+from rdgraph.errors import RdgraphError
+from rdgraph.files import reason_of
+from studies.runs.libraries import EXTRAS, missing
+
+
+@contextmanager
+def reported(console: Console) -> Iterator[None]:
+    """Show errors of the package, of files and of missing libraries, and end the program with the status 2.
+
+    Anything else is a mistake in the program itself, and its traceback is what is wanted then.
+    """
+    try:
+        yield
+    except RdgraphError as problem:
+        _end(console, type(problem).__name__, str(problem))
+    except ModuleNotFoundError as problem:
+        library = (problem.name or "").partition(".")[0]
+        if not any(library in known for known in EXTRAS.values()):
+            raise
+        _end(console, RdgraphError.__name__, str(missing(library, "this command")))
+    except OSError as problem:
+        where = f"{problem.filename}: " if problem.filename is not None else ""
+        _end(console, type(problem).__name__, f"{where}{reason_of(problem)}")
+
+
+def _end(console: Console, name: str, text: str) -> None:
+    console.print(f"[bold red]error:[/] {name}", highlight=False)
+    say(console, text)
+    sys.exit(2)
+
+
+def say(console: Console, text: str) -> None:
+    """Print a text as it is: brackets are no markup, numbers are not coloured, lines are not broken."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,83 @@
+"""An index page over the reports below a folder: `python -m studies.runs.index FOLDER` writes FOLDER/index.html."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from rich.console import Console
+
+from rdgraph.errors import FileError, RdgraphError
+from rdgraph.files import read_text, write_text
+from studies.runs.boundary import reported
+from studies.runs.report import Picture, Verdict, templates
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One report, as the index shows it."""
+
+    address: str
+    title: str
+    question: str
+    state: str
+    study: str
+    small: bool
+    seed: int
+    verdicts: tuple[Verdict, ...]
+    picture: str | None
+
+
+def read_entry(folder: Path, root: Path) -> Entry:
+    """The run in `folder`, with its address seen from `root`."""
+    try:
+        return _entry(folder, root)
+    except (ValueError, LookupError, TypeError, AttributeError, OSError, RecursionError) as problem:
+        if isinstance(problem, FileError):
+            raise
+        raise FileError(f"expected the run of a study in {folder}, got files that were changed ({problem})") from None
+
+
+def _entry(folder: Path, root: Path) -> Entry:
+    outline = json.loads(read_text(folder / "report.json", "the outline of a report"))
+    config = tomllib.loads(read_text(folder / "config.toml", "the settings of a run"))
+    pictures = [folder / name for name in outline["figures"] if name.endswith(".png")]
+    return Entry(
+        address=quote((folder / "report.html").relative_to(root).as_posix()),
+        title=outline["title"],
+        question=outline["question"],
+        # The file `state` knows of a run that goes on, or was killed, since the outline was written.
+        state=read_text(folder / "state", "the state of a run").strip(),
+        study=config["study"],
+        small=config["small"],
+        seed=config["seed"],
+        verdicts=tuple(Verdict(**v) for v in outline["verdicts"]),
+        picture=Picture("", pictures[0], "").source if pictures else None,
+    )
+
+
+def write_index(root: Path) -> Path:
+    """Write root/index.html over the runs directly below `root`, in the order of their names."""
+    folders = sorted(path.parent for path in root.glob("*/report.json"))
+    if not folders:
+        raise RdgraphError(f"expected runs below {root}, got none; make one: rdgraph study grid --out {root}/grid")
+    page = templates().get_template("index.html").render(entries=[read_entry(folder, root) for folder in folders])
+    write_text(root / "index.html", page)
+    return root / "index.html"
+
+
+def main() -> None:
+    """The page over the folder named on the command line, and where it lies."""
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m studies.runs.index FOLDER")
+    with reported(Console(stderr=True)):
+        path = write_index(Path(sys.argv[1]))
+    print(f"open {path.resolve()}")
+
+
+if __name__ == "__main__":
+    main()

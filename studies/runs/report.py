@@ -1,0 +1,176 @@
+"""The report of a run as one html page that needs nothing else: figures inlined, tables sortable, dark and light."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from studies.runs.config import Config
+from studies.runs.tables import Row, Value
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A heading, which may be empty, and paragraphs of plain text."""
+
+    heading: str
+    text: str
+    kind = "passage"
+
+    @property
+    def paragraphs(self) -> list[str]:
+        """
+        >>> Passage("", "one\\ntwo\\n\\nthree").paragraphs
+        ['one two', 'three']
+        """
+        return [" ".join(p.split()) for p in re.split(r"\n\s*\n", self.text.strip())]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A png or gif file with its caption."""
+
+    name: str
+    path: Path
+    caption: str
+    kind = "picture"
+
+    @property
+    def source(self) -> str:
+        """The picture itself, as a data address."""
+        ending = self.path.suffix.lstrip(".")
+        return f"data:image/{ending};base64,{base64.b64encode(self.path.read_bytes()).decode('ascii')}"
+
+    @property
+    def files(self) -> list[str]:
+        """The files beside it, relative to the report."""
+        endings = ("gif",) if self.path.suffix == ".gif" else ("png", "pdf", "csv")
+        return [f"figures/{self.name}.{ending}" for ending in endings]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that share their columns."""
+
+    name: str
+    caption: str
+    rows: Sequence[Row]
+    kind = "table"
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.rows[0]) if self.rows else []
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A statement, whether it holds, and how we know."""
+
+    statement: str
+    answer: str
+    evidence: str
+
+    @property
+    def sort(self) -> str:
+        """holds, fails, if or undecided: the colour of the answer."""
+        return "if" if self.answer.startswith("holds if") else self.answer
+
+
+Item = Passage | Picture | Table
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything a report shows."""
+
+    title: str
+    question: str
+    state: str
+    problem: str
+    config: Config
+    environment: Mapping[str, Any]
+    items: tuple[Item, ...]
+    verdicts: tuple[Verdict, ...]
+    command: str
+    parts: tuple[str, ...] = ()
+    #: Whether parts were read that another state of the code may have computed.
+    mixed: bool = False
+
+    @property
+    def numbered(self) -> list[tuple[Item, int]]:
+        """The items, figures and tables counted from 1 each."""
+        seen: dict[str, int] = {}
+        found = []
+        for item in self.items:
+            seen[item.kind] = seen.get(item.kind, 0) + 1
+            found.append((item, seen[item.kind]))
+        return found
+
+
+def render(page: Page) -> str:
+    """The html text of a report."""
+    return templates().get_template("report.html").render(page=page, settings=settings(page.config))
+
+
+def contents(page: Page) -> str:
+    """The report's outline as json: what the index page shows of it."""
+    verdicts = [{"statement": v.statement, "answer": v.answer, "evidence": v.evidence} for v in page.verdicts]
+    pictures = [f"figures/{item.path.name}" for item in page.items if isinstance(item, Picture)]
+    outline = {"title": page.title, "question": page.question, "state": page.state, "verdicts": verdicts,
+               "figures": pictures}  # fmt: skip
+    return json.dumps(outline, indent=2, ensure_ascii=False) + "\n"
+
+
+def settings(config: Config) -> list[tuple[str, str]]:
+    """Name and value of every setting, as text."""
+    general = {"mode": "small" if config.small else "full", "seed": config.seed, "device": config.device}
+    return [(name.replace("_", " "), shown(value)) for name, value in {**general, **config.settings}.items()]
+
+
+def shown(value: Any) -> str:
+    """A value as a reader wants it: four digits, infinity by its sign, lists with commas.
+
+    >>> shown(0.123456), shown(float("inf")), shown([1, 2.5]), shown(1e-9), shown(40)
+    ('0.1235', '∞', '1, 2.5', '1e-09', '40')
+    """
+    match value:
+        case list() | tuple():
+            return ", ".join(map(shown, value))
+        case bool():
+            return "yes" if value else "no"
+        case float() if math.isinf(value):
+            return "∞" if value > 0 else "-∞"
+        case float():
+            return f"{value:.4g}"
+    return str(value)
+
+
+def is_number(value: Value) -> bool:
+    """Whether a cell is sorted and aligned as a number."""
+    return not isinstance(value, str)
+
+
+@cache
+def templates() -> Environment:
+    """The templates, with html escaped and unknown names refused."""
+    found = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["shown"] = shown
+    found.tests["number_cell"] = is_number
+    return found

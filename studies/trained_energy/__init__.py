@@ -1,0 +1,1 @@
+"""Energies in trained networks of many layers."""

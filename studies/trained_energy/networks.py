@@ -1,0 +1,260 @@
+"""Networks trained on random graphs, and their states layer by layer before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from gread.baselines.fitting import Build, fit, fresh, tensors
+from gread.baselines.heterophily import H2GCN
+from gread.baselines.layered import Layered
+from gread.baselines.registry import find_baseline, make_baseline
+from gread.datasets.node_data import NodeData
+from gread.datasets.synthetic import csbm
+from gread.models.gread_model import GREAD
+from gread.models.problem import Problem
+from gread.settings.config import Config, Model
+from gread.settings.trials import Trial
+from gread.training.ensemble import Ensemble
+from rdgraph import solve
+from studies.oversmoothing.flows import Row
+
+#: When a network is looked at: before training, at its best validation epoch, after the last epoch.
+STAGES = ("start", "best", "end")
+#: An entry beyond this is no number in the single precision that networks are trained in.
+LIMIT = float(torch.finfo(torch.float32).max)
+BASELINES, LINEAR, CLASSICAL = (
+    ("GCN", "GAT", "H2GCN", "GRAND", "diffusion"),
+    ("BS", "ST", "FB", "FB*"),
+    ("F", "AC", "Z"),
+)
+REACTIONS = LINEAR + CLASSICAL
+#: Settings of the study that are settings of a network, and those of them that an equation of the zoo has of its own.
+SHARED = ("epochs", "learning_rate", "weight_decay", "dropout", "input_dropout", "hidden", "method", "time", "step")
+CHOSEN = ("adjacency", "normalisation", "self_loops", "relu", "alpha", "beta")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A kind of network: its name and, for a reaction, whether beta is a scalar (SC) or a vector (VC)."""
+
+    name: str
+    kind: str = "-"
+
+    @property
+    def key(self) -> str:
+        """A name for files.
+
+        >>> Subject("FB*", "SC").key
+        'FBstar-SC'
+        """
+        name = self.name.replace("*", "star")
+        return name if self.kind == "-" else f"{name}-{self.kind}"
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it is a network of layers of its own; otherwise an equation."""
+        return self.name in ("GCN", "GAT", "H2GCN")
+
+
+SUBJECTS = (*map(Subject, BASELINES), *(Subject(name, kind) for name in REACTIONS for kind in ("SC", "VC")))
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """S networks at every stage: states of K + 1 layers, (K + 1, S, n, d), and when a network left the numbers, (S,).
+
+    That time is nan for networks that never do, -1 for those whose training failed before. Layers that differ in width
+    are filled up with zeros, which no measure sees. `results` has one row per network.
+    """
+
+    states: Mapping[str, Tensor]
+    left: Mapping[str, np.ndarray]
+    results: list[Row]
+
+
+# ---------------------------------------------------------------------- data and settings
+def make_graphs(settings: Mapping[str, Any], seeds: Sequence[int]) -> list[NodeData]:
+    """The appendix' cSBM for every seed, with one stratified split."""
+    s = settings
+    options: dict[str, Any] = {name: s[name] for name in ("within", "between", "sigma")}
+    made = (
+        csbm(seed, n=sum(s["sizes"]), classes=len(s["sizes"]), signal=s["means"][-1], features=s["channels"], **options)
+        for seed in seeds
+    )
+    return [one.stratified(1, train=s["train"], val=s["val"], seed=k) for one, k in zip(made, seeds, strict=True)]
+
+
+def configuration(subject: Subject, settings: Mapping[str, Any]) -> Config:
+    """The settings of a subject; of a module those of its training count.
+
+    >>> published = {"epochs": 3, "time": 4.0, "step": 1.0, "method": "euler", "adjacency": "original"}
+    >>> [configuration(Subject("BS", kind), published).model.beta for kind in ("SC", "VC")]
+    ['scalar', 'channel']
+    """
+    given = {name: settings[name] for name in (*SHARED, *CHOSEN) if name in settings}
+    if subject.name == "GRAND":
+        equation = find_baseline("GRAND").equation
+        return Config(equation or Model()).updated({k: v for k, v in given.items() if k in (*SHARED, "relu")})
+    if subject.is_module:
+        return Config().updated({k: v for k, v in given.items() if k in SHARED})
+    kinds = {"SC": {"beta": "scalar"}, "VC": {"beta": "channel"}, "-": {}}
+    return Config().updated({**given, "reaction": subject.name, **kinds[subject.kind]})
+
+
+def builder(subject: Subject, settings: Mapping[str, Any]) -> Build:
+    """What makes a module of the zoo: as many layers as the flows have steps, H2GCN as many rounds as fit."""
+    options = {name: settings[name] for name in ("hidden", "input_dropout", "dropout")}
+    own: dict[str, dict[str, Any]] = {
+        "GCN": {"layers": layer_count(settings)},
+        "GAT": {"layers": layer_count(settings), "heads": settings["gat_heads"], "attention_dropout": 0.0},
+        "H2GCN": {"rounds": settings["rounds"]},
+    }
+    return lambda features, classes: make_baseline(
+        subject.name, features=features, classes=classes, **options, **own[subject.name]
+    )
+
+
+def layer_count(settings: Mapping[str, Any]) -> int:
+    """Steps of Euler's method, and layers of the networks beside it."""
+    return round(settings["time"] / settings["step"])
+
+
+# ---------------------------------------------------------------------- training
+def course(
+    subject: Subject, settings: Mapping[str, Any], datas: Sequence[NodeData], seeds: Sequence[int], device: str
+) -> Course:
+    """Train a subject on every graph, and look at its states before and after."""
+    trials = [Trial(configuration(subject, settings), 0, seed) for seed in seeds]
+    if subject.is_module:
+        return _module_course(subject, settings, datas, trials, device)
+    if trials[0].config.model.adjacency == "original":
+        return _flow_course(subject, datas, trials, device)
+    # Attention looks at every entry of the pattern, and graphs that are stacked share theirs.
+    return _joined([_flow_course(subject, [one], [t], device) for one, t in zip(datas, trials, strict=True)])
+
+
+def _joined(parts: Sequence[Course]) -> Course:
+    """Networks of several ensembles as one."""
+    return Course(
+        {stage: torch.cat([part.states[stage] for part in parts], dim=1) for stage in STAGES},
+        {stage: np.concatenate([part.left[stage] for part in parts]) for stage in STAGES},
+        [{**part.results[0], "graph": k} for k, part in enumerate(parts)],
+    )
+
+
+def _flow_course(subject: Subject, datas: Sequence[NodeData], trials: Sequence[Trial], device: str) -> Course:
+    """Equations: all graphs as one ensemble, trained in single precision, looked at in double."""
+    ensemble = Ensemble(datas, trials, device=device)
+    stages = {"start": {name: p.detach().clone() for name, p in ensemble.parameters.items()}}
+    ensemble.advance(ensemble.epochs)
+    stages["best"] = {name: ensemble.state[f"best.{name}"] for name in ensemble.parameters}
+    stages["end"] = {name: ensemble.state[name] for name in ensemble.parameters}
+    problem = Problem.make(datas, trials, device=device, dtype=torch.float64)
+    model = GREAD(
+        trials[0].config.model, problem.operator, features=problem.features.shape[1], classes=problem.classes,
+        seeds=[t.member_seed for t in trials],
+    ).requires_grad_(False)  # fmt: skip
+    states, left = {}, {}
+    for stage, parameters in stages.items():
+        states[stage], left[stage] = flow_states(model, problem, parameters)
+    found = ensemble.outcome()
+    spans = _coefficient_spans(model)
+    results: list[Row] = [
+        {
+            **named(subject), "graph": k, "seed": trial.seed, "best_epoch": int(found.best_epoch[k]),
+            "val_accuracy": float(found.val_accuracy[k]), "test_accuracy": float(found.test_accuracy[k]),
+            "status": found.status(k), **spans[k],
+        }
+        for k, trial in enumerate(trials)
+    ]  # fmt: skip
+    return Course(states, _without_failed(left, results), results)
+
+
+def _without_failed(left: Mapping[str, np.ndarray], results: Sequence[Row]) -> dict[str, np.ndarray]:
+    """The times at which networks left the numbers, -1 at the stages that a failed training did not reach."""
+    ended = np.array([row["status"] == "ok" for row in results])
+    scored = np.array([int(row["best_epoch"]) > 0 for row in results])
+    reached = {"start": np.ones_like(ended), "best": scored, "end": ended}
+    return {stage: np.where(reached[stage], times, -1.0) for stage, times in left.items()}
+
+
+def flow_states(model: GREAD, problem: Problem, parameters: Mapping[str, Tensor]) -> tuple[Tensor, np.ndarray]:
+    """States (K + 1, S, n, d) at every step of Euler's method, and the time at which a member left the numbers, or nan.
+
+    A member whose parameters are no numbers never has a state: its time is -1.
+    """
+    whole = torch.stack([torch.isfinite(p).view(len(p), -1).all(1) for p in parameters.values()]).all(0)
+    chosen = {k: torch.where(whole.view(-1, *(1,) * (p.ndim - 1)), p, 0.0) for k, p in parameters.items()}
+    model.load_members(chosen)
+    start, config = model.encode(problem.features), model.config
+    steps = round(config.time / (config.step or 1.0))
+    times = torch.linspace(0.0, config.time, steps + 1, dtype=torch.float64)
+    solution = solve(model.field(start), start, times, config.method, step=config.step, limit=LIMIT)
+    left = torch.where(whole.cpu(), solution.failed_at.cpu(), -1.0)
+    return solution.states, left.numpy()
+
+
+def _coefficient_spans(model: GREAD) -> list[Row]:
+    """alpha and the least and largest beta of every member; nan where an equation has none."""
+    found = {name: value.detach().reshape(model.members, -1).cpu() for name, value in model.coefficients().items()}
+    none = torch.full((model.members, 1), torch.nan)
+    alpha, beta = found.get("alpha", none), found.get("beta", none)
+    return [
+        {"alpha": float(a[0]), "beta_least": float(b.min()), "beta_largest": float(b.max())}
+        for a, b in zip(alpha, beta, strict=True)
+    ]
+
+
+def _module_course(
+    subject: Subject, settings: Mapping[str, Any], datas: Sequence[NodeData], trials: Sequence[Trial], device: str
+) -> Course:
+    """Modules: one graph after the other."""
+    build = builder(subject, settings)
+    done = fit(build, datas, trials, device=device)
+    stages = {
+        "start": [fresh(build, one, trial) for one, trial in zip(datas, trials, strict=True)],
+        "best": done.best, "end": done.last,
+    }  # fmt: skip
+    none = dict.fromkeys(("alpha", "beta_least", "beta_largest"), float("nan"))
+    rows = [{k: v for k, v in row.items() if k not in ("split", "seed")} for row in done.results.rows()]
+    results: list[Row] = [
+        {**named(subject), "graph": k, "seed": trials[k].seed, **row, **none}  # type: ignore[dict-item]
+        for k, row in enumerate(rows)
+    ]
+    states, left = {}, {}
+    for stage, networks in stages.items():
+        each = [_module_states(net, one, settings, device) for net, one in zip(networks, datas, strict=True)]
+        states[stage] = torch.stack(each, dim=1)
+        left[stage] = _first_loss(states[stage], settings["step"])
+    return Course(states, _without_failed(left, results), results)
+
+
+@torch.no_grad()
+def _module_states(network: Layered, data: NodeData, settings: Mapping[str, Any], device: str) -> Tensor:
+    """States (K + 1, n, d) of one network."""
+    x, edges = tensors(data, device, torch.float64)
+    network = network.to(device=device, dtype=torch.float64)
+    if isinstance(network, H2GCN):
+        states = network.narrow_layers(x, edges, layer_count(settings))
+    else:
+        states = network.layers(x, edges)
+    width = max(h.shape[1] for h in states)
+    return torch.stack([functional.pad(h, (0, width - h.shape[1])) for h in states])
+
+
+def _first_loss(states: Tensor, step: float) -> np.ndarray:
+    """The time before the first state that has entries beyond `LIMIT`; nan without one."""
+    wild = ~(states.abs().amax((-2, -1)) <= LIMIT).cpu().numpy()
+    return np.where(wild.any(0), (wild.argmax(0) - 1.0) * step, np.nan)
+
+
+def named(subject: Subject) -> Row:
+    """The columns that name a subject."""
+    return {"network": subject.name, "beta": subject.kind}

@@ -1,0 +1,1 @@
+"""A training as a run folder: plan, figures, report."""

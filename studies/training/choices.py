@@ -1,0 +1,108 @@
+"""How the words of a command line become choices: presets, settings, splits, the name of a folder."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gread.settings.config import Config
+from gread.settings.presets import Preset, find_preset
+from rdgraph.errors import FileError, NotApplicable
+from rdgraph.files import read_text
+from rdgraph.systems.catalogue import catalogue
+
+QUICK, DEFAULTS = "quick", "defaults"
+_QUICK_FILE = Path(__file__).parent / "data" / "quick.toml"
+_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+def choose_preset(name: str | None, reaction: str | None, dataset: str, *, is_embedded: bool = False) -> Preset:
+    """The preset of that name; without one, `quick` for embedded sets and the defaults for all others.
+
+    >>> choose_preset(None, None, "cora").name, choose_preset("paper", "ST", "cora").config.model.reaction
+    ('defaults', 'ST')
+    """
+    chosen = name or (QUICK if is_embedded else DEFAULTS)
+    if chosen == DEFAULTS:
+        return Preset(DEFAULTS, reaction or "BS", dataset, Config(), "the defaults of gread.settings.config")
+    if chosen == QUICK:
+        return Preset(QUICK, reaction or "BS", dataset, Config.load(_QUICK_FILE), f"studies/data/{_QUICK_FILE.name}")
+    path = Path(chosen)
+    if path.suffix == ".toml" and path.is_file():
+        return Preset(chosen, reaction or "", dataset, read_settings(path), f"file {path.name}")
+    return find_preset(chosen, reaction or "BS", dataset)
+
+
+def read_settings(path: Path) -> Config:
+    """The settings of a toml file; of a run's config.toml, [model] and [training] alone."""
+    values = read_toml(path, "settings")
+    return Config.from_sections(sections(values) if is_run(values) else values)
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """The values of a toml file that should hold `what`."""
+    text = read_text(path, what)
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        raise FileError(f"expected {what} as toml in {path}, got a text that is not: {problem}; correct it") from None
+
+
+def is_run(values: Mapping[str, Any]) -> bool:
+    """Whether these are the values of the config.toml of a training."""
+    return values.get("study") == "train"
+
+
+def sections(values: Mapping[str, Any]) -> dict[str, Any]:
+    """[model] and [training] of the config.toml of a training."""
+    return {name: part for name, part in values.items() if name in ("model", "training")}
+
+
+def read_pairs(texts: Sequence[str]) -> dict[str, str]:
+    """NAME=VALUE, as given on the command line; `Config.updated` reads the values.
+
+    >>> read_pairs(["hidden=128", "relu=false"])
+    {'hidden': '128', 'relu': 'false'}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not (name and sign and value):
+            raise NotApplicable(f"expected NAME=VALUE, got {text!r}; write --set hidden=128")
+        if name in found:
+            raise NotApplicable(f"expected every setting once, got {name} twice; leave one out")
+        found[name] = value
+    return found
+
+
+def parse_splits(text: str, count: int) -> tuple[int, ...]:
+    """The numbers in "all", "0,1,2" or "0-4", of `count` splits there are.
+
+    >>> parse_splits("0-2,5", 10), parse_splits("all", 3)
+    ((0, 1, 2, 5), (0, 1, 2))
+    """
+    if text.strip() == "all":
+        return tuple(range(count))
+    found: list[int] = []
+    for part in text.split(","):
+        read = _RANGE.fullmatch(part.strip())
+        if read is None:
+            raise NotApplicable(f"expected splits as all, 0,1,2 or 0-4, got {text!r}")
+        first, last = int(read[1]), int(read[2] or read[1])
+        if not first <= last < count:
+            raise NotApplicable(f"expected splits among 0..{count - 1}, got {part.strip()}; write --splits all")
+        found += range(first, last + 1)
+    return tuple(dict.fromkeys(found))
+
+
+def folder_name(dataset: str, reaction: str) -> str:
+    """The stem of a run folder's name.
+
+    >>> folder_name("cora", "FB*"), folder_name("my graph", "-alpha*L@H")
+    ('cora-FBstar', 'my-graph-equation')
+    """
+    short = reaction.replace("*", "star") if reaction in catalogue else "equation"
+    return re.sub(r"[^A-Za-z0-9_+.-]+", "-", f"{dataset}-{short}").strip(".-")

@@ -1,0 +1,235 @@
+"""Figures of a training: learning curves, learned coefficients, the filter they make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy as sp
+
+from analysis.figures import PALETTE, plain
+from gread.models.gread_model import TRUSTED
+from gread.training.ensemble import METRICS
+from rdgraph.errors import NotApplicable
+from rdgraph.integrators.solver import FIXED
+from rdgraph.lowering.coefficients import STATE_LETTERS
+from rdgraph.syntax.tree import Kind
+from rdgraph.systems.system import System
+from rdgraph.theory.filters import response
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import Locator
+
+    from gread.datasets.node_data import NodeData
+    from gread.models.trained_network import Network
+    from gread.training.trainer import Trained
+
+GRID = np.linspace(0.0, 2.0, 201)
+#: Gains beyond this are drawn on a logarithmic scale.
+LINEAR_GAIN = 20.0
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, what it shows, and the numbers drawn in it."""
+
+    name: str
+    figure: Figure
+    caption: str
+    rows: Sequence[dict[str, Any]]
+
+
+def empty_figure(width: float, height: float) -> Figure:
+    """A figure of that size in inches whose parts make room for each other."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def whole_numbers() -> Locator:
+    """Ticks at whole numbers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(integer=True)
+
+
+# ---------------------------------------------------------------------- learning curves
+def learning_curves(done: Trained) -> Drawing:
+    """Loss and accuracies over the epochs: every trial thin, their mean thick, best epochs marked."""
+    figure = empty_figure(10.0, 6.2)
+    panels = figure.subplots(2, 2, sharex=True)
+    epochs = np.arange(1, done.history.shape[1] + 1)
+    titles = ("loss on training nodes", "accuracy, training", "accuracy, validation", "accuracy, test")
+    rows: list[dict[str, Any]] = []
+    for k, (panel, title) in enumerate(zip(panels.flat, titles, strict=True)):
+        values = done.history[:, :, k].astype(np.float64) * (1 if k == 0 else 100)
+        means = _mean(values)
+        panel.plot(epochs, values.T, color=PALETTE[k], lw=0.6, alpha=0.35)
+        panel.plot(epochs, means, color=PALETTE[k], lw=2.2)
+        panel.set_title(title, fontsize=10)
+        panel.set_ylabel("cross-entropy" if k == 0 else "percent", fontsize=9)
+        panel.grid(color="0.92", lw=0.6)
+        if METRICS[k] in ("val_accuracy", "test_accuracy"):
+            _mark_best(panel, done, values)
+        for row, epoch in enumerate(epochs):
+            each = {f"split {t.split} seed {t.seed}": values[m, row] for m, t in enumerate(done.trials)}
+            rows.append({"metric": METRICS[k], "epoch": int(epoch), "mean": means[row], **each})
+    for panel in panels[1]:
+        panel.set_xlabel("epoch", fontsize=9)
+        panel.xaxis.set_major_locator(whole_numbers())
+    caption = (
+        f"Learning curves of {len(done.trials)} trials, thin, and their mean, thick. Dots: the first epoch with the "
+        "best validation accuracy, whose test accuracy counts."
+    )
+    return Drawing("learning", figure, caption, rows)
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
+    """Means over the finite values of every column, nan where there are none."""
+    finite = np.isfinite(values)
+    count = finite.sum(axis=0)
+    return np.where(count > 0, np.where(finite, values, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)
+
+
+def _mark_best(panel: Axes, done: Trained, values: np.ndarray) -> None:
+    best = [(e, values[m, e - 1]) for m, e in enumerate(done.best_epoch.tolist()) if e > 0]
+    if best:
+        panel.plot(*zip(*best, strict=True), "o", ms=4.5, mfc="black", mec="white", mew=0.7, zorder=4)
+
+
+# ---------------------------------------------------------------------- coefficients
+def coefficient_bars(done: Trained, sound: Sequence[int]) -> Drawing | None:
+    """Learned coefficients: a bar per trial for scalars, else a histogram over the values of all trials.
+
+    None where the equation has none: the trusted nodes M of a source are given, not learned.
+    """
+    kinds = learned(done.network(sound[0]).system)
+    found = [done.network(k).coefficients() for k in sound]
+    names = [name for name in found[0] if name in kinds]
+    if not names:
+        return None
+    figure = empty_figure(4.6 * len(names) + 0.4, 3.4)
+    panels = figure.subplots(1, len(names), squeeze=False)[0]
+    rows: list[dict[str, Any]] = []
+    for panel, name in zip(panels, names, strict=True):
+        values = [one[name].detach().double().numpy().reshape(-1) for one in found]
+        kind = str(kinds[name].value)
+        for k, own in zip(sound, values, strict=True):
+            trial = done.trials[k]
+            rows += [
+                {"coefficient": name, "kind": kind, "split": trial.split, "seed": trial.seed, "index": i, "value": v}
+                for i, v in enumerate(own.tolist())
+            ]
+        _draw_values(panel, name, kind, values)
+    caption = (
+        "Learned coefficients at the best epochs: a bar per trial where there is one value, else how the values of "
+        f"all channels, nodes or matrix entries of all {len(sound)} trials are spread; dashed, their mean."
+    )
+    return Drawing("coefficients", figure, caption, rows)
+
+
+def learned(system: System) -> dict[str, Kind]:
+    """The letters of an equation that training finds values for, matrices included, with their kinds.
+
+    >>> import rdgraph as rd
+    >>> {name: kind.value for name, kind in learned(rd.parse("-alpha*L@H + H@W")).items()}
+    {'W': 'matrix', 'alpha': 'scalar'}
+    """
+    given = {*STATE_LETTERS, *(n for n, kind in system.letters.items() if n == TRUSTED and kind is Kind.NODE)}
+    return {name: kind for name, kind in system.letters.items() if name not in given}
+
+
+def _draw_values(panel: Axes, letter: str, kind: str, values: Sequence[np.ndarray]) -> None:
+    name = plain(letter)
+    every = np.concatenate(values)
+    colour = PALETTE[0] if name == "alpha" else PALETTE[1]
+    if all(own.size == 1 for own in values) and len(values) <= 40:
+        panel.bar(np.arange(len(values)), every, color=colour, width=0.75)
+        panel.axhline(every.mean(), color="black", ls="--", lw=1.2)
+        panel.set_xlabel("trial", fontsize=9)
+        panel.set_ylabel(name, fontsize=9)
+        panel.xaxis.set_major_locator(whole_numbers())
+    else:
+        panel.hist(every, bins=min(40, max(5, every.size // 8)), color=colour, edgecolor="white", lw=0.4)
+        panel.axvline(every.mean(), color="black", ls="--", lw=1.2)
+        panel.set_xlabel(name, fontsize=9)
+        panel.set_ylabel("number of values", fontsize=9)
+    panel.set_title(
+        f"{name}, {kind}: mean {every.mean():.3g}, from {every.min():.3g} to {every.max():.3g}", fontsize=10
+    )
+
+
+# ---------------------------------------------------------------------- filter response
+def gains(network: Network, lam: np.ndarray = GRID) -> np.ndarray:
+    """g(lam) of the trained flow at T, under the network's own discretisation: (lines, len(lam)), a line a channel.
+
+    For a linear equation with scalar or channel coefficients; NotApplicable says why there is none otherwise.
+    """
+    model = network.config
+    if model.adjacency == "live":
+        raise NotApplicable("no response because the adjacency follows the state")
+    if model.adjacency == "original" and model.normalisation == "none":
+        raise NotApplicable("no response on [0, 2] because the operator is not normalised")
+    stepped = model.method in FIXED
+    method, step = (model.method, model.step) if stepped else ("exact", None)
+    expression = response(network.system, T=model.time, method=method, step=step)
+    values = {k: v.detach().double().numpy().reshape(-1, 1) for k, v in network.coefficients().items()}
+    letters = sorted((s for s in expression.free_symbols if s.name != "lam"), key=lambda s: s.name)
+    function = sp.lambdify([sp.Symbol("lam"), *letters], expression, "numpy")
+    shape = np.broadcast_shapes((1, lam.size), *(values[s.name].shape for s in letters))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # the removable point of a source term
+        found = np.asarray(function(lam[None, :] + np.zeros(shape), *(values[s.name] for s in letters)), dtype=float)
+    return np.array(np.broadcast_to(found, shape))
+
+
+def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawing:
+    """The learned filter: channels of the first trial thin (trials, where all coefficients are scalars), mean thick."""
+    lines = gains(done.network(sound[0]))
+    kind = "channel"
+    if len(lines) == 1:
+        lines, kind = np.concatenate([gains(done.network(k)) for k in sound]), "trial"
+    model = done.trials[sound[0]].config.model
+    lam, density = _density(data, model.self_loops)
+    figure = empty_figure(7.4, 4.2)
+    panel = figure.subplots()
+    panel.plot(GRID, lines.T, color=PALETTE[0], lw=0.6, alpha=0.45)
+    panel.plot(GRID, lines.mean(axis=0), color=PALETTE[1], lw=2.4, label=f"mean of {len(lines)} {kind}s")
+    panel.axhline(1, color="0.75", lw=0.8, zorder=0)
+    panel.set(xlim=(0, 2), xlabel="lam, eigenvalue of L", ylabel=f"gain after T = {model.time:g}")
+    if np.nanmax(np.abs(lines)) > LINEAR_GAIN:
+        panel.set_yscale("symlog", linthresh=1.0)
+    behind = panel.twinx()
+    behind.fill_between(lam, density, step="mid", color="0.85", lw=0, label="eigenvalues of the graph")
+    behind.set(yticks=[], ylim=(0, 1.6 * density.max()))
+    panel.set_zorder(behind.get_zorder() + 1)
+    panel.patch.set_visible(False)
+    marks = [*panel.get_legend_handles_labels()[0], *behind.get_legend_handles_labels()[0]]
+    figure.legend(handles=marks, loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    how = f"{model.method}, step {model.step:g}" if model.method in FIXED else "the exact flow"
+    caption = (
+        f"What the trained equation does to each frequency, g(lam) after T = {model.time:g} by {how}: one thin line a "
+        f"{kind}, thick their mean. Grey: density of the eigenvalues of the symmetric L of the graph."
+    )
+    rows = [
+        {"line": f"{kind} {i}", "lam": float(x), "gain": float(g)}
+        for i, line in enumerate(lines)
+        for x, g in zip(GRID, line, strict=True)
+    ]
+    rows += [{"line": "density", "lam": float(x), "density": float(y)} for x, y in zip(lam, density, strict=True)]
+    return Drawing("response", figure, caption, rows)
+
+
+def _density(data: NodeData, self_loops: float) -> tuple[np.ndarray, np.ndarray]:
+    """Where the eigenvalues of the symmetric L lie, on [0, 2]."""
+    import torch
+
+    from analysis.spectra.density import spectral_density
+
+    graph = data.graph if data.graph.is_undirected else data.graph.undirected()
+    op = graph.operator("symmetric", self_loops=self_loops, dtype=torch.float64)
+    found = spectral_density(op, points=60, method="histogram" if data.num_nodes <= 600 else "polynomial")
+    return found.lam, np.maximum(found.density, 0.0)

@@ -1,0 +1,241 @@
+"""`Plan`: what `rdgraph train` is to do, resolved from defaults < preset < command line, and written as config.toml."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import rdgraph
+from gread.datasets.loading import load_dataset
+from gread.datasets.node_data import NodeData
+from gread.datasets.sources import embedded
+from gread.models.gread_model import make_system
+from gread.models.problem import check
+from gread.settings.config import Config
+from gread.settings.presets import Preset
+from gread.settings.trials import Trial, make_trials
+from rdgraph.errors import FileError, NotApplicable, UnknownName
+from rdgraph.integrators.solver import FIXED, METHODS
+from studies.runs.config import check_device
+from studies.training.choices import choose_preset, is_run, parse_splits, read_toml, sections
+
+#: Settings of a config.toml outside of [model] and [training], with their kinds.
+HEAD = {
+    "study": str, "small": bool, "dataset": str, "reaction": str, "preset": str, "source": str, "splits": list,
+    "seed": int, "seeds": int, "device": str, "version": str,
+}  # fmt: skip
+#: What `--small` trains: a set that needs no file, epochs, splits.
+SMALL_SET, SMALL_EPOCHS, SMALL_SPLITS = "karate", 20, (0, 1, 2)
+#: How often every split may be trained.
+MOST_SEEDS = 10_000
+#: Splits that are drawn for a graph that comes without any.
+DRAWN_SPLITS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What was asked for on the command line; None stands for a choice left open."""
+
+    dataset: str | None = None
+    edges: Path | None = None
+    nodes: Path | None = None
+    root: Path | None = None
+    reaction: str | None = None
+    preset: str | None = None
+    settings: Mapping[str, Any] | None = None
+    splits: str | None = None
+    seed: int = 0
+    seeds: int = 1
+    device: str = "cpu"
+    small: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A training with nothing left open: trials are every split with every seed from `seed` on."""
+
+    data: NodeData
+    preset: Preset
+    splits: tuple[int, ...]
+    seed: int
+    seeds: int
+    device: str
+    small: bool = False
+    files: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.seeds <= MOST_SEEDS:
+            raise NotApplicable(
+                f"expected 1 to {MOST_SEEDS:,} seeds, got {self.seeds}; --seeds 3 trains every split three times"
+            )
+        check_device(self.device)
+        _check_equation(self.config)
+        for split in self.splits:
+            check(self.data, split)
+
+    @property
+    def config(self) -> Config:
+        return self.preset.config
+
+    @property
+    def reaction(self) -> str:
+        return self.config.model.reaction
+
+    @property
+    def trials(self) -> list[Trial]:
+        return make_trials(self.config, self.splits, range(self.seed, self.seed + self.seeds))
+
+    def head(self) -> dict[str, Any]:
+        """The settings outside of [model] and [training]."""
+        files = dict(zip(("edges", "nodes"), self.files, strict=False))
+        return {
+            "study": "train",
+            "small": self.small,
+            "dataset": self.preset.dataset,
+            **files,
+            "reaction": self.reaction,
+            "preset": self.preset.name,
+            "source": self.preset.source,
+            "splits": list(self.splits),
+            "seed": self.seed,
+            "seeds": self.seeds,
+            "device": self.device,
+            "version": rdgraph.__version__,
+        }
+
+    def toml(self) -> str:
+        """The text of config.toml."""
+        lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in self.head().items()]
+        return "\n".join([*lines, "", self.config.toml()])
+
+    def differences(self, text: str) -> list[str]:
+        """In words, where the config.toml with this text differs; [] where it does not."""
+        try:
+            theirs, ours = tomllib.loads(text), tomllib.loads(self.toml())
+        except (tomllib.TOMLDecodeError, RecursionError):
+            return ["a config.toml that no training wrote"]
+        there, here = _flat(theirs), _flat(ours)
+        return [
+            f"{name} = {there.get(name)!r} there, {here.get(name)!r} here"
+            for name in dict.fromkeys([*here, *there])
+            if there.get(name) != here.get(name)
+        ]
+
+    def command(self, folder: Path) -> str:
+        """A line that trains the same, with every setting of the folder's config.toml."""
+        source = ["--dataset", self.preset.dataset] if not self.files else [
+            "--edges", self.files[0], "--nodes", self.files[1]
+        ]  # fmt: skip
+        words = ["rdgraph", "train", *source, "--preset", str(folder / "config.toml"),
+                 "--splits", ",".join(map(str, self.splits)), "--seed", str(self.seed), "--seeds", str(self.seeds),
+                 "--device", self.device]  # fmt: skip
+        return shlex.join(words)
+
+
+def make_plan(request: Request) -> Plan:
+    """Resolve a request; every wrong name, split, setting or missing file is an error here, before any training.
+
+    >>> plan = make_plan(Request(small=True, settings={"hidden": 8}))
+    >>> plan.data.meta.name, plan.splits, plan.config.model.hidden, plan.config.training.epochs, plan.preset.name
+    ('karate', (0, 1, 2), 8, 20, 'quick')
+    """
+    given = dict(request.settings or {})
+    if request.small:
+        given.setdefault("epochs", SMALL_EPOCHS)
+    data = read_data(request)
+    name = data.meta.name
+    preset = choose_preset(request.preset, request.reaction, name, is_embedded=name in embedded() and not request.nodes)
+    config = preset.config.updated(given | ({"reaction": request.reaction} if request.reaction else {}))
+    splits = _chosen_splits(request, data)
+    files = (str(request.edges), str(request.nodes)) if request.edges else ()
+    changed = changes(preset.config, config)
+    source = preset.source + (f"; changed here: {', '.join(changed)}" if changed else "")
+    resolved = replace(preset, config=config, reaction=config.model.reaction, dataset=name, source=source)
+    return Plan(data, resolved, splits, request.seed, request.seeds, request.device, request.small, files)
+
+
+def changes(old: Config, new: Config) -> list[str]:
+    """The names of the settings that differ.
+
+    >>> changes(Config(), Config().updated({"hidden": 8, "epochs": 3, "heads": 4}))
+    ['hidden', 'epochs']
+    """
+    pairs = ((old.model, new.model), (old.training, new.training))
+    return [f.name for a, b in pairs for f in fields(a) if getattr(a, f.name) != getattr(b, f.name)]
+
+
+def read_data(request: Request) -> NodeData:
+    """The data set of that name, from files at hand, or a graph of one's own from two csv files."""
+    if (request.edges is None) != (request.nodes is None):
+        raise NotApplicable("expected both --edges and --nodes, got one of them; see docs/data.md for the two files")
+    if request.edges is not None and request.nodes is not None:
+        if request.dataset is not None:
+            raise NotApplicable("expected --dataset or two files, got both; leave one of them out")
+        data = NodeData.from_files(request.edges, request.nodes)
+        return data if data.num_splits else data.stratified(DRAWN_SPLITS)
+    name = request.dataset or (SMALL_SET if request.small else None)
+    if name is None:
+        raise NotApplicable(
+            "expected a data set, got none; --dataset digits needs no download, `rdgraph data list` names the others, "
+            "and --edges with --nodes reads your own"
+        )
+    return load_dataset(name, root=request.root, offline=True)
+
+
+def read_plan(folder: Path, root: Path | None = None) -> Plan:
+    """The plan that a run's config.toml describes, its data read anew."""
+    path = folder / "config.toml"
+    if not path.is_file():
+        raise NotApplicable(
+            f"expected the folder of a training with its config.toml, got {folder} without; where a training was "
+            "stopped before it had begun, give its whole command again, else name the folder to resume with --out"
+        )
+    values = read_toml(path, "the settings of a training")
+    head = _read_head(values, path)
+    files = tuple(head[name] for name in ("edges", "nodes") if name in head)
+    request = Request(edges=Path(files[0]), nodes=Path(files[1])) if files else Request(head["dataset"], root=root)
+    config = Config.from_sections(sections(values))
+    preset = Preset(head["preset"], head["reaction"], head["dataset"], config, head["source"])
+    return Plan(
+        read_data(request), preset, tuple(head["splits"]), head["seed"], head["seeds"], head["device"], head["small"],
+        files,
+    )  # fmt: skip
+
+
+def _read_head(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The settings outside of [model] and [training], each of its kind."""
+    head = {name: value for name, value in values.items() if name not in ("model", "training")}
+    files = {"edges": str, "nodes": str} if "edges" in head or "nodes" in head else {}
+    kinds = HEAD | files
+    wrong = [name for name, kind in kinds.items() if type(head.get(name)) is not kind]
+    if not is_run(values) or wrong or not all(type(k) is int for k in head["splits"]):
+        got = "those of something else" if not is_run(values) else f"{wrong[0] if wrong else 'splits'} missing or wrong"
+        raise FileError(f"expected the settings of a training in {path}, got {got}; train into another folder")
+    return head
+
+
+def _chosen_splits(request: Request, data: NodeData) -> tuple[int, ...]:
+    if request.splits is None and request.small:
+        return tuple(k for k in SMALL_SPLITS if k < data.num_splits)
+    return parse_splits(request.splits or "all", data.num_splits)
+
+
+def _check_equation(config: Config) -> None:
+    """Whether the equation can be read and the method has what it needs."""
+    make_system(config.model)
+    if config.model.method not in METHODS:
+        raise UnknownName("method", config.model.method, METHODS)
+    if config.model.method in (*FIXED, "strang") and config.model.step is None:
+        raise NotApplicable(f"expected a step for the method {config.model.method}, got none; add --set step=0.5")
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= {f"{name}.{key}": v for key, v in value.items()} if isinstance(value, dict) else {name: value}
+    return found

@@ -1,0 +1,636 @@
+"""Training as a whole: batches, progress, results, checkpoints that survive a kill, networks that can be saved."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gread.datasets.embedded import karate
+from gread.datasets.synthetic import csbm
+from gread.models.bundle import load_bundle, save_bundle
+from gread.models.trained_network import Network
+from gread.settings.config import Config
+from gread.settings.trials import Trial, make_trials
+from gread.training import checkpoint, planner
+from gread.training import trainer as training
+from gread.training.ensemble import CHUNK, METRICS, Ensemble
+from gread.training.planner import MOST_ON_CPU, Need, check_fit, estimate, make_batches
+from gread.training.trainer import Progress, Trained, choose_device, epochs_within, train
+from rdgraph.errors import FileError, NotApplicable
+from rdgraph.interrupts import terminable
+
+
+def config(**values: object) -> Config:
+    base = {"hidden": 8, "epochs": 6, "attention_dim": 8, "method": "euler", "step": 0.5}
+    return Config().updated(base | values)
+
+
+def equal(one: Trained, two: Trained) -> None:
+    """The same bits in all results."""
+    for name in ("best_epoch", "val_accuracy", "test_accuracy", "history"):
+        assert np.array_equal(getattr(one, name), getattr(two, name), equal_nan=True), name
+    assert one.status == two.status
+    assert one.parameters is not None
+    assert two.parameters is not None
+    for mine, other in zip(one.parameters, two.parameters, strict=True):
+        assert mine.keys() == other.keys()
+        assert all(torch.equal(mine[name], other[name]) for name in mine)
+
+
+# ---------------------------------------------------------------------- results
+def test_results_do_not_depend_on_the_batches():
+    trials = make_trials(config(), range(2), range(2))
+    whole = train(karate(), trials, device="cpu")
+    for members in (1, 3):
+        parts = train(karate(), trials, device="cpu", members=members)
+        np.testing.assert_allclose(parts.history, whole.history, rtol=1e-5, atol=1e-5)
+        assert parts.best_epoch.tolist() == whole.best_epoch.tolist()
+        np.testing.assert_array_equal(parts.test_accuracy, whole.test_accuracy)
+
+
+def test_results_come_in_the_order_of_the_trials_whatever_their_shape():
+    kinds = [config(), config(hidden=4, epochs=3), config(), config(hidden=4, epochs=3)]
+    trials = [Trial(c, split=k) for k, c in enumerate(kinds)]
+    done = train(karate(), trials, device="cpu")
+    assert done.history.shape == (4, 6, len(METRICS))
+    assert np.isnan(done.history[1, 3:]).all()
+    assert np.isfinite(done.history[[0, 2]]).all()
+    for k, trial in enumerate(trials):
+        alone = train(karate(), [trial], device="cpu")
+        epochs = trial.config.training.epochs
+        np.testing.assert_allclose(done.history[k, :epochs], alone.history[0], rtol=1e-5, atol=1e-5)
+        assert done.network(k).parameters["encoder_weight"].shape == (1, 34, trial.config.model.hidden)
+
+
+def test_means_and_rows():
+    done = train(karate(), make_trials(config(), range(3), [4]), device="cpu")
+    tests = done.test_accuracy
+    assert done.mean == pytest.approx(100 * tests.sum() / 3)
+    assert done.std == pytest.approx(100 * np.sqrt(((tests - tests.mean()) ** 2).mean()))
+    rows = done.rows()
+    assert [(r["split"], r["seed"], r["status"]) for r in rows] == [(0, 4, "ok"), (1, 4, "ok"), (2, 4, "ok")]
+    for k, row in enumerate(rows):
+        assert row["best_epoch"] == 1 + int(np.argmax(done.history[k, :, 2]))
+        assert row["test_accuracy"] == done.history[k, int(done.best_epoch[k]) - 1, 3]
+        assert row["val_accuracy"] == done.history[k, :, 2].max()
+    assert done.seconds > 0
+
+
+def test_data_sets_of_their_own_stay_with_their_trials():
+    datas = [csbm(k, n=24) for k in range(3)]
+    trials = [Trial(config(hidden=h), seed=k) for k, h in enumerate((8, 4, 8))]
+    done = train(datas, trials, device="cpu")
+    for k in range(3):
+        alone = train(datas[k], [trials[k]], device="cpu")
+        np.testing.assert_allclose(done.history[k], alone.history[0], rtol=1e-5, atol=1e-5)
+        assert done.data_of(k) is datas[k]
+    with pytest.raises(NotApplicable, match="expected one data set or one for each of 3 trials, got 2"):
+        train(datas[:2], trials, device="cpu")
+
+
+def test_progress_counts_the_epochs_of_all_batches():
+    heard: list[Progress] = []
+    trials = [*make_trials(config(epochs=25), range(3)), Trial(config(hidden=4))]
+    done = train(karate(), trials, device="cpu", members=2, progress=heard.append)
+    assert all(a.epoch < b.epoch for a, b in pairwise(heard))
+    heard = [h for h in heard if h.epoch in (20, 25, 45, 50, 56)]  # others where a second has passed
+    assert len(heard) == 5
+    assert {h.epochs for h in heard} == {56}
+    assert [h.batch for h in heard] == [0, 0, 1, 1, 2]
+    assert {h.batches for h in heard} == {3}
+    assert all(a.seconds <= b.seconds for a, b in pairwise(heard))
+    assert heard[0].loss == pytest.approx(done.history[:2, 19, 0].mean(), rel=1e-5)
+    assert heard[3].val_accuracy == pytest.approx(done.history[2, 24, 2], rel=1e-5)
+
+
+def test_progress_leaves_out_members_that_failed():
+    heard: list[Progress] = []
+    trials = [Trial(config(epochs=20)), Trial(config(epochs=20, learning_rate=1e6))]
+    done = train(karate(), trials, device="cpu", progress=heard.append)
+    assert done.status[1].startswith("diverged")
+    assert heard[-1].loss == pytest.approx(done.history[0, -1, 0], rel=1e-5)
+
+
+def test_trainings_that_cannot_be_are_refused():
+    with pytest.raises(NotApplicable, match="expected at least one trial, got none"):
+        train(karate(), [], device="cpu")
+    with pytest.raises(NotApplicable, match=r"expected a split among 0\.\.9"):
+        train(karate(), [Trial(config(), split=10)], device="cpu")
+    for members in (0, -1):
+        with pytest.raises(NotApplicable, match="expected batches of at least one member"):
+            train(karate(), [Trial(config())], device="cpu", members=members)
+    bare = train(karate(), [Trial(config(epochs=1))], device="cpu", keep_best=False)
+    with pytest.raises(NotApplicable, match="keep_best=False"):
+        bare.network(0)
+
+
+def test_the_device_is_chosen():
+    assert choose_device() == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert choose_device("cuda:1") == "cuda:1"
+
+
+# ---------------------------------------------------------------------- the planner
+def test_batches_share_a_shape_and_are_even():
+    small, large = config(), config(hidden=16)
+    trials = [Trial(c, split=s) for s in range(5) for c in (small, large)]
+    assert make_batches(trials, [5, 5]) == [[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]]
+    assert make_batches(trials, [4, 9]) == [[0, 2, 4], [6, 8], [1, 3, 5, 7, 9]]
+    assert make_batches(trials, [1, 2]) == [[0], [2], [4], [6], [8], [1, 3], [5, 7], [9]]
+
+
+def test_as_many_members_as_fit(monkeypatch):
+    need = Need(parameters=300, states=700)
+    monkeypatch.setattr(planner, "free_memory", lambda device: 100_000)
+    assert need.total == 1000
+    assert check_fit(need, "cuda", None) == 80
+    assert check_fit(need, "cpu", None) == MOST_ON_CPU
+    assert check_fit(need, "cuda", 80) == 80
+    with pytest.raises(NotApplicable, match=r"at most 80 members.* of cuda, got 81; pass members=80"):
+        check_fit(need, "cuda", 81)
+    monkeypatch.setattr(planner, "free_memory", lambda device: 1200)
+    with pytest.raises(NotApplicable, match=r"for one member, got .* GiB free on cpu; lower hidden"):
+        check_fit(need, "cpu", None)
+
+
+def test_too_many_members_are_refused_before_training(monkeypatch):
+    trials = make_trials(config(), range(4))
+    need = estimate(Ensemble(karate(), trials[:1])).total
+    monkeypatch.setattr(planner, "free_memory", lambda device: int(2.6 * need / 0.8))
+    with pytest.raises(NotApplicable, match="at most 2 members"):
+        train(karate(), trials, device="cpu", members=3)
+    heard: list[Progress] = []
+    train(karate(), trials, device="cpu", progress=heard.append)
+    assert {h.batches for h in heard} == {2}
+
+
+def test_estimates_grow_with_what_is_held():
+    def total(**values: object) -> int:
+        return estimate(Ensemble(karate(), [Trial(config(**values))])).total
+
+    base = total()
+    assert base > 0
+    for larger in ({"hidden": 16}, {"heads": 8}, {"time": 5.0}, {"encoder_mlp": True}, {"decoder_mlp": True}):
+        assert total(**larger) > base, larger
+    assert total(adjacency="original") < base
+    assert total(reaction="F", method="rk4") > total(reaction="F")
+    assert planner.free_memory("cpu") > 0
+
+
+# ---------------------------------------------------------------------- checkpoints
+SCRIPT = """
+import sys
+from pathlib import Path
+from gread.settings.config import Config
+from gread.datasets.embedded import karate
+from gread.training.trainer import train
+from gread.settings.trials import make_trials
+
+text, folder = sys.argv[1:]
+trials = make_trials(Config.from_toml(text), range(3))
+train(karate(), trials, device="cpu", members=2, checkpoint=Path(folder), every=0)
+"""
+
+
+def killed(text: str, folder: Path) -> None:
+    """Train in another process and kill it in the midst of the second batch."""
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, text, str(folder)])
+    try:
+        deadline = time.monotonic() + 240
+        while not (folder / "batch-1.json").exists():
+            assert process.poll() is None, "the training ended before it could be killed"
+            assert time.monotonic() < deadline, "no checkpoint within four minutes"
+            time.sleep(0.005)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        code = process.wait()
+    assert code == -signal.SIGKILL
+
+
+def saved_epoch(manifest: Path) -> int:
+    return int(load_bundle(manifest, checkpoint.FORMAT, "a checkpoint").numbers["step"])
+
+
+@pytest.mark.slow
+def test_a_killed_training_goes_on_to_the_same_bits(tmp_path):
+    """The second batch, of one member, is cut off; the first one is done and is not trained again."""
+    own = config(epochs=80, learning_rate=0.05)
+    trials = make_trials(own, range(3))
+    killed(own.toml(), tmp_path)
+    halfway = saved_epoch(tmp_path / "batch-1.json")
+    assert 0 < halfway < 80
+    (tmp_path / ".0123456789abcdef.part.safetensors").write_bytes(b"what a kill left behind")
+    heard: list[Progress] = []
+    resumed = train(karate(), trials, device="cpu", members=2, checkpoint=tmp_path, every=1e9, progress=heard.append)
+    assert 80 + halfway < heard[0].epoch <= 80 + halfway + 20
+    assert saved_epoch(tmp_path / "batch-1.json") == 80
+    equal(resumed, train(karate(), trials, device="cpu", members=2))
+    again = train(karate(), trials, device="cpu", members=2, checkpoint=tmp_path)
+    equal(again, resumed)
+
+
+def test_resuming_at_any_epoch_gives_the_same_bits(tmp_path):
+    """Nonlinear, with dropout: moments of Adam, random numbers and the book of the best epoch all go on."""
+    from gread.training.checkpoint import load_checkpoint, save_checkpoint
+
+    trials = make_trials(config(reaction="F", epochs=9, learning_rate=0.1), range(2))
+    whole = Ensemble(karate(), trials)
+    whole.advance(9)
+    for stop in (1, 5, 9):
+        first, second = Ensemble(karate(), trials), Ensemble(karate(), trials)
+        first.advance(stop)
+        save_checkpoint(tmp_path / f"{stop}.json", first, "mark")
+        assert load_checkpoint(tmp_path / f"{stop}.json", second, "mark")
+        assert second.epoch == stop
+        second.advance(9 - stop)
+        for name, value in whole.state.items():
+            assert torch.equal(second.state[name].nan_to_num(), value.nan_to_num()), name
+    assert not load_checkpoint(tmp_path / "none.json", second, "mark")
+
+
+def test_a_resumed_polynomial_keeps_its_length(tmp_path):
+    from gread.training.checkpoint import load_checkpoint, save_checkpoint
+
+    trials = [Trial(config(method="exact", step=None, adjacency="original", epochs=3))]
+    first, second = Ensemble(karate(), trials), Ensemble(karate(), trials)
+    first.parameters["coefficient_beta"].data.fill_(6.0)
+    first.advance(2)
+    assert first.degree > second.degree
+    save_checkpoint(tmp_path / "long.json", first, "mark")
+    load_checkpoint(tmp_path / "long.json", second, "mark")
+    assert second.degree == first.degree
+    for ensemble in (first, second):
+        ensemble.advance(1)
+    assert torch.equal(first.outcome().history, second.outcome().history)
+
+
+def test_checkpoints_of_something_else_are_refused(tmp_path):
+    trials = make_trials(config(), range(2))
+    data = karate()
+    train(data, trials, device="cpu", checkpoint=tmp_path)
+    other_x = data.x.copy()
+    other_x.data[3] = 2.0
+    others = [
+        (data, make_trials(config(), range(2), [1]), {}),
+        (data, make_trials(config(), [1, 0]), {}),
+        (data, make_trials(config(weight_decay=0.0), range(2)), {}),
+        (data, trials, {"keep_best": False}),
+        (data, trials, {"dtype": torch.float64}),
+        (replace(data, x=other_x), trials, {}),
+        (replace(data, y=1 - data.y), trials, {}),
+        (data.stratified(10, seed=5), trials, {}),
+        (data.subset(np.arange(33)), trials, {}),
+    ]
+    for its_data, its_trials, options in others:
+        with pytest.raises(NotApplicable, match="got one of another training; remove it, or choose another folder"):
+            train(its_data, its_trials, device="cpu", checkpoint=tmp_path, **options)
+
+
+def test_sparse_features_are_told_apart_by_their_rows(tmp_path):
+    """The same entries in the same columns, but in other rows."""
+    from gread.training.checkpoint import fingerprint
+
+    data = karate()
+    moved = data.x.copy()
+    moved.indptr[5] += 1
+    assert fingerprint([data], []) != fingerprint([replace(data, x=moved)], [])
+
+
+@pytest.mark.parametrize("junk", ["truncated", "text", "empty"])
+def test_a_broken_checkpoint_is_refused(tmp_path, junk):
+    trials = make_trials(config(epochs=2), range(1))
+    train(karate(), trials, device="cpu", checkpoint=tmp_path)
+    for path in (*tmp_path.glob("batch-0-*.safetensors"), tmp_path / "batch-0.json"):
+        whole = path.read_bytes()
+        path.write_bytes({"truncated": whole[: len(whole) // 2], "text": b"hello" * 100, "empty": b""}[junk])
+        with pytest.raises(FileError, match=r"expected .*a checkpoint in .*, got a file that (was changed|is no json)"):
+            train(karate(), trials, device="cpu", checkpoint=tmp_path)
+        path.write_bytes(whole)
+    train(karate(), trials, device="cpu", checkpoint=tmp_path)
+
+
+def test_a_finished_training_leaves_one_bundle_per_batch(tmp_path):
+    train(karate(), make_trials(config(), range(3)), device="cpu", members=2, checkpoint=tmp_path / "deep" / "er")
+    names = sorted(p.name for p in (tmp_path / "deep" / "er").iterdir())
+    assert [re.sub("[0-9a-f]{16}", "*", name) for name in names] == [
+        "batch-0-*.safetensors", "batch-0.json", "batch-1-*.safetensors", "batch-1.json", "batches.json",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "others", "needle"),
+    [
+        ({"epoch": 7}, {}, "the epoch 7 of 6"),
+        ({"epoch": -1}, {}, "the epoch -1 of 6"),
+        ({"epoch": "3"}, {}, "the epoch '3' of 6"),
+        ({"epoch": 5}, {}, "3 steps after epoch 5"),
+        ({"degree": 10**9}, {}, "polynomials of degree 1000000000"),
+        ({"degree": None}, {}, "polynomials of degree None"),
+        ({}, {"step": None}, "step missing"),
+        ({}, {"best.decoder_bias": None}, "best.decoder_bias missing"),
+        ({}, {"more": torch.zeros(1)}, "more too many"),
+        ({}, {"start.step": torch.zeros((), dtype=torch.int64)}, "a state that does not belong there"),
+        ({}, {"history": torch.zeros(2, 1, 4)}, r"history of shape \(2, 1, 4\) and torch.float32"),
+        ({}, {"alive": torch.ones(1)}, "alive of shape .* and torch.float32"),
+        ({}, {"best_epoch": torch.tensor([99])}, "best_epoch outside of 0..3"),
+        ({}, {"failed_at": torch.tensor([-2])}, "failed_at outside of -1..3"),
+    ],
+)
+def test_crafted_checkpoints_are_refused(tmp_path, changed, others, needle):
+    """Their hashes fit, what they hold does not."""
+    trials = [Trial(config(reaction="F"))]
+    ensemble = Ensemble(karate(), trials)
+    ensemble.advance(3)
+    path = tmp_path / "batch-0.json"
+    checkpoint.save_checkpoint(path, ensemble, "mark")
+    found = load_bundle(path, checkpoint.FORMAT, "a checkpoint")
+    numbers = {k: v for k, v in (found.numbers | others).items() if v is not None}
+    save_bundle(path, checkpoint.FORMAT, found.words | changed, numbers)
+    fresh = Ensemble(karate(), trials)
+    before = fresh.snapshot()
+    with pytest.raises(FileError, match=f"expected a checkpoint in .*, got one with {needle}; remove it"):
+        checkpoint.load_checkpoint(path, fresh, "mark")
+    assert all(torch.equal(fresh.state[k].nan_to_num(), v.nan_to_num()) for k, v in before.items())
+
+
+# ---------------------------------------------------------------------- the clock
+def test_the_results_do_not_depend_on_how_the_epochs_are_divided(tmp_path):
+    """Polynomials that have to grow in the midst of a chunk, saved and resumed within it: the same bits."""
+    own = config(method="exact", step=None, adjacency="original", beta="scalar", beta_link="free", time=6.0,
+                 learning_rate=0.2, epochs=46)  # fmt: skip
+    trials = [Trial(own)]
+
+    def fresh() -> Ensemble:
+        ensemble = Ensemble(karate(), trials, dtype=torch.float64)
+        ensemble.parameters["coefficient_beta"].data.fill_(4.0)
+        return ensemble
+
+    whole, cut = fresh(), fresh()
+    first = whole.degree
+    whole.advance(46)
+    assert whole.degree > first
+    for count in (1, 6, 15, 3, 20, 1):
+        cut.advance(count)
+        checkpoint.save_checkpoint(tmp_path / "c.json", cut, "mark")
+        cut = fresh()
+        assert checkpoint.load_checkpoint(tmp_path / "c.json", cut, "mark")
+    assert cut.epoch == 46
+    assert cut.degree == whole.degree
+    for name, value in whole.state.items():
+        assert torch.equal(cut.state[name].nan_to_num(), value.nan_to_num()), name
+
+
+class Clock:
+    """Time that goes by in epochs: every one takes as long as the test says."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+        self.now = 0.0
+        run = Ensemble._one
+
+        def one(ensemble: Ensemble) -> None:
+            run(ensemble)
+            self.now += seconds
+
+        monkeypatch.setattr(Ensemble, "_one", one)
+        monkeypatch.setattr(training.time, "monotonic", lambda: self.now)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "heard", "saved"),
+    [
+        (26.0, list(range(1, 41)), [*range(2, 41, 2)]),
+        (4.0, list(range(1, 41)), [8, 16, 24, 32, 40]),
+        (0.25, [5, 9, 13, 17, 20, 24, 28, 32, 36, 40], [40]),
+        (0.001, [20, 40], [40]),
+    ],
+)
+def test_looks_and_checkpoints_follow_the_clock(tmp_path, monkeypatch, seconds, heard, saved):
+    """Slow epochs are told of one by one and saved about every half minute, quick ones a chunk at a time."""
+    Clock(monkeypatch, seconds)
+    epochs: list[int] = []
+    written: list[int] = []
+    monkeypatch.setattr(training, "save_checkpoint", lambda path, ensemble, mark: written.append(ensemble.epoch))
+    train(karate(), [Trial(config(epochs=40))], device="cpu", checkpoint=tmp_path,
+          progress=lambda p: epochs.append(p.epoch))  # fmt: skip
+    assert epochs == heard
+    assert written == saved
+
+
+def test_how_many_epochs_go_into_a_look():
+    assert [epochs_within(1.0, each) for each in (1e-9, 0.05, 0.051, 0.5, 0.9, 5.0)] == [CHUNK, 20, 19, 2, 1, 1]
+
+
+# ---------------------------------------------------------------------- disks and interruptions
+def full_disk(monkeypatch: pytest.MonkeyPatch, is_full: list[bool]) -> None:
+    """Every new file is refused by the system while `is_full` says so."""
+    real = os.open
+
+    def refuse(path, flags, *rest, **others):
+        if is_full[0] and flags & os.O_CREAT:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return real(path, flags, *rest, **others)
+
+    monkeypatch.setattr(os, "open", refuse)
+
+
+def test_a_full_disk_costs_the_checkpoint_and_not_the_training(tmp_path, monkeypatch):
+    trials = [Trial(config(epochs=60))]
+    told: list[str] = []
+    is_full = [True]
+
+    def hear(progress: Progress) -> None:
+        is_full[0] = progress.epoch < 40
+
+    full_disk(monkeypatch, is_full)
+    done = train(karate(), trials, device="cpu", checkpoint=tmp_path, every=0, progress=hear, tell=told.append)
+    assert len(told) == 3
+    assert told[0].startswith("the training cannot be resumed: expected a place that can be written")
+    assert re.match(
+        r"no checkpoint was written, and the training goes on: .*batch-0.*No space left.*make room", told[1]
+    )
+    assert told[2] == "checkpoints are written again"
+    assert saved_epoch(tmp_path / "batch-0.json") == 60
+    equal(done, train(karate(), trials, device="cpu"))
+    is_full[0] = True
+    with pytest.warns(UserWarning, match="cannot be resumed|no checkpoint") as caught:
+        train(karate(), [Trial(config(epochs=1))], device="cpu", checkpoint=tmp_path / "other")
+    assert [str(w.message)[:22] for w in caught] == ["the training cannot be", "no checkpoint was writ"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_waits_for_the_end_of_the_epoch_and_is_saved(tmp_path, monkeypatch, number):
+    """The signal comes within the 13th epoch, after the update of the parameters and before the scores."""
+    trials = [Trial(config(reaction="F", epochs=30))]
+    scores, count, told = Ensemble._scores, [0], []
+
+    def interrupted(ensemble: Ensemble):
+        count[0] += 1
+        if count[0] == 13:
+            signal.raise_signal(number)
+        return scores(ensemble)
+
+    monkeypatch.setattr(Ensemble, "_scores", interrupted)
+    monkeypatch.setattr(training, "LOOK", 1e-9)
+    before = signal.getsignal(number)
+    with terminable(), pytest.raises(KeyboardInterrupt):
+        train(karate(), trials, device="cpu", checkpoint=tmp_path, every=1e9, tell=told.append)
+    assert signal.getsignal(number) is before
+    assert told == ["stopping at the end of this epoch; Ctrl-C again stops at once"]
+    assert saved_epoch(tmp_path / "batch-0.json") == 13
+    monkeypatch.setattr(Ensemble, "_scores", scores)
+    equal(train(karate(), trials, device="cpu", checkpoint=tmp_path), train(karate(), trials, device="cpu"))
+
+
+# ---------------------------------------------------------------------- networks
+KINDS = [
+    {},
+    {"adjacency": "original", "method": "exact", "step": None},
+    {"adjacency": "live", "encoder_mlp": True},
+    {"reaction": "F", "alpha": "node", "decoder_mlp": True},
+    {"reaction": "GRAND++"},
+    {"reaction": "GRAFF", "adjacency": "original"},
+]
+
+
+@pytest.mark.parametrize("values", KINDS, ids=str)
+def test_a_network_is_the_member_at_its_best_epoch(values, tmp_path):
+    data = karate()
+    done = train(data, [Trial(config(**values), 1), Trial(config(**values), 2)], device="cpu")
+    for k, split in enumerate((1, 2)):
+        network = done.network(k)
+        hits = network.logits(data.x, data.graph).argmax(-1).numpy() == data.y
+        assert hits[data.masks.val[split]].mean() == pytest.approx(done.val_accuracy[k], abs=1e-6)
+        assert hits[data.masks.test[split]].mean() == pytest.approx(done.test_accuracy[k], abs=1e-6)
+    probabilities = network.probabilities(data.x, data.graph)
+    torch.testing.assert_close(probabilities.sum(-1), torch.ones(34))
+    network.save(tmp_path / "net")
+    loaded = Network.load(tmp_path / "net")
+    assert (loaded.config, loaded.features, loaded.classes) == (network.config, 34, 2)
+    assert torch.equal(loaded.logits(data.x, data.graph), network.logits(data.x, data.graph))
+    assert str(loaded.system) == str(network.system)
+    for name, value in network.coefficients().items():
+        assert torch.equal(loaded.coefficients()[name], value)
+
+
+@pytest.mark.parametrize("values", KINDS[:4], ids=str)
+def test_states_start_at_the_encoder_and_end_before_the_decoder(values):
+    data = karate()
+    own = config(time=1.3, **values)
+    network = train(data, [Trial(own)], device="cpu", dtype=torch.float64).network(0)
+    states = network.states(data.x, data.graph, [0.0, 0.5, 1.3])
+    assert states.shape == (3, 34, 8)
+    model = network.model(data.graph)
+    x = torch.tensor(data.x.toarray(), dtype=torch.float64)
+    start = x @ network.parameters["encoder_weight"][0] + network.parameters["encoder_bias"][0]
+    if not own.model.encoder_mlp:
+        torch.testing.assert_close(states[0], start)
+    torch.testing.assert_close(
+        model.decode(states[None, 2])[0], network.logits(data.x, data.graph), rtol=1e-6, atol=1e-8
+    )
+    assert not torch.allclose(states[0], states[1])
+    for times in ([-0.1, 1.0], [0.0, 1.4], [1.0, 0.5]):
+        with pytest.raises(NotApplicable, match=r"expected rising times between 0 and 1\.3"):
+            network.states(data.x, data.graph, times)
+
+
+def test_coefficients_and_operators_are_shown_as_the_flow_uses_them():
+    data = karate()
+    network = train(data, [Trial(config(alpha="scalar", beta="channel"))], device="cpu").network(0)
+    found = network.coefficients()
+    assert {name: tuple(value.shape) for name, value in found.items()} == {"alpha": (), "beta": (8,)}
+    assert float(found["alpha"]) == float(torch.sigmoid(network.parameters["coefficient_alpha"][0]))
+    assert torch.equal(found["beta"], network.parameters["coefficient_beta"][0])
+    operator = network.operator(data.x, data.graph)
+    assert operator.num_edges == 156 + 34
+    torch.testing.assert_close(operator.dense().sum(-1), torch.ones(34))
+    assert len(operator.weights.unique()) > 100
+
+
+def test_a_network_runs_on_another_graph_unless_it_has_numbers_per_node():
+    data = karate()
+    smaller = data.subset(np.arange(20))
+    network = train(data, [Trial(config())], device="cpu").network(0)
+    assert network.logits(smaller.x, smaller.graph).shape == (20, 2)
+    for values in ({"alpha": "node"}, {"reaction": "GRAND++"}):
+        network = train(data, [Trial(config(**values))], device="cpu").network(0)
+        with pytest.raises(NotApplicable, match="expected the graph of 34 nodes that this network was trained on"):
+            network.logits(smaller.x, smaller.graph)
+
+
+def test_features_that_do_not_fit_are_refused():
+    data = karate()
+    network = train(data, [Trial(config(epochs=1))], device="cpu").network(0)
+    for x in (np.ones((34, 33)), np.ones((33, 34))):
+        with pytest.raises(NotApplicable, match=r"expected features \(34, 34\), one row per node"):
+            network.logits(x, data.graph)
+    assert torch.allclose(network.logits(data.x.toarray(), data.graph), network.logits(data.x, data.graph))
+
+
+def test_files_that_hold_no_network_are_refused(tmp_path):
+    network = train(karate(), [Trial(config(epochs=1))], device="cpu").network(0)
+    with pytest.raises(NotApplicable, match="expected a saved network in"):
+        Network.load(tmp_path)
+    head = tmp_path / "network.json"
+    for text, match in (
+        ("{", "that is no json"),
+        ("[1, 2]", "of the format 'gread network 2'"),
+        ('{"format": "gread network 1"}', "got the format 'gread network 1'"),
+        ('{"format": "gread network 2"}', "that was changed"),
+    ):
+        network.save(tmp_path)
+        head.write_text(text, encoding="utf-8")
+        with pytest.raises(FileError, match=match):
+            Network.load(tmp_path)
+
+
+def test_words_and_numbers_that_make_no_network_are_refused(tmp_path):
+    """Bundles that verify, but were not written by `save`."""
+    network = train(karate(), [Trial(config(epochs=1))], device="cpu").network(0)
+    words = {"features": 34, "classes": 2, "model": asdict(network.config)}
+    numbers = dict(network.parameters)
+    save_bundle(tmp_path / "network.json", "gread network 2", words, numbers)
+    assert torch.equal(Network.load(tmp_path).parameters["encoder_bias"], numbers["encoder_bias"])
+    for changed, others in (
+        ({"model": {"hiden": 3}}, {}),
+        ({"model": 3}, {}),
+        ({"classes": 3}, {}),
+        ({"features": None}, {}),
+        ({"features": 10**30}, {}),
+        ({"model": words["model"] | {"hidden": 10**9}}, {}),
+        ({}, {"encoder_weight": numbers["encoder_weight"][:, :5]}),
+        ({}, {"encoder_weight": numbers["encoder_weight"].int()}),
+        ({}, {"decoder_bias": torch.zeros(1, 1)}),
+        ({}, {"coefficient_gamma": torch.zeros(1)}),
+    ):
+        save_bundle(tmp_path / "network.json", "gread network 2", words | changed, numbers | others)
+        with pytest.raises(FileError, match="got words and numbers that make none"):
+            Network.load(tmp_path)
+    del numbers["decoder_bias"]
+    save_bundle(tmp_path / "network.json", "gread network 2", words, numbers)
+    with pytest.raises(FileError, match="decoder_bias"):
+        Network.load(tmp_path)
+
+
+def test_a_training_goes_on_in_the_batches_it_began_with(tmp_path):
+    trials = make_trials(config(epochs=4), range(3))
+    first = train(karate(), trials, device="cpu", members=1, checkpoint=tmp_path)
+    assert json.loads((tmp_path / "batches.json").read_text()) == [[0], [1], [2]]
+    again = train(karate(), trials, device="cpu", members=3, checkpoint=tmp_path)
+    assert np.array_equal(first.history, again.history)
+    (tmp_path / "batches.json").write_text("[[0, 1]]")
+    for path in tmp_path.glob("batch-*"):
+        path.unlink()
+    train(karate(), trials, device="cpu", members=3, checkpoint=tmp_path)
+    assert json.loads((tmp_path / "batches.json").read_text()) == [[0, 1, 2]]

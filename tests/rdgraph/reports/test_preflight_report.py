@@ -1,0 +1,104 @@
+"""Preflight verdicts: never "safe" for a run that fails, reasons named, bad settings refused."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import rdgraph as rd
+from rdgraph.graphs.normalisation import dense_operator
+from rdgraph.identities.dense_oracle import evaluate
+
+
+def test_verdicts() -> None:
+    one = {"alpha": 1, "beta": 1}
+    assert rd.preflight("BS", T=40, method="euler", step=1, coefficients=one).status == "unsafe"
+    assert rd.preflight("BS", T=4, method="rk4", step=0.25, coefficients={"alpha": 1, "beta": 0.5}).status == "safe"
+    assert rd.preflight("BS", T=4, method="exact", coefficients=one).status == "safe"
+    assert rd.preflight("diffusion", T=1, method="euler", step=1).status == "safe if"
+    fisher = rd.preflight("F", normalisation="row", T=4, method="euler", step=0.25, coefficients=one)
+    assert fisher.status == "safe if"
+    assert "H0 lies in [0, 1]" in fisher.verdict
+    assert rd.preflight("-alpha*L@H + beta*(H**2 + 1)", T=1, method="exact").status == "unsafe"
+    negative = rd.preflight("-alpha*L@H + beta*H**2", normalisation="row", T=1, method="exact")
+    assert negative.verdict.startswith("safe if H0 lies in [-R, 0] for some R > 0")
+    assert rd.preflight("CGNN", T=1, method="euler", step=0.1).status == "undecided"
+    growing = rd.preflight("FB", T=40, method="exact", coefficients={"alpha": 0.1, "beta": 1})
+    assert growing.status == "unsafe"
+    assert "grows" in growing.verdict
+
+
+def test_nonlinear_runs_are_not_called_safe_for_all_states() -> None:
+    """Euler on Allen-Cahn diverges from large states although the flow does not."""
+    report = rd.preflight(
+        "AC", normalisation="row", T=10, method="euler", step=0.25, coefficients={"alpha": 1, "beta": 1}
+    )
+    assert report.status == "safe if"
+    a = dense_operator(nx.to_numpy_array(nx.path_graph(3)), "row")
+    state = np.full((3, 1), 4.0)
+    values = {"A": a, "alpha": np.array(1.0), "beta": np.array(1.0)}
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(40):
+            state = state + 0.25 * evaluate(rd.catalogue["AC"].expression, values | {"H": state})
+    assert not np.isfinite(state).all()
+    assert (
+        rd.preflight(
+            "AC", normalisation="row", T=1, method="rk4", step=0.1, coefficients={"alpha": 1, "beta": 1}
+        ).status
+        == "undecided"
+    )
+
+
+def test_graph_refines_the_bounds() -> None:
+    graph = nx.star_graph(5)
+    wide = rd.preflight("F", T=1, method="euler", step=0.25, coefficients={"alpha": 1, "beta": 1}, graph=graph)
+    assert wide.status == "unsafe"  # s = sqrt(5): the limit is 1/(2 s - 1 + 1) = 0.2236
+    narrow = rd.preflight("F", T=1, method="euler", step=0.1, coefficients={"alpha": 1, "beta": 1}, graph=graph)
+    assert narrow.status == "safe if"
+    text = next(f.text for f in narrow.findings if f.topic == "graph")
+    assert "6 nodes, 5 edges" in text
+    assert "2.236" in text
+    lonely = rd.preflight("diffusion", T=1, method="exact", graph=nx.empty_graph(3))
+    assert any(f.topic == "isolated nodes" for f in lonely.findings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"method": "rk9", "step": 1}, "expected a method"),
+        ({"method": "euler"}, "expected a step"),
+        ({"method": "euler", "step": 0}, "step > 0"),
+        ({"method": "exact", "T": -1}, "T >= 0"),
+        ({"method": "exact", "T": float("nan")}, "finite T"),
+        ({"method": "exact", "normalisation": "none"}, "expected a normalisation"),
+        ({"method": "exact", "graph": nx.DiGraph([(0, 1)])}, "undirected"),
+        ({"method": "exact", "graph": np.ones((2, 3))}, "square"),
+        ({"method": "exact", "graph": "cora"}, "networkx graph"),
+        ({"method": "exact", "graph": np.full((2, 2), np.nan)}, "finite weights"),
+        ({"method": "exact", "graph": np.zeros((0, 0))}, "square"),
+        ({"method": "exact", "coefficients": {"omega": 1}}, "expected coefficients among"),
+    ],
+)
+def test_bad_settings(settings: dict[str, object], text: str) -> None:
+    with pytest.raises(rd.RdgraphError, match=text):
+        rd.preflight("diffusion", **settings)  # type: ignore[arg-type]
+
+
+def test_page_has_everything() -> None:
+    page = str(rd.preflight("BS", T=3.49, method="rk4", step=0.25))
+    for topic in (
+        "symbol",
+        "filter",
+        "Lipschitz",
+        "one-sided",
+        "existence",
+        "box",
+        "step",
+        "growth",
+        "identifiable",
+        "conserved",
+        "energy",
+    ):
+        assert topic in page
+    assert page.splitlines()[-1].startswith("verdict: ")

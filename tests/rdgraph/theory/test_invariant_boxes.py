@@ -1,0 +1,239 @@
+"""Invariant boxes against graphs that make them fail: isolated nodes, directions, weights, masks, node coefficients."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy as sp
+from scipy.integrate import solve_ivp
+
+import rdgraph as rd
+from rdgraph.decisions.branches import branches, is_above, is_at_least, is_defined
+from rdgraph.decisions.closed_zeros import all_zeros, zeros
+from rdgraph.decisions.domain import Domain
+from rdgraph.graphs.normalisation import dense_operator
+from rdgraph.identities import dense_oracle as dense
+from rdgraph.syntax.tree import Kind
+from rdgraph.systems.system import System
+from rdgraph.theory.box_faces import STOCHASTIC, SUBSTOCHASTIC, Faces, LocalField
+
+ISOLATED = "no node is without edges"
+
+
+@cache
+def box_of(text: str, normalisation: str = "row") -> Any:
+    return rd.invariant_box(rd.parse(text), normalisation)
+
+
+def star_with_a_loner(leaves: int = 4) -> np.ndarray:
+    weights = np.zeros((leaves + 2, leaves + 2))
+    weights[0, 1 : leaves + 1] = weights[1 : leaves + 1, 0] = 1
+    return weights
+
+
+# ---------------------------------------------------------------------- known boxes
+@pytest.mark.parametrize(
+    ("text", "lower", "upper", "assumes"),
+    [
+        ("-alpha*L@H + beta*(H - 1)**2", "1 - R", "1", ISOLATED),
+        ("-alpha*L@H + beta*H**2", "-R", "0", ""),
+        ("-L@H + (H - 1)*(3 - H)", "1", "3", ISOLATED),
+        ("-alpha*L@H - beta*H + gamma", "gamma/beta - R", "gamma/beta + R", ISOLATED),
+        ("-alpha*L@H + beta*sin(H)", "0", "pi", ""),
+        ("-alpha*L@H + beta*tanh(H) - H", "-beta", "beta", ""),
+        ("-alpha*L@H + relu(H) - 2*H", "-R", "R", ""),
+        ("A@tanh(H) - H", "-1", "1", ""),
+        ("-2*H - A@H", "-R", "R", ""),
+        ("-alpha*L@H + M*H*(1 - H)", "0", "1", ""),
+        ("-k*L@H - c*H**3 where k node, c node", "-R", "R", ""),
+    ],
+)
+def test_row_boxes(text: str, lower: str, upper: str, assumes: str) -> None:
+    box = box_of(text)
+    names = {n: sp.Symbol(n) for n in ("alpha", "beta", "gamma", "R")}
+    assert sp.simplify(box.lower - sp.sympify(lower, locals=names)) == 0
+    assert sp.simplify(box.upper - sp.sympify(upper, locals=names)) == 0
+    assert box.assumes == assumes
+    assert (box.with_isolated == (box.lower, box.upper)) == (not assumes)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "upper"),
+    [
+        ("-H + 2*H0", ("-R", "R"), "2*R"),
+        ("-alpha*L@H - H + M*H0", ("-R", "R"), "R"),
+        ("-alpha*L@H + beta*(H0 - H)", ("-R", "R"), "R"),
+        ("-L@H + H*(1 - H) + gamma*H0", ("0", "R"), "Max(R, sqrt(4*R*gamma + 1)/2 + 1/2)"),
+    ],
+)
+def test_sources_are_balanced(text: str, start: tuple[str, str], upper: str) -> None:
+    box = box_of(text)
+    names = {n: sp.Symbol(n) for n in ("gamma", "R")}
+    assert sp.simplify(box.upper - sp.sympify(upper, locals=names)) == 0
+    own = (str(box.lower), str(box.upper))
+    assert tuple(map(str, box.start or (box.lower, box.upper))) == (start if own != start else own)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("-alpha*L@H + beta*exp(H)", "leaves every box:"),
+        ("-alpha*L@H + beta*tanh(H)", "leaves every box but the point 0"),
+        ("-L@H + M*H0", "leaves every box: on states equal in all nodes (A@1 = 1) and H0 = R in every node h' = R"),
+        ("-alpha*L@H + beta*(A@H - A@A@H)", "no maximum principle, no box is kept on every graph"),
+        ("-alpha*L@H + beta*L@H", "can be negative; assume alpha - beta >= 0"),
+        ("-L@H - sqrt(abs(H))", "no box was found"),
+        ("-L@H + H@W", "no box was derived: a matrix mixes the channels"),
+    ],
+)
+def test_notes_claim_what_is_proved(text: str, says: str) -> None:
+    box = box_of(text)
+    assert not box.exists
+    assert says in box.note
+    assert ("leaves" in box.note) == ("leaves" in says)
+
+
+def test_symmetric_boxes_grow_with_the_row_sums() -> None:
+    box = box_of("-alpha*L@H + beta*H**2", "symmetric")
+    assert sp.simplify(box.lower - sp.sympify("-R - alpha*(s - 1)/beta", locals={"beta": sp.Symbol("beta")})) == 0
+    assert box.upper == 0
+    assert "on regular ones with edges the row box [-R, R] holds" in box_of("-alpha*L@H", "symmetric").note
+
+
+# ---------------------------------------------------------------------- isolated nodes
+def test_an_isolated_node_leaves_a_box_without_zero() -> None:
+    system = rd.parse("-L@H + (H - 1)*(3 - H)")
+    box = box_of("-L@H + (H - 1)*(3 - H)")
+    assert not box.allowing_isolated().exists
+    assert "with isolated nodes no box was found" in box.note
+    A = dense_operator(star_with_a_loner(), "row")
+    speed = dense.evaluate(system.expression, {"A": A, "H": np.full((6, 1), 2.0)})
+    assert speed[:-1] == pytest.approx(1.0)
+    assert speed[-1] == -1.0
+
+
+def test_what_remains_with_isolated_nodes() -> None:
+    """h' = -h + (h - 1)^2 at a node alone: the lower face moves down to a zero of it."""
+    box = box_of("-L@H + (H - 1)**2")
+    assert (str(box.lower), str(box.upper), box.assumes) == ("1 - R", "1", ISOLATED)
+    remains = box.allowing_isolated()
+    assert remains.exists
+    assert remains.assumes == ""
+    lower, upper = float(remains.lower), float(remains.upper)
+    assert lower <= 0 < upper == 1
+    assert (lower - 1) ** 2 - lower >= 0
+
+
+def test_faces_tell_isolated_nodes_apart() -> None:
+    field, domain = LocalField.of(rd.parse("-L@H + (H - 1)*(3 - H)")), Domain()
+    one, three = sp.Integer(1), sp.Integer(3)
+    assert Faces(field, domain, STOCHASTIC).keep(one, three)
+    assert not Faces(field, domain, SUBSTOCHASTIC).keep(one, three)
+    assert Faces(field, domain, SUBSTOCHASTIC).hold(three, -1, one, three)
+
+
+# ---------------------------------------------------------------------- random systems on random graphs
+REACTIONS = (
+    "beta*H*(1 - H)", "-beta*H**3", "beta*(H - 1)*(3 - H)", "beta*tanh(H) - H", "k*H*(1 - H) where k node",
+    "-2*H + M*H0 + A@H0", "-beta*H + H*(1 - H)*(A@H)", "beta*relu(1 - H) - H", "beta*(A@(H*H)) - H*H*H",
+)  # fmt: skip
+
+
+def random_graph(rng: np.random.Generator, kind: str, nodes: int = 7) -> np.ndarray:
+    """Weights of a directed or undirected graph; some nodes are alone where the kind says so."""
+    weights = rng.uniform(0.2, 3, (nodes, nodes)) * (rng.random((nodes, nodes)) < 0.4)
+    np.fill_diagonal(weights, 0)
+    ring = np.roll(np.eye(nodes), 1, axis=0)
+    weights = np.maximum(weights, ring)
+    if "undirected" in kind:
+        weights = np.maximum(weights, weights.T)
+    if "isolated" in kind:
+        weights[-2:] = 0
+        weights[:, -2:] = weights[:, -2:] * ("undirected" not in kind)
+    return weights
+
+
+def values_for(system: System, rng: np.random.Generator, nodes: int) -> dict[str, Any]:
+    values: dict[str, Any] = {"M": rng.integers(0, 2, (nodes, 1)).astype(float)}
+    for name, kind in system.coefficients.items():
+        values[name] = rng.uniform(0.3, 2, (nodes, 1) if kind is Kind.NODE else ())
+    return values
+
+
+def number(expression: sp.Expr, values: dict[str, Any]) -> float:
+    known = {n: v for n, v in values.items() if np.ndim(v) == 0}
+    return float(sp.N(expression.subs({sp.Symbol(n): v for n, v in known.items()})))
+
+
+def run_out(
+    system: System, A: np.ndarray, values: dict[str, Any], start: np.ndarray, ends: tuple[float, float]
+) -> float:
+    """How far a trajectory gets out of the box."""
+
+    def f(_: float, flat: np.ndarray) -> np.ndarray:
+        state = flat[:, None]
+        return np.broadcast_to(
+            dense.evaluate(system.expression, {"A": A, "H": state, "H0": start, **values}), state.shape
+        ).ravel()
+
+    path = solve_ivp(f, (0, 1.5), start.ravel(), rtol=1e-7, atol=1e-9).y
+    return float(max(path.max() - ends[1], ends[0] - path.min()))
+
+
+@pytest.mark.parametrize("reaction", REACTIONS)
+def test_boxes_are_kept_on_every_graph(reaction: str) -> None:
+    text = f"-alpha*L@H + {reaction}"
+    system, rng = rd.parse(text), np.random.default_rng(len(reaction))
+    found = 0
+    for kind in ("undirected", "directed", "undirected, isolated", "directed, isolated"):
+        weights = random_graph(rng, kind)
+        for normalisation in ("row", "symmetric") if "undirected" in kind else ("row",):
+            box = box_of(text, normalisation)
+            if box.exists and "isolated" in kind:
+                box = box.allowing_isolated()
+            if not box.exists:
+                assert box.note
+                continue
+            A = dense_operator(weights, normalisation)
+            values = values_for(system, rng, len(A))
+            known = {**values, "R": float(rng.uniform(0.3, 2)), "s": max(1.0, float(A.sum(axis=1).max()))}
+            for pair in [(box.lower, box.upper), *box.others[:1]]:
+                lower, upper = (number(e, known) for e in pair)
+                begin = tuple(number(e, known) for e in box.start) if box.start else (lower, upper)
+                start = rng.uniform(*begin, (len(A), 1))
+                start[rng.random(len(A)) < 0.5] = begin[rng.integers(2)]
+                assert run_out(system, A, values, start, (lower, upper)) < 1e-5
+                found += 1
+    assert found
+
+
+# ---------------------------------------------------------------------- zeros and branches
+def test_zeros_keep_their_conditions() -> None:
+    x, a = sp.Symbol("x", real=True), sp.Symbol("a", positive=True)
+    found = all_zeros(x * (x**2 - x + a), x, Domain())
+    assert (sp.S.Zero, ()) in found
+    assert {c for _, conditions in found for c in conditions} == {1 - 4 * a}
+    assert all_zeros(x**2 + a, x, Domain()) == []
+    assert all_zeros(sp.tanh(x) * a, x, Domain()) == [(sp.S.Zero, ())]
+    with pytest.raises(rd.Undecided, match="not all zeros"):
+        all_zeros(sp.tanh(x) - a * x, x, Domain())
+    with pytest.raises(rd.Undecided, match="not all zeros"):
+        all_zeros(x**5 - x - a, x, Domain())
+    assert zeros(x**5 - x - 1, x) == [sp.CRootOf(x**5 - x - 1, 0)]
+
+
+def test_branches_are_compared_under_their_conditions() -> None:
+    a = sp.Symbol("a", real=True)
+    value = sp.Piecewise((a, a >= 1), (2 - a, a >= 0), (sp.oo, True))
+    assert is_at_least(value, sp.S.One, Domain()) is True
+    assert is_above(value, sp.S.One, Domain()) is False
+    assert is_at_least(value, 2 * sp.S.One, Domain()) is False
+    assert is_at_least(sp.S.One, value, Domain()) is not True
+    assert [facts for _, facts in branches(value)][1] == (a < 1, a >= 0)
+    assert is_defined(sp.Piecewise((sp.sqrt(a), a >= 0), (a, True)), Domain())
+    assert not is_defined(sp.Piecewise((sp.sqrt(a), a >= -1), (a, True)), Domain())
+    assert not is_defined(sp.Max(1 / a, 0), Domain())
+    assert not is_defined(sp.sqrt(a), Domain((a >= 0,)), smooth=True)

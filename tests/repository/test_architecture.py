@@ -1,0 +1,332 @@
+"""The way imports flow, what `import rdgraph` costs, and what an `__init__.py` may hold."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+import rdgraph
+from tests.paths import ROOT
+
+#: Which of our packages each package may import.
+MAY_IMPORT = {
+    "rdgraph": {"rdgraph"},
+    "analysis": {"analysis", "rdgraph"},
+    "gread": {"gread", "rdgraph"},
+    "studies": {"studies", "analysis", "gread", "rdgraph"},
+}
+
+#: Modules and folders of rdgraph that may import the running libraries; all others are the symbolic half.
+RUNNING_HALF = (
+    "rdgraph.graphs.graph",
+    "rdgraph.graphs.operator",
+    "rdgraph.graphs.operator_stack",
+    "rdgraph.graphs.twin_quotient",
+    "rdgraph.graphs.weight_checks",
+    "rdgraph.kernels",
+    "rdgraph.lowering",
+    "rdgraph.integrators",
+)
+#: The folders of each package from the ground up: a module imports from its own folder and from those before it.
+#: Modules that lie beside the folders come first, unless they are named here.
+FOLDER_ORDER = {
+    "rdgraph": [
+        "syntax", "algebra", "methods", "decisions", "systems", "identities", "theory", "kernels", "graphs",
+        "identifiability", "reports", "lowering", "integrators", "testing", "claims",
+    ],
+    "analysis": ["measures", "spectra", "verdicts", "phases"],
+    "gread": ["kernels", "settings", "datasets", "models", "training", "baselines", "classifier", "layers"],
+    "studies": [
+        "runs", "grid", "response", "discretisation", "oversmoothing", "trained_energy", "datasets", "training",
+        "catalogue", "cli", "benchmarks",
+    ],
+}  # fmt: skip
+
+RUNNING_LIBRARIES = {"torch", "torchdiffeq", "triton"}
+
+#: Libraries that `import rdgraph` leaves alone.
+NOT_AT_IMPORT = {*RUNNING_LIBRARIES, "matplotlib", "scipy", "numpy", "networkx", "hypothesis", "typer"}
+#: Of sympy's own import, in time of the processor.
+MAX_IMPORT_SHARE = 0.1
+
+#: Put before a program, it makes the running libraries look as if they were not installed.
+WITHOUT_RUNNING_LIBRARIES = f"""
+import sys
+from tests.paths import ROOT
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {sorted(RUNNING_LIBRARIES)!r}:
+            raise ImportError(f"{{name}} is blocked by this test", name=name)
+
+sys.meta_path.insert(0, Refuse())
+"""
+
+
+def source_files(package: str, pattern: str = "*.py") -> list[Path]:
+    return sorted((ROOT / package).rglob(pattern))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def is_running(module: str) -> bool:
+    """Whether a module belongs to the running half."""
+    return any(module == name or module.startswith(f"{name}.") for name in RUNNING_HALF)
+
+
+def imported_names(tree: ast.AST, path: Path) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of every import in a file, inside functions and by `import_module("...")` too."""
+    container = module_name(path) if path.name == "__init__.py" else module_name(path).rpartition(".")[0]
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                yield from ((node.lineno, alias.name) for alias in node.names)
+            case ast.ImportFrom(level=0, module=str(module)):
+                yield node.lineno, module
+            case ast.ImportFrom():
+                base = container.split(".")[: len(container.split(".")) - node.level + 1]
+                yield node.lineno, ".".join([*base, node.module or ""]).rstrip(".")
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield node.lineno, name
+
+
+def imports_of(path: Path) -> list[tuple[int, str]]:
+    return list(imported_names(ast.parse(path.read_text(encoding="utf-8"), str(path)), path))
+
+
+def run_python(program: str) -> str:
+    """Standard output of a program in a fresh interpreter that sees this checkout; warnings are errors there too."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# ---------------------------------------------------------------------- the flow of imports
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("import gread.models.gread_model as m", "gread.models.gread_model"),
+        ("from gread import model", "gread"),
+        ("from . import spectral", "rdgraph"),
+        ("from .data import x", "rdgraph.data"),
+        ("from ..gread import model", "gread"),
+        ("def f():\n    import torch", "torch"),
+        ("import importlib\nimportlib.import_module('torch.nn')", "torch.nn"),
+    ],
+)
+def test_the_walk_sees_every_form_of_import(line: str, expected: str) -> None:
+    assert expected in {name for _, name in imported_names(ast.parse(line), ROOT / "rdgraph" / "system.py")}
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_packages_import_only_what_lies_below_them(package: str) -> None:
+    files = source_files(package)
+    assert files, f"no sources in {ROOT / package}"
+    forbidden = {*MAY_IMPORT, "tests"} - MAY_IMPORT[package]
+    offences = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in files
+        for line, name in imports_of(path)
+        if name.partition(".")[0] in forbidden
+    ]
+    assert offences == []
+
+
+def modules_imported(path: Path, known: set[str]) -> set[str]:
+    """The modules of this project that a file imports, in whatever form and place; `from p import m` names p.m."""
+    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    names = {name for _, name in imported_names(tree, path)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names & known
+
+
+def import_graph() -> nx.DiGraph:
+    """Which module imports which; a package's door counts only where it is imported by itself."""
+    files = {module_name(path): path for package in MAY_IMPORT for path in source_files(package)}
+    graph = nx.DiGraph()
+    graph.add_nodes_from(files)
+    for name, path in files.items():
+        graph.add_edges_from((name, other) for other in modules_imported(path, set(files)) if other != name)
+    return graph
+
+
+def test_there_is_no_circle_of_imports() -> None:
+    """Imports for typing and inside functions count as well; the doors, which name everything, do not."""
+    graph = import_graph()
+    graph.remove_nodes_from(MAY_IMPORT)
+    assert [sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1] == []
+
+
+@pytest.mark.parametrize("package", FOLDER_ORDER)
+def test_folders_keep_their_order(package: str) -> None:
+    order = FOLDER_ORDER[package]
+    folders = {p.parent.name for p in source_files(package, "__init__.py") if p.parent.parent == ROOT / package}
+    assert folders <= set(order), "a folder that has no place in the order"
+
+    def rank(module: str) -> int:
+        part = module.split(".")[1]
+        return order.index(part) if part in order else -1
+
+    graph = import_graph()
+    offences = [
+        f"{user} imports {used}"
+        for user, used in graph.edges
+        if user.startswith(f"{package}.") and used.startswith(f"{package}.") and rank(user) < rank(used)
+    ]
+    assert offences == []
+
+
+def test_no_public_name_is_also_the_name_of_a_module() -> None:
+    """`from package import name` gives one thing, whatever was imported before."""
+    for package in MAY_IMPORT:
+        door = importlib.import_module(package)
+        below = {path.stem for path in (ROOT / package).iterdir() if path.suffix == ".py" or path.is_dir()}
+        assert set(getattr(door, "__all__", ())) & below == set(), package
+
+
+def test_the_symbolic_half_imports_no_running_library() -> None:
+    offences = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in source_files("rdgraph")
+        if not is_running(module_name(path))
+        for line, name in imports_of(path)
+        if name.partition(".")[0] in RUNNING_LIBRARIES
+    ]
+    assert offences == []
+
+
+def test_the_running_half_names_modules_that_exist() -> None:
+    assert {module_name(path) for path in source_files("rdgraph")} >= set(RUNNING_HALF)
+
+
+def test_the_symbolic_half_works_where_torch_is_not_installed() -> None:
+    values = {"alpha": 2, "beta": 5, "lam": 3}
+    program = f"""
+{WITHOUT_RUNNING_LIBRARIES}
+import importlib, json, pkgutil
+import rdgraph
+
+running = {RUNNING_HALF!r}
+found = [m.name for m in pkgutil.walk_packages(rdgraph.__path__, "rdgraph.", onerror=lambda name: None)]
+names = [n for n in found if not any(n == r or n.startswith(r + ".") for r in running)]
+for name in names:
+    importlib.import_module(name)
+try:
+    import torch
+except ImportError:
+    blocked = True
+else:
+    blocked = False
+symbol = rdgraph.parse("BS").symbol()
+value = symbol.subs({{letter: {values}[letter.name] for letter in symbol.free_symbols}})
+print(json.dumps([blocked, names, int(value)]))
+"""
+    blocked, names, value = json.loads(run_python(program))
+    assert blocked
+    modules = {module_name(path) for path in source_files("rdgraph")}
+    assert set(names) == {m for m in modules if not is_running(m)} - {"rdgraph"}
+    assert value == (5 - 2) * 3 - 5 * 3**2
+
+
+# ---------------------------------------------------------------------- the door of each package
+def test_importing_rdgraph_loads_no_heavy_library() -> None:
+    program = "import json, sys, rdgraph; print(json.dumps(sorted({m.partition('.')[0] for m in sys.modules})))"
+    loaded = set(json.loads(run_python(program)))
+    assert "rdgraph" in loaded
+    assert loaded & NOT_AT_IMPORT == set()
+
+
+def test_importing_rdgraph_is_quick() -> None:
+    """As a share of what sympy takes in the same process, so that a busy machine does not count."""
+    program = (
+        "from time import process_time as t; a = t(); import sympy; b = t(); import rdgraph; print((t() - b) / (b - a))"
+    )
+    assert min(float(run_python(program)) for _ in range(5)) <= MAX_IMPORT_SHARE
+
+
+def test_the_door_opens_on_every_public_name() -> None:
+    assert {"parse", "catalogue", "equivalent", "verify", "preflight"} <= set(rdgraph.__all__)
+    assert len(rdgraph.__all__) == len(set(rdgraph.__all__))
+    assert set(rdgraph.__all__) <= set(dir(rdgraph))
+    assert [name for name in rdgraph.__all__ if not hasattr(rdgraph, name)] == []
+
+
+@pytest.mark.parametrize(
+    "path", [p for package in MAY_IMPORT for p in source_files(package, "__init__.py")], ids=lambda p: p.parent.name
+)
+def test_init_files_only_re_export(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    assert ast.get_docstring(tree), f"{path.relative_to(ROOT)}: expected a docstring that groups the names by task"
+    strangers = [f"line {node.lineno}: {ast.unparse(node)[:60]}" for node in tree.body[1:] if not is_door_work(node)]
+    assert strangers == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "allowed"),
+    [
+        ("from rdgraph.systems.parser import parse", True),
+        ("from rdgraph.systems.parser import *", False),
+        ("__all__ = ['parse']", True),
+        ("_LAZY = {'parse': 'rdgraph.parse'}", True),
+        ("_CACHE = make()", False),
+        ("VERSION = '1'", False),
+        ("if TYPE_CHECKING:\n    from rdgraph.systems.parser import parse", True),
+        ("if TYPE_CHECKING:\n    setup()", False),
+        ("def __getattr__(name): ...", True),
+        ("def helper(): ...", False),
+        ("setup()", False),
+    ],
+)
+def test_what_counts_as_the_work_of_a_door(statement: str, allowed: bool) -> None:
+    assert is_door_work(ast.parse(statement).body[0]) is allowed
+
+
+def is_door_work(node: ast.stmt) -> bool:
+    """Imports by name (under TYPE_CHECKING too), `__all__`, private tables of literals, `__getattr__`, `__dir__`."""
+    match node:
+        case ast.Import():
+            return True
+        case ast.ImportFrom():
+            return all(alias.name != "*" for alias in node.names)
+        case ast.Assign(targets=[ast.Name(id="__all__")]) | ast.AnnAssign(target=ast.Name(id="__all__")):
+            return True
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=value)
+        ):
+            return name.startswith("_") and value is not None and is_literal(value)
+        case ast.FunctionDef(name="__getattr__" | "__dir__"):
+            return True
+        case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=[]):
+            return all(isinstance(inner, ast.Import | ast.ImportFrom) and is_door_work(inner) for inner in node.body)
+    return False
+
+
+def is_literal(value: ast.expr) -> bool:
+    try:
+        ast.literal_eval(value)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,64 @@
+"""The measured numbers and their page belong together, and the measuring program runs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from studies.benchmarks import performance, speed_page
+from studies.benchmarks.performance import Row
+from studies.benchmarks.timing import median_seconds
+
+
+def test_the_page_is_made_from_the_numbers():
+    found = json.loads(speed_page.SOURCE.read_text(encoding="utf-8"))
+    training = json.loads(speed_page.TRAINING.read_text(encoding="utf-8"))
+    assert (speed_page.DOCS / "performance.md").read_text(encoding="utf-8") == speed_page.page(found, training)
+    assert {row["topic"] for row in found["rows"]} >= {"product", "locality", "field", "ensemble", "size"}
+    for row in found["rows"]:
+        again = Row.against(*(row[k] for k in ("topic", "what", "seconds", "peer", "ratio", "target")))
+        assert again.met == row["met"]
+
+
+@pytest.mark.parametrize(("target", "ratio", "met"), [("<= 2", 2.0, True), ("<= 2", 2.1, False), (">= 3", 2.9, False)])
+def test_targets_are_compared(target, ratio, met):
+    assert Row.against("t", "w", 1.0, "p", ratio, target).met is met
+
+
+def test_a_random_operator_is_symmetric_and_normalised():
+    op = performance.random_operator(50, 300, "cpu", torch.float64)
+    dense = op.dense()
+    torch.testing.assert_close(dense, dense.T)
+    assert torch.linalg.matrix_norm(dense, 2) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_gather_scatter_is_the_same_product():
+    op = performance.random_operator(40, 200, "cpu")
+    x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(performance.gather_scatter(op, x)(), op @ x)
+
+
+def test_the_lattice_has_twenty_neighbours_and_a_local_order():
+    graph = performance.lattice(8)
+    assert set(graph.degree.tolist()) == {20.0}
+    local = graph.permute(graph.local_order())
+
+    def spread(g):
+        return abs(g.edge_index[0] - g.edge_index[1]).mean()
+
+    assert spread(local) < 0.8 * spread(graph)
+
+
+def test_rows_are_measured_on_small_graphs():
+    rows = [*performance.field_rows("cpu", 60, 400), *performance.locality_rows("cpu", 1e9, 6)]
+    assert all(row.seconds > 0 and row.ratio > 0 for row in rows)
+    assert [row.topic for row in rows].count("field") == 5
+
+
+def test_times_are_medians_of_real_calls():
+    calls = []
+    seconds = median_seconds(lambda: calls.append(1), "cpu", seconds=0.01, most=50)
+    assert 0 <= seconds < 0.01
+    assert len(calls) >= 6

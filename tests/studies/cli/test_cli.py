@@ -1,0 +1,185 @@
+"""The command line as a user meets it: real processes, exit codes, and no traceback."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import sympy as sp
+
+from tests.paths import ROOT
+
+KEYS = [
+    "text", "latex", "linear", "has_source", "symbol", "response_exact", "lipschitz_global", "lipschitz_local",
+    "one_sided", "existence", "invariant_box", "step_limit_euler", "step_limit_rk4", "identifiable", "conserved",
+    "notes",
+]  # fmt: skip
+
+
+def rdgraph(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    environment = {"PYTHONPATH": str(ROOT), "COLUMNS": "200", "PATH": "/usr/bin:/bin", "NO_COLOR": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "studies.cli.app", *words],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=environment,
+        timeout=120,
+    )
+
+
+def test_analyse_json_of_bs() -> None:
+    run = rdgraph("analyse", "-alpha*L@H + beta*(A@H - A@A@H)", "--json")
+    assert run.returncode == 0, run.stderr
+    answer = json.loads(run.stdout)
+    assert list(answer) == KEYS
+    lam, alpha, beta = sp.symbols("lam alpha beta")
+    local = {"lam": lam, "alpha": alpha, "beta": beta, "T": sp.Symbol("T")}
+    assert sp.expand(sp.sympify(answer["symbol"], locals=local) - ((beta - alpha) * lam - beta * lam**2)) == 0
+    assert sp.sympify(answer["lipschitz_global"]["symmetric"], locals=local).equals(2 * (alpha + beta))
+    assert sp.sympify(answer["step_limit_euler"]["row"], locals=local).equals(1 / (alpha + beta))
+    assert answer["existence"] == "global"
+    assert answer["invariant_box"] is None
+    assert "maximum principle" in answer["notes"]["invariant_box"]
+
+
+def test_declarations_and_assumptions_on_the_command_line() -> None:
+    words = ("--coefficient", "k=channel", "--coefficient", "m", "--assume", "k<0", "--json")
+    run = rdgraph("analyse", "-alpha*L@H + k*H - m*H", *words)
+    assert run.returncode == 0, run.stderr
+    answer = json.loads(run.stdout)
+    assert answer["text"] == "-alpha*L@H + k*H - m*H where k channel, m scalar, k negative"
+    assert sp.sympify(answer["one_sided"]["symmetric"]) == sp.sympify("k - m")
+
+
+@pytest.mark.parametrize(
+    ("words", "needles"),
+    [
+        (("analyse", "A*H"), ("column 2", "use A@H", "expected", "remedy")),
+        (("analyse", "H@A"), ("A@H, not H@A",)),
+        (("analyse", "-alhpa*L@H"), ("did you mean alpha", "--coefficient")),
+        (("analyse", ""), ("nothing",)),
+        (("analyse", "(" * 10_000 + "H" + ")" * 10_000), ("nested brackets",)),
+        (("analyse", "H**999999999999"), ("exponent",)),
+        (("analyse", "αH"), ("GREEK SMALL LETTER ALPHA", "write alpha")),
+        (("analyse", "-alpha*L@H", "--assume", "beta ~ 3"), ("expected an assumption",)),
+        (("analyse", "-k*H", "--coefficient", "k=tensor"), ("scalar, channel, node",)),
+        (("show", "BSS"), ("did you mean 'BS'",)),
+        (("verify", "M99"), ("expected a claim",)),
+        (("preflight", "BS", "--step", "-1"), ("step > 0",)),
+        (("preflight", "BS", "--method", "rk5", "--step", "1"), ("did you mean 'rk4'",)),
+        (("preflight", "BS"), ("expected a step",)),
+        (("preflight", "BS", "--step", "1", "--set", "alpha=x"), ("expected NAME=VALUE",)),
+        (("preflight", "BS", "--step", "1", "--set", "gamma=1"), ("expected coefficients among",)),
+        (("plot", "response", "F"), ("no symbol because",)),
+        (("plot", "response", "-gamma*L@H"), ("--set",)),
+        (("plot", "phase", "BS", "--graph", "torus"), ("ring:20",)),
+    ],
+)
+def test_errors_are_text(words: tuple[str, ...], needles: tuple[str, ...]) -> None:
+    started = time.perf_counter()
+    run = rdgraph(*words)
+    assert run.returncode == 2
+    assert "Traceback" not in run.stderr + run.stdout
+    for needle in needles:
+        assert needle in run.stderr
+    assert time.perf_counter() - started < 15
+
+
+def test_verify_exit_codes_and_formats() -> None:
+    run = rdgraph("verify", "M1", "--json")
+    assert run.returncode == 0, run.stderr
+    claims = json.loads(run.stdout)
+    assert [c["id"] for c in claims] == ["M1.1", "M1.2", "M1.3", "M1.4", "M1.5", "M1.6"]
+    assert {c["status"] for c in claims} == {"holds", "false"}
+    table = rdgraph("verify", "M1.4", "--markdown")
+    assert table.returncode == 0
+    assert "| M1.4 |" in table.stdout
+    detailed = rdgraph("verify", "M1.1", "--evidence")
+    assert "identities under L = I - A alone" in detailed.stdout
+
+
+def test_verify_exits_1_when_a_claim_comes_out_otherwise(tmp_path: Path) -> None:
+    """A recorded status that the machinery does not confirm must be reported, not believed."""
+    code = (
+        "import sys, dataclasses; from rdgraph.claims import registry as r; s = r.statements();"
+        "s['M1.4'] = dataclasses.replace(s['M1.4'], expected='holds');"
+        "sys.argv = ['rdgraph', 'verify', 'M1.4']; from studies.cli.app import main; main()"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 1
+    assert "NO" in run.stdout
+
+
+def test_catalogue_and_show() -> None:
+    table = rdgraph("catalogue")
+    assert table.returncode == 0
+    for name in ("diffusion", "FB*-released", "GRAND++", "Nagumo"):
+        assert name in table.stdout
+    page = rdgraph("show", "fisher")
+    assert page.returncode == 0
+    assert "Fisher" in page.stdout
+    assert "[0, 1]" in page.stdout
+    assert len(json.loads(rdgraph("catalogue", "--json").stdout)) == 19
+
+
+def test_preflight_verdicts_and_exit_codes() -> None:
+    unsafe = rdgraph("preflight", "BS", "--time", "40", "--step", "1", "--set", "alpha=1", "--set", "beta=1")
+    assert unsafe.returncode == 1
+    assert "unsafe because" in unsafe.stdout
+    safe = rdgraph(
+        "preflight", "BS", "--time", "3", "--method", "exact", "--set", "alpha=1", "--set", "beta=0.5", "--json"
+    )
+    assert safe.returncode == 0
+    assert json.loads(safe.stdout)["status"] == "safe"
+
+
+@pytest.mark.slow
+def test_plot_phase_writes_figure_and_numbers(tmp_path: Path) -> None:
+    run = rdgraph("plot", "phase", "FB", "--graph", "ring:5", "--points", "9", "--out", str(tmp_path))
+    assert run.returncode == 0, run.stderr
+    assert "9 x 9 members: 100.00% of the members away from a border" in run.stdout
+    with (tmp_path / "phase.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 81
+    for row in rows:  # FB is diffusion with alpha - beta
+        gap = float(row["alpha"]) - float(row["beta"])
+        expected = "neutral" if abs(gap) < 1e-9 else "smooths" if gap > 0 else "blows up"
+        assert row["predicted"] == expected
+    assert (tmp_path / "phase.png").stat().st_size > 1000
+
+
+def test_plot_response_writes_figure_and_numbers(tmp_path: Path) -> None:
+    run = rdgraph(
+        "plot", "response", "-alpha*L@H", "ST", "--time", "2", "--step", "0.5", "--out", str(tmp_path / "figure")
+    )
+    assert run.returncode == 0, run.stderr
+    assert {p.name for p in (tmp_path / "figure").iterdir()} == {"response.png", "response.pdf", "response.csv"}
+    with (tmp_path / "figure/response.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    at_two = [
+        float(r["gain"]) for r in rows if r["system"] == "-alpha*L@H" and r["method"] == "exact" and r["lam"] == "2"
+    ]
+    assert at_two == pytest.approx([float(sp.exp(-2))])
+    at_zero = [float(r["gain"]) for r in rows if r["system"] == "ST" and r["method"] == "euler" and r["lam"] == "0"]
+    assert at_zero == pytest.approx([3.0])  # 1 + beta T, the removable point
+
+
+def test_unwritable_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    run = rdgraph("plot", "response", "BS", "--out", str(tmp_path / "file"))
+    assert run.returncode == 2
+    assert "Traceback" not in run.stderr
+    assert "expected a place that can be written" in run.stderr
+
+
+def test_help_is_worth_reading() -> None:
+    for words in ((), ("analyse",), ("verify",), ("preflight",), ("plot", "response")):
+        run = rdgraph(*words, "--help")
+        assert run.returncode == 0
+        assert len(run.stdout.splitlines()) > 8

@@ -1,0 +1,641 @@
+"""`rdgraph train` and `rdgraph presets` as a user meets them: files, columns, errors, resuming."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from gread.datasets.embedded import karate
+from gread.models.trained_network import Network
+from gread.settings.config import Config
+from gread.settings.presets import presets
+from gread.training.trainer import train
+from rdgraph.errors import FileError, NotApplicable, RdgraphError, UnknownName
+from studies.cli import app as cli
+from studies.cli.train_display import Display
+from studies.runs import libraries
+from studies.runs.index import read_entry
+from studies.runs.tables import read_rows
+from studies.training import figures as training_figures
+from studies.training import report as training_report
+from studies.training import training_run as training
+from studies.training.choices import parse_splits, read_settings
+from studies.training.plan import Plan, Request, make_plan, read_plan
+from tests.paths import ROOT
+
+FIGURES = ("learning", "coefficients", "response", "confusion", "states")
+
+
+def rdgraph(*words: object) -> Result:
+    return CliRunner().invoke(cli.app, [str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The small mode in a process of its own, warnings as errors."""
+    folder = tmp_path_factory.mktemp("train") / "run"
+    environment = {"PYTHONPATH": str(ROOT), "COLUMNS": "200", "PATH": "/usr/bin:/bin", "NO_COLOR": "1",
+                   "OMP_NUM_THREADS": "1"}  # fmt: skip
+    words = [sys.executable, "-W", "error", "-m", "studies.cli.app", "train", "--small", "--out", str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=300, cwd=folder.parent)
+    return folder, done
+
+
+# ---------------------------------------------------------------------- the small mode, from end to end
+def test_small_mode_leaves_every_file(small: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, done = small
+    assert done.returncode == 0, done.stderr
+    assert {p.name for p in folder.iterdir() if not p.name.startswith(".")} == {
+        "config.toml", "environment.json", "figures", "metrics.parquet", "network", "report.html", "report.json",
+        "results.csv", "state", "summary.csv",
+    }  # fmt: skip
+    expected = {f"{name}.{ending}" for name in FIGURES for ending in ("png", "pdf", "csv")}
+    assert {p.name for p in (folder / "figures").iterdir()} == expected
+    assert (folder / "state").read_text() == "done\n"
+    assert "BS on karate: 34 nodes, 2 classes; preset quick; 3 trainings of 20 epochs on cpu" in done.stderr
+    assert "epoch 20 of 20, batch 1 of 1, loss " in done.stderr
+    assert f"wrote {folder / 'report.html'}" in done.stdout
+
+
+def test_small_mode_numbers_agree_with_each_other(small: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, done = small
+    with (folder / "results.csv").open(encoding="utf-8") as file:
+        assert next(csv.reader(file)) == ["split", "seed", "best_epoch", "val_accuracy", "test_accuracy", "status"]
+    rows = read_rows(folder / "results.csv")
+    assert [(r["split"], r["seed"], r["status"]) for r in rows] == [(0, 0, "ok"), (1, 0, "ok"), (2, 0, "ok")]
+    table = parquet.read_table(folder / "metrics.parquet")
+    assert table.column_names == [
+        "split", "seed", "epoch", "loss", "train_accuracy", "val_accuracy", "test_accuracy",
+    ]  # fmt: skip
+    assert parquet.ParquetFile(folder / "metrics.parquet").metadata.row_group(0).column(0).compression == "ZSTD"
+    metrics = {name: table[name].to_numpy() for name in table.column_names}
+    assert len(metrics["epoch"]) == 3 * 20
+    for row in rows:
+        own = metrics["split"] == row["split"]
+        val, test = metrics["val_accuracy"][own], metrics["test_accuracy"][own]
+        assert metrics["epoch"][own].tolist() == list(range(1, 21))
+        hits = np.round(val.astype(float) * karate().masks.val[int(row["split"])].sum())
+        assert row["best_epoch"] == int(np.argmax(hits)) + 1  # the first best one, counted in nodes
+        assert row["val_accuracy"] == pytest.approx(val.max())
+        assert row["test_accuracy"] == pytest.approx(test[int(row["best_epoch"]) - 1])
+    accuracy = 100 * np.array([r["test_accuracy"] for r in rows], dtype=float)
+    assert f"Test accuracy {accuracy.mean():.2f} ± {accuracy.std():.2f} % (mean and population" in done.stdout
+
+
+def test_small_mode_keeps_the_network_and_the_settings(
+    small: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    folder, _ = small
+    network, data = Network.load(folder / "network"), karate()
+    told = network.logits(data.x, data.graph).argmax(-1).numpy()
+    test = data.masks.test[0]
+    first = read_rows(folder / "results.csv")[0]
+    assert (told == data.y)[test].mean() == pytest.approx(first["test_accuracy"])
+    config = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
+    head = {k: v for k, v in config.items() if k not in ("model", "training", "version", "source")}
+    assert head == {"study": "train", "small": True, "dataset": "karate", "reaction": "BS", "preset": "quick",
+                    "splits": [0, 1, 2], "seed": 0, "seeds": 1, "device": "cpu"}  # fmt: skip
+    assert (config["model"]["hidden"], config["training"]["epochs"]) == (32, 20)
+    assert read_settings(folder / "config.toml") == read_plan(folder).config
+    assert len(json.loads((folder / "environment.json").read_text())["code"]) == 12
+
+
+def test_report_needs_no_network(small: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, _ = small
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "default-src 'none'" in page
+    assert page.count('<img src="data:image/png;base64,') == len(FIGURES)
+    for words in ("Training BS on karate", "Zachary&#39;s karate club: 34 nodes", "metrics.parquet", "Learning curves"):
+        assert words in page
+    assert "metrics.csv" not in page
+    entry = read_entry(folder, folder.parent)
+    assert (entry.study, entry.small, entry.state, entry.verdicts) == ("train", True, "done", ())
+    assert entry.picture is not None
+
+
+def test_a_finished_folder_is_not_trained_again(small: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, done = small
+    before = {p: p.stat().st_mtime_ns for p in folder.rglob("*")}
+    again = rdgraph("train", "--resume", "--out", folder)
+    assert again.exit_code == 0, again.output
+    assert done.stdout.splitlines()[0] in again.output
+    assert {p: p.stat().st_mtime_ns for p in folder.rglob("*")} == before
+    refused = rdgraph("train", "--small", "--out", folder)
+    assert isinstance(refused.exception, RdgraphError)
+    assert "add --resume" in str(refused.exception)
+    other = rdgraph("train", "--small", "--set", "hidden=8", "--resume", "--out", folder)
+    assert "model.hidden = 32 there, 8 here" in str(other.exception)
+    mixed = rdgraph("train", "--resume", "--out", folder, "--epochs", "3")
+    assert "leave them out" in str(mixed.exception)
+
+
+# ---------------------------------------------------------------------- what a request becomes
+def test_defaults_then_preset_then_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('[model]\nreaction = "ST"\nhidden = 16\ntime = 2.0\n[training]\nepochs = 7\n')
+    plan = make_plan(Request("karate", preset=str(file), settings={"hidden": "8"}))
+    model = plan.config.model
+    assert (model.reaction, model.hidden, model.time, model.heads, plan.config.training.epochs) == ("ST", 8, 2.0, 4, 7)
+    assert plan.preset.source == "file mine.toml; changed here: hidden"
+    assert make_plan(Request("karate", preset=str(file), reaction="FB")).reaction == "FB"
+    assert make_plan(Request("karate", preset="defaults")).config == Config()
+    assert make_plan(Request("karate")).preset.name == "quick"
+    written = tmp_path / "config.toml"
+    written.write_text(plan.toml(), encoding="utf-8")
+    assert read_settings(written) == plan.config
+    assert read_plan(tmp_path).toml() == plan.toml()
+
+
+def test_trials_are_every_split_with_every_seed() -> None:
+    plan = make_plan(Request("karate", splits="1,4-5", seeds=2, seed=3))
+    assert [(t.split, t.seed) for t in plan.trials] == [(1, 3), (4, 3), (5, 3), (1, 4), (4, 4), (5, 4)]
+    assert make_plan(Request("karate")).splits == tuple(range(10))
+    assert parse_splits("2, 0-1,1", 3) == (2, 0, 1)
+    with pytest.raises(NotApplicable, match=r"among 0\.\.2, got 1-3"):
+        parse_splits("1-3", 3)
+    words = plan.command(Path("runs/x")).split()
+    assert words[:8] == [
+        "rdgraph",
+        "train",
+        "--dataset",
+        "karate",
+        "--preset",
+        "runs/x/config.toml",
+        "--splits",
+        "1,4,5",
+    ]
+    assert words[8:] == ["--seed", "3", "--seeds", "2", "--device", "cpu"]
+
+
+def test_a_graph_of_ones_own_gets_splits(tmp_path: Path) -> None:
+    edges, nodes = tmp_path / "e.csv", tmp_path / "club.csv"
+    data = karate()
+    pairs = data.graph.edge_index.T.tolist()
+    edges.write_text("source,target\n" + "".join(f"{a},{b}\n" for a, b in pairs))
+    rows = (f"{k},{'ab'[c]},{k % 3},{k % 5}\n" for k, c in enumerate(data.y.tolist()))
+    nodes.write_text("id,label,u,v\n" + "".join(rows))
+    plan = make_plan(Request(edges=edges, nodes=nodes))
+    assert (plan.preset.dataset, plan.data.num_nodes, len(plan.splits), plan.preset.name) == (
+        "club",
+        34,
+        10,
+        "defaults",
+    )
+    (tmp_path / "config.toml").write_text(plan.toml(), encoding="utf-8")
+    assert read_plan(tmp_path).toml() == plan.toml()
+    assert training_report.summarise(plan, [_row(0, 0.5)]).published is None
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "needle"),
+    [
+        ((), NotApplicable, "--dataset digits needs no download"),
+        (("--dataset", "kora"), UnknownName, "did you mean 'cora'"),
+        (("--dataset", "cora", "--root", "nowhere"), RdgraphError, "rdgraph data fetch cora"),
+        (("--small", "--preset", "papre"), UnknownName, "did you mean 'paper'"),
+        (("--small", "--preset", "paper"), NotApplicable, "got BS on karate"),
+        (("--small", "--preset", "no.toml"), NotApplicable, "no.toml"),
+        (("--small", "--splits", "10"), NotApplicable, "among 0..9"),
+        (("--small", "--splits", "3-1"), NotApplicable, "among 0..9"),
+        (("--small", "--splits", "one"), NotApplicable, "all, 0,1,2 or 0-4"),
+        (("--small", "--set", "hiden=3"), UnknownName, "did you mean 'hidden'"),
+        (("--small", "--set", "hidden"), NotApplicable, "NAME=VALUE"),
+        (("--small", "--set", "hidden=wide"), NotApplicable, "expected int for hidden"),
+        (("--small", "--set", "epochs=3", "--epochs", "4"), NotApplicable, "expected epochs once"),
+        (("--small", "--set", "relu=true", "--set", "relu=false"), NotApplicable, "relu twice"),
+        (("--small", "--set", "reaction=ST"), NotApplicable, "--reaction ST"),
+        (("--small", "--method", "rk5"), UnknownName, "did you mean 'rk4'"),
+        (("--dataset", "karate", "--preset", "defaults", "--method", "rk4"), NotApplicable, "--set step=0.5"),
+        (("--small", "--epochs", "0"), NotApplicable, "epochs >= 1"),
+        (("--small", "--seeds", "0"), NotApplicable, "1 to 10,000 seeds"),
+        (("--small", "--reaction", "A*H"), RdgraphError, "use A@H"),
+        (("--small", "--device", "gpu"), RdgraphError, "cpu, cuda or cuda:N"),
+        (("--small", "--edges", "e.csv"), NotApplicable, "both --edges and --nodes"),
+        (("--dataset", "karate", "--edges", "e.csv", "--nodes", "n.csv"), NotApplicable, "got both"),
+        (("--resume", "--out", "nowhere"), NotApplicable, "expected the folder of a training"),
+    ],
+)
+def test_errors_come_before_any_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], error: type[Exception], needle: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RDGRAPH_DATA", "")
+    run = rdgraph("train", *words)
+    assert isinstance(run.exception, error), run.output
+    assert needle in str(run.exception)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_missing_library_is_named_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(libraries.EXTRAS, "gread", ("torch", "no_such_library"))  # type: ignore[arg-type]
+    run = rdgraph("train", "--small")
+    assert "expected no_such_library for a training" in str(run.exception)
+    assert "pip install 'rdgraph[gread]'" in str(run.exception)
+
+
+# ---------------------------------------------------------------------- folders, interruptions
+def test_folders_are_numbered(tmp_path: Path) -> None:
+    plan = make_plan(Request("karate", reaction="FB*"))
+    assert training.default_folder(plan, base=tmp_path) == tmp_path / "karate-FBstar-1"
+    assert training.default_folder(plan, resume=True, base=tmp_path) == tmp_path / "karate-FBstar-1"
+    for name in ("karate-FBstar-2", "karate-FBstar-10", "karate-FBstar-old", "karate-BS-44"):
+        (tmp_path / name).mkdir()
+    assert training.default_folder(plan, base=tmp_path) == tmp_path / "karate-FBstar-11"
+    assert training.default_folder(plan, resume=True, base=tmp_path) == tmp_path / "karate-FBstar-10"
+
+
+def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("mine")
+    for resume in (False, True):
+        with pytest.raises(RdgraphError, match=r"with letter.txt in it; choose another"):
+            training.execute(_plan(), tmp_path, resume=resume)
+    assert [p.name for p in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def _plan(**settings: Any) -> Plan:
+    return make_plan(Request("karate", splits="0-1", settings={"hidden": 4, "epochs": 60, **settings}))
+
+
+def _row(split: int, accuracy: float) -> dict[str, Any]:
+    return {"split": split, "seed": 0, "test_accuracy": accuracy, "status": "ok"}
+
+
+def test_an_interrupted_training_resumes_to_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_report, "draw_all", lambda *_: ([], []))
+    heard: list[int] = []
+
+    def stop(progress: Any) -> None:
+        heard.append(progress.epoch)
+        if progress.epoch >= 40:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        training.execute(_plan(), tmp_path / "cut", progress=stop, every=0.0)
+    assert (tmp_path / "cut/state").read_text() == "interrupted\n"
+    assert not (tmp_path / "cut/results.csv").exists()
+    assert list((tmp_path / "cut/checkpoints").iterdir())
+    resumed: list[int] = []
+    rows = training.execute(
+        read_plan(tmp_path / "cut"), tmp_path / "cut", resume=True, progress=lambda p: resumed.append(p.epoch)
+    )
+    assert heard[-1] == 40
+    assert resumed[-1] == 60
+    assert min(resumed) > 40  # only what was left
+    whole = training.execute(_plan(), tmp_path / "whole")
+    assert rows == whole == read_rows(tmp_path / "cut/results.csv")
+    both = [parquet.read_table(tmp_path / name / "metrics.parquet") for name in ("cut", "whole")]
+    assert both[0].equals(both[1])
+    assert not (tmp_path / "cut/checkpoints").exists()
+    assert (tmp_path / "cut/state").read_text() == "done\n"
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "execute", interrupt)
+    run = rdgraph("train", "--small", "--out", tmp_path / "x")
+    assert run.exit_code == 130
+    assert f"rdgraph train --resume --out {tmp_path / 'x'}" in run.output.replace("\n", " ")
+
+
+def test_the_display_on_a_terminal_is_a_table() -> None:
+    text = io.StringIO()
+    with Display(Console(file=text, width=120, force_terminal=True)) as display:
+        display.hear(_progress(120))
+        display._live.refresh()  # type: ignore[union-attr]
+        display.hear(_progress(400))
+        display._live.refresh()  # type: ignore[union-attr]
+    shown = text.getvalue()
+    for words in ("validation", "120/400", "2 of 4", "0.5000", "81.25 %", "drawing the report"):
+        assert words in shown
+
+
+def _progress(epoch: int) -> Any:
+    return SimpleNamespace(epoch=epoch, epochs=400, batch=1, batches=4, loss=0.5, val_accuracy=0.8125, seconds=1.0)
+
+
+# ---------------------------------------------------------------------- presets
+def test_presets_are_listed_with_their_sources() -> None:
+    rows = json.loads(rdgraph("presets", "--json").stdout)
+    assert len(rows) == 72
+    assert [row["name"] for row in rows] == [p.name for p in presets()]
+    assert all(row["source"] for row in rows)
+    some = json.loads(rdgraph("presets", "--reaction", "BS", "--dataset", "Cora", "--json").stdout)
+    assert [row["name"] for row in some] == ["paper/BS/cora", "authors/BS/cora"]
+    lines = rdgraph("presets", "--reaction", "ST").output.splitlines()
+    assert lines[0].startswith("9 presets")
+    chosen = next(p for p in presets() if p.name == "paper/ST/film").config
+    (film,) = (line.split() for line in lines if "paper/ST/film" in line)
+    assert film[2:6] == [
+        chosen.model.method,
+        *(f"{v:.3g}" for v in (chosen.model.time, chosen.model.step, chosen.model.hidden)),
+    ]
+    assert [
+        line for line in lines if line.startswith("paper/ST: GREAD (Choi et al., ICML 2023), appendix, Table best_ST")
+    ]
+
+
+def test_a_preset_is_shown_as_toml(tmp_path: Path) -> None:
+    text = rdgraph("presets", "show", "paper/BS/cora").stdout
+    chosen = next(p for p in presets() if p.name == "paper/BS/cora")
+    assert text.startswith(f"# paper/BS/cora\n# {chosen.source}\n[model]\n")
+    assert Config.from_toml(text) == chosen.config
+    (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
+    plan = make_plan(Request("karate", preset=str(tmp_path / "mine.toml")))
+    assert plan.config == chosen.config
+
+
+@pytest.mark.parametrize(
+    ("words", "needle"),
+    [
+        (("show", "paper/BS/kora"), "did you mean 'paper/BS/cora'"),
+        (("--reaction", "BSS"), "did you mean 'BS'"),
+        (("--dataset", "karate"), "expected a data set with presets"),
+        (("--dataset", "kora"), "did you mean 'cora'"),
+    ],
+)
+def test_unknown_presets(words: tuple[str, ...], needle: str) -> None:
+    run = rdgraph("presets", *words)
+    assert isinstance(run.exception, UnknownName)
+    assert needle in str(run.exception)
+
+
+# ---------------------------------------------------------------------- kills and signals
+@pytest.mark.slow
+def test_a_kill_in_the_first_moment_leaves_a_folder_that_starts_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As soon as config.toml is there: no checkpoint yet, perhaps no state."""
+    folder = tmp_path / "run"
+    words = ["train", "--dataset", "karate", "--splits", "0-1", "--set", "hidden=4", "--set", "epochs=60"]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "studies.cli.app", *words, "--device", "cpu", "--out", str(folder)], env=environment,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        while not (folder / "config.toml").exists():
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    finally:
+        process.kill()
+        process.wait()
+    assert not (folder / "results.csv").exists()
+    monkeypatch.setattr(training_report, "draw_all", lambda *_: ([], []))
+    rows = training.execute(read_plan(folder), folder, resume=True)
+    assert (folder / "state").read_text() == "done\n"
+    assert rows == training.execute(_plan(), tmp_path / "whole")
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_resuming_where_nothing_was_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool) -> None:
+    monkeypatch.setattr(training_report, "draw_all", lambda *_: ([], []))
+    if exists:
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run/.lock").touch()
+        (tmp_path / "run/.0123456789abcdef.part.toml").touch()
+    alone = rdgraph("train", "--resume", "--out", tmp_path / "run")
+    assert "before it had begun, give its whole command again" in str(alone.exception)
+    whole = rdgraph("train", "--small", "--resume", "--epochs", "2", "--set", "hidden=4", "--out", tmp_path / "run")
+    assert whole.exit_code == 0, whole.output
+    assert (tmp_path / "run/state").read_text() == "done\n"
+
+
+@pytest.mark.parametrize("later", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_twice_and_more_leaves_a_folder_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: signal.Signals
+) -> None:
+    """The first waits, the second stops at once, a third while the state is written changes nothing."""
+    write, told = training.write_text, []
+
+    def interrupted(path: Path, text: str) -> None:
+        if text == "interrupted\n":
+            signal.raise_signal(later)
+        write(path, text)
+
+    def press(progress: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        told.append("went on")
+        signal.raise_signal(later)
+        told.append("too far")
+
+    monkeypatch.setattr(training, "write_text", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        training.execute(_plan(), tmp_path, progress=press, tell=told.append)
+    assert told == ["stopping at the end of this epoch; Ctrl-C again stops at once", "went on"]
+    assert (tmp_path / "state").read_text() == "interrupted\n"
+
+
+def test_ctrl_c_leaves_a_checkpoint_of_that_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_report, "draw_all", lambda *_: ([], []))
+
+    def press(progress: Any) -> None:
+        if progress.epoch == 40:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        training.execute(_plan(), tmp_path, progress=press, tell=lambda text: None)
+    resumed: list[int] = []
+    training.execute(_plan(), tmp_path, resume=True, progress=lambda p: resumed.append(p.epoch))
+    assert 40 < resumed[0] <= 60  # what was done is not done again
+
+
+# ---------------------------------------------------------------------- full disks and damaged folders
+def test_a_full_disk_is_told_of_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checkpoints cannot be written, and the training goes on; then results cannot, and the error is about them."""
+    real, told = os.open, []
+
+    def refuse(path: Any, flags: int, *rest: Any, **others: Any) -> int:
+        if flags & os.O_CREAT and (told or "checkpoints" in str(path)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(path, flags, *rest, **others)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(FileError, match=r"results\.csv: No space left on device; make room, or choose another folder"):
+        training.execute(_plan(epochs=2), tmp_path, tell=told.append)
+    assert [text.partition(":")[0] for text in told] == [
+        "the training cannot be resumed", "no checkpoint was written, and the training goes on",
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A finished run without figures."""
+    monkeypatch.setattr(training_report, "draw_all", lambda *_: ([], []))
+    training.execute(_plan(epochs=1), tmp_path / "run")
+    return tmp_path / "run"
+
+
+HEADING = '"split","seed","best_epoch","val_accuracy","test_accuracy","status"\n'
+
+
+def test_results_that_were_damaged_are_refused(finished: Path) -> None:
+    path = finished / "results.csv"
+    whole = path.read_bytes()
+    for content, needle in (
+        (None, "cannot be read"),
+        (b"", "expected a row for each of 2 trials"),
+        (b"\xff\xfe", "in UTF-8"),
+        (whole[: len(whole) // 2], "which was changed|expected a row for each"),
+        (b'"split"\n0\n1\n', "expected a row for each of 2 trials"),
+        (HEADING.encode() + b'0,0,1,0.5,0.5,"ok"\n', "expected a row for each of 2 trials"),
+        (HEADING.encode() + b'0,0,1,0.5,"much","ok"\n1,0,1,0.5,0.5,"ok"\n', "expected a row for each of 2 trials"),
+        (HEADING.encode() + b"0,0,1,0.5,0.5,1\n1,0,1,0.5,0.5,1\n", "expected a row for each of 2 trials"),
+    ):
+        path.unlink() if content is None else path.write_bytes(content)
+        run = rdgraph("train", "--resume", "--out", finished)
+        assert isinstance(run.exception, FileError), (content, run.output)
+        assert re.search(needle, str(run.exception)), content
+    path.write_bytes(whole)
+    assert rdgraph("train", "--resume", "--out", finished).exit_code == 0
+
+
+def test_settings_that_were_damaged_are_refused(finished: Path) -> None:
+    path = finished / "config.toml"
+    whole = path.read_text(encoding="utf-8")
+    for content, needle in (
+        (b"\xff", "expected the settings of a training in UTF-8"),
+        (b"[model", "got a text that is not"),
+        (b"", "got those of something else"),
+        (b'study = "grid"\n', "got those of something else"),
+        (b'study = "train"\n', "small missing or wrong"),
+        (whole.replace("splits = [0, 1]", 'splits = ["a"]').encode(), "splits missing or wrong"),
+        (whole.replace("splits = [0, 1]", "splits = [0, 99]").encode(), "expected a split among 0..9"),
+        (whole.replace("seeds = 1", "seeds = true").encode(), "seeds missing or wrong"),
+        (whole.replace("seeds = 1", "seeds = 0").encode(), "expected 1 to 10,000 seeds"),
+        (whole.replace('device = "cpu"', 'device = "abacus"').encode(), "expected the device"),
+        (whole.replace("hidden = 4", "hidden = 'wide'").encode(), "expected int for hidden"),
+        (whole.replace("[training]", "[trainings]").encode(), "study|section|trainings|differ"),
+    ):
+        path.write_bytes(content)
+        run = rdgraph("train", "--resume", "--out", finished)
+        assert isinstance(run.exception, RdgraphError), (content, run.output)
+        assert re.search(needle, str(run.exception)), (content, run.exception)
+    path.write_bytes(b"\xff")
+    assert isinstance(rdgraph("train", "--small", "--preset", path, "--out", finished / "x").exception, FileError)
+
+
+@pytest.mark.parametrize("missing", ["--edges", "--nodes"])
+def test_a_graph_whose_files_are_not_there(tmp_path: Path, missing: str) -> None:
+    (tmp_path / "e.csv").write_text("source,target\na,b\n")
+    (tmp_path / "n.csv").write_text("id,label,x\na,0,1\nb,1,2\n")
+    files = {"--edges": tmp_path / "e.csv", "--nodes": tmp_path / "n.csv", missing: tmp_path / "nope.csv"}
+    run = rdgraph("train", *(word for pair in files.items() for word in pair))
+    assert isinstance(run.exception, FileError)
+    assert re.search(r"expected a csv file .*, got .*nope\.csv: No such file or directory", str(run.exception))
+
+
+# ---------------------------------------------------------------------- texts from outside
+LABELS = (r"$\frac{$", "_under", "<b>&amp;</b>", "[bold]red[/]", "a\tb $5 $6 \\$")
+
+
+def test_labels_of_any_kind_are_drawn_and_written_as_they_are(tmp_path: Path) -> None:
+    """Formulas that are none, html, markup, a label that legends leave out: on the page they stand as they were."""
+    count = 12 * len(LABELS)
+    with (tmp_path / "[bold]x.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "label", "x"])
+        writer.writerows([k, LABELS[k % len(LABELS)], k % len(LABELS)] for k in range(count))
+    pairs = "".join(f"{k},{(k + len(LABELS)) % count}\n" for k in range(count))
+    (tmp_path / "e.csv").write_text(f"source,target\n{pairs}")
+    words = ["--edges", tmp_path / "e.csv", "--nodes", tmp_path / "[bold]x.csv", "--splits", "0", "--epochs", "2"]
+    run = rdgraph("train", *words, "--set", "hidden=4", "--device", "cpu", "--out", tmp_path / "[red]run")
+    assert run.exit_code == 0, run.exception
+    assert "on [bold]x:" in run.output
+    assert f"wrote {tmp_path / '[red]run' / 'report.html'}" in run.output.replace("\n", "")
+    page = (tmp_path / "[red]run/report.html").read_text(encoding="utf-8")
+    assert "<b>&amp;</b>" not in page
+    assert "Training BS on [bold]x" in page
+    with (tmp_path / "[red]run/figures/confusion.csv").open(encoding="utf-8", newline="") as file:
+        drawn = {row["class"] for row in csv.DictReader(file)}
+    assert drawn == set(LABELS)
+
+
+def test_matrices_and_given_letters_in_the_figure_of_coefficients(tmp_path: Path) -> None:
+    """W is drawn entry by entry; the trusted nodes M are given, so that GRAND++ has nothing to draw."""
+    settings = {"hidden": 4, "epochs": 2, "method": "euler", "step": 0.5}
+    kinds = {"CGNN": {"W": "matrix"}, "GRAFF": {"W": "matrix"}, "GRAND++": {},
+             "-alpha*L@H + beta*tanh(H@W)": {"W": "matrix", "alpha": "scalar", "beta": "channel"}}  # fmt: skip
+    for reaction, expected in kinds.items():
+        plan = make_plan(Request("karate", splits="0", reaction=reaction, settings=settings))
+        done = train(plan.data, plan.trials, device="cpu")
+        drawing = training_figures.coefficient_bars(done, [0])
+        rows = [] if drawing is None else drawing.rows
+        found = {row["coefficient"]: row["kind"] for row in rows}
+        assert expected.items() <= found.items(), reaction
+        assert "M" not in found
+        assert sum(row["coefficient"] == "W" for row in rows) == (16 if "W" in expected else 0)
+
+
+# ---------------------------------------------------------------------- libraries
+def test_extras_bring_what_pyproject_says() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    imported = {"scikit-learn": "sklearn", "torch-geometric": "torch_geometric"}
+
+    def brings(extra: str) -> set[str]:
+        found: set[str] = set()
+        for text in declared[extra]:
+            inner = re.fullmatch(r"rdgraph\[(\w+)\]", text)
+            name = re.split(r"[>=;<\[ ]", text)[0]
+            found |= brings(inner[1]) if inner else {imported.get(name, name)}
+        return found
+
+    for extra, known in libraries.EXTRAS.items():
+        assert set(known) == brings(extra), extra
+
+
+WITHOUT_TORCH = """
+import json, sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Refuse())
+from typer.testing import CliRunner
+from studies.cli import app as cli
+
+print(json.dumps([str(CliRunner().invoke(cli.app, words).exception) for words in json.loads(sys.argv[1])]))
+"""
+
+
+def test_without_torch_every_program_names_the_extra_it_needs(tmp_path: Path) -> None:
+    needs = {
+        ("train", "--small"): "gread",
+        ("study", "trained-energy", "--small"): "gread",
+        ("study", "grid", "--small"): "torch",
+        ("plot", "phase"): "torch",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, json.dumps(list(needs))], env={"PYTHONPATH": str(ROOT)}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for (words, extra), text in zip(needs.items(), json.loads(done.stdout), strict=True):
+        assert text.startswith("expected torch for "), words
+        assert text.endswith(f"got an installation without; pip install 'rdgraph[{extra}]'"), words
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,400 @@
+"""The study of energies in trained networks: states by other routes, rows by hand, verdicts that follow the numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binomtest
+
+from analysis.measures.state_measures import dirichlet_energy, mad, normalised_energy
+from gread.datasets.node_data import NodeData
+from gread.models.gread_model import GREAD
+from gread.models.problem import Problem
+from gread.models.trained_network import Network
+from gread.settings.trials import Trial
+from gread.training.trainer import train
+from rdgraph.errors import RdgraphError
+from studies.runs.run_folder import execute, settings_of
+from studies.runs.tables import read_rows
+from studies.runs.uncertainty import decide, interval
+from studies.trained_energy import page as trained_energy_page
+from studies.trained_energy import study as trained_energy
+from studies.trained_energy.networks import (
+    REACTIONS,
+    STAGES,
+    SUBJECTS,
+    Course,
+    Subject,
+    configuration,
+    course,
+    flow_states,
+    make_graphs,
+)
+from studies.trained_energy.rows import MEASURES, Table, layer_rows
+from studies.trained_energy.study import beta_curves, family_curves, make_line, summary_rows
+from studies.trained_energy.verdicts import bounded, conserves, deeper, delays, vanishes, verdicts
+
+needs_pyg = pytest.mark.skipif(find_spec("torch_geometric") is None, reason="torch-geometric is not installed")
+#: The study's own settings on two smaller graphs.
+TINY = {**trained_energy.settings(True), "graphs": 2, "sizes": [10, 10], "time": 3.0, "epochs": 2, "rounds": 2}
+SEEDS = [11, 12]
+
+
+@pytest.fixture(scope="module")
+def datas() -> list[NodeData]:
+    return make_graphs(TINY, SEEDS)
+
+
+# ---------------------------------------------------------------------- settings
+def test_settings_are_the_published_ones() -> None:
+    full = trained_energy.settings(False)
+    assert (full["epochs"], full["learning_rate"], full["weight_decay"]) == (100, 0.001, 5e-4)
+    assert (full["dropout"], full["input_dropout"], full["hidden"]) == (0.0, 0.5, 2)
+    assert (full["time"], full["step"], full["method"]) == (40.0, 1.0, "euler")
+    assert (full["adjacency"], full["alpha"], full["beta"]) == ("original", "scalar", "channel")
+    assert (full["sizes"], full["sigma"], full["means"], full["within"]) == ([50, 50], 2.0, [-0.5, 0.5], 0.9)
+    assert full["graphs"] >= 20
+    small = trained_energy.settings(True)
+    assert (small["graphs"], small["epochs"], small["time"]) == (3, 5, 8.0)
+    assert small["learning_rate"] == 0.001
+
+
+def test_graphs_are_those_of_their_seeds(datas: list[NodeData]) -> None:
+    alone = make_graphs(TINY, SEEDS[1:])[0]
+    assert np.array_equal(alone.x, datas[1].x)
+    assert np.array_equal(alone.masks.train, datas[1].masks.train)
+    assert not np.array_equal(datas[0].x, datas[1].x)
+    assert datas[0].num_splits == 1
+    assert [int(part[0].sum()) for part in (datas[0].masks.train, datas[0].masks.val)] == [10, 6]
+    whole = make_graphs(trained_energy.settings(False), [1])[0]
+    same = whole.y[whole.graph.edge_index[0]] == whole.y[whole.graph.edge_index[1]]
+    assert int(same.sum()) / (2 * 50 * 49) == pytest.approx(0.9, abs=0.02)
+    assert int((~same).sum()) / (2 * 50 * 50) == pytest.approx(0.1, abs=0.02)
+    assert float(whole.x[whole.y == 1].mean() - whole.x[whole.y == 0].mean()) == pytest.approx(1.0, abs=0.6)
+
+
+def test_configurations_of_subjects() -> None:
+    settings = trained_energy.settings(False)
+    model = configuration(Subject("AC", "SC"), settings).model
+    assert (model.reaction, model.beta, model.adjacency, model.self_loops) == ("AC", "scalar", "original", 0.0)
+    assert configuration(Subject("AC", "VC"), settings).model.beta == "channel"
+    grand = configuration(Subject("GRAND"), settings)
+    assert (grand.model.reaction, grand.model.adjacency, grand.model.self_loops) == ("diffusion", "soft", 1.0)
+    assert (grand.model.hidden, grand.model.time, grand.training.learning_rate) == (2, 40.0, 0.001)
+    assert configuration(Subject("GCN"), settings).training.epochs == 100
+    assert len(SUBJECTS) == 5 + 2 * 7
+    assert len({s.key for s in SUBJECTS}) == 19
+
+
+# ---------------------------------------------------------------------- states
+@pytest.mark.parametrize("subject", [Subject("BS", "VC"), Subject("ST", "SC"), Subject("GRAND")])
+def test_states_are_those_of_the_trained_networks(subject: Subject, datas: list[NodeData]) -> None:
+    """The best epoch's states, against networks trained one at a time by `gread.training.trainer`."""
+    settings = {**TINY, "learning_rate": 0.05, "epochs": 4}
+    found = course(subject, settings, datas, SEEDS, "cpu")
+    config = configuration(subject, settings)
+    for k, data in enumerate(datas):
+        network = train(data, [Trial(config, 0, SEEDS[k])], device="cpu").network(0)
+        expected = network.states(data.x, data.graph, [0.0, 1.0, 2.0, 3.0]).double()
+        torch.testing.assert_close(found.states["best"][:, k], expected, rtol=1e-4, atol=1e-4)
+        fresh = GREAD(
+            config.model, Problem.make(data, [Trial(config)]).operator, features=2, classes=2,
+            seeds=[Trial(config, 0, SEEDS[k]).member_seed],
+        )  # fmt: skip
+        start = Network(config.model, dict(fresh.named_parameters()), 2, 2).states(data.x, data.graph, [0.0, 3.0])
+        torch.testing.assert_close(found.states["start"][[0, 3], k], start.double(), rtol=1e-4, atol=1e-4)
+    assert not torch.allclose(found.states["end"], found.states["start"], rtol=1e-2)
+    assert np.isnan(found.left["end"]).all()
+    assert [row["seed"] for row in found.results] == SEEDS
+    assert [row["graph"] for row in found.results] == [0, 1]
+
+
+def test_attention_of_a_graph_does_not_see_the_edges_of_another(datas: list[NodeData]) -> None:
+    both = course(Subject("GRAND"), TINY, datas, SEEDS, "cpu")
+    alone = course(Subject("GRAND"), TINY, datas[1:], SEEDS[1:], "cpu")
+    assert torch.equal(both.states["end"][:, 1], alone.states["end"][:, 0])
+
+
+def test_a_layer_is_a_step_of_euler(datas: list[NodeData]) -> None:
+    found = course(Subject("FB", "SC"), TINY, datas, SEEDS, "cpu")
+    for k, data in enumerate(datas):
+        A = data.graph.operator("symmetric", dtype=torch.float64).dense()
+        alpha, beta = (float(found.results[k][name]) for name in ("alpha", "beta_least"))
+        H = found.states["end"][0, k]
+        expected = H + (beta - alpha) * (H - A @ H)
+        torch.testing.assert_close(found.states["end"][1, k], expected, rtol=1e-6, atol=1e-6)
+        assert found.results[k]["beta_least"] == found.results[k]["beta_largest"]
+
+
+@needs_pyg
+@pytest.mark.parametrize("name", ["GCN", "GAT", "H2GCN"])
+def test_modules_give_as_many_layers(name: str, datas: list[NodeData]) -> None:
+    found = course(Subject(name), TINY, datas, SEEDS, "cpu")
+    assert all(found.states[stage].shape[:3] == (4, 2, 20) for stage in STAGES)
+    assert found.states["end"].dtype == torch.float64
+    assert not torch.equal(found.states["end"], found.states["start"])
+    assert not torch.allclose(found.states["start"][1, 0], found.states["start"][1, 1])
+    if name != "H2GCN":
+        for k, data in enumerate(datas):
+            torch.testing.assert_close(found.states["start"][0, k], torch.tensor(data.x).double())
+    alone = course(Subject(name), TINY, datas[1:], SEEDS[1:], "cpu")
+    torch.testing.assert_close(alone.states["end"][:, 0], found.states["end"][:, 1])
+
+
+def test_networks_that_blow_up_are_marked(datas: list[NodeData]) -> None:
+    """A start at 3 leaves Allen-Cahn's bounds with Euler's step 1: cubes until single precision is left."""
+    config = configuration(Subject("AC", "SC"), {**TINY, "time": 12.0})
+    trials = [Trial(config, 0, seed) for seed in SEEDS]
+    problem = Problem.make(datas, trials, dtype=torch.float64)
+    model = GREAD(config.model, problem.operator, features=2, classes=2, seeds=SEEDS).requires_grad_(False)
+    parameters = {name: p.detach().clone().float() for name, p in model.named_parameters()}
+    parameters["encoder_weight"] *= 0.01
+    parameters["encoder_bias"][:] = torch.tensor([[0.1, 0.1], [4.0, 4.0]])
+    states, left = flow_states(model, problem, parameters)
+    assert np.isnan(left[0])
+    assert 1 <= left[1] <= 8
+    assert float(states[:, 1].abs().max()) <= torch.finfo(torch.float32).max
+    parameters["decoder_bias"][0, 0] = torch.nan
+    again, left = flow_states(model, problem, parameters)
+    assert left[0] == -1
+    assert torch.equal(again[:, 1], states[:, 1])
+
+
+def test_a_failed_training_has_no_trained_states(datas: list[NodeData]) -> None:
+    wild = {**TINY, "sigma": 40.0, "time": 8.0, "step": 1.0}
+    found = course(Subject("AC", "SC"), wild, make_graphs(wild, SEEDS), SEEDS, "cpu")
+    assert [row["status"] for row in found.results] == ["diverged in epoch 1"] * 2
+    assert found.left["end"].tolist() == found.left["best"].tolist() == [-1.0, -1.0]
+    assert (found.left["start"] >= 0).all()
+
+
+# ---------------------------------------------------------------------- rows
+def test_rows_hold_the_measures_of_the_states(datas: list[NodeData]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    states = {stage: torch.randn(4, 2, 20, 2, generator=generator, dtype=torch.float64) for stage in STAGES}
+    left = {stage: np.array([np.nan, 1.0]) for stage in STAGES}
+    rows = layer_rows(Subject("BS", "VC"), Course(states, left, []), datas, 1.0)
+    assert len(rows) == 3 * 4 * 2
+    for row in rows:
+        k, layer = int(row["graph"]), int(row["layer"])
+        assert row["alive"] == int(k == 0 or layer <= 1)
+        H, plain = states[str(row["stage"])][layer, k], datas[k].graph.operator("none", dtype=torch.float64)
+        for name, measure in (("energy", dirichlet_energy), ("normalised", normalised_energy), ("mad", mad)):
+            expected = float(measure(H, plain)) if row["alive"] else np.nan
+            assert row[name] == pytest.approx(expected, rel=1e-9, nan_ok=True)
+
+
+def test_columns_of_zeros_change_no_measure(datas: list[NodeData]) -> None:
+    narrow = torch.randn(1, 2, 20, 2, dtype=torch.float64)
+    wide = torch.cat([narrow, torch.zeros(1, 2, 20, 3, dtype=torch.float64)], dim=-1)
+    left = dict.fromkeys(STAGES, np.full(2, np.nan))
+    found = [layer_rows(Subject("GCN"), Course(dict.fromkeys(STAGES, H), left, []), datas, 1.0) for H in (narrow, wide)]
+    for one, other in zip(*found, strict=True):
+        for name in (*MEASURES, "normalised"):
+            assert one[name] == pytest.approx(other[name], rel=1e-9)
+
+
+# ---------------------------------------------------------------------- verdicts
+def table_of(energies: Callable[[Subject, str], Any], graphs: int = 20, layers: int = 9) -> Table:
+    """A table whose energies (layers, graphs) are given by subject and stage."""
+    arrays = {}
+    for subject in SUBJECTS:
+        for stage in STAGES:
+            energy = np.broadcast_to(np.asarray(energies(subject, stage), dtype=float), (layers, graphs))
+            arrays[subject.name, subject.kind, stage] = dict.fromkeys(("energy", "normalised", "mad", "rank"), energy)
+    row = {
+        "status": "ok", "best_epoch": 3, "test_accuracy": 0.75, "alpha": 0.5, "beta_least": 0.1, "beta_largest": 0.2,
+    }  # fmt: skip
+    return Table(arrays, {(s.name, s.kind): [dict(row) for _ in range(graphs)] for s in SUBJECTS})
+
+
+def decay(rate: float, layers: int = 9) -> np.ndarray:
+    """100*rate^k at layer k, a column for every graph."""
+    return 100 * rate ** np.arange(layers)[:, None]
+
+
+@pytest.mark.parametrize(("count", "total"), [(0, 5), (3, 20), (15, 20), (20, 20), (1, 1)])
+def test_intervals_are_clopper_and_pearson(count: int, total: int) -> None:
+    expected = binomtest(count, total).proportion_ci(0.95, "exact")
+    assert interval(count, total) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def test_decisions_need_more_than_a_few_graphs() -> None:
+    assert [decide(np.arange(20) < k) for k in (5, 6, 14, 15)] == ["fails", "undecided", "undecided", "holds"]
+    assert decide(np.ones(5, dtype=bool)) == "undecided"
+    assert decide(np.ones(6, dtype=bool)) == "holds"
+    assert decide(np.ones(0, dtype=bool)) == "undecided"
+
+
+def test_vanishing_energy() -> None:
+    slow = decay(0.5)
+    assert vanishes("GCN", table_of(lambda s, stage: decay(0.1))).answer == "holds"
+    assert vanishes("GCN", table_of(lambda s, stage: slow)).answer == "fails"
+    mixed = table_of(lambda s, stage: np.where(np.arange(20) < 10, decay(0.1), slow))
+    assert vanishes("GCN", mixed).answer == "undecided"
+    trained_alone = vanishes("GAT", table_of(lambda s, stage: decay(0.1) if stage == "end" else slow))
+    assert trained_alone.answer == "holds"
+    assert "trained: 20 of 20 graphs" in trained_alone.evidence
+    assert "untrained: 0 of 20 graphs" in trained_alone.evidence
+    assert "median E_5/E_0 1e-05, last layer 1e-08" in trained_alone.evidence
+    dead = vanishes("GCN", table_of(lambda s, stage: np.r_[100.0, np.zeros(8)][:, None]))
+    assert dead.answer == "holds"
+    assert "exactly zero by then on 20" in dead.evidence
+    assert "exactly zero by then on 0" in trained_alone.evidence
+
+
+@pytest.mark.parametrize(("grand", "gcn", "answer"), [(0.5, 0.1, "holds"), (0.1, 0.5, "fails"), (1.1, 0.5, "fails")])
+def test_delay_of_grand(grand: float, gcn: float, answer: str) -> None:
+    table = table_of(lambda s, stage: decay(grand if s.name == "GRAND" else gcn))
+    assert delays(table).answer == answer
+
+
+@pytest.mark.parametrize(("rate", "answer"), [(1.0, "holds"), (0.5, "holds"), (0.3, "fails"), (3.0, "fails")])
+def test_bounded_energy(rate: float, answer: str) -> None:
+    found = bounded("BS", table_of(lambda s, stage: decay(rate if s.kind == "VC" else 0.4)))
+    assert found.answer == answer
+    share = f"{rate**8:.2g}"
+    assert f"Median E_T/E_0 {share}; plain diffusion {0.4**8:.2g}" in found.evidence
+    more = 20 if rate > 0.4 else 0
+    assert f"which is less on {more} of 20 graphs" in found.evidence
+
+
+def test_networks_that_are_lost_are_not_bounded() -> None:
+    lost = np.where(np.arange(20) < 19, np.nan, 100.0) * np.ones((9, 1))
+    lost[0] = 100.0
+    found = bounded("AC", table_of(lambda s, stage: lost if stage == "end" and s.name == "AC" else decay(1.0)))
+    assert found.answer == "fails"
+    assert "trained: 1 of 20 graphs" in found.evidence
+    assert "0 fell below, 0 rose above, 19 diverged" in found.evidence
+    assert "best epoch: 20 of 20 graphs" in found.evidence
+
+
+def test_a_dip_below_on_the_way_counts() -> None:
+    dip = np.full((9, 1), 100.0)
+    dip[4] = 0.01
+    assert bounded("ST", table_of(lambda s, stage: dip)).answer == "fails"
+
+
+def test_vector_against_scalar() -> None:
+    more = table_of(lambda s, stage: decay(0.9 if s.kind == "VC" else 0.8))
+    less = table_of(lambda s, stage: decay(0.7 if s.kind == "VC" else 0.8))
+    assert conserves("ST", more).answer == "holds"
+    assert conserves("ST", less).answer == "fails"
+    gone = table_of(lambda s, stage: np.r_[np.ones(8), np.nan][:, None] if s.kind == "VC" else decay(0.8))
+    found = conserves("F", gone)
+    assert found.answer == "undecided"
+    assert "trained: more on no graph; diverged: 0 SC, 20 VC" in found.evidence
+
+
+def test_depth_of_h2gcn() -> None:
+    assert deeper(table_of(lambda s, stage: decay(2.0)), 4).answer == "fails"
+    assert deeper(table_of(lambda s, stage: np.nan), 4).answer == "undecided"
+
+
+def test_every_statement_has_an_answer() -> None:
+    found = verdicts(table_of(lambda s, stage: decay(0.9)), 4)
+    assert len(found) == 2 + 1 + 7 + 1 + 4
+    assert len({answer.statement for answer in found}) == 15
+    assert all(answer.evidence and answer.summary for answer in found)
+
+
+# ---------------------------------------------------------------------- curves and table
+def test_lines_are_medians_of_the_networks_that_are_left() -> None:
+    energy = np.arange(20.0) + 10 * np.arange(9.0)[:, None]
+    energy[5:, 0] = np.nan
+    line = make_line(table_of(lambda s, stage: energy), Subject("BS", "VC"), "end", "BS", "linear")
+    assert line.mean[0] == 9.5
+    assert line.mean[5] == 60.0
+    assert line.alive.tolist() == 5 * [20] + 4 * [19]
+    assert (line.low[0], line.high[0]) == pytest.approx((1.9, 17.1))
+    assert line.label == "BS (×1/20)"
+
+
+def test_figures_compare_what_they_say() -> None:
+    table = table_of(lambda s, stage: decay(0.9 if stage == "end" else 0.8) * (2 if s.kind == "SC" else 1))
+    family = family_curves(table)
+    assert len(family) == 2 * (5 + 4 + 3)
+    assert {c.group for c in family} == set(trained_energy.FAMILIES)
+    for curve in family:
+        assert curve.mean[1] == pytest.approx(90 if curve.dash == 0 else 80)
+        assert curve.name.endswith(" trained" if curve.dash == 0 else " untrained")
+    pairs = beta_curves(table)
+    assert len(pairs) == 7 * 4
+    for k, name in enumerate(REACTIONS):
+        own = pairs[4 * k : 4 * k + 4]
+        assert {c.group for c in own} == {name}
+        assert [c.name for c in own] == ["SC, trained", "VC, trained", "SC, untrained", "VC, untrained"]
+        assert [c.mean[1] for c in own] == pytest.approx([180, 90, 160, 80])
+
+
+def test_the_table_has_medians_and_accuracies() -> None:
+    table = table_of(lambda s, stage: decay(0.5))
+    table.results["BS", "VC"][0].update(status="diverged in epoch 1", best_epoch=0, test_accuracy=0.0)
+    rows = [row for row in summary_rows(table) if (row["network"], row["beta"]) == ("BS", "VC")]
+    assert [row["stage"] for row in rows] == list(STAGES)
+    assert (rows[2]["E_0"], rows[2]["E_5"], rows[2]["E_T/E_0"]) == (100.0, 3.125, pytest.approx(0.5**8, rel=1e-5))
+    assert (rows[2]["failed"], rows[2]["accuracy"], rows[2]["std"]) == (1, 75.0, 0.0)
+
+
+# ---------------------------------------------------------------------- the run
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("study") / "run"
+    execute(trained_energy, place, small=True, seed=2)
+    return place
+
+
+@pytest.mark.slow
+@needs_pyg
+def test_the_small_run_is_complete(folder: Path) -> None:
+    assert (folder / "state").read_text() == "done\n"
+    report = json.loads((folder / "report.json").read_text())
+    assert len(report["verdicts"]) == 15
+    assert {f"{name}.png" for name in ("energy", "energy_beta", "measures")} <= {
+        p.name for p in (folder / "figures").iterdir()
+    }
+    results = read_rows(folder / "results.csv")
+    assert len(results) == 19 * 3
+    by = {(row["network"], row["beta"], row["stage"]): row for row in results}
+    assert float(by["GCN", "-", "end"]["E_T/E_0"]) < 1e-3
+    assert 0.1 < float(by["ST", "SC", "end"]["E_T/E_0"]) < 10
+    assert float(by["FB", "SC", "start"]["E_T/E_0"]) == pytest.approx(1.0, abs=1e-4)
+    assert by["F", "SC", "start"]["left"] == 3
+    assert all(0 <= float(row["accuracy"]) <= 100 or row["failed"] == 3 for row in results)
+
+
+@needs_pyg
+def test_a_finished_run_trains_nothing_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = (folder / "results.csv").read_bytes()
+
+    def refuse(*args: Any) -> Course:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(trained_energy, "course", refuse)
+    monkeypatch.setattr(trained_energy, "_draw", lambda run, table: None)
+    execute(trained_energy, folder, small=True, seed=2)
+    assert (folder / "results.csv").read_bytes() == before
+
+
+# ---------------------------------------------------------------------- the page
+def test_the_page_is_made_from_the_run_that_is_kept() -> None:
+    found = json.loads(trained_energy_page.SOURCE.read_text(encoding="utf-8"))
+    assert (trained_energy_page.DOCS / "trained_energy.md").read_text(encoding="utf-8") == trained_energy_page.page(
+        found
+    )
+    assert (trained_energy_page.DOCS / trained_energy_page.FIGURE).stat().st_size > 10_000
+    assert found["settings"] == settings_of(trained_energy, small=False)
+    assert {v["answer"] for v in found["verdicts"]} <= {"holds", "fails", "undecided"}
+
+
+def test_an_unfinished_run_makes_no_page(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text('{"state": "interrupted"}', encoding="utf-8")
+    with pytest.raises(RdgraphError, match="got one that is interrupted; resume it first"):
+        trained_energy_page.collected(tmp_path)

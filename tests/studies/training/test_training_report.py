@@ -1,0 +1,255 @@
+"""The numbers, figures and page of a training: against closed forms, the flow itself, and what diverged."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from analysis.spectra.eigenvalues import spectrum
+from gread.datasets.embedded import karate
+from gread.models.trained_network import Network
+from gread.settings.config import Config
+from gread.settings.presets import Published
+from gread.settings.trials import make_trials
+from gread.training.trainer import Trained, train
+from rdgraph.errors import NotApplicable
+from rdgraph.integrators.solver import FIXED
+from studies.training import figures as training_figures
+from studies.training import report as training_report
+from studies.training import states as training_states
+from studies.training import training_run as training
+from studies.training.plan import Request, make_plan
+from studies.training.report import Summary
+
+BASE = {"hidden": 4, "epochs": 6, "adjacency": "original", "input_dropout": 0.0, "dropout": 0.0}
+
+
+def trained(splits: int = 2, **settings: Any) -> Trained:
+    config = Config().updated(BASE | settings)
+    return train(karate(), make_trials(config, range(splits)), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def done() -> Trained:
+    return trained(method="euler", step=0.75)
+
+
+def rows_of(*cells: tuple[int, int, float, str]) -> list[dict[str, Any]]:
+    return [{"split": s, "seed": k, "test_accuracy": a, "status": status} for s, k, a, status in cells]
+
+
+# ---------------------------------------------------------------------- the result
+def test_summary_takes_splits_as_units() -> None:
+    rows = rows_of((0, 0, 0.80, "ok"), (1, 0, 0.70, "ok"), (0, 1, 0.90, "ok"), (1, 1, 0.60, "ok"))
+    found = Summary.of(rows, Published("GREAD-BS", "cora", 80.0, 3.0, "a table"))
+    assert found.mean == pytest.approx(75.0)
+    assert found.std == pytest.approx(math.sqrt(125.0))  # population, over all four
+    assert (found.trials, found.splits, found.difference) == (4, 2, pytest.approx(-5.0))
+    assert found.error == pytest.approx(math.sqrt(10.0**2 / 1 + 3.0**2 / 9))  # means 85 and 65, deviation 10
+    assert found.sentences()[1] == (
+        f"Published for GREAD-BS: 80.00 ± 3.00 %; difference -5.00, standard error {found.error:.2f}."
+    )
+
+
+def test_one_split_has_no_error() -> None:
+    found = Summary.of(rows_of((3, 0, 0.5, "ok")), Published("GREAD-BS", "cora", 80.0, 3.0, "a table"))
+    assert math.isnan(found.error)
+    assert found.sentences() == [
+        "Test accuracy 50.00 ± 0.00 % (mean and population standard deviation of 1 trial on 1 split).",
+        "Published for GREAD-BS: 80.00 ± 3.00 %; difference -30.00.",
+    ]
+    assert training_report._verdicts(found) == ()
+
+
+@pytest.mark.parametrize(("published", "answer"), [(74.0, "holds"), (76.0, "holds"), (90.0, "fails"), (20.0, "holds")])
+def test_verdict_counts_standard_errors(published: float, answer: str) -> None:
+    rows = rows_of((0, 0, 0.74, "ok"), (1, 0, 0.76, "ok"))
+    (verdict,) = training_report._verdicts(Summary.of(rows, Published("GREAD-BS", "cora", published, 3.0, "")))
+    assert verdict.answer == answer
+
+
+def test_published_numbers_belong_to_the_reaction_and_the_set() -> None:
+    plan = make_plan(Request("karate"))
+    assert training_report.summarise(plan, rows_of((0, 0, 0.5, "ok"))).published is None
+    cora = dataclasses.replace(plan, preset=dataclasses.replace(plan.preset, dataset="cora"))
+    assert training_report.summarise(cora, rows_of((0, 0, 0.5, "ok"))).published.mean == 88.57  # type: ignore[union-attr]
+
+
+# ---------------------------------------------------------------------- metrics
+def test_columns_hold_the_history(done: Trained) -> None:
+    columns = training.metric_columns(done)
+    assert {len(c) for c in columns.values()} == {12}
+    assert columns["epoch"].tolist() == [1, 2, 3, 4, 5, 6] * 2
+    assert columns["split"].tolist() == [0] * 6 + [1] * 6
+    assert columns["val_accuracy"][6 + 2] == done.history[1, 2, 2]
+    assert columns["loss"][4] == done.history[0, 4, 0]
+
+
+# ---------------------------------------------------------------------- figures
+def test_learning_curves_draw_the_history(done: Trained) -> None:
+    drawing = training_figures.learning_curves(done)
+    row = next(r for r in drawing.rows if (r["metric"], r["epoch"]) == ("test_accuracy", 5))
+    assert row["split 1 seed 0"] == pytest.approx(100 * done.history[1, 4, 3])
+    assert row["mean"] == pytest.approx(100 * done.history[:, 4, 3].mean())
+
+
+def test_best_epochs_are_marked_where_they_are(done: Trained) -> None:
+    history = np.random.default_rng(0).uniform(size=done.history.shape)
+    known = dataclasses.replace(done, history=history, best_epoch=np.array([2, 5]))
+    drawing = training_figures.learning_curves(known)
+    for k in (2, 3):
+        (dots,) = (line for line in drawing.figure.axes[k].lines if line.get_marker() == "o")
+        expected = [(2, 100 * history[0, 1, k]), (5, 100 * history[1, 4, k])]
+        assert np.allclose(np.transpose(dots.get_data()), expected)
+    assert not [line for line in drawing.figure.axes[0].lines if line.get_marker() == "o"]
+
+
+def test_means_pass_over_what_is_not_a_number() -> None:
+    values = np.array([[1.0, np.nan, np.nan], [3.0, 5.0, np.inf]])
+    assert training_figures._mean(values)[:2].tolist() == [2.0, 5.0]
+    assert np.isnan(training_figures._mean(values)[2])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"method": "euler", "step": 0.75},
+        {"method": "rk4", "step": 0.4, "reaction": "ST"},
+        {"method": "exact", "reaction": "FB*", "alpha": "channel"},
+        {"method": "dopri5", "step": 1.0, "beta": "scalar"},
+    ],
+    ids=lambda s: s["method"],
+)
+def test_gains_are_what_the_flow_does_to_eigenvectors(settings: dict[str, Any]) -> None:
+    """Run the trained flow from every eigenvector of L: it comes out multiplied by g(lam), channel by channel."""
+    network = trained(1, **settings).network(0)
+    network = dataclasses.replace(network, parameters={k: v.double() for k, v in network.parameters.items()})
+    graph = karate().graph
+    op = graph.operator("symmetric", self_loops=1.0, dtype=torch.float64)
+    found = spectrum(op)
+    gains = training_figures.gains(network, found.values)
+    assert gains.shape == (1 if settings.get("beta") == "scalar" else 4, 34)
+    for k in (0, 7, 33):
+        start = torch.tensor(found.vectors[:, k], dtype=torch.float64)[:, None].expand(-1, 4).contiguous()
+        end = flow(network, start)
+        expected = np.broadcast_to(gains, (4, 34))[:, k]
+        assert np.allclose(end.numpy(), start.numpy() * expected, atol=1e-5 if settings["method"] == "dopri5" else 1e-9)
+
+
+def flow(network: Network, start: torch.Tensor) -> torch.Tensor:
+    """H(T) of the network's equation from a state of one's own, by `rdgraph.solve`."""
+    import rdgraph as rd
+
+    model = network.model(karate().graph)
+    c = network.config
+    field = rd.lower(network.system, model.operator, {k: v[0] for k, v in model.coefficients().items()})
+    step = {"step": c.step} if c.method in FIXED else {}
+    return rd.solve(field, start, [0.0, c.time], c.method, **step).final
+
+
+@pytest.mark.parametrize(
+    ("settings", "needle"),
+    [
+        ({"reaction": "F", "method": "euler", "step": 0.5}, "nonlinear"),
+        ({"beta": "node", "method": "euler", "step": 0.5}, "node coefficient"),
+        ({"adjacency": "live", "method": "euler", "step": 0.5}, "follows the state"),
+        ({"normalisation": "none", "method": "euler", "step": 0.1}, "not normalised"),
+    ],
+)
+def test_flows_without_a_response_say_why(settings: dict[str, Any], needle: str) -> None:
+    with pytest.raises(NotApplicable, match=needle):
+        training_figures.gains(trained(1, **settings, epochs=1).network(0))
+
+
+def test_scalar_coefficients_give_a_line_per_trial() -> None:
+    one = trained(3, beta="scalar", method="euler", step=0.5)
+    drawing = training_figures.response_lines(one, [0, 2], karate())
+    lines = {r["line"] for r in drawing.rows}
+    assert lines == {"trial 0", "trial 1", "density"}
+    last = [r["gain"] for r in drawing.rows if r["line"] == "trial 1"]
+    assert last == pytest.approx(training_figures.gains(one.network(2))[0].tolist())
+
+
+def test_coefficients_are_those_of_the_networks(done: Trained) -> None:
+    drawing = training_figures.coefficient_bars(done, [0, 1])
+    assert drawing is not None
+    rows = [r for r in drawing.rows if r["coefficient"] == "beta" and r["split"] == 1]
+    assert [r["value"] for r in rows] == pytest.approx(done.network(1).coefficients()["beta"].tolist())
+    assert {r["kind"] for r in rows} == {"channel"}
+    assert sum(r["coefficient"] == "alpha" for r in drawing.rows) == 2
+
+
+def test_confusion_counts_every_test_node_once(done: Trained) -> None:
+    counts = training_states.confusion(done, [0, 1])
+    data = karate()
+    for c in (0, 1):
+        assert counts[c].sum() == sum((data.y[data.masks.test[k]] == c).sum() for k in (0, 1))
+    hits = sum(done.test_accuracy[k] * data.masks.test[k].sum() for k in (0, 1))
+    assert np.trace(counts) == pytest.approx(hits)
+    only = training_states.confusion(done, [1])
+    assert np.trace(only) / only.sum() == pytest.approx(done.test_accuracy[1])
+
+
+def test_states_are_mapped_the_same_way_every_time(done: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_states, "MOST_NODES", 20)
+    first, second = (training_states.embedded_states(done.network(0), karate()) for _ in range(2))
+    assert first.rows == second.rows
+    assert len(first.rows) == 3 * 20
+    assert [r["time"] for r in first.rows[::20]] == [0.0, 0.5, 1.0]
+    nodes = [r["node"] for r in first.rows[:20]]
+    assert nodes == sorted(set(nodes))
+    assert [r["label"] for r in first.rows[:20]] == karate().y[nodes].tolist()
+    assert "20 of 34 nodes" in first.caption
+
+
+def test_maps_keep_clusters_apart() -> None:
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(size=(15, 1)), 40 + rng.normal(size=(15, 1))])  # one channel only
+    flat = training_states.flat_map(points)
+    own = flat[:15].mean(axis=0) - flat[15:].mean(axis=0)
+    assert np.linalg.norm(own) > 2 * max(flat[:15].std(axis=0).max(), flat[15:].std(axis=0).max())
+    for bad in (np.ones((9, 2)), np.full((9, 2), np.nan), np.eye(3)):
+        with pytest.raises(NotApplicable, match="no map because"):
+            training_states.flat_map(bad)
+
+
+# ---------------------------------------------------------------------- the page
+def test_trials_that_diverged_are_told_and_left_out(done: Trained, tmp_path: Path) -> None:
+    plan = make_plan(Request("karate", splits="0-1"))
+    broken = dataclasses.replace(done, status=("diverged in epoch 3", "ok"))
+    rows = training.write_numbers(tmp_path, broken)
+    kept = Network.load(tmp_path / "network").parameters
+    assert all(torch.equal(kept[name], value) for name, value in done.network(1).parameters.items())
+    summary = training_report.summarise(plan, rows)
+    assert summary.sentences()[-1] == "1 of 2 trials diverged: split 0 seed 0: diverged in epoch 3."
+
+
+def test_a_training_that_failed_altogether_has_a_page(done: Trained, tmp_path: Path) -> None:
+    plan = make_plan(Request("karate", splits="0-1"))
+    history = np.full_like(done.history, np.nan)
+    nothing = dataclasses.replace(
+        done, status=("diverged in epoch 1",) * 2, history=history, best_epoch=np.zeros(2, dtype=int),
+        test_accuracy=np.zeros(2), val_accuracy=np.zeros(2),
+    )  # fmt: skip
+    rows = training.write_numbers(tmp_path, nothing)
+    surroundings = {"python": "3", "libraries": {}, "code": "0", "seconds": 1.0, "started": "now"}
+    training_report.write(tmp_path, plan, nothing, rows, surroundings)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Every trial diverged, so there is no network to draw." in page
+    assert "2 of 2 trials diverged" in page
+    assert [p.name for p in (tmp_path / "figures").iterdir() if p.suffix == ".png"] == ["learning.png"]
+    assert not (tmp_path / "network").exists()
+
+
+def test_the_page_says_what_could_not_be_drawn(tmp_path: Path) -> None:
+    one = trained(1, reaction="AC", method="euler", step=0.5)
+    pictures, missing = training_report.draw_all(one, tmp_path)
+    assert [p.name for p in pictures] == ["learning", "coefficients", "confusion", "states"]
+    assert len(missing) == 1
+    assert missing[0].startswith("Filter response: no symbol because")
