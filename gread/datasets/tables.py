@@ -1,4 +1,4 @@
-"""The pieces of a data set from two csv files; an error names the file, the line as an editor counts it, and the column."""
+"""The pieces of a data set from two csv files; an error names file, column, and line as an editor counts it."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from functools import singledispatch
 import sympy as sp
 
 from rdgraph.errors import NotApplicable
+from rdgraph.lowering.generated_function import GeneratedFunction
 from rdgraph.syntax.functions import relu, sigmoid, softplus
 from rdgraph.syntax.tree import Apply, Kind, Minus, Name, Negative, Over, Plus, Times, kind_of
 
@@ -137,8 +138,7 @@ def matrix_code(tree: sp.Basic) -> tuple[str, list[str]]:
             (left, first), (right, second) = matrix_code(tree.left), matrix_code(tree.right)
             return f"({left} {sign} {right})", [*first, *second]
     if kind_of(tree) is Kind.SCALAR:
-        from rdgraph.lowering.generated_function import GeneratedFunction
-from rdgraph.lowering.linear_sums import Linearisation
+        from rdgraph.lowering.linear_sums import Linearisation
 
         value = Linearisation({}).read(tree).coefficient
         if value is not None:
