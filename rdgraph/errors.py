@@ -44,10 +44,22 @@ class LanguageError(RdgraphError, ValueError):
 
 
 class NotApplicable(RdgraphError, ValueError):
-    """A question that has no answer for this system; the text says why."""
+    """A question that has no answer for this system, or a method that does not apply to it; the text says why."""
 
 
-class FileError(NotApplicable, OSError):
+class InvalidArgument(RdgraphError, ValueError):
+    """An argument of the wrong type, shape or size, whatever the system."""
+
+
+class MissingDependency(RdgraphError, ImportError):
+    """A library that is not installed; the text names the extra that brings it."""
+
+
+class Diverged(RdgraphError, ArithmeticError):
+    """A computation whose numbers left the finite ones, where a result was asked for."""
+
+
+class FileError(RdgraphError, OSError):
     """A file that cannot be read or written, or does not hold what it should; the text names it."""
 
 
