@@ -59,7 +59,7 @@ class Diverged(RdgraphError, ArithmeticError):
     """A computation whose numbers left the finite ones, where a result was asked for."""
 
 
-class FileError(RdgraphError, OSError):
+class FileError(RdgraphError, OSError, ValueError):
     """A file that cannot be read or written, or does not hold what it should; the text names it."""
 
 

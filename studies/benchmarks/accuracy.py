@@ -22,7 +22,7 @@ from studies.benchmarks.performance import environment
 from studies.runs.uncertainty import difference_error
 
 KINDS = ("authors", "paper")
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 @dataclass(frozen=True)

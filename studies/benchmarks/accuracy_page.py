@@ -8,7 +8,7 @@ from typing import Any
 
 from studies.benchmarks.accuracy import difference, verdict
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE = DOCS / "accuracy.json"
 SETS = ("texas", "wisconsin", "cornell_old", "film", "squirrel", "chameleon", "cora", "citeseer", "pubmed")
 #: A cell in which this share of the trainings left the numbers is marked.

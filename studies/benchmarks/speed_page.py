@@ -14,7 +14,7 @@ from gread.settings.presets import authors_runs
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE = DOCS / "performance.json"
 TRAINING = DOCS / "training_speed.json"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from rdgraph.errors import RdgraphError
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE = DOCS / "trained_energy.json"
 FIGURE = "figures/trained_energy.png"
 

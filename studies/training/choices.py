@@ -15,7 +15,7 @@ from rdgraph.files import read_text
 from rdgraph.systems.catalogue import catalogue
 
 QUICK, DEFAULTS = "quick", "defaults"
-_QUICK_FILE = Path(__file__).parent / "data" / "quick.toml"
+_QUICK_FILE = Path(__file__).parents[1] / "data" / "quick.toml"
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 
