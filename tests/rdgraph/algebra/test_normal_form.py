@@ -19,6 +19,7 @@ from rdgraph.identities import dense_oracle as dense
 from rdgraph.identities.function_identities import is_zero
 from rdgraph.syntax.functions import relu, sigmoid, softplus
 from rdgraph.syntax.reader import STRUCTURAL
+from rdgraph.syntax.fold import TypeMismatch
 from rdgraph.syntax.tree import (
     Apply,
     Call,
@@ -30,7 +31,6 @@ from rdgraph.syntax.tree import (
     Plus,
     Power,
     Times,
-    TypeMismatch,
     kind_of,
     names_in,
 )
