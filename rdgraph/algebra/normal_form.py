@@ -67,7 +67,8 @@ class Mix(_Word):
     """A field times a word of channel-mixing matrices: `Mix((W,), H)` is H@W."""
 
     def _sympystr(self, printer: Any) -> str:
-        return "@".join([f"({printer._print(self.inner)})", *(w.name for w in self.word)])
+        letters = (printer.parenthesize(w, PRECEDENCE["Pow"]) for w in self.word)
+        return "@".join([f"({printer._print(self.inner)})", *letters])
 
 
 def called(function: str, argument: sp.Expr) -> sp.Expr:

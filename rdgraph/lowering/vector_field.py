@@ -14,14 +14,14 @@ import sympy as sp
 import torch
 from torch import Tensor, nn
 
+from rdgraph.algebra.factored_form import factored_form
+from rdgraph.algebra.normal_form import H0, LAPLACIAN, Algebra, H
 from rdgraph.errors import NotApplicable, UnknownName
 from rdgraph.graphs.operator import Operator
 from rdgraph.lowering.coefficients import STATE_LETTERS, STORAGE_ONLY, coefficient_shapes, read_coefficients
 from rdgraph.lowering.generated_function import GeneratedFunction
-from rdgraph.lowering.linear_sums import Linearisation, Sum, coefficient_symbol
-from rdgraph.lowering.product_plan import Plan, schedule
+from rdgraph.lowering.product_plan import ProductPlan, schedule
 from rdgraph.lowering.torch_source import coefficient_code, module_source, safe_name
-from rdgraph.syntax.size_limits import check_products
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 
@@ -30,10 +30,10 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Lowered:
-    """The stages of one lowering: the linear form, the functions, their source and its callables."""
+    """The stages of one lowering: the normal form and its part free of H, the functions, their source and callables."""
 
-    linear: Sum
-    free: Sum
+    form: sp.Expr
+    free: sp.Expr
     field: GeneratedFunction
     forcing: GeneratedFunction
     names: tuple[str, ...]
@@ -41,22 +41,32 @@ class Lowered:
     code: dict[str, Callable[..., Any]]
 
 
+def coefficient_symbol(name: str) -> sp.Symbol:
+    """The symbol of a coefficient in lowered expressions: real, of any sign."""
+    return sp.Symbol(name, real=True)
+
+
+def lowering_algebra(system: System, keeps_laplacian: bool = False) -> Algebra:
+    """The rules of a system's normal form for numbers of any sign; L stays a letter where it is D - A."""
+    symbols = {name: coefficient_symbol(name) for name in system.letters} | {"H": H, "H0": H0}
+    return Algebra(symbols, system.letters, {} if keeps_laplacian else LAPLACIAN)
+
+
 @lru_cache(maxsize=256)
 def _lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lowered:
     """Stages that depend on the equation and on the meaning of L alone."""
-    check_products(system.expression)
     kinds = dict(system.letters)
-    linear = Linearisation(kinds, keeps_laplacian).read(system.expression)
-    free = Sum(tuple(t for t in linear.terms if not Sum((t,)).depends_on("H")))
-    functions = [schedule("field", linear, kinds), schedule("forcing", free, kinds)]
+    form = factored_form(system.expression, lowering_algebra(system, keeps_laplacian))
+    free = sp.Add(*(t for t in sp.Add.make_args(form) if not t.has(H)))
+    functions = [schedule("field", form, kinds), schedule("forcing", free, kinds)]
     names = tuple(name for name in kinds if name not in STATE_LETTERS)
     note = f"Operator: {normalisation}, L = {'D' if keeps_laplacian else 'I'} - A. Shapes: H (..., nodes, channels)."
-    source = module_source(system.text, note, list(names), functions if free.terms else functions[:1])
+    source = module_source(system.text, note, list(names), functions if free != 0 else functions[:1])
     filename = f"<rdgraph field {next(_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     namespace: dict[str, Any] = {"__name__": "rdgraph_generated"}
     exec(compile(source, filename, "exec"), namespace)
-    return Lowered(linear, free, functions[0], functions[1], names, source, namespace)
+    return Lowered(form, free, functions[0], functions[1], names, source, namespace)
 
 
 class VectorField(nn.Module):
@@ -120,10 +130,10 @@ class VectorField(nn.Module):
         return self._weights.device
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> ProductPlan:
         """The operator plan: steps, and the number of sparse products of one evaluation."""
         function = self._stages.field
-        return Plan(self.system.text, function.steps, function.products, function.mixes)
+        return ProductPlan(self.system.text, function.steps, function.products, function.mixes)
 
     @property
     def source(self) -> str:
@@ -200,7 +210,7 @@ class VectorField(nn.Module):
 
     def forcing(self) -> Tensor | None:
         """The sum of all terms free of H, (*batch, nodes, channels), or None where there are none."""
-        if not self._stages.free.terms:
+        if self._stages.free == 0:
             return None
         if self._initial is None:
             raise NotApplicable("expected a bound field, got one without a start; call field.bind(H0) first")

@@ -301,7 +301,7 @@ class _Importer:
         tree = self.convert(base)
         if exponent.q == 2:
             tree, exponent = Call("sqrt", tree), sp.Integer(exponent.p)
-        return repeated(tree, int(exponent))
+        return tree if exponent == 1 else repeated(tree, int(exponent))
 
     def elementwise(self, e: Any) -> sp.Basic:
         inner = self.convert(e.expr)
