@@ -108,10 +108,17 @@ def terms_of(form: sp.Expr) -> tuple[Term, ...]:
         coefficient, core = _split(part)
         key = (tuple(w.name for w in core.word), core.inner) if isinstance(core, Act) else ((), core)
         merged.setdefault(key, []).append(coefficient)
-    # One coefficient alone is not zero; several may cancel, which is seen when they are multiplied out.
-    sums = {k: sp.Add(*cs) for k, cs in merged.items()}
-    kept = [Term(c, *k) for k, c in sums.items() if c != 0 and (len(merged[k]) == 1 or sp.expand(c) != 0)]
+    kept = [Term(c, *k) for k, coefficients in merged.items() if (c := _added(coefficients)) != 0]
     return tuple(sorted(kept, key=lambda t: (len(t.word), t.word, sp.default_sort_key(t.atom))))
+
+
+def _added(coefficients: list[sp.Expr]) -> sp.Expr:
+    """A sum of coefficients, multiplied out where that makes it shorter; several may cancel, one alone does not."""
+    total = sp.Add(*coefficients)
+    if len(coefficients) == 1 or total.is_Atom:
+        return total
+    expanded = sp.expand(total)
+    return expanded if expanded.count_ops() < total.count_ops() else total
 
 
 def is_coefficient(form: sp.Expr) -> bool:

@@ -138,7 +138,7 @@ class _Schedule:
         """A sum with all nodes and channels, also where it is made of coefficients alone."""
         text, step = self.value(total)
         is_full = any(self._is_full(t.atom) for t in terms_of(total))
-        return (text if is_full else f"torch.zeros_like(H) + {_bracketed(text)}"), step
+        return (text, step) if is_full else (f"torch.zeros_like(H) + {_bracketed(text)}", f"0*H + {_bracketed(step)}")
 
     def _plain(self, terms: Iterable[Term]) -> Text:
         """A sum without a product that could carry it."""
@@ -211,7 +211,7 @@ class _Schedule:
         """An atom as text, bracketed where needed."""
         match atom:
             case sp.Integer():
-                return "torch.ones_like(H[..., :1])", "1"
+                return "torch.ones_like(H[..., :1])", "H**0"
             case sp.Symbol() if _is_letter(atom):
                 self.letters[atom.name] = None
                 return atom.name, atom.name
