@@ -7,7 +7,7 @@ from functools import singledispatch
 
 import sympy as sp
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.lowering.generated_function import GeneratedFunction
 from rdgraph.syntax.functions import relu, sigmoid, softplus
 
@@ -48,7 +48,9 @@ def coefficient_code(expression: sp.Basic) -> str:
         return _number_code(expression)
     function = _SYMPY_FUNCTIONS.get(type(expression))
     if function is None:
-        raise NotApplicable(f"expected a coefficient built from the language, got {type(expression).__name__}")
+        raise InvalidArgument(
+            f"expected a coefficient built from the language, got {type(expression).__name__}; see rdgraph.parse"
+        )
     return function_code(function, coefficient_code(expression.args[0]))
 
 
@@ -141,7 +143,9 @@ def matrix_code(matrix: sp.Expr) -> str:
             factor = coefficient_code(sp.Mul(*scalars))
             lead = {"1": "", "-1": "-"}.get(factor, f"{_closed(factor)}*")
             return lead + " @ ".join(map(_matrix_factor, matrices))
-    raise NotApplicable(f"expected a mixing matrix built from names, sums and products, got {type(matrix).__name__}")
+    raise InvalidArgument(
+        f"expected a mixing matrix built from names, sums and products, got {type(matrix).__name__}; see rdgraph.parse"
+    )
 
 
 def _matrix_factor(matrix: sp.Expr) -> str:

@@ -16,13 +16,14 @@ from torch import Tensor, nn
 
 from rdgraph.algebra.factored_form import factored_form
 from rdgraph.algebra.normal_form import H0, LAPLACIAN, Algebra, H
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.graphs.operator import Operator
 from rdgraph.lowering.coefficients import STATE_LETTERS, STORAGE_ONLY, coefficient_shapes, read_coefficients
 from rdgraph.lowering.generated_function import GeneratedFunction
 from rdgraph.lowering.product_plan import ProductPlan, schedule
 from rdgraph.lowering.torch_source import coefficient_code, module_source, safe_name
 from rdgraph.syntax.tree import Kind
+from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 
 _numbers = itertools.count(1)
@@ -181,7 +182,7 @@ class VectorField(nn.Module):
         if batch == self.batch:
             return self
         if self.batch:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected the batch {self.batch} that this field was lowered with, got {batch}; lower it with "
                 f"batch={batch}"
             )
@@ -213,7 +214,7 @@ class VectorField(nn.Module):
         if self._stages.free == 0:
             return None
         if self._initial is None:
-            raise NotApplicable("expected a bound field, got one without a start; call field.bind(H0) first")
+            raise InvalidArgument("expected a bound field, got one without a start; call field.bind(H0) first")
         function = self._stages.forcing
         values = self._values(function, "forcing_coefficients")
         found = self._stages.code["forcing"](*self._arguments(function, self._initial), *values)
@@ -228,7 +229,7 @@ class VectorField(nn.Module):
     def rebatched(self, index: int) -> VectorField:
         """The field of one member, counted through the flattened batch."""
         if not self.batch:
-            raise NotApplicable("expected a batched field, got one without a batch; use the field itself")
+            raise InvalidArgument("expected a batched field, got one without a batch; use the field itself")
         place = tuple(int(i) for i in torch.unravel_index(torch.tensor(index), self.batch))
         values = {n: s.member(getattr(self, f"coefficient_{n}"), place) for n, s in self._shapes.items()}
         held = self.operator
@@ -263,13 +264,13 @@ class VectorField(nn.Module):
         if not isinstance(H, Tensor) or H.ndim < 2 or (H.shape[:-1] if self.batch else H.shape[-2:-1]) != wanted:
             got = tuple(H.shape) if hasattr(H, "shape") else type(H).__name__
             lead = "" if self.batch else "..., "
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected a state tensor of shape ({lead}{', '.join(map(str, wanted))}, channels), got "
                 f"{type(H).__name__} {got}; a batch with weights or coefficients of its own is declared by "
                 "lower(..., batch=(...))"
             )
         if H.dtype != self.dtype or H.device != self._weights.device:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected a state of {self.dtype} on {self._weights.device}, got {H.dtype} on {H.device}; "
                 "convert it with .to(...), or lower with dtype= and device="
             )
@@ -277,7 +278,7 @@ class VectorField(nn.Module):
             held = getattr(self, f"coefficient_{name}")
             width = held.shape[-1] if held.ndim and shape.kind in (Kind.CHANNEL, Kind.MATRIX) else H.shape[-1]
             if width != H.shape[-1]:
-                raise NotApplicable(
+                raise InvalidArgument(
                     f"expected {width} channels, as many as the {shape.kind} coefficient {name} has, got {H.shape[-1]}"
                 )
 
@@ -290,7 +291,7 @@ class VectorField(nn.Module):
                 return H
             case "H0":
                 if self._initial is None:
-                    raise NotApplicable(
+                    raise InvalidArgument(
                         f"expected a bound field, since {self.system.text} contains H0; call field.bind(H0) first"
                     )
                 return self._initial
@@ -308,7 +309,7 @@ class VectorField(nn.Module):
         """scale*(D*x - A@x) + terms, for operators that are not normalised."""
         operator = self.operator
         if operator.degree is None:
-            raise NotApplicable(f"expected an operator with degrees for L, got {operator!r}")
+            raise InvalidArgument(f"expected an operator with degrees for L, got {operator!r}; make it with 'none'")
         factor = self._constant(1.0) if scale is None else scale
         x = x.to(self.dtype)
         others = [(k, y.to(self.dtype)) for k, y in terms]
@@ -359,16 +360,14 @@ def lower(
     >>> f(0.0, torch.tensor([[1.0], [0.0], [0.0]], dtype=torch.float64)).ravel()
     tensor([-1.2500,  0.7500, -0.2500], dtype=torch.float64)
     """
-    from rdgraph.systems.parser import parse
-
-    system = parse(system) if isinstance(system, str) else system
+    system = system if isinstance(system, System) else parse(system)
     if not isinstance(operator, Operator):
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected an Operator, got {type(operator).__name__}; make one with graph.operator('symmetric')"
         )
     operator = operator.to(device=device, dtype=dtype) if device is not None or dtype is not None else operator
     if operator.batch and operator.batch != tuple(batch):
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected edge weights of batch {tuple(batch)}, got {operator.batch}; pass batch={operator.batch}"
         )
     shapes = coefficient_shapes(system, operator.num_nodes, tuple(batch))

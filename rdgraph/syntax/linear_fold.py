@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, TypeVar
 
 import sympy as sp
@@ -12,7 +13,7 @@ from rdgraph.syntax.tree import Kind, Minus, Negative, Over, Plus, Times, kind_o
 T = TypeVar("T")
 
 
-class LinearFold(Fold[T]):
+class LinearFold(Fold[T], ABC):
     """X and an operand x to X x: (X + Y)x = Xx + Yx, (-X)x = -(Xx), (c*X)x = c*(Xx), (X/c)x = (Xx)/c.
 
     Subclasses say what letters and products of maps do, and how values are scaled and divided by a coefficient.
@@ -37,13 +38,13 @@ class LinearFold(Fold[T]):
     def over(self, node: Over, operand: T) -> T:
         return self.divided(self(node.left, operand), node.right, node)
 
+    @abstractmethod
     def scaled(self, value: T, factor: sp.Basic) -> T:
         """The value times a coefficient, given as a tree."""
-        raise NotImplementedError
 
+    @abstractmethod
     def divided(self, value: T, divisor: sp.Basic, node: sp.Basic) -> T:
         """The value divided by a coefficient, given as a tree; `node` is the quotient."""
-        raise NotImplementedError
 
 
 def scaling(node: Times) -> tuple[sp.Basic, sp.Basic]:

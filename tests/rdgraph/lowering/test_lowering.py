@@ -13,6 +13,7 @@ from torch import nn
 from torch.autograd import gradcheck
 
 import rdgraph as rd
+from rdgraph.errors import InvalidArgument
 from rdgraph.identities.dense_oracle import evaluate
 from rdgraph.testing import adjacency, systems
 
@@ -299,27 +300,27 @@ CHANNEL_BETA = ("-alpha*L@H + beta*H", {"beta": "channel"})
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: rd.lower("BS", operator(), {"alpha": 1.0}), rd.NotApplicable, "got none for beta"),
+        (lambda: rd.lower("BS", operator(), {"alpha": 1.0}), InvalidArgument, "got none for beta"),
         (lambda: rd.lower("BS", operator(), {"alpha": 1, "beta": 1, "bta": 1}), rd.UnknownName, "did you mean 'beta'"),
-        (lambda: rd.lower("BS", rd.generators.path(3), {}), rd.NotApplicable, "graph.operator"),
-        (lambda: rd.lower("diffusion", operator(), {"alpha": "fast"}), rd.NotApplicable, "number or a tensor"),
-        (lambda: rd.lower("diffusion", operator(), {"alpha": [1.0, 2.0]}), rd.NotApplicable, "scalar coefficient"),
+        (lambda: rd.lower("BS", rd.generators.path(3), {}), InvalidArgument, "graph.operator"),
+        (lambda: rd.lower("diffusion", operator(), {"alpha": "fast"}), InvalidArgument, "number or a tensor"),
+        (lambda: rd.lower("diffusion", operator(), {"alpha": [1.0, 2.0]}), InvalidArgument, "scalar coefficient"),
         (
             lambda: rd.lower(rd.parse(*CHANNEL_BETA), operator(), {"alpha": 1.0, "beta": torch.ones(2, 3)}),
-            rd.NotApplicable, r"a channel coefficient, of shape \(channels,\)",
+            InvalidArgument, r"a channel coefficient, of shape \(channels,\)",
         ),
         (
             lambda: rd.lower(rd.parse("-a*L@H", {"a": "node"}), operator(), {"a": torch.ones(3)}),
-            rd.NotApplicable, r"a node coefficient, of shape \(4,\), got \(3,\)",
+            InvalidArgument, r"a node coefficient, of shape \(4,\), got \(3,\)",
         ),
-        (lambda: rd.lower("H@W", operator(), {"W": torch.ones(2, 3)}), rd.NotApplicable, r"shape \(d, d\)"),
+        (lambda: rd.lower("H@W", operator(), {"W": torch.ones(2, 3)}), InvalidArgument, r"shape \(d, d\)"),
         (
             lambda: rd.lower("diffusion", operator().with_weights(torch.ones(2, 8, dtype=torch.float64)), {"alpha": 1}),
-            rd.NotApplicable, r"pass batch=\(2,\)",
+            InvalidArgument, r"pass batch=\(2,\)",
         ),
         (
             lambda: rd.lower("diffusion", operator(), {"alpha": nn.Parameter(torch.ones(()))}),
-            rd.NotApplicable, "expected the parameter alpha as torch.float64",
+            InvalidArgument, "expected the parameter alpha as torch.float64",
         ),
     ],
 )  # fmt: skip
@@ -341,14 +342,14 @@ def test_bad_arguments_are_refused(make, error, words):
 )
 def test_bad_states_are_refused(state, words):
     field = rd.lower(rd.parse(*CHANNEL_BETA), operator(), {"alpha": 1.0, "beta": torch.ones(2)})
-    with pytest.raises(rd.NotApplicable, match=words):
+    with pytest.raises(InvalidArgument, match=words):
         field(0.0, state)
 
 
 def test_a_field_with_a_source_asks_for_its_start():
     field = rd.lower("ST", operator(), {"alpha": 1.0, "beta": 1.0})
     assert field.uses_initial
-    with pytest.raises(rd.NotApplicable, match="bind"):
+    with pytest.raises(InvalidArgument, match="bind"):
         field(0.0, random(NODES, 1))
 
 
