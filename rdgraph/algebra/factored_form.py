@@ -22,7 +22,7 @@ from rdgraph.syntax.linear_fold import scaling
 from rdgraph.syntax.size_limits import check_products
 from rdgraph.syntax.tree import Apply, Kind, Minus, Name, Negative, Over, Plus, Times
 
-#: Most words in one sum of a factored form.
+#: Most terms of one sum: words in two letters double with every power.
 MAX_WORDS = 20_000
 
 Word = tuple[str, ...]
@@ -180,6 +180,12 @@ class Factoring(Expansion):
         return (sp.S.One, form) if isinstance(form, sp.Add) else _split(form)
 
     # ------------------------------------------------------------------ words
+    def guard(self, terms: int) -> None:
+        if terms > MAX_WORDS:
+            raise NotApplicable(
+                f"expected an equation of at most {MAX_WORDS} operator words, got {terms}; lower the powers"
+            )
+
     def act_letter(self, letter: str, operand: sp.Expr) -> sp.Expr:
         """Terms that vary over the nodes go through an operator together, all others each with its own word."""
         passing: list[sp.Expr] = []
@@ -193,10 +199,6 @@ class Factoring(Expansion):
         if held:
             outside, inside = self.split(held[0], Kind.CHANNEL) if len(held) == 1 else (sp.S.One, sp.Add(*held))
             passing.append(outside * self.lengthened(letter, inside))
-        if len(passing) > MAX_WORDS:
-            raise NotApplicable(
-                f"expected an equation of at most {MAX_WORDS} operator words, got {len(passing)}; lower the powers"
-            )
         return self.spread(sp.Add(*passing))
 
     def mixed(self, matrix: sp.Basic, operand: sp.Expr) -> sp.Expr:

@@ -177,7 +177,7 @@ class Expansion(Fold[sp.Expr]):
     # ------------------------------------------------------------------ multiplying out
     def product(self, left: sp.Expr, right: sp.Expr) -> sp.Expr:
         left, right = self.spread(left), self.spread(right)
-        guard(_terms(left) * _terms(right))
+        self.guard(_terms(left) * _terms(right))
         return self.spread(left * right)
 
     def quotient(self, left: sp.Expr, right: sp.Expr, node: sp.Basic) -> sp.Expr:
@@ -188,11 +188,11 @@ class Expansion(Fold[sp.Expr]):
         if exponent < 0:
             return self.power_of(reciprocal(base, node), -exponent, node)
         terms = _terms(base)
-        guard(math.comb(exponent + terms - 1, exponent))
+        self.guard(math.comb(exponent + terms - 1, exponent))
         return self.spread(base**exponent)
 
     def function_of(self, function: str, argument: sp.Expr) -> sp.Expr:
-        guard(_terms(argument) * 10)
+        self.guard(_terms(argument) * 10)
         return called(function, argument)
 
     def spread(self, expression: sp.Expr) -> sp.Expr:
@@ -204,6 +204,13 @@ class Expansion(Fold[sp.Expr]):
                 lambda e: isinstance(e, sp.Pow) and e.base == mask and e.exp.is_positive, lambda e: mask
             )
         return expanded
+
+    def guard(self, terms: int) -> None:
+        """Refuse what would have too many terms, before it is multiplied out."""
+        if terms > MAX_TERMS:
+            raise NotApplicable(
+                f"the expanded equation has about {terms} terms, more than {MAX_TERMS}; lower the powers"
+            )
 
     def spend(self, terms: int) -> None:
         self.spent += terms
@@ -256,12 +263,14 @@ class Expansion(Fold[sp.Expr]):
         """Factors that commute with the operator (numbers, scalars, `passing` coefficients) and the rest."""
         outside, inside = sp.S.One, sp.S.One
         for factor in sp.Mul.make_args(term):
-            kinds = {self.kinds.get(s.name, Kind.FIELD) for s in factor.free_symbols}
-            if factor.has(*self.atoms) or not kinds <= {Kind.SCALAR, passing}:
+            if factor.has(*self.atoms) or not self.kinds_in(factor) <= {Kind.SCALAR, passing}:
                 inside *= factor
             else:
                 outside *= factor
         return outside, inside
+
+    def kinds_in(self, factor: sp.Expr) -> set[Kind]:
+        return {self.kinds.get(s.name, Kind.FIELD) for s in factor.free_symbols}
 
 
 class _Linear(LinearFold[sp.Expr]):
@@ -298,7 +307,7 @@ class _Operators(_Linear):
     def power(self, node: Power, operand: sp.Expr) -> sp.Expr:
         for _ in range(node.exponent):
             operand = self(node.base, operand)
-            guard(_terms(operand))
+            self.expansion.guard(_terms(operand))
         return operand
 
 
@@ -334,8 +343,3 @@ def reciprocal(expression: sp.Expr, node: sp.Basic) -> sp.Expr:
 
 def _terms(expression: sp.Expr) -> int:
     return len(sp.Add.make_args(expression))
-
-
-def guard(terms: int) -> None:
-    if terms > MAX_TERMS:
-        raise NotApplicable(f"the expanded equation has about {terms} terms, more than {MAX_TERMS}; lower the powers")

@@ -53,6 +53,8 @@ def _uses(form: sp.Expr) -> Counter[Key]:
         terms = terms_of(total)
         counts.update({(t.word[i:], t.atom) for t in terms for i in range(len(t.word) + 1)})
         counts.update((t.word[1:], t.atom) for t in terms if len(t.word) > 1)
+        firsts = {(t.word[-1], t.atom) for t in terms if t.word}
+        counts.update({((), atom): n - 1 for atom, n in Counter(atom for _, atom in firsts).items()})
     return counts
 
 
