@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from gread.layers.edge_layout import Layout, check_edges, read_weights
 from gread.models.flow import Route, run_solve, run_steps
-from gread.models.gread_model import ATTENTION_START, link_of, make_system
+from gread.models.gread_model import ATTENTION_START, link_of
 from gread.models.soft_adjacency import soft_weights
 from gread.settings.config import Model
+from gread.settings.equation import read_equation
 from rdgraph import VectorField, lower
 from rdgraph.errors import NotApplicable, UnknownName
 from rdgraph.graphs.operator import Operator
@@ -77,7 +78,7 @@ class GREADConv(nn.Module):
             attention_dim=attention_dim, time=time, method=method, step=step, hidden=channels,
         )  # fmt: skip
         self.channels = channels
-        self.system = make_system(self.config)
+        self.system = read_equation(reaction, alpha, beta)
         self.letters = {name: kind for name, kind in self.system.letters.items() if name not in STATE_LETTERS}
         _check(self.config, self.letters)
         if adjacency != "original":

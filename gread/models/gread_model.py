@@ -22,14 +22,12 @@ from gread.models.features import Features
 from gread.models.flow import Route, run_solve, run_steps
 from gread.models.soft_adjacency import soft_weights
 from gread.settings.config import Model
-from rdgraph import VectorField, lower, parse
+from rdgraph import VectorField, lower
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
 from rdgraph.integrators.polynomial_flow import LinearFlow
 from rdgraph.syntax.tree import Kind
-from rdgraph.systems.catalogue import catalogue
-from rdgraph.systems.system import System
 
 #: Where the queries and keys of the soft adjacency start: so small that the first adjacency is nearly uniform.
 ATTENTION_START = 1e-5
@@ -37,18 +35,6 @@ ATTENTION_START = 1e-5
 TRUSTED = "M"
 #: Kinds of letters that stand for numbers.
 VALUED = (Kind.SCALAR, Kind.CHANNEL, Kind.NODE, Kind.MATRIX)
-
-
-def make_system(model: Model) -> System:
-    """The equation of a model, with alpha and beta of the declared kinds.
-
-    >>> print(make_system(Model(reaction="ST", beta="channel")))
-    -alpha*L@H + beta*H0 where beta channel
-    """
-    text = str(catalogue[model.reaction]) if model.reaction in catalogue else model.reaction
-    letters = parse(text).coefficients
-    kinds = {name: kind for name, kind in (("alpha", model.alpha), ("beta", model.beta)) if name in letters}
-    return parse(text, {n: k for n, k in kinds.items() if letters[n] != k}) if kinds else parse(text)
 
 
 def link_of(model: Model, name: str, kind: Kind) -> str:
@@ -103,7 +89,7 @@ class GREAD(nn.Module):
     def __init__(self, config: Model, operator: Operator, *, features: int, classes: int, seeds: Sequence[int]) -> None:
         super().__init__()
         self.config, self.operator = config, operator.prepare()
-        self.system = make_system(config)
+        self.system = config.system
         self.members, self.classes = len(seeds), classes
         self.seeds = torch.tensor(list(seeds), dtype=torch.int64, device=operator.device)
         self.trusted: Tensor | None = None

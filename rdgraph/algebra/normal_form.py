@@ -19,7 +19,9 @@ from sympy.printing.precedence import PRECEDENCE
 
 from rdgraph.algebra.word_rules import WordRule
 from rdgraph.errors import NotApplicable
+from rdgraph.syntax.fold import Fold
 from rdgraph.syntax.functions import SYMPY_FUNCTIONS
+from rdgraph.syntax.linear_fold import LinearFold
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.size_limits import check_size
 from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of, operator
@@ -65,7 +67,8 @@ class Mix(_Word):
     """A field times a word of channel-mixing matrices: `Mix((W,), H)` is H@W."""
 
     def _sympystr(self, printer: Any) -> str:
-        return "@".join([f"({printer._print(self.inner)})", *(w.name for w in self.word)])
+        letters = (printer.parenthesize(w, PRECEDENCE["Pow"]) for w in self.word)
+        return "@".join([f"({printer._print(self.inner)})", *letters])
 
 
 def called(function: str, argument: sp.Expr) -> sp.Expr:
@@ -94,11 +97,11 @@ class Algebra:
     def normal(self, node: sp.Basic) -> sp.Expr:
         """Normal form of an elementwise tree (field or coefficient)."""
         check_size(node)
-        return _Expansion(self).expand(node)
+        return Expansion(self).expand(node)
 
     def applied(self, word: _Word, operand: sp.Expr) -> sp.Expr:
         """Normal form of the letters of `word` (an Act or a Mix) applied to a normal form."""
-        return _Expansion(self).applied(word, operand)
+        return Expansion(self).applied(word, operand)
 
     @property
     def masks(self) -> tuple[sp.Symbol, ...]:
@@ -106,78 +109,95 @@ class Algebra:
         return tuple(self.symbols[name] for name in MASKS if name in self.symbols)
 
 
-class _Expansion:
-    """One computation of a normal form, with a budget of steps."""
+class Expansion(Fold[sp.Expr]):
+    """One computation of a normal form, with a budget of steps: elementwise trees here, operators and matrices below.
 
-    def __init__(self, rules: Algebra) -> None:
-        self.symbols, self.kinds = rules.symbols, rules.kinds
-        self.definitions, self.rules = rules.definitions, rules.rules
+    What a linear layer does is the same in every form. The rules `product`, `quotient`, `power_of`, `function_of`,
+    `act_letter` and `mixed` say how far the rest is multiplied out; `rdgraph.algebra.factored_form` has others.
+    """
+
+    #: What keeps a factor from being a coefficient.
+    atoms: tuple[type, ...] = (Act, Mix)
+
+    def __init__(self, algebra: Algebra) -> None:
+        self.algebra = algebra
+        self.symbols, self.kinds = algebra.symbols, algebra.kinds
+        self.definitions, self.rules = algebra.definitions, algebra.rules
+        self.act = _Operators(self)
         self.spent = 0
 
     def expand(self, node: sp.Basic) -> sp.Expr:
-        return self._spread(self._field(node))
+        return self.spread(self(node))
 
     def applied(self, word: _Word, operand: sp.Expr) -> sp.Expr:
-        operand = self._spread(operand)
+        operand = self.spread(operand)
         if isinstance(word, Mix):
-            return self._spread(sp.Add(*(self._mix_word(word.word, t) for t in sp.Add.make_args(operand))))
-        return self._act_word(tuple(letter.name for letter in word.word), operand)
+            return self.spread(sp.Add(*(self.mix_word(word.word, t) for t in sp.Add.make_args(operand))))
+        return self.act_word(tuple(letter.name for letter in word.word), operand)
 
     # ------------------------------------------------------------------ elementwise trees
-    def _field(self, node: sp.Basic) -> sp.Expr:
-        match node:
-            case sp.Rational():
-                return node
-            case Name():
-                return self._letter(node)
-            case Plus():
-                return self._field(node.left) + self._field(node.right)
-            case Minus():
-                return self._field(node.left) - self._field(node.right)
-            case Negative():
-                return -self._field(node.inner)
-            case Times():
-                return self._product_of(Counter(_factors(node)), node)
-            case Over():
-                return self._product(self._field(node.left), _reciprocal(self._field(node.right), node))
-            case Power():
-                return self._power(self._field(node.base), node.exponent, node)
-            case Call():
-                argument = self._spread(self._field(node.argument))
-                _guard(_terms(argument) * 10)
-                return called(node.function, argument)
-            case Apply():
-                return self._apply(node)
-        raise NotApplicable(f"no normal form for {type(node).__name__}")
+    def number(self, node: sp.Rational) -> sp.Expr:
+        return node
 
-    def _letter(self, node: Name) -> sp.Expr:
+    def name(self, node: Name) -> sp.Expr:
         definition = self.definitions.get(node.name)
-        return self._field(definition) if definition is not None else self.symbols[node.name]
+        return self(definition) if definition is not None else self.symbols[node.name]
 
-    def _product(self, left: sp.Expr, right: sp.Expr) -> sp.Expr:
-        left, right = self._spread(left), self._spread(right)
-        _guard(_terms(left) * _terms(right))
-        return self._spread(left * right)
+    def plus(self, node: Plus) -> sp.Expr:
+        return self(node.left) + self(node.right)
 
-    def _product_of(self, factors: Counter[sp.Basic], node: sp.Basic) -> sp.Expr:
-        """A product of trees, equal factors taken as one power: (1+H)*(1+H)*... is expanded at once."""
+    def minus(self, node: Minus) -> sp.Expr:
+        return self(node.left) - self(node.right)
+
+    def negative(self, node: Negative) -> sp.Expr:
+        return -self(node.inner)
+
+    def times(self, node: Times) -> sp.Expr:
+        """Equal factors are taken as one power: (1+H)*(1+H)*... is expanded at once."""
         total: sp.Expr = sp.S.One
-        for factor, times in factors.items():
-            value = self._field(factor)
-            total = self._product(total, value if times == 1 else self._power(value, times, node))
+        for factor, times in Counter(_factors(node)).items():
+            value = self(factor)
+            total = self.product(total, value if times == 1 else self.power_of(value, times, node))
         return total
 
-    def _power(self, base: sp.Expr, exponent: int, node: sp.Basic) -> sp.Expr:
-        base = self._spread(base)
-        if exponent < 0:
-            return self._power(_reciprocal(base, node), -exponent, node)
-        terms = _terms(base)
-        _guard(math.comb(exponent + terms - 1, exponent))
-        return self._spread(base**exponent)
+    def over(self, node: Over) -> sp.Expr:
+        return self.quotient(self(node.left), self(node.right), node)
 
-    def _spread(self, expression: sp.Expr) -> sp.Expr:
+    def power(self, node: Power) -> sp.Expr:
+        return self.power_of(self(node.base), node.exponent, node)
+
+    def call(self, node: Call) -> sp.Expr:
+        return self.function_of(node.function, self.spread(self(node.argument)))
+
+    def apply(self, node: Apply) -> sp.Expr:
+        if kind_of(node.right) is Kind.MATRIX:
+            return self.mixed(node.right, self.spread(self(node.left)))
+        return self.act(node.left, self.spread(self(node.right)))
+
+    # ------------------------------------------------------------------ multiplying out
+    def product(self, left: sp.Expr, right: sp.Expr) -> sp.Expr:
+        left, right = self.spread(left), self.spread(right)
+        self.guard(_terms(left) * _terms(right))
+        return self.spread(left * right)
+
+    def quotient(self, left: sp.Expr, right: sp.Expr, node: sp.Basic) -> sp.Expr:
+        return self.product(left, reciprocal(right, node))
+
+    def power_of(self, base: sp.Expr, exponent: int, node: sp.Basic) -> sp.Expr:
+        base = self.spread(base)
+        if exponent < 0:
+            return self.power_of(reciprocal(base, node), -exponent, node)
+        terms = _terms(base)
+        self.guard(math.comb(exponent + terms - 1, exponent))
+        return self.spread(base**exponent)
+
+    def function_of(self, function: str, argument: sp.Expr) -> sp.Expr:
+        self.guard(_terms(argument) * 10)
+        return called(function, argument)
+
+    def spread(self, expression: sp.Expr) -> sp.Expr:
         expanded = sp.expand(expression, deep=False, power_base=False, power_exp=False, log=False, func=False)
-        self._spend(_terms(expanded))
+        self.spend(_terms(expanded))
         mask = self.symbols.get("M")
         if mask is not None and expanded.has(mask):
             expanded = expanded.replace(
@@ -185,117 +205,127 @@ class _Expansion:
             )
         return expanded
 
-    def _spend(self, terms: int) -> None:
+    def guard(self, terms: int) -> None:
+        """Refuse what would have too many terms, before it is multiplied out."""
+        if terms > MAX_TERMS:
+            raise NotApplicable(
+                f"the expanded equation has about {terms} terms, more than {MAX_TERMS}; lower the powers"
+            )
+
+    def spend(self, terms: int) -> None:
         self.spent += terms
         if self.spent > MAX_WORK:
             raise NotApplicable(f"expanding the equation takes more than {MAX_WORK} steps; lower the powers")
 
-    # ------------------------------------------------------------------ operators and matrices
-    def _apply(self, node: Apply) -> sp.Expr:
-        if kind_of(node.right) is Kind.MATRIX:
-            return self._mix(node.right, self._spread(self._field(node.left)))
-        return self._act(node.left, self._spread(self._field(node.right)))
+    # ------------------------------------------------------------------ words of operators and matrices
+    def act_letter(self, letter: str, operand: sp.Expr) -> sp.Expr:
+        """One operator applied to a normal form, term by term."""
+        return self.spread(sp.Add(*(self._act_term(letter, t) for t in sp.Add.make_args(operand))))
 
-    def _act(self, op: sp.Basic, operand: sp.Expr) -> sp.Expr:
-        """An operator tree applied to a normal form."""
-        match op:
-            case Name(name="I"):
-                return operand
-            case Name() if op.name in self.definitions:
-                return self._act(self.definitions[op.name], operand)
-            case Name():
-                return self._spread(sp.Add(*(self._act_letter(op.name, t) for t in sp.Add.make_args(operand))))
-            case Plus():
-                return self._act(op.left, operand) + self._act(op.right, operand)
-            case Minus():
-                return self._spread(self._act(op.left, operand) - self._act(op.right, operand))
-            case Negative():
-                return self._spread(-self._act(op.inner, operand))
-            case Apply():
-                return self._act(op.left, self._act(op.right, operand))
-            case Over():
-                return self._product(_reciprocal(self._field(op.right), op), self._act(op.left, operand))
-            case Power():
-                for _ in range(op.exponent):
-                    operand = self._act(op.base, operand)
-                    _guard(_terms(operand))
-                return operand
-            case Times():
-                left_is_operator = kind_of(op.left) is Kind.OPERATOR
-                inner, factor = (op.left, op.right) if left_is_operator else (op.right, op.left)
-                return self._product(self._field(factor), self._act(inner, operand))
-        raise NotApplicable(f"no normal form for the operator {type(op).__name__}")
-
-    def _act_letter(self, letter: str, term: sp.Expr) -> sp.Expr:
-        self._spend(2)
-        outside, inside = self._split(term, Kind.CHANNEL)
-        symbol = sp.Symbol(letter)
-        if isinstance(inside, Act):
-            return outside * self._rewritten(Act((symbol, *inside.word), inside.inner))
-        node_part, core = self._split(inside, Kind.NODE)
+    def _act_term(self, letter: str, term: sp.Expr) -> sp.Expr:
+        self.spend(2)
+        outside, inside = self.split(term, Kind.CHANNEL)
+        node_part, core = self.split(inside, Kind.NODE)
         if isinstance(core, Mix):
-            acted = self._act(operator(letter), self._spread(node_part * core.inner))
-            return outside * sp.Add(*(self._mix_word(core.word, t) for t in sp.Add.make_args(acted)))
-        return outside * self._rewritten(Act((symbol,), inside))
+            acted = self.act(operator(letter), self.spread(node_part * core.inner))
+            return outside * sp.Add(*(self.mix_word(core.word, t) for t in sp.Add.make_args(acted)))
+        return outside * self.lengthened(letter, inside)
 
-    def _rewritten(self, atom: Act) -> sp.Expr:
-        """Apply the word rules at the front of a word; its tail is already reduced."""
+    def lengthened(self, letter: str, inside: sp.Expr) -> sp.Expr:
+        """letter@inside, where no factor of `inside` passes; the word rules are applied at the front of the word."""
+        symbol = sp.Symbol(letter)
+        atom = Act((symbol, *inside.word), inside.inner) if isinstance(inside, Act) else Act((symbol,), inside)
         names = tuple(w.name for w in atom.word)
         for rule in self.rules:
             if names[: len(rule.word)] == rule.word:
                 rest = atom.word[len(rule.word) :]
                 operand = Act(rest, atom.inner) if rest else atom.inner
-                return self._spread(sp.Add(*(c * self._act_word(word, operand) for word, c in rule.terms)))
+                return self.spread(sp.Add(*(c * self.act_word(word, operand) for word, c in rule.terms)))
         return atom
 
-    def _act_word(self, word: tuple[str, ...], operand: sp.Expr) -> sp.Expr:
+    def act_word(self, word: tuple[str, ...], operand: sp.Expr) -> sp.Expr:
         for letter in reversed(word):
-            operand = self._act(operator(letter), operand)
+            operand = self.act(operator(letter), operand)
         return operand
 
-    def _mix(self, matrix: sp.Basic, operand: sp.Expr) -> sp.Expr:
-        match matrix:
-            case Name() if matrix.name in self.definitions:
-                return self._mix(self.definitions[matrix.name], operand)
-            case Name():
-                word = (sp.Symbol(matrix.name),)
-                return self._spread(sp.Add(*(self._mix_word(word, t) for t in sp.Add.make_args(operand))))
-            case Plus():
-                return self._mix(matrix.left, operand) + self._mix(matrix.right, operand)
-            case Minus():
-                return self._spread(self._mix(matrix.left, operand) - self._mix(matrix.right, operand))
-            case Negative():
-                return self._spread(-self._mix(matrix.inner, operand))
-            case Apply():
-                return self._mix(matrix.right, self._mix(matrix.left, operand))
-            case Over():
-                return self._product(_reciprocal(self._field(matrix.right), matrix), self._mix(matrix.left, operand))
-            case Times():
-                factor, inner = (
-                    (matrix.right, matrix.left) if kind_of(matrix.left) is Kind.MATRIX else (matrix.left, matrix.right)
-                )
-                return self._product(self._field(factor), self._mix(inner, operand))
-            case sp.Rational() if matrix == 0:
-                return sp.S.Zero
-        raise NotApplicable(f"no normal form for the matrix {type(matrix).__name__}")
+    def mixed(self, matrix: sp.Basic, operand: sp.Expr) -> sp.Expr:
+        """A normal form times a matrix tree."""
+        return _Matrices(self)(matrix, operand)
 
-    def _mix_word(self, word: tuple[sp.Symbol, ...], term: sp.Expr) -> sp.Expr:
-        self._spend(2)
-        outside, inside = self._split(term, Kind.NODE)
+    def mix_word(self, word: tuple[sp.Symbol, ...], term: sp.Expr) -> sp.Expr:
+        self.spend(2)
+        outside, inside = self.split(term, Kind.NODE)
         if isinstance(inside, Mix):
             return outside * Mix((*inside.word, *word), inside.inner)
         return outside * Mix(word, inside)
 
-    def _split(self, term: sp.Expr, passing: Kind) -> tuple[sp.Expr, sp.Expr]:
+    def split(self, term: sp.Expr, passing: Kind) -> tuple[sp.Expr, sp.Expr]:
         """Factors that commute with the operator (numbers, scalars, `passing` coefficients) and the rest."""
         outside, inside = sp.S.One, sp.S.One
         for factor in sp.Mul.make_args(term):
-            kinds = {self.kinds.get(s.name, Kind.FIELD) for s in factor.free_symbols}
-            if factor.has(Act, Mix) or not kinds <= {Kind.SCALAR, passing}:
+            if factor.has(*self.atoms) or not self.kinds_in(factor) <= {Kind.SCALAR, passing}:
                 inside *= factor
             else:
                 outside *= factor
         return outside, inside
+
+    def kinds_in(self, factor: sp.Expr) -> set[Kind]:
+        return {self.kinds.get(s.name, Kind.FIELD) for s in factor.free_symbols}
+
+
+class _Linear(LinearFold[sp.Expr]):
+    """What operators and matrices share: their sums are spread, their coefficients multiplied in."""
+
+    def __init__(self, expansion: Expansion) -> None:
+        self.expansion = expansion
+
+    def minus(self, node: Minus, operand: sp.Expr) -> sp.Expr:
+        return self.expansion.spread(super().minus(node, operand))
+
+    def negative(self, node: Negative, operand: sp.Expr) -> sp.Expr:
+        return self.expansion.spread(super().negative(node, operand))
+
+    def scaled(self, value: sp.Expr, factor: sp.Basic) -> sp.Expr:
+        return self.expansion.product(self.expansion(factor), value)
+
+    def divided(self, value: sp.Expr, divisor: sp.Basic, node: sp.Basic) -> sp.Expr:
+        return self.expansion.product(reciprocal(self.expansion(divisor), node), value)
+
+
+class _Operators(_Linear):
+    """An operator tree applied to a normal form."""
+
+    def name(self, node: Name, operand: sp.Expr) -> sp.Expr:
+        definition = self.expansion.definitions.get(node.name)
+        if node.name == "I":
+            return operand
+        return self.expansion.act_letter(node.name, operand) if definition is None else self(definition, operand)
+
+    def apply(self, node: Apply, operand: sp.Expr) -> sp.Expr:
+        return self(node.left, self(node.right, operand))
+
+    def power(self, node: Power, operand: sp.Expr) -> sp.Expr:
+        for _ in range(node.exponent):
+            operand = self(node.base, operand)
+            self.expansion.guard(_terms(operand))
+        return operand
+
+
+class _Matrices(_Linear):
+    """A normal form times a matrix tree."""
+
+    def number(self, node: sp.Rational, operand: sp.Expr) -> sp.Expr:
+        return sp.S.Zero if node == 0 else self.other(node, operand)
+
+    def name(self, node: Name, operand: sp.Expr) -> sp.Expr:
+        definition = self.expansion.definitions.get(node.name)
+        if definition is not None:
+            return self(definition, operand)
+        word, terms = (sp.Symbol(node.name),), sp.Add.make_args(operand)
+        return self.expansion.spread(sp.Add(*(self.expansion.mix_word(word, t) for t in terms)))
+
+    def apply(self, node: Apply, operand: sp.Expr) -> sp.Expr:
+        return self(node.right, self(node.left, operand))
 
 
 def _factors(node: sp.Basic) -> list[sp.Basic]:
@@ -305,7 +335,7 @@ def _factors(node: sp.Basic) -> list[sp.Basic]:
     return _factors(node.left) + _factors(node.right)
 
 
-def _reciprocal(expression: sp.Expr, node: sp.Basic) -> sp.Expr:
+def reciprocal(expression: sp.Expr, node: sp.Basic) -> sp.Expr:
     if expression == 0:
         raise NotApplicable(f"division by zero in {to_text(node)}")
     return 1 / expression
@@ -313,8 +343,3 @@ def _reciprocal(expression: sp.Expr, node: sp.Basic) -> sp.Expr:
 
 def _terms(expression: sp.Expr) -> int:
     return len(sp.Add.make_args(expression))
-
-
-def _guard(terms: int) -> None:
-    if terms > MAX_TERMS:
-        raise NotApplicable(f"the expanded equation has about {terms} terms, more than {MAX_TERMS}; lower the powers")

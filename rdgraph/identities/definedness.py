@@ -11,6 +11,7 @@ from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.judge import always
 from rdgraph.identities.function_identities import freed
 from rdgraph.syntax.answer_symbols import public
+from rdgraph.syntax.fold import Fold
 from rdgraph.syntax.tree import Call, Name, Over, Power
 
 
@@ -22,7 +23,7 @@ def conditions(tree: sp.Basic, algebra: Algebra, domain: Domain) -> tuple[sp.Bas
     >>> [in_words(c) for c in conditions(s.expression, s.algebra, s.domain)]
     ['H >= 0', 'H != 0']
     """
-    found = dict.fromkeys(_needs(tree, algebra))
+    found = dict.fromkeys(_Needs(algebra)(tree))
     return tuple(c for c in found if _follows(c, (), domain) is not True)
 
 
@@ -52,23 +53,38 @@ def _follows(condition: sp.Basic, others: tuple[sp.Basic, ...], domain: Domain) 
     return always(*freed((condition, *others, *domain.conditions)))
 
 
-def _needs(node: sp.Basic, algebra: Algebra) -> Iterator[sp.Basic]:
-    match node:
-        case Name():
-            if node.name in algebra.definitions:
-                yield from _needs(algebra.definitions[node.name], algebra)
-            return
-        case Over():
-            yield from _nonzero(algebra.normal(node.right))
-        case Power() if node.exponent < 0:
-            yield from _nonzero(algebra.normal(node.base))
-        case Call(function="sqrt"):
-            inside = algebra.normal(node.argument)
+class _Needs(Fold[Iterator[sp.Basic]]):
+    """The conditions of a node, then those of its parts."""
+
+    def __init__(self, algebra: Algebra) -> None:
+        self.algebra = algebra
+
+    def name(self, node: Name) -> Iterator[sp.Basic]:
+        if node.name in self.algebra.definitions:
+            yield from self(self.algebra.definitions[node.name])
+
+    def over(self, node: Over) -> Iterator[sp.Basic]:
+        yield from _nonzero(self.algebra.normal(node.right))
+        yield from self.other(node)
+
+    def power(self, node: Power) -> Iterator[sp.Basic]:
+        if node.exponent < 0:
+            yield from _nonzero(self.algebra.normal(node.base))
+        yield from self.other(node)
+
+    def call(self, node: Call) -> Iterator[sp.Basic]:
+        if node.function == "sqrt":
+            inside = self.algebra.normal(node.argument)
             if not inside.is_nonnegative:
                 yield sp.Ge(inside, 0, evaluate=False)
-    for part in node.args:
-        if not isinstance(part, sp.Rational):
-            yield from _needs(part, algebra)
+        yield from self.other(node)
+
+    def number(self, node: sp.Rational) -> Iterator[sp.Basic]:
+        yield from ()
+
+    def other(self, node: sp.Basic) -> Iterator[sp.Basic]:
+        for part in node.args:
+            yield from self(part)
 
 
 def _nonzero(value: sp.Expr) -> Iterator[sp.Basic]:

@@ -13,6 +13,8 @@ from typing import Any
 
 import sympy as sp
 
+from rdgraph.syntax.fold import Fold
+from rdgraph.syntax.linear_fold import LinearFold
 from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
 
 Array = Any
@@ -40,10 +42,10 @@ def evaluate(tree: sp.Basic, values: Mapping[str, Array]) -> Array:
     """Value of a tree of any kind; operators give their matrix, so their coefficients must not vary by channel."""
     match kind_of(tree):
         case Kind.OPERATOR:
-            return _act(tree, identity(len(values["A"])), values)
+            return _Operators(values)(tree, identity(len(values["A"])))
         case Kind.MATRIX:
-            return _mix(tree, identity(values["H"].shape[1]), values)
-    return _checked(_field(tree, values))
+            return _Matrices(values)(tree, identity(values["H"].shape[1]))
+    return _checked(_Values(values)(tree))
 
 
 def identity(size: int) -> Array:
@@ -110,77 +112,85 @@ def _checked(value: Array) -> Array:
     return value
 
 
-def _field(node: sp.Basic, values: Mapping[str, Array]) -> Array:
-    match node:
-        case sp.Rational():
-            return _rational(node)
-        case Name():
-            return values[node.name]
-        case Plus():
-            return _field(node.left, values) + _field(node.right, values)
-        case Minus():
-            return _field(node.left, values) - _field(node.right, values)
-        case Times():
-            return _field(node.left, values) * _field(node.right, values)
-        case Over():
-            return _field(node.left, values) * _each(_inverse, _field(node.right, values))
-        case Negative():
-            return -_field(node.inner, values)
-        case Power():
-            base, exponent = _field(node.base, values), node.exponent
-            return _each(lambda x: (x if exponent >= 0 else _inverse(x)) ** abs(exponent), base)
-        case Call():
-            return _each(_FUNCTIONS[node.function], _field(node.argument, values))
-        case Apply() if kind_of(node.left) is Kind.OPERATOR:
-            return _act(node.left, _field(node.right, values), values)
-        case Apply():
-            return _mix(node.right, _field(node.left, values), values)
-    raise TypeError(f"cannot evaluate {type(node).__name__}")
+class _Values(Fold[Array]):
+    """The value of an elementwise tree."""
+
+    def __init__(self, values: Mapping[str, Array]) -> None:
+        self.values = values
+
+    def number(self, node: sp.Rational) -> Array:
+        return _rational(node)
+
+    def name(self, node: Name) -> Array:
+        return self.values[node.name]
+
+    def plus(self, node: Plus) -> Array:
+        return self(node.left) + self(node.right)
+
+    def minus(self, node: Minus) -> Array:
+        return self(node.left) - self(node.right)
+
+    def times(self, node: Times) -> Array:
+        return self(node.left) * self(node.right)
+
+    def over(self, node: Over) -> Array:
+        return self(node.left) * _each(_inverse, self(node.right))
+
+    def negative(self, node: Negative) -> Array:
+        return -self(node.inner)
+
+    def power(self, node: Power) -> Array:
+        exponent = node.exponent
+        return _each(lambda x: (x if exponent >= 0 else _inverse(x)) ** abs(exponent), self(node.base))
+
+    def call(self, node: Call) -> Array:
+        return _each(_FUNCTIONS[node.function], self(node.argument))
+
+    def apply(self, node: Apply) -> Array:
+        if kind_of(node.left) is Kind.OPERATOR:
+            return _Operators(self.values)(node.left, self(node.right))
+        return _Matrices(self.values)(node.right, self(node.left))
 
 
-def _act(op: sp.Basic, operand: Array, values: Mapping[str, Array]) -> Array:
-    match op:
-        case Name(name="I"):
-            return operand
-        case Name():
-            return values[op.name] @ operand
-        case Apply():
-            return _act(op.left, _act(op.right, operand, values), values)
-        case Power():
-            for _ in range(op.exponent):
-                operand = _act(op.base, operand, values)
-            return operand
-    return _linear(op, operand, values, Kind.OPERATOR, _act)
+class _Linear(LinearFold[Array]):
+    """What operators and matrices share: their coefficients are values."""
+
+    def __init__(self, values: Mapping[str, Array]) -> None:
+        self.values = values
+
+    def scaled(self, value: Array, factor: sp.Basic) -> Array:
+        return _Values(self.values)(factor) * value
+
+    def divided(self, value: Array, divisor: sp.Basic, node: sp.Basic) -> Array:
+        return value * _each(_inverse, _Values(self.values)(divisor))
 
 
-def _mix(matrix: sp.Basic, operand: Array, values: Mapping[str, Array]) -> Array:
-    match matrix:
-        case sp.Rational() if matrix == 0:
-            return operand * _rational(matrix)
-        case Name():
-            return operand @ values[matrix.name]
-        case Apply():
-            return _mix(matrix.right, _mix(matrix.left, operand, values), values)
-    return _linear(matrix, operand, values, Kind.MATRIX, _mix)
+class _Operators(_Linear):
+    """An operator tree applied to a value."""
+
+    def name(self, node: Name, operand: Array) -> Array:
+        return operand if node.name == "I" else self.values[node.name] @ operand
+
+    def apply(self, node: Apply, operand: Array) -> Array:
+        return self(node.left, self(node.right, operand))
+
+    def power(self, node: Power, operand: Array) -> Array:
+        for _ in range(node.exponent):
+            operand = self(node.base, operand)
+        return operand
 
 
-def _linear(
-    tree: sp.Basic, operand: Array, values: Mapping[str, Array], kind: Kind, part: Callable[..., Array]
-) -> Array:
-    match tree:
-        case Plus():
-            return part(tree.left, operand, values) + part(tree.right, operand, values)
-        case Minus():
-            return part(tree.left, operand, values) - part(tree.right, operand, values)
-        case Negative():
-            return -part(tree.inner, operand, values)
-        case Over():
-            return part(tree.left, operand, values) * _each(_inverse, _field(tree.right, values))
-        case Times():
-            first = kind_of(tree.left) is kind
-            inner, factor = (tree.left, tree.right) if first else (tree.right, tree.left)
-            return _field(factor, values) * part(inner, operand, values)
-    raise TypeError(f"cannot apply {type(tree).__name__}")
+class _Matrices(_Linear):
+    """A value times a matrix tree."""
+
+    def number(self, node: sp.Rational, operand: Array) -> Array:
+        return operand * _rational(node) if node == 0 else self.other(node, operand)
+
+    def name(self, node: Name, operand: Array) -> Array:
+        return operand @ self.values[node.name]
+
+    def apply(self, node: Apply, operand: Array) -> Array:
+        return self(node.right, self(node.left, operand))
 
 
 def _each(function: Callable[[Any], Any], value: Array) -> Array:

@@ -15,7 +15,7 @@ from rdgraph.algebra.normal_form import H
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.integrators.operator_filters import Filters
-from rdgraph.syntax.tree import Kind, Name
+from rdgraph.systems.structure import Structure, structure_of
 from rdgraph.systems.system import System
 
 if TYPE_CHECKING:
@@ -104,8 +104,7 @@ class Linear:
 
 def linear_part(field: VectorField) -> Linear:
     """A linear field as p(X)H + forcing; refuses, with the reason, what is not of that form."""
-    system, base = _prepared(field)
-    structure = system.structure
+    structure, base = _prepared(field)
     free = [t for t in sp.Add.make_args(structure.coupled + structure.reaction) if t.has(H)]
     if free:
         reasons = [o for o in structure.obstacles if any(str(t) in o for t in free)] or list(structure.obstacles)
@@ -120,8 +119,8 @@ def linear_part(field: VectorField) -> Linear:
 
 def diffusion_part(field: VectorField) -> Linear:
     """The generator less its value on states that diffusion leaves alone: p(A) - p(1), or p(L) - p(0) for L = D - A."""
-    system, base = _prepared(field)
-    values = _values(field, system.structure.generator)
+    structure, base = _prepared(field)
+    values = _values(field, structure.generator)
     at_rest = torch.zeros_like(values[0])
     if _letter(field) != "L":
         for value in values[1:]:
@@ -153,19 +152,19 @@ def _letter(field: VectorField) -> str:
     return used.pop() if used else "A"
 
 
-def _prepared(field: VectorField) -> tuple[System, Base]:
-    """The system written in X, under the letter A, and X."""
+def _prepared(field: VectorField) -> tuple[Structure, Base]:
+    """The normal form of the system sorted by powers of X, and X."""
     degree = field.operator.degree
     if degree is None or _letter(field) == "A":
-        return field.system, _adjacency_base(field.operator)
-    return _relettered(field.system), _laplacian_base(field.operator, degree)
+        return field.system.structure, _adjacency_base(field.operator)
+    return _laplacian_structure(field.system), _laplacian_base(field.operator, degree)
 
 
 @lru_cache(maxsize=256)
-def _relettered(system: System) -> System:
-    """The system with A in the place of L."""
-    letters = {Name("L", Kind.OPERATOR): Name("A", Kind.OPERATOR)}
-    return replace(system, expression=system.expression.xreplace(letters))
+def _laplacian_structure(system: System) -> Structure:
+    """The structure in powers of L, where L is not I - A but a letter of its own."""
+    algebra = replace(system.algebra, definitions={})
+    return structure_of(algebra.normal(system.expression), algebra.kinds, "L")
 
 
 def _adjacency_base(operator: Operator) -> Base:

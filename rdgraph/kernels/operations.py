@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rdgraph.errors import InvalidArgument
 from rdgraph.kernels import torch_reference as plain
 from rdgraph.kernels.row_order import Rows
 
@@ -181,7 +182,10 @@ def _differentiate_sddmm(ctx: Any, w: Tensor) -> tuple[Any, ...]:
     back = transposed(pattern)
     wants = ctx.needs_input_grad
     if not parts(pattern)[2]:
-        raise NotImplementedError("second derivatives in the weights need an operator with its orders")
+        raise InvalidArgument(
+            "expected edges in both orders for second derivatives in the weights, got those of an operator whose "
+            "weights want no gradient; use weights.requires_grad_()"
+        )
     grad_g = spmm(pattern, w, x, None, None, [], []) if wants[1] else None
     grad_x = spmm(back, transposed_weights(pattern, w), g, None, None, [], []) if wants[2] else None
     return [None] * ctx.size, grad_g, grad_x, None

@@ -1,1 +1,1 @@
-"""From an equation to torch: `sums` the linear form, `plan` the products, `torchcode` the source, `field` what runs."""
+"""From the normal form to torch: `product_plan` the products, `torch_source` the source, `vector_field` what runs."""

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.graphs.operator import Operator
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
@@ -23,7 +23,7 @@ _OWN_AXES = {Kind.SCALAR: 0, Kind.CHANNEL: 1, Kind.NODE: 1, Kind.MATRIX: 2}
 
 
 @dataclass(frozen=True)
-class Shape:
+class CoefficientShape:
     """The shapes one coefficient may have: its own axes, with or without the batch in front; a number fits always.
 
     scalar (), channel (d,), node (n,), matrix (d, d).
@@ -47,7 +47,7 @@ class Shape:
             Kind.MATRIX: len(tail) == 2 and tail[0] == tail[1],
         }[self.kind]
         if tensor.ndim < own or lead not in ((), self.batch) or not fits:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected {self.name}, a {self.kind} coefficient, of shape {self._words()}, got {tuple(tensor.shape)}"
                 f"{self._remedy()}"
             )
@@ -88,13 +88,13 @@ class Shape:
         return f'; a vector is declared, as in parse(text, {{"{self.name}": "channel"}}){batch}'
 
 
-def coefficient_shapes(system: System, nodes: int, batch: tuple[int, ...]) -> dict[str, Shape]:
+def coefficient_shapes(system: System, nodes: int, batch: tuple[int, ...]) -> dict[str, CoefficientShape]:
     """The coefficients that a system needs, by name."""
-    return {n: Shape(n, kind, nodes, batch) for n, kind in system.letters.items() if n not in STATE_LETTERS}
+    return {n: CoefficientShape(n, kind, nodes, batch) for n, kind in system.letters.items() if n not in STATE_LETTERS}
 
 
 def read_coefficients(
-    given: Mapping[str, Any], shapes: Mapping[str, Shape], system: System, operator: Operator
+    given: Mapping[str, Any], shapes: Mapping[str, CoefficientShape], system: System, operator: Operator
 ) -> dict[str, Tensor]:
     """The user's values as tensors beside an operator; every coefficient has one, and nothing else has."""
     for name in given:
@@ -102,7 +102,7 @@ def read_coefficients(
             raise UnknownName(f"coefficient of {system.text}", name, shapes)
     missing = [name for name in shapes if name not in given]
     if missing:
-        raise NotApplicable(f"expected a value for every coefficient, got none for {', '.join(missing)}; add it")
+        raise InvalidArgument(f"expected a value for every coefficient, got none for {', '.join(missing)}; add it")
     found = {}
     for name, shape in shapes.items():
         found[name] = _tensor(name, given[name], operator)
@@ -113,11 +113,13 @@ def read_coefficients(
 def _tensor(name: str, value: Any, operator: Operator) -> Tensor:
     dtype = torch.float32 if operator.dtype in STORAGE_ONLY else operator.dtype
     if isinstance(value, nn.Parameter) and (value.dtype != dtype or value.device != operator.device):
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected the parameter {name} as {dtype} on {operator.device}, got {value.dtype} on {value.device}; "
             "make it there, or lower with dtype= and device="
         )
     try:
         return value if isinstance(value, nn.Parameter) else torch.as_tensor(value, dtype=dtype, device=operator.device)
     except (TypeError, ValueError, RuntimeError):
-        raise NotApplicable(f"expected a number or a tensor for {name}, got {type(value).__name__}") from None
+        raise InvalidArgument(
+            f"expected a number or a tensor for {name}, got {type(value).__name__}; give 0.5 or a tensor"
+        ) from None

@@ -12,18 +12,22 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from rdgraph.algebra.factored_form import Entrywise, Term, Word, terms_of
+from rdgraph.algebra.normal_form import H0, H, Mix
 from rdgraph.lowering.generated_function import GeneratedFunction
-from rdgraph.lowering.linear_sums import ONE, Atom, Elementwise, Letter, Mixed, Sum, Term, Word
 from rdgraph.lowering.torch_source import coefficient_code, function_code, matrix_code
+from rdgraph.syntax.printer import to_text
+from rdgraph.syntax.reader import Vocabulary
+from rdgraph.syntax.sympy_form import from_sympy
 from rdgraph.syntax.tree import Kind
 
-Key = tuple[Word, Atom]
+Key = tuple[Word, sp.Expr]
 #: A piece of torch source, and the same in the language of equations.
 Text = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Plan:
+class ProductPlan:
     """What one evaluation of a field does; `products` counts sparse products, `mixes` channel-mixing products."""
 
     equation: str
@@ -37,39 +41,51 @@ class Plan:
         return "\n".join([f"dH/dt = {self.equation}    ({count})", *(f"  {step}" for step in self.steps)])
 
 
-def schedule(name: str, value: Sum, kinds: Mapping[str, Kind]) -> GeneratedFunction:
-    """The function that computes a sum."""
-    return _Schedule(kinds, _uses(value)).function(name, value)
+def schedule(name: str, form: sp.Expr, kinds: Mapping[str, Kind]) -> GeneratedFunction:
+    """The function that computes a factored normal form."""
+    return _Schedule(kinds, _uses(form)).function(name, form)
 
 
-def _uses(value: Sum) -> Counter[Key]:
+def _uses(form: sp.Expr) -> Counter[Key]:
     """How many sums, or longer words, need each product; atoms count under the empty word."""
     counts: Counter[Key] = Counter()
-    for inner in _sums(value):
-        keys = {(t.word[i:], t.atom) for t in inner.terms for i in range(len(t.word) + 1)}
-        counts.update(keys)
-        counts.update((t.word[1:], t.atom) for t in inner.terms if len(t.word) > 1)
+    for total in _sums(form):
+        terms = terms_of(total)
+        counts.update({(t.word[i:], t.atom) for t in terms for i in range(len(t.word) + 1)})
+        counts.update((t.word[1:], t.atom) for t in terms if len(t.word) > 1)
+        firsts = {(t.word[-1], t.atom) for t in terms if t.word}
+        counts.update({((), atom): n - 1 for atom, n in Counter(atom for _, atom in firsts).items()})
     return counts
 
 
-def _sums(value: Sum) -> Iterator[Sum]:
+def _sums(form: sp.Expr) -> Iterator[sp.Expr]:
     """A sum and every sum inside its atoms, each atom once."""
-    seen: set[Atom] = set()
+    seen: set[sp.Expr] = set()
 
-    def walk(current: Sum) -> Iterator[Sum]:
-        yield current
-        for term in current.terms:
-            if term.atom in seen:
-                continue
-            seen.add(term.atom)
-            match term.atom:
-                case Elementwise():
-                    for argument in term.atom.arguments:
-                        yield from walk(argument)
-                case Mixed():
-                    yield from walk(term.atom.argument)
+    def walk(total: sp.Expr) -> Iterator[sp.Expr]:
+        yield total
+        for term in terms_of(total):
+            if term.atom not in seen:
+                seen.add(term.atom)
+                for inner in _inner_sums(term.atom):
+                    yield from walk(inner)
 
-    return walk(value)
+    return walk(form)
+
+
+def _inner_sums(atom: sp.Expr) -> tuple[sp.Expr, ...]:
+    """The sums that an atom is made of."""
+    match atom:
+        case Entrywise():
+            return atom.arguments
+        case Mix():
+            return (atom.inner,)
+    return () if _is_letter(atom) else (atom,)
+
+
+def _is_letter(atom: sp.Expr) -> bool:
+    """Whether an atom is a tensor as it is: H, H0, or 1 for a column of ones."""
+    return atom in (H, H0, sp.S.One)
 
 
 class _Schedule:
@@ -84,8 +100,8 @@ class _Schedule:
         self.steps: list[str] = []
         self.products = self.mixes = 0
 
-    def function(self, name: str, value: Sum) -> GeneratedFunction:
-        text, step = self._full_value(value)
+    def function(self, name: str, form: sp.Expr) -> GeneratedFunction:
+        text, step = self._full_value(form)
         self.lines.append(f"return {text}")
         self.steps.append(f"dH = {step}")
         order: list[str] = [x for x in ("H", "H0", "A", "L") if x in self.letters or x == "H"]
@@ -101,66 +117,64 @@ class _Schedule:
         )
 
     # ------------------------------------------------------------------ sums
-    def value(self, total: Sum) -> Text:
+    def value(self, total: sp.Expr) -> Text:
         """A sum as text; the last product takes the other terms along."""
-        if not total.terms:
+        terms = terms_of(total)
+        if not terms:
             return "0.0", "0"
-        free = [t for t in total.terms if t.word and not self._is_shared(t)]
+        free = [t for t in terms if t.word and not self._is_shared(t)]
         if _is_single_letter(free) and self._nested_cost(free) < self._chain_cost(free):
-            rest = [t for t in total.terms if t not in free]
-            inner = Sum.of(Term(t.coefficient, t.word[1:], t.atom) for t in free)
-            operand = self._assign(((), Elementwise("value", (inner,))), self.value(inner))
+            rest = [t for t in terms if t not in free]
+            inner = sp.Add(*(t.shortened().expression() for t in free))
+            operand = self._assign(((), inner), self.value(inner))
             return self._carried(free[0].word[0], operand, sp.S.One, rest)
         carrier = max(
             (t for t in free if self._is_full(t.atom) and self._is_even(t)), key=lambda t: len(t.word), default=None
         )
         if carrier is None:
-            return self._plain(total.terms)
+            return self._plain(terms)
         operand = self.product(carrier.word[1:], carrier.atom)
-        return self._carried(
-            carrier.word[0], operand, carrier.coefficient, [t for t in total.terms if t is not carrier]
-        )
+        return self._carried(carrier.word[0], operand, carrier.coefficient, [t for t in terms if t is not carrier])
 
-    def _full_value(self, total: Sum) -> Text:
+    def _full_value(self, total: sp.Expr) -> Text:
         """A sum with all nodes and channels, also where it is made of coefficients alone."""
         text, step = self.value(total)
-        is_full = any(self._is_full(t.atom) for t in total.terms)
-        return (text if is_full else f"torch.zeros_like(H) + {_bracketed(text)}"), step
+        is_full = any(self._is_full(t.atom) for t in terms_of(total))
+        return (text, step) if is_full else (f"torch.zeros_like(H) + {_bracketed(text)}", f"0*H + {_bracketed(step)}")
 
     def _plain(self, terms: Iterable[Term]) -> Text:
         """A sum without a product that could carry it."""
         pieces = []
         for term in terms:
-            bare = term.atom == ONE and not term.word
-            name = (None, None) if bare else self.product(term.word, term.atom)
-            factors = self._factor(term.coefficient), _bracketed(str(term.coefficient))
+            name = (None, None) if term.is_constant else self.product(term.word, term.atom)
+            factors = self._factor(term.coefficient), self._words(term.coefficient)
             pieces.append(tuple(_scaled(f, n) for f, n in zip(factors, name, strict=True)))
         return _joined(p[0] for p in pieces), _joined(p[1] for p in pieces)
 
     def _carried(self, letter: str, operand: Text, scale: sp.Expr, rest: list[Term]) -> Text:
         """letter(operand, scale, (factor, value), ...): the product and the other terms in one pass."""
-        constants = [t for t in rest if t.atom == ONE and not t.word]
-        values = [(t.coefficient, self.product(t.word, t.atom)) for t in rest if t not in constants]
+        constants = [t for t in rest if t.is_constant]
+        values = [(t.coefficient, self.product(t.word, t.atom)) for t in rest if not t.is_constant]
         self.letters[letter] = None
         self.products += 1
         arguments = [operand[0], "None" if scale == 1 else self._named(scale)] if scale != 1 or values else [operand[0]]
         arguments += [f"({self._named(c)}, {v[0]})" for c, v in values]
         text = f"{letter}({', '.join(arguments)})"
-        step = [_scaled(_bracketed(str(scale)), f"({letter}@{_bracketed(operand[1])})")]
-        step += [_scaled(_bracketed(str(c)), v[1]) for c, v in values]
+        step = [_scaled(self._words(scale), f"({letter}@{_bracketed(operand[1])})")]
+        step += [_scaled(self._words(c), v[1]) for c, v in values]
         if constants:
             more = self._plain(constants)
             text, step = f"{text} + {_bracketed(more[0])}", [*step, more[1]]
         return text, _joined(step)
 
     # ------------------------------------------------------------------ products
-    def product(self, word: Word, atom: Atom) -> Text:
+    def product(self, word: Word, atom: sp.Expr) -> Text:
         """word@atom, computed once; an atom used once stands where it is used."""
         if (word, atom) in self.known:
             return self.known[word, atom]
         if not word:
             text = self.atom(atom)
-            return text if isinstance(atom, Letter) or self.uses[word, atom] <= 1 else self._assign((word, atom), text)
+            return text if _is_letter(atom) or self.uses[word, atom] <= 1 else self._assign((word, atom), text)
         operand = self.product(word[1:], atom)
         self.letters[word[0]] = None
         self.products += 1
@@ -192,48 +206,43 @@ class _Schedule:
             return 0
         if not _is_single_letter(inner) or not all(self._is_even(t) and self._is_full(t.atom) for t in inner):
             return self._chain_cost(inner)
-        return 1 + self._nested_cost(Term(t.coefficient, t.word[1:], t.atom) for t in inner)
+        return 1 + self._nested_cost(t.shortened() for t in inner)
 
     # ------------------------------------------------------------------ atoms
-    def atom(self, atom: Atom) -> Text:
+    def atom(self, atom: sp.Expr) -> Text:
         """An atom as text, bracketed where needed."""
         match atom:
-            case Letter(name="one"):
-                return "torch.ones_like(H[..., :1])", "1"
-            case Letter():
+            case sp.Integer():
+                return "torch.ones_like(H[..., :1])", "H**0"
+            case sp.Symbol() if _is_letter(atom):
                 self.letters[atom.name] = None
                 return atom.name, atom.name
-            case Mixed():
+            case Mix():
                 self.mixes += 1
-                text, step = map(_bracketed, self._full_value(atom.argument))
-                code, names = matrix_code(atom.matrix)
-                self.letters.update(dict.fromkeys(names))
-                return f"({text} @ {code})", f"({step}@{code})"
-            case Elementwise(function="value"):
-                text, step = map(_bracketed, self.value(atom.arguments[0]))
-                return text, step
-            case Elementwise(function="*" | "/"):
+                text, step = map(_bracketed, self._full_value(atom.inner))
+                (matrix,) = atom.word
+                self.letters.update(dict.fromkeys(sorted(s.name for s in matrix.free_symbols)))
+                return f"({text} @ {_bracketed(matrix_code(matrix))})", f"({step}@{self._words(matrix)})"
+            case Entrywise(function="*" | "/"):
                 left, right = (tuple(map(_bracketed, self.value(a))) for a in atom.arguments)
                 return f"({left[0]}{atom.function}{right[0]})", f"({left[1]}{atom.function}{right[1]})"
-            case Elementwise(function="**"):
+            case Entrywise(function="**"):
                 text, step = map(_bracketed, self.value(atom.arguments[0]))
                 return f"{text}**{atom.exponent}", f"{step}**{atom.exponent}"
-            case Elementwise():
+            case Entrywise():
                 text, step = self.value(atom.arguments[0])
                 return function_code(atom.function, text), f"{atom.function}({step})"
+        text, step = map(_bracketed, self.value(atom))
+        return text, step
 
-    def _is_full(self, atom: Atom) -> bool:
+    def _is_full(self, atom: sp.Expr) -> bool:
         """Whether an atom has all channels, not one value per node."""
-        match atom:
-            case Letter():
-                return atom != ONE
-            case Mixed():
-                return True
-            case Elementwise():
-                return any(
-                    self._is_full(t.atom) or Kind.CHANNEL in self._kinds_in(t.coefficient)
-                    for a in atom.arguments for t in a.terms
-                )  # fmt: skip
+        if _is_letter(atom) or isinstance(atom, Mix):
+            return bool(atom != 1)
+        return any(
+            self._is_full(t.atom) or Kind.CHANNEL in self._kinds_in(t.coefficient)
+            for a in _inner_sums(atom) for t in terms_of(a)
+        )  # fmt: skip
 
     # ------------------------------------------------------------------ coefficients
     def _kinds_in(self, coefficient: sp.Expr) -> set[Kind]:
@@ -242,6 +251,10 @@ class _Schedule:
     def _factor(self, coefficient: sp.Expr) -> str:
         """A coefficient inside elementwise text: numbers stand as they are."""
         return coefficient_code(coefficient) if coefficient.is_number else self._named(coefficient)
+
+    def _words(self, coefficient: sp.Expr) -> str:
+        """A coefficient or a matrix in the language of equations, bracketed where needed."""
+        return _bracketed(to_text(from_sympy(coefficient, Vocabulary(self.kinds))))
 
     def _named(self, coefficient: sp.Expr) -> str:
         """The generated name of a coefficient."""

@@ -7,10 +7,9 @@ from functools import singledispatch
 
 import sympy as sp
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.lowering.generated_function import GeneratedFunction
 from rdgraph.syntax.functions import relu, sigmoid, softplus
-from rdgraph.syntax.tree import Apply, Kind, Minus, Name, Negative, Over, Plus, Times, kind_of
 
 #: Names the generated source uses itself.
 _TAKEN = {"torch", "field", "forcing", "coefficients", "plain", "matrix", "x", "scale", "terms", "out", "one"}
@@ -49,7 +48,9 @@ def coefficient_code(expression: sp.Basic) -> str:
         return _number_code(expression)
     function = _SYMPY_FUNCTIONS.get(type(expression))
     if function is None:
-        raise NotApplicable(f"expected a coefficient built from the language, got {type(expression).__name__}")
+        raise InvalidArgument(
+            f"expected a coefficient built from the language, got {type(expression).__name__}; see rdgraph.parse"
+        )
     return function_code(function, coefficient_code(expression.args[0]))
 
 
@@ -123,27 +124,36 @@ def _bracketed(expression: sp.Expr) -> str:
 
 
 # ---------------------------------------------------------------------- mixing matrices
-def matrix_code(tree: sp.Basic) -> tuple[str, list[str]]:
-    """Torch text of a channel-mixing matrix and the names in it; matrices are (..., d, d), scalars (..., 1, 1)."""
-    match tree:
-        case Name():
-            return safe_name(tree.name), [tree.name]
-        case sp.Rational():
-            return _number_code(tree), []
-        case Negative():
-            text, names = matrix_code(tree.inner)
-            return f"(-{text})", names
-        case Plus() | Minus() | Times() | Over() | Apply():
-            sign = {Plus: "+", Minus: "-", Times: "*", Over: "/", Apply: "@"}[type(tree)]
-            (left, first), (right, second) = matrix_code(tree.left), matrix_code(tree.right)
-            return f"({left} {sign} {right})", [*first, *second]
-    if kind_of(tree) is Kind.SCALAR:
-        from rdgraph.lowering.linear_sums import Linearisation
+def matrix_code(matrix: sp.Expr) -> str:
+    """Torch text of a channel-mixing matrix (..., d, d): an expression in non-commutative symbols.
 
-        value = Linearisation({}).read(tree).coefficient
-        if value is not None:
-            return f"({coefficient_code(value)})", [s.name for s in value.free_symbols]
-    raise NotApplicable(f"expected a mixing matrix built from names, sums and products, got {type(tree).__name__}")
+    >>> W, Q = sp.symbols("W Q", commutative=False)
+    >>> matrix_code(2*W*(W + Q) - Q**2)
+    '-Q @ Q + 2*W @ (Q + W)'
+    """
+    match matrix:
+        case sp.Symbol():
+            return safe_name(matrix.name)
+        case sp.Add():
+            return " + ".join(matrix_code(a) for a in matrix.args).replace("+ -", "- ")
+        case sp.Pow():
+            return " @ ".join([_matrix_factor(matrix.base)] * int(matrix.exp))
+        case sp.Mul():
+            scalars, matrices = matrix.args_cnc()
+            factor = coefficient_code(sp.Mul(*scalars))
+            lead = {"1": "", "-1": "-"}.get(factor, f"{_closed(factor)}*")
+            return lead + " @ ".join(map(_matrix_factor, matrices))
+    raise InvalidArgument(
+        f"expected a mixing matrix built from names, sums and products, got {type(matrix).__name__}; see rdgraph.parse"
+    )
+
+
+def _matrix_factor(matrix: sp.Expr) -> str:
+    return f"({matrix_code(matrix)})" if isinstance(matrix, sp.Add) else matrix_code(matrix)
+
+
+def _closed(factor: str) -> str:
+    return factor if factor.replace(".", "").isalnum() else f"({factor})"
 
 
 # ---------------------------------------------------------------------- the module

@@ -14,15 +14,16 @@ import sympy as sp
 import torch
 from torch import Tensor, nn
 
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.algebra.factored_form import factored_form
+from rdgraph.algebra.normal_form import H0, LAPLACIAN, Algebra, H
+from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.graphs.operator import Operator
 from rdgraph.lowering.coefficients import STATE_LETTERS, STORAGE_ONLY, coefficient_shapes, read_coefficients
 from rdgraph.lowering.generated_function import GeneratedFunction
-from rdgraph.lowering.linear_sums import Linearisation, Sum, coefficient_symbol
-from rdgraph.lowering.product_plan import Plan, schedule
+from rdgraph.lowering.product_plan import ProductPlan, schedule
 from rdgraph.lowering.torch_source import coefficient_code, module_source, safe_name
-from rdgraph.syntax.size_limits import check_products
 from rdgraph.syntax.tree import Kind
+from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 
 _numbers = itertools.count(1)
@@ -30,10 +31,10 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Lowered:
-    """The stages of one lowering: the linear form, the functions, their source and its callables."""
+    """The stages of one lowering: the normal form and its part free of H, the functions, their source and callables."""
 
-    linear: Sum
-    free: Sum
+    form: sp.Expr
+    free: sp.Expr
     field: GeneratedFunction
     forcing: GeneratedFunction
     names: tuple[str, ...]
@@ -41,22 +42,32 @@ class Lowered:
     code: dict[str, Callable[..., Any]]
 
 
+def coefficient_symbol(name: str) -> sp.Symbol:
+    """The symbol of a coefficient in lowered expressions: real, of any sign."""
+    return sp.Symbol(name, real=True)
+
+
+def lowering_algebra(system: System, keeps_laplacian: bool = False) -> Algebra:
+    """The rules of a system's normal form for numbers of any sign; L stays a letter where it is D - A."""
+    symbols = {name: coefficient_symbol(name) for name in system.letters} | {"H": H, "H0": H0}
+    return Algebra(symbols, system.letters, {} if keeps_laplacian else LAPLACIAN)
+
+
 @lru_cache(maxsize=256)
 def _lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lowered:
     """Stages that depend on the equation and on the meaning of L alone."""
-    check_products(system.expression)
     kinds = dict(system.letters)
-    linear = Linearisation(kinds, keeps_laplacian).read(system.expression)
-    free = Sum(tuple(t for t in linear.terms if not Sum((t,)).depends_on("H")))
-    functions = [schedule("field", linear, kinds), schedule("forcing", free, kinds)]
+    form = factored_form(system.expression, lowering_algebra(system, keeps_laplacian))
+    free = sp.Add(*(t for t in sp.Add.make_args(form) if not t.has(H)))
+    functions = [schedule("field", form, kinds), schedule("forcing", free, kinds)]
     names = tuple(name for name in kinds if name not in STATE_LETTERS)
     note = f"Operator: {normalisation}, L = {'D' if keeps_laplacian else 'I'} - A. Shapes: H (..., nodes, channels)."
-    source = module_source(system.text, note, list(names), functions if free.terms else functions[:1])
+    source = module_source(system.text, note, list(names), functions if free != 0 else functions[:1])
     filename = f"<rdgraph field {next(_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     namespace: dict[str, Any] = {"__name__": "rdgraph_generated"}
     exec(compile(source, filename, "exec"), namespace)
-    return Lowered(linear, free, functions[0], functions[1], names, source, namespace)
+    return Lowered(form, free, functions[0], functions[1], names, source, namespace)
 
 
 class VectorField(nn.Module):
@@ -120,10 +131,10 @@ class VectorField(nn.Module):
         return self._weights.device
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> ProductPlan:
         """The operator plan: steps, and the number of sparse products of one evaluation."""
         function = self._stages.field
-        return Plan(self.system.text, function.steps, function.products, function.mixes)
+        return ProductPlan(self.system.text, function.steps, function.products, function.mixes)
 
     @property
     def source(self) -> str:
@@ -171,7 +182,7 @@ class VectorField(nn.Module):
         if batch == self.batch:
             return self
         if self.batch:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected the batch {self.batch} that this field was lowered with, got {batch}; lower it with "
                 f"batch={batch}"
             )
@@ -200,10 +211,10 @@ class VectorField(nn.Module):
 
     def forcing(self) -> Tensor | None:
         """The sum of all terms free of H, (*batch, nodes, channels), or None where there are none."""
-        if not self._stages.free.terms:
+        if self._stages.free == 0:
             return None
         if self._initial is None:
-            raise NotApplicable("expected a bound field, got one without a start; call field.bind(H0) first")
+            raise InvalidArgument("expected a bound field, got one without a start; call field.bind(H0) first")
         function = self._stages.forcing
         values = self._values(function, "forcing_coefficients")
         found = self._stages.code["forcing"](*self._arguments(function, self._initial), *values)
@@ -218,7 +229,7 @@ class VectorField(nn.Module):
     def rebatched(self, index: int) -> VectorField:
         """The field of one member, counted through the flattened batch."""
         if not self.batch:
-            raise NotApplicable("expected a batched field, got one without a batch; use the field itself")
+            raise InvalidArgument("expected a batched field, got one without a batch; use the field itself")
         place = tuple(int(i) for i in torch.unravel_index(torch.tensor(index), self.batch))
         values = {n: s.member(getattr(self, f"coefficient_{n}"), place) for n, s in self._shapes.items()}
         held = self.operator
@@ -253,13 +264,13 @@ class VectorField(nn.Module):
         if not isinstance(H, Tensor) or H.ndim < 2 or (H.shape[:-1] if self.batch else H.shape[-2:-1]) != wanted:
             got = tuple(H.shape) if hasattr(H, "shape") else type(H).__name__
             lead = "" if self.batch else "..., "
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected a state tensor of shape ({lead}{', '.join(map(str, wanted))}, channels), got "
                 f"{type(H).__name__} {got}; a batch with weights or coefficients of its own is declared by "
                 "lower(..., batch=(...))"
             )
         if H.dtype != self.dtype or H.device != self._weights.device:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected a state of {self.dtype} on {self._weights.device}, got {H.dtype} on {H.device}; "
                 "convert it with .to(...), or lower with dtype= and device="
             )
@@ -267,7 +278,7 @@ class VectorField(nn.Module):
             held = getattr(self, f"coefficient_{name}")
             width = held.shape[-1] if held.ndim and shape.kind in (Kind.CHANNEL, Kind.MATRIX) else H.shape[-1]
             if width != H.shape[-1]:
-                raise NotApplicable(
+                raise InvalidArgument(
                     f"expected {width} channels, as many as the {shape.kind} coefficient {name} has, got {H.shape[-1]}"
                 )
 
@@ -280,7 +291,7 @@ class VectorField(nn.Module):
                 return H
             case "H0":
                 if self._initial is None:
-                    raise NotApplicable(
+                    raise InvalidArgument(
                         f"expected a bound field, since {self.system.text} contains H0; call field.bind(H0) first"
                     )
                 return self._initial
@@ -298,7 +309,7 @@ class VectorField(nn.Module):
         """scale*(D*x - A@x) + terms, for operators that are not normalised."""
         operator = self.operator
         if operator.degree is None:
-            raise NotApplicable(f"expected an operator with degrees for L, got {operator!r}")
+            raise InvalidArgument(f"expected an operator with degrees for L, got {operator!r}; make it with 'none'")
         factor = self._constant(1.0) if scale is None else scale
         x = x.to(self.dtype)
         others = [(k, y.to(self.dtype)) for k, y in terms]
@@ -349,16 +360,14 @@ def lower(
     >>> f(0.0, torch.tensor([[1.0], [0.0], [0.0]], dtype=torch.float64)).ravel()
     tensor([-1.2500,  0.7500, -0.2500], dtype=torch.float64)
     """
-    from rdgraph.systems.parser import parse
-
-    system = parse(system) if isinstance(system, str) else system
+    system = system if isinstance(system, System) else parse(system)
     if not isinstance(operator, Operator):
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected an Operator, got {type(operator).__name__}; make one with graph.operator('symmetric')"
         )
     operator = operator.to(device=device, dtype=dtype) if device is not None or dtype is not None else operator
     if operator.batch and operator.batch != tuple(batch):
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected edge weights of batch {tuple(batch)}, got {operator.batch}; pass batch={operator.batch}"
         )
     shapes = coefficient_shapes(system, operator.num_nodes, tuple(batch))

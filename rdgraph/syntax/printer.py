@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sympy as sp
 
+from rdgraph.syntax.fold import Fold
 from rdgraph.syntax.tree import (
     MAX_DECIMAL_EXPONENT,
     MAX_DIGITS,
@@ -23,6 +24,8 @@ from rdgraph.syntax.tree import (
 _SIGN = {Plus: " + ", Minus: " - ", Times: "*", Over: "/", Apply: "@"}
 _LEVEL = {Plus: 1, Minus: 1, Times: 2, Over: 2, Apply: 2, Negative: 3, Power: 4}
 _ATOM = 5
+#: Kinds whose products and powers are taken entry by entry.
+_SPREAD = (Kind.FIELD, Kind.NODE, Kind.CHANNEL)
 
 
 def _level(node: sp.Basic) -> int:
@@ -31,28 +34,39 @@ def _level(node: sp.Basic) -> int:
 
 def to_text(node: sp.Basic) -> str:
     """The text of a tree, with the fewest brackets that keep its structure."""
-    match node:
-        case Plus() | Minus() | Times() | Over() | Apply():
-            level = _level(node)
-            left = _bracketed(node.left, level)
-            right = _bracketed(node.right, level + 1)
-            return left + _SIGN[type(node)] + right
-        case Negative():
-            return "-" + _bracketed(node.inner, _LEVEL[Negative])
-        case Power():
-            return f"{_bracketed(node.base, _ATOM)}**{node.exponent}"
-        case Call():
-            return f"{node.function}({to_text(node.argument)})"
-        case Name():
-            return node.name
-        case sp.Rational():
-            return _decimal(node)
-    raise TypeError(f"cannot print {type(node).__name__}")
+    return _TEXT(node)
 
 
-def _bracketed(node: sp.Basic, level: int) -> str:
-    text = to_text(node)
-    return text if _level(node) >= level else f"({text})"
+class _Text(Fold[str]):
+    """A tree in the language."""
+
+    def number(self, node: sp.Rational) -> str:
+        return _decimal(node)
+
+    def name(self, node: Name) -> str:
+        return node.name
+
+    def plus(self, node: Plus | Minus | Times | Over | Apply) -> str:
+        level = _level(node)
+        return self.bracketed(node.left, level) + _SIGN[type(node)] + self.bracketed(node.right, level + 1)
+
+    minus = times = over = apply = plus
+
+    def negative(self, node: Negative) -> str:
+        return "-" + self.bracketed(node.inner, _LEVEL[Negative])
+
+    def power(self, node: Power) -> str:
+        return f"{self.bracketed(node.base, _ATOM)}**{node.exponent}"
+
+    def call(self, node: Call) -> str:
+        return f"{node.function}({self(node.argument)})"
+
+    def bracketed(self, node: sp.Basic, level: int) -> str:
+        text = self(node)
+        return text if _level(node) >= level else f"({text})"
+
+
+_TEXT = _Text()
 
 
 def _decimal(number: sp.Rational) -> str:
@@ -84,47 +98,59 @@ _LATEX_FUNCTION = {
 
 def to_latex(node: sp.Basic) -> str:
     """LaTeX of a tree: operators and fields upright bold, Hadamard products as a circled dot."""
-    match node:
-        case Name():
-            return _latex_name(node)
-        case sp.Rational():
-            return sp.latex(node)
-        case Plus() | Minus():
-            right = _latex(node.right, 4 if isinstance(node.right, Negative) else 2)
-            return _latex(node.left, 1) + _SIGN[type(node)] + right
-        case Negative():
-            return "-" + _latex(node.inner, 4 if isinstance(node.inner, Negative) else 2)
-        case Times():
-            both = all(kind_of(side) in (Kind.FIELD, Kind.NODE, Kind.CHANNEL) for side in node.args)
-            digits = isinstance(node.right, sp.Rational | Power) and _starts_with_digit(node.right)
-            sign = r" \odot " if both else r" \cdot " if digits else " "
-            return _latex(node.left, 2) + sign + _latex(node.right, 4)
-        case Apply():
-            return _latex(node.left, 2) + " " + _latex(node.right, 4)
-        case Over():
-            return rf"\frac{{{to_latex(node.left)}}}{{{to_latex(node.right)}}}"
-        case Power():
-            hadamard = kind_of(node.base) in (Kind.FIELD, Kind.NODE, Kind.CHANNEL)
-            mark = r"\circ " if hadamard else ""
-            base = _latex(node.base, _ATOM)
-            fraction = isinstance(node.base, Over) or (isinstance(node.base, sp.Rational) and node.base.q != 1)
-            return (rf"\left({base}\right)" if fraction else base) + f"^{{{mark}{node.exponent}}}"
-        case Call(function="sqrt"):
-            return rf"\sqrt{{{to_latex(node.argument)}}}"
-        case Call():
-            return rf"{_LATEX_FUNCTION[node.function]}\left({to_latex(node.argument)}\right)"
-    raise TypeError(f"cannot print {type(node).__name__}")
+    return _LATEX(node)
 
 
-def _latex(node: sp.Basic, level: int) -> str:
-    text = to_latex(node)
-    if isinstance(node, Over | Call) or _level(node) >= level:
-        return text
-    return rf"\left({text}\right)"
+class _Latex(Fold[str]):
+    """A tree in LaTeX."""
+
+    def number(self, node: sp.Rational) -> str:
+        return str(sp.latex(node))
+
+    def name(self, node: Name) -> str:
+        return _latex_name(node)
+
+    def plus(self, node: Plus | Minus) -> str:
+        right = self.bracketed(node.right, 4 if isinstance(node.right, Negative) else 2)
+        return self.bracketed(node.left, 1) + _SIGN[type(node)] + right
+
+    minus = plus
+
+    def negative(self, node: Negative) -> str:
+        return "-" + self.bracketed(node.inner, 4 if isinstance(node.inner, Negative) else 2)
+
+    def times(self, node: Times) -> str:
+        both = all(kind_of(side) in _SPREAD for side in node.args)
+        digits = isinstance(node.right, sp.Rational | Power) and self(node.right)[:1].isdigit()
+        sign = r" \odot " if both else r" \cdot " if digits else " "
+        return self.bracketed(node.left, 2) + sign + self.bracketed(node.right, 4)
+
+    def apply(self, node: Apply) -> str:
+        return self.bracketed(node.left, 2) + " " + self.bracketed(node.right, 4)
+
+    def over(self, node: Over) -> str:
+        return rf"\frac{{{self(node.left)}}}{{{self(node.right)}}}"
+
+    def power(self, node: Power) -> str:
+        mark = r"\circ " if kind_of(node.base) in _SPREAD else ""
+        base = self.bracketed(node.base, _ATOM)
+        fraction = isinstance(node.base, Over) or (isinstance(node.base, sp.Rational) and node.base.q != 1)
+        return (rf"\left({base}\right)" if fraction else base) + f"^{{{mark}{node.exponent}}}"
+
+    def call(self, node: Call) -> str:
+        argument = self(node.argument)
+        if node.function == "sqrt":
+            return rf"\sqrt{{{argument}}}"
+        return rf"{_LATEX_FUNCTION[node.function]}\left({argument}\right)"
+
+    def bracketed(self, node: sp.Basic, level: int) -> str:
+        text = self(node)
+        if isinstance(node, Over | Call) or _level(node) >= level:
+            return text
+        return rf"\left({text}\right)"
 
 
-def _starts_with_digit(node: sp.Basic) -> bool:
-    return to_latex(node)[:1].isdigit()
+_LATEX = _Latex()
 
 
 def _latex_name(node: Name) -> str:

@@ -18,6 +18,7 @@ from dataclasses import field as dataclass_field
 import sympy as sp
 
 from rdgraph.errors import LanguageError, closest
+from rdgraph.syntax.fold import TypeMismatch
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.tree import (
     MAX_DECIMAL_EXPONENT,
@@ -33,7 +34,6 @@ from rdgraph.syntax.tree import (
     Plus,
     Power,
     Times,
-    TypeMismatch,
     kind_of,
 )
 

@@ -10,7 +10,9 @@ from sympy.matrices.expressions.applyfunc import ElementwiseApplyFunction
 from sympy.matrices.expressions.hadamard import HadamardPower, HadamardProduct
 
 from rdgraph.errors import LanguageError, NotApplicable, RdgraphError
+from rdgraph.syntax.fold import Fold
 from rdgraph.syntax.functions import SYMPY_FUNCTIONS
+from rdgraph.syntax.linear_fold import scaling
 from rdgraph.syntax.reader import Vocabulary
 from rdgraph.syntax.size_limits import check_size, order
 from rdgraph.syntax.tree import (
@@ -47,7 +49,7 @@ MAX_VECTOR_ORDER = 8
 def to_sympy(node: sp.Basic) -> Any:
     """A tree as matrix expression; coefficients of one entry per channel or node are row or column vectors."""
     check_size(node)
-    expression = _to_sympy(node)
+    expression = _MATRIX_FORM(node)
     return expression.xreplace({_real(x.name): sp.Symbol(x.name) for x in node.atoms(Name) if x.kind is Kind.SCALAR})
 
 
@@ -56,111 +58,112 @@ def _real(name: str) -> sp.Symbol:
     return sp.Symbol(name, real=True)
 
 
-def _to_sympy(node: sp.Basic) -> Any:
-    match node:
-        case sp.Rational():
-            return node
-        case Name(name="I"):
+class _MatrixForm(Fold[Any]):
+    """A tree as a matrix expression in which scalars are real."""
+
+    def number(self, node: sp.Rational) -> Any:
+        return node
+
+    def name(self, node: Name) -> Any:
+        if node.name == "I":
             return sp.Identity(n)
-        case Name(kind=Kind.SCALAR):
-            return _real(node.name)
-        case Name():
-            return sp.MatrixSymbol(node.name, *_SHAPES[node.kind])
-        case Negative():
-            return -_to_sympy(node.inner)
-        case Plus() | Minus():
-            kind = kind_of(node)
-            left, right = _as_kind(node.left, kind), _as_kind(node.right, kind)
-            return left + right if isinstance(node, Plus) else left - right
-        case Times():
-            return _times(node)
-        case Over():
-            return _over(node)
-        case Apply():
-            return _apply(node.left, node.right)
-        case Power():
-            return _power(node)
-        case Call():
-            return _call(node)
-    raise RdgraphError(f"no sympy form for {type(node).__name__}")
+        return _real(node.name) if node.kind is Kind.SCALAR else sp.MatrixSymbol(node.name, *_SHAPES[node.kind])
+
+    def negative(self, node: Negative) -> Any:
+        return -self(node.inner)
+
+    def plus(self, node: Plus) -> Any:
+        kind = kind_of(node)
+        return self.as_kind(node.left, kind) + self.as_kind(node.right, kind)
+
+    def minus(self, node: Minus) -> Any:
+        kind = kind_of(node)
+        return self.as_kind(node.left, kind) - self.as_kind(node.right, kind)
+
+    def times(self, node: Times) -> Any:
+        kind = kind_of(node)
+        if Kind.SCALAR in (kind_of(node.left), kind_of(node.right)):
+            return self(node.left) * self(node.right)
+        if kind is Kind.OPERATOR:
+            raise RdgraphError(
+                "an operator scaled by a channel or node coefficient has no matrix form until it is applied"
+            )
+        return HadamardProduct(self.as_kind(node.left, kind), self.as_kind(node.right, kind))
+
+    def over(self, node: Over) -> Any:
+        kind = kind_of(node)
+        if kind_of(node.right) is Kind.SCALAR:
+            divisor = self(node.right)
+            if divisor == 0:
+                raise NotApplicable("division by zero")
+            return self(node.left) / divisor
+        return HadamardProduct(self.as_kind(node.left, kind), HadamardPower(self.as_kind(node.right, kind), -1))
+
+    def apply(self, node: Apply) -> Any:
+        if not _has_vector(node.left):
+            return self(node.left) * self(node.right)
+        if order(node.left) > MAX_VECTOR_ORDER:
+            raise NotApplicable(
+                f"an operator with node or channel coefficients is spread out only to degree {MAX_VECTOR_ORDER}"
+            )
+        return self(_SPREAD(node.left, node.right))
+
+    def power(self, node: Power) -> Any:
+        base = self(node.base)
+        if kind_of(node.base) in (Kind.SCALAR, Kind.OPERATOR):
+            return base**node.exponent
+        return HadamardPower(base, node.exponent)
+
+    def call(self, node: Call) -> Any:
+        argument = self(node.argument)
+        function = SYMPY_FUNCTIONS[node.function]
+        if kind_of(node.argument) is Kind.SCALAR:
+            return function(argument)
+        x = sp.Symbol("x", real=True)
+        return ElementwiseApplyFunction(sp.Lambda(x, function(x)), argument)
+
+    def as_kind(self, node: sp.Basic, kind: Kind) -> Any:
+        """An elementwise tree, broadcast to the shape of `kind`."""
+        own, value = kind_of(node), self(node)
+        if own is kind or kind is Kind.SCALAR:
+            return value
+        if own is Kind.SCALAR:
+            return value * sp.OneMatrix(*_SHAPES[kind])
+        if own is Kind.CHANNEL:
+            return sp.OneMatrix(n, 1) * value
+        return value * sp.OneMatrix(1, d)
 
 
-def _as_kind(node: sp.Basic, kind: Kind) -> Any:
-    """Broadcast an elementwise tree to the shape of `kind`."""
-    own, value = kind_of(node), _to_sympy(node)
-    if own is kind or kind is Kind.SCALAR:
-        return value
-    if own is Kind.SCALAR:
-        return value * sp.OneMatrix(*_SHAPES[kind])
-    if own is Kind.CHANNEL:
-        return sp.OneMatrix(n, 1) * value
-    return value * sp.OneMatrix(1, d)
+class _Spread(Fold[sp.Basic]):
+    """An operator with vectors in it applied to a tree: one layer is spread out, down to vectors beside fields."""
+
+    def times(self, node: Times, operand: sp.Basic) -> sp.Basic:
+        factor, inner = scaling(node)
+        return Times(factor, Apply(inner, operand))
+
+    def plus(self, node: Plus | Minus, operand: sp.Basic) -> sp.Basic:
+        return node.func(Apply(node.left, operand), Apply(node.right, operand))
+
+    minus = plus
+
+    def negative(self, node: Negative, operand: sp.Basic) -> sp.Basic:
+        return Negative(Apply(node.inner, operand))
+
+    def apply(self, node: Apply, operand: sp.Basic) -> sp.Basic:
+        return Apply(node.left, Apply(node.right, operand))
+
+    def power(self, node: Power, operand: sp.Basic) -> sp.Basic:
+        return reduce(lambda x, op: Apply(op, x), [node.base] * node.exponent, operand)
+
+    def over(self, node: Over, operand: sp.Basic) -> sp.Basic:
+        return Over(Apply(node.left, operand), node.right)
 
 
-def _times(node: Times) -> Any:
-    kind = kind_of(node)
-    left, right = kind_of(node.left), kind_of(node.right)
-    if Kind.SCALAR in (left, right):
-        return _to_sympy(node.left) * _to_sympy(node.right)
-    if kind is Kind.OPERATOR:
-        raise RdgraphError("an operator scaled by a channel or node coefficient has no matrix form until it is applied")
-    return HadamardProduct(_as_kind(node.left, kind), _as_kind(node.right, kind))
-
-
-def _over(node: Over) -> Any:
-    kind = kind_of(node)
-    if kind_of(node.right) is Kind.SCALAR:
-        divisor = _to_sympy(node.right)
-        if divisor == 0:
-            raise NotApplicable("division by zero")
-        return _to_sympy(node.left) / divisor
-    return HadamardProduct(_as_kind(node.left, kind), HadamardPower(_as_kind(node.right, kind), -1))
-
-
-def _apply(left: sp.Basic, right: sp.Basic) -> Any:
-    if _has_vector(left) and order(left) > MAX_VECTOR_ORDER:
-        raise NotApplicable(
-            f"an operator with node or channel coefficients is spread out only to degree {MAX_VECTOR_ORDER}"
-        )
-    if (
-        isinstance(left, Times)
-        and kind_of(left) is Kind.OPERATOR
-        and {kind_of(left.left), kind_of(left.right)} & {Kind.CHANNEL, Kind.NODE}
-    ):
-        first = kind_of(left.left) is Kind.OPERATOR
-        op, factor = (left.left, left.right) if first else (left.right, left.left)
-        return _to_sympy(Times(factor, Apply(op, right)))
-    if isinstance(left, Plus | Minus) and kind_of(left) is Kind.OPERATOR and _has_vector(left):
-        return _to_sympy(left.func(Apply(left.left, right), Apply(left.right, right)))
-    if isinstance(left, Negative) and _has_vector(left):
-        return _to_sympy(Negative(Apply(left.inner, right)))
-    if isinstance(left, Apply) and _has_vector(left):
-        return _to_sympy(Apply(left.left, Apply(left.right, right)))
-    if isinstance(left, Power) and _has_vector(left):
-        return _to_sympy(reduce(lambda x, op: Apply(op, x), [left.base] * left.exponent, right))
-    if isinstance(left, Over) and _has_vector(left):
-        return _to_sympy(Over(Apply(left.left, right), left.right))
-    return _to_sympy(left) * _to_sympy(right)
+_MATRIX_FORM, _SPREAD = _MatrixForm(), _Spread()
 
 
 def _has_vector(node: sp.Basic) -> bool:
     return kind_of(node) is Kind.OPERATOR and any(a.kind in (Kind.CHANNEL, Kind.NODE) for a in node.atoms(Name))
-
-
-def _power(node: Power) -> Any:
-    base = _to_sympy(node.base)
-    if kind_of(node.base) in (Kind.SCALAR, Kind.OPERATOR):
-        return base**node.exponent
-    return HadamardPower(base, node.exponent)
-
-
-def _call(node: Call) -> Any:
-    argument = _to_sympy(node.argument)
-    function = SYMPY_FUNCTIONS[node.function]
-    if kind_of(node.argument) is Kind.SCALAR:
-        return function(argument)
-    x = sp.Symbol("x", real=True)
-    return ElementwiseApplyFunction(sp.Lambda(x, function(x)), argument)
 
 
 # ---------------------------------------------------------------------- sympy -> tree
@@ -301,7 +304,7 @@ class _Importer:
         tree = self.convert(base)
         if exponent.q == 2:
             tree, exponent = Call("sqrt", tree), sp.Integer(exponent.p)
-        return repeated(tree, int(exponent))
+        return tree if exponent == 1 else repeated(tree, int(exponent))
 
     def elementwise(self, e: Any) -> sp.Basic:
         inner = self.convert(e.expr)

@@ -13,7 +13,7 @@ from typing import Any
 import sympy as sp
 from sympy.core.symbol import Str
 
-from rdgraph.errors import RdgraphError
+from rdgraph.syntax.fold import Fold, TypeMismatch
 
 MAX_EXPONENT = 32
 MAX_DIGITS = 40
@@ -33,14 +33,6 @@ class Kind(StrEnum):
 
 ELEMENTWISE = {Kind.SCALAR, Kind.CHANNEL, Kind.NODE, Kind.FIELD}
 COEFFICIENT_KINDS = (Kind.SCALAR, Kind.CHANNEL, Kind.NODE, Kind.MATRIX)
-
-
-class TypeMismatch(RdgraphError, TypeError):
-    """An ill-typed node; the parser adds the place, other callers see expected, got and remedy."""
-
-    def __init__(self, expected: str, got: str, remedy: str) -> None:
-        self.expected, self.got, self.remedy = expected, got, remedy
-        super().__init__(f"expected {expected}, got {got}; {remedy}")
 
 
 class Node(sp.Basic):
@@ -160,30 +152,43 @@ def operator(name: str) -> Name:
 @lru_cache(maxsize=4096)
 def kind_of(node: sp.Basic) -> Kind:
     """The kind of a tree; raises TypeMismatch where it has none."""
-    match node:
-        case Name():
-            return node.kind
-        case sp.Rational() if is_decimal(node):
-            return Kind.SCALAR
-        case Negative():
-            return kind_of(node.inner)
-        case Plus() | Minus():
-            return _sum_kind(kind_of(node.left), kind_of(node.right))
-        case Times():
-            return _product_kind(kind_of(node.left), kind_of(node.right))
-        case Over():
-            return _quotient_kind(kind_of(node.left), kind_of(node.right))
-        case Apply():
-            return _apply_kind(kind_of(node.left), kind_of(node.right))
-        case Power():
-            return _power_kind(kind_of(node.base), node.exponent)
-        case Call():
-            return _call_kind(node.function, kind_of(node.argument))
-    raise TypeMismatch(
-        "a node of the language (Name, Plus, Minus, Times, Over, Apply, Power, Negative, Call, a rational number)",
-        type(node).__name__,
-        "build expressions with rdgraph.parse",
-    )
+    return _KINDS(node)
+
+
+class _Kinds(Fold[Kind]):
+    """The kind of a node from those of its parts."""
+
+    def number(self, node: sp.Rational) -> Kind:
+        return Kind.SCALAR if is_decimal(node) else self.other(node)
+
+    def name(self, node: Name) -> Kind:
+        return node.kind
+
+    def negative(self, node: Negative) -> Kind:
+        return kind_of(node.inner)
+
+    def plus(self, node: Plus | Minus) -> Kind:
+        return _sum_kind(kind_of(node.left), kind_of(node.right))
+
+    minus = plus
+
+    def times(self, node: Times) -> Kind:
+        return _product_kind(kind_of(node.left), kind_of(node.right))
+
+    def over(self, node: Over) -> Kind:
+        return _quotient_kind(kind_of(node.left), kind_of(node.right))
+
+    def apply(self, node: Apply) -> Kind:
+        return _apply_kind(kind_of(node.left), kind_of(node.right))
+
+    def power(self, node: Power) -> Kind:
+        return _power_kind(kind_of(node.base), node.exponent)
+
+    def call(self, node: Call) -> Kind:
+        return _call_kind(node.function, kind_of(node.argument))
+
+
+_KINDS = _Kinds()
 
 
 def is_decimal(number: sp.Rational) -> bool:

@@ -14,7 +14,6 @@ import rdgraph
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
 from gread.datasets.sources import embedded
-from gread.models.gread_model import make_system
 from gread.models.problem import check
 from gread.settings.config import Config
 from gread.settings.presets import Preset
@@ -227,7 +226,7 @@ def _chosen_splits(request: Request, data: NodeData) -> tuple[int, ...]:
 
 def _check_equation(config: Config) -> None:
     """Whether the equation can be read and the method has what it needs."""
-    make_system(config.model)
+    _ = config.model.system
     if config.model.method not in METHODS:
         raise UnknownName("method", config.model.method, METHODS)
     if config.model.method in (*FIXED, "strang") and config.model.step is None:

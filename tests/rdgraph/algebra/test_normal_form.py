@@ -17,6 +17,7 @@ from rdgraph.errors import NotApplicable
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities import dense_oracle as dense
 from rdgraph.identities.function_identities import is_zero
+from rdgraph.syntax.fold import TypeMismatch
 from rdgraph.syntax.functions import relu, sigmoid, softplus
 from rdgraph.syntax.reader import STRUCTURAL
 from rdgraph.syntax.tree import (
@@ -30,7 +31,6 @@ from rdgraph.syntax.tree import (
     Plus,
     Power,
     Times,
-    TypeMismatch,
     kind_of,
     names_in,
 )

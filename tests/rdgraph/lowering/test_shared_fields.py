@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import rdgraph as rd
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.solver import METHODS
 from rdgraph.lowering.coefficients import STATE_LETTERS
 from rdgraph.lowering.vector_field import VectorField
@@ -88,15 +88,15 @@ def test_members_have_times_and_failures_of_their_own() -> None:
 
 def test_own_numbers_of_members_need_a_declared_batch() -> None:
     operator = GRAPH.operator("row", dtype=torch.float64)
-    with pytest.raises(NotApplicable, match=r"pass batch=\(...\)"):
+    with pytest.raises(InvalidArgument, match=r"pass batch=\(...\)"):
         rd.lower("diffusion", operator, {"alpha": [0.1, 0.2]})
-    with pytest.raises(NotApplicable, match=r"pass batch=\(2,\)"):
+    with pytest.raises(InvalidArgument, match=r"pass batch=\(2,\)"):
         rd.lower("diffusion", operator.with_weights(operator.weights.expand(2, -1), "row"), {"alpha": 1.0})
     many = rd.lower("diffusion", operator, {"alpha": [0.1, 0.2]}, batch=(2,))
-    with pytest.raises(NotApplicable, match=rf"shape \(2, {NODES}, channels\), got Tensor \(3, {NODES}, 1\)"):
+    with pytest.raises(InvalidArgument, match=rf"shape \(2, {NODES}, channels\), got Tensor \(3, {NODES}, 1\)"):
         many(0.0, random(3, NODES, 1))
-    with pytest.raises(NotApplicable, match=r"expected the batch \(2,\)"):
+    with pytest.raises(InvalidArgument, match=r"expected the batch \(2,\)"):
         many.spread((3,))
     bound = rd.lower("ST", operator, {"alpha": 1.0, "beta": 1.0}).bind(random(2, NODES, 1))
-    with pytest.raises(NotApplicable, match=rf"shape \(2, {NODES}, channels\)"):
+    with pytest.raises(InvalidArgument, match=rf"shape \(2, {NODES}, channels\)"):
         bound(0.0, random(NODES, 1))

@@ -22,6 +22,7 @@ from rdgraph.errors import AssumptionError, LanguageError, NotApplicable, Rdgrap
 from rdgraph.identities import dense_oracle as dense
 from rdgraph.identities.function_identities import is_zero
 from rdgraph.syntax.assumptions import Assumptions
+from rdgraph.syntax.fold import TypeMismatch
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.reader import FUNCTIONS, RESERVED, STRUCTURAL, USUAL_COEFFICIENTS, Vocabulary, read_expression
 from rdgraph.syntax.tree import (
@@ -35,7 +36,6 @@ from rdgraph.syntax.tree import (
     Plus,
     Power,
     Times,
-    TypeMismatch,
     kind_of,
 )
 from rdgraph.systems.catalogue import catalogue
