@@ -1,7 +1,8 @@
-"""Strict set-up of every test: fixed seeds, no display, no network, the same hypothesis examples on every run."""
+"""Strict set-up of every test: fixed seeds, no display, no network; profiles of hypothesis; tests that need a card."""
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import sys
@@ -21,17 +22,47 @@ matplotlib.use("Agg")
 # before in the same process, and the examples are to be the same on every run.
 providers._get_local_constants = lambda: providers._local_constants
 
-settings.register_profile(
-    "default",
-    phases=[Phase.explicit, Phase.generate, Phase.shrink],
-    deadline=None,
-    derandomize=True,
-    database=None,
-    print_blob=True,
-    # The only health check that asks the clock; on a busy machine it would fail a test at random.
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("default")
+#: In every profile; the health check is the only one that asks the clock, on a busy machine it would fail at random.
+_COMMON = {
+    "phases": [Phase.explicit, Phase.generate, Phase.shrink],
+    "deadline": None,
+    "database": None,
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.too_slow],
+}
+#: The same examples on every run, or others each time and many more of them (`make test-deep`).
+settings.register_profile("ci", derandomize=True, **_COMMON)
+settings.register_profile("deep", derandomize=False, **_COMMON)
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+settings.load_profile(PROFILE)
+
+#: How many times the examples of a test are multiplied, and the least number of them.
+DEEPER = {"ci": (1, 1), "deep": (30, 1000)}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """More examples in a deep profile; tests marked `gpu` are skipped where there is no card."""
+    times, least = DEEPER[PROFILE]
+    seen = set()
+    for item in items:
+        function = getattr(item, "obj", None)
+        if times > 1 and getattr(function, "is_hypothesis_test", False) and id(function) not in seen:
+            seen.add(id(function))
+            own = function._hypothesis_internal_use_settings
+            more = settings(own, max_examples=max(least, times * own.max_examples))
+            function._hypothesis_internal_use_settings = more
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if marked and not _has_card():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="no CUDA device; `make test-gpu` is for machines that have one"))
+
+
+def _has_card() -> bool:
+    try:
+        import torch
+    except ImportError:
+        return False
+    return bool(torch.cuda.is_available())
 
 
 @pytest.fixture(autouse=True)

@@ -1,60 +1,61 @@
 """`python -m tests.mutants --count 220`: a random sample of changed programs, and how many the tests notice.
 
-The modules and the tests are those of `[tool.mutmut]` in pyproject.toml. Every function of these modules has one mutant for
-every operator, number, word and argument that mutmut knows how to change; the sample is drawn from all of them.
+mutmut changes one operator, number, word or argument of a function at a time; the sample is drawn from all changes of
+the modules that decide. Each is tried in a process of its own with the unit tests of its module alone: no property
+tests, no adversary. Named mutants can be tried again: `python -m tests.mutants NAME ...`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import subprocess
+import shutil
 import sys
-import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from mutmut.mutation.file_mutation import mutate_file_contents
-from mutmut.stats import status_by_exit_code
 from mutmut.utils.format_utils import get_mutant_name
 
+from tests.mutants.trial import NOTICED, Trials
 from tests.paths import ROOT
 
-#: Ways to notice a mutant: a test fails, or does not come to an end.
-NOTICED = ("killed", "timeout", "segfault")
+_UNIT = "tests/rdgraph/decisions"
+#: The modules that are changed, and the tests that should notice.
+MODULES = {
+    "rdgraph/decisions/judge.py": [f"{_UNIT}/test_rulings.py", f"{_UNIT}/test_judge.py"],
+    "rdgraph/decisions/domain.py": [
+        f"{_UNIT}/test_rulings.py", f"{_UNIT}/test_ratio_cells.py", f"{_UNIT}/test_domain.py",
+    ],
+    "rdgraph/decisions/smtlib.py": [f"{_UNIT}/test_smtlib.py"],
+    "rdgraph/decisions/rewriting.py": [f"{_UNIT}/test_rewriting.py"],
+    "rdgraph/decisions/enclosure.py": [f"{_UNIT}/test_enclosure.py"],
+    "rdgraph/decisions/maxima.py": [f"{_UNIT}/test_interval_extrema.py", f"{_UNIT}/test_domain.py"],
+    "rdgraph/decisions/interval_extrema.py": [f"{_UNIT}/test_interval_extrema.py", f"{_UNIT}/test_domain.py"],
+    "rdgraph/decisions/ratio_cells.py": [f"{_UNIT}/test_ratio_cells.py"],
+    "rdgraph/decisions/polynomials.py": [f"{_UNIT}/test_polynomials.py"],
+    "rdgraph/decisions/regions.py": [f"{_UNIT}/test_regions.py"],
+    "rdgraph/theory/lipschitz.py": ["tests/rdgraph/theory/test_lipschitz_values.py"],
+}  # fmt: skip
+TREE = ROOT / "mutants"
 
 
-def mutants() -> dict[str, str]:
-    """The name of every mutant, with the module it belongs to."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mutmut"]
+def grown() -> dict[str, str]:
+    """A copy of rdgraph with all mutants in it, none of them active; the name of each with its module."""
+    shutil.rmtree(TREE, ignore_errors=True)
+    shutil.copytree(ROOT / "rdgraph", TREE / "rdgraph", ignore=shutil.ignore_patterns("__pycache__"))
     found: dict[str, str] = {}
-    for module in settings["only_mutate"]:
+    for module in MODULES:
         changed = mutate_file_contents(module, (ROOT / module).read_text(encoding="utf-8"))
+        (TREE / module).write_text(changed.code, encoding="utf-8")
         found |= {get_mutant_name(Path(module), name): module for name in changed.mutant_names}
     return found
 
 
-def tried(names: list[str]) -> None:
-    """Run mutmut on the named mutants, one process at a time."""
-    command = [Path(sys.executable).parent / "mutmut", "run", "--max-children", "1", *names]
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
-    subprocess.run(command, cwd=ROOT, env=environment, check=True)
-
-
-def statuses(modules: dict[str, str]) -> dict[str, str]:
-    """What became of each of the named mutants, from the files that mutmut leaves."""
-    codes: dict[str, Any] = {}
-    for module in set(modules.values()):
-        codes |= json.loads((ROOT / "mutants" / f"{module}.meta").read_text(encoding="utf-8"))["exit_code_by_key"]
-    return {name: status_by_exit_code[codes[name]] for name in modules}
-
-
 def table(modules: dict[str, str], outcome: dict[str, str]) -> str:
     """One row for each module: sampled, noticed, survived."""
-    sampled = Counter(modules.values())
+    sampled = Counter(modules[name] for name in outcome)
     noticed = Counter(modules[name] for name, status in outcome.items() if status in NOTICED)
     rows = [(module, sampled[module], noticed[module]) for module in sorted(sampled)]
     rows.append(("all", sum(sampled.values()), sum(noticed.values())))
@@ -65,23 +66,26 @@ def table(modules: dict[str, str], outcome: dict[str, str]) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Draw the sample, try it, print the table and the survivors; `--least` is the share that must be noticed."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("names", nargs="*", help="mutants to try; a sample where none is named")
     parser.add_argument("--count", type=int, default=220)
     parser.add_argument("--seed", type=int, default=20230723)
     parser.add_argument("--least", type=float, default=0.85)
     parser.add_argument("--out", type=Path, default=ROOT / "runs" / "mutants.json")
     options = parser.parse_args(arguments)
-    everything = mutants()
-    sample = sorted(random.Random(options.seed).sample(sorted(everything), min(options.count, len(everything))))
-    tried(sample)
-    modules = {name: everything[name] for name in sample}
-    outcome = statuses(modules)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    record = {"mutants": len(everything), "seed": options.seed, "outcome": outcome}
-    options.out.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    modules = grown()
+    drawn = random.Random(options.seed).sample(sorted(modules), min(options.count, len(modules)))
+    trials = Trials(TREE, MODULES)
+    outcome: dict[str, str] = {}
+    for name in options.names or drawn:
+        outcome[name] = trials.status(name, modules[name])
+        print(f"{len(outcome)}/{len(options.names or drawn)} {outcome[name]}: {name}", flush=True)
+        record = {"mutants": len(modules), "seed": options.seed, "seconds": trials.seconds, "outcome": outcome}
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(record, indent=1), encoding="utf-8")
     survivors = [name for name, status in outcome.items() if status not in NOTICED]
-    print(f"{len(sample)} of {len(everything)} mutants\n\n{table(modules, outcome)}\n")
-    print("\n".join(f"{outcome[name]}: {name}" for name in survivors))
-    share = 1 - len(survivors) / len(sample)
+    print(f"\n{len(outcome)} of {len(modules)} mutants, {trials.seconds:.0f} s of processor time\n")
+    print(table(modules, outcome), *survivors, sep="\n")
+    share = 1 - len(survivors) / len(outcome)
     if share < options.least:
         sys.exit(f"expected at least {options.least:.0%} of the mutants to be noticed, got {share:.1%}")
 
