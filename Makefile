@@ -22,17 +22,18 @@ demo: $(INSTALLED)
 	$(VENV)/bin/rdgraph train --dataset digits --splits 0-2 --epochs 60 --out runs/demo/train
 	@$(VENV)/bin/python -m studies.runs.index runs/demo
 
+# Property tests are given a third of their examples here, and all of them in test-slow.
 test: $(INSTALLED)
-	$(PYTEST) -m "not slow"
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow"
 
 test-slow: $(INSTALLED)
-	$(PYTEST) -m slow
+	$(PYTEST) -m "slow or hypothesis"
 
 # An hour or two; what was done before an interruption is kept. The page is docs/trust.md.
 test-deep: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.adversary --count 20000 --questions 1 --jobs 2 --out runs/adversary.jsonl --resume; \
 	status=$$?; $(VENV)/bin/python -m tests.adversary.page runs/adversary.jsonl && exit $$status
-	HYPOTHESIS_PROFILE=deep $(PYTEST) -m hypothesis tests
+	HYPOTHESIS_PROFILE=deep $(PYTEST) -m hypothesis
 
 # Kernels are compiled here, not interpreted; a test that is skipped would say nothing.
 test-gpu: $(INSTALLED)

@@ -30,31 +30,35 @@ _COMMON = {
     "print_blob": True,
     "suppress_health_check": [HealthCheck.too_slow],
 }
-#: The same examples on every run, or others each time and many more of them (`make test-deep`).
-settings.register_profile("ci", derandomize=True, **_COMMON)
-settings.register_profile("deep", derandomize=False, **_COMMON)
+#: The same examples on every run, or others each time.
+for name, is_random in (("quick", False), ("ci", False), ("deep", True)):
+    settings.register_profile(name, derandomize=not is_random, **_COMMON)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 settings.load_profile(PROFILE)
 
-#: How many times the examples of a test are multiplied, and the least number of them.
-DEEPER = {"ci": (1, 1), "deep": (30, 1000)}
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """More examples in a deep profile; tests marked `gpu` are skipped where there is no card."""
-    times, least = DEEPER[PROFILE]
-    seen = set()
-    for item in items:
-        function = getattr(item, "obj", None)
-        if times > 1 and getattr(function, "is_hypothesis_test", False) and id(function) not in seen:
-            seen.add(id(function))
-            own = function._hypothesis_internal_use_settings
-            more = settings(own, max_examples=max(least, times * own.max_examples))
-            function._hypothesis_internal_use_settings = more
+    """The examples of the profile; tests marked `gpu` are skipped where there is no card."""
+    functions = {getattr(item.obj, "__func__", item.obj) for item in items if isinstance(item, pytest.Function)}
+    for test in functions:
+        if not getattr(test, "is_hypothesis_test", False):
+            continue
+        own = test._hypothesis_internal_use_settings
+        test._hypothesis_internal_use_settings = settings(own, max_examples=examples(own.max_examples))
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and not _has_card():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="no CUDA device; `make test-gpu` is for machines that have one"))
+
+
+def examples(asked: int, profile: str = PROFILE) -> int:
+    """How many examples a test is given: a first look (`make test`), what it asks for (`make test-slow`), many more."""
+    match profile:
+        case "quick":
+            return min(asked, max(5, asked // 3))
+        case "deep":
+            return max(1000, 30 * asked)
+    return asked
 
 
 def _has_card() -> bool:
