@@ -8,12 +8,14 @@ tests, no adversary. Named mutants can be tried again: `python -m tests.mutants 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import random
 import shutil
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from mutmut.mutation.file_mutation import mutate_file_contents
 from mutmut.utils.format_utils import get_mutant_name
@@ -42,15 +44,25 @@ TREE = ROOT / "mutants"
 
 
 def grown() -> dict[str, str]:
-    """A copy of rdgraph with all mutants in it, none of them active; the name of each with its module."""
+    """A copy of rdgraph with all mutants in it, none of them active; the name of each with its module.
+
+    An earlier copy is used again where rdgraph has not changed since.
+    """
+    source = hashlib.sha256()
+    for path in sorted((ROOT / "rdgraph").rglob("*.py")):
+        source.update(path.read_bytes())
+    kept = TREE / "names.json"
+    if kept.exists() and (found := json.loads(kept.read_text(encoding="utf-8")))["source"] == source.hexdigest():
+        return dict(found["names"])
     shutil.rmtree(TREE, ignore_errors=True)
     shutil.copytree(ROOT / "rdgraph", TREE / "rdgraph", ignore=shutil.ignore_patterns("__pycache__"))
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for module in MODULES:
         changed = mutate_file_contents(module, (ROOT / module).read_text(encoding="utf-8"))
         (TREE / module).write_text(changed.code, encoding="utf-8")
-        found |= {get_mutant_name(Path(module), name): module for name in changed.mutant_names}
-    return found
+        names |= {get_mutant_name(Path(module), name): module for name in changed.mutant_names}
+    kept.write_text(json.dumps({"source": source.hexdigest(), "names": names}), encoding="utf-8")
+    return names
 
 
 def table(modules: dict[str, str], outcome: dict[str, str]) -> str:
@@ -70,20 +82,28 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--count", type=int, default=220)
     parser.add_argument("--seed", type=int, default=20230723)
     parser.add_argument("--least", type=float, default=0.85)
+    parser.add_argument("--resume", action="store_true", help="keep what the file of results already holds")
     parser.add_argument("--out", type=Path, default=ROOT / "runs" / "mutants.json")
     options = parser.parse_args(arguments)
     modules = grown()
     drawn = random.Random(options.seed).sample(sorted(modules), min(options.count, len(modules)))
-    trials = Trials(TREE, MODULES)
-    outcome: dict[str, str] = {}
-    for name in options.names or drawn:
-        outcome[name] = trials.status(name, modules[name])
-        print(f"{len(outcome)}/{len(options.names or drawn)} {outcome[name]}: {name}", flush=True)
-        record = {"mutants": len(modules), "seed": options.seed, "seconds": trials.seconds, "outcome": outcome}
+    names = options.names or drawn
+    record: dict[str, Any] = {"mutants": len(modules), "seed": options.seed, "seconds": 0.0, "outcome": {}}
+    if options.resume:
+        record |= json.loads(options.out.read_text(encoding="utf-8"))
+    outcome: dict[str, str] = record["outcome"]
+    trials, earlier = Trials(TREE, MODULES), record["seconds"]
+
+    def tell(name: str, status: str) -> None:
+        outcome[name] = status
+        record["seconds"] = round(earlier + trials.seconds, 1)
+        print(f"{len(outcome)} {status}: {name}", flush=True)
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(record, indent=1), encoding="utf-8")
+
+    trials.run([(name, modules[name]) for name in names if options.names or name not in outcome], tell)
     survivors = [name for name, status in outcome.items() if status not in NOTICED]
-    print(f"\n{len(outcome)} of {len(modules)} mutants, {trials.seconds:.0f} s of processor time\n")
+    print(f"\n{len(outcome)} of {len(modules)} mutants, {record['seconds']:.0f} s of processor time\n")
     print(table(modules, outcome), *survivors, sep="\n")
     share = 1 - len(survivors) / len(outcome)
     if share < options.least:

@@ -137,6 +137,8 @@ def test_formulas_and_places() -> None:
 def test_degrees_that_differ_leave_a_max() -> None:
     assert maximum([Candidate(A**2), Candidate(B)], ALL) == sp.Max(A**2, B)
     assert maximum([Candidate(A**2), Candidate(B)], Domain((sp.Gt(A**2, B),))) == A**2
+    with pytest.raises(Undecided, match="depends on several ratios"):
+        maximum([Candidate(A**2, at=ONE), Candidate(B, at=TWO)], ALL, place=True)
     one = maximum([Candidate(A**2), Candidate(A)], ALL)
     assert [one.subs(A, v) for v in (sp.Rational(1, 2), 1, 3)] == [sp.Rational(1, 2), 1, 9]
 

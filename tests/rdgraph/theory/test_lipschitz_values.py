@@ -39,6 +39,7 @@ alpha, beta, R, s, norm_W, k = sp.symbols("alpha beta R s norm_W k")
         ("(A@H)**2", "local", "row", 2 * R, UPPER),
         ("(A@H)**3", "local", "symmetric", 3 * R**2 * s**2, f"{UPPER}; s is the largest row sum of A"),
         ("exp(A@H)", "local", "row", sp.exp(R), UPPER),
+        ("exp(A@H + H0)", "local", "row", sp.exp(2 * R), UPPER),
         ("tanh(H)*(A@H)", "local", "row", R + 1, UPPER),
         ("beta*H0*(A@H)", "local", "row", R * beta, UPPER),
         ("k*tanh(A@H) where k channel", "global", "row", k, UPPER),
