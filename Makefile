@@ -1,9 +1,11 @@
 PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/.installed
+# Half of the tests to each process, in their order, so that what a module prepares is prepared once; then they help out.
+PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 --dist worksteal -q
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-slow test-deep lint bench clean
+.PHONY: demo test test-slow test-deep test-gpu mutants wheel links lint bench clean
 
 # The stamp is written last, so an install that was cut short is run again.
 $(INSTALLED): pyproject.toml constraints.txt
@@ -20,16 +22,40 @@ demo: $(INSTALLED)
 	$(VENV)/bin/rdgraph train --dataset digits --splits 0-2 --epochs 60 --out runs/demo/train
 	@$(VENV)/bin/python -m studies.runs.index runs/demo
 
+# Property tests are given a third of their examples here, and all of them in test-slow.
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 -q -m "not slow"
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow"
 
 test-slow: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 -q -m slow
+	$(PYTEST) -m "slow or hypothesis"
 
 # An hour or two; what was done before an interruption is kept. The page is docs/trust.md.
 test-deep: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.adversary --count 20000 --questions 1 --jobs 2 --out runs/adversary.jsonl --resume; \
 	status=$$?; $(VENV)/bin/python -m tests.adversary.page runs/adversary.jsonl && exit $$status
+	HYPOTHESIS_PROFILE=deep $(PYTEST) -m hypothesis
+
+# Kernels are compiled here, not interpreted; a test that is skipped would say nothing.
+test-gpu: $(INSTALLED)
+	$(VENV)/bin/python -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "expected a CUDA device, got none")'
+	TRITON_INTERPRET=0 $(VENV)/bin/python -m pytest -q -m gpu tests
+	TRITON_INTERPRET=0 $(VENV)/bin/python -m pytest -q tests/rdgraph/kernels tests/gread/kernels
+
+# About half an hour; the page is docs/mutants.md.
+mutants: $(INSTALLED)
+	$(VENV)/bin/python -m tests.mutants
+
+# What a user gets: the wheel alone, in a new environment, used from another folder.
+wheel:
+	rm -rf build/wheel dist
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	build/wheel/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
+	cd build/wheel && bin/rdgraph verify BS && bin/python -c 'import rdgraph; print(rdgraph.__version__, rdgraph.__file__)'
+
+# The links and the names of modules and files in every page.
+links: $(INSTALLED)
+	$(VENV)/bin/python -m pytest -q tests/repository/test_readme.py -k "links or named or folder"
 
 lint: $(INSTALLED)
 	$(VENV)/bin/ruff format --check
@@ -42,5 +68,5 @@ bench: $(INSTALLED)
 	$(VENV)/bin/python -m studies.benchmarks.training_speed --device cpu --out runs/training_speed.json
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis runs/demo
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants runs/demo
 	find rdgraph analysis gread studies tests -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from rdgraph.theory.lipschitz import lipschitz_global, lipschitz_local, one_sided
     from rdgraph.theory.reaction_flows import reaction_flow
     from rdgraph.theory.step_limits import step_limit
-
-__version__ = "0.1.0"
+    from rdgraph.version import __version__
 
 __all__ = [
     "Analysis",
@@ -66,6 +65,7 @@ __all__ = [
     "Undecided",
     "UnknownName",
     "VectorField",
+    "__version__",
     "analyse",
     "catalogue",
     "classify",
@@ -117,6 +117,7 @@ _ON_USE = {
     "Undecided": "rdgraph.errors",
     "UnknownName": "rdgraph.errors",
     "VectorField": "rdgraph.lowering.vector_field",
+    "__version__": "rdgraph.version",
     "analyse": "rdgraph.reports.summary",
     "catalogue": "rdgraph.systems.catalogue",
     "classify": "rdgraph.theory.filters",

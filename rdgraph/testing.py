@@ -18,13 +18,21 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import sympy as sp
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
+from rdgraph.errors import MissingDependency
 from rdgraph.syntax.assumptions import SIGN_WORDS, Assumptions
 from rdgraph.syntax.reader import FUNCTIONS, STRUCTURAL, USUAL_COEFFICIENTS
 from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times
 from rdgraph.systems.system import System
+
+try:
+    from hypothesis import strategies as st
+    from hypothesis.extra import numpy as hnp
+except ImportError as problem:
+    raise MissingDependency(
+        "expected hypothesis, which draws the graphs and systems of rdgraph.testing, got an environment without it; "
+        "run pip install 'rdgraph[testing]'"
+    ) from problem
 
 #: Names drawn for coefficients: usual letters and names that have to be declared.
 COEFFICIENT_NAMES = ("alpha", "beta", "mu", "a", "k", "omega", "rho_1", "n", "x", "Gamma2", "diffusivity", "real")

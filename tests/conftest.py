@@ -1,7 +1,8 @@
-"""Strict set-up of every test: fixed seeds, no display, no network, the same hypothesis examples on every run."""
+"""Strict set-up of every test: fixed seeds, no display, no network; profiles of hypothesis; tests that need a card."""
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import sys
@@ -21,17 +22,51 @@ matplotlib.use("Agg")
 # before in the same process, and the examples are to be the same on every run.
 providers._get_local_constants = lambda: providers._local_constants
 
-settings.register_profile(
-    "default",
-    phases=[Phase.explicit, Phase.generate, Phase.shrink],
-    deadline=None,
-    derandomize=True,
-    database=None,
-    print_blob=True,
-    # The only health check that asks the clock; on a busy machine it would fail a test at random.
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("default")
+#: In every profile; the health check is the only one that asks the clock, on a busy machine it would fail at random.
+_COMMON = {
+    "phases": [Phase.explicit, Phase.generate, Phase.shrink],
+    "deadline": None,
+    "database": None,
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.too_slow],
+}
+#: The same examples on every run, or others each time.
+for name, is_random in (("quick", False), ("ci", False), ("deep", True)):
+    settings.register_profile(name, derandomize=not is_random, **_COMMON)
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+settings.load_profile(PROFILE)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The examples of the profile; tests marked `gpu` are skipped where there is no card."""
+    functions = {getattr(item.obj, "__func__", item.obj) for item in items if isinstance(item, pytest.Function)}
+    for test in functions:
+        if not getattr(test, "is_hypothesis_test", False):
+            continue
+        own = test._hypothesis_internal_use_settings
+        test._hypothesis_internal_use_settings = settings(own, max_examples=examples(own.max_examples))
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if marked and not _has_card():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="no CUDA device; `make test-gpu` is for machines that have one"))
+
+
+def examples(asked: int, profile: str = PROFILE) -> int:
+    """How many examples a test is given: a first look (`make test`), what it asks for (`make test-slow`), many more."""
+    match profile:
+        case "quick":
+            return min(asked, max(5, asked // 3))
+        case "deep":
+            return max(1000, 30 * asked)
+    return asked
+
+
+def _has_card() -> bool:
+    try:
+        import torch
+    except ImportError:
+        return False
+    return bool(torch.cuda.is_available())
 
 
 @pytest.fixture(autouse=True)

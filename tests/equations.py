@@ -1,9 +1,11 @@
-"""Random networks for tests that train many of them: equations of every kind, every method, every adjacency."""
+"""What tests of several packages draw: networks with equations of every kind, every method and adjacency; numbers."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import Any
+
+import torch
 
 from rdgraph.integrators.solver import FIXED
 
@@ -16,6 +18,11 @@ REACTIONS = (
 )  # fmt: skip
 #: Reactions with a flow in closed form, for the splitting.
 CLOSED = ("-alpha*L@H + beta*H*(1 - H)", "-alpha*L@H + beta*H - beta*H**3", "alpha*A@H - alpha*H + beta*H*H*(1 - H)")
+
+
+def random_numbers(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    """Normal numbers, alike on every device: they are drawn on the CPU."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def random_networks(count: int, seed: int) -> list[dict[str, Any]]:

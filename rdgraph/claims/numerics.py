@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rdgraph.methods.tableaux import Tableau
@@ -10,6 +10,8 @@ from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 
 Array = Any
+#: Draws the graphs of the cross-checks, the same on every run.
+_SEED = 20230723
 Field = Callable[[Array], Array]
 
 
@@ -34,6 +36,23 @@ def modes(operator: Array) -> tuple[Array, Array]:
     import numpy as np
 
     return np.linalg.eigh(np.eye(len(operator)) - operator)
+
+
+def connected_graphs(count: int, most: int = 8) -> Iterator[tuple[Array, Any]]:
+    """Connected graphs of 2 to `most` nodes with weights 0 and 1, small ones first, each with a generator of its own.
+
+    >>> [len(weights) for weights, _ in connected_graphs(14)]
+    [2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8]
+    """
+    import numpy as np
+
+    for index in range(count):
+        rng = np.random.default_rng([_SEED, index])
+        nodes = 2 + index * (most - 1) // count
+        weights = np.triu(rng.random((nodes, nodes)) < rng.random(), 1).astype(float)
+        for node in range(1, nodes):
+            weights[rng.integers(node), node] = 1.0  # a tree, drawn at random
+        yield weights + weights.T, rng
 
 
 def double_cover(adjacency: Array) -> Array:

@@ -125,8 +125,7 @@ def piecewise(line: Line, cells: list[Cell], best: list[set[int]], value: Callab
     pieces: list[tuple[sp.Expr, sp.Basic]] = []
     for k, (start, stop, winners) in enumerate(stretches):
         edge = cells[stop].upper * line.denominator
-        alone_next = k + 1 < len(stretches) and stretches[k + 1][0] == stretches[k + 1][1] and cells[stop + 1].is_point
-        condition = sp.Lt(line.numerator, edge) if alone_next else sp.Le(line.numerator, edge)
+        condition = (sp.Le if cells[stop].is_point else sp.Lt)(line.numerator, edge)
         if start == stop and cells[start].is_point:
             condition = sp.Eq(line.numerator, edge)
         pieces.append((value(min(winners)), sp.true if k == len(stretches) - 1 else condition))

@@ -39,15 +39,23 @@ from tests.adversary.summary import Summary
 from tests.adversary.systems import Drawn, Field
 
 SLICE = Plan(count=300, seed=20230723, questions=1, seconds=4.0)
+#: Systems of one test: the slice is spread over processes.
+SHARE = 20
 
 
 # ---------------------------------------------------------------------- the slice
-def test_no_answer_about_three_hundred_random_systems_is_refuted() -> None:
-    summary = Summary.of(run(SLICE))
-    assert summary.systems == SLICE.count
-    assert summary.decided > SLICE.count // 3
-    assert len(summary.counts) == len(suite.FAMILIES)
+@pytest.mark.parametrize("first", range(0, SLICE.count, SHARE))
+def test_no_answer_about_three_hundred_random_systems_is_refuted(first: int) -> None:
+    others = frozenset(range(SLICE.count)) - frozenset(range(first, first + SHARE))
+    summary = Summary.of(run(SLICE, skip=others))
+    assert summary.systems == SHARE
+    assert summary.decided > SHARE // 3
     assert not summary.refuted, "\n\n".join(map(str, summary.refuted))
+
+
+def test_the_slice_asks_every_family() -> None:
+    asked = {q.family for i in range(SLICE.count) for q in suite.planned(SLICE.seed, i, (), SLICE.questions)[1]}
+    assert asked == set(suite.FAMILIES)
 
 
 # ---------------------------------------------------------------------- false answers

@@ -264,7 +264,8 @@ def test_importing_rdgraph_is_quick() -> None:
     program = (
         "from time import process_time as t; a = t(); import sympy; b = t(); import rdgraph; print((t() - b) / (b - a))"
     )
-    assert min(float(run_python(program)) for _ in range(5)) <= MAX_IMPORT_SHARE
+    shares = (float(run_python(program)) for _ in range(5))
+    assert any(share <= MAX_IMPORT_SHARE for share in shares)
 
 
 def test_the_door_opens_on_every_public_name() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import json
 import re
 import shlex
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.paths import ROOT
+from tests.repository.test_architecture import FOLDER_ORDER
 
 PAGES = [
     ROOT / name
@@ -50,22 +52,53 @@ def test_console_blocks() -> None:
         assert json.loads(run.stdout)["identifiable"] == ["alpha - beta"]
 
 
-def test_map_names_every_module() -> None:
-    """The map in the README lists the modules that exist, and no others."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").split("## The map")[1]
-    section = text.split("```")[1]
-    for package in ("rdgraph", "analysis", "gread", "studies"):
-        folder = ROOT / package
-        files = [p for p in folder.rglob("*.py") if "claims" not in p.parts and p.stem != "__init__"]
-        modules = {p.stem for p in files}
-        listed = set(re.findall(r"[a-z_]+", re.split(r"\n\w+/", section.split(f"{package}/", 1)[1])[0]))
-        assert modules <= listed, (package, modules - listed)
+def test_map_names_every_folder() -> None:
+    """The map in the README has one line for every folder, and none for others; it follows the order of imports."""
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## The map")[1].split("```")[1]
+    lines = [line.split(maxsplit=1) for line in section.strip().splitlines()]
+    listed = [folder.rstrip("/") for folder, _ in lines]
+    assert len(listed) == len(set(listed))
+    folders = {p.parent.relative_to(ROOT) for package in FOLDER_ORDER for p in (ROOT / package).glob("*/*.*")}
+    present = {str(f) for f in folders if f.name != "__pycache__"} | {*FOLDER_ORDER, "tests", "docs"}
+    own = {"tests/adversary", "tests/mutants", "tests/repository"}
+    assert set(listed) == present | own
+    for package, order in FOLDER_ORDER.items():
+        named = [folder.split("/")[1] for folder in listed if folder.startswith(f"{package}/")]
+        assert [name for name in named if name in order] == [name for name in order if name in named]
 
 
-def test_links_exist() -> None:
-    for page in [
-        *PAGES,
-        *(ROOT / "docs" / f"{name}.md" for name in ("answers", "performance", "accuracy", "trained_energy")),
-    ]:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), (page.name, target)
+def every_page() -> list[Path]:
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", every_page(), ids=lambda p: p.name)
+def test_links_exist(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), (page.name, target)
+
+
+@pytest.mark.parametrize("page", every_page(), ids=lambda p: p.name)
+def test_modules_and_files_that_are_named_exist(page: Path) -> None:
+    """Dotted names of our packages can be imported, and paths in backticks lie in the tree."""
+    text = page.read_text(encoding="utf-8")
+    names = set(re.findall(r"(?<![\w./])(?:rdgraph|analysis|gread|studies|tests)(?:\.[a-z_]+)+(?![\w/])", text))
+    for name in {n for n in names if not n.endswith(".md")}:
+        assert is_importable(name), (page.name, name)
+    for path in re.findall(r"`((?:rdgraph|analysis|gread|studies|tests|docs)/[\w./-]*)`", text):
+        assert (ROOT / path).exists(), (page.name, path)
+
+
+def is_importable(name: str) -> bool:
+    """A module, or an attribute of one."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(parts[:count]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[count:]:
+            if not hasattr(found, part):
+                return False
+            found = getattr(found, part)
+        return True
+    return False

@@ -478,7 +478,7 @@ def test_a_large_graph_needs_no_dense_matrix() -> None:
     assert value(kernel_distance, H, op) == pytest.approx(1, rel=1e-12)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.gpu
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_numbers_on_a_gpu(kind: str) -> None:
     graphs = [erdos_renyi(30, 0.1, seed=s) for s in range(3)]

@@ -301,6 +301,14 @@ def test_maximum_of_explicit_candidates() -> None:
         maximum([Candidate(a, (-a,))], Domain())
 
 
+def test_a_candidate_that_begins_at_a_border_counts_there() -> None:
+    a = sp.Symbol("a", positive=True)
+    jump = [Candidate(sp.S.One, at=sp.Integer(7)), Candidate(sp.Integer(5), (a - 2,), at=sp.Integer(8))]
+    for place, below, above in ((False, 1, 5), (True, 7, 8)):
+        found = maximum(jump, Domain(), place=place)
+        assert [found.subs(a, value) for value in (1, 2, 3)] == [below, above, above]
+
+
 def test_three_ratios_leave_a_max() -> None:
     a, b, c = sp.symbols("a b c", positive=True)
     found = maximum([Candidate(a), Candidate(b), Candidate(c)], Domain())

@@ -476,7 +476,7 @@ def test_an_empty_batch_is_refused() -> None:
 
 
 # ---------------------------------------------------------------------- on a GPU
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 def test_the_loop_never_waits_for_the_device() -> None:
     field = lower(SQUARE, RING.operator("row", dtype=F64, device="cuda"), {"alpha": 0.5, "beta": 1.0}, batch=(3,))

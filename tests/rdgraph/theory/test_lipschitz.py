@@ -131,8 +131,15 @@ def logarithmic_norm(J: np.ndarray, order: float) -> float:
 
 
 # ---------------------------------------------------------------------- held
-@pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.parametrize("name", EQUATIONS)
+#: One question about each equation is asked by `make test`, in turn; the others are slow.
+PAIRS = [
+    pytest.param(name, question, marks=() if (i + k) % len(QUESTIONS) == 0 else pytest.mark.slow)
+    for i, name in enumerate(EQUATIONS)
+    for k, question in enumerate(QUESTIONS)
+]
+
+
+@pytest.mark.parametrize(("name", "question"), PAIRS)
 def test_constants_are_held(name: str, question: str) -> None:
     """Differences and Jacobians on random graphs and states never exceed the constant."""
     system = system_of(name)

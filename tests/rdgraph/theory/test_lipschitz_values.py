@@ -1,0 +1,124 @@
+"""Lipschitz constants written down by hand, term by term: exact classes, chain rule, remarks."""
+
+from __future__ import annotations
+
+import pytest
+import sympy as sp
+
+import rdgraph as rd
+from rdgraph.decisions.judge import BOUNDED
+from rdgraph.errors import NotApplicable
+from rdgraph.theory.lipschitz import MAX_SIGN_CHOICES
+
+QUESTIONS = {"global": rd.lipschitz_global, "local": rd.lipschitz_local, "one-sided": rd.one_sided}
+UPPER = "upper bound, not claimed to be attained"
+alpha, beta, R, s, norm_W, k = sp.symbols("alpha beta R s norm_W k")
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "normalisation", "value", "note"),
+    [
+        ("-alpha*L@H", "global", "symmetric", 2 * alpha, ""),
+        ("-alpha*L@H", "global", "row", 2 * alpha, ""),
+        ("-alpha*L@H", "one-sided", "symmetric", 0, ""),
+        ("-alpha*L@H", "one-sided", "column", 0, ""),
+        ("alpha*L@H", "one-sided", "row", 2 * alpha, ""),
+        ("-alpha*H + beta*A@A@H", "global", "row", alpha + beta, ""),
+        ("-alpha*H - beta*A@A@H", "one-sided", "row", beta - alpha, ""),
+        ("-alpha*H + beta*A@H", "global", "symmetric", alpha + beta, ""),
+        ("-alpha*H + beta*A@H", "one-sided", "symmetric", beta - alpha, ""),
+        ("-alpha*L@H + beta*H0", "global", "symmetric", 2 * alpha, ""),
+        ("beta*tanh(A@H)", "global", "symmetric", beta, UPPER),
+        ("tanh(2*A@H) - H", "one-sided", "row", 1, UPPER),
+        ("A@H@W", "global", "symmetric", norm_W, f"{UPPER}; norm_W is the norm of the matrix"),
+        ("A@H@W@W", "global", "row", norm_W**2, f"{UPPER}; norm_W is the norm of the matrix"),
+        ("H*(A@H)", "local", "symmetric", R + R * s, f"{UPPER}; s is the largest row sum of A"),
+        ("H*(A@H)", "local", "row", 2 * R, UPPER),
+        ("H*(A@A@H)", "local", "symmetric", R + R * s**2, f"{UPPER}; s is the largest row sum of A"),
+        ("M*(A@H)*H", "local", "row", 2 * R, UPPER),
+        ("(A@H)**2", "local", "row", 2 * R, UPPER),
+        ("(A@H)**3", "local", "symmetric", 3 * R**2 * s**2, f"{UPPER}; s is the largest row sum of A"),
+        ("exp(A@H)", "local", "row", sp.exp(R), UPPER),
+        ("exp(A@H + H0)", "local", "row", sp.exp(2 * R), UPPER),
+        ("tanh(H)*(A@H)", "local", "row", R + 1, UPPER),
+        ("beta*H0*(A@H)", "local", "row", R * beta, UPPER),
+        ("k*tanh(A@H) where k channel", "global", "row", k, UPPER),
+        ("sigmoid(A@H)", "global", "row", sp.Rational(1, 4), UPPER),
+        ("relu(A@H) + sin(A@H)", "global", "symmetric", 2, UPPER),
+        ("A@tanh(A@H)", "global", "row", 1, UPPER),
+        ("-L@H + tanh(A@H)", "global", "row", 3, UPPER),
+    ],
+)  # fmt: skip
+def test_constants_by_hand(text: str, question: str, normalisation: str, value: sp.Expr, note: str) -> None:
+    found = QUESTIONS[question](rd.parse(text), normalisation)
+    assert found.value is not None
+    letters = {x: sp.Symbol(x.name, positive=True) for x in found.value.free_symbols | sp.sympify(value).free_symbols}
+    assert sp.simplify(found.value.subs(letters) - sp.sympify(value).subs(letters)) == 0
+    assert found.note == note
+    assert found.exact is (UPPER not in note)
+    assert found.norm == {"symmetric": "2-norm", "row": "inf-norm", "column": "1-norm"}[normalisation]
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "normalisation", "exact", "note"),
+    [
+        ("-alpha*L@H + beta*H**2", "global", "symmetric", True,
+         "no finite Lipschitz constant for all states: the slope 2*H*beta is unbounded"),
+        ("-alpha*L@H + beta*H**2", "one-sided", "row", True,
+         "no finite one-sided constant for all states: the slope 2*H*beta is unbounded"),
+        ("H*(A@H)", "global", "symmetric", False,
+         "undecided: no finite bound for a Lipschitz constant for all states was found; "
+         "tried exact slopes and the chain rule"),
+        ("H*(A@H)", "local", "column", False,
+         "undecided: no finite bound for a Lipschitz constant on |h| <= R was found; "
+         "tried exact slopes and the chain rule"),
+        ("H*(A@H)", "one-sided", "row", False,
+         "undecided: no finite bound for a one-sided constant for all states was found; "
+         "tried exact slopes and the chain rule"),
+        ("exp(A@H)", "global", "row", False, None), ("(A@H)*(H@W)", "local", "row", False, None),
+        ("(A@H)**2", "global", "row", False, None), ("tanh(H)*(A@H)", "local", "column", False, None),
+    ],
+)  # fmt: skip
+def test_constants_that_are_absent(text: str, question: str, normalisation: str, exact: bool, note: str | None) -> None:
+    found = QUESTIONS[question](rd.parse(text), normalisation)
+    assert (found.value, found.exact) == (None, exact)
+    assert found.note == note if note else found.note.startswith("undecided: no finite bound")
+
+
+def test_signs_that_are_open_are_all_tried() -> None:
+    """Both signs of a real coefficient, and one sign of the others; |c_1| + |c_2| either way."""
+    found = rd.lipschitz_global(rd.parse("beta*A@H - alpha*A@A@H where beta real"), "row").value
+    assert found is not None
+    for value in (-3, 0, 5):
+        assert found.subs({"alpha": 2, "beta": value}) == 2 + abs(value)
+    down = rd.lipschitz_global(rd.parse("beta*A@H + H where beta <= 0"), "row").value
+    assert down is not None
+    assert down.subs("beta", -3) == 4
+
+
+def test_many_open_signs_are_absolute_values() -> None:
+    names = [f"c{i}" for i in range(MAX_SIGN_CHOICES + 1)]
+    text = " + ".join(f"{n}*{'A@' * (i + 1)}H" for i, n in enumerate(names))
+    found = rd.lipschitz_global(
+        rd.parse(f"{text} where {', '.join(f'{n} scalar, {n} real' for n in names)}"), "row"
+    ).value
+    assert found is not None
+    values = {n: (-1) ** i * (i + 1) for i, n in enumerate(names)}
+    assert found.subs(values) == sum(range(1, len(names) + 1))
+
+
+def test_bounds_that_rest_on_interval_arithmetic_say_so() -> None:
+    """Whether e^2 exceeds the 2 of the diffusion is decided by an enclosure of e^2."""
+    plain, bounded = (rd.lipschitz_local(rd.parse(f"-L@H + {c}*tanh(H)"), "row") for c in ("7", "exp(2)"))
+    assert (plain.value, plain.note) == (7, "")
+    assert (bounded.value, bounded.note) == (sp.exp(2), BOUNDED)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_other_normalisations_are_refused(question: str) -> None:
+    with pytest.raises(NotApplicable) as problem:
+        QUESTIONS[question](rd.parse("-L@H"), "none")
+    assert str(problem.value) == (
+        "expected a normalisation among symmetric, row, column, got 'none'; "
+        "the combinatorial L = D - A has no bound that holds for every graph"
+    )

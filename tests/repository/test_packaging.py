@@ -1,0 +1,84 @@
+"""What is installed: one version, extras that bring what they say, profiles of the tests."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+
+import rdgraph
+from tests.conftest import examples
+from tests.paths import ROOT
+from tests.repository.test_architecture import run_python
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+#: Put before a program, it makes hypothesis look as if it were not installed.
+WITHOUT_HYPOTHESIS = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "hypothesis":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Refuse())
+"""
+
+
+def test_the_version_is_written_in_one_place() -> None:
+    assert PROJECT["dynamic"] == ["version"]
+    assert "version" not in PROJECT
+    assert re.fullmatch(r"\d+\.\d+\.\d+", rdgraph.__version__)
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {rdgraph.__version__}\n" in citation
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[<>=;\[ ]", r)[0] for r in requirements}
+
+
+def test_hypothesis_comes_with_an_extra_of_its_own() -> None:
+    extras = PROJECT["optional-dependencies"]
+    assert "hypothesis" not in names(PROJECT["dependencies"])
+    assert names(extras["testing"]) == {"hypothesis"}
+    assert "rdgraph[testing]" in extras["dev"]
+
+
+def test_every_pinned_tool_is_in_the_constraints() -> None:
+    pinned = {line.split("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().split()}
+    wanted = names(PROJECT["dependencies"]) | {n for e in PROJECT["optional-dependencies"].values() for n in names(e)}
+    assert {n.lower() for n in wanted} - {"rdgraph"} <= pinned
+
+
+def test_without_hypothesis_claims_are_decided_and_the_strategies_name_the_extra() -> None:
+    program = f"""{WITHOUT_HYPOTHESIS}
+import rdgraph as rd
+print(*(f"{{c.id}} {{c.as_expected}} {{c.evidence[-1].result}}" for c in rd.verify("M1.5")), sep=";")
+try:
+    import rdgraph.testing
+except ImportError as problem:
+    print(type(problem).__name__, problem)
+"""
+    claim, error = run_python(program).splitlines()
+    assert claim == "M1.5 True 25 graphs"
+    assert error.startswith("MissingDependency expected hypothesis")
+    assert "pip install 'rdgraph[testing]'" in error
+
+
+@pytest.mark.parametrize(
+    ("profile", "expected"), [("quick", [1, 5, 5, 33]), ("ci", [1, 5, 15, 100]), ("deep", [1000, 1000, 1000, 3000])]
+)
+def test_profiles_scale_the_examples(profile: str, expected: list[int]) -> None:
+    assert [examples(n, profile) for n in (1, 5, 15, 100)] == expected
+
+
+def test_classifiers_name_the_versions_of_the_continuous_integration() -> None:
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    (matrix,) = re.findall(r'python: \["3\.11", "3\.12", "3\.13"\]', workflow)
+    listed = re.findall(r"\d\.\d+", matrix)
+    said = [c.rsplit(" ", 1)[1] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]
+    assert said == listed
+    for command in re.findall(r"run: make ([\w-]+)", workflow):
+        assert re.search(rf"^{command}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE), command
