@@ -26,27 +26,27 @@ Symbols = Callable[[np.ndarray, Mapping[str, Any]], tuple[np.ndarray, np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Growth:
+class ModeGrowth:
     """h(t)/h0 ~ factor * t^power * e^{rate t}, each an array over modes (and members or channels)."""
 
     rate: np.ndarray
     power: np.ndarray
     factor: np.ndarray
 
-    def compare(self, other: Growth) -> np.ndarray:
+    def compare(self, other: ModeGrowth) -> np.ndarray:
         """Sign of which one wins in the end: by rate, then by power."""
         gap = self.rate - other.rate
         near = np.isclose(self.rate, other.rate, rtol=ZERO_RATE, atol=ZERO_RATE)
         return np.where(near, np.sign(self.power - other.power), np.sign(gap))
 
-    def largest(self, chosen: np.ndarray) -> Growth:
+    def largest(self, chosen: np.ndarray) -> ModeGrowth:
         """The strongest growth among the chosen modes, over axis 0; rate -inf where none is chosen."""
         rate = np.where(chosen, self.rate, -np.inf)
         top = rate.max(axis=0)
         near = chosen & (self.rate >= top - ZERO_RATE * (1 + np.abs(np.where(np.isfinite(top), top, 0.0))))
         power = np.where(near, self.power, 0).max(axis=0)
         factor = np.where(near & (self.power == power), np.abs(self.factor), 0.0).max(axis=0)
-        return Growth(top, power, factor)
+        return ModeGrowth(top, power, factor)
 
 
 def check_symbol(system: System, op: Operator) -> None:
@@ -82,7 +82,7 @@ def make_symbols(system: System) -> Symbols:
     return symbols
 
 
-def growth(p: np.ndarray, q: np.ndarray, method: str = "exact", step: float | None = None) -> Growth:
+def growth(p: np.ndarray, q: np.ndarray, method: str = "exact", step: float | None = None) -> ModeGrowth:
     """Growth of modes with generator p and source q under the exact flow or a Runge-Kutta method with a step.
 
     >>> g = growth(np.array([-2.0, 0.0, 1.0, -2.0]), np.array([0.0, 3.0, 1.0, 1.0]))
@@ -106,4 +106,4 @@ def growth(p: np.ndarray, q: np.ndarray, method: str = "exact", step: float | No
     settled = (rate < 0) & forced
     linear = still & forced
     factor = np.where(linear, q, np.where(settled, -ratio, np.where((rate > 0) & kept, 1 + ratio, 1.0)))
-    return Growth(np.where(settled | ((rate > 0) & ~kept), 0.0, rate), np.where(linear, 1.0, 0.0), factor)
+    return ModeGrowth(np.where(settled | ((rate > 0) & ~kept), 0.0, rate), np.where(linear, 1.0, 0.0), factor)

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from analysis.measures.state_measures import dirichlet_energy, laplacian_energy, normalised_energy
 from analysis.spectra.eigenvalues import Spectrum, spectral_gap, spectrum
-from analysis.verdicts.asymptotics import Growth, check_symbol, growth, make_symbols
-from analysis.verdicts.theorems import STAYS, VANISHES, Reaction, Setting, Statement, Trajectory, statements
+from analysis.verdicts.asymptotics import ModeGrowth, check_symbol, growth, make_symbols
+from analysis.verdicts.theorems import STAYS, VANISHES, Reaction, StatementGraph, EnergyStatement, EnergyTrajectory, statements
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.graph import Graph
 from rdgraph.graphs.operator import Operator
@@ -40,7 +40,7 @@ LOST = 1e4
 
 
 @dataclass(frozen=True)
-class Fate:
+class EnergyFate:
     """An energy ~ limit * t^power * e^{rate t} as predicted, and what the trajectory shows.
 
     `limit` is the factor in front, the limit itself where rate = power = 0. measured_rate is the slope of log E over
@@ -72,7 +72,7 @@ class Fate:
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class OversmoothingVerdict:
     """The answer for one system on one graph: `fates` for linear systems, `statements` for reactions.
 
     times (K,), energies name -> (K,): the measured trajectory, up to a blow-up; lam2 the spectral gap.
@@ -84,8 +84,8 @@ class Verdict:
     lam2: float
     times: np.ndarray
     energies: Mapping[str, np.ndarray]
-    fates: tuple[Fate, ...]
-    statements: tuple[Statement, ...]
+    fates: tuple[EnergyFate, ...]
+    statements: tuple[EnergyStatement, ...]
     blew_up: bool
 
     @property
@@ -123,7 +123,7 @@ def oversmoothing(
     T: float = 40.0,
     normalisation: str = "symmetric",
     self_loops: float = 0.0,
-) -> Verdict:
+) -> OversmoothingVerdict:
     """Verdict for a system from H0 (n, channels) on an undirected graph, with a trajectory up to time T.
 
     Linear systems may have scalar or channel coefficients and run by `exact`. Others need the form -alpha L H + f(H)
@@ -152,14 +152,14 @@ def oversmoothing(
     measures = _measures(op, plain)
     energies = {name: measure(states).numpy() for name, measure in measures.items()}
     gap = spectral_gap(op)
-    fates: tuple[Fate, ...] = ()
-    found: tuple[Statement, ...] = ()
+    fates: tuple[EnergyFate, ...] = ()
+    found: tuple[EnergyStatement, ...] = ()
     if reaction is None:
         fates = _fates(field, op, plain, H0, times, energies)
     else:
-        run = Trajectory(times, states.numpy(), energies["dirichlet"], not solution.ok)
+        run = EnergyTrajectory(times, states.numpy(), energies["dirichlet"], not solution.ok)
         found = statements(reaction, _setting(graph, op, gap), run)
-    return Verdict(system, op, dict(coefficients), gap, times, energies, fates, found, not solution.ok)
+    return OversmoothingVerdict(system, op, dict(coefficients), gap, times, energies, fates, found, not solution.ok)
 
 
 def _measures(op: Operator, plain: Operator) -> dict[str, Callable[[Tensor], Tensor]]:
@@ -179,7 +179,7 @@ def _run(field: VectorField, H0: Tensor, T: float, is_linear: bool) -> Solution:
 # ---------------------------------------------------------------------- linear systems
 def _fates(
     field: VectorField, op: Operator, plain: Operator, H0: Tensor, times: np.ndarray, energies: Mapping[str, np.ndarray]
-) -> tuple[Fate, ...]:
+) -> tuple[EnergyFate, ...]:
     modes = spectrum(op)
     values = {name: np.atleast_1d(v.numpy()) for name, v in field.coefficients.items()}
     symbols = make_symbols(field.system)
@@ -191,7 +191,7 @@ def _fates(
     log_gain = max(0.0, float(wide.max())) * times + np.log1p(float(np.abs(forced).max()) * times)
     reach = 1.0 if plain.degree is None else max(1.0, float(plain.degree.max()))
     log_floor = 2 * (np.log(ROUNDING * float(torch.linalg.vector_norm(H0)) + TINY) + log_gain) + np.log(reach)
-    fates: list[Fate] = []
+    fates: list[EnergyFate] = []
     for name, measure in _measures(op, plain).items():
         log_energy = np.log(np.maximum(energies["dirichlet" if name == "normalised" else name], TINY))
         trusted = np.isfinite(log_energy) & (log_energy > log_floor)
@@ -200,18 +200,18 @@ def _fates(
             order = (raw.rate - size[0], raw.power - size[1], raw.limit / size[2] * op.num_nodes / 2)
         else:
             order = _leading(modes, found, H0, measure)
-        fates.append(Fate(name, *order, *_slopes(times, energies[name], trusted)))
+        fates.append(EnergyFate(name, *order, *_slopes(times, energies[name], trusted)))
     return tuple(fates)
 
 
 def _leading(
-    modes: Spectrum, found: Growth, H0: Tensor, measure: Callable[[Tensor], Tensor]
+    modes: Spectrum, found: ModeGrowth, H0: Tensor, measure: Callable[[Tensor], Tensor]
 ) -> tuple[float, float, float]:
     """Rate, power and factor of a quadratic measure: those of the strongest modes that it does not overlook."""
     content = modes.transform(H0).numpy()
     left = np.abs(content) > ROUNDING * np.abs(content).max(initial=0.0)
     while left.any():
-        top = Growth(*(x.ravel() for x in (found.rate, found.power, found.factor))).largest(left.ravel())
+        top = ModeGrowth(*(x.ravel() for x in (found.rate, found.power, found.factor))).largest(left.ravel())
         rate, power = float(top.rate), float(top.power)
         here = left & np.isclose(found.rate, rate, rtol=1e-9, atol=1e-9) & (found.power == power)
         state = modes.inverse(torch.as_tensor(np.where(here, found.factor * content, 0.0)))
@@ -246,11 +246,11 @@ def _reaction(system: System, coefficients: Mapping[str, Any]) -> Reaction:
     return Reaction.read(system, numbers)
 
 
-def _setting(graph: Graph, op: Operator, gap: float) -> Setting:
+def _setting(graph: Graph, op: Operator, gap: float) -> StatementGraph:
     sums = op @ torch.ones(op.num_nodes, 1, dtype=op.dtype)
     is_stochastic = op.degree is None and bool((op.weights >= 0).all()) and bool((sums - 1).abs().max() < 1e-12)
     connected = int(graph.components().max()) == 0
-    return Setting(gap, connected, is_stochastic, graph.edge_index, graph.weight, graph.num_nodes)
+    return StatementGraph(gap, connected, is_stochastic, graph.edge_index, graph.weight, graph.num_nodes)
 
 
 def _check_input(graph: Graph, H0: Any, T: float) -> None:

@@ -36,7 +36,7 @@ class Hypothesis:
 
 
 @dataclass(frozen=True)
-class Statement:
+class EnergyStatement:
     """A proven statement for given numbers: it applies where all hypotheses hold; `observed` is None where not.
 
     `implies` is what becomes of E, "vanishes" or "stays positive", or None; `numbers` are those in the texts.
@@ -107,7 +107,7 @@ class Reaction:
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory:
+class EnergyTrajectory:
     """What the statements look at: times (K,), states (K, n, d), Dirichlet energies (K,), and whether it blew up."""
 
     times: np.ndarray
@@ -117,7 +117,7 @@ class Trajectory:
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class StatementGraph:
     """The graph as the statements see it: lam2, connected or not, A row-stochastic or not; edges (2, E) and weights."""
 
     gap: float
@@ -128,7 +128,7 @@ class Setting:
     num_nodes: int
 
 
-def statements(reaction: Reaction, setting: Setting, run: Trajectory) -> tuple[Statement, ...]:
+def statements(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> tuple[EnergyStatement, ...]:
     """Every statement that is about this reaction, with its hypotheses checked and the run beside it."""
     found = [contraction(reaction, setting, run)]
     match reaction.name:
@@ -141,7 +141,7 @@ def statements(reaction: Reaction, setting: Setting, run: Trajectory) -> tuple[S
     return tuple(found)
 
 
-def contraction(reaction: Reaction, setting: Setting, run: Trajectory) -> Statement:
+def contraction(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> EnergyStatement:
     """E(t) <= E(0) e^{2 (sup f' - alpha lam2) t}."""
     H0 = run.states[0]
     above_zero = bool(H0.min() >= 0 and reaction.f(0.0) >= 0)
@@ -165,7 +165,7 @@ def contraction(reaction: Reaction, setting: Setting, run: Trajectory) -> Statem
     )  # fmt: skip
 
 
-def pattern(reaction: Reaction, setting: Setting, run: Trajectory) -> Statement:
+def pattern(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> EnergyStatement:
     """Allen-Cahn keeps signs: |h_i| >= c for ever where alpha/beta <= c (1 - c), and E >= (2/N) (2c)^2 cut."""
     H0 = run.states[0]
     ratio = reaction.alpha / reaction.beta if reaction.beta > 0 else np.inf
@@ -194,7 +194,7 @@ def pattern(reaction: Reaction, setting: Setting, run: Trajectory) -> Statement:
     )  # fmt: skip
 
 
-def collapse_zeldovich(reaction: Reaction, setting: Setting, run: Trajectory) -> Statement:
+def collapse_zeldovich(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> EnergyStatement:
     """Zeldovich: every trajectory tends to the constant 0 or 1."""
     end = run.states[-1]
     distance = max(min(float(np.abs(channel - c).max()) for c in (0.0, 1.0)) for channel in end.T)
@@ -206,7 +206,7 @@ def collapse_zeldovich(reaction: Reaction, setting: Setting, run: Trajectory) ->
     )  # fmt: skip
 
 
-def collapse_fisher(reaction: Reaction, setting: Setting, run: Trajectory) -> Statement:
+def collapse_fisher(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> EnergyStatement:
     """Fisher: from h0 >= 0 every channel that is not zero tends to 1; with negative entries it may blow up."""
     H0, end = run.states[0], run.states[-1]
     hypotheses = (
@@ -228,7 +228,7 @@ def _is_multiple(coefficients: np.ndarray, wanted: tuple[float, ...]) -> bool:
     return bool(fits and np.allclose(coefficients, -coefficients[0] * np.array(wanted), rtol=1e-12, atol=0))
 
 
-def _collapsing(reaction: Reaction, setting: Setting) -> tuple[Hypothesis, ...]:
+def _collapsing(reaction: Reaction, setting: StatementGraph) -> tuple[Hypothesis, ...]:
     return (
         _stochastic(setting),
         Hypothesis("the graph is connected", setting.is_connected),
@@ -239,16 +239,16 @@ def _collapsing(reaction: Reaction, setting: Setting) -> tuple[Hypothesis, ...]:
     )
 
 
-def _stochastic(setting: Setting) -> Hypothesis:
+def _stochastic(setting: StatementGraph) -> Hypothesis:
     return Hypothesis("A is row-stochastic (row normalisation, or a regular graph)", setting.is_stochastic)
 
 
 def _statement(
     name: str, conclusion: str, hypotheses: tuple[Hypothesis, ...], implies: str | None, evidence: str, observed: bool,
     numbers: Mapping[str, float],
-) -> Statement:  # fmt: skip
+) -> EnergyStatement:  # fmt: skip
     applies = all(h.holds for h in hypotheses)
-    return Statement(
+    return EnergyStatement(
         name,
         conclusion,
         hypotheses,

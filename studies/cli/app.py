@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rdgraph.errors import RdgraphError
-from studies.catalogue import STUDIES, load
+from rdgraph.errors import InvalidArgument
+from studies.catalogue import STUDIES, find_study, require_libraries
 from studies.cli import pages
 from studies.cli.data_commands import data
 from studies.cli.preset_commands import presets_app
@@ -24,7 +24,7 @@ from studies.cli.train_commands import train_command
 from studies.runs.boundary import reported, say
 from studies.runs.libraries import require
 from studies.runs.progress import progress
-from studies.runs.run_folder import Study
+from studies.runs.study import Study, execute
 
 if TYPE_CHECKING:
     from rdgraph.graphs.graph import Graph
@@ -242,7 +242,9 @@ def _named_graph(text: str, seed: int) -> Graph:
         return generators.csbm(seed).graph
     name, _, nodes = text.partition(":")
     if name not in ("path", "ring", "complete", "star") or not nodes.isdigit():
-        raise RdgraphError(f"expected path:N, ring:N, complete:N, star:N or csbm, got {text!r}; write --graph ring:20")
+        raise InvalidArgument(
+            f"expected path:N, ring:N, complete:N, star:N or csbm, got {text!r}; write --graph ring:20"
+        )
     found: Graph = getattr(generators, name)(int(nodes))
     return found
 
@@ -264,11 +266,10 @@ def study_command(
 ) -> None:
     """Do a study: numbers, figures and a report page in a folder; run it again to resume. Ctrl-C is safe."""
     if name is None:
-        console.print(_studies_table([load(n) for n in STUDIES]))
+        console.print(_studies_table(STUDIES.values()))
         return
-    study = load(name)
-    from studies.runs.run_folder import execute  # after the study is known: a wrong name is answered at once
-
+    study = find_study(name)
+    require_libraries(study)
     folder = out or Path("runs") / (f"{name}-small" if small else name)
     try:
         report = execute(study, folder, small=small, seed=seed, device=device, console=errors)
@@ -278,12 +279,12 @@ def study_command(
     say(console, f"wrote {report}")
 
 
-def _studies_table(studies: list[Study]) -> Table:
+def _studies_table(studies: Iterable[Study]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title="Studies: rdgraph study NAME", title_justify="left")
     for heading, style in (("name", "bold"), ("title", "cyan"), ("question", "")):
         table.add_column(heading, style=style, overflow="fold")
     for study in studies:
-        table.add_row(study.NAME, escape(study.TITLE), escape(study.QUESTION))
+        table.add_row(escape(study.name), escape(study.title), escape(study.question))
     return table
 
 
@@ -314,9 +315,9 @@ def _numbers(texts: list[str] | None) -> dict[str, float]:
         try:
             found[name.strip()] = float(value)
         except ValueError:
-            raise RdgraphError(f"expected NAME=VALUE with a number, got {text!r}; write --set alpha=0.5") from None
+            raise InvalidArgument(f"expected NAME=VALUE with a number, got {text!r}; write --set alpha=0.5") from None
         if not sign:
-            raise RdgraphError(f"expected NAME=VALUE, got {text!r}; write --set alpha=0.5")
+            raise InvalidArgument(f"expected NAME=VALUE, got {text!r}; write --set alpha=0.5")
     return found
 
 

@@ -10,15 +10,9 @@ from gread.datasets.comparison import UNEXPLAINED, Comparison, compare, printed_
 from gread.datasets.facts import COMPONENT, DIFFERS, Facts, alike_shares, degrees
 from studies.datasets import figures as figures
 from studies.datasets.local_sets import LocalSets, all_names
-from studies.runs.run_folder import Run
+from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row
 
-NAME = "datasets"
-TITLE = "The data sets"
-QUESTION = (
-    "What are the graphs that the GREAD paper is measured on: how large, how homophilic, how are they split, does the "
-    "paper's table describe them, and how many test nodes can be answered by looking up a twin in the training set?"
-)
 #: Sets that need no file.
 SMALL = ("karate", "digits")
 #: From this share of test nodes on, a set is one where looking up twins answers the test.
@@ -45,10 +39,10 @@ def settings(small: bool) -> dict[str, Any]:
     return {"sets": list(SMALL if small else all_names())}
 
 
-def run(run: Run) -> None:
-    """Facts, gallery, the paper's table, twins, verdicts; sets that are not at hand are named and left out."""
+def run(run: StudyRun) -> None:
+    """Facts, gallery, the paper's table, twins, verdicts; sets that are not available are named and left out."""
     local = LocalSets()
-    names = [name for name in run.settings["sets"] if local.at_hand(name)]
+    names = [name for name in run.settings["sets"] if local.is_available(name)]
     missing = [name for name in run.settings["sets"] if name not in names]
     drawn: list[dict[str, Any]] = []
     counted: list[dict[str, Any]] = []
@@ -131,7 +125,7 @@ def _paper_row(found: Comparison) -> Row:
 # ---------------------------------------------------------------------- words
 def _about(names: Sequence[str], missing: Sequence[str]) -> str:
     left_out = (
-        f"\n\n    Left out, since their files are not at hand: {', '.join(missing)}. rdgraph data fetch brings them."
+        f"\n\n    Left out, since their files are not available: {', '.join(missing)}. rdgraph data fetch brings them."
         if missing
         else ""
     )
@@ -160,7 +154,7 @@ def _twins_text(twins: Sequence[Mapping[str, Any]]) -> str:
 
 # ---------------------------------------------------------------------- verdicts
 def _judge(
-    run: Run, facts: Sequence[Facts], compared: Sequence[Comparison], twins: Sequence[Mapping[str, Any]]
+    run: StudyRun, facts: Sequence[Facts], compared: Sequence[Comparison], twins: Sequence[Mapping[str, Any]]
 ) -> None:
     _judge_table(run, compared)
     _judge_splits(run, [f for f in facts if printed_for(f.name)])
@@ -174,7 +168,7 @@ def _judge(
     )
 
 
-def _judge_table(run: Run, compared: Sequence[Comparison]) -> None:
+def _judge_table(run: StudyRun, compared: Sequence[Comparison]) -> None:
     wrong = [c for c in compared if not c.agrees]
     if not compared:
         return
@@ -185,7 +179,7 @@ def _judge_table(run: Run, compared: Sequence[Comparison]) -> None:
     )
 
 
-def _judge_splits(run: Run, facts: Sequence[Facts]) -> None:
+def _judge_splits(run: StudyRun, facts: Sequence[Facts]) -> None:
     """The public splits of the paper's sets."""
     if not facts:
         return

@@ -8,21 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.figures import PALETTE
-from studies.discretisation.mode_errors import Row, forms, gains, mode_rows, product_row
-from studies.runs.published_settings import Setting, best_settings
+from studies.discretisation.mode_errors import forms, gains, mode_rows, product_row
+from studies.runs.published_settings import PublishedSetting, best_settings
+from studies.runs.tables import MutableRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from studies.runs.run_folder import Run
+    from studies.runs.study_run import StudyRun
 
-NAME = "discretisation"
-TITLE = "Discretisation at the published settings"
-QUESTION = (
-    "At the end times, steps and solvers that the GREAD paper found best, is the computed thing still the ordinary "
-    "differential equation, mode by mode?"
-)
 LINEAR = ("BS", "ST", "FB", "FB*")
 CLASSICAL = ("F", "AC", "Z")
 #: An error below this share of the largest gain counts as solving the equation.
@@ -58,10 +53,10 @@ def settings(small: bool) -> dict[str, Any]:
     }
 
 
-def run(run: Run) -> None:
+def run(run: StudyRun) -> None:
     """Errors of every setting, a map of them, the worst responses, products, verdicts."""
     chosen = run.settings
-    modes: list[Row] = []
+    modes: list[MutableRow] = []
     for reaction in run.progress((*LINEAR, *CLASSICAL), "reactions"):
         own = [s for s in best_settings() if s.reaction == reaction]
         name = f"modes-{reaction.replace('*', 'star')}"
@@ -82,9 +77,9 @@ def run(run: Run) -> None:
 
 
 # ---------------------------------------------------------------------- figures
-def _map_rows(modes: Sequence[Row]) -> list[Row]:
+def _map_rows(modes: Sequence[MutableRow]) -> list[MutableRow]:
     """One row per reaction and data set: the largest error over its forms."""
-    found: dict[tuple[Any, Any], Row] = {}
+    found: dict[tuple[Any, Any], MutableRow] = {}
     for row in modes:
         key = row["reaction"], row["dataset"]
         names = ("reaction", "dataset", "solver", "steps", "error_typical", "error_worst")
@@ -95,7 +90,7 @@ def _map_rows(modes: Sequence[Row]) -> list[Row]:
     return list(found.values())
 
 
-def error_map(modes: Sequence[Row]) -> Figure:
+def error_map(modes: Sequence[MutableRow]) -> Figure:
     """Reactions by data sets, coloured by error at typical and at the worst coefficients; E Euler, R RK4."""
     from matplotlib.figure import Figure
 
@@ -134,21 +129,21 @@ WORST_CAPTION = (
 )
 
 
-def worst_cases(modes: Sequence[Row]) -> list[Row]:
+def worst_cases(modes: Sequence[MutableRow]) -> list[MutableRow]:
     """The worst linear setting of every reaction, then the next worst."""
     ordered = sorted((r for r in modes if r["reaction"] in LINEAR), key=lambda r: -float(r["error_worst"]))
     first = [next(r for r in ordered if r["reaction"] == name) for name in LINEAR]
     return (first + [r for r in ordered if r not in first])[:WORST_DRAWN]
 
 
-def worst_figure(modes: Sequence[Row], points: int) -> tuple[Figure, list[Row]]:
+def worst_figure(modes: Sequence[MutableRow], points: int) -> tuple[Figure, list[MutableRow]]:
     """Exact and computed responses of the worst cases, and the numbers drawn."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10.5, 6.0), layout="constrained")
     panels = figure.subplots(2, 3, sharex=True)
     lam = np.linspace(0.0, 2.0, points)
-    drawn: list[Row] = []
+    drawn: list[MutableRow] = []
     for panel, row in zip(panels.flat, worst_cases(modes), strict=True):
         setting = _setting(row)
         alpha, beta = float(row["alpha_worst"]), float(row["beta_worst"])
@@ -186,7 +181,7 @@ def _limits(*gains: np.ndarray) -> tuple[float, float]:
     return 1.2 * low - 0.1, 1.2 * high + 0.1
 
 
-def _setting(row: Row) -> Setting:
+def _setting(row: MutableRow) -> PublishedSetting:
     return next(s for s in best_settings() if (s.reaction, s.dataset) == (row["reaction"], row["dataset"]))
 
 
@@ -194,7 +189,7 @@ def _setting(row: Row) -> Setting:
 Verdict = tuple[str, str, str]
 
 
-def _solved(modes: Sequence[Row]) -> list[Verdict]:
+def _solved(modes: Sequence[MutableRow]) -> list[Verdict]:
     """Per solver and kind of coefficients: is every linear setting solved?"""
     found = []
     for solver, which in (("rk4", "typical"), ("rk4", "worst"), ("euler", "typical"), ("euler", "worst")):
@@ -211,7 +206,7 @@ def _solved(modes: Sequence[Row]) -> list[Verdict]:
     return found
 
 
-def _classes(modes: Sequence[Row]) -> list[Verdict]:
+def _classes(modes: Sequence[MutableRow]) -> list[Verdict]:
     """Do modes change their class or their sign?"""
     linear = [r for r in modes if r["reaction"] in LINEAR]
     found = []
@@ -232,7 +227,7 @@ def _classes(modes: Sequence[Row]) -> list[Verdict]:
     return found
 
 
-def _inert(modes: Sequence[Row]) -> Verdict:
+def _inert(modes: Sequence[MutableRow]) -> Verdict:
     """Steps longer than the end time."""
     seen = {(r["reaction"], r["dataset"]): r for r in modes}
     bad = [r for r in seen.values() if float(r["step"]) > float(r["T"])]
@@ -245,7 +240,7 @@ def _inert(modes: Sequence[Row]) -> Verdict:
     )
 
 
-def _cost(products: Sequence[Row], tolerance: float) -> Verdict:
+def _cost(products: Sequence[MutableRow], tolerance: float) -> Verdict:
     """Products of RK4 against those of the exact method."""
     rows = [r for r in products if r["solver"] == "rk4"]
     total = {
@@ -263,7 +258,7 @@ def _cost(products: Sequence[Row], tolerance: float) -> Verdict:
 
 
 # ---------------------------------------------------------------------- text
-def _names(rows: Sequence[Row]) -> str:
+def _names(rows: Sequence[MutableRow]) -> str:
     return ", ".join(f"{r['reaction']} {r['dataset']}" for r in rows)
 
 
@@ -290,7 +285,7 @@ def _map_caption(chosen: Any) -> str:
     )
 
 
-def _summary(modes: Sequence[Row]) -> str:
+def _summary(modes: Sequence[MutableRow]) -> str:
     linear = [r for r in modes if r["reaction"] in LINEAR]
     median = {s: np.median([float(r["error_typical"]) for r in linear if r["solver"] == s]) for s in ("euler", "rk4")}
     worst = max(linear, key=lambda r: float(r["error_worst"]))

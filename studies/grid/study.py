@@ -14,15 +14,9 @@ import rdgraph as rd
 from analysis.measures import state_measures as measures
 from analysis.spectra.eigenvalues import spectrum
 from studies.grid import pictures as pictures
-from studies.runs.run_folder import Run
+from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row
 
-NAME = "grid"
-TITLE = "Diffusion and blurring-sharpening on a grid"
-QUESTION = (
-    "Does diffusion oversmooth a grid of one-dimensional features, while the blurring-sharpening equation (BS) seeks "
-    "a balance between smoothing and sharpening, as the first figure of the GREAD paper says?"
-)
 MEASURES_CAPTION = (
     "The two flows at the times of the figure. energy: the Dirichlet energy of the paper, the mean over nodes of the "
     "squared differences to all neighbours. laplacian energy: tr(HᵀLH) with the symmetric L; normalised energy: the "
@@ -52,7 +46,7 @@ def settings(small: bool) -> dict[str, Any]:
     }
 
 
-def run(run: Run) -> None:
+def run(run: StudyRun) -> None:
     """Still figure, animation, energies over time, the border between decay and growth, verdicts."""
     chosen = run.settings
     graph = rd.generators.grid(chosen["rows"], chosen["columns"])
@@ -98,7 +92,7 @@ def _fields(op: rd.Operator, H0: Tensor, chosen: Mapping[str, Any]) -> list[Row]
     return rows
 
 
-def _energies(run: Run, graph: rd.Graph, op: rd.Operator, H0: Tensor) -> list[Row]:
+def _energies(run: StudyRun, graph: rd.Graph, op: rd.Operator, H0: Tensor) -> list[Row]:
     """Every measure over time for all beta at once; beta = 0 is diffusion."""
     chosen = run.settings
     betas = torch.tensor(chosen["beta_sweep"], dtype=H0.dtype, device=H0.device)
@@ -152,7 +146,7 @@ def _named(row: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
     return {"flow": flow, "alpha": chosen["alpha"], **row}
 
 
-def _animate(path: Path, op: rd.Operator, H0: Tensor, run: Run) -> None:
+def _animate(path: Path, op: rd.Operator, H0: Tensor, run: StudyRun) -> None:
     """Both flows at evenly spaced times."""
     chosen = run.settings
     times = np.linspace(0.0, chosen["times"][-1], chosen["frames"]).tolist()
@@ -204,7 +198,7 @@ def _border_text(chosen: Mapping[str, Any], rates: Sequence[Mapping[str, Any]]) 
     """
 
 
-def _judge(run: Run, drawn: Sequence[Mapping[str, Any]], rates: Sequence[Mapping[str, Any]]) -> None:
+def _judge(run: StudyRun, drawn: Sequence[Mapping[str, Any]], rates: Sequence[Mapping[str, Any]]) -> None:
     chosen, edge = run.settings, _border(rates)
     times = chosen["times"]
     values = {(row["flow"], row["t"]): row for row in drawn}

@@ -13,7 +13,7 @@ import numpy as np
 
 from analysis.figures import DASHES, PALETTE
 from analysis.measures.state_measures import Caption
-from studies.oversmoothing.flows import Row
+from studies.runs.tables import MutableRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ class Curve:
         return f"{self.name} (×{lost}/{self.members})" if lost else self.name
 
 
-def make_curve(rows: Sequence[Row], name: str, group: str, colour: int = 0, dash: int = 0) -> Curve:
+def make_curve(rows: Sequence[MutableRow], name: str, group: str, colour: int = 0, dash: int = 0) -> Curve:
     """The rows of one measure of one flow, in order of time, as a curve."""
     columns: dict[str, Any] = {c: np.array([row[c] for row in rows], dtype=float) for c in ("t", "mean", "low", "high")}
     alive = np.array([row["alive"] for row in rows], dtype=int)

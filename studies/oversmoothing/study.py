@@ -23,25 +23,18 @@ from studies.oversmoothing.flows import (
     REACTIONS,
     SCHEMES,
     Batch,
-    Ensemble,
-    Flow,
-    Row,
-    Trajectory,
+    EnsembleTrajectory,
+    GraphEnsemble,
+    GraphFlow,
     solve_flow,
 )  # fmt: skip
 from studies.oversmoothing.rows import column, curve_rows, end_rows, select, spectrum_rows
 from studies.oversmoothing.verdicts import verdicts
-from studies.runs.tables import Value
+from studies.runs.tables import MutableRow, Value
 
 if TYPE_CHECKING:
-    from studies.runs.run_folder import Run
+    from studies.runs.study_run import StudyRun
 
-NAME = "oversmoothing"
-TITLE = "Oversmoothing: energies of reaction-diffusion flows"
-QUESTION = (
-    "Does a reaction term keep the Dirichlet energy of a graph network bounded and away from zero, for which "
-    "coefficients, and is it the flow or Euler's method that does it?"
-)
 #: Measures drawn beside the energy.
 OTHERS = ("normalised_energy", "mad", "kernel_distance", "effective_rank")
 TITLES = {"euler": "Euler", "flow": "flow"}
@@ -54,12 +47,12 @@ def settings(small: bool) -> dict[str, Any]:
     return {**raw["published"], **raw["initial"], **raw["small" if small else "full"]}
 
 
-def run(run: Run) -> None:
+def run(run: StudyRun) -> None:
     """Solve every flow, draw the energies and the other measures, answer the paper's statements."""
-    ensemble = Ensemble.make(run.settings, run.seed, run.device)
+    ensemble = GraphEnsemble.make(run.settings, run.seed, run.device)
     graphs = run.part("spectra", lambda: spectrum_rows(ensemble))
-    curves: list[Row] = []
-    ends: list[Row] = []
+    curves: list[MutableRow] = []
+    ends: list[MutableRow] = []
     jobs = [(flow, scheme) for flow in (*BASELINES, *REACTIONS, *BOXED) for scheme in SCHEMES] + [(PROFILE, "flow")]
     for flow, scheme in run.progress(jobs, "flows"):
         for kind in ("SC", "VC") if flow in REACTIONS else ("SC",):
@@ -76,7 +69,9 @@ def run(run: Run) -> None:
     run.results(_end_table(ends))
 
 
-def _solved(run: Run, ensemble: Ensemble, flow: Flow, scheme: str, kind: str) -> tuple[list[Row], list[Row]]:
+def _solved(
+    run: StudyRun, ensemble: GraphEnsemble, flow: GraphFlow, scheme: str, kind: str
+) -> tuple[list[MutableRow], list[MutableRow]]:
     """Curves and ends of one flow, solved once, and only where a part is missing."""
     name = f"{flow.key}-{scheme}-{kind}"
     if kind == "SC":
@@ -85,7 +80,7 @@ def _solved(run: Run, ensemble: Ensemble, flow: Flow, scheme: str, kind: str) ->
         batch = Batch.channels(ensemble, run.settings, run.generator(f"beta of {flow.name}"))
 
     @cache
-    def solved() -> Trajectory:
+    def solved() -> EnsembleTrajectory:
         return solve_flow(flow, ensemble, scheme, batch, run.settings)
 
     found = run.part(f"curves-{name}", lambda: curve_rows(flow, scheme, batch, solved()))
@@ -93,7 +88,7 @@ def _solved(run: Run, ensemble: Ensemble, flow: Flow, scheme: str, kind: str) ->
 
 
 # ---------------------------------------------------------------------- figures
-def _draw(run: Run, curves: Index) -> None:
+def _draw(run: StudyRun, curves: Index) -> None:
     """The four figures, each with its numbers."""
     s = run.settings
     common = (
@@ -130,36 +125,38 @@ def _draw(run: Run, curves: Index) -> None:
     run.figure("energy_beta", shaded, caption, used)
 
 
-Drawn = tuple[list[Curve], list[Row]]
+Drawn = tuple[list[Curve], list[MutableRow]]
 #: Rows of one measure of one flow, by flow, normalisation, start, scheme, kind and measure.
-Index = Mapping[tuple[Value, ...], list[Row]]
+Index = Mapping[tuple[Value, ...], list[MutableRow]]
 
 
-def _indexed(curves: Sequence[Row]) -> Index:
-    index: dict[tuple[Value, ...], list[Row]] = {}
+def _indexed(curves: Sequence[MutableRow]) -> Index:
+    index: dict[tuple[Value, ...], list[MutableRow]] = {}
     for row in curves:
         key = (row["flow"], row["normalisation"], row["start"], row["scheme"], row["kind"], row["measure"])
         index.setdefault(key, []).append(row)
     return index
 
 
-def _chosen(curves: Index, flow: Flow, scheme: str, measure: str, kind: str = "SC", **more: Any) -> list[Row]:
+def _chosen(
+    curves: Index, flow: GraphFlow, scheme: str, measure: str, kind: str = "SC", **more: Any
+) -> list[MutableRow]:
     return select(curves[flow.name, flow.normalisation, flow.start, scheme, kind, measure], **more)
 
 
-def _initial(run: Run, flow: Flow) -> dict[str, Any]:
+def _initial(run: StudyRun, flow: GraphFlow) -> dict[str, Any]:
     """The authors' first coefficients; plain diffusion is run as a layer A H, with alpha = 1."""
     return {"alpha": run.settings["alpha"], "beta": run.settings["beta"]} if flow.has_reaction else {"alpha": 1.0}
 
 
-def _energy_curves(run: Run, curves: Index) -> Drawn:
+def _energy_curves(run: StudyRun, curves: Index) -> Drawn:
     """Baselines, linear reactions, classical ones on A_sym, classical ones in their box on A_row."""
     groups = {
         "baselines": BASELINES, "linear reactions, symmetric A": LINEAR,
         "F, AC, Z, symmetric A, from features": CLASSICAL, "F, AC, Z, row-stochastic A, from the box": BOXED,
     }  # fmt: skip
     drawn: list[Curve] = []
-    used: list[Row] = []
+    used: list[MutableRow] = []
     for group, flows in groups.items():
         for colour, flow in enumerate(flows):
             for dash, scheme in enumerate(SCHEMES):
@@ -169,10 +166,10 @@ def _energy_curves(run: Run, curves: Index) -> Drawn:
     return drawn, used
 
 
-def _sweep_curves(run: Run, curves: Index) -> Drawn:
+def _sweep_curves(run: StudyRun, curves: Index) -> Drawn:
     """One panel a reaction, one colour a ratio beta/alpha."""
     drawn: list[Curve] = []
-    used: list[Row] = []
+    used: list[MutableRow] = []
     alpha = run.settings["alpha"]
     for flow in chain(REACTIONS, BOXED):
         place = "row, box" if flow.start == "box" else "symmetric, features"
@@ -185,10 +182,10 @@ def _sweep_curves(run: Run, curves: Index) -> Drawn:
     return drawn, used
 
 
-def _measure_curves(run: Run, curves: Index) -> Drawn:
+def _measure_curves(run: StudyRun, curves: Index) -> Drawn:
     """Flows (not Euler), one panel a measure."""
     drawn: list[Curve] = []
-    used: list[Row] = []
+    used: list[MutableRow] = []
     for measure in OTHERS:
         for k, flow in enumerate((*BASELINES, *REACTIONS)):
             rows = _chosen(curves, flow, "flow", measure, **_initial(run, flow))
@@ -197,10 +194,10 @@ def _measure_curves(run: Run, curves: Index) -> Drawn:
     return drawn, used
 
 
-def _beta_curves(run: Run, curves: Index) -> Drawn:
+def _beta_curves(run: StudyRun, curves: Index) -> Drawn:
     """One panel a reaction: the scalar and the vector, by Euler first."""
     drawn: list[Curve] = []
-    used: list[Row] = []
+    used: list[MutableRow] = []
     for flow in REACTIONS:
         for dash, scheme in enumerate(SCHEMES):
             for colour, (kind, beta) in enumerate((("SC", run.settings["beta"]), ("VC", "drawn"))):
@@ -219,21 +216,21 @@ END_CAPTION = (
 )
 
 
-def _end_table(ends: list[Row]) -> list[Row]:
+def _end_table(ends: list[MutableRow]) -> list[MutableRow]:
     """Medians over the members, one row per flow, scheme and coefficient."""
     names = ("flow", "normalisation", "start", "method", "kind", "alpha", "beta")
     shown = {
         "E_0": "energy_0", "E_5": "energy_5", "E_T": "energy_T", "rate": "rate", "normalised_0": "normalised_0",
         "normalised_T": "normalised_T", "effective_rank_T": "rank_T", "kernel_distance_T": "kernel_T",
     }  # fmt: skip
-    groups: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[MutableRow]] = {}
     for row in ends:
         groups.setdefault(tuple(row[name] for name in names), []).append(row)
-    table: list[Row] = []
+    table: list[MutableRow] = []
     for key, rows in groups.items():
         kept = [row for row in rows if math.isnan(float(row["failed_at"]))]
-        medians: Row = {label: _median(column(kept, name)) for label, name in shown.items()}
-        named: Row = dict(zip(names, key, strict=True))
+        medians: MutableRow = {label: _median(column(kept, name)) for label, name in shown.items()}
+        named: MutableRow = dict(zip(names, key, strict=True))
         table.append({**named, "members": len(rows), "frozen": len(rows) - len(kept), **medians})
     return table
 
@@ -244,7 +241,7 @@ def _median(values: np.ndarray) -> float:
     return float(f"{np.median(there):.6g}") if there.size else math.nan
 
 
-def _say_settings(run: Run, graphs: list[Row]) -> None:
+def _say_settings(run: StudyRun, graphs: list[MutableRow]) -> None:
     s = run.settings
     lam2, lam3, top = (column(graphs, name) for name in ("lam2", "lam3", "lam_max"))
     joined = "all" if (column(graphs, "components") == 1).all() else "not all"

@@ -15,9 +15,9 @@ import numpy as np
 import sympy as sp
 
 import rdgraph as rd
-from studies.oversmoothing.flows import CLASSICAL, LEVEL, REACTIONS, Row, box
+from studies.oversmoothing.flows import CLASSICAL, LEVEL, REACTIONS, box
 from studies.oversmoothing.rows import TINY, column, select
-from studies.runs.tables import Value
+from studies.runs.tables import MutableRow, Value
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, agreed, decide, interval
 
 _H = sp.Symbol("h", real=True)
@@ -38,7 +38,7 @@ class Answer:
     summary: str = ""
 
 
-def verdicts(ends: list[Row], graphs: list[Row], settings: Mapping[str, Any]) -> list[Answer]:
+def verdicts(ends: list[MutableRow], graphs: list[MutableRow], settings: Mapping[str, Any]) -> list[Answer]:
     """Every statement with its answer, in the order of the paper."""
     return [
         gcn_decay(ends, graphs),
@@ -57,7 +57,7 @@ def verdicts(ends: list[Row], graphs: list[Row], settings: Mapping[str, Any]) ->
 
 
 # ---------------------------------------------------------------------- baselines
-def gcn_decay(ends: list[Row], graphs: list[Row]) -> Answer:
+def gcn_decay(ends: list[MutableRow], graphs: list[MutableRow]) -> Answer:
     """GCN without weights: does the energy reach zero, or the plateau of sqrt(d)?"""
     rows = select(ends, flow="GCN", scheme="euler")
     first, fifth, last = (column(rows, f"energy_{k}") for k in ("0", "5", "T"))
@@ -73,7 +73,7 @@ def gcn_decay(ends: list[Row], graphs: list[Row]) -> Answer:
     )
 
 
-def constants(ends: list[Row], graphs: list[Row]) -> Answer:
+def constants(ends: list[MutableRow], graphs: list[MutableRow]) -> Answer:
     """Diffusion: E -> 0 for which operator?"""
     rows = select(ends, flow="diffusion", scheme="flow", alpha=1.0)
     row = select(ends, flow="GRAND", scheme="flow", alpha=1.0)
@@ -93,7 +93,7 @@ def constants(ends: list[Row], graphs: list[Row]) -> Answer:
     )
 
 
-def grand_delay(ends: list[Row], graphs: list[Row]) -> Answer:
+def grand_delay(ends: list[MutableRow], graphs: list[MutableRow]) -> Answer:
     """Diffusivity only rescales time."""
     slow, fast = (column(select(ends, flow="GRAND", scheme="flow", alpha=a), "rate") for a in (0.5, 1.0))
     ratio = slow / fast
@@ -107,7 +107,7 @@ def grand_delay(ends: list[Row], graphs: list[Row]) -> Answer:
 
 
 # ---------------------------------------------------------------------- linear reactions
-def growth(name: str, alpha: float, beta: float, graphs: list[Row]) -> np.ndarray:
+def growth(name: str, alpha: float, beta: float, graphs: list[MutableRow]) -> np.ndarray:
     """max p(lam_k) over the modes outside the kernel, for every graph (S,).
 
     The spectrum is lam2, a gap, and a bulk from lam3 to lam_max; p is linear, or concave with its peak below lam3, so
@@ -119,7 +119,7 @@ def growth(name: str, alpha: float, beta: float, graphs: list[Row]) -> np.ndarra
     return np.asarray(np.broadcast_to(np.asarray(function(lam), dtype=float), lam.shape).max(0))
 
 
-def border(name: str, graphs: list[Row]) -> np.ndarray:
+def border(name: str, graphs: list[MutableRow]) -> np.ndarray:
     """The smallest beta/alpha > 0 at which a mode outside the kernel stops decaying, for every graph (S,).
 
     The symbol is alpha p1(lam) + beta p2(lam), so that a mode with p2 > 0 is neutral at -p1/p2.
@@ -132,7 +132,7 @@ def border(name: str, graphs: list[Row]) -> np.ndarray:
     return np.asarray(np.where(second > 0, -first / np.where(second > 0, second, 1.0), np.inf).min(0))
 
 
-def bounded(name: str, ends: list[Row], graphs: list[Row]) -> Answer:
+def bounded(name: str, ends: list[MutableRow], graphs: list[MutableRow]) -> Answer:
     """A linear reaction with scalar coefficients: is the part outside the kernel bounded and away from zero?"""
     rows = select(ends, flow=name, scheme="flow", kind="SC")
     pairs = sorted({(float(r["alpha"]), float(r["beta"])) for r in rows})
@@ -168,7 +168,7 @@ def bounded(name: str, ends: list[Row], graphs: list[Row]) -> Answer:
     )
 
 
-def source_plateau(ends: list[Row], graphs: list[Row], settings: Mapping[str, Any]) -> Answer:
+def source_plateau(ends: list[MutableRow], graphs: list[MutableRow], settings: Mapping[str, Any]) -> Answer:
     """ST: tr(H'LH) -> (beta/alpha)^2 sum_k c_k^2/lam_k."""
     alpha, beta = settings["alpha"], settings["beta"]
     rows = select(ends, flow="ST", scheme="flow", kind="SC", alpha=alpha, beta=beta)
@@ -183,7 +183,7 @@ def source_plateau(ends: list[Row], graphs: list[Row], settings: Mapping[str, An
     )
 
 
-def source_normalised(ends: list[Row], settings: Mapping[str, Any]) -> Answer:
+def source_normalised(ends: list[MutableRow], settings: Mapping[str, Any]) -> Answer:
     """ST: the kernel component grows like 1 + beta t, so E/|H|^2 falls."""
     rows = select(
         ends, flow="ST", scheme="flow", kind="SC", alpha=settings["alpha"], beta=settings["beta"]
@@ -199,7 +199,7 @@ def source_normalised(ends: list[Row], settings: Mapping[str, Any]) -> Answer:
 
 
 # ---------------------------------------------------------------------- classical reactions
-def sign_patterns(ends: list[Row], graphs: list[Row]) -> Answer:
+def sign_patterns(ends: list[MutableRow], graphs: list[MutableRow]) -> Answer:
     """AC with row-stochastic diffusion: signs that start at size >= `LEVEL` persist where the reaction is strong."""
     strong = persistence("AC", LEVEL)
     rows = select(ends, flow="AC", normalisation="row", start="box", scheme="flow")
@@ -233,7 +233,7 @@ def persistence(name: str, level: float) -> float:
     return (level - box(name)[0]) / float(_reaction(name).subs(_H, level))
 
 
-def collapse(name: str, ends: list[Row]) -> Answer:
+def collapse(name: str, ends: list[MutableRow]) -> Answer:
     """F and Z with row-stochastic diffusion from inside [0, 1]: all trajectories tend to a constant."""
     rows = select(ends, flow=name, normalisation="row", start="box", scheme="flow")
     share = column(rows, "energy_T") / column(rows, "energy_0")
@@ -249,7 +249,7 @@ def collapse(name: str, ends: list[Row]) -> Answer:
     )
 
 
-def profile(ends: list[Row]) -> Answer:
+def profile(ends: list[MutableRow]) -> Answer:
     """F with A_sym from inside the box: energy is left, but both channels end in the same profile."""
     rows = select(ends, flow="F", normalisation="symmetric", start="box", scheme="flow")
     strong = [r for r in rows if _ratio(r) >= 1]
@@ -264,7 +264,7 @@ def profile(ends: list[Row]) -> Answer:
     )
 
 
-def small_reactions(ends: list[Row], graphs: list[Row], settings: Mapping[str, Any]) -> Answer:
+def small_reactions(ends: list[MutableRow], graphs: list[MutableRow], settings: Mapping[str, Any]) -> Answer:
     """E -> 0 where beta nu < alpha lam2, with nu = sup r' on the box: F 1, AC 1, Z 1/3."""
     lam2 = column(graphs, "lam2")
     checked = exceeded = 0
@@ -299,7 +299,7 @@ def _reaction(name: str) -> sp.Expr:
 
 
 # ---------------------------------------------------------------------- vectors and Euler
-def vectors(name: str, ends: list[Row], settings: Mapping[str, Any]) -> Answer:
+def vectors(name: str, ends: list[MutableRow], settings: Mapping[str, Any]) -> Answer:
     """beta as a vector, drawn, against the scalar: who has more energy at the end of Euler's steps?"""
     both = select(ends, flow=name, start="features", scheme="euler", alpha=settings["alpha"])
     scalar = {r["graph"]: r for r in select(both, kind="SC", beta=settings["beta"])}
@@ -317,7 +317,7 @@ def vectors(name: str, ends: list[Row], settings: Mapping[str, Any]) -> Answer:
     )
 
 
-def euler_is_flow(ends: list[Row], graphs: list[Row], settings: Mapping[str, Any]) -> Answer:
+def euler_is_flow(ends: list[MutableRow], graphs: list[MutableRow], settings: Mapping[str, Any]) -> Answer:
     """How many members Euler loses that the flow keeps, and how far the energies are apart."""
     words, differ = [], 0
     for name in (flow.name for flow in REACTIONS):
@@ -356,9 +356,9 @@ def _decades(energy: Value, other: Value) -> float:
     return float(np.log10(max(float(energy), TINY)) - np.log10(max(float(other), TINY)))
 
 
-def _ok(row: Row) -> bool:
+def _ok(row: MutableRow) -> bool:
     return bool(np.isnan(float(row["failed_at"])))
 
 
-def _ratio(row: Row) -> float:
+def _ratio(row: MutableRow) -> float:
     return round(float(row["beta"]) / float(row["alpha"]), 9)

@@ -9,19 +9,13 @@ import numpy as np
 
 from analysis.figures import DASHES, GAIN_RANGE, PALETTE, ResponseCurve, response_curves, response_figure
 from rdgraph.systems.catalogue import catalogue
-from studies.runs.published_settings import Setting, best_settings
-from studies.runs.run_folder import Run
+from studies.runs.published_settings import PublishedSetting, best_settings
+from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, Value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAME = "response"
-TITLE = "Filter responses at the published settings"
-QUESTION = (
-    "Which frequencies do the linear systems of the catalogue damp and amplify at the end times and step sizes of the "
-    "GREAD paper, and where does Euler's method amplify what the flow damps?"
-)
 #: Systems that share the settings of a published reaction: the paper's form and the form its authors released.
 FORMS = {"BS": ("BS",), "ST": ("ST",), "FB": ("FB", "FB-released"), "FB*": ("FB*", "FB*-released")}
 #: Gains this close to one count as one.
@@ -48,7 +42,7 @@ def settings(small: bool) -> dict[str, Any]:
     }
 
 
-def run(run: Run) -> None:
+def run(run: StudyRun) -> None:
     """One figure a system with a panel per data set, one of the others, the table of false amplification."""
     chosen = run.settings
     published = [s for s in best_settings() if s.reaction in FORMS and s.dataset in chosen["datasets"]]
@@ -69,7 +63,7 @@ def run(run: Run) -> None:
 
 
 # ---------------------------------------------------------------------- computing
-def _curves(name: str, setting: Setting, beta: float, chosen: Mapping[str, Any]) -> list[ResponseCurve]:
+def _curves(name: str, setting: PublishedSetting, beta: float, chosen: Mapping[str, Any]) -> list[ResponseCurve]:
     """Flow, Euler and RK4 at the end time and step of a published setting."""
     return response_curves(
         catalogue[name],
@@ -80,7 +74,7 @@ def _curves(name: str, setting: Setting, beta: float, chosen: Mapping[str, Any])
     )
 
 
-def _compare(run: Run, published: Sequence[Setting]) -> list[Row]:
+def _compare(run: StudyRun, published: Sequence[PublishedSetting]) -> list[Row]:
     chosen = run.settings
     cases = [(name, s, beta) for s in published for name in FORMS[s.reaction] for beta in chosen["betas"]]
     return [
@@ -89,7 +83,7 @@ def _compare(run: Run, published: Sequence[Setting]) -> list[Row]:
     ]
 
 
-def compare(name: str, setting: Setting, alpha: float, beta: float, curves: Sequence[ResponseCurve]) -> Row:
+def compare(name: str, setting: PublishedSetting, alpha: float, beta: float, curves: Sequence[ResponseCurve]) -> Row:
     """Where Euler and RK4 have |gain| > 1 though the flow has |gain| < 1, and how far they are from the flow."""
     flow, euler, rk4 = (np.abs(curve.gain) for curve in curves)
     lam = curves[0].lam
@@ -126,7 +120,7 @@ def is_false_gain(flow: np.ndarray, method: np.ndarray) -> np.ndarray:
     return (flow < 1 - TOLERANCE) & (method > 1 + TOLERANCE)
 
 
-def _curve_rows(own: Sequence[Setting], curves: Sequence[Sequence[ResponseCurve]]) -> list[Row]:
+def _curve_rows(own: Sequence[PublishedSetting], curves: Sequence[Sequence[ResponseCurve]]) -> list[Row]:
     return [
         {
             "system": curve.system,
@@ -144,7 +138,7 @@ def _curve_rows(own: Sequence[Setting], curves: Sequence[Sequence[ResponseCurve]
 
 
 # ---------------------------------------------------------------------- drawing
-def _figure(own: Sequence[Setting], curves: Sequence[Sequence[ResponseCurve]]) -> Figure:
+def _figure(own: Sequence[PublishedSetting], curves: Sequence[Sequence[ResponseCurve]]) -> Figure:
     """One panel a data set, the solver that the paper used there drawn in full strength."""
     from matplotlib.figure import Figure
 
@@ -182,7 +176,7 @@ def _limits(curves: Sequence[Sequence[ResponseCurve]]) -> tuple[float, float]:
     return max(GAIN_RANGE[0], min(0.3, flows.min() / 2)), min(GAIN_RANGE[1], max(3.0, flows.max() * 2))
 
 
-def _draw_others(run: Run) -> None:
+def _draw_others(run: StudyRun) -> None:
     """Linear systems of the catalogue that the paper has no settings for, at one published setting."""
     chosen = run.settings
     reaction, dataset = chosen["others_drawn_at"]
@@ -243,7 +237,7 @@ def _summary(found: Sequence[Mapping[str, Any]]) -> str:
     return text
 
 
-def _judge(run: Run, found: Sequence[Mapping[str, Any]]) -> None:
+def _judge(run: StudyRun, found: Sequence[Mapping[str, Any]]) -> None:
     euler = [row for row in found if row["solver"] == "euler"]
     rk4 = [row for row in found if row["solver"] == "rk4"]
     for used, name in ((euler, "Euler's method"), (rk4, "RK4")):

@@ -23,7 +23,7 @@ from gread.settings.config import Config, Model
 from gread.settings.trials import Trial
 from gread.training.ensemble import Ensemble
 from rdgraph import solve
-from studies.oversmoothing.flows import Row
+from studies.runs.tables import MutableRow
 
 #: When a network is looked at: before training, at its best validation epoch, after the last epoch.
 STAGES = ("start", "best", "end")
@@ -67,8 +67,8 @@ SUBJECTS = (*map(Subject, BASELINES), *(Subject(name, kind) for name in REACTION
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
-    """S networks at every stage: states of K + 1 layers, (K + 1, S, n, d), and when a network left the numbers, (S,).
+class NetworkCourse:
+    """S networks at every stage: states of K + 1 layers, (K + 1, S, n, d), and when a network diverged, (S,).
 
     That time is nan for networks that never do, -1 for those whose training failed before. Layers that differ in width
     are filled up with zeros, which no measure sees. `results` has one row per network.
@@ -76,7 +76,7 @@ class Course:
 
     states: Mapping[str, Tensor]
     left: Mapping[str, np.ndarray]
-    results: list[Row]
+    results: list[MutableRow]
 
 
 # ---------------------------------------------------------------------- data and settings
@@ -129,7 +129,7 @@ def layer_count(settings: Mapping[str, Any]) -> int:
 # ---------------------------------------------------------------------- training
 def course(
     subject: Subject, settings: Mapping[str, Any], datas: Sequence[NodeData], seeds: Sequence[int], device: str
-) -> Course:
+) -> NetworkCourse:
     """Train a subject on every graph, and look at its states before and after."""
     trials = [Trial(configuration(subject, settings), 0, seed) for seed in seeds]
     if subject.is_module:
@@ -140,16 +140,16 @@ def course(
     return _joined([_flow_course(subject, [one], [t], device) for one, t in zip(datas, trials, strict=True)])
 
 
-def _joined(parts: Sequence[Course]) -> Course:
+def _joined(parts: Sequence[NetworkCourse]) -> NetworkCourse:
     """Networks of several ensembles as one."""
-    return Course(
+    return NetworkCourse(
         {stage: torch.cat([part.states[stage] for part in parts], dim=1) for stage in STAGES},
         {stage: np.concatenate([part.left[stage] for part in parts]) for stage in STAGES},
         [{**part.results[0], "graph": k} for k, part in enumerate(parts)],
     )
 
 
-def _flow_course(subject: Subject, datas: Sequence[NodeData], trials: Sequence[Trial], device: str) -> Course:
+def _flow_course(subject: Subject, datas: Sequence[NodeData], trials: Sequence[Trial], device: str) -> NetworkCourse:
     """Equations: all graphs as one ensemble, trained in single precision, looked at in double."""
     ensemble = Ensemble(datas, trials, device=device)
     stages = {"start": {name: p.detach().clone() for name, p in ensemble.parameters.items()}}
@@ -166,7 +166,7 @@ def _flow_course(subject: Subject, datas: Sequence[NodeData], trials: Sequence[T
         states[stage], left[stage] = flow_states(model, problem, parameters)
     found = ensemble.outcome()
     spans = _coefficient_spans(model)
-    results: list[Row] = [
+    results: list[MutableRow] = [
         {
             **named(subject), "graph": k, "seed": trial.seed, "best_epoch": int(found.best_epoch[k]),
             "val_accuracy": float(found.val_accuracy[k]), "test_accuracy": float(found.test_accuracy[k]),
@@ -174,11 +174,11 @@ def _flow_course(subject: Subject, datas: Sequence[NodeData], trials: Sequence[T
         }
         for k, trial in enumerate(trials)
     ]  # fmt: skip
-    return Course(states, _without_failed(left, results), results)
+    return NetworkCourse(states, _without_failed(left, results), results)
 
 
-def _without_failed(left: Mapping[str, np.ndarray], results: Sequence[Row]) -> dict[str, np.ndarray]:
-    """The times at which networks left the numbers, -1 at the stages that a failed training did not reach."""
+def _without_failed(left: Mapping[str, np.ndarray], results: Sequence[MutableRow]) -> dict[str, np.ndarray]:
+    """The times at which networks diverged, -1 at the stages that a failed training did not reach."""
     ended = np.array([row["status"] == "ok" for row in results])
     scored = np.array([int(row["best_epoch"]) > 0 for row in results])
     reached = {"start": np.ones_like(ended), "best": scored, "end": ended}
@@ -186,7 +186,7 @@ def _without_failed(left: Mapping[str, np.ndarray], results: Sequence[Row]) -> d
 
 
 def flow_states(model: GREAD, problem: Problem, parameters: Mapping[str, Tensor]) -> tuple[Tensor, np.ndarray]:
-    """States (K + 1, S, n, d) at every step of Euler's method, and the time at which a member left the numbers, or nan.
+    """States (K + 1, S, n, d) at every step of Euler's method, and the time at which a member diverged, or nan.
 
     A member whose parameters are no numbers never has a state: its time is -1.
     """
@@ -201,7 +201,7 @@ def flow_states(model: GREAD, problem: Problem, parameters: Mapping[str, Tensor]
     return solution.states, left.numpy()
 
 
-def _coefficient_spans(model: GREAD) -> list[Row]:
+def _coefficient_spans(model: GREAD) -> list[MutableRow]:
     """alpha and the least and largest beta of every member; nan where an equation has none."""
     found = {name: value.detach().reshape(model.members, -1).cpu() for name, value in model.coefficients().items()}
     none = torch.full((model.members, 1), torch.nan)
@@ -214,7 +214,7 @@ def _coefficient_spans(model: GREAD) -> list[Row]:
 
 def _module_course(
     subject: Subject, settings: Mapping[str, Any], datas: Sequence[NodeData], trials: Sequence[Trial], device: str
-) -> Course:
+) -> NetworkCourse:
     """Modules: one graph after the other."""
     build = builder(subject, settings)
     done = fit(build, datas, trials, device=device)
@@ -224,7 +224,7 @@ def _module_course(
     }  # fmt: skip
     none = dict.fromkeys(("alpha", "beta_least", "beta_largest"), float("nan"))
     rows = [{k: v for k, v in row.items() if k not in ("split", "seed")} for row in done.results.rows()]
-    results: list[Row] = [
+    results: list[MutableRow] = [
         {**named(subject), "graph": k, "seed": trials[k].seed, **row, **none}  # type: ignore[dict-item]
         for k, row in enumerate(rows)
     ]
@@ -233,7 +233,7 @@ def _module_course(
         each = [_module_states(net, one, settings, device) for net, one in zip(networks, datas, strict=True)]
         states[stage] = torch.stack(each, dim=1)
         left[stage] = _first_loss(states[stage], settings["step"])
-    return Course(states, _without_failed(left, results), results)
+    return NetworkCourse(states, _without_failed(left, results), results)
 
 
 @torch.no_grad()
@@ -255,6 +255,6 @@ def _first_loss(states: Tensor, step: float) -> np.ndarray:
     return np.where(wild.any(0), (wild.argmax(0) - 1.0) * step, np.nan)
 
 
-def named(subject: Subject) -> Row:
+def named(subject: Subject) -> MutableRow:
     """The columns that name a subject."""
     return {"network": subject.name, "beta": subject.kind}

@@ -13,8 +13,8 @@ import numpy as np
 from analysis.measures.state_measures import MEASURES
 from gread.datasets.node_data import NodeData
 from studies.oversmoothing.figures import Curve, curves_figure, measures_figure
-from studies.oversmoothing.flows import Row
 from studies.oversmoothing.rows import BAND
+from studies.runs.tables import MutableRow
 from studies.trained_energy.networks import (
     BASELINES,
     CLASSICAL,
@@ -22,24 +22,18 @@ from studies.trained_energy.networks import (
     REACTIONS,
     STAGES,
     SUBJECTS,
-    Course,
+    NetworkCourse,
     Subject,
     course,
     layer_count,
     make_graphs,
 )
-from studies.trained_energy.rows import Table, layer_rows
+from studies.trained_energy.rows import EnergyTable, layer_rows
 from studies.trained_energy.verdicts import verdicts
 
 if TYPE_CHECKING:
-    from studies.runs.run_folder import Run
+    from studies.runs.study_run import StudyRun
 
-NAME = "trained-energy"
-TITLE = "Oversmoothing in trained networks: energies layer by layer"
-QUESTION = (
-    "Do trained networks of many layers lose their Dirichlet energy, GCN and GAT at once, GRAND later and GREAD not "
-    "at all, and does a vector beta conserve more of it than a scalar one?"
-)
 #: Panels of the first figure, and the networks in each.
 FAMILIES: Mapping[str, tuple[Subject, ...]] = {
     "compared methods": tuple(map(Subject, BASELINES)),
@@ -61,17 +55,17 @@ def settings(small: bool) -> dict[str, Any]:
     return {**graph["published"], **own["published"], **own["choice"], **own["small" if small else "full"]}
 
 
-def run(run: Run) -> None:
+def run(run: StudyRun) -> None:
     """Train every network on every graph, draw its energies before and after, answer the paper's statements."""
     seeds = [int(run.generator(f"graph {k}").integers(2**31)) for k in range(run.settings["graphs"])]
     datas = make_graphs(run.settings, seeds)
-    layers: list[Row] = []
-    results: list[Row] = []
+    layers: list[MutableRow] = []
+    results: list[MutableRow] = []
     for subject in run.progress(SUBJECTS, "networks"):
         found, ended = _trained(run, subject, datas, seeds)
         layers += found
         results += ended
-    table = Table.make(layers, results)
+    table = EnergyTable.make(layers, results)
     _say_settings(run)
     _draw(run, table)
     summary = summary_rows(table)
@@ -84,11 +78,13 @@ def run(run: Run) -> None:
     run.results(summary)
 
 
-def _trained(run: Run, subject: Subject, datas: list[NodeData], seeds: list[int]) -> tuple[list[Row], list[Row]]:
+def _trained(
+    run: StudyRun, subject: Subject, datas: list[NodeData], seeds: list[int]
+) -> tuple[list[MutableRow], list[MutableRow]]:
     """Measures and results of one kind of network, trained once, and only where a part is missing."""
 
     @cache
-    def made() -> Course:
+    def made() -> NetworkCourse:
         return course(subject, run.settings, datas, seeds, run.device)
 
     found = run.part(f"layers-{subject.key}", lambda: layer_rows(subject, made(), datas, run.settings["step"]))
@@ -96,13 +92,13 @@ def _trained(run: Run, subject: Subject, datas: list[NodeData], seeds: list[int]
 
 
 # ---------------------------------------------------------------------- figures
-def _draw(run: Run, table: Table) -> None:
+def _draw(run: StudyRun, table: EnergyTable) -> None:
     """Energies by family, a scalar against a vector beta, and the measures that do not depend on size."""
     s = run.settings
     common = (
         f"{s['graphs']} graphs of {sum(s['sizes'])} nodes, {layer_count(s)} layers (Euler, step {s['step']:g}), "
-        f"{s['epochs']} epochs. Lines: medians of the networks that have not left the numbers, bands: 10 to 90 %; "
-        "pale: some have left them, cross: all have; ×k/n in a legend: k of n have."
+        f"{s['epochs']} epochs. Lines: medians of the networks that have not diverged, bands: 10 to 90 %; "
+        "pale: some have diverged, cross: all have; ×k/n in a legend: k of n have."
     )
     label = MEASURES["dirichlet_energy"].latex
     for name, make, title, more, options in (
@@ -122,10 +118,10 @@ def _draw(run: Run, table: Table) -> None:
 
 
 def make_line(
-    table: Table, subject: Subject, stage: str, name: str, group: str, colour: int = 0, dash: int = 0,
+    table: EnergyTable, subject: Subject, stage: str, name: str, group: str, colour: int = 0, dash: int = 0,
     measure: str = "energy",
 ) -> Curve:  # fmt: skip
-    """Median and band over the graphs of a measure at every layer; a network that left the numbers is left out."""
+    """Median and band over the graphs of a measure at every layer; a network that diverged is left out."""
     values = table.values(subject, stage, measure)
     alive = np.isfinite(table.values(subject, stage)).sum(1)
     summary = np.full((3, len(values)), np.nan)
@@ -138,7 +134,7 @@ def make_line(
     return Curve(name, group, layers, median, low, high, alive, values.shape[1], colour, dash)
 
 
-def family_curves(table: Table) -> list[Curve]:
+def family_curves(table: EnergyTable) -> list[Curve]:
     """One panel a family, trained and untrained."""
     return [
         make_line(table, subject, stage, f"{subject.name}, {word}", family, colour, dash)
@@ -148,7 +144,7 @@ def family_curves(table: Table) -> list[Curve]:
     ]
 
 
-def beta_curves(table: Table) -> list[Curve]:
+def beta_curves(table: EnergyTable) -> list[Curve]:
     """One panel a reaction: the scalar and the vector, trained first."""
     return [
         make_line(table, Subject(name, kind), stage, f"{kind}, {word}", name, colour, dash)
@@ -158,7 +154,7 @@ def beta_curves(table: Table) -> list[Curve]:
     ]
 
 
-def measure_curves(table: Table) -> list[Curve]:
+def measure_curves(table: EnergyTable) -> list[Curve]:
     """Trained networks, one panel a measure."""
     subjects = [subject for family in FAMILIES.values() for subject in family]
     return [
@@ -168,7 +164,7 @@ def measure_curves(table: Table) -> list[Curve]:
     ]
 
 
-def curve_rows(curves: Sequence[Curve]) -> list[Row]:
+def curve_rows(curves: Sequence[Curve]) -> list[MutableRow]:
     """The numbers drawn in a figure."""
     return [
         {
@@ -182,17 +178,17 @@ def curve_rows(curves: Sequence[Curve]) -> list[Row]:
 
 # ---------------------------------------------------------------------- text and table
 CAPTION = (
-    "Medians over the graphs whose network has not left the numbers. E_0, E_5, E_T: Dirichlet energy at the start, "
+    "Medians over the graphs whose network has not diverged. E_0, E_5, E_T: Dirichlet energy at the start, "
     "after five layers and at the last; normalised: (N/2) E/|H|^2 at the last layer over the first; failed: trainings "
-    "whose loss left the numbers; left: networks without a state at the last layer; accuracy: test nodes, at the best "
+    "whose loss diverged; left: networks without a state at the last layer; accuracy: test nodes, at the best "
     "validation epoch, in percent, mean and population standard deviation over the networks that had such an epoch; "
     "alpha, beta: after training."
 )
 
 
-def summary_rows(table: Table) -> list[Row]:
+def summary_rows(table: EnergyTable) -> list[MutableRow]:
     """One row per network and stage."""
-    rows: list[Row] = []
+    rows: list[MutableRow] = []
     for subject in SUBJECTS:
         accuracy = 100 * table.column(subject, "test_accuracy")[table.column(subject, "best_epoch") > 0]
         failed = int((~table.trained(subject)).sum())
@@ -220,7 +216,7 @@ def _median(values: np.ndarray) -> float:
     return float(f"{np.median(there):.6g}") if there.size else float("nan")
 
 
-def _changes(table: Table) -> str:
+def _changes(table: EnergyTable) -> str:
     """How far training moves the energy at the last layer, in factors of ten."""
     moved = []
     for subject in SUBJECTS:
@@ -236,7 +232,7 @@ def _changes(table: Table) -> str:
     )
 
 
-def _say_settings(run: Run) -> None:
+def _say_settings(run: StudyRun) -> None:
     s = run.settings
     run.say(
         "What is run",
@@ -253,6 +249,6 @@ def _say_settings(run: Run) -> None:
         "epoch, and the evidence tells also what the best validation epoch gives. All graphs of an equation are "
         "trained as one ensemble, except with attention, in single precision; states are computed from the parameters "
         "in double precision. "
-        "A network has left the numbers when an entry of its state is beyond what single precision holds, and one "
+        "A network has diverged when an entry of its state is beyond what single precision holds, and one "
         "whose training failed has no trained states.",
     )

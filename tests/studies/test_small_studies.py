@@ -19,12 +19,13 @@ from scipy.linalg import expm
 
 import rdgraph as rd
 from analysis.figures import response_curves
+from studies.catalogue import find_study
 from studies.cli import app as cli
 from studies.grid import pictures as grid_pictures
 from studies.grid import study as grid
 from studies.response import study as response
-from studies.runs.published_settings import Setting, best_settings
-from studies.runs.run_folder import execute
+from studies.runs.published_settings import PublishedSetting, best_settings
+from studies.runs.study import execute
 from studies.runs.tables import read_rows
 from tests.paths import ROOT
 
@@ -56,7 +57,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
             patch.setattr(grid_pictures, name, lambda *_: Figure(figsize=(1, 1)))
         patch.setattr(grid_pictures, "write_animation", lambda path, *_: path.touch())
         for name in ("first", "second"):
-            execute(grid, place / name, small=True, seed=4)
+            execute(find_study("grid"), place / name, small=True, seed=4)
     return place / "first"
 
 
@@ -154,7 +155,7 @@ def test_published_settings_name_their_source() -> None:
 
 def test_comparison_of_one_euler_step() -> None:
     # alpha = beta = tau = T = 1: the flow's gain is exp(-lam^2), Euler's 1 - lam^2, above one from sqrt 2 on.
-    setting = Setting("BS", "none", "OA", "SC", "SC", 1.0, 1.0, "euler", "this test")
+    setting = PublishedSetting("BS", "none", "OA", "SC", "SC", 1.0, 1.0, "euler", "this test")
     methods = (("exact", None), ("euler", 1.0), ("rk4", 1.0))
     curves = response_curves(
         rd.catalogue["BS"], T=1.0, coefficients={"alpha": 1.0, "beta": 1.0}, methods=methods, points=2001

@@ -11,8 +11,16 @@ import torch
 from torch import Tensor
 
 from analysis.spectra.eigenvalues import spectral_gap, spectrum
-from analysis.verdicts.oversmoothing import GROWS, STAYS, UNDECIDED, VANISHES, Fate, Verdict, oversmoothing
-from analysis.verdicts.theorems import Reaction, Statement
+from analysis.verdicts.oversmoothing import (
+    GROWS,
+    STAYS,
+    UNDECIDED,
+    VANISHES,
+    EnergyFate,
+    OversmoothingVerdict,
+    oversmoothing,
+)
+from analysis.verdicts.theorems import EnergyStatement, Reaction
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs import generators
 from rdgraph.graphs.graph import Graph
@@ -32,7 +40,7 @@ def start(graph: Graph, channels: int = 2, seed: int = 0) -> Tensor:
     return torch.as_tensor(np.random.default_rng(seed).standard_normal((graph.num_nodes, channels)))
 
 
-def fates(verdict: Verdict) -> dict[str, Fate]:
+def fates(verdict: OversmoothingVerdict) -> dict[str, EnergyFate]:
     return {fate.energy: fate for fate in verdict.fates}
 
 
@@ -196,11 +204,13 @@ def test_the_trajectory_is_the_energy_of_the_states(graph: Graph) -> None:
 
 
 # ---------------------------------------------------------------------- reactions
-def statement(verdict: Verdict, name: str) -> Statement:
+def statement(verdict: OversmoothingVerdict, name: str) -> EnergyStatement:
     return next(s for s in verdict.statements if s.name == name)
 
 
-def rowwise(name: str, graph: Graph, values: dict[str, float], H0: Tensor, T: float = 30.0, **more: Any) -> Verdict:
+def rowwise(
+    name: str, graph: Graph, values: dict[str, float], H0: Tensor, T: float = 30.0, **more: Any
+) -> OversmoothingVerdict:
     return oversmoothing(name, graph, values, H0, T=T, normalisation="row", **more)
 
 

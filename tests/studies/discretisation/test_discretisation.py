@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import rdgraph as rd
+from studies.catalogue import find_study
 from studies.discretisation import study as discretisation
 from studies.discretisation.mode_errors import (
     Row,
@@ -23,14 +24,15 @@ from studies.discretisation.mode_errors import (
     steps,
 )
 from studies.discretisation.study import error_map, settings, worst_cases
-from studies.runs.published_settings import Setting, best_settings
-from studies.runs.run_folder import Run, execute
+from studies.runs.published_settings import PublishedSetting, best_settings
+from studies.runs.study import execute
+from studies.runs.study_run import StudyRun
 from studies.runs.tables import read_rows
 
 LAM = np.linspace(0.0, 2.0, 41)
 
 
-def published(reaction: str, dataset: str) -> Setting:
+def published(reaction: str, dataset: str) -> PublishedSetting:
     return next(s for s in best_settings() if (s.reaction, s.dataset) == (reaction, dataset))
 
 
@@ -146,20 +148,20 @@ def test_products_are_those_of_a_run(reaction: str, dataset: str) -> None:
 
 # ---------------------------------------------------------------------- the study
 @pytest.fixture(scope="module")
-def few() -> tuple[Setting, ...]:
+def few() -> tuple[PublishedSetting, ...]:
     return tuple(s for s in best_settings() if s.dataset in ("texas", "cora"))
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, few: tuple[Setting, ...]) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, few: tuple[PublishedSetting, ...]) -> Path:
     place = tmp_path_factory.mktemp("runs") / "discretisation"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(discretisation, "best_settings", lambda: few)
-        execute(discretisation, place, small=True)
+        execute(find_study("discretisation"), place, small=True)
     return place
 
 
-def test_study_writes_numbers_figures_and_verdicts(folder: Path, few: tuple[Setting, ...]) -> None:
+def test_study_writes_numbers_figures_and_verdicts(folder: Path, few: tuple[PublishedSetting, ...]) -> None:
     assert (folder / "state").read_text().strip() == "done"
     results = read_rows(folder / "results.csv")
     assert {(r["reaction"], r["dataset"]) for r in results} == {(s.reaction, s.dataset) for s in few}
@@ -216,7 +218,7 @@ def test_map_takes_the_largest_error_of_the_forms(folder: Path) -> None:
 
 
 def test_same_seed_same_numbers_and_resumed_without_computing(
-    folder: Path, few: tuple[Setting, ...], monkeypatch: pytest.MonkeyPatch
+    folder: Path, few: tuple[PublishedSetting, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {p.name: p.read_bytes() for p in folder.rglob("*.csv")}
 
@@ -226,6 +228,6 @@ def test_same_seed_same_numbers_and_resumed_without_computing(
     monkeypatch.setattr(discretisation, "best_settings", lambda: few)
     monkeypatch.setattr(discretisation, "mode_rows", refuse)
     monkeypatch.setattr(discretisation, "product_row", refuse)
-    monkeypatch.setattr(Run, "figure", lambda *_: None)
-    execute(discretisation, folder, small=True)
+    monkeypatch.setattr(StudyRun, "figure", lambda *_: None)
+    execute(find_study("discretisation"), folder, small=True)
     assert {p.name: p.read_bytes() for p in folder.rglob("*.csv")} == before
