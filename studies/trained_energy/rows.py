@@ -12,7 +12,8 @@ from analysis.measures.state_measures import make_measures
 from gread.datasets.node_data import NodeData
 from rdgraph import stack
 from studies.runs.tables import MutableRow
-from studies.trained_energy.networks import STAGES, NetworkCourse, Subject, named
+from studies.trained_energy.networks import STAGES, NetworkCourse
+from studies.trained_energy.subjects import Subject, named
 
 #: Our columns, and the measures in them.
 MEASURES = {"energy": "dirichlet_energy", "mad": "mad", "rank": "effective_rank"}

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from studies.oversmoothing.verdicts import GONE, Answer
+from studies.oversmoothing.answers import GONE, Answer
 from studies.runs.uncertainty import FAILS, UNDECIDED, decide, interval
-from studies.trained_energy.networks import REACTIONS, STAGES, Subject
+from studies.trained_energy.networks import STAGES
 from studies.trained_energy.rows import EnergyTable
+from studies.trained_energy.subjects import REACTIONS, Subject
 
 #: The paper's "first five layers".
 FIRST = 5

@@ -21,9 +21,9 @@ import rdgraph as rd
 from analysis.figures import response_curves
 from studies.catalogue import find_study
 from studies.cli import app as cli
-from studies.grid import pictures as grid_pictures
+from studies.grid import figures as grid_pictures
 from studies.grid import study as grid
-from studies.response import study as response
+from studies.response import rows as response_rows
 from studies.runs.published_settings import PublishedSetting, best_settings
 from studies.runs.study import execute
 from studies.runs.tables import read_rows
@@ -160,7 +160,7 @@ def test_comparison_of_one_euler_step() -> None:
     curves = response_curves(
         rd.catalogue["BS"], T=1.0, coefficients={"alpha": 1.0, "beta": 1.0}, methods=methods, points=2001
     )
-    row = response.compare("BS", setting, 1.0, 1.0, curves)
+    row = response_rows.compare("BS", setting, 1.0, 1.0, curves)
     assert row["from"] == pytest.approx(np.sqrt(2), abs=1e-3)
     assert (row["to"], row["at"], row["euler_gain"]) == (2.0, 2.0, pytest.approx(3.0))
     assert row["flow_gain"] == pytest.approx(np.exp(-4))
@@ -169,7 +169,7 @@ def test_comparison_of_one_euler_step() -> None:
     z = -(np.linspace(0, 2, 2001) ** 2)
     assert row["euler_error"] == pytest.approx(np.abs(1 + z - np.exp(z)).max())
     quiet: dict[str, Any] = {"alpha": 0.1, "beta": 0.1}
-    still = response.compare(
+    still = response_rows.compare(
         "BS", setting, 0.1, 0.1, response_curves(rd.catalogue["BS"], T=1.0, coefficients=quiet, methods=methods)
     )
     assert (still["euler_width"], still["rk4_width"]) == (0.0, 0.0)

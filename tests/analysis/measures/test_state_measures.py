@@ -16,19 +16,18 @@ from torch.autograd import gradcheck
 
 import rdgraph as rd
 from analysis.measures import state_measures as module
+from analysis.measures.class_separation import fisher_ratio
 from analysis.measures.laplacian_kernel import nullspace, symmetrised
+from analysis.measures.ranks import effective_rank, numerical_rank
 from analysis.measures.state_measures import (
     MEASURES,
     dirichlet_energy,
-    effective_rank,
-    fisher_ratio,
     kernel_distance,
     laplacian_energy,
     mad,
     make_measures,
     measure_all,
     normalised_energy,
-    numerical_rank,
     rayleigh,
 )
 from rdgraph.graphs.generators import barabasi_albert, complete, erdos_renyi, grid, path, ring, star

@@ -11,16 +11,8 @@ import torch
 from torch import Tensor
 
 from analysis.spectra.eigenvalues import spectral_gap, spectrum
-from analysis.verdicts.oversmoothing import (
-    GROWS,
-    STAYS,
-    UNDECIDED,
-    VANISHES,
-    EnergyFate,
-    OversmoothingVerdict,
-    oversmoothing,
-)
-from analysis.verdicts.theorems import EnergyStatement, Reaction
+from analysis.verdicts.oversmoothing import GROWS, UNDECIDED, EnergyFate, OversmoothingVerdict, oversmoothing
+from analysis.verdicts.theorems import STAYS, VANISHES, EnergyStatement, Reaction
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs import generators
 from rdgraph.graphs.graph import Graph

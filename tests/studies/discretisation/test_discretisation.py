@@ -13,21 +13,13 @@ import torch
 import rdgraph as rd
 from studies.catalogue import find_study
 from studies.discretisation import study as discretisation
-from studies.discretisation.mode_errors import (
-    Row,
-    coefficient_box,
-    compare,
-    forms,
-    gains,
-    mode_rows,
-    product_row,
-    steps,
-)
-from studies.discretisation.study import error_map, settings, worst_cases
+from studies.discretisation.figures import error_map, worst_cases
+from studies.discretisation.rows import coefficient_box, compare, forms, gains, mode_rows, product_row, steps
+from studies.discretisation.study import settings
 from studies.runs.published_settings import PublishedSetting, best_settings
 from studies.runs.study import execute
 from studies.runs.study_run import StudyRun
-from studies.runs.tables import read_rows
+from studies.runs.tables import Row, read_rows
 
 LAM = np.linspace(0.0, 2.0, 41)
 

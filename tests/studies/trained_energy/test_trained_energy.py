@@ -27,19 +27,11 @@ from studies.runs.tables import read_rows
 from studies.runs.uncertainty import decide, interval
 from studies.trained_energy import page as trained_energy_page
 from studies.trained_energy import study as trained_energy
-from studies.trained_energy.networks import (
-    REACTIONS,
-    STAGES,
-    SUBJECTS,
-    NetworkCourse,
-    Subject,
-    configuration,
-    course,
-    flow_states,
-    make_graphs,
-)
+from studies.trained_energy.figures import beta_curves, family_curves, make_line
+from studies.trained_energy.networks import STAGES, NetworkCourse, course, flow_states
 from studies.trained_energy.rows import MEASURES, EnergyTable, layer_rows
-from studies.trained_energy.study import beta_curves, family_curves, make_line, summary_rows
+from studies.trained_energy.study import summary_rows
+from studies.trained_energy.subjects import REACTIONS, SUBJECTS, Subject, configuration, make_graphs
 from studies.trained_energy.verdicts import bounded, conserves, deeper, delays, vanishes, verdicts
 
 needs_pyg = pytest.mark.skipif(find_spec("torch_geometric") is None, reason="torch-geometric is not installed")
@@ -382,7 +374,7 @@ def test_a_finished_run_trains_nothing_again(folder: Path, monkeypatch: pytest.M
         raise AssertionError("trained again")
 
     monkeypatch.setattr(trained_energy, "course", refuse)
-    monkeypatch.setattr(trained_energy, "_draw", lambda run, table: None)
+    monkeypatch.setattr(trained_energy, "draw_all", lambda run, table: None)
     execute(find_study("trained-energy"), folder, small=True, seed=2)
     assert (folder / "results.csv").read_bytes() == before
 

@@ -23,6 +23,8 @@ from rdgraph.systems.system import System
 from studies.runs.published_settings import PublishedSetting
 from studies.runs.tables import MutableRow
 
+LINEAR = ("BS", "ST", "FB", "FB*")
+CLASSICAL = ("F", "AC", "Z")
 Gain = Callable[[np.ndarray, float, float], np.ndarray]
 #: Gains this close to one are neither damped nor amplified, and gains this close to zero have no sign.
 NEUTRAL = 1e-9
