@@ -18,7 +18,7 @@ from gread import load_dataset
 from gread.settings.presets import Preset, authors_runs, find_published, presets
 from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, choose_device, train
-from studies.benchmarks.performance import environment
+from studies.benchmarks.speed_rows import environment
 from studies.runs.uncertainty import difference_error
 
 KINDS = ("authors", "paper")

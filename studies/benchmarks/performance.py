@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,84 +22,13 @@ from torch import Tensor
 import rdgraph as rd
 from rdgraph.graphs.operator import Operator, Pattern
 from rdgraph.kernels import operations as ops
-from rdgraph.kernels import torch_reference as plain
+from studies.benchmarks.sample_operators import gather_scatter, lattice, random_operator, scipy_csr, torch_csr
+from studies.benchmarks.scaling import scaling
+from studies.benchmarks.speed_rows import SpeedRow, environment
 from studies.benchmarks.timing import copy_bandwidth, median_seconds, replay_seconds
 
 #: Nodes and entries of the graphs whose size the CPU products are taken at.
 SIZES = {"Cora": (2708, 10556, 64), "PubMed": (19717, 88648, 64), "Squirrel": (5201, 396846, 256)}
-
-
-@dataclass(frozen=True)
-class SpeedRow:
-    """One measurement, its peer in the same run, and the target: ratio <= or >= `target`."""
-
-    topic: str
-    what: str
-    seconds: float
-    peer: str
-    ratio: float
-    target: str = ""
-    met: bool | None = None
-
-    @classmethod
-    def against(cls, topic: str, what: str, seconds: float, peer: str, ratio: float, target: str = "") -> SpeedRow:
-        met = None
-        if target:
-            sign, number = target.split()
-            met = ratio <= float(number) if sign == "<=" else ratio >= float(number)
-        return cls(topic, what, seconds, peer, ratio, target, met)
-
-
-# ---------------------------------------------------------------------- graphs
-def random_operator(
-    nodes: int, entries: int, device: str, dtype: torch.dtype = torch.float32, seed: int = 0
-) -> Operator:
-    """A random undirected graph with about `entries` stored entries, symmetric normalisation, made on the device."""
-    generator = torch.Generator(device).manual_seed(seed)
-    ends = torch.randint(nodes, (2, entries // 2), generator=generator, device=device)
-    flat = torch.cat([ends[0] * nodes + ends[1], ends[1] * nodes + ends[0]])
-    flat = torch.unique(flat)
-    return _operator(flat // nodes, flat % nodes, nodes, dtype)
-
-
-def _operator(rows: Tensor, columns: Tensor, nodes: int, dtype: torch.dtype) -> Operator:
-    """Symmetric normalisation of a pattern with unit weights, entries sorted by row."""
-    degree = torch.bincount(rows, minlength=nodes)
-    indptr = torch.cat([degree.new_zeros(1), degree.cumsum(0)])
-    root = degree.clamp(min=1).double().rsqrt()
-    pattern = Pattern.from_csr(indptr, columns, rows.device)
-    return Operator(pattern, (root[rows] * root[columns]).to(dtype), "symmetric")
-
-
-def lattice(side: int) -> rd.Graph:
-    """A local graph: a torus of side x side nodes with 20 neighbours each, its nodes in random order."""
-    node = np.arange(side * side)
-    row, column = node // side, node % side
-    steps = [(i, j) for i in range(-2, 3) for j in range(-2, 3) if (i, j) != (0, 0) and abs(i) + abs(j) < 4]
-    others = [((row + i) % side) * side + (column + j) % side for i, j in steps]
-    name = np.random.default_rng(0).permutation(len(node))
-    edges = np.stack([name[np.concatenate(others)], name[np.tile(node, len(steps))]])
-    return rd.Graph.from_edges(edges, num_nodes=len(node))
-
-
-def gather_scatter(op: Operator, x: Tensor) -> Callable[[], Tensor]:
-    """The product everybody writes first: index_select, times weight, scatter_add."""
-    rows, columns = op.pattern.rows.long(), op.pattern.indices.long()
-    target = rows[:, None].expand(-1, x.shape[1])
-
-    def product() -> Tensor:
-        messages = x.index_select(0, columns) * op.weights[:, None]
-        return torch.zeros_like(x).scatter_add_(0, target, messages)
-
-    return product
-
-
-def torch_csr(op: Operator) -> Tensor:
-    plain._accept_csr()
-    pattern = op.pattern
-    return torch.sparse_csr_tensor(
-        pattern.indptr, pattern.indices, op.weights, size=(op.num_nodes,) * 2, check_invariants=False
-    )
 
 
 # ---------------------------------------------------------------------- rows
@@ -236,7 +164,7 @@ def cpu_rows(graphs: Mapping[str, Operator]) -> Iterator[SpeedRow]:
         calls: list[Callable[[], object]] = [
             partial(op.product, x),
             gather_scatter(op, x),
-            partial(_scipy(op).__matmul__, x.numpy()),
+            partial(scipy_csr(op).__matmul__, x.numpy()),
         ]
         rounds = [[median_seconds(call, "cpu", 0.2) for call in calls] for _ in range(5)]
         own, gathered, scipys = (min(times) for times in zip(*rounds, strict=True))
@@ -247,61 +175,11 @@ def cpu_rows(graphs: Mapping[str, Operator]) -> Iterator[SpeedRow]:
         yield SpeedRow.against("cpu product", what, own, f"scipy CSR {scipys * 1e3:.2f} ms", own / scipys, "<= 1.5")
 
 
-def _scipy(op: Operator) -> Any:
-    import scipy.sparse
-
-    pattern = op.pattern
-    return scipy.sparse.csr_array(
-        (op.weights.numpy(), pattern.indices.numpy(), pattern.indptr.numpy()), shape=(op.num_nodes,) * 2
-    )
-
-
-# ---------------------------------------------------------------------- scaling
-def scaling(device: str, largest: int) -> dict[str, list[tuple[float, float]]]:
-    """Seconds of one product (or field) as edges, channels, members and products grow."""
-    found: dict[str, list[tuple[float, float]]] = {"edges": [], "channels": [], "members": [], "products": []}
-
-    def timed(axis: str, value: int, function: Callable[[], object]) -> None:
-        with torch.no_grad():
-            found[axis].append((value, median_seconds(function, device, 0.15, 50)))
-
-    entries = 10_000
-    while entries <= largest:
-        op = random_operator(max(entries // 20, 10), entries, device)
-        x = torch.randn(op.num_nodes, 16, device=device)
-        timed("edges", op.num_edges, partial(op.product, x))
-        entries *= 10
-    size = largest // 20
-    op = random_operator(size // 20, size, device)
-    for channels in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512):
-        x = torch.randn(op.num_nodes, channels, device=device)
-        timed("channels", channels, partial(op.product, x))
-    for members in (1, 2, 4, 8, 16, 32, 64):
-        weights = torch.rand(members, op.num_edges, device=device)
-        own, x = op.with_weights(weights), torch.randn(members, op.num_nodes, 16, device=device)
-        timed("members", members, partial(own.product, x))
-    x = torch.randn(op.num_nodes, 16, device=device)
-    for power in (1, 2, 3, 4, 6, 8):
-        field = rd.lower(f"A**{power}@H", op, {}).prepared()
-        timed("products", power, partial(field, 0.0, x))
-    return found
-
-
 def _count(number: int) -> str:
     for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if number >= size:
             return f"{number / size:.3g}{letter}"
     return str(number)
-
-
-# ---------------------------------------------------------------------- the program
-def environment(device: str) -> dict[str, str]:
-    found = {"python": platform.python_version(), "torch": torch.__version__, "device": platform.processor() or "cpu"}
-    if device == "cuda":
-        import triton
-
-        found |= {"device": torch.cuda.get_device_name(), "triton": triton.__version__}
-    return found
 
 
 def measure(device: str, graphs: Mapping[str, Operator]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from studies.benchmarks import performance, speed_page
-from studies.benchmarks.performance import SpeedRow
+from studies.benchmarks.speed_rows import SpeedRow
 from studies.benchmarks.timing import median_seconds
 
 
