@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from analysis.measures.operator_entries import OperatorEntries, entries, remembered, rounding
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
 
 #: A projection shorter than this part of the vector is what rounding leaves of nothing.
@@ -133,8 +133,8 @@ def _check_kernel(op: Operator, vector: Tensor) -> None:
         raise _misnamed(op)
 
 
-def _misnamed(op: Operator) -> NotApplicable:
-    return NotApplicable(
+def _misnamed(op: Operator) -> InvalidArgument:
+    return InvalidArgument(
         f"expected weights of the normalisation {op.normalisation} on an undirected graph, got others in {op!r}: no "
         "positive v has L v = 0; make the operator with graph.operator(...)"
     )

@@ -54,7 +54,7 @@ class OperatorEntries:
 
     @cached_property
     def once(self) -> tuple[Tensor, Tensor | None]:
-        """OperatorEntries off the diagonal, of a pattern that has every reverse those above it beside their reverses."""
+        """Entries off the diagonal, of a pattern that has every reverse those above it beside their reverses."""
         if self.reverse is None:
             return torch.nonzero(self.rows != self.columns)[:, 0], None
         above = torch.nonzero(self.rows < self.columns)[:, 0]

@@ -32,7 +32,8 @@ def plot_response(
     out: Annotated[Path, typer.Option("--out", help="Folder for response.png, .pdf and .csv.")] = Path("runs/response"),
 ) -> None:
     """Filter responses on lam in [0, 2]: the exact flow and what Euler and RK4 make of it."""
-    from analysis.figures import curve_rows, response_figure, save_figure
+    from analysis.figures import save_figure
+    from analysis.responses import curve_rows, response_figure
     from rdgraph.systems.catalogue import catalogue
     from rdgraph.systems.parser import parse
 

@@ -10,11 +10,14 @@ import torch
 from torch import Tensor
 
 import rdgraph as rd
-from analysis.measures import state_measures as measures
+from analysis.measures.registry import make_measures
 from analysis.spectra.eigenvalues import spectrum
 from studies.grid import figures as pictures
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row
+
+#: Measures of the states, by the names of the registry.
+MEASURED = ("dirichlet_energy", "laplacian_energy", "rayleigh", "kernel_distance")
 
 
 def flow_states(
@@ -48,13 +51,14 @@ def energy_rows(run: StudyRun, graph: rd.Graph, op: rd.Operator, H0: Tensor) -> 
     plain = graph.operator("none", dtype=H0.dtype, device=run.device)
     start = H0.expand(len(betas), *H0.shape)
     states = flow_states("BS", op, start, times, {"alpha": chosen["alpha"], "beta": betas})
+    measures = make_measures(plain=plain, op=op, names=MEASURED)
     rows: list[Row] = []
     for t, state in zip(times, run.progress(states, "measuring", len(times)), strict=True):
         found = {
-            "energy": measures.dirichlet_energy(state, plain),
-            "laplacian_energy": measures.laplacian_energy(state, op),
-            "normalised_energy": measures.normalised_energy(state, op),
-            "kernel_distance": measures.kernel_distance(state, op),
+            "energy": measures["dirichlet_energy"](state),
+            "laplacian_energy": measures["laplacian_energy"](state),
+            "normalised_energy": measures["rayleigh"](state),  # tr(H'LH)/|H|^2, since L is symmetric here
+            "kernel_distance": measures["kernel_distance"](state),
             "norm": torch.linalg.vector_norm(state, dim=(-2, -1)),
             "least": state.amin((-2, -1)),
             "largest": state.amax((-2, -1)),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from analysis.measures.state_measures import MEASURES
+from analysis.measures.registry import MEASURES, find_measure
 from studies.oversmoothing.figures import Curve, curves_figure, make_curve, measures_figure
 from studies.oversmoothing.flows import BASELINES, BOXED, CLASSICAL, LINEAR, REACTIONS, SCHEMES, GraphFlow
 from studies.oversmoothing.rows import select
@@ -31,13 +31,14 @@ def draw_all(run: StudyRun, curves: Index) -> None:
     )
     at = f"alpha = {s['alpha']:g}, beta = {s['beta']:g} (the authors' initial values), diffusion and GRAND alpha = 1"
     schemes = f"solid: Euler, step {s['step']:g}; dashed: the flow (exact, or Strang with step {s['splitting_step']:g})"
+    label = find_measure("dirichlet_energy").formula
     for name, make, columns, title, caption in (
         ("energy", _energy_curves, 4, "Dirichlet energy at the initial coefficients", f"{at}; {schemes}."),
         ("sweep", _sweep_curves, 5, "Dirichlet energy over the coefficients", f"alpha = {s['alpha']:g}; {schemes}."),
     ):
         drawn, used = make(run, curves)
-        run.figure(name, curves_figure(drawn, ylabel=MEASURES["dirichlet_energy"].latex, title=title, columns=columns),
-                   f"{title}. {caption} {common}", used)  # fmt: skip
+        picture = curves_figure(drawn, ylabel=label, title=title, columns=columns)
+        run.figure(name, picture, f"{title}. {caption} {common}", used)
     drawn, used = _measure_curves(run, curves)
     title = "Other measures of the flows"
     caption = f"{title}. {at}; baselines dashed. Arithmetic mean for the rank. {common}"
@@ -45,7 +46,7 @@ def draw_all(run: StudyRun, curves: Index) -> None:
     drawn, used = _beta_curves(run, curves)
     shaded = curves_figure(
         drawn,
-        ylabel=MEASURES["dirichlet_energy"].latex,
+        ylabel=label,
         title="A scalar beta (SC) against a vector (VC), Euler",
         shaded=True,
     )

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 import rdgraph as rd
-from analysis.measures.state_measures import make_measures
+from analysis.measures.registry import make_measures
 from rdgraph.errors import NotApplicable, UnknownName
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.operator_stack import stack
@@ -29,7 +29,8 @@ LEVEL = 0.5
 SCHEMES = ("euler", "flow")
 #: Measures that pass over all edges, beside the energy; taken of flows from the features at the initial coefficients.
 DEAR = ("laplacian_energy", "rayleigh", "mad")
-CHEAP = ("dirichlet_energy", "kernel_distance", "effective_rank", "numerical_rank", "fisher_ratio")
+#: A measure that follows from the energy and the size of the state.
+DERIVED = "normalised_energy"
 
 
 @dataclass(frozen=True)
@@ -213,21 +214,24 @@ def solve_flow(
     solution = rd.solve(equation, start, times, method, limit=LIMIT, **options)
     states, failed_at = solution.states, solution.failed_at
     is_drawn = scheme == "flow" and flow.start == "features"
-    values = _measured(states, ensemble, single, batch.initial if is_drawn else ())
+    values = _measured(states, ensemble, single, settings["measures"], batch.initial if is_drawn else ())
     return EnsembleTrajectory(times.numpy(), values, failed_at.cpu().numpy())
 
 
-def _measured(states: Tensor, ensemble: GraphEnsemble, op: Operator, initial: Sequence[int]) -> dict[str, np.ndarray]:
-    """Every measure at every time, (K, C, S); the dear ones of the coefficients `initial` alone."""
-    cheap = make_measures(plain=ensemble.operator("none"), op=op, labels=ensemble.labels, names=CHEAP)
-    dear = make_measures(plain=ensemble.operator("none"), op=op, names=DEAR)
-    found = {name: torch.stack([measure(H) for H in states]).double() for name, measure in cheap.items()}
-    found["size"] = states.square().sum((-2, -1))
-    nodes = states.shape[-2]
-    # (N/2) E = tr(H' (D - W) H), so that the energy is not summed twice.
-    found["normalised_energy"] = nodes / 2 * found["dirichlet_energy"] / found["size"]
-    for name, measure in dear.items():
+def _measured(
+    states: Tensor, ensemble: GraphEnsemble, op: Operator, names: Sequence[str], initial: Sequence[int]
+) -> dict[str, np.ndarray]:
+    """The registered measures of these names at every time, (K, C, S); the dear ones of the coefficients `initial`."""
+    plain = ensemble.operator("none")
+    made = make_measures(plain=plain, op=op, labels=ensemble.labels, names=[n for n in names if n != DERIVED])
+    found = {"size": states.square().sum((-2, -1))}
+    for name, measure in made.items():
+        if name not in DEAR:
+            found[name] = torch.stack([measure(H) for H in states]).double()
+            continue
         found[name] = torch.full_like(found["size"], torch.nan)
         for k in initial:
             found[name][:, k] = torch.stack([measure(H[k]) for H in states])
+    # (N/2) E = tr(H' (D - W) H), so that the energy is not summed twice.
+    found[DERIVED] = states.shape[-2] / 2 * found["dirichlet_energy"] / found["size"]
     return {name: value.cpu().numpy() for name, value in found.items()}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.measures.state_measures import MEASURES
+from analysis.measures.registry import MEASURES
 from analysis.spectra.eigenvalues import spectrum
 from studies.oversmoothing.flows import Batch, EnsembleTrajectory, GraphEnsemble, GraphFlow
 from studies.runs.tables import MutableRow
@@ -28,7 +28,7 @@ def curve_rows(flow: GraphFlow, scheme: str, batch: Batch, found: EnsembleTrajec
     rows: list[MutableRow] = []
     for label, chosen in _groups(batch):
         alive = found.alive[:, chosen].reshape(len(found.times), -1)
-        for name in MEASURES:
+        for name in (n for n in MEASURES if n in found.values):
             values = found.values[name][:, chosen].reshape(alive.shape)
             if np.isnan(values[0]).all():
                 continue

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analysis.measures.registry import MEASURES
 from studies.oversmoothing.curves import draw_all, indexed
 from studies.oversmoothing.flows import (
     BASELINES,
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
 
 
 def settings(small: bool) -> dict[str, Any]:
-    """The published settings, the authors' initial coefficients, and the size of the run."""
+    """The published settings, the authors' initial coefficients, the size of the run, and what is measured."""
     text = resources.files("studies").joinpath("data/oversmoothing.toml").read_text(encoding="utf-8")
     raw = tomllib.loads(text)
-    return {**raw["published"], **raw["initial"], **raw["small" if small else "full"]}
+    sizes = raw["small" if small else "full"]
+    return {**raw["published"], **raw["initial"], **sizes, "measures": list(MEASURES)}
 
 
 def run(run: StudyRun) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.figures import DASHES, GAIN_RANGE, PALETTE, ResponseCurve, response_figure
+from analysis.figures import DASHES, PALETTE
+from analysis.responses import GAIN_RANGE, ResponseCurve, response_figure
 from rdgraph.systems.catalogue import catalogue
 from studies.response.rows import FORMS, curve_rows
 from studies.runs.published_settings import PublishedSetting, best_settings

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures import ResponseCurve, response_curves
+from analysis.responses import ResponseCurve, response_curves
 from rdgraph.systems.catalogue import catalogue
 from studies.runs.published_settings import PublishedSetting
 from studies.runs.study_run import StudyRun

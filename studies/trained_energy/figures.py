@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.measures.state_measures import MEASURES
+from analysis.measures.registry import MEASURES, find_measure
 from studies.oversmoothing.figures import Curve, curves_figure, measures_figure
 from studies.oversmoothing.rows import BAND
 from studies.runs.tables import MutableRow
@@ -37,7 +37,7 @@ def draw_all(run: StudyRun, table: EnergyTable) -> None:
         f"{s['epochs']} epochs. Lines: medians of the networks that have not diverged, bands: 10 to 90 %; "
         "pale: some have diverged, cross: all have; ×k/n in a legend: k of n have."
     )
-    label = MEASURES["dirichlet_energy"].latex
+    label = find_measure("dirichlet_energy").formula
     for name, make, title, more, options in (
         ("energy", family_curves, "Dirichlet energy, layer by layer",
          f"Solid: trained, dashed: the same networks before training. H2GCN is trained with {s['rounds']} rounds; "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from analysis.measures.state_measures import make_measures
+from analysis.measures.registry import make_measures
 from gread.datasets.node_data import NodeData
 from rdgraph import stack
 from studies.runs.tables import MutableRow

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from gread.training.trainer import EVERY, Progress, Trained, train
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import Diverged, NotApplicable
 from studies.runs.report import Passage
 from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
@@ -120,7 +120,7 @@ def draw_all(done: Trained) -> tuple[list[Drawing], list[str]]:
     for name, draw in makers.items():
         try:
             drawing = draw()
-        except NotApplicable as reason:
+        except (Diverged, NotApplicable) as reason:
             missing.append(f"{name}: {reason}.")
             continue
         if drawing is not None:

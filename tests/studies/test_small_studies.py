@@ -18,7 +18,7 @@ from PIL import Image
 from scipy.linalg import expm
 
 import rdgraph as rd
-from analysis.figures import response_curves
+from analysis.responses import response_curves
 from studies.catalogue import find_study
 from studies.cli import app as cli
 from studies.grid import figures as grid_pictures

@@ -12,7 +12,8 @@ import torch
 from matplotlib.figure import Figure
 
 import rdgraph as rd
-from analysis.measures.state_measures import MEASURES, dirichlet_energy, laplacian_energy
+from analysis.measures.energies import dirichlet_energy, laplacian_energy
+from analysis.measures.registry import MEASURES
 from studies.catalogue import find_study
 from studies.oversmoothing import classical_verdicts, linear_verdicts
 from studies.oversmoothing import study as oversmoothing

@@ -13,7 +13,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from analysis.figures import plain, response_figure
+from analysis.figures import plain
+from analysis.responses import response_figure
 from gread.settings.presets import Published
 from rdgraph.errors import FileError, NotApplicable, UnknownName
 from rdgraph.systems.parser import parse

@@ -13,7 +13,8 @@ import pytest
 import torch
 from scipy.stats import binomtest
 
-from analysis.measures.state_measures import dirichlet_energy, mad, normalised_energy
+from analysis.measures.distances import mad
+from analysis.measures.energies import dirichlet_energy, normalised_energy
 from gread.datasets.node_data import NodeData
 from gread.models.gread_model import GREAD
 from gread.models.problem import Problem
@@ -27,7 +28,7 @@ from studies.runs.tables import read_rows
 from studies.runs.uncertainty import decide, interval
 from studies.trained_energy import page as trained_energy_page
 from studies.trained_energy import study as trained_energy
-from studies.trained_energy.figures import beta_curves, family_curves, make_line
+from studies.trained_energy.figures import FAMILIES, beta_curves, family_curves, make_line
 from studies.trained_energy.networks import STAGES, NetworkCourse, course, flow_states
 from studies.trained_energy.rows import MEASURES, EnergyTable, layer_rows
 from studies.trained_energy.study import summary_rows
@@ -317,7 +318,7 @@ def test_figures_compare_what_they_say() -> None:
     table = table_of(lambda s, stage: decay(0.9 if stage == "end" else 0.8) * (2 if s.kind == "SC" else 1))
     family = family_curves(table)
     assert len(family) == 2 * (5 + 4 + 3)
-    assert {c.group for c in family} == set(trained_energy.FAMILIES)
+    assert {c.group for c in family} == set(FAMILIES)
     for curve in family:
         assert curve.mean[1] == pytest.approx(90 if curve.dash == 0 else 80)
         assert curve.name.endswith(" trained" if curve.dash == 0 else " untrained")

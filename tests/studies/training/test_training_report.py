@@ -18,7 +18,7 @@ from gread.settings.config import Config
 from gread.settings.presets import Published
 from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, train
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import Diverged, NotApplicable
 from rdgraph.integrators.solver import FIXED
 from studies.runs.study import perform
 from studies.training import figures as training_figures
@@ -216,8 +216,12 @@ def test_maps_keep_clusters_apart() -> None:
     flat = training_states.flat_map(points)
     own = flat[:15].mean(axis=0) - flat[15:].mean(axis=0)
     assert np.linalg.norm(own) > 2 * max(flat[:15].std(axis=0).max(), flat[15:].std(axis=0).max())
-    for bad in (np.ones((9, 2)), np.full((9, 2), np.nan), np.eye(3)):
-        with pytest.raises(NotApplicable, match="no map because"):
+    for bad, error in (
+        (np.ones((9, 2)), NotApplicable),
+        (np.full((9, 2), np.nan), Diverged),
+        (np.eye(3), NotApplicable),
+    ):
+        with pytest.raises(error, match="no map because"):
             training_states.flat_map(bad)
 
 
