@@ -95,10 +95,10 @@ def small_reactions(ends: list[MutableRow], graphs: list[MutableRow], settings: 
                 measured = decades(row["energy_T"], row["energy_half"]) * np.log(10) / span
                 checked, exceeded = checked + 1, exceeded + int(measured > bound * (1 - 1e-2))
     return Answer(
-        "F, AC, Z: a reaction with beta sup r' < alpha lam2 cannot stop E from vanishing",
+        "F, AC, Z: a reaction with beta sup r' < alpha λ₂ cannot stop E from vanishing",
         UNDECIDED if not checked else HOLDS if not exceeded else FAILS,
         f"{checked} members on row-stochastic A from the box are below the border; the energy of "
-        f"{checked - exceeded} decays at least at the rate 2(alpha lam2 - beta sup r')",
+        f"{checked - exceeded} decays at least at the rate 2(alpha λ₂ - beta sup r')",
     )
 
 

@@ -69,7 +69,7 @@ def bounded(name: str, ends: list[MutableRow], graphs: list[MutableRow]) -> Answ
         f'{name}: "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"',
         answer,
         f"exact flow, {sum(counts.values())} members, alpha and beta scalar: |H - PH| decays in {counts['decays']}, "
-        f"grows in {counts['grows']}, stays in {counts['stays']}; {where}the sign of max p(lam) over the graph's "
+        f"grows in {counts['grows']}, stays in {counts['stays']}; {where}the sign of max p(λ) over the graph's "
         f"spectrum predicts {sum(counts.values()) - wrong} of them, and the rate within {worst:.2g}",
         f"For {name} with scalar coefficients the energy either decays or grows without bound"
         + (", except on the border between the two." if stays else "."),
@@ -85,7 +85,7 @@ def source_plateau(ends: list[MutableRow], graphs: list[MutableRow], settings: M
     return Answer(
         'ST: "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"',
         HOLDS if close else UNDECIDED,
-        f"alpha = {alpha:g}, beta = {beta:g}: tr(H'LH) at T over its predicted limit (beta/alpha)^2 sum c_k^2/lam_k "
+        f"alpha = {alpha:g}, beta = {beta:g}: tr(H'LH) at T over its predicted limit (beta/alpha)^2 sum c_k^2/λ_k "
         f"lies in [{share.min():.3f}, {share.max():.3f}] on {len(rows)} graphs",
         "ST keeps the raw energy at a positive limit for every alpha > 0 and beta other than zero.",
     )

@@ -120,7 +120,7 @@ def _say_settings(run: StudyRun, graphs: list[MutableRow]) -> None:
     run.say(
         "What is run",
         f"{s['graphs']} contextual stochastic block models as in the paper's appendix; {joined} of them are connected. "
-        f"Their L = I - A_sym has lam2 between {lam2.min():.3f} and {lam2.max():.3f}, all other non-zero eigenvalues "
+        f"Their L = I - A_sym has λ₂ between {lam2.min():.3f} and {lam2.max():.3f}, all other non-zero eigenvalues "
         f"between {lam3.min():.2f} and {top.max():.2f}. The state has {s['channels']} channels and starts at the "
         "features, or in the box: F and Z at their logistic function, AC at their sign times their size cut to "
         f"[1/2, 1]. Euler takes {s['time'] / s['step']:g} steps of {s['step']:g}, like so many layers. The flow beside "

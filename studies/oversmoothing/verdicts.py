@@ -72,8 +72,8 @@ def constants(ends: list[MutableRow], graphs: list[MutableRow]) -> Answer:
         'diffusion: "all node features converge to constants", so that E "decays to zero asymptotically in time"',
         answer,
         f"exact flow, alpha = 1: with A_sym E(T)/E(plateau) lies in [{share.min():.3g}, {share.max():.3g}]; with "
-        f"D^-1 W log |H - PH|^2 falls at the rate 2 alpha lam2 within {off:.2%} and E(T) = {median_text(end)}",
-        "Diffusion sends E to zero with the row-stochastic operator, at the rate of lam2, not with the symmetric one.",
+        f"D^-1 W log |H - PH|^2 falls at the rate 2 alpha λ₂ within {off:.2%} and E(T) = {median_text(end)}",
+        "Diffusion sends E to zero with the row-stochastic operator, at the rate of λ₂, not with the symmetric one.",
     )
 
 

@@ -28,6 +28,7 @@ from studies.runs.published_settings import PublishedSetting, best_settings
 from studies.runs.study import execute
 from studies.runs.tables import read_rows
 from tests.paths import ROOT
+from tests.report_pages import code_names
 
 SIDE = 5
 
@@ -137,6 +138,8 @@ def test_grid_on_the_command_line(tmp_path: Path) -> None:
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/gif;base64,") == 1
     assert page.count("data:image/png;base64,") == 2
+    assert code_names(folder) == []
+    assert "winning λ" in page
     for answer in ("holds", "holds if β(1 - λ₂) = α", "holds if β(1 - λ₂) &gt; α", "fails"):
         assert f'">{answer}</td>' in page
 

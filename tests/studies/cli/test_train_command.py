@@ -41,6 +41,7 @@ from studies.training import summary as training_summary
 from studies.training.choices import parse_splits, read_settings
 from studies.training.plan import Request, TrainingPlan, make_plan, read_plan
 from tests.paths import ROOT
+from tests.report_pages import code_names
 
 FIGURES = ("learning", "coefficients", "response", "confusion", "states")
 
@@ -129,6 +130,8 @@ def test_report_needs_no_network(small: tuple[Path, subprocess.CompletedProcess[
     for words in ("Training BS on karate", "Zachary&#39;s karate club: 34 nodes", "metrics.parquet", "Learning curves"):
         assert words in page
     assert "metrics.csv" not in page
+    assert code_names(folder) == []
+    assert "g(λ) after T" in page
     entry = read_entry(folder, folder.parent)
     assert (entry.study, entry.small, entry.state, entry.verdicts) == ("train", True, "done", ())
     assert entry.picture is not None

@@ -33,6 +33,7 @@ from studies.oversmoothing.flows import (
 from studies.oversmoothing.rows import curve_rows, end_rows, select, spectrum_rows
 from studies.runs.study import execute
 from studies.runs.tables import Row, read_rows
+from tests.report_pages import code_names
 
 #: The study's own settings on fewer and smaller graphs, measured at fewer times.
 TINY = {
@@ -413,6 +414,8 @@ def test_study_writes_curves_figures_and_verdicts(folder: Path) -> None:
     assert {r["method"] for r in table} == {"euler", "exact", "strang"}
     assert all(int(r["members"]) == (6 if r["kind"] == "VC" else 3) for r in table)
     page = (folder / "report.html").read_text(encoding="utf-8")
+    assert code_names(folder) == []
+    assert "λ₂ between" in page
     assert "conserves more energy" in page
     assert "row-stochastic" in page
 
