@@ -351,7 +351,7 @@ def lower(
     """
     from rdgraph.systems.parser import parse
 
-    system = parse(system) if isinstance(system, str) else system
+    system = system if isinstance(system, System) else parse(system)
     if not isinstance(operator, Operator):
         raise NotApplicable(
             f"expected an Operator, got {type(operator).__name__}; make one with graph.operator('symmetric')"
