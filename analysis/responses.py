@@ -32,6 +32,9 @@ class ResponseCurve:
         step: its step, None where it has none.
         lam: (m,) eigenvalues of L.
         gain: (m,) what they are multiplied by.
+
+    Example:
+        See `response_curves`.
     """
 
     system: str

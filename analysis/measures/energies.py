@@ -29,6 +29,7 @@ def dirichlet_energy(H: Tensor, op: Operator) -> Tensor:
         NotApplicable: for negative weights.
 
     Example:
+        >>> import torch
         >>> from rdgraph.graphs.generators import path
         >>> H = torch.tensor([[0.0], [1.0], [3.0]])          # edges with differences 1 and 2: (1/3) * 2 * (1 + 4)
         >>> dirichlet_energy(H, path(3).operator("none"))
@@ -59,6 +60,7 @@ def laplacian_energy(H: Tensor, op: Operator) -> Tensor:
         InvalidArgument: for states that do not fit the operator.
 
     Example:
+        >>> import torch
         >>> from rdgraph.graphs.generators import path
         >>> H = torch.tensor([[1.0], [0.0], [0.0]])
         >>> laplacian_energy(H, path(3).operator("none")), laplacian_energy(H, path(3).operator("symmetric"))
@@ -85,6 +87,7 @@ def normalised_energy(H: Tensor, op: Operator) -> Tensor:
         InvalidArgument: for states that do not fit the operator.
 
     Example:
+        >>> import torch
         >>> from rdgraph.graphs.generators import ring
         >>> H = torch.tensor([[1.0], [-1.0], [1.0], [-1.0]])  # the highest frequency of an even ring
         >>> normalised_energy(H, ring(4).operator("symmetric")), normalised_energy(H, ring(4).operator("none"))
@@ -114,6 +117,7 @@ def rayleigh(H: Tensor, op: Operator) -> Tensor:
         NotApplicable: for directed graphs, negative weights, and free weights.
 
     Example:
+        >>> import torch
         >>> from rdgraph.graphs.generators import star
         >>> H = torch.tensor([[1.0], [-1.0], [-1.0], [-1.0]])
         >>> rayleigh(H, star(4).operator("row")), laplacian_energy(H, star(4).operator("row"))

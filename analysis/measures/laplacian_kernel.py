@@ -130,11 +130,11 @@ def _check_kernel(op: Operator, vector: Tensor) -> None:
     image = op.to(dtype=torch.float64).laplacian(vector[..., None])[..., 0]
     scale = vector if op.degree is None else op.degree.double()[..., 0] * vector
     if not bool((image.norm(dim=-1) <= rounding(op) * scale.norm(dim=-1)).all()):
-        raise _misnamed(op)
+        raise InvalidArgument(_misnamed(op))
 
 
-def _misnamed(op: Operator) -> InvalidArgument:
-    return InvalidArgument(
+def _misnamed(op: Operator) -> str:
+    return (
         f"expected weights of the normalisation {op.normalisation} on an undirected graph, got others in {op!r}: no "
         "positive v has L v = 0; make the operator with graph.operator(...)"
     )
@@ -179,7 +179,7 @@ def _root_degree(op: Operator, found: OperatorEntries) -> Tensor:
     length, first = root.norm(dim=-1), start.norm(dim=-1)
     is_kernel = (residual <= rounding(op) * length) & (length >= MIN_PART * first)
     if not (bool(is_kernel.all()) and bool((root >= 0).all())):
-        raise _misnamed(op)
+        raise NotApplicable(_misnamed(op))
     return root
 
 

@@ -31,6 +31,9 @@ class Border:
         level: 0 for the flow; Runge-Kutta methods add the ends of their stability.
         x: (m,) values of the first coefficient on it, NaN where it is no border or outside the window.
         y: (m,) values of the second one.
+
+    Example:
+        See `stability_borders`.
     """
 
     formula: sp.Eq

@@ -51,6 +51,9 @@ class PhaseDiagram:
         T: the end time.
         method: the integrator.
         step: its step.
+
+    Example:
+        See `phase_diagram`.
     """
 
     system: System

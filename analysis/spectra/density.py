@@ -21,6 +21,9 @@ class Density:
         lam: (m,) midpoints.
         density: (m,), with integral 1.
         method: "histogram" or "polynomial".
+
+    Example:
+        See `spectral_density`.
     """
 
     lam: np.ndarray

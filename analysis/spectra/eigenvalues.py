@@ -38,6 +38,12 @@ class Spectrum:
         duals: W (n, k), the left ones, equal to V for a symmetric operator.
         scale: (n,) the s of the symmetric twin, for which V^T diag(s) V = I.
         bound: an upper bound of all eigenvalues.
+
+    Example:
+        >>> import rdgraph as rd
+        >>> found = spectrum(rd.generators.path(3).operator("row"))
+        >>> found.values.round(6).tolist(), found.is_whole
+        ([0.0, 1.0, 2.0], True)
     """
 
     values: np.ndarray

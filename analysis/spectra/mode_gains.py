@@ -38,6 +38,9 @@ class Gains:
         gain: (k,) the factor <w, Phi(v)>/<w, v>, NaN where the run failed.
         leak: (k,) the part of Phi(v) that left the mode, |Phi(v) - gain v|/|v|: rounding for a linear system, more for
             a nonlinear one.
+
+    Example:
+        See `empirical_gains`.
     """
 
     system: System

@@ -35,6 +35,10 @@ class EnergyFate:
         measured_rate: the slope of log E over the last quarter of what rounding lets through.
         measured_power: the slope against log t.
         final: the value at T.
+
+    Example:
+        >>> print(EnergyFate("dirichlet", -2.0, 0.0, 1.0, -1.999, 0.0, 1e-7))
+        Dirichlet energy vanishes like exp(-2 t); measured rate -1.999
     """
 
     energy: str

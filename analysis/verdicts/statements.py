@@ -39,6 +39,11 @@ class EnergyStatement:
         evidence: what was measured.
         observed: whether the run shows it; None where it does not apply.
         numbers: those in the texts.
+
+    Example:
+        >>> weak = Hypothesis("sup f' < alpha lam2", holds=False)
+        >>> print(EnergyStatement("contraction", "E -> 0", (weak,), None, "", None, {}))
+        contraction: no statement, since not sup f' < alpha lam2
     """
 
     name: str

@@ -49,6 +49,9 @@ class OversmoothingVerdict:
         fates: what becomes of each energy of a linear system.
         statements: the proven statements about a reaction, with their hypotheses checked.
         blew_up: whether the run ended before its time.
+
+    Example:
+        See `oversmoothing`.
     """
 
     system: System

@@ -34,7 +34,27 @@ _RESERVED = ("results", "metrics")
 
 
 class StudyRun:
-    """One run of a study, and its folder; a study computes with `part` and writes with the other methods."""
+    """One run of a study, and its folder; a study computes with `part` and writes with the other methods.
+
+    `execute` makes one and hands it to the study; every file is written whole or not at all.
+
+    Args:
+        folder: where the run is written.
+        config: what its numbers depend on.
+        heading: its title, its question, and the lines that repeat and resume it.
+        console: where progress is shown; standard error by default.
+
+    Example:
+        >>> import tempfile
+        >>> from studies.runs.study import Study, execute
+        >>> def body(run):
+        ...     rows = run.part("draws", lambda: [{"x": float(run.generator("draws").random())}])
+        ...     run.verdict("The draw lies in [0, 1).", "holds" if 0 <= rows[0]["x"] < 1 else "fails", "Its value.")
+        ...     run.results(rows)
+        >>> report = execute(Study("draw", "A draw", "Where does it lie?", body), Path(tempfile.mkdtemp()) / "draw")
+        >>> sorted(path.name for path in report.parent.iterdir() if path.name != ".lock")
+        ['config.toml', 'environment.json', 'metrics.csv', 'parts', 'report.html', 'report.json', 'results.csv', 'state']
+    """
 
     def __init__(
         self, folder: Path, config: RunConfig, heading: report.Heading, console: Console | None = None

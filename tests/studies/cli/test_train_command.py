@@ -298,6 +298,10 @@ def test_an_interrupted_training_resumes_to_the_same_numbers(tmp_path: Path, mon
         training.execute(_plan(), tmp_path / "cut", progress=stop, every=0.0)
     assert (tmp_path / "cut/state").read_text() == "interrupted\n"
     assert not (tmp_path / "cut/results.csv").exists()
+    page = (tmp_path / "cut/report.html").read_text(encoding="utf-8")
+    assert "This run was interrupted" in page
+    assert f"rdgraph train --resume --out {tmp_path / 'cut'}" in page
+    assert read_entry(tmp_path / "cut", tmp_path).state == "interrupted"
     assert list((tmp_path / "cut/checkpoints").iterdir())
     resumed: list[int] = []
     rows = training.execute(
