@@ -35,6 +35,7 @@ def read_on(H: Any, op: Operator) -> Tensor:
 
 
 def check_plain(op: Operator, what: str) -> None:
+    """Refuse an operator that is normalised, or has negative weights."""
     if op.normalisation != "none":
         raise InvalidArgument(
             f"expected the operator of normalisation none for {what}, got {op!r}; make it with graph.operator('none')"
@@ -89,6 +90,7 @@ def edge_sum(H: Tensor, op: Operator, weights: Tensor) -> Tensor:
 
 
 def squared_size(H: Tensor) -> Tensor:
+    """|H|_F^2 per member."""
     return H.square().sum((-2, -1))
 
 

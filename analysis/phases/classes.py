@@ -28,6 +28,7 @@ def simulated_classes(
     system: System, op: Operator, modes: Spectrum, H0: Tensor, values: Mapping[str, Any], batch: tuple[int, int],
     T: float, method: str, step: float | None,
 ) -> np.ndarray:  # fmt: skip
+    """Classes (ny, nx) of all members, run as one batch up to T."""
     tensors = {
         name: torch.as_tensor(np.broadcast_to(v, batch).copy(), dtype=op.dtype, device=op.device)
         for name, v in values.items() if name in system.coefficients

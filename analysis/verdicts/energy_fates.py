@@ -66,6 +66,7 @@ class EnergyFate:
 
 
 def energy_measures(op: Operator, plain: Operator) -> dict[str, Callable[[Tensor], Tensor]]:
+    """The energies that a verdict looks at, by name: tr(H' L H) only where L is symmetric."""
     found: dict[str, Callable[[Tensor], Tensor]] = {"dirichlet": lambda H: dirichlet_energy(H, plain)}
     if op.normalisation == "symmetric":
         found["laplacian"] = lambda H: laplacian_energy(H, op)
@@ -75,6 +76,7 @@ def energy_measures(op: Operator, plain: Operator) -> dict[str, Callable[[Tensor
 def energy_fates_of(
     field: VectorField, op: Operator, plain: Operator, H0: Tensor, times: np.ndarray, energies: Mapping[str, np.ndarray]
 ) -> tuple[EnergyFate, ...]:
+    """What becomes of each energy: rate, power and factor of its leading modes, beside the measured slopes."""
     modes = spectrum(op)
     values = {name: np.atleast_1d(v.numpy()) for name, v in field.coefficients.items()}
     symbols = make_symbols(field.system)

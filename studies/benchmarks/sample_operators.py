@@ -58,6 +58,7 @@ def gather_scatter(op: Operator, x: Tensor) -> Callable[[], Tensor]:
 
 
 def torch_csr(op: Operator) -> Tensor:
+    """The operator as torch's own sparse matrix."""
     plain._accept_csr()
     pattern = op.pattern
     return torch.sparse_csr_tensor(
@@ -66,6 +67,7 @@ def torch_csr(op: Operator) -> Tensor:
 
 
 def scipy_csr(op: Operator) -> Any:
+    """The operator as scipy's sparse matrix."""
     import scipy.sparse
 
     pattern = op.pattern

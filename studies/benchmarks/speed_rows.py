@@ -30,6 +30,7 @@ class SpeedRow:
 
 
 def environment(device: str) -> dict[str, str]:
+    """Versions and the device that a measurement was taken with."""
     found = {"python": platform.python_version(), "torch": torch.__version__, "device": platform.processor() or "cpu"}
     if device == "cuda":
         import triton

@@ -10,6 +10,7 @@ from studies.runs.tables import Row
 
 
 def facts_rows(local: LocalSets, name: str) -> list[Row]:
+    """What is counted of a set, as one row."""
     facts = local.facts(name)
     row: Row = {
         "set": facts.name,
@@ -36,11 +37,13 @@ def facts_rows(local: LocalSets, name: str) -> list[Row]:
 
 
 def shape_rows(local: LocalSets, name: str) -> list[Row]:
+    """How degrees and like neighbours are spread, as the gallery draws it."""
     data = local.read(name)
     return [*figures.degree_rows(name, degrees(data.graph)), *figures.alike_rows(name, alike_shares(data))]
 
 
 def twins_rows(local: LocalSets, name: str) -> list[Row]:
+    """How many twins a set has, and how far looking them up would go; shares in percent."""
     twins = local.twins(name)
     shares = {
         "one_label": twins.one_label,
@@ -53,6 +56,7 @@ def twins_rows(local: LocalSets, name: str) -> list[Row]:
 
 
 def paper_row(found: Comparison) -> Row:
+    """A figure of the paper's table beside what is counted, and the reason where they differ."""
     answer = "agrees" if found.agrees else "differs"
     return {
         "set": found.name,

@@ -16,6 +16,7 @@ LEAK = 0.25
 def judge(
     run: StudyRun, facts: Sequence[Facts], compared: Sequence[Comparison], twins: Sequence[Mapping[str, Any]]
 ) -> None:
+    """The verdicts on the paper's table, on the splits, and on twins in the training set."""
     _judge_table(run, compared)
     _judge_splits(run, [f for f in facts if printed_for(f.name)])
     ordered = sorted(twins, key=lambda row: -float(row["beyond_leaves"]))

@@ -86,8 +86,10 @@ def product_counts(products: Sequence[MutableRow], tolerance: float) -> Finding:
 
 
 def setting_names(rows: Sequence[MutableRow]) -> str:
+    """Reaction and data set of every row, in words."""
     return ", ".join(f"{r['reaction']} {r['dataset']}" for r in rows)
 
 
 def solver_title(solver: str) -> str:
+    """The name of a solver as people write it."""
     return {"euler": "Euler", "rk4": "RK4"}[solver]

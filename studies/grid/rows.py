@@ -31,6 +31,7 @@ def flow_states(
 
 
 def field_rows(op: rd.Operator, H0: Tensor, chosen: Mapping[str, Any]) -> list[Row]:
+    """The values of both flows at every node and chosen time."""
     numbers = {"alpha": chosen["alpha"], "beta": chosen["beta"]}
     rows: list[Row] = []
     for name in pictures.FLOWS:
@@ -94,5 +95,6 @@ def rate_rows(op: rd.Operator, chosen: Mapping[str, Any]) -> list[Row]:
 
 
 def named_row(row: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of measures with the name of its flow."""
     flow = "diffusion" if row["beta"] == 0 else "BS"
     return {"flow": flow, "alpha": chosen["alpha"], **row}

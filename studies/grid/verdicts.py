@@ -9,10 +9,12 @@ from studies.runs.study_run import StudyRun
 
 
 def border_row(rates: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The row of the beta at which the energy neither decays nor grows."""
     return next(row for row in rates if row["energy_limit"] == "bounded, > 0")
 
 
 def judge(run: StudyRun, drawn: Sequence[Mapping[str, Any]], rates: Sequence[Mapping[str, Any]]) -> None:
+    """The verdicts on diffusion and on blurring-sharpening."""
     chosen, edge = run.settings, border_row(rates)
     times = chosen["times"]
     values = {(row["flow"], row["t"]): row for row in drawn}

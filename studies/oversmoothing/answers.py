@@ -26,6 +26,7 @@ class Answer:
 
 
 def median_text(values: np.ndarray) -> str:
+    """The median of the numbers that there are, to three digits."""
     there = values[~np.isnan(values)]
     return f"{np.median(there):.3g}" if there.size else "nan"
 
@@ -36,8 +37,10 @@ def decades(energy: Value, other: Value) -> float:
 
 
 def is_kept(row: MutableRow) -> bool:
+    """Whether a member was never frozen."""
     return bool(np.isnan(float(row["failed_at"])))
 
 
 def beta_over_alpha(row: MutableRow) -> float:
+    """The ratio of the coefficients, without rounding."""
     return round(float(row["beta"]) / float(row["alpha"]), 9)

@@ -64,6 +64,7 @@ Index = Mapping[tuple[Value, ...], list[MutableRow]]
 
 
 def indexed(curves: Sequence[MutableRow]) -> Index:
+    """The rows of all curves, by what they are curves of."""
     index: dict[tuple[Value, ...], list[MutableRow]] = {}
     for row in curves:
         key = (row["flow"], row["normalisation"], row["start"], row["scheme"], row["kind"], row["measure"])

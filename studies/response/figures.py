@@ -72,10 +72,12 @@ def draw_others(run: StudyRun) -> None:
 
 
 def file_name(name: str) -> str:
+    """The name of a system as that of a file."""
     return name.replace("*", "star")
 
 
 def settings_caption(name: str, chosen: Mapping[str, Any]) -> str:
+    """What the figure of a system shows."""
     system = catalogue[name]
     return (
         f"{name}, dH/dt = {system}, at α = {chosen['alpha']:g} and β = {chosen['beta']:g}: absolute gain of frequency "

@@ -31,6 +31,7 @@ def setting_curves(name: str, setting: PublishedSetting, beta: float, chosen: Ma
 
 
 def comparison_rows(run: StudyRun, published: Sequence[PublishedSetting]) -> list[Row]:
+    """One row per system, published setting and beta: where a method amplifies what the flow damps."""
     chosen = run.settings
     cases = [(name, s, beta) for s in published for name in FORMS[s.reaction] for beta in chosen["betas"]]
     return [
@@ -77,6 +78,7 @@ def is_false_gain(flow: np.ndarray, method: np.ndarray) -> np.ndarray:
 
 
 def curve_rows(own: Sequence[PublishedSetting], curves: Sequence[Sequence[ResponseCurve]]) -> list[Row]:
+    """The numbers drawn in a figure, one row a point."""
     return [
         {
             "system": curve.system,

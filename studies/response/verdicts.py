@@ -9,6 +9,7 @@ from studies.runs.study_run import StudyRun
 
 
 def judge(run: StudyRun, found: Sequence[Mapping[str, Any]]) -> None:
+    """A verdict per solver: does it damp every frequency that the flow damps, where the paper uses it?"""
     euler = [row for row in found if row["solver"] == "euler"]
     rk4 = [row for row in found if row["solver"] == "rk4"]
     for used, name in ((euler, "Euler's method"), (rk4, "RK4")):
