@@ -19,6 +19,7 @@ from rdgraph.decisions.budget import within_budget
 from rdgraph.errors import Undecided
 from rdgraph.identifiability.answer import MEASURED, PROVED, UNDECIDED, Identifiability
 from rdgraph.syntax.tree import Kind
+from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.lipschitz import check_normalisation
 
@@ -32,6 +33,7 @@ def _undecided(problem: Undecided) -> Identifiability:
     return Identifiability((), (), (), rank=None, status=UNDECIDED, note=str(problem))
 
 
+@reads_system
 @within_budget(_undecided)
 def identify(system: System, graph: Any = None, normalisation: str = "symmetric") -> Identifiability:
     """Which combinations of the coefficients the flow of a system reveals: on all graphs, or on one.

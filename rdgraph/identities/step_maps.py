@@ -12,9 +12,11 @@ import sympy as sp
 from rdgraph.syntax.reader import USUAL_COEFFICIENTS
 from rdgraph.syntax.sympy_form import number_node
 from rdgraph.syntax.tree import Kind, Name, Plus, Times, field
+from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 
 
+@reads_system
 def euler_map(system: System, step: Any = "epsilon") -> System:
     """H + step * f(H) as an expression; `step` is a coefficient name or a number.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 import sympy as sp
 
@@ -12,6 +14,9 @@ from rdgraph.syntax.sympy_form import from_sympy
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.equation_text import as_texts, declared_kinds, read_system
 from rdgraph.systems.system import System
+
+_Rest = ParamSpec("_Rest")
+_Answer = TypeVar("_Answer")
 
 
 def parse(
@@ -43,3 +48,22 @@ def parse(
             f"expected text, a sympy expression or a System, got {type(source).__name__}; see rdgraph.parse"
         )
     return read_system(source, kinds, assumed, catalogue)
+
+
+def reads_system(
+    function: Callable[Concatenate[System, _Rest], _Answer],
+) -> Callable[Concatenate[System | str, _Rest], _Answer]:
+    """Let a function whose first argument is a `System` take what `parse` reads as well: a name, a line of text.
+
+    >>> @reads_system
+    ... def order(system):
+    ...     return len(system.coefficients)
+    >>> order("BS"), order("-alpha*L@H"), order(parse("BS"))
+    (2, 1, 2)
+    """
+
+    @wraps(function)
+    def read(system: System | str, *args: _Rest.args, **kwargs: _Rest.kwargs) -> _Answer:
+        return function(system if isinstance(system, System) else parse(system), *args, **kwargs)
+
+    return cast("Callable[Concatenate[System | str, _Rest], _Answer]", read)  # which `system=` may name too

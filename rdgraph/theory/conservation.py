@@ -14,6 +14,7 @@ from rdgraph.decisions.maxima import maximum
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.identities.function_identities import is_zero
 from rdgraph.syntax.answer_symbols import lam, public
+from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 
 #: Left eigenvectors of A with eigenvalue 1, as weights in the degree d of a node: w^T A = w^T.
@@ -42,6 +43,7 @@ class Conservation:
         return bool(self.weights)
 
 
+@reads_system
 def conserved(system: System) -> Conservation:
     """Is w^T H constant, w the stationary weights of A? Exactly when w^T f(H) = 0 after w^T A = w^T.
 
@@ -91,6 +93,7 @@ class EnergyLaw:
     decays: str
 
 
+@reads_system
 @within_budget(lambda problem: EnergyLaw(None, None, "dE/dt = 2 tr(H^T L f(H))", f"undecided: {problem}"))
 def energy_law(system: System) -> EnergyLaw:
     """The energy law of E = tr(H^T L H), A symmetric.

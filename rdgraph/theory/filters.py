@@ -21,11 +21,13 @@ from rdgraph.decisions.ratio_cells import Line
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.methods.tableaux import Tableau
 from rdgraph.syntax.answer_symbols import lam, public
+from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 
 LOW, HIGH, ALL, BAND, STOP, MULTI = "low-pass", "high-pass", "all-pass", "band-pass", "band-stop", "multi-band"
 
 
+@reads_system
 def symbol(system: System) -> sp.Expr:
     """Generator symbol p(lam), in plain symbols.
 
@@ -36,6 +38,7 @@ def symbol(system: System) -> sp.Expr:
     return system.symbol()
 
 
+@reads_system
 @within_budget()
 def response(system: System, T: Any = None, method: str | Tableau = "exact", step: Any = None) -> sp.Expr:
     """Gain of frequency lam after time T, source terms included.
@@ -65,6 +68,7 @@ class FilterClass:
         return f"{self.kind}{where}{extremum}"
 
 
+@reads_system
 @within_budget()
 def classify(system: System) -> tuple[FilterClass, ...]:
     """Low-, high-, band-pass or band-stop of the exact flow on [0, 2], as conditions on the coefficients.
@@ -205,6 +209,7 @@ def _circle_candidates(system: System) -> list[Candidate]:
     return interval_candidates(real, cosine, sp.S.NegativeOne, sp.S.One, system.domain)
 
 
+@reads_system
 @within_budget()
 def fastest_frequency(system: System) -> sp.Expr:
     """The lam in [0, 2] that grows fastest (or decays slowest) under the exact flow.
@@ -219,6 +224,7 @@ def fastest_frequency(system: System) -> sp.Expr:
     return public(maximum(candidates, system.domain, place=True))
 
 
+@reads_system
 @within_budget()
 def growth_rate(system: System, *, directed: bool = False) -> sp.Expr:
     """The rate at which the fastest frequency grows: max of p over [0, 2], the spectrum of undirected graphs.

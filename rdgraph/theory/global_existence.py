@@ -25,6 +25,7 @@ from rdgraph.errors import Undecided
 from rdgraph.syntax.answer_symbols import h, h0, public
 from rdgraph.syntax.functions import relu, sigmoid, softplus
 from rdgraph.syntax.tree import Kind
+from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.blowup import BlowUp, fate
 from rdgraph.theory.growth_at_infinity import Trend, growth, order
@@ -43,6 +44,7 @@ class Existence:
     blow_ups: tuple[BlowUp, ...] = ()
 
 
+@reads_system
 @within_budget(otherwise=lambda problem: Existence(UNDECIDED, str(problem)))
 @remembered(maxsize=256)
 def existence(system: System) -> Existence:

@@ -24,6 +24,7 @@ from rdgraph.decisions.judge import BOUNDED, remembered, watched
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.syntax.answer_symbols import R, h, h0, public, s
 from rdgraph.syntax.functions import relu, sigmoid
+from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, Rows
 
@@ -77,6 +78,7 @@ def _none(note: str) -> Box:
     return Box(None, None, note)
 
 
+@reads_system
 @within_budget(lambda problem: _none(f"undecided: {problem}"))
 def invariant_box(system: System, normalisation: str = "row") -> Box:
     """The box between the outermost zeros of the reaction, or one of any size R where any size is kept.

@@ -20,6 +20,7 @@ from rdgraph.decisions.judge import BOUNDED, watched
 from rdgraph.decisions.maxima import Candidate, maximum
 from rdgraph.errors import NotApplicable
 from rdgraph.syntax.answer_symbols import R, lam, public, s
+from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.slope_bounds import BOUNDED_SLOPE, BOUNDED_VALUE, slopes, sup_magnitude
 
@@ -38,6 +39,7 @@ class Constant:
     note: str = ""
 
 
+@reads_system
 def lipschitz_global(system: System, normalisation: str = "symmetric") -> Constant:
     """The smallest K with |f(X) - f(Y)| <= K |X - Y| for all states, if there is one.
 
@@ -48,6 +50,7 @@ def lipschitz_global(system: System, normalisation: str = "symmetric") -> Consta
     return _constant(system, normalisation, local=False, one_sided=False)
 
 
+@reads_system
 def lipschitz_local(system: System, normalisation: str = "symmetric") -> Constant:
     """The same on the box |h| <= R.
 
@@ -58,6 +61,7 @@ def lipschitz_local(system: System, normalisation: str = "symmetric") -> Constan
     return _constant(system, normalisation, local=True, one_sided=False)
 
 
+@reads_system
 def one_sided(system: System, normalisation: str = "symmetric") -> Constant:
     """The smallest m such that two solutions separate at most like exp(m t): the logarithmic norm of the Jacobian.
 

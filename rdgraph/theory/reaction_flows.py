@@ -15,6 +15,7 @@ from rdgraph.decisions.domain import NEGATIVE, POSITIVE, ZERO, Domain
 from rdgraph.decisions.judge import remembered
 from rdgraph.errors import NotApplicable
 from rdgraph.syntax.answer_symbols import h, h0, public
+from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 
 t = sp.Symbol("t", nonnegative=True)
@@ -58,6 +59,7 @@ class _Branch:
             raise NotApplicable(f"the derived flow {self.formula} does not start at h0")
 
 
+@reads_system
 @remembered(maxsize=256)
 def reaction_flow(system: System) -> ReactionFlow:
     """Flow of the reaction alone: f on states equal in all nodes, where diffusion rests.

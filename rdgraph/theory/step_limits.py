@@ -24,6 +24,7 @@ from rdgraph.decisions.maxima import Candidate, maximum
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.methods.tableaux import Tableau, tableau
 from rdgraph.syntax.answer_symbols import R, h, lam, public
+from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, between
 from rdgraph.theory.invariant_boxes import NO_ISOLATED_NODES, Box, raw_box
@@ -52,6 +53,7 @@ class StepLimit:
     sharp: bool = False
 
 
+@reads_system
 @within_budget(lambda problem: StepLimit(None, f"undecided: {problem}"))
 def step_limit(
     system: System, method: str | Tableau = "euler", normalisation: str = "symmetric", *, isolated: bool = False

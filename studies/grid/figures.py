@@ -56,6 +56,7 @@ def _range(values: np.ndarray) -> str:
 
 
 def still_caption(chosen: Mapping[str, Any]) -> str:
+    """What the panels show."""
     return (
         f"Blurring-sharpening (top, α = {chosen['alpha']:g}, β = {chosen['beta']:g}) and diffusion (bottom, α = "
         f"{chosen['alpha']:g}) on a {chosen['rows']} x {chosen['columns']} grid from the same start, exact flows. Each "
@@ -64,6 +65,7 @@ def still_caption(chosen: Mapping[str, Any]) -> str:
 
 
 def animation_caption(chosen: Mapping[str, Any]) -> str:
+    """What the animation shows."""
     return (
         f"The same flows from t = 0 to {chosen['times'][-1]:g} in {chosen['frames']} frames; the colours of every "
         "frame are scaled to the range printed below it."
@@ -113,6 +115,7 @@ def energy_figure(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) 
 
 
 def energy_caption(chosen: Mapping[str, Any]) -> str:
+    """What the energies over time show."""
     return (
         f"Energy and normalised energy of BS over time for α = {chosen['alpha']:g} and several β, symmetric L, exact "
         "flow, logarithmic axes. Lines with β ≤ α fall for ever; those with β > α drawn here rise in the end without "

@@ -1,0 +1,127 @@
+"""The result of a training: its accuracy in words and as rows beside the published one, and the verdict on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gread.settings.presets import Published, find_published
+from studies.runs.report import ReportVerdict
+from studies.runs.uncertainty import difference_error
+from studies.training.plan import TrainingPlan
+
+#: Splits behind every published number.
+PUBLISHED_SPLITS = 10
+#: A difference of at most so many standard errors is no difference.
+FEW_ERRORS = 2.0
+RESULTS_CAPTION = (
+    "Every trial: the first epoch with the best validation accuracy, the validation and test accuracy there (as shares "
+    "of 1), and whether the loss stayed a number."
+)
+SUMMARY_CAPTION = "Test accuracy in percent: mean, population standard deviation, and over what."
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Test accuracy in percent over all trials, and the published one beside it, if any.
+
+    std is that of the population. The error of the difference takes the splits as the independent units:
+    sqrt(s^2/(k - 1) + p^2/(10 - 1)), s the deviation of the k splits' means over their seeds, p the published one; see
+    `studies.runs.uncertainty`.
+    """
+
+    mean: float
+    std: float
+    trials: int
+    splits: int
+    diverged: tuple[str, ...]
+    published: Published | None
+    error: float
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, Any]], published: Published | None = None) -> Summary:
+        """From the rows of results.csv.
+
+        >>> rows = [dict(split=k, seed=0, test_accuracy=a, status="ok") for k, a in enumerate((0.8, 0.9))]
+        >>> found = Summary.of(rows, Published("GREAD-BS", "cora", 86.0, 3.0, "paper"))
+        >>> found.text, round(found.difference, 2), round(found.error, 3)
+        ('85.00 ± 5.00', -1.0, 5.099)
+        """
+        accuracy = 100 * np.array([float(row["test_accuracy"]) for row in rows])
+        which = np.array([int(row["split"]) for row in rows])
+        means = np.array([accuracy[which == split].mean() for split in np.unique(which)])
+        bad = tuple(f"split {r['split']} seed {r['seed']}: {r['status']}" for r in rows if r["status"] != "ok")
+        error = math.nan
+        if published is not None and published.std is not None:
+            error = difference_error(float(means.std()), len(means), published.std, PUBLISHED_SPLITS)
+        return cls(
+            float(accuracy.mean()), float(accuracy.std()), len(rows), len(means), bad, published, float(error)
+        )  # fmt: skip
+
+    @property
+    def text(self) -> str:
+        return f"{self.mean:.2f} ± {self.std:.2f}"
+
+    @property
+    def difference(self) -> float:
+        return math.nan if self.published is None else self.mean - self.published.mean
+
+    def sentences(self) -> list[str]:
+        """The result in words, a sentence each."""
+        found = [
+            f"Test accuracy {self.text} % (mean and population standard deviation of {_count(self.trials, 'trial')} on "
+            f"{_count(self.splits, 'split')})."
+        ]
+        if self.published is not None:
+            theirs = f"{self.published.mean:.2f}" + (f" ± {self.published.std:.2f}" if self.published.std else "")
+            spread = "" if math.isnan(self.error) else f", standard error {self.error:.2f}"
+            found.append(
+                f"Published for {self.published.method}: {theirs} %; difference {self.difference:+.2f}{spread}."
+            )
+        if self.diverged:
+            found.append(f"{len(self.diverged)} of {self.trials} trials diverged: {'; '.join(self.diverged)}.")
+        return found
+
+
+def summarise(plan: TrainingPlan, rows: Sequence[Mapping[str, Any]]) -> Summary:
+    """The result of a plan, beside the published accuracy of the same reaction on the same data set."""
+    published = None if plan.files else find_published(f"GREAD-{plan.reaction}", plan.preset.dataset)
+    return Summary.of(rows, published)
+
+
+def summary_rows(plan: TrainingPlan, summary: Summary) -> list[dict[str, Any]]:
+    """Ours, and the published number where there is one."""
+    ours = f"GREAD-{plan.reaction}, preset {plan.preset.name}"
+    rows: list[dict[str, Any]] = [_row("here", ours, summary.mean, summary.std, summary.trials, plan.preset.source)]
+    if (other := summary.published) is not None:
+        std = math.nan if other.std is None else other.std
+        rows.append(_row("published", other.method, other.mean, std, PUBLISHED_SPLITS, other.source))
+    return rows
+
+
+def _row(who: str, method: str, mean: float, std: float, trials: int, source: str) -> dict[str, Any]:
+    return {"who": who, "method": method, "mean": round(mean, 4), "std": round(std, 4), "trials": trials,
+            "source": source}  # fmt: skip
+
+
+def verdicts(summary: Summary) -> tuple[ReportVerdict, ...]:
+    """Is the accuracy at least the published one? Nothing where nothing was published, or no error can be told."""
+    if summary.published is None or math.isnan(summary.error):
+        return ()
+    away = abs(summary.difference) / summary.error if summary.error else math.inf
+    better = summary.difference > 0
+    answer = "holds" if better or away <= FEW_ERRORS else "fails"
+    evidence = f"Difference {summary.difference:+.2f} with a standard error of {summary.error:.2f}: {away:.1f} of them."
+    statement = (
+        f"The mean test accuracy is at least the published one of {summary.published.method}, up to {FEW_ERRORS:g} "
+        "standard errors."
+    )
+    return (ReportVerdict(statement, answer, evidence),)
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

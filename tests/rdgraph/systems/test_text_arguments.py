@@ -1,0 +1,75 @@
+"""Every public function of a system takes a name of the catalogue and a line of text."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import rdgraph as rd
+
+NAME, TEXT = "BS", "-alpha*L@H + beta*(A@H - A@A@H)"
+OPERATOR = rd.generators.path(3).operator("symmetric", dtype=torch.float64)
+
+#: A call of every public function whose first argument is a system.
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "analyse": lambda s: rd.analyse(s).to_dict()["symbol"],
+    "classify": rd.classify,
+    "conserved": rd.conserved,
+    "energy_law": rd.energy_law,
+    "equivalent": lambda s: rd.equivalent(s, TEXT).status,
+    "euler_map": rd.euler_map,
+    "existence": rd.existence,
+    "fastest_frequency": rd.fastest_frequency,
+    "growth_rate": rd.growth_rate,
+    "identify": lambda s: rd.identify(s).combinations,
+    "invariant_box": rd.invariant_box,
+    "lipschitz_global": rd.lipschitz_global,
+    "lipschitz_local": rd.lipschitz_local,
+    "lower": lambda s: rd.lower(s, OPERATOR, {"alpha": 0.5, "beta": 1.0}).source,
+    "one_sided": rd.one_sided,
+    "parse": rd.parse,
+    "preflight": lambda s: str(rd.preflight(s, T=1.0, method="euler", step=0.5)),
+    "reaction_flow": rd.reaction_flow,
+    "response": lambda s: rd.response(s, T=1),
+    "step_limit": rd.step_limit,
+    "symbol": rd.symbol,
+}
+
+
+def takes_a_system(function: Any) -> bool:
+    """Whether the first argument of a function is a system."""
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    return first is not None and "System" in str(first.annotation)
+
+
+def test_the_calls_are_those_of_every_public_function_of_a_system() -> None:
+    functions = [name for name in rd.__all__ if inspect.isfunction(getattr(rd, name))]
+    assert {name for name in functions if takes_a_system(getattr(rd, name))} == set(CALLS)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_system_is_a_system_a_name_or_a_line_of_text(name: str) -> None:
+    call = CALLS[name]
+    expected = call(rd.parse(TEXT))
+    for given in (TEXT, NAME, rd.catalogue[NAME]):
+        assert _comparable(call(given)) == _comparable(expected), given
+
+
+def test_the_argument_may_be_named() -> None:
+    assert rd.symbol(system=NAME) == rd.symbol(TEXT)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_no_equation_is_refused(name: str) -> None:
+    for wrong in ("A*H", "BSS", 3):
+        with pytest.raises(rd.RdgraphError):
+            CALLS[name](wrong)
+
+
+def _comparable(answer: Any) -> Any:
+    """Reports of a name carry the name, so that their words are compared without it."""
+    return answer.replace(NAME, TEXT) if isinstance(answer, str) else answer
