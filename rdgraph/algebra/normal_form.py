@@ -19,7 +19,7 @@ from sympy.printing.precedence import PRECEDENCE
 
 from rdgraph.algebra.word_rules import WordRule
 from rdgraph.errors import NotApplicable
-from rdgraph.syntax.functions import SYMPY_FUNCTIONS
+from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.size_limits import check_size
 from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of, operator
@@ -69,11 +69,11 @@ class Mix(_Word):
 
 
 def called(function: str, argument: sp.Expr) -> sp.Expr:
-    """A function of the language applied to a normal form; a root that is not real is refused."""
-    value = sp.sympify(SYMPY_FUNCTIONS[function](argument))
-    if function == "sqrt" and value.is_extended_real is False:
+    """A function of the language applied to a normal form; a value that is not real is refused."""
+    value = sp.sympify(FUNCTIONS[function].sympy(argument))
+    if value.is_extended_real is False:
         raise NotApplicable(
-            f"expected a root of something that is not negative, got sqrt({argument}); all is real here"
+            f"expected an argument in {FUNCTIONS[function].domain}, got {function}({argument}); all is real here"
         )
     return value
 

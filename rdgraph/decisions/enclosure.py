@@ -12,7 +12,7 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.syntax.functions import relu, sigmoid, softplus
+from rdgraph.syntax.functions import record_of
 
 #: Bits tried one after the other until a value is told from zero.
 PRECISIONS = (64, 256, 1024)
@@ -119,7 +119,8 @@ def _ball(expression: sp.Expr) -> Any:
     constant = _constants().get(expression)
     if constant is not None:
         return constant()
-    function = _functions().get(expression.func)
+    record = record_of(expression)
+    function = _functions().get(expression.func) if record is None else record.ball
     if function is None or len(expression.args) != 1:
         raise NotEnclosed(f"no enclosure for {expression}")
     return function(_ball(expression.args[0]))
@@ -220,13 +221,11 @@ def _constants() -> dict[sp.Expr, Callable[[], Any]]:
 
 
 def _functions() -> dict[Any, Callable[[Any], Any]]:
+    """What formulas use beyond the functions of the language."""
     from flint import arb
 
-    zero = arb(0)
     return {
-        sp.exp: arb.exp, sp.log: arb.log, sp.tanh: arb.tanh, sp.sin: arb.sin, sp.cos: arb.cos, sp.tan: arb.tan,
-        sp.atan: arb.atan, sp.asin: arb.asin, sp.acos: arb.acos, sp.atanh: arb.atanh, sp.sinh: arb.sinh,
-        sp.cosh: arb.cosh, sp.LambertW: arb.lambertw, sp.Abs: abs, relu: lambda x: arb.max(x, zero),
-        sigmoid: lambda x: 1 / (1 + (-x).exp()), softplus: lambda x: arb.max(x, zero) + (-abs(x)).exp().log1p(),
+        sp.log: arb.log, sp.tan: arb.tan, sp.atan: arb.atan, sp.asin: arb.asin, sp.acos: arb.acos, sp.atanh: arb.atanh,
+        sp.asinh: arb.asinh, sp.sinh: arb.sinh, sp.cosh: arb.cosh, sp.erf: arb.erf, sp.LambertW: arb.lambertw,
         sp.sign: lambda x: 2 * _step(x) - 1, sp.Heaviside: _step,
     }  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import sympy as sp
 
@@ -19,7 +18,7 @@ from rdgraph.errors import Undecided
 from rdgraph.identifiability.entries import Entries
 from rdgraph.identifiability.ranks import Point, balls, certain_rank
 from rdgraph.identifiability.readings import readings
-from rdgraph.syntax.functions import sigmoid, softplus
+from rdgraph.syntax.functions import REALS, Span, record_of
 
 #: The judge is asked about at most so many parameters, for so many seconds, with so many readings more than the rank.
 MAX_PARAMETERS = 7
@@ -142,23 +141,28 @@ def _judged(conditions: Sequence[sp.Basic]) -> Ruling:
         return Ruling(Outcome.UNKNOWN, reason=str(problem))
 
 
-#: Functions that take every value once, with bounds of their values.
-_INJECTIVE: dict[Any, tuple[sp.Expr, sp.Expr]] = {
-    sp.exp: (sp.S.Zero, sp.oo), sp.log: (-sp.oo, sp.oo), sp.tanh: (sp.S.NegativeOne, sp.S.One),
-    sigmoid: (sp.S.Zero, sp.S.One), softplus: (sp.S.Zero, sp.oo),
-}  # fmt: skip
+def _values_if_injective(call: sp.Expr) -> Span | None:
+    """The values of a function that takes every value once; None for other expressions."""
+    if isinstance(call, sp.log):
+        return REALS
+    record = record_of(call)
+    return (record.range or REALS) if record is not None and record.is_injective else None
+
+
+def _injective_calls(expression: sp.Basic) -> set[sp.Expr]:
+    return {call for call in expression.atoms(sp.Function) if _values_if_injective(call) is not None}
 
 
 def abstracted(conditions: Sequence[sp.Basic], twins: Mapping[sp.Basic, sp.Basic]) -> list[sp.Basic]:
     """Weaker conditions in which functions are letters: in range, equal at both points where their arguments are."""
     weaker, facts = list(conditions), []
     while atom := _innermost(weaker, twins):
-        low, high = _INJECTIVE[atom.func]
+        values = _values_if_injective(atom) or REALS
         mirror = atom.xreplace(dict(twins))
         own, other = (sp.Dummy(atom.func.__name__, real=True) for _ in range(2))
         together = sp.And(sp.Eq(own, other), sp.Eq(atom.args[0], mirror.args[0]))
         facts += [sp.Or(together, sp.And(sp.Ne(own, other), sp.Ne(atom.args[0], mirror.args[0])))]
-        facts += [r for y in (own, other) for r in (sp.Gt(y, low), sp.Lt(y, high)) if sp.oo not in r.args]
+        facts += [r for y in (own, other) for r in values.relations(y)]
         exchange = {atom: own, mirror: other}
         weaker = [c.xreplace(exchange) for c in weaker]
         facts = [c.xreplace(exchange) for c in facts]
@@ -167,8 +171,8 @@ def abstracted(conditions: Sequence[sp.Basic], twins: Mapping[sp.Basic, sp.Basic
 
 def _innermost(conditions: Sequence[sp.Basic], twins: Mapping[sp.Basic, sp.Basic]) -> sp.Expr | None:
     """A function of parameters of the first point whose arguments hold no further function."""
-    atoms = {atom for c in conditions for atom in c.atoms(*_INJECTIVE) if atom.free_symbols}
-    plain = [a for a in atoms if a.free_symbols <= set(twins) and not a.args[0].atoms(*_INJECTIVE)]
+    atoms = {atom for c in conditions for atom in _injective_calls(c) if atom.free_symbols}
+    plain = [a for a in atoms if a.free_symbols <= set(twins) and not _injective_calls(a.args[0])]
     return min(plain, key=str, default=None)
 
 

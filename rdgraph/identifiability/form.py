@@ -10,7 +10,7 @@ from functools import cached_property
 import sympy as sp
 
 from rdgraph.algebra.normal_form import Mix
-from rdgraph.syntax.functions import relu
+from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 
@@ -18,7 +18,7 @@ from rdgraph.systems.system import System
 GIVEN = {"H", "H0", "M", "A", "L", "I"}
 
 #: Functions with a kink at zero: what they do to a*x depends on the sign of a.
-KINKED = (relu, sp.Abs, sp.sign, sp.Heaviside)
+KINKED = (*(record.sympy for record in FUNCTIONS.values() if record.pieces is not None), sp.sign, sp.Heaviside)
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,12 @@ import sympy as sp
 
 from rdgraph.identifiability.entries import Entries
 from rdgraph.identifiability.form import KINKED
-from rdgraph.syntax.functions import sigmoid, softplus
+from rdgraph.syntax.functions import at_zero
 
 #: Highest derivative that is taken at zero, and the size of a formula above which only the third is.
 ORDER = 5
 SMALL = 20
 MAX_READINGS = 40
-
-_AT_ZERO = {sigmoid(sp.S.Zero): sp.S.Half, softplus(sp.S.Zero): sp.log(2)}
 
 
 def readings(entries: Entries) -> tuple[sp.Expr, ...]:
@@ -29,7 +27,7 @@ def readings(entries: Entries) -> tuple[sp.Expr, ...]:
     for value in entries.values:
         for start in _with_masks(value, entries.states):
             for reading in _read(start, _present(start, entries.states)):
-                formula = primitive(reading.xreplace(_AT_ZERO))
+                formula = primitive(at_zero(reading))
                 if formula.free_symbols:
                     found.setdefault(formula)
     return tuple(sorted(found, key=lambda e: (e.count_ops(), str(e)))[:MAX_READINGS])

@@ -7,23 +7,13 @@ from functools import singledispatch
 
 import sympy as sp
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.lowering.generated_function import GeneratedFunction
-from rdgraph.syntax.functions import relu, sigmoid, softplus
+from rdgraph.syntax.functions import FUNCTIONS, record_of
 from rdgraph.syntax.tree import Apply, Kind, Minus, Name, Negative, Over, Plus, Times, kind_of
 
 #: Names the generated source uses itself.
 _TAKEN = {"torch", "field", "forcing", "coefficients", "plain", "matrix", "x", "scale", "terms", "out", "one"}
-
-_FUNCTIONS = {
-    "tanh": "torch.tanh({})", "relu": "torch.relu({})", "sigmoid": "torch.sigmoid({})", "exp": "torch.exp({})",
-    "sqrt": "torch.sqrt({})", "abs": "torch.abs({})", "sin": "torch.sin({})", "cos": "torch.cos({})",
-    "softplus": "torch.logaddexp({0}, torch.zeros_like({0}))",
-}  # fmt: skip
-_SYMPY_FUNCTIONS: dict[type, str] = {
-    sp.tanh: "tanh", relu: "relu", sigmoid: "sigmoid", sp.exp: "exp", sp.Abs: "abs", softplus: "softplus",
-    sp.sin: "sin", sp.cos: "cos",
-}  # fmt: skip
 
 
 def safe_name(name: str) -> str:
@@ -34,7 +24,10 @@ def safe_name(name: str) -> str:
 
 def function_code(function: str, argument: str) -> str:
     """A named function of the language applied to source text."""
-    return _FUNCTIONS[function].format(argument)
+    template = FUNCTIONS[function].torch
+    if template is None:
+        raise InvalidArgument(f"expected a function with source for torch, got {function}, which has none")
+    return template.format(argument)
 
 
 # ---------------------------------------------------------------------- coefficients
@@ -47,10 +40,10 @@ def coefficient_code(expression: sp.Basic) -> str:
     """
     if not expression.free_symbols:
         return _number_code(expression)
-    function = _SYMPY_FUNCTIONS.get(type(expression))
-    if function is None:
+    record = record_of(expression)
+    if record is None:
         raise NotApplicable(f"expected a coefficient built from the language, got {type(expression).__name__}")
-    return function_code(function, coefficient_code(expression.args[0]))
+    return function_code(record.name, coefficient_code(expression.args[0]))
 
 
 @coefficient_code.register

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sympy as sp
 
+from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.tree import (
     MAX_DECIMAL_EXPONENT,
     MAX_DIGITS,
@@ -76,12 +77,6 @@ def _plain(number: sp.Rational) -> str:
     return f"{digits[:-places]}.{digits[-places:]}"
 
 
-_LATEX_FUNCTION = {
-    "tanh": r"\tanh", "relu": r"\operatorname{relu}", "sigmoid": r"\sigma", "exp": r"\exp",
-    "abs": r"\operatorname{abs}", "softplus": r"\operatorname{softplus}", "sin": r"\sin", "cos": r"\cos",
-}  # fmt: skip
-
-
 def to_latex(node: sp.Basic) -> str:
     """LaTeX of a tree: operators and fields upright bold, Hadamard products as a circled dot."""
     match node:
@@ -109,11 +104,25 @@ def to_latex(node: sp.Basic) -> str:
             base = _latex(node.base, _ATOM)
             fraction = isinstance(node.base, Over) or (isinstance(node.base, sp.Rational) and node.base.q != 1)
             return (rf"\left({base}\right)" if fraction else base) + f"^{{{mark}{node.exponent}}}"
-        case Call(function="sqrt"):
-            return rf"\sqrt{{{to_latex(node.argument)}}}"
         case Call():
-            return rf"{_LATEX_FUNCTION[node.function]}\left({to_latex(node.argument)}\right)"
+            return _latex_call(node)
     raise TypeError(f"cannot print {type(node).__name__}")
+
+
+def _latex_call(node: Call) -> str:
+    """A function of the language in its own notation, one declared with the equation by its name."""
+    shape = FUNCTIONS[node.function].latex if node.function in FUNCTIONS else upright(node.function)
+    return shape.format(to_latex(node.argument))
+
+
+def upright(name: str) -> str:
+    r"""LaTeX of a function that has no notation of its own, with {} for the argument.
+
+    >>> upright("soft_step").format("x")
+    '\\operatorname{soft\\_step}\\left(x\\right)'
+    """
+    escaped = name.replace("_", r"\_")
+    return rf"\operatorname{{{{{escaped}}}}}\left({{}}\right)"
 
 
 def _latex(node: sp.Basic, level: int) -> str:

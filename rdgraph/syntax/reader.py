@@ -18,6 +18,7 @@ from dataclasses import field as dataclass_field
 import sympy as sp
 
 from rdgraph.errors import LanguageError, closest
+from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.tree import (
     MAX_DECIMAL_EXPONENT,
@@ -51,7 +52,6 @@ STRUCTURAL: dict[str, Kind] = {
     "M": Kind.NODE,
 }
 USUAL_COEFFICIENTS = ("alpha", "beta", "gamma", "delta", "epsilon", "kappa", "mu", "nu", "a", "b", "c")
-FUNCTIONS = ("tanh", "relu", "sigmoid", "exp", "sqrt", "abs", "softplus", "sin", "cos")
 RESERVED = {
     "lam": "an eigenvalue of L",
     "T": "the end time",

@@ -10,7 +10,7 @@ from sympy.matrices.expressions.applyfunc import ElementwiseApplyFunction
 from sympy.matrices.expressions.hadamard import HadamardPower, HadamardProduct
 
 from rdgraph.errors import LanguageError, NotApplicable, RdgraphError
-from rdgraph.syntax.functions import SYMPY_FUNCTIONS
+from rdgraph.syntax.functions import FUNCTIONS, record_of
 from rdgraph.syntax.reader import Vocabulary
 from rdgraph.syntax.size_limits import check_size, order
 from rdgraph.syntax.tree import (
@@ -156,7 +156,7 @@ def _power(node: Power) -> Any:
 
 def _call(node: Call) -> Any:
     argument = _to_sympy(node.argument)
-    function = SYMPY_FUNCTIONS[node.function]
+    function = FUNCTIONS[node.function].sympy
     if kind_of(node.argument) is Kind.SCALAR:
         return function(argument)
     x = sp.Symbol("x", real=True)
@@ -184,9 +184,6 @@ def number_node(number: sp.Basic) -> sp.Basic:
         while remainder % prime == 0:
             remainder //= prime
     return number if remainder == 1 else Over(sp.Integer(number.p), sp.Integer(number.q))
-
-
-_FROM_FUNCTION = {function: name for name, function in SYMPY_FUNCTIONS.items() if name != "sqrt"}
 
 
 class _Importer:
@@ -217,8 +214,8 @@ class _Importer:
                 return self.power(e)
             case ElementwiseApplyFunction():
                 return self.elementwise(e)
-            case sp.Function() | sp.Abs() if e.func in _FROM_FUNCTION:
-                return Call(_FROM_FUNCTION[e.func], self.convert(e.args[0]))
+            case sp.Function() | sp.Abs() if (record := record_of(e)) is not None:
+                return Call(record.name, self.convert(e.args[0]))
         raise self.refuse(e, f"a {type(e).__name__}")
 
     def refuse(self, e: Any, got: str) -> LanguageError:
@@ -316,8 +313,9 @@ class _Importer:
                 return Call("sqrt", self.composed(e, body.base, x, inner))
             if body.exp.is_Integer and body.exp > 0:
                 return repeated(self.composed(e, body.base, x, inner), int(body.exp))
-        if body.func in _FROM_FUNCTION and len(body.args) == 1:
-            return Call(_FROM_FUNCTION[body.func], self.composed(e, body.args[0], x, inner))
+        record = record_of(body)
+        if record is not None and len(body.args) == 1:
+            return Call(record.name, self.composed(e, body.args[0], x, inner))
         if isinstance(body, sp.Mul):
             return reduce(Times, [self.composed(e, a, x, inner) for a in body.args])
         if isinstance(body, sp.Number):

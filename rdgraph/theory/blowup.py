@@ -19,7 +19,7 @@ from rdgraph.decisions.regions import Split, cases, reduced, strict_sign
 from rdgraph.decisions.zero_candidates import Zero, candidates
 from rdgraph.errors import Undecided
 from rdgraph.syntax.answer_symbols import h, h0, public
-from rdgraph.syntax.functions import sigmoid
+from rdgraph.syntax.functions import in_exponentials
 from rdgraph.theory.blowup_times import escape_time, with_short_logs
 from rdgraph.theory.growth_at_infinity import Trend, growth
 
@@ -300,9 +300,7 @@ class _Exponential:
 
 def _through_exponential(rate: sp.Expr, domain: Domain) -> _Exponential | None:
     """y = exp(q x) where x occurs in no other way; exponents must be rational multiples of one q x, plus constants."""
-    plain = rate.replace(sp.tanh, lambda a: 1 - 2 / (sp.exp(2 * a) + 1)).replace(
-        sigmoid, lambda a: 1 - 1 / (sp.exp(a) + 1)
-    )
+    plain = in_exponentials(rate)
     calls = sorted((c for c in plain.atoms(sp.exp) if c.has(x, start)), key=str)
     slopes = [sp.expand(c.args[0]).coeff(x) for c in calls if c.has(x)]
     if not slopes:

@@ -23,7 +23,7 @@ from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.judge import BOUNDED, remembered, watched
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.syntax.answer_symbols import R, h, h0, public, s
-from rdgraph.syntax.functions import relu, sigmoid
+from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, Rows
 
@@ -34,7 +34,6 @@ MAX_BOXES = 8
 #: With more averages than this, their corners are not tried one by one.
 MAX_AVERAGES = 4
 NO_ISOLATED_NODES = "no node is without edges"
-_EXTREMES = {sp.tanh: (-1, 1), sp.sin: (-1, 1), sp.cos: (-1, 1), sigmoid: (0, 1)}
 
 
 @dataclass(frozen=True)
@@ -325,9 +324,11 @@ def _in_time(proof: Callable[..., bool], *arguments: sp.Expr | int) -> bool:
 def _branches(field: sp.Expr) -> Iterator[sp.Expr]:
     """The field with bounded functions at either end of their range, and relu and abs on either side of zero."""
     yield field
-    for kind, ends in _EXTREMES.items():
-        if field.has(kind):
-            yield from (field.replace(kind, lambda x, end=end: sp.Integer(end)) for end in ends)
-    for kind, sides in ((relu, (0, 1)), (sp.Abs, (-1, 1))):
-        if field.has(kind):
-            yield from (field.replace(kind, lambda x, side=side: side * x) for side in sides)
+    for record in FUNCTIONS.values():
+        if not isinstance(record.sympy, type) or not field.has(record.sympy):
+            continue
+        if record.range is not None and record.is_bounded:
+            ends = (record.range.lower, record.range.upper)
+            yield from (field.replace(record.sympy, lambda x, end=end: end) for end in ends)
+        if record.pieces is not None:
+            yield from (field.replace(record.sympy, lambda x, side=side: side * x) for side in record.pieces)

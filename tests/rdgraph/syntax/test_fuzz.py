@@ -21,7 +21,8 @@ from typing import Any
 import pytest
 
 from rdgraph.errors import LanguageError, RdgraphError
-from rdgraph.syntax.reader import FUNCTIONS, RESERVED, STRUCTURAL, USUAL_COEFFICIENTS
+from rdgraph.syntax.functions import FUNCTIONS
+from rdgraph.syntax.reader import RESERVED, STRUCTURAL, USUAL_COEFFICIENTS
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
