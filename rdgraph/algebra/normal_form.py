@@ -23,6 +23,7 @@ from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.size_limits import check_size
 from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of, operator
+from rdgraph.syntax.unfolding import unfolded
 
 #: Letters of the language that are 0 or 1 in every node.
 MASKS = ("M",)
@@ -93,8 +94,9 @@ class Algebra:
 
     def normal(self, node: sp.Basic) -> sp.Expr:
         """Normal form of an elementwise tree (field or coefficient)."""
-        check_size(node)
-        return _Expansion(self).expand(node)
+        tree = unfolded(node)
+        check_size(tree)
+        return _Expansion(self).expand(tree)
 
     def applied(self, word: _Word, operand: sp.Expr) -> sp.Expr:
         """Normal form of the letters of `word` (an Act or a Mix) applied to a normal form."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import sympy as sp
@@ -60,6 +61,13 @@ def enclose(expression: sp.Expr, bits: int = 64) -> Any:
         return _finite(expression)
 
 
+def enclose_function(formula: sp.Expr, letter: sp.Symbol, argument: Any) -> Any:
+    """A ball that contains the values of a formula over a ball, or at a rational of flint, with the bits in force."""
+    from flint import arb
+
+    return _ball(formula, {letter: arb(argument)})
+
+
 @contextmanager
 def _precision(bits: int) -> Iterator[None]:
     try:
@@ -86,8 +94,12 @@ def _rational(ball: Any) -> sp.Rational:
     return sp.Rational(int(mantissa)) * sp.Integer(2) ** int(exponent)
 
 
-def _ball(expression: sp.Expr) -> Any:
+def _ball(expression: sp.Expr, given: Mapping[sp.Basic, Any] = MappingProxyType({})) -> Any:
+    """The ball of an expression whose letters, if it has some, are given as balls."""
     from flint import arb, fmpq
+
+    if expression in given:
+        return given[expression]
 
     match expression:
         case sp.Rational():
@@ -97,24 +109,24 @@ def _ball(expression: sp.Expr) -> Any:
         case sp.Add():
             total = arb(0)
             for part in expression.args:
-                total += _ball(part)
+                total += _ball(part, given)
             return total
         case sp.Mul():
             product = arb(1)
             for part in expression.args:
-                product *= _ball(part)
+                product *= _ball(part, given)
             return product
         case sp.Pow():
-            return _power(_ball(expression.base), expression.exp)
+            return _power(_ball(expression.base, given), expression.exp)
         case sp.Piecewise():
             return _branch(expression)
         case sp.CRootOf():
             return _algebraic(expression)
         case sp.Max() | sp.Min():
             choose = arb.max if isinstance(expression, sp.Max) else arb.min
-            value = _ball(expression.args[0])
+            value = _ball(expression.args[0], given)
             for part in expression.args[1:]:
-                value = choose(value, _ball(part))
+                value = choose(value, _ball(part, given))
             return value
     constant = _constants().get(expression)
     if constant is not None:
@@ -123,7 +135,7 @@ def _ball(expression: sp.Expr) -> Any:
     function = _functions().get(expression.func) if record is None else record.ball
     if function is None or len(expression.args) != 1:
         raise NotEnclosed(f"no enclosure for {expression}")
-    return function(_ball(expression.args[0]))
+    return function(_ball(expression.args[0], given))
 
 
 def _algebraic(root: sp.CRootOf) -> Any:

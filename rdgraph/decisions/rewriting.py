@@ -24,16 +24,16 @@ MAX_MULTIPLE = 64
 
 def _transcendental() -> tuple[type, ...]:
     """Functions that are not algebraic; of those with a kink at zero the solver knows by itself."""
-    own = (r.sympy for r in FUNCTIONS.values() if isinstance(r.sympy, type) and r.pieces is None)
+    own = (kind for kind, record in FUNCTIONS.classes().items() if record.pieces is None)
     return (sp.log, sp.tan, sp.atan, sp.LambertW, sp.NumberSymbol, *own)
 
 
 def _named_functions() -> dict[type, ElementwiseFunction]:
     """Functions that become letters of their own: those that are not written in exp, and are no exp, sin or cos."""
     return {
-        r.sympy: r
-        for r in FUNCTIONS.values()
-        if isinstance(r.sympy, type) and r.pieces is None and r.rewriting is None and r.sympy not in _WITH_UNITS
+        kind: record
+        for kind, record in FUNCTIONS.classes().items()
+        if record.pieces is None and record.rewriting is None and kind not in _WITH_UNITS
     }
 
 

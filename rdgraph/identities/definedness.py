@@ -12,6 +12,7 @@ from rdgraph.decisions.judge import always
 from rdgraph.identities.function_identities import freed
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.tree import Call, Name, Over, Power
+from rdgraph.syntax.unfolding import unfolded
 
 
 def conditions(tree: sp.Basic, algebra: Algebra, domain: Domain) -> tuple[sp.Basic, ...]:
@@ -22,7 +23,7 @@ def conditions(tree: sp.Basic, algebra: Algebra, domain: Domain) -> tuple[sp.Bas
     >>> [in_words(c) for c in conditions(s.expression, s.algebra, s.domain)]
     ['H >= 0', 'H != 0']
     """
-    found = dict.fromkeys(_needs(tree, algebra))
+    found = dict.fromkeys(_needs(unfolded(tree), algebra))
     return tuple(c for c in found if _follows(c, (), domain) is not True)
 
 

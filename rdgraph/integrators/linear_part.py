@@ -165,7 +165,7 @@ def _prepared(field: VectorField) -> tuple[System, Base]:
 def _relettered(system: System) -> System:
     """The system with A in the place of L."""
     letters = {Name("L", Kind.OPERATOR): Name("A", Kind.OPERATOR)}
-    return replace(system, expression=system.expression.xreplace(letters))
+    return replace(system, expression=system.expression.xreplace(letters), spelling=None)
 
 
 def _adjacency_base(operator: Operator) -> Base:

@@ -23,6 +23,7 @@ from rdgraph.lowering.product_plan import Plan, schedule
 from rdgraph.lowering.torch_source import coefficient_code, module_source, safe_name
 from rdgraph.syntax.size_limits import check_products
 from rdgraph.syntax.tree import Kind
+from rdgraph.syntax.unfolding import lowerable
 from rdgraph.systems.system import System
 
 _numbers = itertools.count(1)
@@ -44,9 +45,10 @@ class Lowered:
 @lru_cache(maxsize=256)
 def _lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lowered:
     """Stages that depend on the equation and on the meaning of L alone."""
-    check_products(system.expression)
+    expression = lowerable(system.expression)
+    check_products(expression)
     kinds = dict(system.letters)
-    linear = Linearisation(kinds, keeps_laplacian).read(system.expression)
+    linear = Linearisation(kinds, keeps_laplacian).read(expression)
     free = Sum(tuple(t for t in linear.terms if not Sum((t,)).depends_on("H")))
     functions = [schedule("field", linear, kinds), schedule("forcing", free, kinds)]
     names = tuple(name for name in kinds if name not in STATE_LETTERS)

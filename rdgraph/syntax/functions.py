@@ -42,6 +42,7 @@ class FunctionRegistry(Mapping[str, ElementwiseFunction]):
         self._known = dict(self._first)
         self._by_class = {function.sympy: function for function in self._first.values()}
         self._meanings: dict[str, Any] = {}
+        self._slopes: dict[str, ElementwiseFunction] = {}
 
     def __getitem__(self, name: str) -> ElementwiseFunction:
         if name not in self._known:
@@ -57,8 +58,8 @@ class FunctionRegistry(Mapping[str, ElementwiseFunction]):
     def __len__(self) -> int:
         return len(self._known)
 
-    def add(self, function: ElementwiseFunction, meaning: Any) -> None:
-        """Take up a function; `meaning` is its definition in a form that can be compared."""
+    def add(self, function: ElementwiseFunction, meaning: Any, slope: ElementwiseFunction | None = None) -> None:
+        """Take up a function, and its slope where that is a class of its own; `meaning` is a definition to compare."""
         if function.name in self._known:
             raise InvalidArgument(f"expected a new name, got {function.name!r}, which is a function already")
         if self._meanings.setdefault(function.name, meaning) != meaning:
@@ -68,14 +69,22 @@ class FunctionRegistry(Mapping[str, ElementwiseFunction]):
             )
         self._known[function.name] = function
         self._by_class[function.sympy] = function
+        if slope is not None:
+            self._slopes[function.name] = slope
+            self._by_class[slope.sympy] = slope
 
     def remove(self, name: str) -> None:
         """Take a function out of the language again."""
         if name in self._first:
             raise InvalidArgument(f"expected a function that was registered, got {name!r}, which the language needs")
-        function = self[name]
+        del self._by_class[self[name].sympy]
         del self._known[name]
-        del self._by_class[function.sympy]
+        if slope := self._slopes.pop(name, None):
+            del self._by_class[slope.sympy]
+
+    def classes(self) -> dict[type, ElementwiseFunction]:
+        """Everything that is a class of sympy, slopes of registered functions too."""
+        return {kind: record for kind, record in self._by_class.items() if isinstance(kind, type)}
 
     def of_class(self, kind: Any) -> ElementwiseFunction | None:
         """The function that a class of sympy stands for."""

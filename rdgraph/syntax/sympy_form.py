@@ -27,6 +27,7 @@ from rdgraph.syntax.tree import (
     Times,
     kind_of,
 )
+from rdgraph.syntax.unfolding import unfolded
 
 n = sp.Symbol("n", integer=True, positive=True)
 d = sp.Symbol("d", integer=True, positive=True)
@@ -46,8 +47,9 @@ MAX_VECTOR_ORDER = 8
 # ---------------------------------------------------------------------- tree -> sympy
 def to_sympy(node: sp.Basic) -> Any:
     """A tree as matrix expression; coefficients of one entry per channel or node are row or column vectors."""
-    check_size(node)
-    expression = _to_sympy(node)
+    tree = unfolded(node)
+    check_size(tree)
+    expression = _to_sympy(tree)
     return expression.xreplace({_real(x.name): sp.Symbol(x.name) for x in node.atoms(Name) if x.kind is Kind.SCALAR})
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import sympy as sp
 
-from rdgraph.errors import RdgraphError
+from rdgraph.errors import InvalidArgument
 from rdgraph.syntax.reader import Vocabulary
 from rdgraph.syntax.sympy_form import from_sympy
 from rdgraph.systems.catalogue import catalogue
@@ -39,7 +39,7 @@ def parse(
     if isinstance(source, sp.Basic):
         return System.build(from_sympy(source, Vocabulary.standard(kinds)), kinds, assumed)
     if not isinstance(source, str):
-        raise RdgraphError(
+        raise InvalidArgument(
             f"expected text, a sympy expression or a System, got {type(source).__name__}; see rdgraph.parse"
         )
     return read_system(source, kinds, assumed, catalogue)

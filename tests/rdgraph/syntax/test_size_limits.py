@@ -55,7 +55,7 @@ def test_equations_too_large_or_not_real_are_refused_at_once(text: str, words: s
 
 def test_roots_that_are_not_real_have_no_normal_form_either() -> None:
     for text in ("sqrt(-1)*H", "sqrt(-2)*H*sqrt(-2)", "sqrt(alpha - alpha - 1)*H"):
-        with pytest.raises(NotApplicable, match="not negative"):
+        with pytest.raises(NotApplicable, match=r"in \[0, oo\)"):
             _ = rd.parse(text).structure
     assert rd.parse("sqrt(alpha)*sqrt(alpha)*H").symbol() == rd.parse("alpha*H").symbol()
 
