@@ -18,7 +18,7 @@ import sympy as sp
 from sympy.printing.precedence import PRECEDENCE
 
 from rdgraph.algebra.word_rules import WordRule
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.size_limits import check_size
@@ -150,7 +150,7 @@ class _Expansion:
                 return called(node.function, argument)
             case Apply():
                 return self._apply(node)
-        raise NotApplicable(f"no normal form for {type(node).__name__}")
+        raise InvalidArgument(f"no normal form for {type(node).__name__}")
 
     def _letter(self, node: Name) -> sp.Expr:
         definition = self.definitions.get(node.name)
@@ -226,7 +226,7 @@ class _Expansion:
                 left_is_operator = kind_of(op.left) is Kind.OPERATOR
                 inner, factor = (op.left, op.right) if left_is_operator else (op.right, op.left)
                 return self._product(self._field(factor), self._act(inner, operand))
-        raise NotApplicable(f"no normal form for the operator {type(op).__name__}")
+        raise InvalidArgument(f"no normal form for the operator {type(op).__name__}")
 
     def _act_letter(self, letter: str, term: sp.Expr) -> sp.Expr:
         self._spend(2)
@@ -279,7 +279,7 @@ class _Expansion:
                 return self._product(self._field(factor), self._mix(inner, operand))
             case sp.Rational() if matrix == 0:
                 return sp.S.Zero
-        raise NotApplicable(f"no normal form for the matrix {type(matrix).__name__}")
+        raise InvalidArgument(f"no normal form for the matrix {type(matrix).__name__}")
 
     def _mix_word(self, word: tuple[sp.Symbol, ...], term: sp.Expr) -> sp.Expr:
         self._spend(2)

@@ -24,7 +24,7 @@ class NotTranslated(Exception):
 
 
 @dataclass(frozen=True)
-class Problem:
+class SmtProblem:
     """SMT-LIB text without `check-sat`, and the symbols behind its names."""
 
     text: str
@@ -35,7 +35,7 @@ class Problem:
         return f"(set-logic QF_NRA)\n(set-info :status {status})\n{self.text}(check-sat)\n"
 
 
-def translate(conditions: Iterable[sp.Basic]) -> Problem:
+def translate(conditions: Iterable[sp.Basic]) -> SmtProblem:
     """The conjunction of the conditions.
 
     >>> x = sp.Symbol("x", positive=True)
@@ -51,7 +51,7 @@ def translate(conditions: Iterable[sp.Basic]) -> Problem:
     asserted = [writer.condition(_negations_inside(c)) for c in conditions]
     lines = [f"(declare-const {name} Real)" for name in [*writer.letters, *writer.helpers]]
     lines += [f"(assert {fact})" for fact in [*writer.signs, *writer.facts, *asserted]]
-    return Problem("\n".join(lines) + "\n", dict(writer.letters))
+    return SmtProblem("\n".join(lines) + "\n", dict(writer.letters))
 
 
 def _negations_inside(condition: sp.Basic) -> sp.Basic:

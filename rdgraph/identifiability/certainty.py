@@ -13,9 +13,9 @@ from functools import cached_property
 import sympy as sp
 
 from rdgraph.decisions.budget import time_limit
-from rdgraph.decisions.judge import Outcome, Ruling, possible
+from rdgraph.decisions.judge import Possibility, Ruling, possible
 from rdgraph.errors import Undecided
-from rdgraph.identifiability.entries import Entries
+from rdgraph.identifiability.entries import FieldEntries
 from rdgraph.identifiability.ranks import Point, balls, certain_rank
 from rdgraph.identifiability.readings import readings
 from rdgraph.syntax.functions import REALS, Span, record_of
@@ -31,7 +31,7 @@ MAX_MINOR = 6
 class Certainty:
     """What the readings of f determine; `point` is an admissible point in general position."""
 
-    entries: Entries
+    entries: FieldEntries
     point: Point
 
     @cached_property
@@ -54,7 +54,7 @@ class Certainty:
         for border in dict.fromkeys((sp.S.One, self.border)):
             apart = [sp.Ne(border, 0), sp.Ne(border.xreplace(twins), 0)]
             question = [c for c in (*self._agreement, *apart, differ) if c != sp.true]
-            if _judged(abstracted(question, twins)).outcome is Outcome.IMPOSSIBLE:
+            if _judged(abstracted(question, twins)).outcome is Possibility.IMPOSSIBLE:
                 return True, border
         return False, sp.S.One
 
@@ -93,7 +93,7 @@ class Certainty:
         return found + [sp.Eq(r, r.xreplace(twins)) for r in self.essential]
 
     def _sides(self, relation: sp.Basic) -> Iterable[tuple[sp.Expr, sp.Expr]]:
-        present = {Entries.origin(x) for x in self.entries.parameters}
+        present = {FieldEntries.origin(x) for x in self.entries.parameters}
         if not {x.name for x in relation.free_symbols} <= present:
             return []
         return [(gap, sp.S.Zero) for gap in self.entries.parts(relation.lhs - relation.rhs)]
@@ -138,7 +138,7 @@ def _judged(conditions: Sequence[sp.Basic]) -> Ruling:
         with time_limit(SECONDS):
             return possible(*conditions)
     except Undecided as problem:
-        return Ruling(Outcome.UNKNOWN, reason=str(problem))
+        return Ruling(Possibility.UNKNOWN, reason=str(problem))
 
 
 def _values_if_injective(call: sp.Expr) -> Span | None:

@@ -101,13 +101,13 @@ def _losses(everywhere: Identifiability, here: Identifiability) -> str:
 
 def _measured(system: System, everywhere: Identifiability, place: Place) -> Identifiability:
     """The answer on a graph for any system: which combinations survive, measured at random states."""
-    from rdgraph.identifiability.form import GIVEN, Form
+    from rdgraph.identifiability.form import GIVEN, ExaminedForm
     from rdgraph.identifiability.on_graph import measure, unknown_values
     from rdgraph.identifiability.ranks import admissible_points
 
     letters = {name: system.letters[name] for name in system.letters if name not in {*GIVEN, *everywhere.hidden}}
     symbols = [_symbol_of(system, name) for name in letters]
-    point = next(admissible_points(Form(system, system.normal, system.letters), symbols, 1), None)
+    point = next(admissible_points(ExaminedForm(system, system.normal, system.letters), symbols, 1), None)
     if point is None:
         raise Undecided("no coefficients were found that meet the assumptions; tried 200 random ones")
     start = {x.name: float(value) for x, value in point.items()}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import sympy as sp
 
-from rdgraph.identifiability.entries import Entries
+from rdgraph.identifiability.entries import FieldEntries
 from rdgraph.identifiability.form import KINKED
 from rdgraph.syntax.functions import at_zero
 
@@ -21,7 +21,7 @@ SMALL = 20
 MAX_READINGS = 40
 
 
-def readings(entries: Entries) -> tuple[sp.Expr, ...]:
+def readings(entries: FieldEntries) -> tuple[sp.Expr, ...]:
     """Formulas in the parameters, the simplest first; no two are multiples of each other by a number."""
     found: dict[sp.Expr, None] = {}
     for value in entries.values:
@@ -53,7 +53,7 @@ def primitive(expression: sp.Expr) -> sp.Expr:
 
 def _with_masks(value: sp.Expr, states: Sequence[sp.Symbol]) -> Iterator[sp.Expr]:
     """The value with every mask on, and with every mask off."""
-    masks = [x for x in states if Entries.origin(x) == "M"]
+    masks = [x for x in states if FieldEntries.origin(x) == "M"]
     for choice in (sp.S.One, sp.S.Zero) if masks else (sp.S.One,):
         yield value.xreplace(dict.fromkeys(masks, choice))
 

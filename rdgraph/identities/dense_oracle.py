@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from rdgraph.errors import InvalidArgument
 from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
 
@@ -73,7 +74,7 @@ def _field(node: sp.Basic) -> Callable[[Values], Array]:
         case Apply():
             mixed, operand = _mixing(node.right), _field(node.left)
             return lambda values: mixed(operand(values), values)
-    raise TypeError(f"cannot evaluate {type(node).__name__}")
+    raise InvalidArgument(f"cannot evaluate {type(node).__name__}")
 
 
 @lru_cache(maxsize=4096)
@@ -122,7 +123,7 @@ def _linear(tree: sp.Basic, kind: Kind, part: Callable[[sp.Basic], Any]) -> Call
             first = kind_of(tree.left) is kind
             inner, factor = part(tree.left if first else tree.right), _field(tree.right if first else tree.left)
             return lambda x, values: factor(values) * inner(x, values)
-    raise TypeError(f"cannot apply {type(tree).__name__}")
+    raise InvalidArgument(f"cannot apply {type(tree).__name__}")
 
 
 def _repeated(once: Callable[[Array, Values], Array], count: int) -> Callable[[Array, Values], Array]:

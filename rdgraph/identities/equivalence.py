@@ -9,7 +9,7 @@ import sympy as sp
 
 from rdgraph.decisions.budget import within_budget
 from rdgraph.decisions.judge import possible
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.identities import definedness
 from rdgraph.identities.coincidence import Alternative, Coincidence, coincidence
 from rdgraph.identities.counterexample import Hint, Witness, find_witness
@@ -206,7 +206,7 @@ def _rules(s: System, t: System, given: tuple[str, ...]) -> Hypotheses:
     clash = [n for n in s.letters if n in t.letters and s.letters[n] is not t.letters[n]]
     if clash:
         kinds = f"{s.letters[clash[0]]} and {t.letters[clash[0]]}"
-        raise NotApplicable(f"expected {clash[0]} to be of one kind in both systems, got {kinds}")
+        raise InvalidArgument(f"expected {clash[0]} to be of one kind in both systems, got {kinds}")
     declared = tuple(sorted((n, str(k)) for n, k in letters.items()))
     rules = Hypotheses(given, declared, s.assumptions.joined(t.assumptions))
     return rules if "L" in rules.definitions else replace(rules, texts=(LAPLACIAN, *given))

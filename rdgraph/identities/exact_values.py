@@ -14,6 +14,7 @@ from typing import Any
 
 import sympy as sp
 
+from rdgraph.errors import InvalidArgument
 from rdgraph.syntax.functions import FUNCTIONS, REALS, ElementwiseFunction
 from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
 
@@ -137,7 +138,7 @@ def _field(node: sp.Basic, values: Mapping[str, Array]) -> Array:
             return _act(node.left, _field(node.right, values), values)
         case Apply():
             return _mix(node.right, _field(node.left, values), values)
-    raise TypeError(f"cannot evaluate {type(node).__name__}")
+    raise InvalidArgument(f"cannot evaluate {type(node).__name__}")
 
 
 def _act(op: sp.Basic, operand: Array, values: Mapping[str, Array]) -> Array:
@@ -182,7 +183,7 @@ def _linear(
             first = kind_of(tree.left) is kind
             inner, factor = (tree.left, tree.right) if first else (tree.right, tree.left)
             return _field(factor, values) * part(inner, operand, values)
-    raise TypeError(f"cannot apply {type(tree).__name__}")
+    raise InvalidArgument(f"cannot apply {type(tree).__name__}")
 
 
 def _each(function: Callable[[Any], Any], value: Array) -> Array:

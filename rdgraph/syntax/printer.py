@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sympy as sp
 
+from rdgraph.errors import InvalidArgument
 from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.tree import (
     MAX_DECIMAL_EXPONENT,
@@ -48,7 +49,7 @@ def to_text(node: sp.Basic) -> str:
             return node.name
         case sp.Rational():
             return _decimal(node)
-    raise TypeError(f"cannot print {type(node).__name__}")
+    raise InvalidArgument(f"cannot print {type(node).__name__}")
 
 
 def _bracketed(node: sp.Basic, level: int) -> str:
@@ -106,7 +107,7 @@ def to_latex(node: sp.Basic) -> str:
             return (rf"\left({base}\right)" if fraction else base) + f"^{{{mark}{node.exponent}}}"
         case Call():
             return _latex_call(node)
-    raise TypeError(f"cannot print {type(node).__name__}")
+    raise InvalidArgument(f"cannot print {type(node).__name__}")
 
 
 def _latex_call(node: Call) -> str:

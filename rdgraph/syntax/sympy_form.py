@@ -9,7 +9,7 @@ import sympy as sp
 from sympy.matrices.expressions.applyfunc import ElementwiseApplyFunction
 from sympy.matrices.expressions.hadamard import HadamardPower, HadamardProduct
 
-from rdgraph.errors import LanguageError, NotApplicable, RdgraphError
+from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
 from rdgraph.syntax.functions import FUNCTIONS, record_of
 from rdgraph.syntax.reader import Vocabulary
 from rdgraph.syntax.size_limits import check_size, order
@@ -84,7 +84,7 @@ def _to_sympy(node: sp.Basic) -> Any:
             return _power(node)
         case Call():
             return _call(node)
-    raise RdgraphError(f"no sympy form for {type(node).__name__}")
+    raise InvalidArgument(f"no sympy form for {type(node).__name__}")
 
 
 def _as_kind(node: sp.Basic, kind: Kind) -> Any:
@@ -105,7 +105,9 @@ def _times(node: Times) -> Any:
     if Kind.SCALAR in (left, right):
         return _to_sympy(node.left) * _to_sympy(node.right)
     if kind is Kind.OPERATOR:
-        raise RdgraphError("an operator scaled by a channel or node coefficient has no matrix form until it is applied")
+        raise NotApplicable(
+            "an operator scaled by a channel or node coefficient has no matrix form until it is applied"
+        )
     return HadamardProduct(_as_kind(node.left, kind), _as_kind(node.right, kind))
 
 
@@ -178,7 +180,7 @@ def number_node(number: sp.Basic) -> sp.Basic:
     if isinstance(number, sp.Float):
         number = sp.Rational(str(number))
     if not isinstance(number, sp.Rational):
-        raise RdgraphError(f"expected a rational number, got {number}; keep other constants as coefficients")
+        raise InvalidArgument(f"expected a rational number, got {number}; keep other constants as coefficients")
     if number < 0:
         return Negative(number_node(-number))
     remainder = number.q

@@ -68,7 +68,7 @@ class BlowUp:
 
 
 @dataclass(frozen=True)
-class Fate:
+class ScalarFate:
     """What became of a scalar equation: its blow-ups, and why others could not be excluded."""
 
     blow_ups: tuple[BlowUp, ...]
@@ -92,7 +92,7 @@ class _Unsettled:
     reason: str
 
 
-def fate(rate: sp.Expr, domain: Domain) -> Fate:
+def fate(rate: sp.Expr, domain: Domain) -> ScalarFate:
     """Whether and from where h' = rate(h), h(0) = h0, reaches infinity; h0 may occur in the rate.
 
     >>> b = sp.Symbol("b", real=True)
@@ -118,7 +118,7 @@ def fate(rate: sp.Expr, domain: Domain) -> Fate:
                 blow_ups += found
                 if not found:
                     unsettled.append(f"no start and coefficients were found that show it, where {condition}")
-    return Fate(tuple(blow_ups), tuple(dict.fromkeys(unsettled)))
+    return ScalarFate(tuple(blow_ups), tuple(dict.fromkeys(unsettled)))
 
 
 def _escape(rate: sp.Expr, domain: Domain) -> _Escape | _Unsettled | None:

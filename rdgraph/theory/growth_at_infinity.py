@@ -36,21 +36,23 @@ class Trend(Enum):
 
 
 @dataclass(frozen=True)
-class Growth:
+class GrowthAtInfinity:
     """A trend with the power of |h| it goes with; infinite for exponentials."""
 
     trend: Trend
     order: sp.Expr
 
 
-def growth(rate: sp.Expr, letter: sp.Symbol, way: int, domain: Domain) -> Growth:
+def growth(rate: sp.Expr, letter: sp.Symbol, way: int, domain: Domain) -> GrowthAtInfinity:
     """Growth of h' = rate in the direction way = +1 or -1, the same for all coefficients of the domain.
 
     Raises `Split` where it is not the same, `Undecided` where it is not found.
 
     >>> h, b = sp.Symbol("h", real=True), sp.Symbol("b", positive=True)
-    >>> growth(sp.exp(h) - b * h**3, h, 1, Domain()), growth(sp.exp(h) - b * h**3, h, -1, Domain())
-    (Growth(trend=<Trend.ESCAPING: 'escaping'>, order=oo), Growth(trend=<Trend.DAMPED: 'damped'>, order=3))
+    >>> [growth(sp.exp(h) - b * h**3, h, way, Domain()).trend.value for way in (1, -1)]
+    ['escaping', 'damped']
+    >>> growth(sp.exp(h) - b * h**3, h, -1, Domain())
+    GrowthAtInfinity(trend=<Trend.DAMPED: 'damped'>, order=3)
     """
     at = _Infinity(domain)
     series = at.expand(way * reduced(domain, rate).xreplace({letter: way * at.x}))
@@ -64,11 +66,11 @@ def growth(rate: sp.Expr, letter: sp.Symbol, way: int, domain: Domain) -> Growth
         sign = at.sign(terms[top])
         if sign:
             trend = Trend.ESCAPING if sign > 0 else Trend.DAMPED
-            return Growth(trend, top[1] if top[0] == 0 else sp.oo)
+            return GrowthAtInfinity(trend, top[1] if top[0] == 0 else sp.oo)
         del terms[top]
     if any(at.compare(error, (sp.S.Zero, sp.S.One)) > 0 for error in series.errors):
         raise Undecided(f"the growth of {rate} is not found: its leading terms cancel")
-    return Growth(Trend.LINEAR, sp.S.One)
+    return GrowthAtInfinity(Trend.LINEAR, sp.S.One)
 
 
 def order(expression: sp.Expr, letter: sp.Symbol, domain: Domain) -> sp.Expr:

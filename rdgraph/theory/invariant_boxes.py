@@ -21,11 +21,11 @@ from rdgraph.decisions.closed_zeros import zeros as zeros_of
 from rdgraph.decisions.condition_words import factored
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.judge import BOUNDED, remembered, watched
-from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.syntax.answer_symbols import R, h, h0, public, s
 from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.systems.system import System
-from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, Rows
+from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, RowSums
 
 #: Seconds spent on one candidate for a box.
 PROOF_SECONDS = 1.0
@@ -93,7 +93,7 @@ def invariant_box(system: System, normalisation: str = "row") -> Box:
     'no node is without edges'
     """
     if normalisation not in ("row", "symmetric"):
-        raise NotApplicable(f"expected the normalisation row or symmetric, got {normalisation!r}")
+        raise InvalidArgument(f"expected the normalisation row or symmetric, got {normalisation!r}")
     own = raw_box(system, normalisation)
     if not own.exists:
         return own
@@ -156,7 +156,7 @@ class _Search:
 
     field: LocalField
     domain: Domain
-    rows: Rows
+    rows: RowSums
 
     def best(self) -> Box:
         for start in ((-R, R), (sp.S.Zero, R), (-R, sp.S.Zero)) if self.field.has_source else (None,):

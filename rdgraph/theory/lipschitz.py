@@ -18,7 +18,7 @@ from rdgraph.decisions.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIV
 from rdgraph.decisions.interval_extrema import interval_candidates
 from rdgraph.decisions.judge import BOUNDED, watched
 from rdgraph.decisions.maxima import Candidate, maximum
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.syntax.answer_symbols import R, lam, public, s
 from rdgraph.systems.system import System
 from rdgraph.theory.slope_bounds import largest_slope, largest_value, slopes, sup_magnitude
@@ -70,7 +70,7 @@ def one_sided(system: System, normalisation: str = "symmetric") -> Constant:
 
 def check_normalisation(normalisation: str) -> None:
     if normalisation not in NORMALISATIONS:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected a normalisation among {', '.join(NORMALISATIONS)}, got {normalisation!r}; "
             "the combinatorial L = D - A has no bound that holds for every graph"
         )

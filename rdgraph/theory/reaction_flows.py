@@ -13,7 +13,7 @@ import sympy as sp
 
 from rdgraph.decisions.domain import NEGATIVE, POSITIVE, ZERO, Domain
 from rdgraph.decisions.judge import remembered
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.syntax.answer_symbols import h, h0, public
 from rdgraph.systems.system import System
 
@@ -53,9 +53,9 @@ class _Branch:
             return
         residual = sp.diff(self.formula, t) - self.rate.subs(h, self.formula)
         if sp.simplify(residual) != 0:
-            raise NotApplicable(f"the derived flow {self.formula} does not satisfy its equation")
+            raise Undecided(f"the derived flow {self.formula} is not shown to satisfy its equation")
         if not self.formula.has(sp.LambertW) and sp.simplify(self.formula.subs(t, 0) - h0) != 0:
-            raise NotApplicable(f"the derived flow {self.formula} does not start at h0")
+            raise Undecided(f"the derived flow {self.formula} is not shown to start at h0")
 
 
 @remembered(maxsize=256)

@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from rdgraph.errors import RdgraphError
+from rdgraph.plugins import load_plugins
 from studies.catalogue import STUDIES, load
 from studies.cli import pages
 from studies.cli.data_commands import data
@@ -76,6 +77,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 def main() -> None:
     """Entry point: what a user can do something about is shown as text, never as a traceback."""
     with reported(errors):
+        load_plugins()
         app()
 
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rdgraph as rd
+from rdgraph.errors import InvalidArgument
 from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.syntax.formula_reader import CONSTANTS, FURTHER
 from rdgraph.syntax.functions import FUNCTIONS
@@ -188,5 +189,5 @@ def test_torch_numbers() -> None:
 
 @pytest.mark.parametrize("value", ["2", float("nan"), np.inf, True, 1j, np.array([1.0]), sp.oo, [1], Decimal("NaN")])
 def test_what_is_no_number_is_refused(value: Any) -> None:
-    with pytest.raises(rd.NotApplicable, match="expected a"):
+    with pytest.raises(InvalidArgument, match="expected a"):
         exact_number(value, "T")
