@@ -27,6 +27,7 @@ from rdgraph.decisions.enclosure import holds
 from rdgraph.decisions.rewriting import NotRewritten, Rewriting, rewrite
 from rdgraph.decisions.smtlib import NotTranslated, SmtProblem, translate
 from rdgraph.errors import Undecided
+from rdgraph.syntax.functions import FUNCTIONS
 
 #: Effort of one question in z3's own units, which do not depend on the machine: a short attempt, then a long one.
 #: Seconds are a last resort.
@@ -155,14 +156,16 @@ def recorded() -> Iterator[list[Obligation]]:
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, A]], Callable[P, A]]:
-    """`lru_cache` for answers, set aside while questions are recorded."""
+    """`lru_cache` for answers, set aside while questions are recorded, and begun anew when functions come or go."""
 
     def decorate(question: Callable[P, A]) -> Callable[P, A]:
-        cached = lru_cache(maxsize)(question)
+        cached = lru_cache(maxsize)(lambda functions, *args, **kwargs: question(*args, **kwargs))
 
         @wraps(question)
         def ask(*args: P.args, **kwargs: P.kwargs) -> A:
-            return (question if _record.get() is not None else cached)(*args, **kwargs)  # type: ignore[arg-type]
+            if _record.get() is not None:
+                return question(*args, **kwargs)
+            return cached(FUNCTIONS.version, *args, **kwargs)
 
         return ask
 

@@ -24,7 +24,7 @@ from rdgraph.identities import dense_oracle, exact_values
 from rdgraph.identities.function_facts import check_facts
 from rdgraph.syntax import formula_reader
 from rdgraph.syntax.exact_numbers import exact_number
-from rdgraph.syntax.formula_functions import formula_class
+from rdgraph.syntax.formula_functions import FormulaFunction, formula_class
 from rdgraph.syntax.functions import FUNCTIONS, ElementwiseFunction, Monotone, Span
 from rdgraph.syntax.printer import upright
 from rdgraph.syntax.reader import USUAL_COEFFICIENTS, Vocabulary, check_new_name, read_expression
@@ -88,7 +88,7 @@ def register_function(
     made, slopes = (_abbreviation(name, tree, facts), None) if tree is not None else _closed(name, formula, facts)
     _check_meaning(name, made)
     check_facts(made)
-    FUNCTIONS.add(made, made.definition if tree is not None else formula, slopes)
+    FUNCTIONS.add(made, _meaning(formula), slopes)
     return made
 
 
@@ -134,6 +134,11 @@ def _check_meaning(name: str, made: ElementwiseFunction) -> None:
         raise InvalidArgument(f"expected a free name, got {name!r}, a function of another meaning; call it {name}_1")
 
 
+def _meaning(formula: sp.Expr) -> sp.Expr:
+    """One form for equal definitions: functions that are closed written out, and all expanded."""
+    return sp.expand(formula.replace(lambda e: isinstance(e, FormulaFunction), lambda e: e.formula(e.args[0])))
+
+
 def _span(ends: tuple[Any, Any] | None, what: str) -> Span | None:
     if ends is None:
         return None
@@ -151,7 +156,13 @@ def _end(end: Any, infinite: sp.Expr, what: str) -> sp.Expr:
     number = exact_number(end, f"end of the {what}")
     if not number.is_number:
         raise InvalidArgument(f"expected a number as end of the {what}, got {number}; give 2, 0.5 or -sympy.oo")
-    return number
+    return number if number.is_Rational else _outward(number, 1 if infinite is sp.oo else -1)
+
+
+def _outward(number: sp.Expr, way: int) -> sp.Rational:
+    """A rational with six decimals just beyond a number: ends that are rational keep what follows from them exact."""
+    scale = sp.Integer(10) ** 6
+    return sp.Rational(way * sp.ceiling(way * number * scale), scale)
 
 
 def _monotone(word: str | None) -> Monotone | None:

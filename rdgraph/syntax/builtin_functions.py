@@ -86,7 +86,7 @@ def _numpy_relu(x: Any) -> Any:
 def _numpy_sigmoid(x: Any) -> Any:
     import numpy as np
 
-    return 0.5 * (1 + np.tanh(0.5 * x))
+    return np.exp(-np.logaddexp(0, -x))
 
 
 def _numpy_softplus(x: Any) -> Any:

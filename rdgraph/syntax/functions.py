@@ -30,8 +30,8 @@ __all__ = [
 class FunctionRegistry(Mapping[str, ElementwiseFunction]):
     """Functions by name. The first ones stay; others come by `add` and go by `remove`.
 
-    A name keeps its meaning for the life of the process, since answers that were worked out with it are remembered:
-    it comes back only with the definition that it had.
+    A name keeps its meaning for the life of the process, since systems remember what they have worked out: it comes
+    back only with the definition that it had. `version` counts the changes.
 
     >>> FUNCTIONS["tanh"].range, "gelu_of_nobody" in FUNCTIONS
     (Span(lower=-1, upper=1, has_lower=False, has_upper=False), False)
@@ -43,6 +43,7 @@ class FunctionRegistry(Mapping[str, ElementwiseFunction]):
         self._by_class = {function.sympy: function for function in self._first.values()}
         self._meanings: dict[str, Any] = {}
         self._slopes: dict[str, ElementwiseFunction] = {}
+        self.version = 0
 
     def __getitem__(self, name: str) -> ElementwiseFunction:
         if name not in self._known:
@@ -67,6 +68,7 @@ class FunctionRegistry(Mapping[str, ElementwiseFunction]):
                 f"expected the definition that {function.name!r} had before in this process, "
                 f"{self._meanings[function.name]}, got {meaning}; choose another name"
             )
+        self.version += 1
         self._known[function.name] = function
         self._by_class[function.sympy] = function
         if slope is not None:
@@ -77,6 +79,7 @@ class FunctionRegistry(Mapping[str, ElementwiseFunction]):
         """Take a function out of the language again."""
         if name in self._first:
             raise InvalidArgument(f"expected a function that was registered, got {name!r}, which the language needs")
+        self.version += 1
         del self._by_class[self[name].sympy]
         del self._known[name]
         if slope := self._slopes.pop(name, None):
