@@ -165,7 +165,7 @@ def remembered(maxsize: int) -> Callable[[Callable[P, A]], Callable[P, A]]:
         def ask(*args: P.args, **kwargs: P.kwargs) -> A:
             if _record.get() is not None:
                 return question(*args, **kwargs)
-            return cached(FUNCTIONS.version, *args, **kwargs)
+            return cached(FUNCTIONS.version, *args, **kwargs)  # type: ignore[arg-type]
 
         return ask
 

@@ -142,7 +142,8 @@ def _meaning(formula: sp.Expr) -> sp.Expr:
 def _span(ends: tuple[Any, Any] | None, what: str) -> Span | None:
     if ends is None:
         return None
-    if not isinstance(ends, tuple | list) or len(ends) != 2:
+    given: Any = ends
+    if not isinstance(given, tuple | list) or len(given) != 2:
         raise InvalidArgument(f"expected {what} as (lower, upper), got {ends!r:.60}; None stands for no bound")
     lower, upper = (_end(end, infinite, what) for end, infinite in zip(ends, (-sp.oo, sp.oo), strict=True))
     if not lower <= upper:

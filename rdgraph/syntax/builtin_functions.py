@@ -173,7 +173,7 @@ BUILT_IN: tuple[ElementwiseFunction, ...] = (
         "softplus", softplus, sigmoid, r"\operatorname{{softplus}}" + _ROUND,
         numpy=_numpy_softplus, torch="torch.logaddexp({0}, torch.zeros_like({0}))", ball=_ball_softplus,
         range=Span.of(0, sp.oo), slope=Span.of(0, 1), monotone=Monotone.INCREASING, at_zero=sp.log(2),
-        reflection=lambda x, y: y - x, ties=_ties_of_softplus,
+        reflection=lambda x, y: y - x, formula=lambda x: sp.log(1 + sp.exp(x)), ties=_ties_of_softplus,
     ),
     ElementwiseFunction(
         "sin", sp.sin, sp.cos, r"\sin" + _ROUND,

@@ -45,7 +45,8 @@ def formula_class(name: str, formula: sp.Lambda, values: Span | None, slope: Any
         known["is_nonnegative"] = True
     if values is not None and values.upper.is_nonpositive:
         known["is_nonpositive"] = True
-    return type(FormulaFunction)(name, (FormulaFunction,), known)
+    metaclass: Any = type(FormulaFunction)
+    return metaclass(name, (FormulaFunction,), known)
 
 
 def _applied(name: str, argument: sp.Expr) -> sp.Expr:

@@ -26,7 +26,7 @@ class Spelling:
     def of(cls, expression: sp.Basic, functions: Mapping[str, sp.Basic]) -> Spelling | None:
         """The spelling of a tree; None where it calls no declared function."""
         needed = _called(expression)
-        for name, definition in reversed(functions.items()):
+        for name, definition in reversed(list(functions.items())):
             needed |= _called(definition) if name in needed else set()
         kept = tuple((name, definition) for name, definition in functions.items() if name in needed)
         return cls(expression, kept) if kept else None

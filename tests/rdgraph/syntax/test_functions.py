@@ -197,6 +197,17 @@ def test_the_registry_knows_names_and_classes() -> None:
         FUNCTIONS.add(FUNCTIONS["tanh"], None)
 
 
+def test_the_table_of_the_documentation_says_what_the_records_say() -> None:
+    rows = []
+    for function in BUILT_IN:
+        written = function.rewriting or function.formula or function.sympy
+        known = (f"`{function.name}`", written(x), function.range, function.slope, function.monotone or "")
+        rows.append(" ".join(f"| {' | '.join(map(str, known))} |".split()))
+    page = (ROOT / "docs/language.md").read_text(encoding="utf-8")
+    table = page.split("## Functions\n")[1].strip().split("\n\n")[0]
+    assert [" ".join(line.split()) for line in table.splitlines()[2:]] == rows
+
+
 def test_exponentials_of_nested_calls() -> None:
     sigmoid = FUNCTIONS["sigmoid"].sympy
     assert not in_exponentials(sp.tanh(sigmoid(x))).has(sp.tanh, sigmoid)
