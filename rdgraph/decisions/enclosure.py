@@ -117,7 +117,7 @@ def _ball(expression: sp.Expr, given: Mapping[sp.Basic, Any] = MappingProxyType(
                 product *= _ball(part, given)
             return product
         case sp.Pow():
-            return _power(_ball(expression.base, given), expression.exp)
+            return _power(_ball(expression.base, given), expression.exp, given)
         case sp.Piecewise():
             return _branch(expression)
         case sp.CRootOf():
@@ -148,7 +148,7 @@ def _algebraic(root: sp.CRootOf) -> Any:
     return arb(_ball(root.eval_rational(width, width)), _ball(width))
 
 
-def _power(base: Any, exponent: sp.Expr) -> Any:
+def _power(base: Any, exponent: sp.Expr, given: Mapping[sp.Basic, Any]) -> Any:
     if exponent.is_Integer:
         return base ** int(exponent)
     if exponent == sp.S.Half:
@@ -157,7 +157,7 @@ def _power(base: Any, exponent: sp.Expr) -> Any:
         return base.rsqrt()
     if not base > 0:
         raise NotEnclosed("a power with a base that may be zero or negative")
-    return (_ball(exponent) * base.log()).exp()
+    return (_ball(exponent, given) * base.log()).exp()
 
 
 def _branch(pieces: sp.Piecewise) -> Any:

@@ -8,7 +8,6 @@ the facts that are given, and answers that need more are undecided.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -17,22 +16,18 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.algebra.normal_form import Algebra, H
-from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.enclosure import NotEnclosed, enclose, enclose_function
-from rdgraph.errors import InvalidArgument, LanguageError
+from rdgraph.errors import InvalidArgument
 from rdgraph.identities import dense_oracle, exact_values
+from rdgraph.identities.function_definitions import read_definition
 from rdgraph.identities.function_facts import check_facts
 from rdgraph.syntax import formula_reader
 from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.syntax.formula_functions import FormulaFunction, formula_class
 from rdgraph.syntax.functions import FUNCTIONS, ElementwiseFunction, Monotone, Span
 from rdgraph.syntax.printer import upright
-from rdgraph.syntax.reader import USUAL_COEFFICIENTS, Vocabulary, check_new_name, read_expression
-from rdgraph.syntax.tree import Kind, Name, kind_of
-from rdgraph.syntax.unfolding import ARGUMENT
-
-#: Smooth functions on all reals or with a proof of definedness; kinks can be written in the language alone.
-_SMOOTH = (sp.log, sp.atan, sp.asinh, sp.sinh, sp.cosh, sp.erf)
+from rdgraph.syntax.reader import USUAL_COEFFICIENTS, check_new_name
+from rdgraph.syntax.tree import Kind
 
 
 def register_function(
@@ -73,18 +68,18 @@ def register_function(
     >>> import rdgraph as rd
     >>> _ = rd.register_function("swish_example", "x/(1 + exp(-x))")
     >>> print(rd.parse("-alpha*L@H + beta*swish_example(H)").normal)
-    H*beta/(1 + exp(-H)) - H*alpha + alpha*(A@H)
+    -H*alpha + H*beta/(1 + exp(-H)) + alpha*(A@H)
     >>> rd.register_function("half_example", "x/2", slope=(0, 0.25))
     Traceback (most recent call last):
         ...
-    rdgraph.errors.InvalidArgument: expected f'(x) in [0, 1/4] for half_example, got 1/2 at x = 0; correct the fact
+    rdgraph.errors.InvalidArgument: expected f'(x) in [0, 1/4] for half_example, got 1/2 at x = -64; correct the fact
     >>> rd.unregister_function("swish_example")
     """
     _check_name(name)
     facts = _Facts(
         _span(range, "range"), _span(slope, "slope"), _monotone(monotone), numpy, _template(torch), _latex(name, latex)
     )
-    tree, formula = _read(definition)
+    tree, formula = read_definition(definition)
     made, slopes = (_abbreviation(name, tree, facts), None) if tree is not None else _closed(name, formula, facts)
     _check_meaning(name, made)
     check_facts(made)
@@ -203,51 +198,6 @@ def _latex(name: str, latex: str | None) -> str:
             f"expected LaTeX with {{}} for the argument and doubled braces elsewhere, got {reason}"
         ) from None
     return latex
-
-
-def _read(definition: str | sp.Expr) -> tuple[sp.Basic | None, sp.Expr]:
-    """The tree of a definition in the language, or None, and its formula in H."""
-    if isinstance(definition, sp.Expr):
-        if len(definition.free_symbols) != 1:
-            raise InvalidArgument(f"expected a definition in one symbol, got {definition}")
-        letter = str(next(iter(definition.free_symbols)))
-        text = sp.sstr(definition).replace("Abs(", "abs(")
-    elif isinstance(definition, str):
-        text, letter = definition, "x" if re.search(r"\bx\b", definition) else "H"
-    else:
-        raise InvalidArgument(f"expected a definition as text or sympy expression, got {type(definition).__name__}")
-    try:
-        tree = read_expression(text, Vocabulary({letter: Kind.FIELD}))
-    except LanguageError:
-        formula = definition if isinstance(definition, sp.Expr) else formula_reader.read_expression(text)
-        return None, _total(formula, letter)
-    if kind_of(tree) is not Kind.FIELD:
-        raise InvalidArgument(f"expected a definition in the letter x, got {text!r:.60}, which does not depend on it")
-    tree = tree.xreplace({Name(letter, Kind.FIELD): ARGUMENT})
-    return tree, Algebra({"H": H}, {"H": Kind.FIELD}).normal(tree)
-
-
-def _total(formula: sp.Basic, letter: str) -> sp.Expr:
-    """A formula in H that is proved to be smooth on all reals; others are refused."""
-    names = sorted(x.name for x in formula.free_symbols)
-    if not isinstance(formula, sp.Expr) or names != [letter]:
-        raise InvalidArgument(f"expected a definition in the letter {letter}, got the letters {', '.join(names)}")
-    plain = formula.xreplace(dict.fromkeys(formula.free_symbols, H))
-    smooth = {k for k, record in FUNCTIONS.classes().items() if record.pieces is None}
-    for call in plain.atoms(sp.Function):
-        if call.func not in (*_SMOOTH, *smooth):
-            raise InvalidArgument(
-                f"expected a definition in smooth functions ({', '.join(k.__name__ for k in _SMOOTH)} and those of "
-                f"the language), got {call.func.__name__}; write kinks in the language, as in relu(x)"
-            )
-    needs = [p.base for p in plain.atoms(sp.Pow) if p.has(H) and not (p.exp.is_Integer and p.exp > 0)]
-    needs = [base for base in needs if base.has(H)] + [call.args[0] for call in plain.atoms(sp.log) if call.has(H)]
-    for inner in needs:
-        if Domain().proves(sp.Gt(inner, 0, evaluate=False)) is not True:
-            raise InvalidArgument(
-                f"expected a definition that is smooth on all reals, got one for which {inner} > 0 is not proved"
-            )
-    return plain
 
 
 # ---------------------------------------------------------------------- records
