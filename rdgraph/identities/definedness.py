@@ -11,6 +11,7 @@ from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.judge import always
 from rdgraph.identities.function_identities import freed
 from rdgraph.syntax.answer_symbols import public
+from rdgraph.syntax.functions import FUNCTIONS, REALS
 from rdgraph.syntax.tree import Call, Name, Over, Power
 from rdgraph.syntax.unfolding import unfolded
 
@@ -63,10 +64,9 @@ def _needs(node: sp.Basic, algebra: Algebra) -> Iterator[sp.Basic]:
             yield from _nonzero(algebra.normal(node.right))
         case Power() if node.exponent < 0:
             yield from _nonzero(algebra.normal(node.base))
-        case Call(function="sqrt"):
+        case Call() if (domain := FUNCTIONS[node.function].domain) != REALS:
             inside = algebra.normal(node.argument)
-            if not inside.is_nonnegative:
-                yield sp.Ge(inside, 0, evaluate=False)
+            yield from (r for r in domain.relations(inside) if r.func(*r.args) != sp.true)
     for part in node.args:
         if not isinstance(part, sp.Rational):
             yield from _needs(part, algebra)
