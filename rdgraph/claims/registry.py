@@ -183,6 +183,16 @@ def decide(statement: ClaimStatement) -> Claim:
 def verify(name: str | None = None, progress: Callable[[Claim], None] | None = None) -> list[Claim]:
     """Decide all claims, or those of a claim id, a group or a catalogue system.
 
+    Args:
+        name: of a claim, a group or a system; without it, all.
+        progress: is told of every claim that was decided.
+
+    Returns:
+        The claims with their verdicts and evidence.
+
+    Raises:
+        UnknownName: nothing has this name.
+
     >>> [c.status for c in verify("M1.1")]
     ['holds']
     """

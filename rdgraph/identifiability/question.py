@@ -36,7 +36,17 @@ def _undecided(problem: Undecided) -> Identifiability:
 def identify(system: System, graph: Any = None, normalisation: str = "symmetric") -> Identifiability:
     """Which combinations of the coefficients the flow of a system reveals: on all graphs, or on one.
 
-    `graph` is a Graph, a networkx graph, a scipy sparse matrix or a dense adjacency; the note says what is lost on it.
+    Args:
+        system: whose coefficients are asked for.
+        graph: a Graph, a networkx graph, a scipy sparse matrix or a dense adjacency; without one, all graphs.
+        normalisation: of the graph.
+
+    Returns:
+        Combinations that are determined, what is proved and what is measured; the note says what is lost on the graph.
+
+    Raises:
+        NotApplicable: a graph that the normalisation does not apply to.
+        InvalidArgument: a normalisation of another name.
 
     >>> from rdgraph.systems.parser import parse
     >>> identify(parse("-alpha*L@H + beta*L@H")).combinations

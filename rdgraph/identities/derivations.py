@@ -132,7 +132,20 @@ def derivations() -> dict[str, Derivation]:
 
 
 def derivation(name: str) -> Derivation:
-    """A shipped derivation by name."""
+    """A shipped derivation by name.
+
+    Args:
+        name: as in `data/derivations.toml`.
+
+    Returns:
+        The derivation; its `check()` decides every step.
+
+    Raises:
+        UnknownName: no derivation has this name.
+
+    >>> len(derivation("bs-blur").lines) > 1
+    True
+    """
     if name not in derivations():
         raise UnknownName("derivation", name, derivations())
     return derivations()[name]

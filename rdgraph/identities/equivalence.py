@@ -75,10 +75,22 @@ def equivalent(
 ) -> Equivalence:
     """Compare two right-hand sides for every graph, state and admissible coefficient.
 
-    `given` holds equations that may be used: coefficients ("beta = 0"), matrices ("W = 0"), operator hypotheses
-    ("A@A = A", "L@L = L"). Coefficients of the same name are the same coefficient; what is assumed of it in either
-    system counts, and contradictions are refused. With `rescale_time` the systems may differ by a positive factor, that
-    is by the speed at which the same path is run through.
+    Coefficients of the same name are the same coefficient; what is assumed of it in either system counts.
+
+    Args:
+        first: a system, or a text or name that `parse` reads.
+        second: what it is compared with.
+        given: equations that may be used: coefficients ("beta = 0"), matrices ("W = 0"), operator hypotheses
+            ("A@A = A", "L@L = L").
+        rescale_time: whether the systems may differ by a positive factor, that is by the speed at which the same path
+            is run through.
+
+    Returns:
+        proved, equal under conditions, refuted with a counter-example, or undecided.
+
+    Raises:
+        InvalidArgument: a letter of two kinds, or a hypothesis that is none.
+        AssumptionError: assumptions that contradict each other.
 
     >>> str(equivalent("-alpha*L@H + beta*L@H", "-alpha*L@H", given=["beta = 0"]))
     'proved'

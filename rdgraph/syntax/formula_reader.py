@@ -46,7 +46,14 @@ _COMPARISONS: dict[type, Any] = {
 def read_expression(text: str) -> sp.Basic:
     """The formula or condition that a text of `analyse`, `preflight` or `identify` stands for, in plain symbols.
 
-    Raises LanguageError, with the column, for anything that is not such a text.
+    Args:
+        text: as `analyse`, `preflight` and `identify` print it.
+
+    Returns:
+        The formula, or the condition, as sympy expression.
+
+    Raises:
+        LanguageError: anything that is not such a text, with the column.
 
     >>> read_expression("2*alpha + 2*beta").subs(sp.Symbol("beta"), 1)
     2*alpha + 2

@@ -47,6 +47,15 @@ class Conservation:
 def conserved(system: System) -> Conservation:
     """Is w^T H constant, w the stationary weights of A? Exactly when w^T f(H) = 0 after w^T A = w^T.
 
+    Args:
+        system: dH/dt = f(H).
+
+    Returns:
+        The weights for each normalisation, empty where nothing is conserved, and the rate of the weighted mean.
+
+    Raises:
+        Undecided: it is not known whether the rate vanishes, or time ran out.
+
     >>> from rdgraph.systems.parser import parse
     >>> conserved(parse("-alpha*L@(H**3 - H)")).weights["row"]
     'd'
@@ -107,6 +116,12 @@ class EnergyLaw:
 @within_budget(lambda problem: EnergyLaw(None, None, "dE/dt = 2 tr(H^T L f(H))", f"undecided: {problem}"))
 def energy_law(system: System) -> EnergyLaw:
     """The energy law of E = tr(H^T L H), A symmetric.
+
+    Args:
+        system: dH/dt = f(H).
+
+    Returns:
+        The rate of the energy by frequency, where there is a symbol, and whether the energy must decay.
 
     >>> from rdgraph.systems.parser import parse
     >>> energy_law(parse("-alpha*L@H")).mode_rate

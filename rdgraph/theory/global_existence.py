@@ -48,6 +48,12 @@ class Existence:
 def existence(system: System) -> Existence:
     """Whether every solution lives for all time.
 
+    Args:
+        system: dH/dt = f(H).
+
+    Returns:
+        global, local (with blow-ups and their times) or undecided, with the reason.
+
     >>> from rdgraph.systems.parser import parse
     >>> existence(parse("F")).blow_ups[0].time
     log(1 - 1/h0)/beta

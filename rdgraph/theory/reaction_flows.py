@@ -62,6 +62,16 @@ class _Branch:
 def reaction_flow(system: System) -> ReactionFlow:
     """Flow of the reaction alone: f on states equal in all nodes, where diffusion rests.
 
+    Args:
+        system: whose reaction is a*h + b*h**m or k*h**2*(1 - h).
+
+    Returns:
+        h(t) from h0, by branches of the coefficients, and where it is valid.
+
+    Raises:
+        NotApplicable: a reaction without a closed flow.
+        Undecided: a flow that is not shown to satisfy its equation.
+
     >>> from rdgraph.systems.parser import parse
     >>> flow = reaction_flow(parse("F"))
     >>> flow.expression, flow.valid
