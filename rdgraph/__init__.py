@@ -1,6 +1,6 @@
 """rdgraph: graph reaction-diffusion systems dH/dt = -alpha L H + beta r(H), from one line of maths.
 
-language:   parse, System, catalogue, equivalent, Derivation, derivation
+language:   parse, System, catalogue, equivalent, Derivation, derivation, register_function, unregister_function
 spectra:    symbol, response, classify, fastest_frequency, growth_rate
 regularity: lipschitz_global, lipschitz_local, one_sided, existence, invariant_box, step_limit
 more:       identify, conserved, energy_law, reaction_flow, euler_map
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rdgraph.identifiability.question import identify
     from rdgraph.identities.derivations import Derivation, derivation
     from rdgraph.identities.equivalence import Equivalence, equivalent
+    from rdgraph.identities.function_registration import register_function, unregister_function
     from rdgraph.identities.step_maps import euler_map
     from rdgraph.integrators.solution import Solution, Status
     from rdgraph.integrators.solver import solve
@@ -88,11 +89,13 @@ __all__ = [
     "preflight",
     "reaction_flow",
     "read_expression",
+    "register_function",
     "response",
     "solve",
     "stack",
     "step_limit",
     "symbol",
+    "unregister_function",
     "verify",
 ]
 
@@ -139,11 +142,13 @@ _ON_USE = {
     "preflight": "rdgraph.reports.preflight_report",
     "reaction_flow": "rdgraph.theory.reaction_flows",
     "read_expression": "rdgraph.syntax.formula_reader",
+    "register_function": "rdgraph.identities.function_registration",
     "response": "rdgraph.theory.filters",
     "solve": "rdgraph.integrators.solver",
     "stack": "rdgraph.graphs.operator_stack",
     "step_limit": "rdgraph.theory.step_limits",
     "symbol": "rdgraph.theory.filters",
+    "unregister_function": "rdgraph.identities.function_registration",
     "verify": "rdgraph.claims",
 }
 

@@ -21,7 +21,8 @@ import sympy as sp
 
 from rdgraph.errors import MissingDependency
 from rdgraph.syntax.assumptions import SIGN_WORDS, Assumptions
-from rdgraph.syntax.reader import FUNCTIONS, STRUCTURAL, USUAL_COEFFICIENTS
+from rdgraph.syntax.functions import BUILT_IN
+from rdgraph.syntax.reader import STRUCTURAL, USUAL_COEFFICIENTS
 from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times
 from rdgraph.systems.system import System
 
@@ -36,6 +37,9 @@ except ImportError as problem:
 
 #: Names drawn for coefficients: usual letters and names that have to be declared.
 COEFFICIENT_NAMES = ("alpha", "beta", "mu", "a", "k", "omega", "rho_1", "n", "x", "Gamma2", "diffusivity", "real")
+
+#: Functions that are drawn: those of the language itself, so that a drawing does not depend on what is registered.
+FUNCTION_NAMES = tuple(function.name for function in BUILT_IN)
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Letters = Mapping[str, Kind]
@@ -174,7 +178,7 @@ class _Grower:
         if rule is Power:
             exponent = self.pick([2, 3, 1, 0, -1, -2] if spread else [2, 3, 1, 0])
             return Power((self.nonzero if exponent < 0 else self.grow)(kind, depth), sp.Integer(exponent))
-        function = self.pick(FUNCTIONS)
+        function = self.pick(FUNCTION_NAMES)
         return Call(function, self.nonzero(kind, depth) if function == "sqrt" else self.grow(kind, depth))
 
     def leaf(self, kind: Kind) -> sp.Basic:
@@ -241,7 +245,7 @@ def _polynomial(draw: Draw, known: Letters) -> sp.Basic:
 def _reaction(draw: Draw) -> sp.Basic:
     state = Name("H", _F)
     polynomials = [Power(state, sp.Integer(2)), Power(state, sp.Integer(3)), Times(state, Minus(sp.S.One, state))]
-    return draw(st.sampled_from([*polynomials, *(Call(f, state) for f in FUNCTIONS if f != "sqrt")]))
+    return draw(st.sampled_from([*polynomials, *(Call(f, state) for f in FUNCTION_NAMES if f != "sqrt")]))
 
 
 def _system(draw: Draw, expression: sp.Basic) -> System:

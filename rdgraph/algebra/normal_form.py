@@ -20,11 +20,12 @@ from sympy.printing.precedence import PRECEDENCE
 from rdgraph.algebra.word_rules import WordRule
 from rdgraph.errors import NotApplicable
 from rdgraph.syntax.fold import Fold
-from rdgraph.syntax.functions import SYMPY_FUNCTIONS
+from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.linear_fold import LinearFold
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.size_limits import check_size
 from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of, operator
+from rdgraph.syntax.unfolding import unfolded
 
 #: Letters of the language that are 0 or 1 in every node.
 MASKS = ("M",)
@@ -72,11 +73,11 @@ class Mix(_Word):
 
 
 def called(function: str, argument: sp.Expr) -> sp.Expr:
-    """A function of the language applied to a normal form; a root that is not real is refused."""
-    value = sp.sympify(SYMPY_FUNCTIONS[function](argument))
-    if function == "sqrt" and value.is_extended_real is False:
+    """A function of the language applied to a normal form; a value that is not real is refused."""
+    value = sp.sympify(FUNCTIONS[function].sympy(argument))
+    if value.is_extended_real is False:
         raise NotApplicable(
-            f"expected a root of something that is not negative, got sqrt({argument}); all is real here"
+            f"expected an argument in {FUNCTIONS[function].domain}, got {function}({argument}); all is real here"
         )
     return value
 
@@ -96,8 +97,9 @@ class Algebra:
 
     def normal(self, node: sp.Basic) -> sp.Expr:
         """Normal form of an elementwise tree (field or coefficient)."""
-        check_size(node)
-        return Expansion(self).expand(node)
+        tree = unfolded(node)
+        check_size(tree)
+        return Expansion(self).expand(tree)
 
     def applied(self, word: _Word, operand: sp.Expr) -> sp.Expr:
         """Normal form of the letters of `word` (an Act or a Mix) applied to a normal form."""

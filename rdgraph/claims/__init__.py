@@ -1,8 +1,28 @@
 """Statements about graph reaction-diffusion and the machinery that decides them.
 
-run: verify, decide, select, markdown; values: Claim, Statement, Check, Verdict.
+run: verify, decide, select, markdown; values: Claim, ClaimStatement, ClaimCheck, ClaimVerdict.
 """
 
-from rdgraph.claims.registry import Check, Claim, Statement, Verdict, decide, markdown, select, statements, verify
+from rdgraph.claims.registry import (
+    Claim,
+    ClaimCheck,
+    ClaimStatement,
+    ClaimVerdict,
+    decide,
+    markdown,
+    select,
+    statements,
+    verify,
+)
 
-__all__ = ["Check", "Claim", "Statement", "Verdict", "decide", "markdown", "select", "statements", "verify"]
+__all__ = [
+    "Claim",
+    "ClaimCheck",
+    "ClaimStatement",
+    "ClaimVerdict",
+    "decide",
+    "markdown",
+    "select",
+    "statements",
+    "verify",
+]

@@ -6,7 +6,7 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.claims.registry import FALSE, HOLDS, UNDECIDED, Evidence, Verdict, cross_checks, decides
+from rdgraph.claims.registry import FALSE, HOLDS, UNDECIDED, ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.decisions.domain import NEGATIVE
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities.derivations import Derivation, derivation
@@ -20,7 +20,7 @@ from rdgraph.theory.filters import classify, fastest_frequency, symbol
 lam, alpha, beta, tau = sp.symbols("lam alpha beta tau")
 
 
-def _chain(e: Evidence, name: str) -> Verdict:
+def _chain(e: Evidence, name: str) -> ClaimVerdict:
     """A shipped derivation under L = I - A, and the same chain under L = D - A."""
     chain = derivation(name)
     report = chain.check()
@@ -31,16 +31,16 @@ def _chain(e: Evidence, name: str) -> Verdict:
         failure is not None and failure.witness is not None,
         "" if failure is None else f"line {failure.number} -> {failure.number + 1}",
     )
-    return Verdict(HOLDS if holds else FALSE, witness="" if holds else str(report.first_failure))
+    return ClaimVerdict(HOLDS if holds else FALSE, witness="" if holds else str(report.first_failure))
 
 
 @decides("M1.1")
-def blur(e: Evidence) -> Verdict:
+def blur(e: Evidence) -> ClaimVerdict:
     return _chain(e, "bs-blur")
 
 
 @decides("M1.2")
-def ten_lines(e: Evidence) -> Verdict:
+def ten_lines(e: Evidence) -> ClaimVerdict:
     chain = derivation("bs-appendix")
     closed = Derivation("closed", (chain.lines[0], "H - L@L@H"), chain.hypotheses, chain.letters)
     e.check("every line equals (I - L^2) H", closed.check().holds)
@@ -48,7 +48,7 @@ def ten_lines(e: Evidence) -> Verdict:
 
 
 @decides("M1.3")
-def difference(e: Evidence) -> Verdict:
+def difference(e: Evidence) -> ClaimVerdict:
     verdict = _chain(e, "bs-difference")
     e.check("the right side is -L^2 H", equivalent("-L@H + (A - A@A)@H", "-L@L@H"))
     e.check(
@@ -60,7 +60,7 @@ def difference(e: Evidence) -> Verdict:
 
 
 @decides("M1.4")
-def limit(e: Evidence) -> Verdict:
+def limit(e: Evidence) -> ClaimVerdict:
     """The right side of the difference equation has no h in it; two exact statements replace the limit."""
     h, T, mode = sp.symbols("h T lam", positive=True)
     right = symbol(parse(derivation("bs-difference").lines[-1])).subs(lam, mode)
@@ -86,11 +86,11 @@ def limit(e: Evidence) -> Verdict:
         sp.expand(series + mode**2 + mode**4 / 2) == 0,
         series,
     )
-    return Verdict(FALSE if empty else UNDECIDED, witness="any lam > 0: 0 = -lam^2 is false")
+    return ClaimVerdict(FALSE if empty else UNDECIDED, witness="any lam > 0: 0 = -lam^2 is false")
 
 
 @decides("M1.5")
-def euler_factors(e: Evidence) -> Verdict:
+def euler_factors(e: Evidence) -> ClaimVerdict:
     """I + tau G = (I + s L)(I - b L) with s b = tau beta and s - b = tau (beta - alpha)."""
     a, b, step = sp.symbols("alpha beta tau", positive=True)
     root = sp.sqrt(step**2 * (b - a) ** 2 + 4 * step * b)
@@ -108,11 +108,11 @@ def euler_factors(e: Evidence) -> Verdict:
     e.check("alpha = beta = tau = 1 gives the paper's map s = b = 1", unit == [1, 1], unit)
     lead = sp.limit(sharpen / sp.sqrt(step * b), step, 0)
     e.check("strengths are sqrt(tau beta) to leading order", sp.simplify(lead) == 1, lead)
-    return Verdict(HOLDS if holds else FALSE)
+    return ClaimVerdict(HOLDS if holds else FALSE)
 
 
 @decides("M1.6")
-def turing(e: Evidence) -> Verdict:
+def turing(e: Evidence) -> ClaimVerdict:
     """Diffusion-driven instability needs a growth rate that is largest at a frequency strictly between 0 and 2."""
     p = symbol(catalogue["BS"])
     centre = (beta - alpha) / (2 * beta)
@@ -138,7 +138,7 @@ def turing(e: Evidence) -> Verdict:
         len(band) == 1 and band[0].startswith("band-pass"),
         band,
     )
-    return Verdict(
+    return ClaimVerdict(
         FALSE if all(none) else UNDECIDED,
         witness="F, AC and Z: the fastest frequency is lam = 0 for every alpha, beta > 0",
     )

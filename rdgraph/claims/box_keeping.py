@@ -10,7 +10,7 @@ import sympy as sp
 from rdgraph.algebra.normal_form import H
 from rdgraph.claims.formulas import all_hold, alpha, beta, identical, s, same
 from rdgraph.claims.numerics import final, generator, make_field
-from rdgraph.claims.registry import HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
+from rdgraph.claims.registry import HOLDS, HOLDS_IF, UNDECIDED, ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities.dense_oracle import evaluate
 from rdgraph.syntax.answer_symbols import h, public
@@ -35,7 +35,7 @@ STEPS = {
 
 
 @decides("M4.5")
-def invariant_boxes(e: Evidence) -> Verdict:
+def invariant_boxes(e: Evidence) -> ClaimVerdict:
     kept = []
     for name, box in BOXES.items():
         found = invariant_box(parse(name, assume="beta real"), "row")
@@ -46,7 +46,7 @@ def invariant_boxes(e: Evidence) -> Verdict:
                      all(v == Fraction(1) for v in speeds.values()), speeds)  # fmt: skip
     status = HOLDS_IF if all(kept) and leaves else HOLDS if all(kept) else UNDECIDED
     witness = f"symmetric A, star of 5 nodes, alpha = beta = 1, all entries 1: speed {speeds['F']} at the hub"
-    return Verdict(status, "A is row-stochastic", witness)
+    return ClaimVerdict(status, "A is row-stochastic", witness)
 
 
 def _speed_at_hub(name: str) -> Any:
@@ -77,7 +77,7 @@ def boxes_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M4.5-symmetric")
-def symmetric_boxes(e: Evidence) -> Verdict:
+def symmetric_boxes(e: Evidence) -> ClaimVerdict:
     for name, upper in STRETCHED.items():
         found = invariant_box(catalogue[name], "symmetric")
         lower = -upper if name == "AC" else 0
@@ -129,7 +129,7 @@ def symmetric_boxes_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M4.6")
-def euler_steps(e: Evidence) -> Verdict:
+def euler_steps(e: Evidence) -> ClaimVerdict:
     for (name, sign), claimed in STEPS.items():
         found = step_limit(parse(name, assume=f"beta {sign}"), "euler", "row").value
         e.check(f"{name}, beta {sign}: {claimed}", same(found, claimed, beta=sign), found)

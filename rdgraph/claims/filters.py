@@ -8,7 +8,7 @@ import sympy as sp
 
 from rdgraph.claims.formulas import T, all_hold, alpha, beta, identical, lam, same, tau
 from rdgraph.claims.numerics import generator, modes
-from rdgraph.claims.registry import Evidence, Verdict, cross_checks, decides
+from rdgraph.claims.registry import ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities.derivations import Derivation
 from rdgraph.identities.equivalence import equivalent
@@ -30,7 +30,7 @@ SYMBOLS: dict[str, tuple[sp.Expr, sp.Expr]] = {
 
 
 @decides("M2.1")
-def symbols_and_responses(e: Evidence) -> Verdict:
+def symbols_and_responses(e: Evidence) -> ClaimVerdict:
     for name, (p, q) in SYMBOLS.items():
         e.check(f"{name}: symbol {p}", same(symbol(catalogue[name]), p), symbol(catalogue[name]))
         gain = response(catalogue[name])
@@ -72,7 +72,7 @@ def responses_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M2.6")
-def reductions(e: Evidence) -> Verdict:
+def reductions(e: Evidence) -> ClaimVerdict:
     e.check("FB = diffusion with alpha - beta, any A", equivalent("FB", "-(alpha - beta)*L@H"))
     e.check("FB* = FB + beta H, any A", equivalent("FB*", "-(alpha - beta)*L@H + beta*H"))
     e.check(
@@ -115,7 +115,7 @@ def reductions_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M2.9")
-def normalisations(e: Evidence) -> Verdict:
+def normalisations(e: Evidence) -> ClaimVerdict:
     """Free algebra: Q = D^-1/2, P = D^1/2, K the adjacency, S = Q K Q; X stands for any power of S."""
     letters = dict.fromkeys("QPKSX", "operator")
     inverse = ("Q@P = I", "P@Q = I")

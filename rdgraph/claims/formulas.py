@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import sympy as sp
 
-from rdgraph.claims.registry import FALSE, HOLDS, Evidence, Verdict
+from rdgraph.claims.registry import FALSE, HOLDS, ClaimVerdict, Evidence
 from rdgraph.syntax.assumptions import Assumptions
 from rdgraph.theory.filters import FilterClass
 
@@ -18,10 +18,10 @@ _BRANCHING = (sp.Piecewise, sp.Max, sp.Abs)
 _SAMPLES = 24
 
 
-def all_hold(e: Evidence) -> Verdict:
+def all_hold(e: Evidence) -> ClaimVerdict:
     """Holds if every check so far came out; otherwise false, with the first failure as witness."""
     failure = next((c for c in e.checks if not c.passed), None)
-    return Verdict(HOLDS) if failure is None else Verdict(FALSE, witness=f"{failure.text}: {failure.result}")
+    return ClaimVerdict(HOLDS) if failure is None else ClaimVerdict(FALSE, witness=f"{failure.text}: {failure.result}")
 
 
 def same(found: sp.Expr | None, claimed: object, **signs: str) -> bool:

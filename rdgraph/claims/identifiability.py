@@ -8,7 +8,7 @@ import sympy as sp
 
 from rdgraph.claims.formulas import T, all_hold, alpha, beta, class_at, identical, lam, same
 from rdgraph.claims.numerics import final, generator, make_field
-from rdgraph.claims.registry import FALSE, HOLDS, Evidence, Verdict, cross_checks, decides
+from rdgraph.claims.registry import FALSE, HOLDS, ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.decisions.domain import BOTH, NEGATIVE, Domain
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.normalisation import dense_operator
@@ -30,7 +30,7 @@ def _faster(system: System, factor: str) -> System:
 
 
 @decides("M3.1")
-def time_gauge(e: Evidence) -> Verdict:
+def time_gauge(e: Evidence) -> ClaimVerdict:
     """Coefficients times c run the same path c times as fast; a fixed step sees the difference."""
     c = sp.Symbol("c")
     for name in GAUGED:
@@ -77,7 +77,7 @@ def time_gauge_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M3.6")
-def channels_and_nodes(e: Evidence) -> Verdict:
+def channels_and_nodes(e: Evidence) -> ClaimVerdict:
     split = parse("BS", {"alpha": "channel", "beta": "channel"})
     e.check(
         "channel coefficients: every channel has the scalar symbol",
@@ -134,7 +134,7 @@ def channels_and_nodes_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M3.7")
-def scalar_against_vector(e: Evidence) -> Verdict:
+def scalar_against_vector(e: Evidence) -> ClaimVerdict:
     """The two options reach different filters: compare what each constraint set allows, alpha in (0, 1) in both."""
     classes = classify(parse("BS", assume="beta real"))
     grid = [sp.Rational(k, 4) for k in range(-8, 9)]
@@ -157,7 +157,7 @@ def scalar_against_vector(e: Evidence) -> Verdict:
     witness = (
         f"alpha = {extra[0][0]}, beta = {extra[0][1]}: {extra[0][2].kind}, never for beta in (0, 1)" if extra else ""
     )
-    return Verdict(FALSE if differ and extra else HOLDS, witness=witness)
+    return ClaimVerdict(FALSE if differ and extra else HOLDS, witness=witness)
 
 
 @cross_checks("M3.7")

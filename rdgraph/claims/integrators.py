@@ -9,7 +9,7 @@ import sympy as sp
 from rdgraph.claims.filters import SYMBOLS
 from rdgraph.claims.formulas import all_hold, alpha, beta, identical, lam, points, same, tau
 from rdgraph.claims.numerics import double_cover, generator, modes, runge_kutta_step
-from rdgraph.claims.registry import Evidence, Verdict, cross_checks, decides
+from rdgraph.claims.registry import ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.methods.tableaux import methods, tableau, z
 from rdgraph.syntax.answer_symbols import tau as own_tau
@@ -30,7 +30,7 @@ LIMITS = {"euler": "2.0000", "rk4": "2.7853", "dopri5": "3.3066"}
 
 
 @decides("M2.2")
-def stability_polynomials(e: Evidence) -> Verdict:
+def stability_polynomials(e: Evidence) -> ClaimVerdict:
     for name, claimed in POLYNOMIALS.items():
         e.check(f"{name}: R(z) = {claimed}", sp.expand(methods[name].stability - claimed) == 0, methods[name].stability)
     for name, digits in LIMITS.items():
@@ -86,7 +86,7 @@ def runge_kutta_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M2.4")
-def euler_stability(e: Evidence) -> Verdict:
+def euler_stability(e: Evidence) -> ClaimVerdict:
     growth = growth_rate(parse("BS", assume="beta > alpha"))
     rest = growth_rate(parse("BS", assume="beta <= alpha"))
     e.check("the flow grows iff beta > alpha", rest == 0 and same(growth, (beta - alpha) ** 2 / (4 * beta)), growth)

@@ -9,7 +9,7 @@ import sympy as sp
 from rdgraph.algebra.normal_form import Mix
 from rdgraph.claims.formulas import all_hold
 from rdgraph.claims.numerics import make_field
-from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
+from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities.equivalence import CONDITIONAL, REFUTED, equivalent
 from rdgraph.identities.step_maps import euler_map, iterate
@@ -22,7 +22,7 @@ GCNII = "(1 - a)*A@H + a*H0"
 
 
 @decides("M8.1")
-def gcn(e: Evidence) -> Verdict:
+def gcn(e: Evidence) -> ClaimVerdict:
     """One Euler step of -alpha L H against sigma(A H W)."""
     step = euler_map(catalogue["diffusion"], "epsilon")
     bare = equivalent(step, "A@H")
@@ -40,7 +40,7 @@ def gcn(e: Evidence) -> Verdict:
     status = HOLDS_IF if matches and refuted else HOLDS if matches else FALSE
     conditions = " or ".join(", ".join(c).replace("epsilon", "tau") for c in bare.conditions)
     condition = f"W = I, no activation, {conditions}, and A is GCN's own operator"
-    return Verdict(status, condition, str(layers[GCN].witness))
+    return ClaimVerdict(status, condition, str(layers[GCN].witness))
 
 
 @cross_checks("M8.1")
@@ -54,7 +54,7 @@ def gcn_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M8.5")
-def gcnii(e: Evidence) -> Verdict:
+def gcnii(e: Evidence) -> ClaimVerdict:
     """One Euler step of ST against (1 - a) A H + a H0, for all coefficients."""
     source = equivalent(euler_map(catalogue["ST"], "epsilon"), GCNII)
     never = e.check(
@@ -69,7 +69,7 @@ def gcnii(e: Evidence) -> Verdict:
     weights = euler_map(catalogue["ST"], "epsilon").structure
     total = sp.expand(sum(weights.generator.values()))
     e.check("weights on H and A H sum to 1, GCNII's to 1 - a", total == 1, total)
-    return Verdict(FALSE if never else UNDECIDED, witness=str(source.witness))
+    return ClaimVerdict(FALSE if never else UNDECIDED, witness=str(source.witness))
 
 
 def _balanced(conditions: tuple[tuple[str, ...], ...]) -> bool:
@@ -101,7 +101,7 @@ def gcnii_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M8.6")
-def gpr(e: Evidence) -> Verdict:
+def gpr(e: Evidence) -> ClaimVerdict:
     for name, growth in (("diffusion", 1), ("FB", 1), ("FB*", 1), ("BS", 2)):
         kinds = {"beta": "channel"} if "beta" in catalogue[name].coefficients else {}
         degrees = []

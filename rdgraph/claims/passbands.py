@@ -8,7 +8,7 @@ import sympy as sp
 
 from rdgraph.claims.formulas import RATIOS, T, all_hold, alpha, beta, identical, lam, same, same_classes
 from rdgraph.claims.numerics import double_cover, generator, modes
-from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
+from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities.equivalence import equivalent
 from rdgraph.systems.catalogue import catalogue
@@ -34,7 +34,7 @@ CLASSES = {
 
 
 @decides("M2.3")
-def filter_classes(e: Evidence) -> Verdict:
+def filter_classes(e: Evidence) -> ClaimVerdict:
     for name, claimed in CLASSES.items():
         found = classify(parse(name, assume="beta real"))
         e.check(f"{name}: {'; '.join(map(str, claimed))}", same_classes(found, claimed), "; ".join(map(str, found)))
@@ -78,7 +78,7 @@ def classes_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M2.3-sharpening")
-def sharpening(e: Evidence) -> Verdict:
+def sharpening(e: Evidence) -> ClaimVerdict:
     """A high-pass filter must not damp the highest frequency more than the lowest."""
     reaction = catalogue["BS"].replace(alpha=0)
     p = symbol(reaction)
@@ -92,7 +92,9 @@ def sharpening(e: Evidence) -> Verdict:
     lifting = [c for c in classify(parse("BS", assume="beta real")) if c.kind == STOP]
     negative = all(c.condition.subs({alpha: 1, beta: x}) == sp.false for c in lifting for x in RATIOS if x >= 0)
     e.check("only a negative beta lifts lam = 2 above its surroundings", lifting and negative, *lifting)
-    return Verdict(FALSE if never and damped else UNDECIDED, witness=f"lam = 2: gain exp({top}*T) < 1, extra damping")
+    return ClaimVerdict(
+        FALSE if never and damped else UNDECIDED, witness=f"lam = 2: gain exp({top}*T) < 1, extra damping"
+    )
 
 
 @cross_checks("M2.3-sharpening")
@@ -110,7 +112,7 @@ def sharpening_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M2.3-continuous")
-def high_frequencies(e: Evidence) -> Verdict:
+def high_frequencies(e: Evidence) -> ClaimVerdict:
     """What is left of a frequency after a long time: nothing without a source, beta/(alpha lam) with one."""
     mode, a, b, end = sp.symbols("lam alpha beta T", positive=True)
     signed = {lam: mode, alpha: a, beta: b, T: end}
@@ -122,7 +124,7 @@ def high_frequencies(e: Evidence) -> Verdict:
     kept = e.check("ST: the gain tends to beta/(alpha lam), not to 0", identical(forced, b / (a * mode)), forced)
     rest = forced.subs({mode: 2, a: 1, b: 1})
     status = HOLDS_IF if lost and kept else HOLDS if lost else FALSE
-    return Verdict(
+    return ClaimVerdict(
         status, "there is no source", f"CGNN with W = 0 (alpha = beta = 1) keeps {rest} of lam = 2 for all T"
     )
 

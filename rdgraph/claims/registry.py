@@ -26,7 +26,7 @@ _MODULES = (
 
 
 @dataclass(frozen=True)
-class Statement:
+class ClaimStatement:
     """What is claimed, by whom, and the status that was recorded for it."""
 
     id: str
@@ -39,7 +39,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Check:
+class ClaimCheck:
     """One computed fact: what was asked, whether it came out, and the result in words."""
 
     text: str
@@ -51,11 +51,11 @@ class Check:
 class Evidence:
     """Collects checks while a decider runs."""
 
-    checks: list[Check] = field(default_factory=list)
+    checks: list[ClaimCheck] = field(default_factory=list)
 
     def check(self, text: str, passed: object, result: object = "") -> bool:
         """Record a fact; returns whether it came out."""
-        self.checks.append(Check(text, bool(passed), str(result)))
+        self.checks.append(ClaimCheck(text, bool(passed), str(result)))
         return bool(passed)
 
     @property
@@ -64,7 +64,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """A computed status: holds, holds if (condition), false (witness), undecided."""
 
     status: str
@@ -83,7 +83,7 @@ class Claim:
     assumptions: tuple[str, ...]
     status: str
     condition: str
-    evidence: tuple[Check, ...]
+    evidence: tuple[ClaimCheck, ...]
     witness: str
     expected: str
     seconds: float
@@ -107,7 +107,7 @@ class Claim:
         }  # fmt: skip
 
 
-Decider = Callable[[Evidence], Verdict]
+Decider = Callable[[Evidence], ClaimVerdict]
 CrossCheck = Callable[[Any, Any], Any]
 _deciders: dict[str, Decider] = {}
 _cross_checks: dict[str, CrossCheck] = {}
@@ -134,7 +134,7 @@ def cross_checks(claim_id: str) -> Callable[[CrossCheck], CrossCheck]:
 
 
 @cache
-def statements() -> dict[str, Statement]:
+def statements() -> dict[str, ClaimStatement]:
     """All registered statements by id."""
     for name in _MODULES:
         import_module(f"rdgraph.claims.{name}")
@@ -142,11 +142,11 @@ def statements() -> dict[str, Statement]:
     found = {}
     for item in raw["claim"]:
         entry = {**item, "systems": tuple(item.get("systems", ())), "assumptions": tuple(item.get("assumptions", ()))}
-        found[item["id"]] = Statement(**entry)
+        found[item["id"]] = ClaimStatement(**entry)
     return found
 
 
-def select(name: str | None = None) -> list[Statement]:
+def select(name: str | None = None) -> list[ClaimStatement]:
     """Statements of a claim id ("M1.4"), a group ("M1"), a catalogue system ("BS"), or all of them."""
     every = statements()
     if name is None or name.casefold() == "all":
@@ -166,7 +166,7 @@ def select(name: str | None = None) -> list[Statement]:
     return chosen
 
 
-def decide(statement: Statement) -> Claim:
+def decide(statement: ClaimStatement) -> Claim:
     """Run the decider and the cross-check of one statement."""
     started = time.perf_counter()
     evidence = Evidence()
@@ -182,6 +182,16 @@ def decide(statement: Statement) -> Claim:
 
 def verify(name: str | None = None, progress: Callable[[Claim], None] | None = None) -> list[Claim]:
     """Decide all claims, or those of a claim id, a group or a catalogue system.
+
+    Args:
+        name: of a claim, a group or a system; without it, all.
+        progress: is told of every claim that was decided.
+
+    Returns:
+        The claims with their verdicts and evidence.
+
+    Raises:
+        UnknownName: nothing has this name.
 
     >>> [c.status for c in verify("M1.1")]
     ['holds']
@@ -204,15 +214,15 @@ def markdown(claims: Iterable[Claim]) -> str:
     return "\n".join(lines)
 
 
-def _run_decider(claim_id: str, evidence: Evidence) -> Verdict:
+def _run_decider(claim_id: str, evidence: Evidence) -> ClaimVerdict:
     """A question the machinery refuses to answer leaves the claim undecided, with the reason as a failed check."""
     if claim_id not in _deciders:
-        return Verdict(UNDECIDED)
+        return ClaimVerdict(UNDECIDED)
     try:
         return _deciders[claim_id](evidence)
     except RdgraphError as problem:
         evidence.check("the machinery answers every question", False, problem)
-        return Verdict(UNDECIDED)
+        return ClaimVerdict(UNDECIDED)
 
 
 def _run_cross_check(function: CrossCheck) -> tuple[bool, str]:

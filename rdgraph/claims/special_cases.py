@@ -10,7 +10,7 @@ from rdgraph.algebra.normal_form import H0
 from rdgraph.claims.formulas import T, all_hold, alpha, identical
 from rdgraph.claims.layers import gcn, gcnii
 from rdgraph.claims.numerics import generator, make_field
-from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
+from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities.equivalence import CONDITIONAL, equivalent
 from rdgraph.systems.catalogue import catalogue
@@ -21,7 +21,7 @@ REACTIONS = ("F", "AC", "Z", "BS", "ST", "FB", "FB*")
 
 
 @decides("M8.2")
-def grand(e: Evidence) -> Verdict:
+def grand(e: Evidence) -> ClaimVerdict:
     for name in REACTIONS:
         e.check(f"{name} with beta = 0 is the diffusion", equivalent(name, "diffusion", given=["beta = 0"]))
     e.check("alpha = 1: linear GRAND", equivalent("diffusion", "GRAND-l", given=["alpha = 1"]))
@@ -47,7 +47,7 @@ def grand_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M8.3")
-def cgnn(e: Evidence) -> Verdict:
+def cgnn(e: Evidence) -> ClaimVerdict:
     printed = equivalent("ST", "CGNN")
     only = e.check("as printed: ST with W = 0 and unit coefficients", printed.status == CONDITIONAL, printed)
     speed = equivalent("ST", "CGNN", rescale_time=True)
@@ -61,7 +61,7 @@ def cgnn(e: Evidence) -> Verdict:
     )
     e.check("the decay alone sets the printed form apart", _has_decay("CGNN-authors") and not _has_decay("CGNN"))
     conditions = " or ".join(", ".join(c) for c in printed.conditions)
-    return Verdict(HOLDS_IF if only else HOLDS if printed else FALSE, conditions, str(run.witness))
+    return ClaimVerdict(HOLDS_IF if only else HOLDS if printed else FALSE, conditions, str(run.witness))
 
 
 def _has_decay(name: str) -> bool:
@@ -82,7 +82,7 @@ def cgnn_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M8.4")
-def grand_plus_plus(e: Evidence) -> Verdict:
+def grand_plus_plus(e: Evidence) -> ClaimVerdict:
     """The source M*H0 is switched on and off by node; one beta would have to be 1 and 0 at once."""
     mask = sp.Symbol("M", real=True)
     beta = catalogue["ST"].algebra.symbols["beta"]
@@ -98,7 +98,7 @@ def grand_plus_plus(e: Evidence) -> Verdict:
         e.check(f"a {kind} beta: not the same system as it stands", not uniform, uniform)
     nodewise = equivalent(parse("ST", {"beta": "node"}), "GRAND++")
     e.check("a node vector beta = M does it", any("beta = M" in c for c in nodewise.conditions), nodewise)
-    return Verdict(
+    return ClaimVerdict(
         FALSE if impossible else UNDECIDED,
         witness=f"M = (1, 0): needs {wanted[1]} = 0 at one node, {wanted[0]} = 0 at the other",
     )
@@ -129,7 +129,7 @@ def grand_plus_plus_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M8.9")
-def special_cases(e: Evidence) -> Verdict:
+def special_cases(e: Evidence) -> ClaimVerdict:
     """The general statement, from the outcomes of the questions above."""
     models = {"SGC": gcn, "linear GRAND": grand, "CGNN": cgnn, "GRAND++": grand_plus_plus, "GCNII": gcnii}
     outcomes = {}
@@ -143,4 +143,4 @@ def special_cases(e: Evidence) -> Verdict:
     no = [m for m, v in outcomes.items() if v.status == FALSE]
     whole = all(v.status == HOLDS for v in outcomes.values())
     status = HOLDS if whole else HOLDS_IF if yes and len(yes) + len(no) == len(models) else FALSE if no else UNDECIDED
-    return Verdict(status, f"the model is {', '.join(yes)}", f"not an instance: {', '.join(no)}")
+    return ClaimVerdict(status, f"the model is {', '.join(yes)}", f"not an instance: {', '.join(no)}")

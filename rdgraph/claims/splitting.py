@@ -8,7 +8,7 @@ import sympy as sp
 
 from rdgraph.claims.formulas import all_hold, beta, h0, identical
 from rdgraph.claims.numerics import final, generator, make_field
-from rdgraph.claims.registry import Evidence, Verdict, cross_checks, decides
+from rdgraph.claims.registry import ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.theory.invariant_boxes import invariant_box
@@ -26,7 +26,7 @@ STARTS = {"F": ("1/3", "7/2"), "AC": ("1/3", "-2/5", "7/2"), "Z": ("1/3", "7/2",
 
 
 @decides("M6.1")
-def closed_flows(e: Evidence) -> Verdict:
+def closed_flows(e: Evidence) -> ClaimVerdict:
     flows = {}
     for name, claimed in FLOWS.items():
         flow = reaction_flow(catalogue[name])
@@ -96,7 +96,7 @@ def flows_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M6.2")
-def splitting(e: Evidence) -> Verdict:
+def splitting(e: Evidence) -> ClaimVerdict:
     """Flows are exponentials of X (diffusion) and Y (reaction), which do not commute."""
     x, y = sp.symbols("X Y", commutative=False)
     size = sp.Symbol("tau")

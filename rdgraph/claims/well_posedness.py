@@ -8,7 +8,7 @@ import sympy as sp
 
 from rdgraph.claims.formulas import R, all_hold, alpha, beta, h0, identical, same
 from rdgraph.claims.numerics import double_cover, generator, make_field, solve
-from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, Evidence, Verdict, cross_checks, decides
+from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.interval_extrema import interval_candidates
 from rdgraph.decisions.maxima import Candidate, maximum
@@ -47,7 +47,7 @@ BLOW_UPS = (
 
 
 @decides("M4.1")
-def linear_constants(e: Evidence) -> Verdict:
+def linear_constants(e: Evidence) -> ClaimVerdict:
     for name, claimed in CONSTANTS.items():
         found = lipschitz_global(catalogue[name])
         e.check(f"{name}: {claimed}", found.exact and same(found.value, claimed), found.value)
@@ -88,7 +88,7 @@ def linear_constants_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M4.2")
-def nonlinear_slopes(e: Evidence) -> Verdict:
+def nonlinear_slopes(e: Evidence) -> ClaimVerdict:
     for name, (local, boxed, sided) in SLOPES.items():
         reaction = catalogue[name].replace(alpha=0, beta=1)
         found = lipschitz_local(reaction)
@@ -133,7 +133,7 @@ def slopes_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M4.3")
-def blow_up(e: Evidence) -> Verdict:
+def blow_up(e: Evidence) -> ClaimVerdict:
     """A closed time t*(h0) is right iff r(h0) dt*/dh0 = -1 and t* -> 0 as h0 goes to infinity."""
     for name in ("AC", "Z"):
         lives = existence(catalogue[name])
@@ -185,7 +185,7 @@ def blow_up_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 
 @decides("M4.7")
-def attention(e: Evidence) -> Verdict:
+def attention(e: Evidence) -> ClaimVerdict:
     """A node x that attends to neighbours a and b with logits w x a and w x b: out = s a + (1 - s) b."""
     x, a, b = sp.symbols("x a b", real=True)
     w, radius = sp.symbols("w R", positive=True)
@@ -207,7 +207,7 @@ def attention(e: Evidence) -> Verdict:
         "attention computed once and kept: finite constants", all(v is not None for v in frozen.values()), frozen
     )
     status = (HOLDS_IF if finite else HOLDS) if grows else (FALSE if finite else UNDECIDED)
-    return Verdict(status, "the attention depends on the state", f"slope {steep} at neighbours R and -R")
+    return ClaimVerdict(status, "the attention depends on the state", f"slope {steep} at neighbours R and -R")
 
 
 @cross_checks("M4.7")

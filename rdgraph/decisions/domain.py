@@ -13,7 +13,7 @@ from enum import Enum
 import sympy as sp
 
 from rdgraph.decisions.enclosure import sign_of
-from rdgraph.decisions.judge import Outcome, always, possible
+from rdgraph.decisions.judge import Possibility, always, possible
 from rdgraph.decisions.ratio_cells import Line
 from rdgraph.errors import AssumptionError
 
@@ -56,12 +56,12 @@ class Domain:
 
     def check(self) -> None:
         """Refuse assumptions that no values satisfy, naming those that contradict each other."""
-        if not self.conditions or possible(*self.conditions).outcome is not Outcome.IMPOSSIBLE:
+        if not self.conditions or possible(*self.conditions).outcome is not Possibility.IMPOSSIBLE:
             return
         core = list(self.conditions)
         for condition in self.conditions:
             rest = [c for c in core if c is not condition]
-            if possible(*rest).outcome is Outcome.IMPOSSIBLE:
+            if possible(*rest).outcome is Possibility.IMPOSSIBLE:
                 core = rest
         raise AssumptionError(
             f"the assumptions contradict each other: no values satisfy {' and '.join(map(str, core))} "
@@ -78,7 +78,7 @@ class Domain:
 
     def is_empty(self) -> bool:
         """Proved to hold no point."""
-        return possible(*self.conditions).outcome is Outcome.IMPOSSIBLE
+        return possible(*self.conditions).outcome is Possibility.IMPOSSIBLE
 
     def proves(self, claim: sp.Basic) -> bool | None:
         """Whether a condition holds on the whole domain: proved, refuted by a point, or None."""
@@ -128,7 +128,7 @@ class Domain:
 
     def _possible(self, condition: sp.Basic, *, thorough: bool = True) -> bool | None:
         outcome = possible(*self.conditions, condition, thorough=thorough).outcome
-        return None if outcome is Outcome.UNKNOWN else outcome is Outcome.POSSIBLE
+        return None if outcome is Possibility.UNKNOWN else outcome is Possibility.POSSIBLE
 
     def is_nonnegative(self, expression: sp.Expr, *, thorough: bool = True) -> bool:
         """Proved to be >= 0 on the whole domain; without much effort if not `thorough`."""

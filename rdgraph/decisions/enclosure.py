@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import sympy as sp
 
-from rdgraph.syntax.functions import relu, sigmoid, softplus
+from rdgraph.syntax.functions import record_of
 
 #: Bits tried one after the other until a value is told from zero.
 PRECISIONS = (64, 256, 1024)
@@ -60,6 +61,13 @@ def enclose(expression: sp.Expr, bits: int = 64) -> Any:
         return _finite(expression)
 
 
+def enclose_function(formula: sp.Expr, letter: sp.Symbol, argument: Any) -> Any:
+    """A ball that contains the values of a formula over a ball, or at a rational of flint, with the bits in force."""
+    from flint import arb
+
+    return _ball(formula, {letter: arb(argument)})
+
+
 @contextmanager
 def _precision(bits: int) -> Iterator[None]:
     try:
@@ -86,8 +94,12 @@ def _rational(ball: Any) -> sp.Rational:
     return sp.Rational(int(mantissa)) * sp.Integer(2) ** int(exponent)
 
 
-def _ball(expression: sp.Expr) -> Any:
+def _ball(expression: sp.Expr, given: Mapping[sp.Basic, Any] = MappingProxyType({})) -> Any:
+    """The ball of an expression whose letters, if it has some, are given as balls."""
     from flint import arb, fmpq
+
+    if expression in given:
+        return given[expression]
 
     match expression:
         case sp.Rational():
@@ -97,32 +109,33 @@ def _ball(expression: sp.Expr) -> Any:
         case sp.Add():
             total = arb(0)
             for part in expression.args:
-                total += _ball(part)
+                total += _ball(part, given)
             return total
         case sp.Mul():
             product = arb(1)
             for part in expression.args:
-                product *= _ball(part)
+                product *= _ball(part, given)
             return product
         case sp.Pow():
-            return _power(_ball(expression.base), expression.exp)
+            return _power(_ball(expression.base, given), expression.exp, given)
         case sp.Piecewise():
             return _branch(expression)
         case sp.CRootOf():
             return _algebraic(expression)
         case sp.Max() | sp.Min():
             choose = arb.max if isinstance(expression, sp.Max) else arb.min
-            value = _ball(expression.args[0])
+            value = _ball(expression.args[0], given)
             for part in expression.args[1:]:
-                value = choose(value, _ball(part))
+                value = choose(value, _ball(part, given))
             return value
     constant = _constants().get(expression)
     if constant is not None:
         return constant()
-    function = _functions().get(expression.func)
+    record = record_of(expression)
+    function = _functions().get(expression.func) if record is None else record.ball
     if function is None or len(expression.args) != 1:
         raise NotEnclosed(f"no enclosure for {expression}")
-    return function(_ball(expression.args[0]))
+    return function(_ball(expression.args[0], given))
 
 
 def _algebraic(root: sp.CRootOf) -> Any:
@@ -135,7 +148,7 @@ def _algebraic(root: sp.CRootOf) -> Any:
     return arb(_ball(root.eval_rational(width, width)), _ball(width))
 
 
-def _power(base: Any, exponent: sp.Expr) -> Any:
+def _power(base: Any, exponent: sp.Expr, given: Mapping[sp.Basic, Any]) -> Any:
     if exponent.is_Integer:
         return base ** int(exponent)
     if exponent == sp.S.Half:
@@ -144,7 +157,7 @@ def _power(base: Any, exponent: sp.Expr) -> Any:
         return base.rsqrt()
     if not base > 0:
         raise NotEnclosed("a power with a base that may be zero or negative")
-    return (_ball(exponent) * base.log()).exp()
+    return (_ball(exponent, given) * base.log()).exp()
 
 
 def _branch(pieces: sp.Piecewise) -> Any:
@@ -220,13 +233,11 @@ def _constants() -> dict[sp.Expr, Callable[[], Any]]:
 
 
 def _functions() -> dict[Any, Callable[[Any], Any]]:
+    """What formulas use beyond the functions of the language."""
     from flint import arb
 
-    zero = arb(0)
     return {
-        sp.exp: arb.exp, sp.log: arb.log, sp.tanh: arb.tanh, sp.sin: arb.sin, sp.cos: arb.cos, sp.tan: arb.tan,
-        sp.atan: arb.atan, sp.asin: arb.asin, sp.acos: arb.acos, sp.atanh: arb.atanh, sp.sinh: arb.sinh,
-        sp.cosh: arb.cosh, sp.LambertW: arb.lambertw, sp.Abs: abs, relu: lambda x: arb.max(x, zero),
-        sigmoid: lambda x: 1 / (1 + (-x).exp()), softplus: lambda x: arb.max(x, zero) + (-abs(x)).exp().log1p(),
+        sp.log: arb.log, sp.tan: arb.tan, sp.atan: arb.atan, sp.asin: arb.asin, sp.acos: arb.acos, sp.atanh: arb.atanh,
+        sp.asinh: arb.asinh, sp.sinh: arb.sinh, sp.cosh: arb.cosh, sp.erf: arb.erf, sp.LambertW: arb.lambertw,
         sp.sign: lambda x: 2 * _step(x) - 1, sp.Heaviside: _step,
     }  # fmt: skip

@@ -25,8 +25,9 @@ import sympy as sp
 from rdgraph.decisions.budget import remaining
 from rdgraph.decisions.enclosure import holds
 from rdgraph.decisions.rewriting import NotRewritten, Rewriting, rewrite
-from rdgraph.decisions.smtlib import NotTranslated, Problem, translate
+from rdgraph.decisions.smtlib import NotTranslated, SmtProblem, translate
 from rdgraph.errors import Undecided
+from rdgraph.syntax.functions import FUNCTIONS
 
 #: Effort of one question in z3's own units, which do not depend on the machine: a short attempt, then a long one.
 #: Seconds are a last resort.
@@ -42,7 +43,7 @@ P = ParamSpec("P")
 A = TypeVar("A")
 
 
-class Outcome(Enum):
+class Possibility(Enum):
     """What the judge can say."""
 
     IMPOSSIBLE = "unsat"
@@ -57,7 +58,7 @@ class Ruling:
     `bounded` says that the proof rests on rational bounds of transcendental numbers (interval arithmetic).
     """
 
-    outcome: Outcome
+    outcome: Possibility
     point: dict[sp.Basic, sp.Expr] | None = None
     reason: str = ""
     bounded: bool = False
@@ -69,7 +70,7 @@ class Obligation:
 
     statement: str
     smt2: str
-    outcome: Outcome
+    outcome: Possibility
 
 
 @dataclass
@@ -102,13 +103,13 @@ def possible(*conditions: sp.Basic, thorough: bool = True) -> Ruling:
 
     >>> a, b = sp.symbols("a b", positive=True)
     >>> possible(a**2 + b**2 < 2 * a * b).outcome
-    <Outcome.IMPOSSIBLE: 'unsat'>
+    <Possibility.IMPOSSIBLE: 'unsat'>
     >>> possible(a * b > 1, a + b < 2.5).outcome
-    <Outcome.POSSIBLE: 'sat'>
+    <Possibility.POSSIBLE: 'sat'>
     """
     present = tuple(dict.fromkeys(c for c in conditions if c != sp.true))
     if sp.false in present:
-        return Ruling(Outcome.IMPOSSIBLE)
+        return Ruling(Possibility.IMPOSSIBLE)
     ruling, smt2 = _judged(present, thorough)
     record = _record.get()
     if record is not None and smt2:
@@ -127,7 +128,7 @@ def always(claim: sp.Basic, *conditions: sp.Basic) -> bool | None:
     True
     """
     ruling = possible(sp.Not(claim), *conditions)
-    return {Outcome.IMPOSSIBLE: True, Outcome.POSSIBLE: False, Outcome.UNKNOWN: None}[ruling.outcome]
+    return {Possibility.IMPOSSIBLE: True, Possibility.POSSIBLE: False, Possibility.UNKNOWN: None}[ruling.outcome]
 
 
 @contextmanager
@@ -155,14 +156,16 @@ def recorded() -> Iterator[list[Obligation]]:
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, A]], Callable[P, A]]:
-    """`lru_cache` for answers, set aside while questions are recorded."""
+    """`lru_cache` for answers, set aside while questions are recorded, and begun anew when functions come or go."""
 
     def decorate(question: Callable[P, A]) -> Callable[P, A]:
-        cached = lru_cache(maxsize)(question)
+        cached = lru_cache(maxsize)(lambda functions, *args, **kwargs: question(*args, **kwargs))
 
         @wraps(question)
         def ask(*args: P.args, **kwargs: P.kwargs) -> A:
-            return (question if _record.get() is not None else cached)(*args, **kwargs)  # type: ignore[arg-type]
+            if _record.get() is not None:
+                return question(*args, **kwargs)
+            return cached(FUNCTIONS.version, *args, **kwargs)  # type: ignore[arg-type]
 
         return ask
 
@@ -177,30 +180,30 @@ def _judged(conditions: tuple[sp.Basic, ...], thorough: bool) -> tuple[Ruling, s
         algebraic = rewrite(conditions)
         problem = translate(algebraic.conditions + algebraic.facts)
     except (NotRewritten, NotTranslated) as reason:
-        statistics.outcomes[Outcome.UNKNOWN.value] += 1
-        return Ruling(Outcome.UNKNOWN, reason=str(reason)), ""
+        statistics.outcomes[Possibility.UNKNOWN.value] += 1
+        return Ruling(Possibility.UNKNOWN, reason=str(reason)), ""
     ruling = _solved(problem, algebraic, conditions, thorough)
     statistics.outcomes[ruling.outcome.value] += 1
     return ruling, problem.script(ruling.outcome.value)
 
 
-def _solved(problem: Problem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...], thorough: bool) -> Ruling:
+def _solved(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...], thorough: bool) -> Ruling:
     """A short attempt of the solver, then points at random, then a long attempt."""
     try:
         import z3  # noqa: F401
     except ImportError:
-        return Ruling(Outcome.UNKNOWN, reason="z3-solver is not installed")
+        return Ruling(Possibility.UNKNOWN, reason="z3-solver is not installed")
     first, second = EFFORTS
     ruling = _attempt(problem, algebraic, conditions, first)
     if ruling is None and thorough:
         point = _sampled(conditions)
         if point is not None:
-            return Ruling(Outcome.POSSIBLE, point)
+            return Ruling(Possibility.POSSIBLE, point)
         ruling = _attempt(problem, algebraic, conditions, second)
-    return ruling or Ruling(Outcome.UNKNOWN, reason="no decision within the effort allowed to one question")
+    return ruling or Ruling(Possibility.UNKNOWN, reason="no decision within the effort allowed to one question")
 
 
-def _attempt(problem: Problem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...], effort: int) -> Ruling | None:
+def _attempt(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...], effort: int) -> Ruling | None:
     """The solver's ruling; None where the effort was not enough."""
     import z3
 
@@ -211,7 +214,7 @@ def _attempt(problem: Problem, algebraic: Rewriting, conditions: tuple[sp.Basic,
     solver.from_string(problem.text)
     answer = solver.check()
     if answer == z3.unsat:
-        return Ruling(Outcome.IMPOSSIBLE, bounded=algebraic.bounded)
+        return Ruling(Possibility.IMPOSSIBLE, bounded=algebraic.bounded)
     if answer != z3.sat:
         if remaining() < 0.01:
             raise Undecided("time ran out")
@@ -219,11 +222,13 @@ def _attempt(problem: Problem, algebraic: Rewriting, conditions: tuple[sp.Basic,
     letters = {x for c in conditions for x in c.free_symbols}
     for point in _points(_values(solver.model(), problem), algebraic, letters):
         if _holds_at(conditions, point):
-            return Ruling(Outcome.POSSIBLE, point)
+            return Ruling(Possibility.POSSIBLE, point)
     if algebraic.conditions != conditions:
-        return Ruling(Outcome.UNKNOWN, reason="possible for what is known of the functions, which need not be attained")
+        return Ruling(
+            Possibility.UNKNOWN, reason="possible for what is known of the functions, which need not be attained"
+        )
     statistics.unchecked += 1
-    return Ruling(Outcome.UNKNOWN, reason="a point was found, but its exact evaluation did not confirm it")
+    return Ruling(Possibility.UNKNOWN, reason="a point was found, but its exact evaluation did not confirm it")
 
 
 def _sampled(conditions: tuple[sp.Basic, ...]) -> dict[sp.Basic, sp.Expr] | None:
@@ -243,7 +248,7 @@ def _example(letter: Any, generator: random.Random) -> sp.Rational:
     return -size if negative else size
 
 
-def _values(model: Any, problem: Problem) -> dict[sp.Basic, sp.Expr]:
+def _values(model: Any, problem: SmtProblem) -> dict[sp.Basic, sp.Expr]:
     """The solver's point as exact numbers: rational, or roots of polynomials."""
     import z3
 

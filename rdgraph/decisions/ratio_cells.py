@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.decisions.enclosure import sign_of, touches_zero
-from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.errors import Undecided
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _between(left: sp.Expr, right: sp.Expr) -> sp.Expr:
     for scale in (4**k for k in range(1, 60)):
         if scale * width > 4:
             return sp.Rational(int(sp.floor(sp.N(left, 40) * scale)) + 2, scale)
-    raise NotApplicable("two cell borders are too close to tell apart")
+    raise Undecided("two cell borders are too close to tell apart")
 
 
 def _precise(value: sp.Expr) -> float:

@@ -1,4 +1,4 @@
-"""Conditions with exp, tanh, sin … as conditions between polynomials, with what is known of the new letters.
+"""Conditions with exp, tanh, sin, ... as conditions between polynomials, with what is known of the new letters.
 
 tanh and sigmoid are rational functions of exp. Arguments that are rational multiples of one another share one letter:
 exp(2x/3) and exp(x/2) are powers of y = exp(x/6) > 0; sin and cos of multiples of x/2 are polynomials in the sine s and
@@ -16,13 +16,29 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.decisions.enclosure import NotEnclosed, bounds
-from rdgraph.syntax.functions import sigmoid, softplus
+from rdgraph.syntax.functions import FUNCTIONS, ElementwiseFunction, in_exponentials
 
 #: Larger multiples of a common unit are not written out as powers of one letter.
 MAX_MULTIPLE = 64
 
 
-_TRANSCENDENTAL = (sp.exp, sp.log, sp.sin, sp.cos, sp.tan, sp.tanh, sp.atan, sigmoid, softplus, sp.LambertW)
+def _transcendental() -> tuple[type, ...]:
+    """Functions that are not algebraic; of those with a kink at zero the solver knows by itself."""
+    own = (kind for kind, record in FUNCTIONS.classes().items() if record.pieces is None)
+    return (sp.log, sp.tan, sp.atan, sp.LambertW, sp.NumberSymbol, *own)
+
+
+def _named_functions() -> dict[type, ElementwiseFunction]:
+    """Functions that become letters of their own: those that are not written in exp, and are no exp, sin or cos."""
+    return {
+        kind: record
+        for kind, record in FUNCTIONS.classes().items()
+        if record.pieces is None and record.rewriting is None and kind not in _WITH_UNITS
+    }
+
+
+#: Functions with addition theorems: their arguments are split into multiples of units.
+_WITH_UNITS = (sp.exp, sp.sin, sp.cos)
 
 
 class NotRewritten(Exception):
@@ -51,7 +67,7 @@ def rewrite(conditions: Iterable[sp.Basic]) -> Rewriting:
     (_y**3 + _y**2 > 1,)
     """
     given = tuple(conditions)
-    if not any(c.has(*_TRANSCENDENTAL, sp.NumberSymbol) for c in given):
+    if not any(c.has(*_transcendental()) for c in given):
         algebraic, numbers = _constants(list(given))
         return Rewriting(tuple(algebraic), tuple(numbers), bounded=bool(numbers))
     unified = [_unified(c) for c in given]
@@ -76,17 +92,16 @@ def rewrite(conditions: Iterable[sp.Basic]) -> Rewriting:
 
 
 def _unified(condition: sp.Basic) -> sp.Basic:
-    """tanh, sigmoid and softplus of negative arguments through exp and softplus of positive ones."""
+    """tanh and sigmoid through exp, softplus of negative arguments through that of positive ones."""
 
-    def as_exp(call: sp.Expr) -> sp.Expr:
-        argument = call.args[0]
-        if isinstance(call, sp.tanh):
-            return 1 - 2 / (sp.exp(2 * argument) + 1)
-        if isinstance(call, sigmoid):
-            return 1 - 1 / (sp.exp(argument) + 1)
-        return softplus(-argument) + argument if argument.could_extract_minus_sign() else call
+    def turned(call: sp.Expr) -> sp.Expr:
+        argument, reflection = call.args[0], named[call.func].reflection
+        if reflection is None or not argument.could_extract_minus_sign():
+            return call
+        return reflection(-argument, call.func(-argument))
 
-    return condition.replace(lambda e: isinstance(e, sp.tanh | sigmoid | softplus), as_exp)
+    named = _named_functions()
+    return in_exponentials(condition).replace(lambda e: e.func in named, turned)
 
 
 class _Units:
@@ -98,7 +113,7 @@ class _Units:
 
     def collect(self, argument: sp.Expr) -> None:
         for multiple, core in split(argument):
-            if core.has(sp.exp, sp.sin, sp.cos, softplus, sp.log):
+            if core.has(*_WITH_UNITS, *_named_functions(), sp.log):
                 raise NotRewritten(f"a function of a function: {core}")
             self.multiples[core].add(abs(multiple))
 
@@ -213,18 +228,17 @@ def _angle(core: sp.Symbol, letters: tuple[sp.Symbol, ...]) -> sp.Expr:
 
 
 def _named(conditions: list[sp.Basic]) -> tuple[list[sp.Basic], list[sp.Basic]]:
-    """log and softplus as letters of their own, with inequalities that hold of them."""
+    """log, softplus and registered functions as letters of their own, with inequalities that hold of them."""
     facts: list[sp.Basic] = []
     letters: dict[sp.Expr, sp.Symbol] = {}
-    for call in sorted({f for c in conditions for f in c.atoms(sp.log, softplus) if not f.is_number}, key=str):
+    named = _named_functions()
+    for call in sorted({f for c in conditions for f in c.atoms(sp.log, *named) if not f.is_number}, key=str):
         x, y = call.args[0], sp.Dummy(call.func.__name__, real=True)
         letters[call] = y
         if isinstance(call, sp.log):
             facts += [sp.Or(_at_least(0, x), bound) for bound in (_at_least(x - 1, y), _at_least(x * y, x - 1))]
         else:
-            ln2 = sp.log(2)
-            facts += [sp.Gt(y, 0, evaluate=False), sp.Gt(y, x, evaluate=False), _at_least(y, ln2 + x / 2)]
-            facts += [sp.Or(_at_least(x, 0), _at_least(ln2, y)), sp.Or(_at_least(0, x), _at_least(ln2 + x, y))]
+            facts += named[call.func].relations(x, y)
     if not letters:
         return conditions, []
     return [c.xreplace(letters) for c in conditions], facts
@@ -233,9 +247,10 @@ def _named(conditions: list[sp.Basic]) -> tuple[list[sp.Basic], list[sp.Basic]]:
 def _constants(conditions: list[sp.Basic]) -> tuple[list[sp.Basic], list[sp.Basic]]:
     """Numbers that are transcendental, or algebraic and unwieldy, as letters between rational bounds."""
     letters: dict[sp.Expr, sp.Symbol] = {}
+    transcendental = _transcendental()
 
     def named(expression: sp.Basic) -> sp.Basic:
-        if not expression.args or not expression.has(*_TRANSCENDENTAL, sp.NumberSymbol, sp.CRootOf, sp.Pow):
+        if not expression.args or not expression.has(*transcendental, sp.CRootOf, sp.Pow):
             return _letter(expression, letters) if isinstance(expression, sp.NumberSymbol) else expression
         if isinstance(expression, sp.Expr) and expression.is_number:
             return _letter(expression, letters) if _is_unwieldy(expression) else expression
@@ -266,7 +281,7 @@ def _letter(number: sp.Expr, letters: dict[sp.Expr, sp.Symbol]) -> sp.Symbol:
 
 def _is_unwieldy(number: sp.Expr) -> bool:
     """Transcendental, or made of several roots: bounds serve better than equations."""
-    return number.has(*_TRANSCENDENTAL, sp.NumberSymbol) or len(number.atoms(sp.Pow, sp.CRootOf)) > 2
+    return number.has(*_transcendental()) or len(number.atoms(sp.Pow, sp.CRootOf)) > 2
 
 
 def _at_least(left: sp.Expr | int, right: sp.Expr | int) -> sp.Basic:

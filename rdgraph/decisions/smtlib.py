@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from rdgraph.syntax.functions import relu
+from rdgraph.syntax.functions import record_of
 
 _RELATIONS = {sp.Gt: ">", sp.Ge: ">=", sp.Lt: "<", sp.Le: "<=", sp.Eq: "=", sp.Ne: "distinct"}
 MAX_POWER = 128
@@ -24,7 +24,7 @@ class NotTranslated(Exception):
 
 
 @dataclass(frozen=True)
-class Problem:
+class SmtProblem:
     """SMT-LIB text without `check-sat`, and the symbols behind its names."""
 
     text: str
@@ -35,7 +35,7 @@ class Problem:
         return f"(set-logic QF_NRA)\n(set-info :status {status})\n{self.text}(check-sat)\n"
 
 
-def translate(conditions: Iterable[sp.Basic]) -> Problem:
+def translate(conditions: Iterable[sp.Basic]) -> SmtProblem:
     """The conjunction of the conditions.
 
     >>> x = sp.Symbol("x", positive=True)
@@ -51,7 +51,7 @@ def translate(conditions: Iterable[sp.Basic]) -> Problem:
     asserted = [writer.condition(_negations_inside(c)) for c in conditions]
     lines = [f"(declare-const {name} Real)" for name in [*writer.letters, *writer.helpers]]
     lines += [f"(assert {fact})" for fact in [*writer.signs, *writer.facts, *asserted]]
-    return Problem("\n".join(lines) + "\n", dict(writer.letters))
+    return SmtProblem("\n".join(lines) + "\n", dict(writer.letters))
 
 
 def _negations_inside(condition: sp.Basic) -> sp.Basic:
@@ -122,7 +122,8 @@ class _Writer:
                 return self._extreme(expression, defined)
             case sp.CRootOf():
                 return self._algebraic_number(expression)
-        if isinstance(expression, sp.Abs | sp.sign | sp.Heaviside | relu):
+        record = record_of(expression)
+        if isinstance(expression, sp.sign | sp.Heaviside) or (record is not None and record.pieces is not None):
             return self._by_sign(expression, self.term(expression.args[0], defined))
         kind = "an unknown function" if isinstance(expression, AppliedUndef) else type(expression).__name__
         raise NotTranslated(f"{expression} is not algebraic ({kind})")
@@ -201,12 +202,13 @@ class _Writer:
         return text
 
     def _by_sign(self, expression: sp.Expr, inner: str) -> str:
-        shapes = {
-            sp.Abs: "(ite (>= x!0 0.0) x!0 (- x!0))", relu: "(ite (>= x!0 0.0) x!0 0.0)",
-            sp.sign: "(ite (> x!0 0.0) 1.0 (ite (< x!0 0.0) (- 1.0) 0.0))",
-            sp.Heaviside: "(ite (> x!0 0.0) 1.0 (ite (< x!0 0.0) 0.0 0.5))",
-        }  # fmt: skip
-        return f"(let ((x!0 {inner})) {shapes[expression.func]})"
+        record = record_of(expression)
+        if record is not None and record.pieces is not None:
+            below, above = (_multiple(side) for side in record.pieces)
+            return f"(let ((x!0 {inner})) (ite (>= x!0 0.0) {above} {below}))"
+        steps = {sp.sign: ("(- 1.0)", "0.0"), sp.Heaviside: ("0.0", "0.5")}
+        below, between = steps[expression.func]
+        return f"(let ((x!0 {inner})) (ite (> x!0 0.0) 1.0 (ite (< x!0 0.0) {below} {between})))"
 
     def _algebraic_number(self, root: sp.CRootOf) -> str:
         """A real root of a polynomial with numeric coefficients: a letter in an interval that isolates it."""
@@ -257,6 +259,12 @@ def number(value: sp.Rational) -> str:
     """A rational number; negative ones and fractions are applications in SMT-LIB."""
     text = f"{abs(int(value.p))}.0" if value.q == 1 else f"(/ {abs(int(value.p))}.0 {int(value.q)}.0)"
     return f"(- {text})" if value.p < 0 else text
+
+
+def _multiple(factor: int) -> str:
+    """factor * x!0"""
+    plain = {0: "0.0", 1: "x!0", -1: "(- x!0)"}
+    return plain.get(factor, f"(* {number(sp.Integer(factor))} x!0)")
 
 
 def _repeated(text: str, times: int) -> str:

@@ -11,7 +11,7 @@ import sympy as sp
 from rdgraph.decisions import polynomials
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.regions import reduced, strict_sign
-from rdgraph.syntax.functions import relu
+from rdgraph.syntax.functions import record_of
 
 #: More calls of abs and relu than this are not taken apart.
 MAX_CALLS = 4
@@ -42,14 +42,13 @@ def candidates(rate: sp.Expr, x: sp.Symbol, domain: Domain) -> list[Zero]:
 
 
 def _branches(rate: sp.Expr, x: sp.Symbol) -> Iterator[sp.Expr]:
-    calls = sorted((c for c in rate.atoms(relu, sp.Abs) if c.has(x)), key=str)
+    records = {c: record_of(c) for c in rate.atoms(sp.Function) if c.has(x)}
+    pieces = {c: record.pieces for c, record in records.items() if record is not None and record.pieces is not None}
+    calls = sorted(pieces, key=str)
     if len(calls) > MAX_CALLS:
         return
-    for signs in itertools.product((1, -1), repeat=len(calls)):
-        values = {
-            call: call.args[0] * (sign if isinstance(call, sp.Abs) else (sign + 1) // 2)
-            for call, sign in zip(calls, signs, strict=True)
-        }
+    for sides in itertools.product(*(reversed(pieces[call]) for call in calls)):
+        values = {call: call.args[0] * side for call, side in zip(calls, sides, strict=True)}
         yield rate.xreplace(values)
 
 

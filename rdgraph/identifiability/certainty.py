@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import sympy as sp
 
 from rdgraph.decisions.budget import time_limit
-from rdgraph.decisions.judge import Outcome, Ruling, possible
+from rdgraph.decisions.judge import Possibility, Ruling, possible
 from rdgraph.errors import Undecided
-from rdgraph.identifiability.entries import Entries
+from rdgraph.identifiability.entries import FieldEntries
 from rdgraph.identifiability.ranks import Point, balls, certain_rank
 from rdgraph.identifiability.readings import readings
-from rdgraph.syntax.functions import sigmoid, softplus
+from rdgraph.syntax.functions import REALS, Span, record_of
 
 #: The judge is asked about at most so many parameters, for so many seconds, with so many readings more than the rank.
 MAX_PARAMETERS = 7
@@ -32,7 +31,7 @@ MAX_MINOR = 6
 class Certainty:
     """What the readings of f determine; `point` is an admissible point in general position."""
 
-    entries: Entries
+    entries: FieldEntries
     point: Point
 
     @cached_property
@@ -55,7 +54,7 @@ class Certainty:
         for border in dict.fromkeys((sp.S.One, self.border)):
             apart = [sp.Ne(border, 0), sp.Ne(border.xreplace(twins), 0)]
             question = [c for c in (*self._agreement, *apart, differ) if c != sp.true]
-            if _judged(abstracted(question, twins)).outcome is Outcome.IMPOSSIBLE:
+            if _judged(abstracted(question, twins)).outcome is Possibility.IMPOSSIBLE:
                 return True, border
         return False, sp.S.One
 
@@ -94,7 +93,7 @@ class Certainty:
         return found + [sp.Eq(r, r.xreplace(twins)) for r in self.essential]
 
     def _sides(self, relation: sp.Basic) -> Iterable[tuple[sp.Expr, sp.Expr]]:
-        present = {Entries.origin(x) for x in self.entries.parameters}
+        present = {FieldEntries.origin(x) for x in self.entries.parameters}
         if not {x.name for x in relation.free_symbols} <= present:
             return []
         return [(gap, sp.S.Zero) for gap in self.entries.parts(relation.lhs - relation.rhs)]
@@ -139,26 +138,31 @@ def _judged(conditions: Sequence[sp.Basic]) -> Ruling:
         with time_limit(SECONDS):
             return possible(*conditions)
     except Undecided as problem:
-        return Ruling(Outcome.UNKNOWN, reason=str(problem))
+        return Ruling(Possibility.UNKNOWN, reason=str(problem))
 
 
-#: Functions that take every value once, with bounds of their values.
-_INJECTIVE: dict[Any, tuple[sp.Expr, sp.Expr]] = {
-    sp.exp: (sp.S.Zero, sp.oo), sp.log: (-sp.oo, sp.oo), sp.tanh: (sp.S.NegativeOne, sp.S.One),
-    sigmoid: (sp.S.Zero, sp.S.One), softplus: (sp.S.Zero, sp.oo),
-}  # fmt: skip
+def _values_if_injective(call: sp.Expr) -> Span | None:
+    """The values of a function that takes every value once; None for other expressions."""
+    if isinstance(call, sp.log):
+        return REALS
+    record = record_of(call)
+    return (record.range or REALS) if record is not None and record.is_injective else None
+
+
+def _injective_calls(expression: sp.Basic) -> set[sp.Expr]:
+    return {call for call in expression.atoms(sp.Function) if _values_if_injective(call) is not None}
 
 
 def abstracted(conditions: Sequence[sp.Basic], twins: Mapping[sp.Basic, sp.Basic]) -> list[sp.Basic]:
     """Weaker conditions in which functions are letters: in range, equal at both points where their arguments are."""
     weaker, facts = list(conditions), []
     while atom := _innermost(weaker, twins):
-        low, high = _INJECTIVE[atom.func]
+        values = _values_if_injective(atom) or REALS
         mirror = atom.xreplace(dict(twins))
         own, other = (sp.Dummy(atom.func.__name__, real=True) for _ in range(2))
         together = sp.And(sp.Eq(own, other), sp.Eq(atom.args[0], mirror.args[0]))
         facts += [sp.Or(together, sp.And(sp.Ne(own, other), sp.Ne(atom.args[0], mirror.args[0])))]
-        facts += [r for y in (own, other) for r in (sp.Gt(y, low), sp.Lt(y, high)) if sp.oo not in r.args]
+        facts += [r for y in (own, other) for r in values.relations(y)]
         exchange = {atom: own, mirror: other}
         weaker = [c.xreplace(exchange) for c in weaker]
         facts = [c.xreplace(exchange) for c in facts]
@@ -167,8 +171,8 @@ def abstracted(conditions: Sequence[sp.Basic], twins: Mapping[sp.Basic, sp.Basic
 
 def _innermost(conditions: Sequence[sp.Basic], twins: Mapping[sp.Basic, sp.Basic]) -> sp.Expr | None:
     """A function of parameters of the first point whose arguments hold no further function."""
-    atoms = {atom for c in conditions for atom in c.atoms(*_INJECTIVE) if atom.free_symbols}
-    plain = [a for a in atoms if a.free_symbols <= set(twins) and not a.args[0].atoms(*_INJECTIVE)]
+    atoms = {atom for c in conditions for atom in _injective_calls(c) if atom.free_symbols}
+    plain = [a for a in atoms if a.free_symbols <= set(twins) and not _injective_calls(a.args[0])]
     return min(plain, key=str, default=None)
 
 

@@ -16,7 +16,7 @@ from functools import cached_property
 import sympy as sp
 
 from rdgraph.algebra.normal_form import Act, Mix
-from rdgraph.identifiability.form import Form
+from rdgraph.identifiability.form import ExaminedForm
 from rdgraph.syntax.tree import Kind
 
 #: A node of the tree: which branch was taken at every step from the root.
@@ -31,14 +31,14 @@ BRANCHING_DEPTH = 3
 
 
 @dataclass(frozen=True)
-class Entries:
+class FieldEntries:
     """The entries of f at the root of the tree, one per channel, and of its ancestors where nodes have coefficients.
 
     `parameters` are the unknowns in them: a scalar is one, a channel coefficient one per channel (`b[0]`), a node
     coefficient one per node (`k[()]`), a matrix one per pair of channels (`W[0,1]`).
     """
 
-    form: Form
+    form: ExaminedForm
     _known: dict[tuple[sp.Expr, Node, int], sp.Expr] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
@@ -78,7 +78,7 @@ class Entries:
     def origin(symbol: sp.Basic) -> str:
         """The letter a symbol stands for one entry of.
 
-        >>> Entries.origin(sp.Symbol("W[0,1]"))
+        >>> FieldEntries.origin(sp.Symbol("W[0,1]"))
         'W'
         """
         return str(symbol).partition("[")[0]

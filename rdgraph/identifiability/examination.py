@@ -13,8 +13,8 @@ from rdgraph.decisions.budget import time_limit
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.identifiability.answer import MEASURED, PROVED, Identifiability
 from rdgraph.identifiability.certainty import Certainty
-from rdgraph.identifiability.entries import Entries
-from rdgraph.identifiability.form import GIVEN, Form, forms, whole
+from rdgraph.identifiability.entries import FieldEntries
+from rdgraph.identifiability.form import GIVEN, ExaminedForm, forms, whole
 from rdgraph.identifiability.gauges import Gauge, gauges
 from rdgraph.identifiability.ranks import Point, admissible_points, balls, certain_rank, sample_states
 from rdgraph.identities.function_identities import is_zero
@@ -37,7 +37,7 @@ def examined(system: System, expression: sp.Expr) -> Identifiability:
     return cells[0][1] if len(cells) == 1 else _joined(Examination(whole(system, expression)), cells)
 
 
-def _joined(everything: Examination, cells: list[tuple[Form, Identifiability]]) -> Identifiability:
+def _joined(everything: Examination, cells: list[tuple[ExaminedForm, Identifiability]]) -> Identifiability:
     """What holds whatever the signs are: what f determines is asked of all signs at once."""
     answers = [answer for _, answer in cells]
     nearby = [name for name in everything.form.letters if all(name in (*a.single, *a.local) for a in answers)]
@@ -65,7 +65,7 @@ def _joined(everything: Examination, cells: list[tuple[Form, Identifiability]]) 
     )
 
 
-def _signs(form: Form) -> str:
+def _signs(form: ExaminedForm) -> str:
     return ", ".join(f"{name} {'>' if sign == 'positive' else '<'} 0" for name, sign in form.signs.items())
 
 
@@ -80,9 +80,9 @@ SPARE_STATES = 12
 class Examination:
     """One form of f, examined from below (entries at states) and from above (gauges)."""
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: ExaminedForm) -> None:
         self.form = form
-        self.entries = Entries(form)
+        self.entries = FieldEntries(form)
 
     def answer(self, names: list[str]) -> Identifiability:
         hidden = [name for name in names if name not in self._occurring or self._is_free(name)]
@@ -178,7 +178,7 @@ class Examination:
     @cached_property
     def _by_letter(self) -> list[list[Any]]:
         """The Jacobian with the entries of a letter moved in proportion, one column per letter."""
-        origins = [Entries.origin(x) for x in self.entries.parameters]
+        origins = [FieldEntries.origin(x) for x in self.entries.parameters]
         sizes = [self.point[x] for x in self.entries.parameters]
         scaled = [[entry * int(v.p) / int(v.q) for entry, v in zip(row, sizes, strict=True)] for row in self.jacobian]
         return [
@@ -193,7 +193,7 @@ class Examination:
         if gauge.moves == "channels":
             return self.entries.channels
         names = set(gauge.rates)
-        places = {x.name.partition("[")[2] for x in self.entries.parameters if Entries.origin(x) in names}
+        places = {x.name.partition("[")[2] for x in self.entries.parameters if FieldEntries.origin(x) in names}
         return len(places)
 
     # ------------------------------------------------------------------ what is determined
@@ -213,7 +213,7 @@ class Examination:
         """Whether f determines a letter among nearby values."""
         if self.rank[1] == PROVED:
             return all(name not in gauge.rates for gauge in self.gauges)
-        own = [k for k, x in enumerate(self.entries.parameters) if Entries.origin(x) == name]
+        own = [k for k, x in enumerate(self.entries.parameters) if FieldEntries.origin(x) == name]
         units = [[int(k == j) for j in range(len(self.entries.parameters))] for k in own]
         return certain_rank([*self.jacobian, *units]) == self.least_rank
 
@@ -260,7 +260,7 @@ class Examination:
 
     def _in_letters(self, reading: sp.Expr) -> Iterator[sp.Expr]:
         """A reading in the letters themselves, where it holds one entry of each; beside a matrix others multiply I."""
-        symbols = {x: sp.Symbol(Entries.origin(x)) for x in reading.free_symbols}
+        symbols = {x: sp.Symbol(FieldEntries.origin(x)) for x in reading.free_symbols}
         if len(set(symbols.values())) < len(symbols):
             return
         matrices = {s for s in symbols.values() if self.form.kinds[s.name] is Kind.MATRIX}

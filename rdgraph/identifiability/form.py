@@ -10,7 +10,7 @@ from functools import cached_property
 import sympy as sp
 
 from rdgraph.algebra.normal_form import Mix
-from rdgraph.syntax.functions import relu
+from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 
@@ -18,11 +18,11 @@ from rdgraph.systems.system import System
 GIVEN = {"H", "H0", "M", "A", "L", "I"}
 
 #: Functions with a kink at zero: what they do to a*x depends on the sign of a.
-KINKED = (relu, sp.Abs, sp.sign, sp.Heaviside)
+KINKED = (*(record.sympy for record in FUNCTIONS.values() if record.pieces is not None), sp.sign, sp.Heaviside)
 
 
 @dataclass(frozen=True)
-class Form:
+class ExaminedForm:
     """A normal form and its unknown letters, on a part of the admissible coefficients on which their signs are known.
 
     Matrices that only ever occur one after the other are one unknown, named like the product: `W@V`.
@@ -55,7 +55,7 @@ class Form:
         return sp.Symbol(name, **{self.signs[name]: True}) if name in self.signs else self.system.algebra.symbols[name]
 
 
-def forms(system: System, expression: sp.Expr) -> tuple[Form, ...]:
+def forms(system: System, expression: sp.Expr) -> tuple[ExaminedForm, ...]:
     """A form of f (its normal form, say), once for every choice of those signs that decide what a kink does."""
     free = sorted(
         x.name
@@ -65,7 +65,7 @@ def forms(system: System, expression: sp.Expr) -> tuple[Form, ...]:
     return tuple(_form(system, expression, dict(zip(free, choice, strict=True))) for choice in _choices(len(free)))
 
 
-def whole(system: System, expression: sp.Expr) -> Form:
+def whole(system: System, expression: sp.Expr) -> ExaminedForm:
     """The form on all admissible coefficients at once, signs that decide about kinks left open."""
     return _form(system, expression, {})
 
@@ -78,10 +78,10 @@ def _inside_kinks(expression: sp.Expr) -> set[sp.Symbol]:
     return {x for atom in expression.atoms(*KINKED) for x in atom.free_symbols}
 
 
-def _form(system: System, expression: sp.Expr, signs: Mapping[str, str]) -> Form:
+def _form(system: System, expression: sp.Expr, signs: Mapping[str, str]) -> ExaminedForm:
     signed = {system.algebra.symbols[name]: sp.Symbol(name, **{sign: True}) for name, sign in signs.items()}
     merged, kinds = _merged(expression.xreplace(signed), system.letters)
-    return Form(system, merged, kinds, signs)
+    return ExaminedForm(system, merged, kinds, signs)
 
 
 def _merged(expression: sp.Expr, kinds: Mapping[str, Kind]) -> tuple[sp.Expr, dict[str, Kind]]:

@@ -14,7 +14,7 @@ import sympy as sp
 from sympy.polys.matrices import DomainMatrix
 
 from rdgraph.algebra.normal_form import Act, Mix
-from rdgraph.identifiability.form import KINKED, Form
+from rdgraph.identifiability.form import KINKED, ExaminedForm
 from rdgraph.identities.function_identities import CanonicalForm, canonical
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.tree import Kind
@@ -34,7 +34,7 @@ class Gauge:
         )
 
 
-def gauges(form: Form, *, rewritten: bool) -> tuple[Gauge, ...]:
+def gauges(form: ExaminedForm, *, rewritten: bool) -> tuple[Gauge, ...]:
     """A basis of the gauges that can be seen in a form of f, as it stands or with dependent functions rewritten.
 
     What is seen as it stands takes less time, and is all there is where the functions in f are independent.
@@ -50,7 +50,7 @@ def gauges(form: Form, *, rewritten: bool) -> tuple[Gauge, ...]:
     return tuple(gauge for gauge in found if gauge is not None)
 
 
-def _canonical(form: Form, expression: sp.Expr, further: Sequence[sp.Symbol] = ()) -> CanonicalForm:
+def _canonical(form: ExaminedForm, expression: sp.Expr, further: Sequence[sp.Symbol] = ()) -> CanonicalForm:
     """The canonical form in the algebra of a system, `further` letters being scalars."""
     kinds = {**form.kinds, **dict.fromkeys((x.name for x in further), Kind.SCALAR)}
     return canonical(expression, replace(form.system.algebra, kinds=kinds))
@@ -66,13 +66,13 @@ class _Column:
     derivative: sp.Expr
 
 
-def _columns(form: Form) -> list[_Column]:
+def _columns(form: ExaminedForm) -> list[_Column]:
     """The ways to move the letters; those with one number as rate come last, so that kernels are unit vectors there."""
     found = [column for name, kind in form.letters.items() for column in _moves(form, name, kind)]
     return sorted(found, key=lambda column: (column.rate_kind is Kind.SCALAR, column.letter))
 
 
-def _moves(form: Form, name: str, kind: Kind) -> Iterator[_Column]:
+def _moves(form: ExaminedForm, name: str, kind: Kind) -> Iterator[_Column]:
     letter = form.symbol(name)
     if kind is Kind.MATRIX:
         own = derivative(form.expression, letter, form.kinds)
@@ -101,7 +101,7 @@ def _acted_on(expression: sp.Expr, name: str, kind: Kind) -> bool:
     return any(x.name == name for atom in atoms for x in atom.inner.free_symbols)
 
 
-def _gauge(form: Form, columns: Sequence[_Column], vector: list[sp.Expr]) -> Gauge | None:
+def _gauge(form: ExaminedForm, columns: Sequence[_Column], vector: list[sp.Expr]) -> Gauge | None:
     """A kernel vector as a gauge; None where a scalar would have to move differently in every channel or node."""
     moving = [(column, sp.sympify(rate)) for column, rate in zip(columns, vector, strict=True) if rate != 0]
     common = [rate for column, rate in moving if column.rate_kind is Kind.SCALAR]
@@ -120,7 +120,7 @@ def _gauge(form: Form, columns: Sequence[_Column], vector: list[sp.Expr]) -> Gau
 _MOVES = {Kind.SCALAR: "all", Kind.CHANNEL: "channels", Kind.NODE: "nodes"}
 
 
-def _coefficients(form: Form, columns: Sequence[sp.Expr], rewritten: bool) -> sp.Matrix:
+def _coefficients(form: ExaminedForm, columns: Sequence[sp.Expr], rewritten: bool) -> sp.Matrix:
     """The columns as sums of functions of the state: one row per function, entries in the letters."""
     marks = [sp.Dummy(f"rate{k}", real=True) for k in range(len(columns))]
     total = sp.Add(*(mark * column for mark, column in zip(marks, columns, strict=True)))

@@ -38,7 +38,17 @@ def _undecided(problem: Undecided) -> Identifiability:
 def identify(system: System, graph: Any = None, normalisation: str = "symmetric") -> Identifiability:
     """Which combinations of the coefficients the flow of a system reveals: on all graphs, or on one.
 
-    `graph` is a Graph, a networkx graph, a scipy sparse matrix or a dense adjacency; the note says what is lost on it.
+    Args:
+        system: whose coefficients are asked for.
+        graph: a Graph, a networkx graph, a scipy sparse matrix or a dense adjacency; without one, all graphs.
+        normalisation: of the graph.
+
+    Returns:
+        Combinations that are determined, what is proved and what is measured; the note says what is lost on the graph.
+
+    Raises:
+        NotApplicable: a graph that the normalisation does not apply to.
+        InvalidArgument: a normalisation of another name.
 
     >>> from rdgraph.systems.parser import parse
     >>> identify(parse("-alpha*L@H + beta*L@H")).combinations
@@ -103,13 +113,13 @@ def _losses(everywhere: Identifiability, here: Identifiability) -> str:
 
 def _measured(system: System, everywhere: Identifiability, place: Place) -> Identifiability:
     """The answer on a graph for any system: which combinations survive, measured at random states."""
-    from rdgraph.identifiability.form import GIVEN, Form
+    from rdgraph.identifiability.form import GIVEN, ExaminedForm
     from rdgraph.identifiability.on_graph import measure, unknown_values
     from rdgraph.identifiability.ranks import admissible_points
 
     letters = {name: system.letters[name] for name in system.letters if name not in {*GIVEN, *everywhere.hidden}}
     symbols = [_symbol_of(system, name) for name in letters]
-    point = next(admissible_points(Form(system, system.normal, system.letters), symbols, 1), None)
+    point = next(admissible_points(ExaminedForm(system, system.normal, system.letters), symbols, 1), None)
     if point is None:
         raise Undecided("no coefficients were found that meet the assumptions; tried 200 random ones")
     start = {x.name: float(value) for x, value in point.items()}

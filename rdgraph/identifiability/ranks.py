@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.decisions.enclosure import NotEnclosed, enclose
-from rdgraph.identifiability.form import Form
+from rdgraph.identifiability.form import ExaminedForm
 
 #: Bits of the balls; what is smaller than 2**-ZERO_BITS counts as a zero that was measured.
 BITS = 320
@@ -60,7 +60,7 @@ def balls(rows: Sequence[Sequence[sp.Expr]], point: Point) -> list[list[Any]]:
     return found
 
 
-def admissible_points(form: Form, parameters: Sequence[sp.Symbol], count: int) -> Iterator[Point]:
+def admissible_points(form: ExaminedForm, parameters: Sequence[sp.Symbol], count: int) -> Iterator[Point]:
     """Rational values of the parameters that the assumptions allow, drawn from a fixed seed.
 
     Parameters are entries of letters, such as b[0]; a relation between letters has to hold for every entry of them.

@@ -11,25 +11,23 @@ from collections.abc import Iterator, Sequence
 
 import sympy as sp
 
-from rdgraph.identifiability.entries import Entries
+from rdgraph.identifiability.entries import FieldEntries
 from rdgraph.identifiability.form import KINKED
-from rdgraph.syntax.functions import sigmoid, softplus
+from rdgraph.syntax.functions import at_zero
 
 #: Highest derivative that is taken at zero, and the size of a formula above which only the third is.
 ORDER = 5
 SMALL = 20
 MAX_READINGS = 40
 
-_AT_ZERO = {sigmoid(sp.S.Zero): sp.S.Half, softplus(sp.S.Zero): sp.log(2)}
 
-
-def readings(entries: Entries) -> tuple[sp.Expr, ...]:
+def readings(entries: FieldEntries) -> tuple[sp.Expr, ...]:
     """Formulas in the parameters, the simplest first; no two are multiples of each other by a number."""
     found: dict[sp.Expr, None] = {}
     for value in entries.values:
         for start in _with_masks(value, entries.states):
             for reading in _read(start, _present(start, entries.states)):
-                formula = primitive(reading.xreplace(_AT_ZERO))
+                formula = primitive(at_zero(reading))
                 if formula.free_symbols:
                     found.setdefault(formula)
     return tuple(sorted(found, key=lambda e: (e.count_ops(), str(e)))[:MAX_READINGS])
@@ -55,7 +53,7 @@ def primitive(expression: sp.Expr) -> sp.Expr:
 
 def _with_masks(value: sp.Expr, states: Sequence[sp.Symbol]) -> Iterator[sp.Expr]:
     """The value with every mask on, and with every mask off."""
-    masks = [x for x in states if Entries.origin(x) == "M"]
+    masks = [x for x in states if FieldEntries.origin(x) == "M"]
     for choice in (sp.S.One, sp.S.Zero) if masks else (sp.S.One,):
         yield value.xreplace(dict.fromkeys(masks, choice))
 

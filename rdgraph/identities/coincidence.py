@@ -16,7 +16,7 @@ import sympy as sp
 from rdgraph.algebra.normal_form import H0, Act, H, Mix
 from rdgraph.decisions.budget import time_limit
 from rdgraph.decisions.domain import Domain
-from rdgraph.decisions.judge import Outcome, always, possible
+from rdgraph.decisions.judge import Possibility, always, possible
 from rdgraph.errors import Undecided
 from rdgraph.identities.definedness import in_words
 from rdgraph.identities.function_identities import CanonicalForm, canonical, is_zero
@@ -202,7 +202,7 @@ class _Solver:
             kinds = {self.kinds.get(y.name, Kind.SCALAR) for y in v.free_symbols} - {Kind.SCALAR}
             if not kinds <= {self.kinds.get(x.name, Kind.SCALAR)} - {Kind.MATRIX}:
                 return True
-        return possible(*self.domain.conditions, *candidate.conditions).outcome is Outcome.IMPOSSIBLE
+        return possible(*self.domain.conditions, *candidate.conditions).outcome is Possibility.IMPOSSIBLE
 
     def _confirmed(self, difference: sp.Expr, candidate: Alternative) -> bool:
         """Whether the difference is proved to vanish under the conditions."""

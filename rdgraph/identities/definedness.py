@@ -12,7 +12,9 @@ from rdgraph.decisions.judge import always
 from rdgraph.identities.function_identities import freed
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.fold import Fold
+from rdgraph.syntax.functions import FUNCTIONS, REALS
 from rdgraph.syntax.tree import Call, Name, Over, Power
+from rdgraph.syntax.unfolding import unfolded
 
 
 def conditions(tree: sp.Basic, algebra: Algebra, domain: Domain) -> tuple[sp.Basic, ...]:
@@ -23,7 +25,7 @@ def conditions(tree: sp.Basic, algebra: Algebra, domain: Domain) -> tuple[sp.Bas
     >>> [in_words(c) for c in conditions(s.expression, s.algebra, s.domain)]
     ['H >= 0', 'H != 0']
     """
-    found = dict.fromkeys(_Needs(algebra)(tree))
+    found = dict.fromkeys(_Needs(algebra)(unfolded(tree)))
     return tuple(c for c in found if _follows(c, (), domain) is not True)
 
 
@@ -73,10 +75,10 @@ class _Needs(Fold[Iterator[sp.Basic]]):
         yield from self.other(node)
 
     def call(self, node: Call) -> Iterator[sp.Basic]:
-        if node.function == "sqrt":
+        domain = FUNCTIONS[node.function].domain
+        if domain != REALS:
             inside = self.algebra.normal(node.argument)
-            if not inside.is_nonnegative:
-                yield sp.Ge(inside, 0, evaluate=False)
+            yield from (r for r in domain.relations(inside) if r.func(*r.args) != sp.true)
         yield from self.other(node)
 
     def number(self, node: sp.Rational) -> Iterator[sp.Basic]:

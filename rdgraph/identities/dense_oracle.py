@@ -15,22 +15,13 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from rdgraph.errors import InvalidArgument
+from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
 
 Array = Any
 Values = Mapping[str, Array]
 
-FUNCTIONS: dict[str, Callable[[Array], Array]] = {
-    "tanh": np.tanh,
-    "relu": lambda x: np.maximum(x, 0),
-    "sigmoid": lambda x: 0.5 * (1 + np.tanh(0.5 * x)),
-    "exp": np.exp,
-    "sqrt": np.sqrt,
-    "abs": np.abs,
-    "softplus": lambda x: np.logaddexp(0, x),
-    "sin": np.sin,
-    "cos": np.cos,
-}
 _COMBINE: dict[type, Callable[[Array, Array], Array]] = {
     Plus: operator.add,
     Minus: operator.sub,
@@ -75,7 +66,7 @@ def _field(node: sp.Basic) -> Callable[[Values], Array]:
             base, exponent = _field(node.base), node.exponent
             return lambda values: base(values) ** exponent
         case Call():
-            function, argument = FUNCTIONS[node.function], _field(node.argument)
+            function, argument = FUNCTIONS[node.function].numpy, _field(node.argument)
             return lambda values: function(np.asarray(argument(values), dtype=float))
         case Apply() if kind_of(node.left) is Kind.OPERATOR:
             op, operand = _operator(node.left), _field(node.right)
@@ -83,7 +74,7 @@ def _field(node: sp.Basic) -> Callable[[Values], Array]:
         case Apply():
             mixed, operand = _mixing(node.right), _field(node.left)
             return lambda values: mixed(operand(values), values)
-    raise TypeError(f"cannot evaluate {type(node).__name__}")
+    raise InvalidArgument(f"cannot evaluate {type(node).__name__}")
 
 
 @lru_cache(maxsize=4096)
@@ -132,7 +123,7 @@ def _linear(tree: sp.Basic, kind: Kind, part: Callable[[sp.Basic], Any]) -> Call
             first = kind_of(tree.left) is kind
             inner, factor = part(tree.left if first else tree.right), _field(tree.right if first else tree.left)
             return lambda x, values: factor(values) * inner(x, values)
-    raise TypeError(f"cannot apply {type(tree).__name__}")
+    raise InvalidArgument(f"cannot apply {type(tree).__name__}")
 
 
 def _repeated(once: Callable[[Array, Values], Array], count: int) -> Callable[[Array, Values], Array]:

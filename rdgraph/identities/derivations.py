@@ -22,7 +22,7 @@ HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 
 
 @dataclass(frozen=True)
-class Step:
+class DerivationStep:
     """One step: line `number` to line `number + 1`."""
 
     number: int
@@ -40,18 +40,18 @@ class Step:
 class DerivationReport:
     """Every step with its verdict."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[DerivationStep, ...]
 
     @property
     def holds(self) -> bool:
         return all(step.status == HOLDS for step in self.steps)
 
     @property
-    def failures(self) -> tuple[Step, ...]:
+    def failures(self) -> tuple[DerivationStep, ...]:
         return tuple(step for step in self.steps if step.status == FAILS)
 
     @property
-    def first_failure(self) -> Step | None:
+    def first_failure(self) -> DerivationStep | None:
         return next(iter(self.failures), None)
 
 
@@ -96,7 +96,7 @@ class Derivation:
         trees = [read_expression(line, rules.vocabulary) for line in self.lines]
         pairs = itertools.pairwise(trees)
         steps = [
-            Step(i + 1, self.lines[i], self.lines[i + 1], *identity(left, right, rules))
+            DerivationStep(i + 1, self.lines[i], self.lines[i + 1], *identity(left, right, rules))
             for i, (left, right) in enumerate(pairs)
         ]
         return DerivationReport(tuple(steps))
@@ -132,7 +132,20 @@ def derivations() -> dict[str, Derivation]:
 
 
 def derivation(name: str) -> Derivation:
-    """A shipped derivation by name."""
+    """A shipped derivation by name.
+
+    Args:
+        name: as in `data/derivations.toml`.
+
+    Returns:
+        The derivation; its `check()` decides every step.
+
+    Raises:
+        UnknownName: no derivation has this name.
+
+    >>> len(derivation("bs-blur").lines) > 1
+    True
+    """
     if name not in derivations():
         raise UnknownName("derivation", name, derivations())
     return derivations()[name]

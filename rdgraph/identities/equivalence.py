@@ -9,7 +9,7 @@ import sympy as sp
 
 from rdgraph.decisions.budget import within_budget
 from rdgraph.decisions.judge import possible
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.identities import definedness
 from rdgraph.identities.coincidence import Alternative, Coincidence, coincidence
 from rdgraph.identities.counterexample import Hint, Witness, find_witness
@@ -75,10 +75,22 @@ def equivalent(
 ) -> Equivalence:
     """Compare two right-hand sides for every graph, state and admissible coefficient.
 
-    `given` holds equations that may be used: coefficients ("beta = 0"), matrices ("W = 0"), operator hypotheses
-    ("A@A = A", "L@L = L"). Coefficients of the same name are the same coefficient; what is assumed of it in either
-    system counts, and contradictions are refused. With `rescale_time` the systems may differ by a positive factor, that
-    is by the speed at which the same path is run through.
+    Coefficients of the same name are the same coefficient; what is assumed of it in either system counts.
+
+    Args:
+        first: a system, or a text or name that `parse` reads.
+        second: what it is compared with.
+        given: equations that may be used: coefficients ("beta = 0"), matrices ("W = 0"), operator hypotheses
+            ("A@A = A", "L@L = L").
+        rescale_time: whether the systems may differ by a positive factor, that is by the speed at which the same path
+            is run through.
+
+    Returns:
+        proved, equal under conditions, refuted with a counter-example, or undecided.
+
+    Raises:
+        InvalidArgument: a letter of two kinds, or a hypothesis that is none.
+        AssumptionError: assumptions that contradict each other.
 
     >>> str(equivalent("-alpha*L@H + beta*L@H", "-alpha*L@H", given=["beta = 0"]))
     'proved'
@@ -206,7 +218,7 @@ def _rules(s: System, t: System, given: tuple[str, ...]) -> Hypotheses:
     clash = [n for n in s.letters if n in t.letters and s.letters[n] is not t.letters[n]]
     if clash:
         kinds = f"{s.letters[clash[0]]} and {t.letters[clash[0]]}"
-        raise NotApplicable(f"expected {clash[0]} to be of one kind in both systems, got {kinds}")
+        raise InvalidArgument(f"expected {clash[0]} to be of one kind in both systems, got {kinds}")
     declared = tuple(sorted((n, str(k)) for n, k in letters.items()))
     rules = Hypotheses(given, declared, s.assumptions.joined(t.assumptions))
     return rules if "L" in rules.definitions else replace(rules, texts=(LAPLACIAN, *given))

@@ -9,11 +9,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import sympy as sp
 
 from rdgraph.syntax.fold import Fold
+from rdgraph.syntax.functions import FUNCTIONS, REALS, ElementwiseFunction
 from rdgraph.syntax.linear_fold import LinearFold
 from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
 
@@ -144,7 +146,7 @@ class _Values(Fold[Array]):
         return _each(lambda x: (x if exponent >= 0 else _inverse(x)) ** abs(exponent), self(node.base))
 
     def call(self, node: Call) -> Array:
-        return _each(_FUNCTIONS[node.function], self(node.argument))
+        return _each(partial(_value, FUNCTIONS[node.function]), self(node.argument))
 
     def apply(self, node: Apply) -> Array:
         if kind_of(node.left) is Kind.OPERATOR:
@@ -205,44 +207,20 @@ def _inverse(x: Any) -> Any:
     return 1 / x
 
 
-def _root(x: Any) -> Any:
-    from flint import arb, fmpq
-
-    if sign_of(x) not in (0, 1):
+def _value(function: ElementwiseFunction, x: Any) -> Any:
+    """A function of a rational or enclosed number, exact at zero where its value there is rational."""
+    if x == 0 and isinstance(function.at_zero, sp.Rational):
+        return _rational(function.at_zero)
+    if function.domain is not REALS and not all(_holds(r, x) for r in function.domain.relations(_ARGUMENT)):
         raise Undefined
-    if isinstance(x, fmpq):
-        top, bottom = x.p.isqrt(), x.q.isqrt()
-        if top * top == x.p and bottom * bottom == x.q:
-            return fmpq(top, bottom)
-    return arb(x).sqrt()
+    return function.ball(x)
 
 
-def _enclosed(function: Callable[[Any], Any], at_zero: tuple[int, int] | None = None) -> Callable[[Any], Any]:
-    """A transcendental function of a rational or enclosed number, exact at zero where its value there is rational."""
-
-    def value(x: Any) -> Any:
-        from flint import arb, fmpq
-
-        return fmpq(*at_zero) if at_zero is not None and x == 0 else function(arb(x))
-
-    return value
+_ARGUMENT = sp.Dummy("x", real=True)
 
 
-def _positive_part(x: Any) -> Any:
-    from flint import arb
-
-    sign = sign_of(x)
-    return arb.max(x, arb(0)) if sign is None else x if sign > 0 else x * 0
-
-
-_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "tanh": _enclosed(lambda x: x.tanh(), (0, 1)),
-    "sigmoid": _enclosed(lambda x: 1 / (1 + (-x).exp()), (1, 2)),
-    "exp": _enclosed(lambda x: x.exp(), (1, 1)),
-    "softplus": _enclosed(lambda x: (1 + x.exp()).log()),
-    "sin": _enclosed(lambda x: x.sin(), (0, 1)),
-    "cos": _enclosed(lambda x: x.cos(), (1, 1)),
-    "relu": _positive_part,
-    "abs": abs,
-    "sqrt": _root,
-}
+def _holds(relation: sp.Basic, x: Any) -> bool:
+    """Whether a number is proved to lie on the right side of a rational one."""
+    sign = sign_of(x - _rational(relation.args[1]))
+    allowed = {sp.Ge: (0, 1), sp.Gt: (1,), sp.Le: (-1, 0), sp.Lt: (-1,)}[type(relation)]
+    return sign in allowed

@@ -22,7 +22,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.errors import NotApplicable
-from rdgraph.syntax.functions import relu, sigmoid, softplus
+from rdgraph.syntax.functions import record_of, softplus
 
 #: Powers of a unit beyond which arguments count as not commensurable, and terms beyond which nothing is factored.
 MAX_POWER = 24
@@ -80,6 +80,10 @@ class FunctionField:
             return self._exponential(sp.S.One)
         if isinstance(e, sp.Function) and len(e.args) == 1 and e.func in _RULES:
             return _RULES[e.func](self, self.rewrite(e.args[0]))
+        record = record_of(e)
+        written = None if record is None else record.rewriting or record.formula
+        if written is not None:
+            return self.rewrite(written(e.args[0]))
         self.obstacles.append(f"nothing is known about {e}")
         return self._generator(None, e)
 
@@ -351,19 +355,8 @@ _SIGNS: dict[Any, dict[str, bool]] = {
 
 _RULES: dict[Any, Callable[[FunctionField, sp.Expr], sp.Expr]] = {
     sp.exp: lambda field, u: field._exponential(u),
-    sp.tanh: lambda field, u: _tanh(field._exponential(2 * u)),
-    sigmoid: lambda field, u: _sigmoid(field._exponential(u)),
-    relu: lambda field, u: (u + field._absolute(u)) / 2,
     softplus: lambda field, u: field._softplus(u),
     sp.Abs: lambda field, u: field._absolute(u),
     sp.sin: lambda field, u: field._angle(u)[1],
     sp.cos: lambda field, u: field._angle(u)[0],
 }
-
-
-def _tanh(e: sp.Expr) -> sp.Expr:
-    return (e - 1) / (e + 1)
-
-
-def _sigmoid(e: sp.Expr) -> sp.Expr:
-    return e / (e + 1)

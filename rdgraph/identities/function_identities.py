@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from rdgraph.algebra.normal_form import H0, Act, Algebra, H, Mix
-from rdgraph.decisions.judge import Outcome, possible
+from rdgraph.decisions.judge import Possibility, possible
 from rdgraph.errors import NotApplicable
 from rdgraph.identities.function_field import FinerUnit, FunctionField
 from rdgraph.syntax.tree import Kind
@@ -174,7 +174,7 @@ def is_empty(domain: Domain | None, region: tuple[sp.Basic, ...]) -> bool | None
     """Whether no admissible point meets the conditions; `Act` and `Mix` atoms count as free numbers."""
     conditions = (() if domain is None else domain.conditions) + region
     outcome = possible(*freed(conditions)).outcome
-    return {Outcome.IMPOSSIBLE: True, Outcome.POSSIBLE: False, Outcome.UNKNOWN: None}[outcome]
+    return {Possibility.IMPOSSIBLE: True, Possibility.POSSIBLE: False, Possibility.UNKNOWN: None}[outcome]
 
 
 def freed(conditions: Iterable[sp.Basic]) -> tuple[sp.Basic, ...]:

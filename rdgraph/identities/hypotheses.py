@@ -15,7 +15,7 @@ import sympy as sp
 from rdgraph.algebra.normal_form import H0, MASKS, Act, Algebra, H
 from rdgraph.algebra.word_rules import Polynomial, WordRules, completed
 from rdgraph.decisions.domain import Domain
-from rdgraph.errors import AssumptionError, NotApplicable
+from rdgraph.errors import AssumptionError, InvalidArgument, NotApplicable
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.assumptions import Assumptions
 from rdgraph.syntax.reader import Vocabulary, read_expression
@@ -58,12 +58,12 @@ class Hypotheses:
     def _read(self, text: str) -> Equation:
         left_text, sign, right_text = text.partition("=")
         if not sign or "=" in right_text:
-            raise NotApplicable(f"expected a hypothesis such as 'L = I - A', got {text!r}")
+            raise InvalidArgument(f"expected a hypothesis such as 'L = I - A', got {text!r}")
         left, right = (read_expression(t, self.vocabulary) for t in (left_text, right_text))
         vanishes = right == 0 and isinstance(left, Name) and left.kind in (Kind.MATRIX, Kind.FIELD)
         both = {kind_of(left), kind_of(right)}
         if len(both) > 1 and not both <= ELEMENTWISE - {Kind.FIELD} and not vanishes:
-            raise NotApplicable(f"the sides of {text!r} differ in kind: {kind_of(left)} and {kind_of(right)}")
+            raise InvalidArgument(f"the sides of {text!r} differ in kind: {kind_of(left)} and {kind_of(right)}")
         return Equation(text, left, right)
 
     @cached_property

@@ -18,7 +18,17 @@ from rdgraph.systems.system import System
 
 @reads_system
 def euler_map(system: System, step: Any = "epsilon") -> System:
-    """H + step * f(H) as an expression; `step` is a coefficient name or a number.
+    """H + step * f(H), one step of the explicit Euler method as a system.
+
+    Args:
+        system: dH/dt = f(H).
+        step: the name of a coefficient, or a number.
+
+    Returns:
+        The map as a system whose right-hand side is the next state.
+
+    Raises:
+        InvalidArgument: a step that is not rational.
 
     >>> from rdgraph.systems.parser import parse
     >>> euler_map(parse("SGC"), step=1).normal

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 
+import numpy as np
 import sympy as sp
+import torch
 
 from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.identities.function_facts import POINTS
 from rdgraph.lowering.generated_function import GeneratedFunction
-from rdgraph.syntax.functions import relu, sigmoid, softplus
+from rdgraph.syntax.functions import BUILT_IN, FUNCTIONS, ElementwiseFunction, record_of
 
 #: Names the generated source uses itself.
 _TAKEN = {"torch", "field", "forcing", "coefficients", "plain", "matrix", "x", "scale", "terms", "out", "one"}
 
-_FUNCTIONS = {
-    "tanh": "torch.tanh({})", "relu": "torch.relu({})", "sigmoid": "torch.sigmoid({})", "exp": "torch.exp({})",
-    "sqrt": "torch.sqrt({})", "abs": "torch.abs({})", "sin": "torch.sin({})", "cos": "torch.cos({})",
-    "softplus": "torch.logaddexp({0}, torch.zeros_like({0}))",
-}  # fmt: skip
-_SYMPY_FUNCTIONS: dict[type, str] = {
-    sp.tanh: "tanh", relu: "relu", sigmoid: "sigmoid", sp.exp: "exp", sp.Abs: "abs", softplus: "softplus",
-    sp.sin: "sin", sp.cos: "cos",
+
+#: What formulas of registered functions use beyond the language.
+_FURTHER = {
+    sp.erf: "torch.erf", sp.log: "torch.log", sp.atan: "torch.atan", sp.asinh: "torch.asinh", sp.sinh: "torch.sinh",
+    sp.cosh: "torch.cosh",
 }  # fmt: skip
 
 
@@ -33,7 +33,29 @@ def safe_name(name: str) -> str:
 
 def function_code(function: str, argument: str) -> str:
     """A named function of the language applied to source text."""
-    return _FUNCTIONS[function].format(argument)
+    return _template(FUNCTIONS[function]).format(argument)
+
+
+@lru_cache(maxsize=256)
+def _template(record: ElementwiseFunction) -> str:
+    """Source of a function; of one that is known by a formula, the formula; compared with numpy where not built in."""
+    if record in BUILT_IN and record.torch is not None:
+        return record.torch
+    template = record.torch
+    if template is None:
+        if record.formula is None:
+            raise InvalidArgument(f"expected a function with source for torch, got {record.name}; write it out first")
+        template = f"(lambda y: {coefficient_code(record.formula(sp.Symbol('y', real=True)))})({{0}})"
+    points = np.array([float(x) for x in POINTS])
+    expected = torch.as_tensor(record.numpy(points))
+    got = eval(template.format("x"), {"torch": torch, "x": torch.as_tensor(points)})
+    if not torch.allclose(got, expected, rtol=1e-6, atol=1e-9, equal_nan=True):
+        at = int(torch.argmax((got - expected).abs()))
+        raise InvalidArgument(
+            f"expected torch= of {record.name} to agree with its definition, got {float(got[at]):g} for "
+            f"{float(expected[at]):g} at x = {POINTS[at]}"
+        )
+    return template
 
 
 # ---------------------------------------------------------------------- coefficients
@@ -46,12 +68,14 @@ def coefficient_code(expression: sp.Basic) -> str:
     """
     if not expression.free_symbols:
         return _number_code(expression)
-    function = _SYMPY_FUNCTIONS.get(type(expression))
-    if function is None:
+    record = record_of(expression)
+    if record is None and expression.func in _FURTHER:
+        return f"{_FURTHER[expression.func]}({coefficient_code(expression.args[0])})"
+    if record is None:
         raise InvalidArgument(
             f"expected a coefficient built from the language, got {type(expression).__name__}; see rdgraph.parse"
         )
-    return function_code(function, coefficient_code(expression.args[0]))
+    return function_code(record.name, coefficient_code(expression.args[0]))
 
 
 @coefficient_code.register

@@ -23,6 +23,7 @@ from rdgraph.lowering.generated_function import GeneratedFunction
 from rdgraph.lowering.product_plan import ProductPlan, schedule
 from rdgraph.lowering.torch_source import coefficient_code, module_source, safe_name
 from rdgraph.syntax.tree import Kind
+from rdgraph.syntax.unfolding import lowerable
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 
@@ -57,7 +58,7 @@ def lowering_algebra(system: System, keeps_laplacian: bool = False) -> Algebra:
 def _lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lowered:
     """Stages that depend on the equation and on the meaning of L alone."""
     kinds = dict(system.letters)
-    form = factored_form(system.expression, lowering_algebra(system, keeps_laplacian))
+    form = factored_form(lowerable(system.expression), lowering_algebra(system, keeps_laplacian))
     free = sp.Add(*(t for t in sp.Add.make_args(form) if not t.has(H)))
     functions = [schedule("field", form, kinds), schedule("forcing", free, kinds)]
     names = tuple(name for name in kinds if name not in STATE_LETTERS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 
 
 def exact_number(value: Any, what: str) -> sp.Expr:
@@ -22,7 +22,7 @@ def exact_number(value: Any, what: str) -> sp.Expr:
     plain = value.item() if hasattr(value, "item") and not getattr(value, "shape", ()) else value
     if isinstance(plain, float | Decimal | sp.Float):
         if not math.isfinite(plain):
-            raise NotApplicable(f"expected a finite {what}, got {value}")
+            raise InvalidArgument(f"expected a finite {what}, got {value}")
         # numpy prints a float32 with the digits that it has, not those of the float64 next to it
         return sp.Rational(str(value if type(value).__module__ == "numpy" else plain))
     try:
@@ -30,7 +30,7 @@ def exact_number(value: Any, what: str) -> sp.Expr:
     except sp.SympifyError:
         converted = None
     if not isinstance(converted, sp.Expr) or converted.is_real is False or converted.has(sp.oo, sp.nan, sp.zoo):
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected a real {what}, got {value!r:.60}; give a number such as 2, 0.5 or Fraction(1, 3)"
         )
     return converted

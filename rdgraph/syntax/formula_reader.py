@@ -2,7 +2,7 @@
 
 `sympy.sympify` evaluates text as Python, and takes `beta`, `gamma` or `zeta` for functions; here every name is a symbol
 and nothing is evaluated. The grammar is what sympy prints of the answers: arithmetic, comparisons joined by & | ~,
-and the functions of `FUNCTIONS`. The matrix product `W@V` is read as one symbol.
+and the functions of the language and of `FURTHER`. The matrix product `W@V` is read as one symbol.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.errors import LanguageError, closest
-from rdgraph.syntax.functions import relu, sigmoid, softplus
+from rdgraph.syntax.functions import FUNCTIONS
 
 MAX_LENGTH = 100_000
 MAX_DEPTH = 200
 #: Powers of numbers with more bits are not worked out.
 MAX_BITS = 20_000
 
-FUNCTIONS: dict[str, Any] = {
+#: What answers use beyond the functions of the language.
+FURTHER: dict[str, Any] = {
     "Abs": sp.Abs, "CRootOf": sp.CRootOf, "Heaviside": sp.Heaviside, "LambertW": sp.LambertW, "Max": sp.Max,
     "Min": sp.Min, "acos": sp.acos, "asin": sp.asin, "asinh": sp.asinh, "atan": sp.atan, "atanh": sp.atanh,
-    "ceiling": sp.ceiling, "cos": sp.cos, "cosh": sp.cosh, "exp": sp.exp, "floor": sp.floor, "log": sp.log,
-    "relu": relu, "sigmoid": sigmoid, "sign": sp.sign, "sin": sp.sin, "sinh": sp.sinh, "softplus": softplus,
-    "sqrt": sp.sqrt, "tan": sp.tan, "tanh": sp.tanh,
+    "ceiling": sp.ceiling, "cosh": sp.cosh, "erf": sp.erf, "floor": sp.floor, "log": sp.log, "sign": sp.sign,
+    "sinh": sp.sinh, "tan": sp.tan,
     "And": sp.And, "Eq": sp.Eq, "Ge": sp.Ge, "Gt": sp.Gt, "Le": sp.Le, "Lt": sp.Lt, "Ne": sp.Ne, "Not": sp.Not,
     "Or": sp.Or, "ITE": sp.ITE,
 }  # fmt: skip
@@ -46,7 +46,14 @@ _COMPARISONS: dict[type, Any] = {
 def read_expression(text: str) -> sp.Basic:
     """The formula or condition that a text of `analyse`, `preflight` or `identify` stands for, in plain symbols.
 
-    Raises LanguageError, with the column, for anything that is not such a text.
+    Args:
+        text: as `analyse`, `preflight` and `identify` print it.
+
+    Returns:
+        The formula, or the condition, as sympy expression.
+
+    Raises:
+        LanguageError: anything that is not such a text, with the column.
 
     >>> read_expression("2*alpha + 2*beta").subs(sp.Symbol("beta"), 1)
     2*alpha + 2
@@ -161,12 +168,14 @@ class _Reader:
             raise self.error(node, "plain arguments", "keywords or stars", "write f(x)")
         if name == "Piecewise":
             return sp.Piecewise(*(self.branch(a) for a in node.args))
-        if name not in FUNCTIONS:
-            near = closest(name, [*FUNCTIONS, "Piecewise"])
-            remedy = f"did you mean {near}?" if near else f"known: {', '.join(FUNCTIONS)}"
+        function = FUNCTIONS[name].sympy if name in FUNCTIONS else FURTHER.get(name)
+        if function is None:
+            known = [*FURTHER, *FUNCTIONS, "Piecewise"]
+            near = closest(name, known)
+            remedy = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
             raise self.error(node, "a known function", repr(name), remedy)
         try:
-            return FUNCTIONS[name](*(self.convert(a) for a in node.args))
+            return function(*(self.convert(a) for a in node.args))
         except (TypeError, ValueError, NotImplementedError) as problem:
             raise self.error(node, f"arguments that {name} takes", str(problem)[:80], "check their number") from None
 

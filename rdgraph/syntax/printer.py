@@ -5,6 +5,7 @@ from __future__ import annotations
 import sympy as sp
 
 from rdgraph.syntax.fold import Fold
+from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.tree import (
     MAX_DECIMAL_EXPONENT,
     MAX_DIGITS,
@@ -90,15 +91,19 @@ def _plain(number: sp.Rational) -> str:
     return f"{digits[:-places]}.{digits[-places:]}"
 
 
-_LATEX_FUNCTION = {
-    "tanh": r"\tanh", "relu": r"\operatorname{relu}", "sigmoid": r"\sigma", "exp": r"\exp",
-    "abs": r"\operatorname{abs}", "softplus": r"\operatorname{softplus}", "sin": r"\sin", "cos": r"\cos",
-}  # fmt: skip
-
-
 def to_latex(node: sp.Basic) -> str:
     """LaTeX of a tree: operators and fields upright bold, Hadamard products as a circled dot."""
     return _LATEX(node)
+
+
+def upright(name: str) -> str:
+    r"""LaTeX of a function that has no notation of its own, with {} for the argument.
+
+    >>> upright("soft_step").format("x")
+    '\\operatorname{soft\\_step}\\left(x\\right)'
+    """
+    escaped = name.replace("_", r"\_")
+    return rf"\operatorname{{{{{escaped}}}}}\left({{}}\right)"
 
 
 class _Latex(Fold[str]):
@@ -138,10 +143,9 @@ class _Latex(Fold[str]):
         return (rf"\left({base}\right)" if fraction else base) + f"^{{{mark}{node.exponent}}}"
 
     def call(self, node: Call) -> str:
-        argument = self(node.argument)
-        if node.function == "sqrt":
-            return rf"\sqrt{{{argument}}}"
-        return rf"{_LATEX_FUNCTION[node.function]}\left({argument}\right)"
+        """A function of the language in its own notation, one declared with the equation by its name."""
+        shape = FUNCTIONS[node.function].latex if node.function in FUNCTIONS else upright(node.function)
+        return shape.format(self(node.argument))
 
     def bracketed(self, node: sp.Basic, level: int) -> str:
         text = self(node)

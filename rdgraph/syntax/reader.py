@@ -11,7 +11,7 @@ import keyword
 import re
 import unicodedata
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 
@@ -19,6 +19,7 @@ import sympy as sp
 
 from rdgraph.errors import LanguageError, closest
 from rdgraph.syntax.fold import TypeMismatch
+from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.tree import (
     MAX_DECIMAL_EXPONENT,
@@ -51,7 +52,6 @@ STRUCTURAL: dict[str, Kind] = {
     "M": Kind.NODE,
 }
 USUAL_COEFFICIENTS = ("alpha", "beta", "gamma", "delta", "epsilon", "kappa", "mu", "nu", "a", "b", "c")
-FUNCTIONS = ("tanh", "relu", "sigmoid", "exp", "sqrt", "abs", "softplus", "sin", "cos")
 RESERVED = {
     "lam": "an eigenvalue of L",
     "T": "the end time",
@@ -82,19 +82,25 @@ _GREEK = {
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The letters a text may use, each with its kind."""
+    """The letters a text may use, each with its kind, and functions that are declared with it."""
 
     kinds: Mapping[str, Kind] = dataclass_field(default_factory=dict)
+    functions: tuple[str, ...] = ()
 
     @classmethod
-    def standard(cls, coefficients: Mapping[str, Kind] | None = None) -> Vocabulary:
-        """H, H0, A, L, I, W, M, the usual coefficient letters, and the declared ones."""
+    def standard(cls, coefficients: Mapping[str, Kind] | None = None, functions: Iterable[str] = ()) -> Vocabulary:
+        """H, H0, A, L, I, W, M, the usual coefficient letters, and what is declared."""
         kinds: dict[str, Kind] = {**STRUCTURAL, **dict.fromkeys(USUAL_COEFFICIENTS, Kind.SCALAR)}
         kinds.update(coefficients or {})
-        return cls(kinds)
+        return cls(kinds, tuple(functions))
 
     def extended(self, letters: Mapping[str, Kind]) -> Vocabulary:
-        return Vocabulary({**self.kinds, **letters})
+        return Vocabulary({**self.kinds, **letters}, self.functions)
+
+    @property
+    def function_names(self) -> list[str]:
+        """The functions of the language and the declared ones."""
+        return [*FUNCTIONS, *self.functions]
 
 
 def check_new_name(name: str) -> None:
@@ -240,12 +246,12 @@ class _Reader:
         kind = self.vocabulary.kinds.get(name)
         if kind is not None:
             return Name(name, kind)
-        if name in FUNCTIONS:
+        if name in self.vocabulary.function_names:
             raise self.error(at, f"{name}(...)", f"{name} without brackets", f"write {name}(H)")
         if name in RESERVED:
             got = f"{name!r}, reserved for {RESERVED[name]}"
             raise self.error(at, "a letter of the language", got, "use another name for a coefficient")
-        near = closest(name, [*self.vocabulary.kinds, *FUNCTIONS])
+        near = closest(name, [*self.vocabulary.kinds, *self.vocabulary.function_names])
         remedy = f"did you mean {near}?  " if near else ""
         remedy += f"or declare it: coefficients={{{name!r}: 'scalar'}} (command line: --coefficient {name})"
         raise self.error(at, "a known name", f"unknown name {name!r}", remedy)
@@ -286,9 +292,10 @@ class _Reader:
                 at, "a function name before the bracket", type(node.func).__name__, "write * between factors"
             )
         name = node.func.id
-        if name not in FUNCTIONS:
-            near = closest(name, FUNCTIONS)
-            remedy = f"did you mean {near}?" if near else f"known functions: {', '.join(FUNCTIONS)}"
+        known = self.vocabulary.function_names
+        if name not in known:
+            near = closest(name, known)
+            remedy = f"did you mean {near}?" if near else f"known functions: {', '.join(known)}"
             if name in self.vocabulary.kinds:
                 remedy = f"{name} is not a function; write {name}*( ... ) or {name}@( ... )"
             raise self.error(at, "a known function", repr(name), remedy)

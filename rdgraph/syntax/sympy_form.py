@@ -9,9 +9,9 @@ import sympy as sp
 from sympy.matrices.expressions.applyfunc import ElementwiseApplyFunction
 from sympy.matrices.expressions.hadamard import HadamardPower, HadamardProduct
 
-from rdgraph.errors import LanguageError, NotApplicable, RdgraphError
+from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
 from rdgraph.syntax.fold import Fold
-from rdgraph.syntax.functions import SYMPY_FUNCTIONS
+from rdgraph.syntax.functions import FUNCTIONS, record_of
 from rdgraph.syntax.linear_fold import scaling
 from rdgraph.syntax.reader import Vocabulary
 from rdgraph.syntax.size_limits import check_size, order
@@ -29,6 +29,7 @@ from rdgraph.syntax.tree import (
     Times,
     kind_of,
 )
+from rdgraph.syntax.unfolding import unfolded
 
 n = sp.Symbol("n", integer=True, positive=True)
 d = sp.Symbol("d", integer=True, positive=True)
@@ -48,8 +49,9 @@ MAX_VECTOR_ORDER = 8
 # ---------------------------------------------------------------------- tree -> sympy
 def to_sympy(node: sp.Basic) -> Any:
     """A tree as matrix expression; coefficients of one entry per channel or node are row or column vectors."""
-    check_size(node)
-    expression = _MATRIX_FORM(node)
+    tree = unfolded(node)
+    check_size(tree)
+    expression = _MATRIX_FORM(tree)
     return expression.xreplace({_real(x.name): sp.Symbol(x.name) for x in node.atoms(Name) if x.kind is Kind.SCALAR})
 
 
@@ -85,7 +87,7 @@ class _MatrixForm(Fold[Any]):
         if Kind.SCALAR in (kind_of(node.left), kind_of(node.right)):
             return self(node.left) * self(node.right)
         if kind is Kind.OPERATOR:
-            raise RdgraphError(
+            raise NotApplicable(
                 "an operator scaled by a channel or node coefficient has no matrix form until it is applied"
             )
         return HadamardProduct(self.as_kind(node.left, kind), self.as_kind(node.right, kind))
@@ -116,7 +118,7 @@ class _MatrixForm(Fold[Any]):
 
     def call(self, node: Call) -> Any:
         argument = self(node.argument)
-        function = SYMPY_FUNCTIONS[node.function]
+        function = FUNCTIONS[node.function].sympy
         if kind_of(node.argument) is Kind.SCALAR:
             return function(argument)
         x = sp.Symbol("x", real=True)
@@ -179,7 +181,7 @@ def number_node(number: sp.Basic) -> sp.Basic:
     if isinstance(number, sp.Float):
         number = sp.Rational(str(number))
     if not isinstance(number, sp.Rational):
-        raise RdgraphError(f"expected a rational number, got {number}; keep other constants as coefficients")
+        raise InvalidArgument(f"expected a rational number, got {number}; keep other constants as coefficients")
     if number < 0:
         return Negative(number_node(-number))
     remainder = number.q
@@ -187,9 +189,6 @@ def number_node(number: sp.Basic) -> sp.Basic:
         while remainder % prime == 0:
             remainder //= prime
     return number if remainder == 1 else Over(sp.Integer(number.p), sp.Integer(number.q))
-
-
-_FROM_FUNCTION = {function: name for name, function in SYMPY_FUNCTIONS.items() if name != "sqrt"}
 
 
 class _Importer:
@@ -220,8 +219,8 @@ class _Importer:
                 return self.power(e)
             case ElementwiseApplyFunction():
                 return self.elementwise(e)
-            case sp.Function() | sp.Abs() if e.func in _FROM_FUNCTION:
-                return Call(_FROM_FUNCTION[e.func], self.convert(e.args[0]))
+            case sp.Function() | sp.Abs() if (record := record_of(e)) is not None:
+                return Call(record.name, self.convert(e.args[0]))
         raise self.refuse(e, f"a {type(e).__name__}")
 
     def refuse(self, e: Any, got: str) -> LanguageError:
@@ -319,8 +318,9 @@ class _Importer:
                 return Call("sqrt", self.composed(e, body.base, x, inner))
             if body.exp.is_Integer and body.exp > 0:
                 return repeated(self.composed(e, body.base, x, inner), int(body.exp))
-        if body.func in _FROM_FUNCTION and len(body.args) == 1:
-            return Call(_FROM_FUNCTION[body.func], self.composed(e, body.args[0], x, inner))
+        record = record_of(body)
+        if record is not None and len(body.args) == 1:
+            return Call(record.name, self.composed(e, body.args[0], x, inner))
         if isinstance(body, sp.Mul):
             return reduce(Times, [self.composed(e, a, x, inner) for a in body.args])
         if isinstance(body, sp.Number):

@@ -14,7 +14,7 @@ from rdgraph.systems.system import System
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """One catalogued equation: its names, text, and where it comes from."""
 
     name: str
@@ -38,12 +38,12 @@ class Catalogue(Mapping[str, System]):
     """
 
     @cached_property
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> dict[str, CatalogueEntry]:
         """All entries by name, in the order of the file."""
         raw = tomllib.loads(resources.files("rdgraph").joinpath("data/catalogue.toml").read_text(encoding="utf-8"))
         found = {}
         for item in raw["system"]:
-            entry = Entry(**{**item, "aliases": tuple(item.get("aliases", ()))})
+            entry = CatalogueEntry(**{**item, "aliases": tuple(item.get("aliases", ()))})
             found[entry.name] = entry
         return found
 
@@ -55,7 +55,7 @@ class Catalogue(Mapping[str, System]):
                 index[name.casefold()] = entry.name
         return index
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> CatalogueEntry:
         """The entry behind a name or alias."""
         key = self._index.get(name.strip().casefold())
         if key is None:

@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec, TypeVar, cast
 
 import sympy as sp
 
-from rdgraph.errors import RdgraphError
+from rdgraph.errors import InvalidArgument
 from rdgraph.syntax.reader import Vocabulary
 from rdgraph.syntax.sympy_form import from_sympy
 from rdgraph.systems.catalogue import catalogue
@@ -27,8 +27,19 @@ def parse(
 ) -> System:
     """Read one line of maths into a `System`.
 
-    `source` is a text in the language, a sympy expression, or a name of the catalogue. `coefficients` declares kinds,
-    `{"k": "channel"}` or just `["k"]` for scalars; `assume` takes texts such as "beta<0", "beta real", "beta <= alpha".
+    Args:
+        source: a text in the language, a sympy expression, a name of the catalogue, or a `System`. After `where` a text
+            declares kinds ("k channel"), assumptions ("k < 0") and functions ("g = H**2/(1 + H)").
+        coefficients: kinds of coefficients, `{"k": "channel"}`, or just `["k"]` for scalars.
+        assume: texts such as "beta<0", "beta real", "beta <= alpha".
+
+    Returns:
+        The system dH/dt = source.
+
+    Raises:
+        LanguageError: a text that cannot be read, with the column.
+        AssumptionError: assumptions that cannot be read or contradict each other.
+        InvalidArgument: anything else than a text, a sympy expression or a `System`.
 
     >>> parse("-alpha*L@H + beta*(A@H - A@A@H)").symbol()
     -beta*lam**2 + lam*(-alpha + beta)
@@ -44,7 +55,7 @@ def parse(
     if isinstance(source, sp.Basic):
         return System.build(from_sympy(source, Vocabulary.standard(kinds)), kinds, assumed)
     if not isinstance(source, str):
-        raise RdgraphError(
+        raise InvalidArgument(
             f"expected text, a sympy expression or a System, got {type(source).__name__}; see rdgraph.parse"
         )
     return read_system(source, kinds, assumed, catalogue)

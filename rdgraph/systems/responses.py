@@ -10,7 +10,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.algebra.normal_form import H
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.methods.tableaux import Tableau, tableau
 from rdgraph.syntax import answer_symbols
 from rdgraph.syntax.answer_symbols import lam
@@ -41,7 +41,7 @@ def gain(structure: Structure, T: Any, method: str | Tableau, step: Any) -> sp.E
     """Gain of frequency lam after time T, source terms included, in the package's own symbols."""
     end = answer_symbols.T if T is None else exact_number(T, "T")
     if end.is_negative:
-        raise NotApplicable(f"expected T >= 0, got {T}")
+        raise InvalidArgument(f"expected T >= 0, got {T}")
     p, q = generator_symbol(structure), source_symbol(structure)
     factor = sp.exp(end * p) if method == "exact" else _product_of_steps(p, end, method, step)
     if q == 0:
@@ -56,7 +56,7 @@ def _product_of_steps(p: sp.Expr, end: sp.Expr, method: str | Tableau, step: Any
     method_tableau = tableau(method)
     size = answer_symbols.tau if step is None else exact_number(step, "step")
     if size.is_nonpositive:
-        raise NotApplicable(f"expected a step > 0, got {step}")
+        raise InvalidArgument(f"expected a step > 0, got {step}")
     if not (size.is_number and end.is_number):
         return method_tableau.factor(size * p) ** (end / size)
     full = int(sp.floor(end / size))

@@ -11,7 +11,7 @@ import sympy as sp
 
 from rdgraph.algebra.normal_form import H0, Algebra, H
 from rdgraph.decisions.domain import Domain
-from rdgraph.errors import LanguageError, NotApplicable, RdgraphError
+from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
 from rdgraph.methods.tableaux import Tableau
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.assumptions import Assumptions, read_statements
@@ -22,6 +22,7 @@ from rdgraph.syntax.sympy_form import number_node, to_sympy
 from rdgraph.syntax.tree import ELEMENTWISE, Kind, Name, kind_of, names_in
 from rdgraph.systems import responses
 from rdgraph.systems.coefficient_domain import check_consistency, coefficient_domain
+from rdgraph.systems.spelling import Spelling
 from rdgraph.systems.structure import Structure, structure_of
 
 
@@ -30,7 +31,8 @@ class System:
     """A graph reaction-diffusion system dH/dt = expression.
 
     `str` gives one line that `rdgraph.parse` reads back to an equal system; what differs from the defaults
-    (kinds of coefficients, signs) follows the word `where`.
+    (kinds of coefficients, signs) and functions that are declared with the equation follow the word `where`.
+    `expression` has such functions written out; `spelling` keeps them.
 
     >>> import rdgraph as rd
     >>> s = rd.parse("-alpha*L@H + beta*H0", {"beta": "channel"}, assume=["beta<0"])
@@ -44,8 +46,11 @@ class System:
     kinds: tuple[tuple[str, Kind], ...] = ()
     assumptions: Assumptions = field(default_factory=Assumptions)
     name: str | None = field(default=None, compare=False)
+    spelling: Spelling | None = None
 
     def __post_init__(self) -> None:
+        if self.spelling is not None and self.spelling.unfolded != self.expression:
+            raise InvalidArgument("expected a spelling of the expression, got that of another; give spelling=None")
         kind = kind_of(self.expression)
         if kind is not Kind.FIELD:
             raise LanguageError(
@@ -59,16 +64,18 @@ class System:
     def __str__(self) -> str:
         used = self.coefficients
         declared = Vocabulary.standard().kinds
-        notes = [f"{name} {kind}" for name, kind in used.items() if declared.get(name) is not kind]
+        notes = self.spelling.declarations() if self.spelling else []
+        notes += [f"{name} {kind}" for name, kind in used.items() if declared.get(name) is not kind]
         notes += self.assumptions.about(used).texts()
-        return to_text(self.expression) + (f" where {', '.join(notes)}" if notes else "")
+        body = self.spelling.expression if self.spelling else self.expression
+        return to_text(body) + (f" where {', '.join(notes)}" if notes else "")
 
     def _repr_latex_(self) -> str:
         return f"$\\dot{{\\mathbf{{H}}}} = {self.latex()}$"
 
     @property
     def text(self) -> str:
-        """The right-hand side alone, without declarations."""
+        """The right-hand side alone, without declarations, and with declared functions written out."""
         return to_text(self.expression)
 
     @cached_property
@@ -129,7 +136,7 @@ class System:
 
     def latex(self) -> str:
         """LaTeX of the right-hand side, term by term as written."""
-        return to_latex(self.expression)
+        return self.spelling.latex() if self.spelling else to_latex(self.expression)
 
     # ------------------------------------------------------------------ the questions people ask first
     def symbol(self) -> sp.Expr:
@@ -143,7 +150,12 @@ class System:
     # ------------------------------------------------------------------ other systems made of this one
     @classmethod
     def build(
-        cls, expression: sp.Basic, kinds: Mapping[str, Kind], assumed: Sequence[str], name: str | None = None
+        cls,
+        expression: sp.Basic,
+        kinds: Mapping[str, Kind],
+        assumed: Sequence[str],
+        name: str | None = None,
+        spelling: Spelling | None = None,
     ) -> System:
         """A system of a tree, declared kinds and texts of assumptions; what concerns other letters is left out."""
         letters = {n.name for n in names_in(expression)}
@@ -152,7 +164,7 @@ class System:
         stated = Assumptions.read(assumed, kinds)
         if stated.relations:
             check_consistency(stated, kinds)
-        return cls(expression, tuple(sorted(kept.items())), stated.about(letters), name)
+        return cls(expression, tuple(sorted(kept.items())), stated.about(letters), name, spelling)
 
     def declared(self, kinds: Mapping[str, Kind], assumed: Sequence[str]) -> System:
         """This system under further declarations and assumptions."""
@@ -163,26 +175,29 @@ class System:
         restated, _ = read_statements(assumed, merged)
         kept = [f"{name} {sign}" for name, sign in self.assumptions.signs if name not in restated]
         kept += map(str, self.assumptions.relations)
-        return System.build(self.expression.xreplace(renamed), merged, [*kept, *assumed], self.name)
+        spelling = self.spelling.replaced(renamed) if self.spelling else None
+        return System.build(self.expression.xreplace(renamed), merged, [*kept, *assumed], self.name, spelling)
 
     def replace(self, **values: Any) -> System:
         """The system with coefficients set to numbers or texts of coefficients, as in `s.replace(beta=0)`."""
         unknown = set(values) - set(self.coefficients)
         if unknown:
-            raise RdgraphError(f"expected coefficients among {list(self.coefficients)}, got {sorted(unknown)}")
+            raise InvalidArgument(f"expected coefficients among {list(self.coefficients)}, got {sorted(unknown)}")
         vocabulary = Vocabulary.standard(dict(self.kinds))
         trees = {}
         for node in names_in(self.expression):
             if node.name in values:
                 value = values[node.name]
                 trees[node] = read_expression(value, vocabulary) if isinstance(value, str) else _number(value)
-        return System.build(self.expression.xreplace(trees), dict(self.kinds), list(self.assumptions.texts()))
+        spelling = self.spelling.replaced(trees) if self.spelling else None
+        texts = list(self.assumptions.texts())
+        return System.build(self.expression.xreplace(trees), dict(self.kinds), texts, spelling=spelling)
 
 
 def _number(value: Any) -> sp.Basic:
     try:
         return number_node(exact_number(value, "number"))
-    except NotApplicable:
-        raise RdgraphError(
+    except InvalidArgument:
+        raise InvalidArgument(
             f"expected a number or a text, got {type(value).__name__}; give 2, 0.5 or '2*gamma'"
         ) from None

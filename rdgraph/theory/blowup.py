@@ -19,7 +19,7 @@ from rdgraph.decisions.regions import Split, cases, reduced, strict_sign
 from rdgraph.decisions.zero_candidates import Zero, candidates
 from rdgraph.errors import Undecided
 from rdgraph.syntax.answer_symbols import h, h0, public
-from rdgraph.syntax.functions import sigmoid
+from rdgraph.syntax.functions import in_exponentials
 from rdgraph.theory.blowup_times import escape_time, with_short_logs
 from rdgraph.theory.growth_at_infinity import Trend, growth
 
@@ -68,7 +68,7 @@ class BlowUp:
 
 
 @dataclass(frozen=True)
-class Fate:
+class ScalarFate:
     """What became of a scalar equation: its blow-ups, and why others could not be excluded."""
 
     blow_ups: tuple[BlowUp, ...]
@@ -92,7 +92,7 @@ class _Unsettled:
     reason: str
 
 
-def fate(rate: sp.Expr, domain: Domain) -> Fate:
+def fate(rate: sp.Expr, domain: Domain) -> ScalarFate:
     """Whether and from where h' = rate(h), h(0) = h0, reaches infinity; h0 may occur in the rate.
 
     >>> b = sp.Symbol("b", real=True)
@@ -118,7 +118,7 @@ def fate(rate: sp.Expr, domain: Domain) -> Fate:
                 blow_ups += found
                 if not found:
                     unsettled.append(f"no start and coefficients were found that show it, where {condition}")
-    return Fate(tuple(blow_ups), tuple(dict.fromkeys(unsettled)))
+    return ScalarFate(tuple(blow_ups), tuple(dict.fromkeys(unsettled)))
 
 
 def _escape(rate: sp.Expr, domain: Domain) -> _Escape | _Unsettled | None:
@@ -300,9 +300,7 @@ class _Exponential:
 
 def _through_exponential(rate: sp.Expr, domain: Domain) -> _Exponential | None:
     """y = exp(q x) where x occurs in no other way; exponents must be rational multiples of one q x, plus constants."""
-    plain = rate.replace(sp.tanh, lambda a: 1 - 2 / (sp.exp(2 * a) + 1)).replace(
-        sigmoid, lambda a: 1 - 1 / (sp.exp(a) + 1)
-    )
+    plain = in_exponentials(rate)
     calls = sorted((c for c in plain.atoms(sp.exp) if c.has(x, start)), key=str)
     slopes = [sp.expand(c.args[0]).coeff(x) for c in calls if c.has(x)]
     if not slopes:

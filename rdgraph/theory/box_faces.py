@@ -1,7 +1,7 @@
 """The speed of one entry on the faces of a box, whatever the graph: averages over neighbours become numbers in a range.
 
 f_i depends on the entry h_i, on its own coefficients and on averages (A^k g(h))_i. A has entries >= 0, and what else is
-assumed of it is a `Rows`: the sums that a row of A^k can have. With all entries in [l, u] an average of h is then a
+assumed of it is a `RowSums`: the sums that a row of A^k can have. With all entries in [l, u] an average of h is then a
 number between the smallest and the largest of c*l and c*u, c a row sum; f is affine in most averages, so that only the
 ends of their ranges have to be tried. What is proved here therefore holds on every graph, directed or weighted.
 """
@@ -26,7 +26,7 @@ Interval = tuple[sp.Expr, sp.Expr]
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowSums:
     """What the row sums of A^k can be: from `lowest` to `highest(k)`."""
 
     lowest: int
@@ -35,11 +35,11 @@ class Rows:
 
 
 #: Every row of A sums to 1: row-normalised graphs in which no node is without (incoming) edges, regular graphs.
-STOCHASTIC = Rows(1, lambda k: sp.S.One)
+STOCHASTIC = RowSums(1, lambda k: sp.S.One)
 #: Rows sum to 1, and to 0 for nodes without (incoming) edges.
-SUBSTOCHASTIC = Rows(0, lambda k: sp.S.One)
+SUBSTOCHASTIC = RowSums(0, lambda k: sp.S.One)
 #: Rows sum to at most s >= 1: symmetrically normalised graphs, isolated nodes included.
-STRETCHED = Rows(0, lambda k: s**k, (sp.Ge(s, 1, evaluate=False),))
+STRETCHED = RowSums(0, lambda k: s**k, (sp.Ge(s, 1, evaluate=False),))
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Faces:
 
     field: LocalField
     domain: Domain
-    rows: Rows
+    rows: RowSums
     start: Interval | None = None
 
     def keep(self, lower: sp.Expr, upper: sp.Expr) -> bool:

@@ -6,14 +6,16 @@ from dataclasses import dataclass, field
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import Act, Mix
+from rdgraph.algebra.normal_form import Act, H, Mix
 from rdgraph.decisions.branches import is_above
 from rdgraph.decisions.budget import time_limit, within_budget
+from rdgraph.decisions.enclosure import sign_of
 from rdgraph.decisions.interval_extrema import interval_candidates
 from rdgraph.decisions.maxima import maximum
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.identities.function_identities import is_zero
 from rdgraph.syntax.answer_symbols import lam, public
+from rdgraph.syntax.formula_functions import FormulaFunction
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 
@@ -47,6 +49,15 @@ class Conservation:
 def conserved(system: System) -> Conservation:
     """Is w^T H constant, w the stationary weights of A? Exactly when w^T f(H) = 0 after w^T A = w^T.
 
+    Args:
+        system: dH/dt = f(H).
+
+    Returns:
+        The weights for each normalisation, empty where nothing is conserved, and the rate of the weighted mean.
+
+    Raises:
+        Undecided: it is not known whether the rate vanishes, or time ran out.
+
     >>> from rdgraph.systems.parser import parse
     >>> conserved(parse("-alpha*L@(H**3 - H)")).weights["row"]
     'd'
@@ -54,8 +65,19 @@ def conserved(system: System) -> Conservation:
     with time_limit():
         rate = sp.expand(_contracted(system.normal, system))
         if not is_zero(rate):
+            if rate.has(FormulaFunction) and not _is_seen_to_differ(rate, system):
+                raise Undecided(f"it is not known whether {public(rate)} vanishes")
             return Conservation({}, rate)
     return Conservation(dict(KERNEL_WEIGHTS), rate, dict(KERNEL_ASSUMPTIONS))
+
+
+def _is_seen_to_differ(rate: sp.Expr, system: System) -> bool:
+    """Whether the rate is proved to be other than zero at a state that is equal in all nodes, where A@1 = 1."""
+    if system.assumptions.relations or rate.has(Mix):
+        return False
+    uniform = rate.replace(lambda e: isinstance(e, Act), lambda e: e.inner)
+    letters = {x: sp.S.NegativeOne if x.is_nonpositive else sp.S.One for x in uniform.free_symbols}
+    return any(sign_of(uniform, {**letters, H: value}) in (1, -1) for value in (sp.S.One, sp.S.NegativeOne, sp.S.Half))
 
 
 def _contracted(expression: sp.Expr, system: System) -> sp.Expr:
@@ -97,6 +119,12 @@ class EnergyLaw:
 @within_budget(lambda problem: EnergyLaw(None, None, "dE/dt = 2 tr(H^T L f(H))", f"undecided: {problem}"))
 def energy_law(system: System) -> EnergyLaw:
     """The energy law of E = tr(H^T L H), A symmetric.
+
+    Args:
+        system: dH/dt = f(H).
+
+    Returns:
+        The rate of the energy by frequency, where there is a symbol, and whether the energy must decay.
 
     >>> from rdgraph.systems.parser import parse
     >>> energy_law(parse("-alpha*L@H")).mode_rate

@@ -29,7 +29,16 @@ LOW, HIGH, ALL, BAND, STOP, MULTI = "low-pass", "high-pass", "all-pass", "band-p
 
 @reads_system
 def symbol(system: System) -> sp.Expr:
-    """Generator symbol p(lam), in plain symbols.
+    """Generator symbol p(lam), in plain symbols: on an eigenvector of L with eigenvalue lam, H' = p(lam) H.
+
+    Args:
+        system: linear, with a polynomial of A as generator.
+
+    Returns:
+        p, an expression in lam and the coefficients.
+
+    Raises:
+        NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
 
     >>> from rdgraph.systems.parser import parse
     >>> symbol(parse("-alpha*L@H + beta*L@H"))
@@ -43,8 +52,21 @@ def symbol(system: System) -> sp.Expr:
 def response(system: System, T: Any = None, method: str | Tableau = "exact", step: Any = None) -> sp.Expr:
     """Gain of frequency lam after time T, source terms included.
 
-    `method` is "exact", a method of `rdgraph.methods.tableaux` or a `Tableau` of your own; a fixed step takes
-    ceil(T/step) steps, the last one shortened. Without numbers the answer is in T and tau, for T a multiple of tau.
+    A fixed step takes ceil(T/step) steps, the last one shortened. Without numbers the answer is in T and tau, for T a
+    multiple of tau.
+
+    Args:
+        system: linear, with a polynomial of A as generator.
+        T: the end time.
+        method: "exact", a method of `rdgraph.methods.tableaux` or a `Tableau` of your own.
+        step: of a method.
+
+    Returns:
+        The factor by which the run multiplies an eigenvector of L with eigenvalue lam.
+
+    Raises:
+        NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
+        InvalidArgument: T < 0, a step <= 0, or numbers that are none.
 
     >>> from rdgraph.systems.parser import parse
     >>> response(parse("-alpha*L@H"), T=1, method="euler", step=0.5).factor()
@@ -72,6 +94,16 @@ class FilterClass:
 @within_budget()
 def classify(system: System) -> tuple[FilterClass, ...]:
     """Low-, high-, band-pass or band-stop of the exact flow on [0, 2], as conditions on the coefficients.
+
+    Args:
+        system: linear, with a polynomial of A as generator.
+
+    Returns:
+        Classes that exclude each other, each with its condition.
+
+    Raises:
+        NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
+        Undecided: exact means were not enough, or time ran out.
 
     >>> from rdgraph.systems.parser import parse
     >>> [str(c) for c in classify(parse("-alpha*L@H + beta*(A@H - A@A@H)"))]
@@ -214,6 +246,16 @@ def _circle_candidates(system: System) -> list[Candidate]:
 def fastest_frequency(system: System) -> sp.Expr:
     """The lam in [0, 2] that grows fastest (or decays slowest) under the exact flow.
 
+    Args:
+        system: linear, with a polynomial of A as generator.
+
+    Returns:
+        lam, by conditions on the coefficients.
+
+    Raises:
+        NotApplicable: no symbol, or every frequency grows at the same rate.
+        Undecided: exact means were not enough, or time ran out.
+
     >>> from rdgraph.systems.parser import parse
     >>> fastest_frequency(parse("-alpha*L@H + beta*(A@H - A@A@H)"))
     Piecewise((0, alpha >= beta), ((-alpha + beta)/(2*beta), True))
@@ -229,8 +271,17 @@ def fastest_frequency(system: System) -> sp.Expr:
 def growth_rate(system: System, *, directed: bool = False) -> sp.Expr:
     """The rate at which the fastest frequency grows: max of p over [0, 2], the spectrum of undirected graphs.
 
-    With `directed`, the largest real part of p over the disc |1 - lam| <= 1, which holds the eigenvalues of every
-    row- or column-normalised graph; it is a supremum, approached by long directed cycles.
+    Args:
+        system: linear, with a polynomial of A as generator.
+        directed: take the largest real part of p over the disc |1 - lam| <= 1, which holds the eigenvalues of every
+            row- or column-normalised graph; it is a supremum, approached by long directed cycles.
+
+    Returns:
+        The rate, by conditions on the coefficients.
+
+    Raises:
+        NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
+        Undecided: exact means were not enough, or time ran out.
 
     >>> from rdgraph.systems.parser import parse
     >>> growth_rate(parse("-alpha*L@H + beta*(L@H + H)"))

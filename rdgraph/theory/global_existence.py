@@ -23,7 +23,7 @@ from rdgraph.decisions.judge import BOUNDED, remembered, watched
 from rdgraph.decisions.regions import cases
 from rdgraph.errors import Undecided
 from rdgraph.syntax.answer_symbols import h, h0, public
-from rdgraph.syntax.functions import relu, sigmoid, softplus
+from rdgraph.syntax.functions import record_of
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
@@ -49,6 +49,12 @@ class Existence:
 @remembered(maxsize=256)
 def existence(system: System) -> Existence:
     """Whether every solution lives for all time.
+
+    Args:
+        system: dH/dt = f(H).
+
+    Returns:
+        global, local (with blow-ups and their times) or undecided, with the reason.
 
     >>> from rdgraph.systems.parser import parse
     >>> existence(parse("F")).blow_ups[0].time
@@ -127,10 +133,9 @@ def _order(expression: sp.Expr, domain: Domain) -> sp.Expr:
             return sp.Add(*(_order(part, domain) for part in _by_atoms(expression)))
         case sp.Pow() if expression.exp.is_Rational and expression.exp.is_positive:
             return _order(expression.base, domain) * expression.exp
-    if expression.func in (sp.tanh, sigmoid, sp.sin, sp.cos):
-        return sp.S.Zero
-    if expression.func in (relu, softplus, sp.Abs):
-        return _order(expression.args[0], domain)
+    record = record_of(expression)
+    if record is not None and record.growth is not None:
+        return sp.S.Zero if record.is_bounded else _order(expression.args[0], domain)
     if isinstance(expression, sp.exp) and _order(expression.args[0], domain) == 0:
         return sp.S.Zero
     if isinstance(expression, sp.Pow) and expression.exp.is_negative and _has_floor(expression.base, domain):

@@ -1,8 +1,8 @@
 """How fast a function of one real variable grows: its expansion at infinity in the scale exp(E(x)) x^p.
 
-Sums, products, powers, exp, tanh, sigmoid, softplus, relu, abs, sin and cos are expanded; what is left out is kept as
-an order. The first term tells growth and sign. Signs of coefficients come from the domain, which is split where they
-vary; sin and cos of an argument that has no limit are letters between -1 and 1.
+Sums, products, powers and functions are expanded; what is left out is kept as an order, and so are functions of which
+only bounds are known. The first term tells growth and sign. Signs of coefficients come from the domain, which is split
+where they vary; sin and cos of an argument that has no limit are letters between -1 and 1.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sympy as sp
 from rdgraph.decisions.domain import POSITIVE, Domain
 from rdgraph.decisions.regions import reduced, strict_sign
 from rdgraph.errors import Undecided
-from rdgraph.syntax.functions import relu, sigmoid, softplus
+from rdgraph.syntax.functions import ElementwiseFunction, record_of, softplus
 
 #: Terms kept of a power series.
 TERMS = 5
@@ -36,21 +36,23 @@ class Trend(Enum):
 
 
 @dataclass(frozen=True)
-class Growth:
+class GrowthAtInfinity:
     """A trend with the power of |h| it goes with; infinite for exponentials."""
 
     trend: Trend
     order: sp.Expr
 
 
-def growth(rate: sp.Expr, letter: sp.Symbol, way: int, domain: Domain) -> Growth:
+def growth(rate: sp.Expr, letter: sp.Symbol, way: int, domain: Domain) -> GrowthAtInfinity:
     """Growth of h' = rate in the direction way = +1 or -1, the same for all coefficients of the domain.
 
     Raises `Split` where it is not the same, `Undecided` where it is not found.
 
     >>> h, b = sp.Symbol("h", real=True), sp.Symbol("b", positive=True)
-    >>> growth(sp.exp(h) - b * h**3, h, 1, Domain()), growth(sp.exp(h) - b * h**3, h, -1, Domain())
-    (Growth(trend=<Trend.ESCAPING: 'escaping'>, order=oo), Growth(trend=<Trend.DAMPED: 'damped'>, order=3))
+    >>> [growth(sp.exp(h) - b * h**3, h, way, Domain()).trend.value for way in (1, -1)]
+    ['escaping', 'damped']
+    >>> growth(sp.exp(h) - b * h**3, h, -1, Domain())
+    GrowthAtInfinity(trend=<Trend.DAMPED: 'damped'>, order=3)
     """
     at = _Infinity(domain)
     series = at.expand(way * reduced(domain, rate).xreplace({letter: way * at.x}))
@@ -64,11 +66,11 @@ def growth(rate: sp.Expr, letter: sp.Symbol, way: int, domain: Domain) -> Growth
         sign = at.sign(terms[top])
         if sign:
             trend = Trend.ESCAPING if sign > 0 else Trend.DAMPED
-            return Growth(trend, top[1] if top[0] == 0 else sp.oo)
+            return GrowthAtInfinity(trend, top[1] if top[0] == 0 else sp.oo)
         del terms[top]
     if any(at.compare(error, (sp.S.Zero, sp.S.One)) > 0 for error in series.errors):
         raise Undecided(f"the growth of {rate} is not found: its leading terms cancel")
-    return Growth(Trend.LINEAR, sp.S.One)
+    return GrowthAtInfinity(Trend.LINEAR, sp.S.One)
 
 
 def order(expression: sp.Expr, letter: sp.Symbol, domain: Domain) -> sp.Expr:
@@ -270,34 +272,42 @@ class _Infinity:
 
     def _function(self, call: sp.Expr) -> _Series:
         inner: sp.Expr = call.args[0]
-        if isinstance(call, sp.tanh):
-            return self.expand(1 - 2 / (sp.exp(2 * inner) + 1))
-        if isinstance(call, sigmoid):
-            return self.expand(1 / (1 + sp.exp(-inner)))
-        if not isinstance(call, relu | sp.Abs | softplus | sp.sin | sp.cos):
+        record = record_of(call)
+        if record is None:
             raise Undecided(f"no expansion of {call} at infinity")
+        if record.rewriting is not None and record.pieces is None:
+            return self.expand(record.rewriting(inner))
         argument = self.expand(inner)
-        if isinstance(call, relu | sp.Abs):
-            return self._by_sign(call, argument)
+        if record.pieces is not None:
+            return self._by_sign(record.pieces, argument)
         if self._settles(argument):
             limit = argument.terms.get(CONSTANT, sp.S.Zero)
             others = argument.without(CONSTANT)
             return _collected(_Series.constant(call.func(limit)).terms, frozenset(others.terms) | others.errors)
         if isinstance(call, softplus):
             return self._softplus(inner, argument)
-        wave = self._waves.setdefault(call, sp.Dummy("wave", real=True))
-        return _Series.constant(wave)
+        if call.func in (sp.sin, sp.cos):
+            return _Series.constant(self._waves.setdefault(call, sp.Dummy("wave", real=True)))
+        return self._by_bounds(call, record, argument)
+
+    def _by_bounds(self, call: sp.Expr, record: ElementwiseFunction, argument: _Series) -> _Series:
+        """Of a bounded function a constant, of one with bounded slopes its argument: nothing but an order."""
+        if record.is_bounded:
+            return _Series({}, frozenset({CONSTANT}))
+        if record.is_lipschitz:
+            return _Series({}, frozenset({CONSTANT, *argument.terms}) | argument.errors)
+        raise Undecided(f"no expansion of {call} at infinity")
 
     def _settles(self, argument: _Series) -> bool:
         """Whether a series tends to a finite limit."""
         below = (self.compare(scale, CONSTANT) for scale in (*argument.terms, *argument.errors) if scale != CONSTANT)
         return CONSTANT not in argument.errors and all(c < 0 for c in below)
 
-    def _by_sign(self, call: sp.Expr, argument: _Series) -> _Series:
+    def _by_sign(self, pieces: tuple[int, int], argument: _Series) -> _Series:
+        """a x where x ends up below zero, b x above it."""
         lead = self.lead(argument)
-        if lead is None or (lead[1] < 0 and isinstance(call, relu)):
-            return _Series({})
-        return argument if lead[1] > 0 else argument.scaled(sp.S.NegativeOne)
+        factor = 0 if lead is None else pieces[lead[1] > 0]
+        return argument.scaled(sp.Integer(factor)) if factor else _Series({})
 
     def _softplus(self, inner: sp.Expr, argument: _Series) -> _Series:
         """a + log(1 + exp(-a)) where a goes to infinity, log(1 + exp(a)) where it goes to minus infinity."""

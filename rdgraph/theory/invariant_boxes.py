@@ -21,12 +21,12 @@ from rdgraph.decisions.closed_zeros import zeros as zeros_of
 from rdgraph.decisions.condition_words import factored
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.judge import BOUNDED, remembered, watched
-from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.syntax.answer_symbols import R, h, h0, public, s
-from rdgraph.syntax.functions import relu, sigmoid
+from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
-from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, Rows
+from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, RowSums
 
 #: Seconds spent on one candidate for a box.
 PROOF_SECONDS = 1.0
@@ -35,7 +35,6 @@ MAX_BOXES = 8
 #: With more averages than this, their corners are not tried one by one.
 MAX_AVERAGES = 4
 NO_ISOLATED_NODES = "no node is without edges"
-_EXTREMES = {sp.tanh: (-1, 1), sp.sin: (-1, 1), sp.cos: (-1, 1), sigmoid: (0, 1)}
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def invariant_box(system: System, normalisation: str = "row") -> Box:
     'no node is without edges'
     """
     if normalisation not in ("row", "symmetric"):
-        raise NotApplicable(f"expected the normalisation row or symmetric, got {normalisation!r}")
+        raise InvalidArgument(f"expected the normalisation row or symmetric, got {normalisation!r}")
     own = raw_box(system, normalisation)
     if not own.exists:
         return own
@@ -159,7 +158,7 @@ class _Search:
 
     field: LocalField
     domain: Domain
-    rows: Rows
+    rows: RowSums
 
     def best(self) -> Box:
         for start in ((-R, R), (sp.S.Zero, R), (-R, sp.S.Zero)) if self.field.has_source else (None,):
@@ -327,9 +326,11 @@ def _in_time(proof: Callable[..., bool], *arguments: sp.Expr | int) -> bool:
 def _branches(field: sp.Expr) -> Iterator[sp.Expr]:
     """The field with bounded functions at either end of their range, and relu and abs on either side of zero."""
     yield field
-    for kind, ends in _EXTREMES.items():
-        if field.has(kind):
-            yield from (field.replace(kind, lambda x, end=end: sp.Integer(end)) for end in ends)
-    for kind, sides in ((relu, (0, 1)), (sp.Abs, (-1, 1))):
-        if field.has(kind):
-            yield from (field.replace(kind, lambda x, side=side: side * x) for side in sides)
+    for record in FUNCTIONS.values():
+        if not isinstance(record.sympy, type) or not field.has(record.sympy):
+            continue
+        if record.range is not None and record.is_bounded:
+            ends = (record.range.lower, record.range.upper)
+            yield from (field.replace(record.sympy, lambda x, end=end: end) for end in ends)
+        if record.pieces is not None:
+            yield from (field.replace(record.sympy, lambda x, side=side: side * x) for side in record.pieces)

@@ -18,11 +18,11 @@ from rdgraph.decisions.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIV
 from rdgraph.decisions.interval_extrema import interval_candidates
 from rdgraph.decisions.judge import BOUNDED, watched
 from rdgraph.decisions.maxima import Candidate, maximum
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.syntax.answer_symbols import R, lam, public, s
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
-from rdgraph.theory.slope_bounds import BOUNDED_SLOPE, BOUNDED_VALUE, slopes, sup_magnitude
+from rdgraph.theory.slope_bounds import largest_slope, largest_value, slopes, sup_magnitude
 
 NORMALISATIONS = ("symmetric", "row", "column")
 NORMS = {"symmetric": "2-norm", "row": "inf-norm", "column": "1-norm"}
@@ -74,7 +74,7 @@ def one_sided(system: System, normalisation: str = "symmetric") -> Constant:
 
 def check_normalisation(normalisation: str) -> None:
     if normalisation not in NORMALISATIONS:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected a normalisation among {', '.join(NORMALISATIONS)}, got {normalisation!r}; "
             "the combinatorial L = D - A has no bound that holds for every graph"
         )
@@ -182,8 +182,8 @@ def coupled_bound(expression: sp.Expr, normalisation: str, local: bool) -> sp.Ex
         case sp.Pow() if expression.exp.is_Integer and expression.exp > 0:
             size = magnitude(expression.base, normalisation, local) ** (expression.exp - 1)
             return expression.exp * size * coupled_bound(expression.base, normalisation, local)
-    if expression.func in BOUNDED_SLOPE:
-        return BOUNDED_SLOPE[expression.func] * coupled_bound(expression.args[0], normalisation, local)
+    if (largest := largest_slope(expression)).is_finite:
+        return largest * coupled_bound(expression.args[0], normalisation, local)
     if isinstance(expression, sp.exp) and local:
         return sp.exp(magnitude(expression.args[0], normalisation, local)) * coupled_bound(
             expression.args[0], normalisation, local
@@ -215,7 +215,7 @@ def magnitude(expression: sp.Expr, normalisation: str, local: bool) -> sp.Expr:
             return magnitude(expression.base, normalisation, local) ** expression.exp
     if not expression.has(Act, Mix):
         return sup_magnitude(expression, local)
-    return sp.Integer(BOUNDED_VALUE[expression.func]) if expression.func in BOUNDED_VALUE else sp.oo
+    return largest_value(expression)
 
 
 def _norms(mixed: Mix) -> sp.Expr:

@@ -13,7 +13,7 @@ import sympy as sp
 
 from rdgraph.decisions.domain import NEGATIVE, POSITIVE, ZERO, Domain
 from rdgraph.decisions.judge import remembered
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.syntax.answer_symbols import h, h0, public
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
@@ -54,15 +54,25 @@ class _Branch:
             return
         residual = sp.diff(self.formula, t) - self.rate.subs(h, self.formula)
         if sp.simplify(residual) != 0:
-            raise NotApplicable(f"the derived flow {self.formula} does not satisfy its equation")
+            raise Undecided(f"the derived flow {self.formula} is not shown to satisfy its equation")
         if not self.formula.has(sp.LambertW) and sp.simplify(self.formula.subs(t, 0) - h0) != 0:
-            raise NotApplicable(f"the derived flow {self.formula} does not start at h0")
+            raise Undecided(f"the derived flow {self.formula} is not shown to start at h0")
 
 
 @reads_system
 @remembered(maxsize=256)
 def reaction_flow(system: System) -> ReactionFlow:
     """Flow of the reaction alone: f on states equal in all nodes, where diffusion rests.
+
+    Args:
+        system: whose reaction is a*h + b*h**m or k*h**2*(1 - h).
+
+    Returns:
+        h(t) from h0, by branches of the coefficients, and where it is valid.
+
+    Raises:
+        NotApplicable: a reaction without a closed flow.
+        Undecided: a flow that is not shown to satisfy its equation.
 
     >>> from rdgraph.systems.parser import parse
     >>> flow = reaction_flow(parse("F"))

@@ -12,7 +12,7 @@ from rdgraph.decisions.interval_extrema import interval_candidates, rational_can
 from rdgraph.decisions.maxima import Candidate
 from rdgraph.decisions.polynomials import reduced
 from rdgraph.syntax.answer_symbols import R
-from rdgraph.syntax.functions import relu, sigmoid, softplus
+from rdgraph.syntax.functions import Monotone, Span, record_of
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,21 @@ class Slopes:
         return expression.xreplace(dict(self.back))
 
 
-#: sup |f| and sup |f'| over the reals, per function; None is unbounded.
-BOUNDED_VALUE = {sp.tanh: 1, sigmoid: 1, sp.sin: 1, sp.cos: 1, sp.Heaviside: 1, sp.sign: 1}
-BOUNDED_SLOPE = {
-    sp.tanh: sp.S.One, sigmoid: sp.Rational(1, 4), sp.sin: sp.S.One, sp.cos: sp.S.One, relu: sp.S.One,
-    softplus: sp.S.One, sp.Abs: sp.S.One,
-}  # fmt: skip
+#: Values of the derivatives of abs and relu.
+_STEPS = {sp.sign: Span.of(-1, 1, attained=True), sp.Heaviside: Span.of(0, 1, attained=True)}
+
+
+def largest_value(expression: sp.Expr) -> sp.Expr:
+    """sup |f| of the function that an expression is a value of; infinite where none is known."""
+    record = record_of(expression)
+    span = _STEPS.get(expression.func) if record is None else record.range
+    return sp.oo if span is None else span.magnitude
+
+
+def largest_slope(expression: sp.Expr) -> sp.Expr:
+    """sup |f'| of the function that an expression is a value of; infinite where none is known."""
+    record = record_of(expression)
+    return record.slope.magnitude if record is not None and record.slope is not None else sp.oo
 
 
 def slopes(reaction: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
@@ -95,32 +104,38 @@ def _through_one_function(slope: sp.Expr, domain: Domain, local: bool) -> Slopes
     if domain.sign(factor) not in (POSITIVE, NEGATIVE):
         return None
     reach = factor * R if domain.sign(factor) == POSITIVE else -factor * R
-    span = _range_of(call.func, reach, local)
-    if span is None:
+    values = _reach_of(call, reach, local)
+    if values is None:
         return None
-    lower, upper, back, conditions = span
-    found = interval_candidates(flat, y, lower, upper, domain.where(*conditions))
-    exact = not (local and call.func in (sp.sin, sp.cos))  # a short interval need not reach the extremes
-    return Slopes(tuple(found), exact, conditions, tuple(back.items()))
+    within = domain.where(*values.conditions)
+    found = interval_candidates(flat, y, values.span.lower, values.span.upper, within)
+    return Slopes(tuple(found), values.exact, values.conditions, values.back)
 
 
-def _range_of(
-    function: type, reach: sp.Expr, local: bool
-) -> tuple[sp.Expr, sp.Expr, dict[sp.Basic, sp.Expr], tuple[sp.Basic, ...]] | None:
-    """Range of a function over the reals or over |h| <= R, its end as a letter that is put back afterwards."""
-    end = sp.Dummy("end", positive=True)
-    if function in (sp.sin, sp.cos, sp.sign):
-        return sp.Integer(-1), sp.Integer(1), {}, ()
-    if function is sp.Heaviside:
-        return sp.S.Zero, sp.S.One, {}, ()
-    if function is sp.tanh:
-        return (-end, end, {end: sp.tanh(reach)}, (end < 1,)) if local else (sp.Integer(-1), sp.S.One, {}, ())
-    if function is sigmoid:
-        value = 1 / (1 + sp.exp(-reach))
-        return (1 - end, end, {end: value}, (end < 1, end > sp.S.Half)) if local else (sp.S.Zero, sp.S.One, {}, ())
-    if function is sp.exp:
-        return (1 / end, end, {end: sp.exp(reach)}, (end > 1,)) if local else (sp.S.Zero, sp.oo, {}, ())
-    return None
+@dataclass(frozen=True)
+class _Reach:
+    """The values of a function over the reals or over |h| <= R; ends that are put back afterwards stand as letters."""
+
+    span: Span
+    exact: bool
+    back: tuple[tuple[sp.Basic, sp.Expr], ...] = ()
+    conditions: tuple[sp.Basic, ...] = ()
+
+
+def _reach_of(call: sp.Expr, reach: sp.Expr, local: bool) -> _Reach | None:
+    """The values of a function of c h, where |c h| <= reach if `local`."""
+    record = record_of(call)
+    span = _STEPS.get(call.func) if record is None else record.range
+    if span is None or record is None:
+        return None if span is None else _Reach(span, exact=True)
+    if not local:
+        return _Reach(span, record.is_sharp)
+    if record.monotone is Monotone.INCREASING and record.reflection is not None and record.at_zero is not None:
+        end = sp.Dummy("end", positive=True)
+        relations = [sp.Gt(end, record.at_zero), *(Span(-sp.oo, span.upper).relations(end))]
+        known = tuple(r for r in relations if r != sp.true)
+        return _Reach(Span(record.reflection(reach, end), end), True, ((end, record.sympy(reach)),), known)
+    return _Reach(span, exact=False) if span.is_bounded else None  # a short interval need not reach the extremes
 
 
 def sup_magnitude(expression: sp.Expr, local: bool) -> sp.Expr:
@@ -135,13 +150,13 @@ def sup_magnitude(expression: sp.Expr, local: bool) -> sp.Expr:
         return sp.Mul(*(sup_magnitude(a, local) for a in expression.args))
     if isinstance(expression, sp.Pow) and expression.exp.is_nonnegative and expression.exp.is_number:
         return sup_magnitude(expression.base, local) ** expression.exp
-    if expression.func in BOUNDED_VALUE:
-        return sp.Integer(BOUNDED_VALUE[expression.func])
+    largest = largest_value(expression)
+    if largest.is_finite:
+        return largest
     if isinstance(expression, sp.exp):
         inner = sup_magnitude(expression.args[0], local)
         return sp.exp(inner)
-    if expression.func in (relu, sp.Abs):
-        return sup_magnitude(expression.args[0], local)
-    if isinstance(expression, softplus):
-        return sup_magnitude(expression.args[0], local) + sp.log(2)
+    record = record_of(expression)
+    if record is not None and record.is_lipschitz and record.at_zero is not None:
+        return sp.Abs(record.at_zero) + largest_slope(expression) * sup_magnitude(expression.args[0], local)
     return sp.oo

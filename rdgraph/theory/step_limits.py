@@ -21,7 +21,7 @@ from rdgraph.decisions.condition_words import in_words
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.interval_extrema import interval_candidates, rational_candidates
 from rdgraph.decisions.maxima import Candidate, maximum
-from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.methods.tableaux import Tableau, tableau
 from rdgraph.syntax.answer_symbols import R, h, lam, public
 from rdgraph.systems.parser import reads_system
@@ -67,7 +67,7 @@ def step_limit(
     1/(alpha + 2*beta)
     """
     if normalisation not in ("row", "symmetric"):
-        raise NotApplicable(f"expected the normalisation row or symmetric, got {normalisation!r}")
+        raise InvalidArgument(f"expected the normalisation row or symmetric, got {normalisation!r}")
     weights = tableau(method)
     try:
         if system.structure.linear:

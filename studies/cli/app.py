@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from rdgraph.plugins import load_plugins
 from studies.cli import pages
 from studies.cli.data_commands import data
 from studies.cli.options import EQUATION_SETTINGS, Equation, Values, read_numbers
@@ -21,10 +22,6 @@ from studies.cli.study_commands import study_command
 from studies.cli.train_commands import train_command
 from studies.runs.boundary import reported, say
 from studies.runs.progress import progress
-
-if TYPE_CHECKING:
-    pass
-
 
 app = typer.Typer(
     name="rdgraph",
@@ -65,6 +62,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 def main() -> None:
     """Entry point: what a user can do something about is shown as text, never as a traceback."""
     with reported(errors):
+        load_plugins()
         app()
 
 

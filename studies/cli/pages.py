@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from rdgraph.claims import Claim
     from rdgraph.reports.preflight_report import Report
     from rdgraph.reports.summary import Analysis
-    from rdgraph.systems.catalogue import Entry
+    from rdgraph.systems.catalogue import CatalogueEntry
 
 _COLOURS = {"holds": "green", "holds if": "yellow", "false": "red", "undecided": "magenta"}
 _STATUS = {"ok": "green", "info": "dim", "if": "yellow", "problem": "bold red", "unknown": "magenta"}
 _VERDICT = {"safe": "green", "safe if": "yellow", "unsafe": "red", "undecided": "magenta"}
 
 
-def catalogue_table(entries: Iterable[Entry]) -> Table:
+def catalogue_table(entries: Iterable[CatalogueEntry]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title="Catalogue", title_justify="left")
     for heading, style in (("name", "bold"), ("equation: dH/dt =", "cyan"), ("source", "")):
         table.add_column(heading, style=style, overflow="fold")
@@ -33,7 +33,7 @@ def catalogue_table(entries: Iterable[Entry]) -> Table:
     return table
 
 
-def entry_panel(entry: Entry) -> Panel:
+def entry_panel(entry: CatalogueEntry) -> Panel:
     lines = [f"dH/dt = [cyan]{escape(entry.equation)}[/]", f"source: {escape(entry.source)}"]
     if entry.note:
         lines.append(f"note: {escape(entry.note)}")

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rdgraph.decisions.enclosure import NotEnclosed, bounds, enclose, holds, sign_of
-from rdgraph.decisions.judge import Outcome, always, possible, recorded, remembered, statistics
+from rdgraph.decisions.judge import Possibility, always, possible, recorded, remembered, statistics
 from rdgraph.decisions.polynomials import factors, reduced
 from rdgraph.decisions.rewriting import rewrite
 from rdgraph.decisions.smtlib import translate
@@ -74,7 +74,7 @@ def test_what_is_true_is_proved(claim: sp.Basic, conditions: list[sp.Basic]) -> 
 )
 def test_what_is_false_has_a_point(claim: sp.Basic, conditions: list[sp.Basic]) -> None:
     ruling = possible(sp.Not(claim), *conditions)
-    assert ruling.outcome is Outcome.POSSIBLE
+    assert ruling.outcome is Possibility.POSSIBLE
     assert ruling.point is not None
     assert holds(claim, ruling.point, to_the_last_digit=False) is False
     assert all(holds(c, ruling.point, to_the_last_digit=False) for c in conditions)
@@ -90,12 +90,12 @@ def test_what_is_false_has_a_point(claim: sp.Basic, conditions: list[sp.Basic]) 
     ids=str,
 )
 def test_what_is_undefined_is_not_possible(condition: sp.Basic) -> None:
-    assert possible(condition).outcome is Outcome.IMPOSSIBLE
+    assert possible(condition).outcome is Possibility.IMPOSSIBLE
 
 
 def test_a_branch_that_does_not_apply_need_not_be_defined() -> None:
     pieces = sp.Piecewise((sp.sqrt(X), X >= 0), (-X, True))
-    assert possible(sp.Gt(pieces, 1), X < 0).outcome is Outcome.POSSIBLE
+    assert possible(sp.Gt(pieces, 1), X < 0).outcome is Possibility.POSSIBLE
     assert always(pieces >= 0) is True
 
 
@@ -124,7 +124,7 @@ def test_impossible_is_never_refuted(left: sp.Expr, right: sp.Expr, seed: int) -
     states = np.random.default_rng(seed).normal(scale=3, size=(2, 2000))
     values = [sp.lambdify((X, Y), e, NUMPY)(*states) * np.ones(2000) for e in (left, right)]
     hits = (values[0] > 1e-9) & (values[1] >= -1 + 1e-9)
-    if ruling.outcome is Outcome.IMPOSSIBLE:
+    if ruling.outcome is Possibility.IMPOSSIBLE:
         assert not hits.any(), states[:, hits][:, 0]
     if ruling.point is not None:
         assert all(holds(c, ruling.point, to_the_last_digit=False) for c in conditions)
@@ -155,7 +155,7 @@ def test_recorded_questions_can_be_checked_elsewhere() -> None:
     with recorded() as obligations:
         assert question(3) is True
     assert asked == [3, 3], "an answer that is remembered hides its questions"
-    assert [o.outcome for o in obligations] == [Outcome.IMPOSSIBLE]
+    assert [o.outcome for o in obligations] == [Possibility.IMPOSSIBLE]
     solver = z3.Solver()
     solver.from_string(obligations[0].smt2)
     assert str(solver.check()) == "unsat"
@@ -164,9 +164,9 @@ def test_recorded_questions_can_be_checked_elsewhere() -> None:
 
 def test_letters_that_share_a_name_stay_apart() -> None:
     first, second = sp.Dummy("x", real=True), sp.Dummy("x", real=True)
-    assert possible(first > 1, second < 0).outcome is Outcome.POSSIBLE
+    assert possible(first > 1, second < 0).outcome is Possibility.POSSIBLE
     assert len(translate([first > second]).letters) == 2
-    assert possible(sp.Symbol("and", real=True) > 1, sp.Symbol("let", real=True) < 1).outcome is Outcome.POSSIBLE
+    assert possible(sp.Symbol("and", real=True) > 1, sp.Symbol("let", real=True) < 1).outcome is Possibility.POSSIBLE
 
 
 def test_a_point_where_something_is_not_real_is_no_point() -> None:
@@ -175,7 +175,7 @@ def test_a_point_where_something_is_not_real_is_no_point() -> None:
 
 def test_functions_nobody_knows_are_unknown() -> None:
     ruling = possible(sp.gamma(X) > 2)
-    assert ruling.outcome is Outcome.UNKNOWN
+    assert ruling.outcome is Possibility.UNKNOWN
     assert "gamma" in ruling.reason
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 import rdgraph as rd
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.identifiability.entries import ALONE, ROOT, Entries, descendants
+from rdgraph.identifiability.entries import ALONE, ROOT, FieldEntries, descendants
 from rdgraph.identifiability.form import forms
 from rdgraph.identifiability.gauges import gauges
 from rdgraph.identifiability.question import MEASURED, PROVED, UNDECIDED, identify
@@ -155,7 +155,7 @@ def test_shares_of_the_tree() -> None:
 
 def test_entries_name_their_letters() -> None:
     form = forms(system := rd.parse("alpha*A@H@W + b*k*H where b channel, k node"), system.normal)[0]
-    entries = Entries(form)
+    entries = FieldEntries(form)
     origins = {entries.origin(x) for x in entries.parameters}
     assert origins == {"alpha", "W", "b", "k"}
     assert {entries.origin(x) for x in entries.states} == {"H"}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from rdgraph.errors import LanguageError, NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable, UnknownName
 from rdgraph.identities import dense_oracle as dense
 from rdgraph.identities.counterexample import Witness
 from rdgraph.identities.derivations import FAILS, HOLDS, UNDECIDED, Derivation, derivation, derivations, identity
@@ -223,17 +223,17 @@ def test_a_changed_line_breaks_exactly_its_steps() -> None:
 
 # ---------------------------------------------------------------------- hypotheses
 @pytest.mark.parametrize(
-    ("texts", "message"),
+    ("texts", "error", "message"),
     [
-        (("L",), "hypothesis such as"),
-        (("L = I - A = D",), "hypothesis such as"),
-        (("L = H",), "differ in kind"),
-        (("B = L@B",), "through itself"),
-        (("B = A@H", "B = H"), "at most one definition"),
+        (("L",), InvalidArgument, "hypothesis such as"),
+        (("L = I - A = D",), InvalidArgument, "hypothesis such as"),
+        (("L = H",), InvalidArgument, "differ in kind"),
+        (("B = L@B",), NotApplicable, "through itself"),
+        (("B = A@H", "B = H"), NotApplicable, "at most one definition"),
     ],
 )
-def test_refused_hypotheses(texts: tuple[str, ...], message: str) -> None:
-    with pytest.raises(NotApplicable, match=message):
+def test_refused_hypotheses(texts: tuple[str, ...], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         Hypotheses(texts, (("B", "field"),)).algebra  # noqa: B018  the algebra is made when asked for
 
 

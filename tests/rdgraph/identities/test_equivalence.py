@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import lambertw
 
 import rdgraph as rd
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities import dense_oracle as dense
 from rdgraph.identities.equivalence import CONDITIONAL, PROVED, REFUTED, Equivalence
@@ -178,7 +178,7 @@ def test_speed_can_be_left_open() -> None:
 
 
 def test_kinds_must_agree() -> None:
-    with pytest.raises(NotApplicable, match="one kind"):
+    with pytest.raises(InvalidArgument, match="one kind"):
         rd.equivalent(rd.parse("beta*H"), rd.parse("beta*H", {"beta": "channel"}))
 
 

@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rdgraph as rd
+from rdgraph.errors import InvalidArgument
 from rdgraph.syntax.exact_numbers import exact_number
-from rdgraph.syntax.formula_reader import CONSTANTS, FUNCTIONS
+from rdgraph.syntax.formula_reader import CONSTANTS, FURTHER
+from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.testing import systems
 
 FORMULAS = ("symbol", "response_exact", "lipschitz_global", "lipschitz_local", "one_sided", "invariant_box",
@@ -38,7 +40,8 @@ def texts(value: Any) -> Iterator[str]:
 def by_sympy(text: str) -> sp.Basic:
     """The meaning sympy gives a text when it is told that every name in it is a symbol."""
     names = set(text.replace("@", "_at_").translate(str.maketrans("()+-*/,<>=&|~", " " * 13)).split())
-    known = {**FUNCTIONS, **CONSTANTS, "Piecewise": sp.Piecewise, "True": sp.true, "False": sp.false}
+    own = {name: function.sympy for name, function in FUNCTIONS.items()}
+    known = {**FURTHER, **own, **CONSTANTS, "Piecewise": sp.Piecewise, "True": sp.true, "False": sp.false}
     symbols = {n: sp.Symbol(n) for n in names if n.isidentifier() and n not in known}
     return sp.sympify(text.replace("@", "_at_"), locals={**known, **symbols})
 
@@ -186,5 +189,5 @@ def test_torch_numbers() -> None:
 
 @pytest.mark.parametrize("value", ["2", float("nan"), np.inf, True, 1j, np.array([1.0]), sp.oo, [1], Decimal("NaN")])
 def test_what_is_no_number_is_refused(value: Any) -> None:
-    with pytest.raises(rd.NotApplicable, match="expected a"):
+    with pytest.raises(InvalidArgument, match="expected a"):
         exact_number(value, "T")

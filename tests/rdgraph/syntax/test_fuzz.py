@@ -21,7 +21,8 @@ from typing import Any
 import pytest
 
 from rdgraph.errors import LanguageError, RdgraphError
-from rdgraph.syntax.reader import FUNCTIONS, RESERVED, STRUCTURAL, USUAL_COEFFICIENTS
+from rdgraph.syntax.functions import FUNCTIONS
+from rdgraph.syntax.reader import RESERVED, STRUCTURAL, USUAL_COEFFICIENTS
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
@@ -188,6 +189,10 @@ CLAUSES = [
     " where lam node", " where 0<1", " where beta<gamma<=2*alpha", " where beta<0<", " where beta<>0",
     " where k matrix", " where a b c", " where where", " where x real", " where __class__ scalar",
     " where beta < (lambda: canary)()", " where beta >= 1e999", " where beta < 2**99999", " where A<0",
+    " where g = H**2", " where g = canary()", " where g = A@H", " where beta = H", " where g = H, g = H", " where g =",
+    " where g = g(H)", " where tanh = H", " where g = __import__('os')", " where g == H", " where = H",
+    " where g = H*H0, beta<0", " where f = H*H*H, g = f(f(f(f(f(f(f(f(f(H)))))))))", " where \u03b3 = H",
+    " where g = H.real",
 ]  # fmt: skip
 
 VALID = [
@@ -197,6 +202,8 @@ VALID = [
     "softplus(sin(H) + cos(H0)) - relu(H)**3 + 0.25*M*H0",
     "k*(I - 2*L + A**3/4)@H where k channel, k nonpositive",
     "((H - (H0 - (H - 1.5e-3))))*--2",
+    "-alpha*L@H + beta*g(H) where g = H**3/(1 + H**2), beta<0",
+    "f(A@H) - g(H) where g = k*tanh(H), f = g(H)**2 - g(-H), k channel",
 ]
 
 NOISE = "AHLIMW0123456789abckalphbet_+-*/@(). \t\n,<>='\"[]{}:;!%&|^~\\#$`?\u03b1\u2212\u00b2\x00"
@@ -207,7 +214,7 @@ class Fuzzer:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.names = [*STRUCTURAL, *USUAL_COEFFICIENTS, *FUNCTIONS, *RESERVED, "k", "canary"]
+        self.names = [*STRUCTURAL, *USUAL_COEFFICIENTS, *FUNCTIONS, *RESERVED, "k", "g(H)", "f(g(H))", "canary"]
 
     def strings(self) -> Iterator[str]:
         yield from PLAIN

@@ -23,8 +23,9 @@ from rdgraph.identities import dense_oracle as dense
 from rdgraph.identities.function_identities import is_zero
 from rdgraph.syntax.assumptions import Assumptions
 from rdgraph.syntax.fold import TypeMismatch
+from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.printer import to_text
-from rdgraph.syntax.reader import FUNCTIONS, RESERVED, STRUCTURAL, USUAL_COEFFICIENTS, Vocabulary, read_expression
+from rdgraph.syntax.reader import RESERVED, STRUCTURAL, USUAL_COEFFICIENTS, Vocabulary, read_expression
 from rdgraph.syntax.tree import (
     Apply,
     Call,

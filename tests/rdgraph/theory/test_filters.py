@@ -17,7 +17,7 @@ from scipy.integrate import RK45
 from scipy.linalg import expm
 
 import rdgraph as rd
-from rdgraph.errors import NotApplicable, Undecided, UnknownName
+from rdgraph.errors import InvalidArgument, NotApplicable, Undecided, UnknownName
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities import dense_oracle as dense
 from rdgraph.methods.tableaux import Tableau, methods, tableau, z
@@ -218,7 +218,7 @@ def test_a_masked_source_leaves_the_symbol_but_no_response() -> None:
     ],
 )
 def test_refused_times_and_steps(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(NotApplicable, match=message):
+    with pytest.raises(InvalidArgument, match=message):
         catalogue["BS"].response(**options)
 
 

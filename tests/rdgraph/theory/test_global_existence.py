@@ -213,7 +213,7 @@ def test_an_answer_that_takes_too_long_is_undecided(monkeypatch: pytest.MonkeyPa
     def endless(*_: Any) -> None:
         raise Undecided("time ran out after 10 s")
 
-    module = sys.modules["rdgraph.existence"]
+    module = sys.modules["rdgraph.theory.global_existence"]
     monkeypatch.setattr(module, "_energy_estimate", endless)
     monkeypatch.setattr(module, "fate", endless)
     assert existence("-L@H + 17*H**2") == Existence("undecided", "time ran out after 10 s")

@@ -10,7 +10,7 @@ import pytest
 import z3
 from typer.testing import CliRunner
 
-from rdgraph.decisions.judge import Obligation, Outcome
+from rdgraph.decisions.judge import Obligation, Possibility
 from rdgraph.errors import RdgraphError
 from studies.cli.app import app
 from studies.cli.obligations import obligation_files, write_obligations
@@ -61,9 +61,9 @@ def test_files_of_a_command_are_decided_as_recorded(words: tuple[str, ...], tmp_
 
 def test_equal_questions_are_written_once_and_in_order(tmp_path: Path) -> None:
     questions = [
-        Obligation("x > 0", TRUE, Outcome.POSSIBLE),
-        Obligation("x**2 < 0", FALSE, Outcome.IMPOSSIBLE),
-        Obligation("x > 0", TRUE, Outcome.POSSIBLE),
+        Obligation("x > 0", TRUE, Possibility.POSSIBLE),
+        Obligation("x**2 < 0", FALSE, Possibility.IMPOSSIBLE),
+        Obligation("x > 0", TRUE, Possibility.POSSIBLE),
     ]
     summary = write_obligations(questions, tmp_path / "new")
     assert summary.startswith("wrote 2 proof obligations (1 unsat, 1 sat) to ")
