@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gread.settings.config import Model
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.normalisation import SYMMETRY_TOLERANCE
 from rdgraph.graphs.operator import Operator, Pattern
 
@@ -42,7 +42,7 @@ class Layout:
         edges = edge_index.detach().clone()
         count = edges.shape[1]
         if count and not (int(edges.min()) >= 0 and int(edges.max()) < nodes):
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected edges between the nodes 0..{nodes - 1} of x, got {int(edges.min())}..{int(edges.max())}"
             )
         own = torch.arange(nodes if has_loops else 0, device=edges.device)
@@ -85,7 +85,7 @@ class Layout:
         tolerance = max(SYMMETRY_TOLERANCE, ROUNDING * torch.finfo(values.dtype).eps)
         reverse = None if self.mirror is None else values[self.mirror]
         if reverse is None or bool(((values - reverse).abs() > tolerance * values.abs()).any()):
-            raise NotApplicable(
+            raise InvalidArgument(
                 "expected an undirected graph for the symmetric normalisation, got edges whose reverse is missing or "
                 "weighs differently; add the reversed edges, or take normalisation='row'"
             )
@@ -98,7 +98,9 @@ def check_edges(edge_index: Any) -> None:
     )
     if not is_fit or edge_index.ndim != 2 or edge_index.shape[0] != 2:
         got = f"{edge_index.dtype} {tuple(edge_index.shape)}" if isinstance(edge_index, Tensor) else type(edge_index)
-        raise NotApplicable(f"expected edge_index of shape (2, edges), whole numbers, sources over targets, got {got}")
+        raise InvalidArgument(
+            f"expected edge_index of shape (2, edges), whole numbers, sources over targets, got {got}"
+        )
 
 
 def read_weights(edge_weight: Tensor | None, edge_index: Tensor, x: Tensor) -> Tensor:
@@ -107,8 +109,8 @@ def read_weights(edge_weight: Tensor | None, edge_index: Tensor, x: Tensor) -> T
     if edge_weight is None:
         return x.new_ones(edges, dtype=wide)
     if edge_weight.shape != (edges,):
-        raise NotApplicable(f"expected edge_weight of shape ({edges},), one per edge, got {tuple(edge_weight.shape)}")
+        raise InvalidArgument(f"expected edge_weight of shape ({edges},), one per edge, got {tuple(edge_weight.shape)}")
     weight = edge_weight.to(wide)
     if not bool(torch.isfinite(weight.detach().abs().sum())):
-        raise NotApplicable(f"expected finite weights whose sum {wide} holds, got others in edge_weight; scale them")
+        raise InvalidArgument(f"expected finite weights whose sum {wide} holds, got others in edge_weight; scale them")
     return weight

@@ -14,7 +14,7 @@ from gread.datasets.node_data import NodeData
 from gread.models.bundle import Bundle, load_bundle, save_bundle
 from gread.settings.trials import Trial
 from gread.training.ensemble import CHUNK, Ensemble
-from rdgraph.errors import FileError, NotApplicable
+from rdgraph.errors import FileError
 
 FORMAT, WHAT = "gread checkpoint 1", "a checkpoint"
 #: What the names of the state at the start of a chunk begin with.
@@ -49,7 +49,7 @@ def load_checkpoint(path: Path, ensemble: Ensemble, mark: str) -> bool:
         return False
     found = load_bundle(path, FORMAT, WHAT)
     if found.words.get("fingerprint") != mark:
-        raise NotApplicable(
+        raise FileError(
             f"expected a checkpoint of these trials on this data in {path}, got one of another training; "
             "remove it, or choose another folder"
         )
@@ -72,11 +72,11 @@ def _wrong_with(found: Bundle, ensemble: Ensemble) -> str:
     epoch, degree = found.words.get("epoch"), found.words.get("degree")
     if type(epoch) is not int or not 0 <= epoch <= ensemble.epochs:
         return f"the epoch {epoch!r} of {ensemble.epochs}"
-    if type(degree) is not int or not 0 <= degree <= max(ensemble.route.whole, ensemble.degree):
+    if type(degree) is not int or not 0 <= degree <= max(ensemble.flow.whole, ensemble.degree):
         return f"polynomials of degree {degree!r}"
     now = {name: value for name, value in found.numbers.items() if not name.startswith(START)}
     states, steps = [now], [epoch]
-    if epoch % CHUNK and epoch < ensemble.epochs and ensemble.route.is_cut(degree):
+    if epoch % CHUNK and epoch < ensemble.epochs and ensemble.flow.is_cut(degree):
         states.append(_started(found))
         steps.append(epoch - epoch % CHUNK)
     elif len(now) != len(found.numbers):

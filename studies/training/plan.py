@@ -14,13 +14,13 @@ import rdgraph
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
 from gread.datasets.sources import embedded
-from gread.models.gread_model import make_system
+from gread.models.equation import make_system, resolve_method
+from gread.models.flow import Flow
 from gread.models.problem import check
 from gread.settings.config import Config
 from gread.settings.presets import Preset
 from gread.settings.trials import Trial, make_trials
-from rdgraph.errors import FileError, NotApplicable, UnknownName
-from rdgraph.integrators.solver import FIXED, METHODS
+from rdgraph.errors import FileError, NotApplicable
 from studies.runs.config import check_device
 from studies.training.choices import choose_preset, is_run, parse_splits, read_toml, sections
 
@@ -57,7 +57,10 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A training with nothing left open: trials are every split with every seed from `seed` on."""
+    """A training with nothing left open: trials are every split with every seed from `seed` on.
+
+    `method_reason` says why the method was taken, where it was chosen from the equation.
+    """
 
     data: NodeData
     preset: Preset
@@ -67,6 +70,7 @@ class Plan:
     device: str
     small: bool = False
     files: tuple[str, ...] = ()
+    method_reason: str = ""
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= MOST_SEEDS:
@@ -106,6 +110,7 @@ class Plan:
             "seeds": self.seeds,
             "device": self.device,
             "version": rdgraph.__version__,
+            **({"method_reason": self.method_reason} if self.method_reason else {}),
         }
 
     def toml(self) -> str:
@@ -155,8 +160,11 @@ def make_plan(request: Request) -> Plan:
     files = (str(request.edges), str(request.nodes)) if request.edges else ()
     changed = changes(preset.config, config)
     source = preset.source + (f"; changed here: {', '.join(changed)}" if changed else "")
-    resolved = replace(preset, config=config, reaction=config.model.reaction, dataset=name, source=source)
-    return Plan(data, resolved, splits, request.seed, request.seeds, request.device, request.small, files)
+    model, reason = resolve_method(config.model)
+    resolved = replace(
+        preset, config=replace(config, model=model), reaction=model.reaction, dataset=name, source=source
+    )  # fmt: skip
+    return Plan(data, resolved, splits, request.seed, request.seeds, request.device, request.small, files, reason)
 
 
 def changes(old: Config, new: Config) -> list[str]:
@@ -203,7 +211,7 @@ def read_plan(folder: Path, root: Path | None = None) -> Plan:
     preset = Preset(head["preset"], head["reaction"], head["dataset"], config, head["source"])
     return Plan(
         read_data(request), preset, tuple(head["splits"]), head["seed"], head["seeds"], head["device"], head["small"],
-        files,
+        files, head.get("method_reason", ""),
     )  # fmt: skip
 
 
@@ -211,7 +219,7 @@ def _read_head(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The settings outside of [model] and [training], each of its kind."""
     head = {name: value for name, value in values.items() if name not in ("model", "training")}
     files = {"edges": str, "nodes": str} if "edges" in head or "nodes" in head else {}
-    kinds = HEAD | files
+    kinds = HEAD | files | ({"method_reason": str} if "method_reason" in head else {})
     wrong = [name for name, kind in kinds.items() if type(head.get(name)) is not kind]
     if not is_run(values) or wrong or not all(type(k) is int for k in head["splits"]):
         got = "those of something else" if not is_run(values) else f"{wrong[0] if wrong else 'splits'} missing or wrong"
@@ -228,10 +236,8 @@ def _chosen_splits(request: Request, data: NodeData) -> tuple[int, ...]:
 def _check_equation(config: Config) -> None:
     """Whether the equation can be read and the method has what it needs."""
     make_system(config.model)
-    if config.model.method not in METHODS:
-        raise UnknownName("method", config.model.method, METHODS)
-    if config.model.method in (*FIXED, "strang") and config.model.step is None:
-        raise NotApplicable(f"expected a step for the method {config.model.method}, got none; add --set step=0.5")
+    model, _ = resolve_method(config.model)
+    Flow.check(model.method, model.time, model.step, model.adjacency == "live")
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
