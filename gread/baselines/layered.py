@@ -30,7 +30,7 @@ class Layered(nn.Module):
 
 
 @dataclass(frozen=True)
-class Settings:
+class LayeredSettings:
     """Width of the hidden layers, and the shares of features and of hidden entries that are dropped in training."""
 
     hidden: int = 64

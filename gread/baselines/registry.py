@@ -11,7 +11,7 @@ from typing import Any
 
 from gread.baselines.classical import GAT, GCN, GATSettings, GCNSettings
 from gread.baselines.heterophily import H2GCN, H2GCNSettings
-from gread.baselines.layered import Layered, Settings
+from gread.baselines.layered import Layered, LayeredSettings
 from gread.settings.config import Model
 from rdgraph.errors import InvalidArgument, UnknownName
 
@@ -23,7 +23,7 @@ class Baseline:
     name: str
     family: str
     source: str
-    settings: type[Settings] | None = None
+    settings: type[LayeredSettings] | None = None
     build: Callable[[Any, int, int], Layered] | None = None
     equation: Model | None = None
 

@@ -183,10 +183,10 @@ class GREADClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, self.n_features_in_, self.n_iter_ = state.classes, int(state.x.shape[1]), state.epochs
         self.networks_, self.histories_ = state.networks, state.histories
         self.best_epochs_, self.status_ = state.best_epochs, state.status
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         if state.names is not None:
-            self.feature_names_in_ = state.names
+            self.feature_names_in_: np.ndarray = state.names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         return self
 
     # ------------------------------------------------------------------ prediction

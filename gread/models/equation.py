@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from gread.settings.config import AUTO, Model
+from gread.settings.trials import Trial
 from rdgraph import parse
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.catalogue import catalogue
@@ -66,3 +68,13 @@ def resolve_method(model: Model) -> tuple[Model, str]:
     )  # fmt: skip
     step = choice.step if model.step is None else model.step
     return replace(model, method=choice.method, step=step if choice.step is not None else None), choice.reason
+
+
+def resolve_trials(trials: Sequence[Trial]) -> tuple[list[Trial], list[str]]:
+    """The trials with the methods that follow from their equations where these were left open, and the reasons."""
+    resolved = [resolve_method(trial.config.model) for trial in trials]
+    chosen = [
+        replace(trial, config=replace(trial.config, model=model))
+        for trial, (model, _) in zip(trials, resolved, strict=True)
+    ]
+    return chosen, [reason for _, reason in resolved]

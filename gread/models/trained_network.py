@@ -157,11 +157,8 @@ class Network:
         bundle = load_bundle(Path(folder) / MANIFEST, FORMAT, WHAT)
         try:
             model = Config().updated(bundle.words["model"]).model
-            widths, reason = (
-                [int(bundle.words[name]) for name in ("features", "classes")],
-                bundle.words.get("reason", ""),
-            )
-            network = cls(model, bundle.numbers, *widths, str(reason))
+            features, classes = (int(bundle.words[name]) for name in ("features", "classes"))
+            network = cls(model, bundle.numbers, features, classes, str(bundle.words.get("reason", "")))
             network.check(network._blank_graph())
         except (LookupError, RuntimeError, TypeError, ValueError, AttributeError, OverflowError, RdgraphError) as error:
             raise FileError(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +101,45 @@ def _wrong_with_state(state: dict[str, Tensor], ensemble: Ensemble, step: int) -
         if not bool(((state[name] >= least) & (state[name] <= step)).all()):
             return f"{name} outside of {least}..{step}"
     return ""
+
+
+class Saver:
+    """Writes the state of one batch now and then, and when it is done; starts by looking for an older one."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        number: int,
+        ensemble: Ensemble,
+        datas: list[NodeData],
+        every: float,
+        tell: Callable[[str], object],
+    ) -> None:
+        self.path = None if folder is None else Path(folder) / f"batch-{number}.json"
+        self.ensemble, self.every, self.tell = ensemble, every, tell
+        self.last, self.saved, self.is_failing = time.monotonic(), 0, False
+        manner = f"{ensemble.learning_rates.dtype} keep_best={ensemble.keep_best}"
+        self.mark = "" if self.path is None else fingerprint(datas, ensemble.trials, manner)
+        if self.path is not None and load_checkpoint(self.path, ensemble, self.mark):
+            self.saved = ensemble.epoch
+
+    def tick(self, *, must_save: bool = False) -> None:
+        """Save where it is time, the end is reached, or it has to be."""
+        epoch = self.ensemble.epoch
+        is_time = time.monotonic() - self.last >= self.every
+        if self.path is not None and epoch != self.saved and (must_save or is_time or epoch >= self.ensemble.epochs):
+            self._save(self.path, epoch)
+
+    def _save(self, path: Path, epoch: int) -> None:
+        """A disk that is full costs the checkpoint, not the training."""
+        try:
+            save_checkpoint(path, self.ensemble, self.mark)
+        except FileError as problem:
+            if not self.is_failing:
+                self.tell(f"no checkpoint was written, and the training goes on: {problem}")
+            self.is_failing = True
+        else:
+            if self.is_failing:
+                self.tell("checkpoints are written again")
+            self.is_failing, self.saved = False, epoch
+        self.last = time.monotonic()

@@ -9,7 +9,7 @@ flows are still long enough; if not, the chunk is done again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from gread.datasets.node_data import NodeData
 from gread.kernels.operations import adam_step, select
-from gread.models.equation import resolve_method
+from gread.models.equation import resolve_trials
 from gread.models.gread_model import GREAD, Randomness, Rates
 from gread.models.problem import Problem
 from gread.settings.trials import Trial, grouped
@@ -48,16 +48,6 @@ class Outcome:
         """ok, or the epoch in which the loss diverged."""
         failed = int(self.failed_at[member])
         return "ok" if failed < 0 else f"diverged in epoch {failed}"
-
-
-def resolve_trials(trials: Sequence[Trial]) -> tuple[list[Trial], list[str]]:
-    """The trials with the methods that follow from their equations where these were left open, and the reasons."""
-    resolved = [resolve_method(trial.config.model) for trial in trials]
-    chosen = [
-        replace(trial, config=replace(trial.config, model=model))
-        for trial, (model, _) in zip(trials, resolved, strict=True)
-    ]
-    return chosen, [reason for _, reason in resolved]
 
 
 class Ensemble:

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 from gread.datasets.node_data import NodeData
-from gread.models.equation import TRUSTED
+from gread.models.equation import TRUSTED, resolve_trials
 from gread.models.trained_network import Network
 from gread.settings.trials import Trial, grouped
-from gread.training.checkpoint import fingerprint, load_checkpoint, save_checkpoint
-from gread.training.ensemble import CHUNK, Ensemble, Outcome, resolve_trials
+from gread.training.checkpoint import Saver
+from gread.training.ensemble import CHUNK, Ensemble, Outcome
 from gread.training.planner import check_fit, estimate, make_batches
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text, write_text
@@ -180,9 +180,7 @@ def train(
     for number, batch in enumerate(batches):
         own = datas[0] if len(datas) == 1 else [each[k] for k in batch]
         ensemble = Ensemble(own, [chosen[k] for k in batch], **options)
-        saver = _Saver(
-            checkpoint, number, ensemble, datas if len(datas) == 1 else [each[k] for k in batch], every, tell
-        )
+        saver = Saver(checkpoint, number, ensemble, datas if len(datas) == 1 else [each[k] for k in batch], every, tell)
         _run(ensemble, saver, partial(report, number), tell)
         outcome = ensemble.outcome()
         for member, k in enumerate(batch):
@@ -190,7 +188,7 @@ def train(
     return _gathered(data, chosen, reasons, [s for s in slots if s is not None], time.monotonic() - started)
 
 
-def _run(ensemble: Ensemble, saver: _Saver, report: Callable[[Ensemble], None], tell: Callable[[str], object]) -> None:
+def _run(ensemble: Ensemble, saver: Saver, report: Callable[[Ensemble], None], tell: Callable[[str], object]) -> None:
     """Train an ensemble to its end, with a look at it about every `LOOK` seconds."""
     count, epoch = 1, ensemble.epoch
     with patient(lambda: tell("stopping at the end of this epoch; Ctrl-C again stops at once")) as interruption:
@@ -270,48 +268,6 @@ def _gathered(
         np.array([s.test for s in slots]), tuple(s.status for s in slots), history, seconds,
         tuple(kept) if kept else None, tuple(reasons),
     )  # fmt: skip
-
-
-class _Saver:
-    """Writes the state of one batch now and then, and when it is done; starts by looking for an older one."""
-
-    def __init__(
-        self,
-        folder: Path | None,
-        number: int,
-        ensemble: Ensemble,
-        datas: list[NodeData],
-        every: float,
-        tell: Callable[[str], object],
-    ) -> None:
-        self.path = None if folder is None else Path(folder) / f"batch-{number}.json"
-        self.ensemble, self.every, self.tell = ensemble, every, tell
-        self.last, self.saved, self.is_failing = time.monotonic(), 0, False
-        manner = f"{ensemble.learning_rates.dtype} keep_best={ensemble.keep_best}"
-        self.mark = "" if self.path is None else fingerprint(datas, ensemble.trials, manner)
-        if self.path is not None and load_checkpoint(self.path, ensemble, self.mark):
-            self.saved = ensemble.epoch
-
-    def tick(self, *, must_save: bool = False) -> None:
-        """Save where it is time, the end is reached, or it has to be."""
-        epoch = self.ensemble.epoch
-        is_time = time.monotonic() - self.last >= self.every
-        if self.path is not None and epoch != self.saved and (must_save or is_time or epoch >= self.ensemble.epochs):
-            self._save(self.path, epoch)
-
-    def _save(self, path: Path, epoch: int) -> None:
-        """A disk that is full costs the checkpoint, not the training."""
-        try:
-            save_checkpoint(path, self.ensemble, self.mark)
-        except FileError as problem:
-            if not self.is_failing:
-                self.tell(f"no checkpoint was written, and the training goes on: {problem}")
-            self.is_failing = True
-        else:
-            if self.is_failing:
-                self.tell("checkpoints are written again")
-            self.is_failing, self.saved = False, epoch
-        self.last = time.monotonic()
 
 
 class _Reporter:

@@ -1,4 +1,4 @@
-"""Catalogue, safe readers, variants and loading; the facts of the public sets where their files are at hand."""
+"""Catalogue, safe readers, variants and loading; the facts of the public sets where their files are available."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_a_set_of_files_is_read_from_a_checked_copy(tmp_path: Path) -> None:
         ({"name": "new", "files": [RemoteFile("a", "b")], "reader": read_pairs}, InvalidArgument, "a sha256 for a/b"),
         ({"name": "new", "loader": two_rings, "splits": "random"}, UnknownName, "random"),
     ],
-    ids=str,
+    ids=["taken", "alias", "space", "empty", "nothing", "reader", "hash", "splits"],
 )
 def test_records_that_cannot_be(values: dict[str, Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):

@@ -382,7 +382,7 @@ def test_a_member_that_diverges_is_marked_and_changes_no_bit_of_the_others(calm,
     if best:
         assert float(out.val_accuracy[1]) == float(val[best - 1]) == float(val[: failed - 1].max())
         assert float(out.test_accuracy[1]) == float(out.history[best - 1, 1, TEST])
-    else:  # the first update already left the numbers, and such an epoch is never the best
+    else:  # the first update already diverged, and such an epoch is never the best
         assert float(out.val_accuracy[1]) == float(out.test_accuracy[1]) == 0.0
 
 
@@ -396,7 +396,7 @@ def test_accuracies_are_shares_of_the_nodes_of_each_mask():
 
 
 def test_numbers_that_are_none_hit_nothing():
-    """A member whose update left the numbers must not count as predicting class 0."""
+    """A member whose update diverged must not count as predicting class 0."""
     ensemble = Ensemble(karate(), [Trial(config()), Trial(config(), 1)])
     ensemble.parameters["decoder_bias"].data[1] = torch.nan
     scores, sound = ensemble._scores()

@@ -210,7 +210,7 @@ RANDOM_NETWORKS = int(os.environ.get("RANDOM_NETWORKS", "100"))
 
 @pytest.mark.parametrize("number", range(RANDOM_NETWORKS))
 def test_random_networks_train_on_a_gpu_as_on_the_cpu(number):
-    """The same route, the same degree and the same losses; losses that leave the numbers do so on both devices.
+    """The same flow, the same degree and the same losses; losses that diverge do so on both devices.
 
     Mostly in double precision, where rounding has no say in Adam's first steps, which divide gradients by their size.
     """

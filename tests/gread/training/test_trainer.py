@@ -20,7 +20,7 @@ import torch
 
 from gread.datasets.embedded import karate
 from gread.datasets.synthetic import csbm
-from gread.models.bundle import load_bundle, save_bundle
+from gread.models.bundle import Bundle, load_bundle, save_bundle
 from gread.models.trained_network import Network
 from gread.settings.config import Config
 from gread.settings.trials import Trial, make_trials
@@ -36,6 +36,11 @@ from rdgraph.interrupts import terminable
 def config(**values: object) -> Config:
     base = {"hidden": 8, "epochs": 6, "attention_dim": 8, "method": "euler", "step": 0.5}
     return Config().updated(base | values)
+
+
+def light(**values: object) -> Config:
+    """Without attention and with two channels, where the book-keeping is tested and not the network."""
+    return config(adjacency="original", reaction="diffusion", hidden=2, **values)
 
 
 def equal(one: Trained, two: Trained) -> None:
@@ -329,6 +334,18 @@ def test_a_finished_training_leaves_one_bundle_per_batch(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def halfway(tmp_path_factory: pytest.TempPathFactory) -> tuple[Bundle, Ensemble, dict[str, torch.Tensor]]:
+    """A checkpoint after three of six epochs, a fresh ensemble of the same trials, and its state."""
+    trials = [Trial(config(reaction="F"))]
+    ensemble, fresh = Ensemble(karate(), trials), Ensemble(karate(), trials)
+    ensemble.advance(3)
+    path = tmp_path_factory.mktemp("halfway") / "batch-0.json"
+    checkpoint.save_checkpoint(path, ensemble, "mark")
+    assert checkpoint.load_checkpoint(path, Ensemble(karate(), trials), "mark")
+    return load_bundle(path, checkpoint.FORMAT, "a checkpoint"), fresh, fresh.snapshot()
+
+
 @pytest.mark.parametrize(
     ("changed", "others", "needle"),
     [
@@ -348,18 +365,12 @@ def test_a_finished_training_leaves_one_bundle_per_batch(tmp_path):
         ({}, {"failed_at": torch.tensor([-2])}, "failed_at outside of -1..3"),
     ],
 )
-def test_crafted_checkpoints_are_refused(tmp_path, changed, others, needle):
+def test_crafted_checkpoints_are_refused(tmp_path, halfway, changed, others, needle):
     """Their hashes fit, what they hold does not."""
-    trials = [Trial(config(reaction="F"))]
-    ensemble = Ensemble(karate(), trials)
-    ensemble.advance(3)
+    saved, fresh, before = halfway
     path = tmp_path / "batch-0.json"
-    checkpoint.save_checkpoint(path, ensemble, "mark")
-    found = load_bundle(path, checkpoint.FORMAT, "a checkpoint")
-    numbers = {k: v for k, v in (found.numbers | others).items() if v is not None}
-    save_bundle(path, checkpoint.FORMAT, found.words | changed, numbers)
-    fresh = Ensemble(karate(), trials)
-    before = fresh.snapshot()
+    numbers = {k: v for k, v in (saved.numbers | others).items() if v is not None}
+    save_bundle(path, checkpoint.FORMAT, saved.words | changed, numbers)
     with pytest.raises(FileError, match=f"expected a checkpoint in .*, got one with {needle}; remove it"):
         checkpoint.load_checkpoint(path, fresh, "mark")
     assert all(torch.equal(fresh.state[k].nan_to_num(), v.nan_to_num()) for k, v in before.items())
@@ -369,7 +380,7 @@ def test_crafted_checkpoints_are_refused(tmp_path, changed, others, needle):
 def test_the_results_do_not_depend_on_how_the_epochs_are_divided(tmp_path):
     """Polynomials that have to grow in the midst of a chunk, saved and resumed within it: the same bits."""
     own = config(method="exact", step=None, adjacency="original", beta="scalar", beta_link="free", time=6.0,
-                 learning_rate=0.2, epochs=46)  # fmt: skip
+                 learning_rate=0.2, epochs=46, hidden=2)  # fmt: skip
     trials = [Trial(own)]
 
     def fresh() -> Ensemble:
@@ -421,8 +432,8 @@ def test_looks_and_checkpoints_follow_the_clock(tmp_path, monkeypatch, seconds, 
     Clock(monkeypatch, seconds)
     epochs: list[int] = []
     written: list[int] = []
-    monkeypatch.setattr(training, "save_checkpoint", lambda path, ensemble, mark: written.append(ensemble.epoch))
-    train(karate(), [Trial(config(epochs=40))], device="cpu", checkpoint=tmp_path,
+    monkeypatch.setattr(checkpoint, "save_checkpoint", lambda path, ensemble, mark: written.append(ensemble.epoch))
+    train(karate(), [Trial(light(epochs=40))], device="cpu", checkpoint=tmp_path,
           progress=lambda p: epochs.append(p.epoch))  # fmt: skip
     assert epochs == heard
     assert written == saved
@@ -446,7 +457,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch, is_full: list[bool]) -> None:
 
 
 def test_a_full_disk_costs_the_checkpoint_and_not_the_training(tmp_path, monkeypatch):
-    trials = [Trial(config(epochs=60))]
+    trials = [Trial(light(epochs=60))]
     told: list[str] = []
     is_full = [True]
 
