@@ -67,7 +67,8 @@ class Solution:
     times (K,) or (K, *batch); states (K, *batch, n, d), or (1, *batch, n, d) with the last one alone where states were
     not kept; measures name -> (K, ...); codes (*batch) positions in `tuple(Status)`; failed_at (*batch), NaN where ok.
     A member that failed keeps its last finite state from `failed_at` on, the time that state belongs to, and that
-    frozen state carries no gradient.
+    frozen state carries no gradient. `method` is the one that integrated, `reason` says why where it was chosen by
+    `auto`.
 
     >>> import torch
     >>> H = torch.zeros(2, 3, 1)
@@ -81,6 +82,8 @@ class Solution:
     codes: Tensor
     failed_at: Tensor
     measures: Mapping[str, Tensor] = field(default_factory=dict)
+    method: str = ""
+    reason: str = ""
 
     @property
     def final(self) -> Tensor:
@@ -103,7 +106,8 @@ class Solution:
         found, counts = np.unique(self.status.astype(str), return_counts=True)
         single = self.status.ndim == 0
         status = ", ".join(name if single else f"{count} {name}" for name, count in zip(found, counts, strict=True))
+        by = f"by {self.method}, " if self.method else ""
         return (
-            f"Solution({len(self.times)} times, states {tuple(self.states.shape)}, {status}, "
+            f"Solution({len(self.times)} times, states {tuple(self.states.shape)}, {status}, {by}"
             f"{self.stats.evaluations} evaluations, {self.stats.products} products)"
         )

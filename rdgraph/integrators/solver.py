@@ -12,6 +12,7 @@ from torch import Tensor
 from rdgraph.errors import NotApplicable, UnknownName
 from rdgraph.integrators.adaptive_steps import MAX_STEPS, Tolerances, integrate_adaptive
 from rdgraph.integrators.adjoint import ADJOINT_METHODS, Settings, integrate_members
+from rdgraph.integrators.automatic import Automatic, automatic
 from rdgraph.integrators.fixed_steps import Run, choose, integrate_fixed, is_within
 from rdgraph.integrators.solution import Solution, Stats, Status
 from rdgraph.integrators.steppers import RungeKutta, Splitting, Stepper, first_is_nan
@@ -38,14 +39,14 @@ def solve(
     field: VectorField,
     H0: Tensor,
     t: Any,
-    method: str | Tableau = "dopri5",
+    method: str | Tableau = "auto",
     *,
     step: Any = None,
     rtol: float | None = None,
     atol: float | None = None,
     save_at: Any = None,
     adjoint: bool = False,
-    interpolation: str = "linear",
+    interpolation: str | None = None,
     limit: float | None = None,
     max_steps: int | None = None,
     trackers: Sequence[Tracker] = (),
@@ -57,11 +58,16 @@ def solve(
     The batch is that of the field, or any where the field has none and its members differ in their start alone.
 
     `t` is (K,) or, with times of its own for every member, (K, *batch); it may repeat but not fall, and T = 0 is the
-    identity. Methods with a fixed `step`, a number or one per member: "euler", "midpoint", "heun", "rk4" (the 3/8
-    rule), "rk4-classical" or any `Tableau`, and "strang"; they take ceil(T/step) steps of which the last is shortened,
-    without a step one per interval of `t`, and between steps `interpolation` is "linear" or "cubic". "exact" is for
-    linear systems, to `rtol` and `atol`. "dopri5" adapts the steps of every member to its own error (rtol 1e-7, atol
-    1e-9; in single precision 1e-5 and 1e-7), and gives up after `max_steps` attempts (10000). `adjoint=True` integrates
+    identity. By default ("auto") the method follows from the equation: "exact" for linear systems, "strang" for
+    reactions with a closed flow, else "rk4", with a step for every member from a bound of the slope of its field
+    (`choose_method` has the rules); `solution.method` and `solution.reason` say which it was and why, and states
+    between the steps are then interpolated by cubics.
+
+    Methods with a fixed `step`, a number or one per member: "euler", "midpoint", "heun", "rk4" (the 3/8 rule),
+    "rk4-classical" or any `Tableau`, and "strang"; they take ceil(T/step) steps of which the last is shortened, without
+    a step one per interval of `t`, and between steps `interpolation` is "linear" or "cubic". "exact" is for linear
+    systems, to `rtol` and `atol`. "dopri5" adapts the steps of every member to its own error (rtol 1e-7, atol 1e-9; in
+    single precision 1e-5 and 1e-7), and gives up after `max_steps` attempts (10000). `adjoint=True` integrates
     backwards for the gradient instead of recording the steps, member by member, for euler, midpoint, heun, rk4 and
     dopri5; it has first derivatives alone, all others have second ones as well.
 
@@ -76,20 +82,22 @@ def solve(
     >>> H0 = torch.tensor([[3.0], [0.0], [0.0]], dtype=torch.float64)
     >>> solve(heat, H0, [0.0, 1.0], "rk4", step=0.1).final.ravel()
     tensor([1.4463, 0.7769, 0.7769], dtype=torch.float64)
+    >>> solve(heat, H0, [0.0, 1.0]).reason
+    'linear with symbol p(lam) = -alpha*lam: exact flow'
     """
+    _check_state(field, H0)
+    chosen = Automatic("", None, "")
+    if method == "auto":
+        chosen = automatic(field.spread(tuple(H0.shape[:-2])), H0, t, stepped=adjoint)
+        method, interpolation = chosen.method, interpolation or ("linear" if chosen.step is None else "cubic")
+    interpolation = interpolation or "linear"
     family = _family(method)
     given = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps}
-    _check_settings(family, method, given, interpolation)
+    _check_settings(family, method, given, interpolation, chosen)
     _check_numbers(given, limit)
+    step = chosen.step if step is None else step
     if adjoint:
         _check_adjoint(method, family, step, save_at)
-    if not hasattr(field, "check_state"):
-        raise NotApplicable(
-            f"expected a vector field, got {type(field).__name__}; make one with lower(system, operator)"
-        )
-    field.check_state(H0)
-    if 0 in H0.shape:
-        raise NotApplicable(f"expected at least one member, node and channel, got a state of shape {tuple(H0.shape)}")
     if method == "dopri5" and torch.finfo(H0.dtype).bits < 32:
         raise NotApplicable(
             f"expected a state of float32 or float64 for dopri5, whose tolerance {H0.dtype} cannot hold, got that; "
@@ -113,7 +121,11 @@ def solve(
         cubic = interpolation == "cubic"
         integrate = partial(integrate_fixed, make_stepper, H0, timetable, recorder, bound=bound, cubic=cubic)
     run = _tracked(integrate, trackers, len(timetable.saves))
-    return Solution(timetable.saves, run.recorder.states, run.stats, run.codes, run.failed_at, run.recorder.values)
+    name = method.name if isinstance(method, Tableau) else method
+    recorder = run.recorder
+    return Solution(
+        timetable.saves, recorder.states, run.stats, run.codes, run.failed_at, recorder.values, name, chosen.reason
+    )
 
 
 def _tracked(integrate: Callable[[], Run], trackers: Sequence[Tracker], saves: int) -> Run:
@@ -219,7 +231,17 @@ def _family(method: Any) -> str:
     return str(method)
 
 
-def _check_settings(family: str, method: Any, given: Mapping[str, Any], interpolation: str) -> None:
+def _check_state(field: Any, H0: Tensor) -> None:
+    if not hasattr(field, "check_state"):
+        raise NotApplicable(
+            f"expected a vector field, got {type(field).__name__}; make one with lower(system, operator)"
+        )
+    field.check_state(H0)
+    if 0 in H0.shape:
+        raise NotApplicable(f"expected at least one member, node and channel, got a state of shape {tuple(H0.shape)}")
+
+
+def _check_settings(family: str, method: Any, given: Mapping[str, Any], interpolation: str, chosen: Automatic) -> None:
     if interpolation not in ("linear", "cubic"):
         raise NotApplicable(f"expected interpolation 'linear' or 'cubic', got {interpolation!r}")
     used = {name for name, value in given.items() if value is not None}
@@ -227,8 +249,9 @@ def _check_settings(family: str, method: Any, given: Mapping[str, Any], interpol
     listens = _LISTENS[family]
     if strangers := sorted(used - set(listens)):
         name = method.name if isinstance(method, Tableau) else method
+        why = f", which auto chose ({chosen.reason})" if chosen.method else ""
         raise NotApplicable(
-            f"expected for {name} only {', '.join(listens)}, got {', '.join(strangers)}; leave it out, or take "
+            f"expected for {name}{why} only {', '.join(listens)}, got {', '.join(strangers)}; leave it out, or name "
             "a method that uses it"
         )
 

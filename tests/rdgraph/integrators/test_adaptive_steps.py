@@ -12,9 +12,9 @@ import torchdiffeq
 from torch import Tensor
 
 from rdgraph.graphs.graph import Graph
+from rdgraph.integrators import solver
 from rdgraph.integrators.adjoint import ADJOINT_METHODS
-from rdgraph.integrators.solution import Status
-from rdgraph.integrators.solver import solve
+from rdgraph.integrators.solution import Solution, Status
 from rdgraph.lowering.vector_field import VectorField, lower
 from rdgraph.systems.parser import parse
 
@@ -24,6 +24,10 @@ RING = Graph.from_edges([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
 
 def field_of(text: str, batch: tuple[int, ...] = (), dtype: torch.dtype = F64, **coefficients: Any) -> VectorField:
     return lower(text, RING.operator("row", dtype=dtype), coefficients, batch=batch)
+
+
+def solve(field: VectorField, H0: Tensor, t: Any, method: Any = "dopri5", **settings: Any) -> Solution:
+    return solver.solve(field, H0, t, method, **settings)
 
 
 def state(*batch: int, dtype: torch.dtype = F64, seed: int = 0) -> Tensor:
