@@ -77,7 +77,7 @@ class GREADClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self, reaction: str = "BS", *, alpha: str = "scalar", beta: str = "channel", alpha_link: str = "auto",
         beta_link: str = "auto", adjacency: str = "soft", normalisation: str = "symmetric", self_loops: float = 1.0,
-        heads: int = 4, attention_dim: int = 64, time: float = 1.0, method: str = "exact", step: float | None = None,
+        heads: int = 4, attention_dim: int = 64, time: float = 1.0, method: str = "auto", step: float | None = None,
         hidden: int = 64, encoder_mlp: bool = False, relu: bool = True, decoder_mlp: bool = False,
         input_dropout: float = 0.5, dropout: float = 0.4, epochs: int = 200, learning_rate: float = 0.01,
         weight_decay: float = 5e-4, seed: int = 0, device: str = "auto", validation: float = 0.2, members: int = 1,

@@ -12,6 +12,7 @@ from rdgraph import parse
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.system import System
+from rdgraph.theory.method_choice import choose_method
 
 #: The letter of an equation that stands for the training nodes.
 TRUSTED = "M"
@@ -52,14 +53,12 @@ def resolve_method(model: Model) -> tuple[Model, str]:
 
     >>> chosen, reason = resolve_method(Model(reaction="-alpha*L@H + beta*tanh(H)"))
     >>> chosen.method, reason.partition(";")[0]
-    ('rk4', 'tanh of the state')
+    ('rk4', 'the reaction beta*tanh(H) is nonlinear')
     >>> resolve_method(Model(method="euler", step=0.5))[1]
     ''
     """
     if model.method != AUTO:
         return model, ""
-    from rdgraph.theory.method_choice import choose_method
-
     is_original = model.adjacency == "original"
     normalisation = model.normalisation if is_original else "row"
     choice = choose_method(

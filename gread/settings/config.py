@@ -66,7 +66,7 @@ class Model:
     heads: int = 4
     attention_dim: int = 64
     time: float = 1.0
-    method: str = "exact"
+    method: str = AUTO
     step: float | None = None
     hidden: int = 64
     encoder_mlp: bool = False
