@@ -1,1 +1,39 @@
-"""One question per file, the command line and the reports."""
+"""studies: questions with the programs that answer them, each a run folder with numbers, figures, verdicts, a report.
+
+a study of one's own:  Study, StudyRun, register_study, unregister_study
+running one:           find_study, execute; on the command line `rdgraph study NAME`
+
+Every name is loaded when it is first asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from studies.catalogue import find_study, register_study, unregister_study
+    from studies.runs.study import Study, execute
+    from studies.runs.study_run import StudyRun
+
+__all__ = ["Study", "StudyRun", "execute", "find_study", "register_study", "unregister_study"]
+
+#: Where every name comes from; it is loaded when it is first asked for.
+_ON_USE = {
+    "Study": "studies.runs.study",
+    "StudyRun": "studies.runs.study_run",
+    "execute": "studies.runs.study",
+    "find_study": "studies.catalogue",
+    "register_study": "studies.catalogue",
+    "unregister_study": "studies.catalogue",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ON_USE:
+        raise AttributeError(f"module 'studies' has no attribute {name!r}")
+    value = getattr(import_module(_ON_USE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,40 +1,149 @@
-"""The studies by name. A study is a module with NAME, TITLE, QUESTION and `run(run)`, loaded when it is asked for."""
+"""The studies by name: one record each, registered here; a study of one's own is registered by `register_study`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import cast
+from types import MappingProxyType
+from typing import Any
 
-from rdgraph.errors import UnknownName
-from studies.runs import libraries
-from studies.runs.run_folder import Study
+from rdgraph.errors import InvalidArgument, UnknownName
+from studies.runs.libraries import EXTRAS, require
+from studies.runs.study import Study
 
-#: Name of a study -> its module.
-STUDIES: Mapping[str, str] = {
-    "grid": "studies.grid.study",
-    "oversmoothing": "studies.oversmoothing.study",
-    "trained-energy": "studies.trained_energy.study",
-    "response": "studies.response.study",
-    "discretisation": "studies.discretisation.study",
-    "datasets": "studies.datasets.study",
-}
-#: Studies that train networks, and the extra they need; the others need torch, if anything.
-EXTRAS: Mapping[str, str] = {"trained-energy": "gread"}
+_studies: dict[str, Study] = {}
+#: The registered studies by name, in the order of registration.
+STUDIES: Mapping[str, Study] = MappingProxyType(_studies)
 
 
-def load(name: str) -> Study:
-    """The study of that name.
+def register_study(study: Study) -> Study:
+    """Add a study, so that `rdgraph study NAME` and `find_study(NAME)` know it.
 
-    >>> load("grid").NAME
-    'grid'
+    Args:
+        study: the record; its name must be new.
+
+    Returns:
+        The same record.
+
+    Raises:
+        InvalidArgument: for what is no `Study`, a name that is taken, or an extra this package does not have.
+
+    Example:
+        >>> mine = register_study(Study("two-and-two", "A sum", "What is 2 + 2?", lambda run: run.results([{"x": 4}])))
+        >>> find_study("two-and-two").question
+        'What is 2 + 2?'
+        >>> unregister_study("two-and-two")
     """
-    if name not in STUDIES:
-        raise UnknownName("study", name, STUDIES)
-    try:
-        return cast("Study", import_module(STUDIES[name]))
-    except ModuleNotFoundError as problem:
-        extra = EXTRAS.get(name, "torch")
-        if problem.name not in libraries.EXTRAS[extra]:
-            raise
-        raise libraries.missing(str(problem.name), f"the study {name}", extra) from None
+    if not isinstance(study, Study):
+        raise InvalidArgument(f"expected a Study, got {type(study).__name__}; make one with studies.Study(...)")
+    if study.name in _studies:
+        raise InvalidArgument(f"expected a new name for a study, got {study.name!r}, which is taken; choose another")
+    if study.extra is not None and study.extra not in EXTRAS:
+        raise InvalidArgument(f"expected an extra among {', '.join(EXTRAS)}, got {study.extra!r}")
+    _studies[study.name] = study
+    return study
+
+
+def unregister_study(name: str) -> None:
+    """Forget a study that was registered.
+
+    Args:
+        name: the name of the study.
+
+    Raises:
+        UnknownName: where no study has that name.
+
+    Example:
+        See `register_study`.
+    """
+    del _studies[find_study(name).name]
+
+
+def find_study(name: str) -> Study:
+    """The registered study of that name.
+
+    Args:
+        name: the name of the study, as `rdgraph study` lists it.
+
+    Returns:
+        Its record; nothing is imported or computed yet.
+
+    Raises:
+        UnknownName: where no study has that name; offers the closest one.
+
+    Example:
+        >>> find_study("grid").title
+        'Diffusion and blurring-sharpening on a grid'
+    """
+    if name not in _studies:
+        raise UnknownName("study", name, _studies)
+    return _studies[name]
+
+
+def require_libraries(study: Study) -> None:
+    """Name the first library that a study needs and that is not installed, before anything is computed."""
+    if study.extra is not None:
+        require(f"the study {study.name}", study.extra)
+
+
+def _on_use(module: str, function: str) -> Callable[[Any], Any]:
+    """A function of a module that is imported when the function is called, so that a list of studies is quick."""
+
+    def call(argument: Any) -> Any:
+        return getattr(import_module(module), function)(argument)
+
+    return call
+
+
+def _register(name: str, folder: str, title: str, question: str, extra: str | None = None) -> None:
+    """A study of this package: studies.FOLDER.study has `run(run)` and `settings(small)`."""
+    module = f"studies.{folder}.study"
+    register_study(Study(name, title, question, _on_use(module, "run"), _on_use(module, "settings"), extra))
+
+
+_register(
+    "grid",
+    "grid",
+    "Diffusion and blurring-sharpening on a grid",
+    "Does diffusion oversmooth a grid of one-dimensional features, while the blurring-sharpening equation (BS) seeks "
+    "a balance between smoothing and sharpening, as the first figure of the GREAD paper says?",
+    "torch",
+)
+_register(
+    "oversmoothing",
+    "oversmoothing",
+    "Oversmoothing: energies of reaction-diffusion flows",
+    "Does a reaction term keep the Dirichlet energy of a graph network bounded and away from zero, for which "
+    "coefficients, and is it the flow or Euler's method that does it?",
+    "torch",
+)
+_register(
+    "trained-energy",
+    "trained_energy",
+    "Oversmoothing in trained networks: energies layer by layer",
+    "Do trained networks of many layers lose their Dirichlet energy, GCN and GAT at once, GRAND later and GREAD not "
+    "at all, and does a vector beta conserve more of it than a scalar one?",
+    "gread",
+)
+_register(
+    "response",
+    "response",
+    "Filter responses at the published settings",
+    "Which frequencies do the linear systems of the catalogue damp and amplify at the end times and step sizes of the "
+    "GREAD paper, and where does Euler's method amplify what the flow damps?",
+)
+_register(
+    "discretisation",
+    "discretisation",
+    "Discretisation at the published settings",
+    "At the end times, steps and solvers that the GREAD paper found best, is the computed thing still the ordinary "
+    "differential equation, mode by mode?",
+    "torch",
+)
+_register(
+    "datasets",
+    "datasets",
+    "The data sets",
+    "What are the graphs that the GREAD paper is measured on: how large, how homophilic, how are they split, does the "
+    "paper's table describe them, and how many test nodes can be answered by looking up a twin in the training set?",
+)

@@ -8,19 +8,30 @@ import torch
 from torch import Tensor
 
 from analysis.measures.state_checks import read_state, rescaled
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable
 
 
 def fisher_ratio(H: Tensor, labels: Any) -> Tensor:
     """tr S_B/tr S_W of H (*batch, n, d): scatter between the class means over scatter within the classes, (*batch).
 
     S_B = sum_c n_c (m_c - m)(m_c - m)', S_W = sum_c sum_{i in c} (h_i - m_c)(h_i - m_c)', with m_c the mean of class c,
-    n_c its size and m the mean of all. `labels` (n,) or (*batch, n) are whole numbers from 0, or -1 for unknown: such
-    nodes are left out. At least two classes are asked for. inf where every class sits at one point, nan where all do.
+    n_c its size and m the mean of all. inf where every class sits at one point, nan where all do.
 
-    >>> H = torch.tensor([[0.0], [2.0], [4.0], [6.0]])    # means 1 and 5, spread 1: 4*2^2/(4*1^2)
-    >>> fisher_ratio(H, [0, 0, 1, 1])
-    tensor(4.)
+    Args:
+        H: states (*batch, n, d).
+        labels: (n,) or (*batch, n), whole numbers from 0, or -1 for unknown: such nodes are left out.
+
+    Returns:
+        One number >= 0 per member, (*batch).
+
+    Raises:
+        InvalidArgument: for what is no finite state, and labels that do not fit it.
+        NotApplicable: for fewer than two classes.
+
+    Example:
+        >>> H = torch.tensor([[0.0], [2.0], [4.0], [6.0]])    # means 1 and 5, spread 1: 4*2^2/(4*1^2)
+        >>> fisher_ratio(H, [0, 0, 1, 1])
+        tensor(4.)
     """
     given, _ = rescaled(read_state(H))
     classes = _read_labels(labels, given)
@@ -42,22 +53,22 @@ def _read_labels(labels: Any, state: Tensor) -> Tensor:
     try:
         classes = torch.as_tensor(labels, device=state.device)
     except (TypeError, ValueError, RuntimeError):
-        raise NotApplicable(f"expected labels as whole numbers, got {type(labels).__name__}") from None
+        raise InvalidArgument(f"expected labels as whole numbers, got {type(labels).__name__}") from None
     if classes.is_floating_point() or classes.is_complex():
-        raise NotApplicable(f"expected labels as whole numbers, got {classes.dtype}; use labels.long()")
+        raise InvalidArgument(f"expected labels as whole numbers, got {classes.dtype}; use labels.long()")
     classes = classes.long()
     nodes = state.shape[-2]
     if classes.ndim < 1 or classes.shape[-1] != nodes:
-        raise NotApplicable(f"expected labels (..., {nodes}), one per node, got shape {tuple(classes.shape)}")
+        raise InvalidArgument(f"expected labels (..., {nodes}), one per node, got shape {tuple(classes.shape)}")
     try:
         torch.broadcast_shapes(classes.shape[:-1], state.shape[:-2])
     except RuntimeError:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected labels ({nodes},) or (*batch, {nodes}) for states of batch {tuple(state.shape[:-2])}, "
             f"got shape {tuple(classes.shape)}"
         ) from None
     if bool((classes < -1).any()):
-        raise NotApplicable(f"expected labels >= 0, or -1 for unknown, got {int(classes.min())}")
+        raise InvalidArgument(f"expected labels >= 0, or -1 for unknown, got {int(classes.min())}")
     highest = classes.amax(-1, keepdim=True)
     if not bool(((classes >= 0) & (classes != highest)).any(-1).all()):
         raise NotApplicable("expected at least two classes among the labels of every member, got fewer")

@@ -17,8 +17,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from analysis.measures.operator_entries import Entries, entries, remembered, rounding
-from rdgraph.errors import NotApplicable
+from analysis.measures.operator_entries import OperatorEntries, entries, remembered, rounding
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
 
 #: A projection shorter than this part of the vector is what rounding leaves of nothing.
@@ -102,7 +102,7 @@ def _find_symmetric(op: Operator) -> tuple[Operator | None, Tensor]:
 
 
 # ---------------------------------------------------------------------- what is asked of an operator
-def _checked_entries(op: Operator, what: str) -> Entries:
+def _checked_entries(op: Operator, what: str) -> OperatorEntries:
     if op.normalisation == "free":
         raise NotApplicable(
             f"expected weights of a known normalisation for {what}, got free ones; name it with "
@@ -133,15 +133,15 @@ def _check_kernel(op: Operator, vector: Tensor) -> None:
         raise _misnamed(op)
 
 
-def _misnamed(op: Operator) -> NotApplicable:
-    return NotApplicable(
+def _misnamed(op: Operator) -> InvalidArgument:
+    return InvalidArgument(
         f"expected weights of the normalisation {op.normalisation} on an undirected graph, got others in {op!r}: no "
         "positive v has L v = 0; make the operator with graph.operator(...)"
     )
 
 
 # ---------------------------------------------------------------------- components and degrees
-def _components(op: Operator, found: Entries) -> tuple[Tensor, int]:
+def _components(op: Operator, found: OperatorEntries) -> tuple[Tensor, int]:
     """Component numbers from 0 in every member, (*batch, n), and the largest number of components."""
     nodes, members = op.num_nodes, found.weights.reshape(math.prod(op.batch), op.num_edges)
     member, entry = (x.cpu().numpy() for x in torch.nonzero(members, as_tuple=True))
@@ -155,7 +155,7 @@ def _components(op: Operator, found: Entries) -> tuple[Tensor, int]:
     return component, int(labels.max()) + 1
 
 
-def _mean_operator(op: Operator, found: Entries) -> Operator:
+def _mean_operator(op: Operator, found: OperatorEntries) -> Operator:
     """sqrt(a_ij a_ji), which is w_ij/sqrt(d_i d_j) for the row and for the column normalisation."""
     weights = found.weights
     if op.normalisation != "symmetric":
@@ -163,7 +163,7 @@ def _mean_operator(op: Operator, found: Entries) -> Operator:
     return Operator(op.pattern, weights.to(op.dtype), "symmetric", op.self_loops)
 
 
-def _root_degree(op: Operator, found: Entries) -> Tensor:
+def _root_degree(op: Operator, found: OperatorEntries) -> Tensor:
     """sqrt(d) (*batch, n) behind a normalised operator, up to a factor per component; 0 at nodes without entries.
 
     sqrt(d) spans the kernel of the symmetric L on a component, so it is the projection x - L^+ L x of a positive x on

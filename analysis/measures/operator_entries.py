@@ -19,7 +19,7 @@ _found: WeakKeyDictionary[Operator, tuple[int, dict[str, Any]]] = WeakKeyDiction
 
 
 @dataclass(frozen=True, eq=False)
-class Entries:
+class OperatorEntries:
     """The entries [i, j] of an operator, E of them: rows i, columns j, weights (*batch, E) in float64.
 
     `reverse` (E,) is the place of [j, i] for every [i, j], None where the pattern lacks one. `count` (*batch, n) is the
@@ -61,7 +61,7 @@ class Entries:
         return above, self.reverse[above]
 
 
-def entries(op: Operator) -> Entries:
+def entries(op: Operator) -> OperatorEntries:
     """The entries of an operator, without gradient.
 
     >>> from rdgraph.graphs.generators import path
@@ -69,7 +69,7 @@ def entries(op: Operator) -> Entries:
     >>> found.is_two_way, found.is_undirected, found.count
     (True, False, tensor([1., 2., 1.], dtype=torch.float64))
     """
-    found: Entries = remembered(op, _find_entries)
+    found: OperatorEntries = remembered(op, _find_entries)
     return found
 
 
@@ -93,7 +93,7 @@ def rounding(op: Operator) -> float:
     return max(SYMMETRY_TOLERANCE, 64 * torch.finfo(op.dtype).eps)
 
 
-def _find_entries(op: Operator) -> Entries:
+def _find_entries(op: Operator) -> OperatorEntries:
     rows, columns = op.pattern.rows.long(), op.pattern.indices.long()
     weights = op.weights.detach().double()
     there, back = (a * op.num_nodes + b for a, b in ((rows, columns), (columns, rows)))
@@ -103,4 +103,4 @@ def _find_entries(op: Operator) -> Entries:
         reverse = torch.empty_like(order)
         reverse[order] = order_back
     count = weights.new_zeros((*op.batch, op.num_nodes)).index_add(-1, rows, (weights != 0).double())
-    return Entries(rows, columns, weights, reverse, count, rounding(op))
+    return OperatorEntries(rows, columns, weights, reverse, count, rounding(op))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from analysis.measures.state_checks import read_state, rescaled
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 
 
 def effective_rank(H: Tensor) -> Tensor:
@@ -15,8 +15,18 @@ def effective_rank(H: Tensor) -> Tensor:
     Between 1 and min(n, d), and equal to the rank where all singular values are (Roy and Vetterli, The effective rank,
     2007). nan for the zero state. Smooth where H has full rank.
 
-    >>> effective_rank(torch.eye(4, 3))
-    tensor(3.)
+    Args:
+        H: states (*batch, n, d).
+
+    Returns:
+        One number in [1, min(n, d)] per member, (*batch).
+
+    Raises:
+        InvalidArgument: for what is no finite state.
+
+    Example:
+        >>> effective_rank(torch.eye(4, 3))
+        tensor(3.)
     """
     sigma = _singular_values(H)
     share = sigma / sigma.sum(-1, keepdim=True)
@@ -26,14 +36,24 @@ def effective_rank(H: Tensor) -> Tensor:
 def numerical_rank(H: Tensor, tol: float | None = None) -> Tensor:
     """Number of singular values of H (*batch, n, d) above tol*sigma_1, int64 (*batch); 0 for the zero state.
 
-    `tol` is max(n, d) times the rounding unit of H's own precision where None.
+    Args:
+        H: states (*batch, n, d).
+        tol: the least singular value that counts, relative to the largest; max(n, d) times the rounding unit of H's
+            own precision where None.
 
-    >>> H = torch.diag(torch.tensor([1.0, 1e-2, 1e-9]))
-    >>> numerical_rank(H), numerical_rank(H, tol=0.1)
-    (tensor(2), tensor(1))
+    Returns:
+        A whole number per member, (*batch).
+
+    Raises:
+        InvalidArgument: for what is no finite state, and a tolerance outside [0, 1).
+
+    Example:
+        >>> H = torch.diag(torch.tensor([1.0, 1e-2, 1e-9]))
+        >>> numerical_rank(H), numerical_rank(H, tol=0.1)
+        (tensor(2), tensor(1))
     """
     if tol is not None and not 0 <= tol < 1:
-        raise NotApplicable(f"expected a tolerance 0 <= tol < 1, relative to the largest singular value, got {tol!r}")
+        raise InvalidArgument(f"expected a tolerance 0 <= tol < 1, relative to the largest singular value, got {tol!r}")
     sigma = _singular_values(H).detach()
     cut = max(H.shape[-2:]) * torch.finfo(H.dtype).eps if tol is None else tol
     return (sigma > cut * sigma[..., :1]).sum(-1)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 
 
 def read_state(H: Any) -> Tensor:
@@ -18,14 +18,14 @@ def read_state(H: Any) -> Tensor:
     """
     if not isinstance(H, Tensor) or H.ndim < 2 or 0 in H.shape[-2:]:
         got = f"shape {tuple(H.shape)}" if isinstance(H, Tensor) else type(H).__name__
-        raise NotApplicable(f"expected a state tensor (..., nodes, channels), none of the two empty, got {got}")
+        raise InvalidArgument(f"expected a state tensor (..., nodes, channels), none of the two empty, got {got}")
     if not H.is_floating_point():
-        raise NotApplicable(f"expected a real floating-point state, got {H.dtype}; use H.double()")
+        raise InvalidArgument(f"expected a real floating-point state, got {H.dtype}; use H.double()")
     state = H if H.dtype in (torch.float32, torch.float64) else H.float()
     finite = state.detach().isfinite().flatten(-2).all(-1)
     if not bool(finite.all()):
         lost = "" if finite.ndim == 0 else f" in {int((~finite).sum())} of {finite.numel()} members"
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected finite states, got NaN or infinity{lost}; measure the states that solve() keeps: it stops a "
             "member at its last finite state"
         )

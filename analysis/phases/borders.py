@@ -10,8 +10,9 @@ import numpy as np
 import sympy as sp
 
 from analysis.verdicts.asymptotics import growth
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.methods.tableaux import tableau, z
+from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 from rdgraph.theory.filters import symbol
 
@@ -24,8 +25,12 @@ Window = tuple[tuple[float, float], tuple[float, float]]
 class Border:
     """The line p(lam) = level of one eigenvalue, drawn where no other mode grows.
 
-    `formula` is the line as an equation in the two coefficients and lam; x, y (m,) are points on it, NaN where it is no
-    border or outside the window. `level` is 0 for the flow; Runge-Kutta methods add the ends of their stability.
+    Attributes:
+        formula: the line as an equation in the two coefficients and lam.
+        lam: the eigenvalue.
+        level: 0 for the flow; Runge-Kutta methods add the ends of their stability.
+        x: (m,) values of the first coefficient on it, NaN where it is no border or outside the window.
+        y: (m,) values of the second one.
     """
 
     formula: sp.Eq
@@ -39,7 +44,7 @@ class Border:
 
 
 def stability_borders(
-    system: System,
+    system: System | str,
     lams: np.ndarray,
     names: tuple[str, str],
     window: Window,
@@ -51,27 +56,58 @@ def stability_borders(
 
     p must be affine in both, p = a + b x + c y with a, b, c functions of lam, so that every mode gives one line.
 
-    >>> import rdgraph as rd
-    >>> window = ((0.0, 1.0), (0.0, 2.0))
-    >>> for b in stability_borders(rd.catalogue["BS"], np.array([0.5, 2.0]), ("alpha", "beta"), window, {}): print(b)
-    beta = -alpha/(lam - 1) at lam = 0.5
+    Args:
+        system: a `System`, a name of the catalogue, or a line of text.
+        lams: (k,) eigenvalues of L.
+        names: the two coefficients.
+        window: their least and largest values.
+        coefficients: numbers for the other coefficients.
+        method: "exact" for the flow, or a Runge-Kutta method.
+        step: its step.
+
+    Returns:
+        The borders inside the window.
+
+    Raises:
+        NotApplicable: for a system without a symbol, or whose symbol is not affine in the two.
+        InvalidArgument: for a Runge-Kutta method without a step.
+
+    Example:
+        >>> window = ((0.0, 1.0), (0.0, 2.0))
+        >>> for b in stability_borders("BS", np.array([0.5, 2.0]), ("alpha", "beta"), window, {}): print(b)
+        beta = -alpha/(lam - 1) at lam = 0.5
     """
+    system = parse(system)
     plane = _Plane.of(system, names, coefficients)
     return _lines(plane, _distinct(lams), window, _levels(method, step), lambda p: growth(p, 0 * p, method, step).rate)
 
 
 def roughness_borders(
-    system: System, lams: np.ndarray, names: tuple[str, str], window: Window, coefficients: Mapping[str, float]
+    system: System | str, lams: np.ndarray, names: tuple[str, str], window: Window, coefficients: Mapping[str, float]
 ) -> list[Border]:
     """Where the flow's fastest mode of `lams` grows as fast as the kernel of L, p(lam) = p(0); for systems without H0.
 
     On one side the normalised energy tends to zero, on the other it keeps a positive limit.
 
-    >>> import rdgraph as rd
-    >>> window = ((0.0, 1.0), (0.0, 2.0))
-    >>> for b in roughness_borders(rd.catalogue["FB*"], np.array([0.5, 2.0]), ("alpha", "beta"), window, {}): print(b)
-    beta = alpha at lam = 0.5
+    Args:
+        system: a `System`, a name of the catalogue, or a line of text.
+        lams: (k,) eigenvalues of L.
+        names: the two coefficients.
+        window: their least and largest values.
+        coefficients: numbers for the other coefficients.
+
+    Returns:
+        The borders inside the window; none for a system with H0.
+
+    Raises:
+        NotApplicable: for a system without a symbol, or whose symbol is not affine in the two.
+
+    Example:
+        >>> window = ((0.0, 1.0), (0.0, 2.0))
+        >>> for b in roughness_borders("FB*", np.array([0.5, 2.0]), ("alpha", "beta"), window, {}): print(b)
+        beta = alpha at lam = 0.5
     """
+    system = parse(system)
     if system.source_symbol != 0:
         return []
     return _lines(_Plane.of(system, names, coefficients, relative=True), _distinct(lams), window, [0.0], lambda p: p)
@@ -158,7 +194,7 @@ def _levels(method: str, step: float | None) -> list[float]:
     if method == "exact":
         return [0.0]
     if step is None:
-        raise NotApplicable(f"expected a step for {method}, got none")
+        raise InvalidArgument(f"expected a step for {method}, got none")
     stability = tableau(method).stability
     roots = {float(r) for side in (1, -1) for r in sp.Poly(stability - side, z).nroots(n=15) if abs(sp.im(r)) < 1e-12}
     return sorted((0.0 if abs(r) < 1e-12 else r / step for r in roots), reverse=True)

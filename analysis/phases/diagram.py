@@ -10,7 +10,7 @@ The energy is E = <H, L H>, the normalised energy E/<H, H>, in the inner product
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,22 +20,14 @@ from scipy.ndimage import maximum_filter, minimum_filter
 from torch import Tensor
 
 from analysis.phases.borders import Border, roughness_borders, stability_borders
+from analysis.phases.classes import BLOWS_UP, CLASSES, NEUTRAL, SHARPENS, SMOOTHS, simulated_classes
 from analysis.spectra.eigenvalues import Spectrum, spectrum
 from analysis.verdicts.asymptotics import check_symbol, growth, make_symbols
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
-from rdgraph.integrators.solution import Solution
-from rdgraph.integrators.solver import solve
-from rdgraph.lowering.vector_field import lower
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 
-CLASSES = ("smooths", "sharpens", "neutral", "blows up")
-SMOOTHS, SHARPENS, NEUTRAL, BLOWS_UP = range(4)
-#: Below this normalised energy a state is as good as in the kernel: what is left is rounding.
-FLOOR = 1e-11
-#: Save times of the simulation.
-SAVES = 25
 #: A member is away from the border where all members within this many cells have its class.
 MARGIN = 2
 
@@ -44,10 +36,21 @@ MARGIN = 2
 class PhaseDiagram:
     """Classes over a grid of two coefficients, as positions in `CLASSES`.
 
-    alphas (nx,), betas (ny,) the values of the coefficients called `names`; predicted, simulated (ny, nx) int;
-    vanishing (ny, nx) bool, whether the normalised energy is predicted to tend to zero; away (ny, nx) bool, members
-    that are not next to a border; agreement, the share of those that were simulated as predicted. `borders` lie between
-    decay and growth of the energy; `ties`, for the flow alone, where the fate of the normalised energy changes.
+    Attributes:
+        system: the equation.
+        operator: that of the graph.
+        names: the two coefficients.
+        alphas: (nx,) values of the first one.
+        betas: (ny,) values of the second one.
+        predicted: (ny, nx) int, from the spectrum.
+        simulated: (ny, nx) int, from the runs.
+        vanishing: (ny, nx) bool, whether the normalised energy is predicted to tend to zero.
+        away: (ny, nx) bool, members that are not next to a border.
+        borders: between decay and growth of the energy.
+        ties: for the flow alone, where the fate of the normalised energy changes.
+        T: the end time.
+        method: the integrator.
+        step: its step.
     """
 
     system: System
@@ -101,17 +104,37 @@ def phase_diagram(
 ) -> PhaseDiagram:
     """The diagram of a linear system on a graph; all len(betas) x len(alphas) members run as one batch.
 
-    Prediction and borders are those of the method itself, "exact" or Runge-Kutta with a step, from p at the eigenvalues
-    that H0 (n, channels) excites; without H0 it holds every mode once, with random signs. `coefficients` fixes the
-    coefficients that are not swept.
+    Prediction and borders are those of the method itself, "exact" or Runge-Kutta with a step, from the sign of
+    max p(lam) over the eigenvalues that H0 excites.
 
-    >>> import rdgraph as rd
-    >>> op = rd.generators.path(4).operator("symmetric", dtype=torch.float64)
-    >>> d = phase_diagram("FB", op, np.array([0.5, 1.0]), np.array([0.75]), T=10.0)
-    >>> [CLASSES[k] for k in d.predicted[0]], [CLASSES[k] for k in d.simulated[0]]
-    (['blows up', 'smooths'], ['blows up', 'smooths'])
+    Args:
+        system: a `System`, a name of the catalogue, or a line of text; linear.
+        op: an operator as `spectrum` takes it, normalised where the equation contains A.
+        alphas: (nx,) values of the first coefficient.
+        betas: (ny,) values of the second one.
+        names: the two coefficients.
+        coefficients: numbers for the coefficients that are not swept.
+        H0: the start (n, channels); where None every mode once, with random signs.
+        T: the end time.
+        method: "exact" or a Runge-Kutta method.
+        step: its step.
+        seed: of the random signs.
+
+    Returns:
+        The `PhaseDiagram`.
+
+    Raises:
+        InvalidArgument: for axes, names or a start that cannot be.
+        NotApplicable: for a system without a symbol on this operator, or whose symbol is not affine in the two.
+
+    Example:
+        >>> import rdgraph as rd
+        >>> op = rd.generators.path(4).operator("symmetric", dtype=torch.float64)
+        >>> d = phase_diagram("FB", op, np.array([0.5, 1.0]), np.array([0.75]), T=10.0)
+        >>> [CLASSES[k] for k in d.predicted[0]], [CLASSES[k] for k in d.simulated[0]]
+        (['blows up', 'smooths'], ['blows up', 'smooths'])
     """
-    system = parse(system) if isinstance(system, str) else system
+    system = parse(system)
     check_symbol(system, op)
     op = op.to(dtype=torch.float64)
     x, y = (_axis(values, name) for values, name in zip((alphas, betas), names, strict=True))
@@ -121,10 +144,10 @@ def phase_diagram(
     H0 = _start(op, modes, H0, seed)
     excited = _excited(modes, H0)
     if not (excited & ~modes.kernel).any():
-        raise NotApplicable("expected a start outside the kernel of L, got one without energy; pass another H0")
+        raise InvalidArgument("expected a start outside the kernel of L, got one without energy; pass another H0")
     values = {names[0]: x[None, :], names[1]: y[:, None], **fixed}
     predicted, vanishing = _predict(system, modes, excited, values, method, step)
-    simulated = _simulate(system, op, modes, H0, values, (len(y), len(x)), T, method, step)
+    simulated = simulated_classes(system, op, modes, H0, values, (len(y), len(x)), T, method, step)
     window = ((float(x.min()), float(x.max())), (float(y.min()), float(y.max())))
     rough = modes.values[excited & ~modes.kernel]
     borders = stability_borders(system, rough, names, window, fixed, method, step)
@@ -168,69 +191,11 @@ def _excited(modes: Spectrum, H0: Tensor) -> np.ndarray:
     return np.asarray(size > 1e-9 * size.max())
 
 
-# ---------------------------------------------------------------------- simulation
-def _simulate(
-    system: System, op: Operator, modes: Spectrum, H0: Tensor, values: Mapping[str, Any], batch: tuple[int, int],
-    T: float, method: str, step: float | None,
-) -> np.ndarray:  # fmt: skip
-    tensors = {
-        name: torch.as_tensor(np.broadcast_to(v, batch).copy(), dtype=op.dtype, device=op.device)
-        for name, v in values.items() if name in system.coefficients
-    }  # fmt: skip
-    field = lower(system, op, tensors, batch=batch)
-    weight = torch.as_tensor(modes.scale, dtype=op.dtype, device=op.device)[:, None]
-    solution = solve(
-        field, H0.expand(*batch, *H0.shape).contiguous(), [0.0, float(T)], method,
-        save_at=np.linspace(0.0, T, SAVES).tolist(), measures={"size": make_measure(op, weight)}, keep_states=False,
-        step=step,
-    )  # fmt: skip
-    return _judge(solution, float(T))
-
-
-def make_measure(op: Operator, weight: Tensor) -> Callable[[Tensor], Tensor]:
-    """log <H, H> and E/<H, H>, stacked (2, *batch), without overflow."""
-
-    def measure(H: Tensor) -> Tensor:
-        largest = H.abs().amax((-2, -1)).clamp(min=torch.finfo(H.dtype).tiny)
-        G = H / largest[..., None, None]
-        size = (weight * G * G).sum((-2, -1))
-        energy = (weight * G * op.laplacian(G)).sum((-2, -1)).clamp(min=0.0)
-        return torch.stack((size.log() + 2 * largest.log(), energy / size))
-
-    return measure
-
-
-def _judge(solution: Solution, T: float) -> np.ndarray:
-    """Classes from the last quarter of what can be trusted: energies above rounding, members that have not failed."""
-    log_size, share = (solution.measures["size"][:, k].cpu().numpy() for k in (0, 1))
-    times = solution.times.cpu().numpy()
-    clock = times.reshape(-1, *(1,) * (share.ndim - 1))
-    failed_at = np.nan_to_num(solution.failed_at.cpu().numpy(), nan=np.inf)
-    trusted = np.logical_and.accumulate((share > FLOOR) & (clock <= failed_at), axis=0)
-    last = np.maximum(trusted.sum(axis=0) - 1, 1)
-    window = (SAVES - 1) // 4
-    log_share = np.log(np.maximum(share, FLOOR))
-
-    def slope(values: np.ndarray, end: np.ndarray) -> np.ndarray:
-        begin = np.maximum(end - window, 0)
-        low, high = (np.take_along_axis(values, k[None], axis=0)[0] for k in (begin, end))
-        return np.asarray((high - low) / (times[end] - times[begin]))
-
-    fell = ~(share > FLOOR).all(axis=0)
-    still = 1 / (10 * T)
-    log_energy = log_size + log_share
-    rate, vanishing = slope(log_energy, last), (slope(log_share, last) < -still) | fell
-    # Growth that slows down is on its way to a limit.
-    grows = (rate > still) & (rate > 0.9 * slope(log_energy, np.maximum(last - window, 1)))
-    decays = np.where(vanishing, SMOOTHS, SHARPENS)
-    return np.where(grows, BLOWS_UP, np.where(rate < -still, decays, NEUTRAL))
-
-
 # ---------------------------------------------------------------------- checks
 def _axis(values: Any, name: str) -> np.ndarray:
     axis = np.asarray(values, dtype=float)
     if axis.ndim != 1 or not axis.size or not np.isfinite(axis).all():
-        raise NotApplicable(f"expected finite values of {name} of shape (m,), got shape {axis.shape}; use linspace")
+        raise InvalidArgument(f"expected finite values of {name} of shape (m,), got shape {axis.shape}; use linspace")
     return axis
 
 
@@ -238,7 +203,7 @@ def _check_names(system: System, names: tuple[str, str], fixed: Mapping[str, flo
     missing = [name for name in system.coefficients if name not in (*names, *fixed)]
     swept = [name for name in names if name not in system.coefficients]
     if missing or swept:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected two of the coefficients {', '.join(system.coefficients)} to sweep and numbers for the others, "
             f"got names={names} and {sorted(fixed)}"
         )
@@ -249,5 +214,5 @@ def _start(op: Operator, modes: Spectrum, H0: Tensor | None, seed: int) -> Tenso
         signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(op.num_nodes, 1))
         return modes.inverse(torch.as_tensor(signs, dtype=op.dtype, device=op.device))
     if H0.ndim != 2 or len(H0) != op.num_nodes or not bool(torch.isfinite(H0).all()):
-        raise NotApplicable(f"expected a finite start ({op.num_nodes}, channels), got shape {tuple(H0.shape)}")
+        raise InvalidArgument(f"expected a finite start ({op.num_nodes}, channels), got shape {tuple(H0.shape)}")
     return H0.to(dtype=op.dtype, device=op.device)

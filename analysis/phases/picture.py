@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.figures import PALETTE, plain
-from analysis.phases.diagram import BLOWS_UP, CLASSES, PhaseDiagram
+from analysis.phases.classes import BLOWS_UP, CLASSES
+from analysis.phases.diagram import PhaseDiagram
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,7 +18,22 @@ COLOURS = (PALETTE[5], PALETTE[2], "#F0E442", PALETTE[1])
 
 
 def phase_figure(diagram: PhaseDiagram) -> Figure:
-    """Two panels, classes by colour; hatched where the energy blows up and the normalised energy tends to zero."""
+    """Two panels, classes by colour; hatched where the energy blows up and the normalised energy tends to zero.
+
+    Args:
+        diagram: what `phase_diagram` gave.
+
+    Returns:
+        A matplotlib figure; `diagram.rows()` are its numbers.
+
+    Example:
+        >>> import rdgraph as rd, torch
+        >>> from analysis.phases.diagram import phase_diagram
+        >>> op = rd.generators.path(4).operator("symmetric", dtype=torch.float64)
+        >>> figure = phase_figure(phase_diagram("FB", op, np.array([0.5, 1.0]), np.array([0.5, 0.75]), T=10.0))
+        >>> [panel.get_title() for panel in figure.axes]
+        ['predicted from the spectrum', 'simulated']
+    """
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D

@@ -7,14 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from analysis.spectra.eigenvalues import DENSE_LIMIT, spectrum, symmetric_laplacian
-from rdgraph.errors import NotApplicable
+from analysis.spectra.eigenvalues import DENSE_LIMIT, spectrum
+from analysis.spectra.symmetric_twin import symmetric_laplacian
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
 
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """Share of eigenvalues of L per unit of lam: lam (m,) midpoints, density (m,) with integral 1, and how it came."""
+    """Share of eigenvalues of L per unit of lam.
+
+    Attributes:
+        lam: (m,) midpoints.
+        density: (m,), with integral 1.
+        method: "histogram" or "polynomial".
+    """
 
     lam: np.ndarray
     density: np.ndarray
@@ -34,18 +41,33 @@ def spectral_density(
 
     "histogram" counts the whole spectrum in `points` bins. "polynomial" takes `degree` sparse products with `probes`
     columns: moments mu_m = E[z^T T_m(X) z]/n of X = 2L/bound - I over random signs z, damped by Jackson's kernel.
-    Without a method the size of the graph decides.
 
-    >>> import rdgraph as rd
-    >>> d = spectral_density(rd.generators.ring(64).operator("symmetric"), points=2)
-    >>> d.method, d.density.round(2)
-    ('histogram', array([0.48, 0.52]))
+    Args:
+        op: an operator as `spectrum` takes it.
+        points: how many values of lam.
+        method: "histogram" or "polynomial"; where None the size of the graph decides.
+        degree: of the polynomial.
+        probes: random vectors the moments are averaged over.
+        seed: of these vectors.
+
+    Returns:
+        The `Density`.
+
+    Raises:
+        InvalidArgument: for another method, and numbers below one.
+        NotApplicable: where `spectrum` does.
+
+    Example:
+        >>> import rdgraph as rd
+        >>> d = spectral_density(rd.generators.ring(64).operator("symmetric"), points=2)
+        >>> d.method, d.density.round(2)
+        ('histogram', array([0.48, 0.52]))
     """
     chosen = method or ("histogram" if op.num_nodes <= DENSE_LIMIT else "polynomial")
     if chosen not in ("histogram", "polynomial"):
-        raise NotApplicable(f"expected the method 'histogram' or 'polynomial', got {method!r}")
+        raise InvalidArgument(f"expected the method 'histogram' or 'polynomial', got {method!r}")
     if min(points, degree, probes) < 1:
-        raise NotApplicable(f"expected points, degree, probes >= 1, got {points}, {degree}, {probes}")
+        raise InvalidArgument(f"expected points, degree, probes >= 1, got {points}, {degree}, {probes}")
     if chosen == "histogram":
         found = spectrum(op)
         edges = np.linspace(0.0, found.bound, points + 1)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.linalg import eigh
-from scipy.sparse import block_array, csr_array, diags_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse import csr_array
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh, lobpcg
 from torch import Tensor
 
-from rdgraph.errors import NotApplicable, RdgraphError, UnknownName
+from analysis.spectra.symmetric_twin import symmetric_laplacian
+from rdgraph.errors import InvalidArgument, NotApplicable, Undecided, UnknownName
 from rdgraph.graphs.operator import Operator
 
 #: Graphs up to this size are decomposed densely.
@@ -30,11 +30,14 @@ SOLVERS = ("lanczos", "lobpcg")
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Eigenvalues of L with right and left eigenvectors, L V = V diag(lam) and W^T V = I.
+    """Eigenvalues of L with right and left eigenvectors, L V = V diag(lam) and W^T V = I; numpy, float64.
 
-    values (k,) ascending, zero in the kernel of L without rounding; vectors V (n, k); duals W (n, k), equal to V for a
-    symmetric operator; scale (n,) the s of the symmetric twin, for which V^T diag(s) V = I; bound, an upper bound of
-    all eigenvalues. Numpy, float64; k = n for a whole spectrum.
+    Attributes:
+        values: the eigenvalues (k,), ascending, zero in the kernel of L without rounding; k = n for a whole spectrum.
+        vectors: V (n, k), the right eigenvectors as columns.
+        duals: W (n, k), the left ones, equal to V for a symmetric operator.
+        scale: (n,) the s of the symmetric twin, for which V^T diag(s) V = I.
+        bound: an upper bound of all eigenvalues.
     """
 
     values: np.ndarray
@@ -68,34 +71,50 @@ class Spectrum:
 
     def _basis(self, matrix: np.ndarray, x: Tensor, rows: int) -> Tensor:
         if x.ndim < 2 or x.shape[-2] != rows:
-            raise NotApplicable(f"expected a tensor (..., {rows}, channels), got shape {tuple(x.shape)}")
+            raise InvalidArgument(f"expected a tensor (..., {rows}, channels), got shape {tuple(x.shape)}")
         return torch.as_tensor(matrix, dtype=x.dtype, device=x.device)
 
 
 def spectrum(op: Operator, k: int | None = None, *, end: str = "low", solver: str = "lanczos") -> Spectrum:
     """The whole spectrum of L, or its k lowest or highest eigenvalues (`end`), with eigenvectors.
 
-    Whole spectra are dense, for graphs of up to 2000 nodes. Parts come from scipy's `eigsh` ("lanczos") or "lobpcg"
-    with a fixed start, and every pair is checked by its residual.
+    L V = V diag(lam). Whole spectra are dense, for graphs of up to 2000 nodes. Parts come from scipy's `eigsh`
+    ("lanczos") or "lobpcg" with a fixed start, and every pair is checked by its residual.
 
-    >>> import rdgraph as rd
-    >>> spectrum(rd.generators.complete(4).operator("row")).values.round(6) + 0.0
-    array([0.      , 1.333333, 1.333333, 1.333333])
-    >>> spectrum(rd.generators.ring(100).operator("symmetric"), 2, end="high").values.round(4)
-    array([1.998, 2.   ])
+    Args:
+        op: an operator with s_i A_ij = s_j A_ji for some s > 0, as every normalisation of an undirected graph has.
+        k: how many eigenvalues; all of them where None.
+        end: "low" for the lowest ones, "high" for the highest.
+        solver: "lanczos" or "lobpcg", for a part of the spectrum.
+
+    Returns:
+        The `Spectrum`.
+
+    Raises:
+        InvalidArgument: for a k, an end or an operator of several members that cannot be.
+        UnknownName: for an unknown solver.
+        NotApplicable: for an operator without a real orthogonal spectrum, such as that of a directed graph.
+        Undecided: where the solver did not reach the residual.
+
+    Example:
+        >>> import rdgraph as rd
+        >>> spectrum(rd.generators.complete(4).operator("row")).values.round(6) + 0.0
+        array([0.      , 1.333333, 1.333333, 1.333333])
+        >>> spectrum(rd.generators.ring(100).operator("symmetric"), 2, end="high").values.round(4)
+        array([1.998, 2.   ])
     """
     if end not in ("low", "high"):
-        raise NotApplicable(f"expected end 'low' or 'high', got {end!r}")
+        raise InvalidArgument(f"expected end 'low' or 'high', got {end!r}")
     if solver not in SOLVERS:
         raise UnknownName("solver", solver, SOLVERS)
     laplacian, scale, bound = symmetric_laplacian(op)
     n = len(scale)
     if k is None and n > DENSE_LIMIT:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected a number k of eigenvalues for {n} nodes, got None; whole spectra go up to {DENSE_LIMIT} nodes"
         )
     if k is not None and not 1 <= k <= n:
-        raise NotApplicable(f"expected 1 <= k <= {n} eigenvalues, got {k}")
+        raise InvalidArgument(f"expected 1 <= k <= {n} eigenvalues, got {k}")
     if k is None or n <= max(64, 5 * k):
         values, vectors = _dense_part(laplacian, k or n, end)
     else:
@@ -107,11 +126,21 @@ def spectrum(op: Operator, k: int | None = None, *, end: str = "low", solver: st
 
 
 def spectral_gap(op: Operator) -> float:
-    """lam2, the smallest eigenvalue of L that is not zero; in a connected graph the second one.
+    """lam2 = min {lam > 0 : lam an eigenvalue of L}; in a connected graph the second eigenvalue.
 
-    >>> import rdgraph as rd
-    >>> round(spectral_gap(rd.generators.ring(6).operator("row")), 6)  # 1 - cos(2 pi/6)
-    0.5
+    Args:
+        op: an operator as `spectrum` takes it.
+
+    Returns:
+        The smallest eigenvalue of L that is not zero.
+
+    Raises:
+        NotApplicable: for a graph without edges, and where `spectrum` does.
+
+    Example:
+        >>> import rdgraph as rd
+        >>> round(spectral_gap(rd.generators.ring(6).operator("row")), 6)  # 1 - cos(2 pi/6)
+        0.5
     """
     n, k = op.num_nodes, 2
     while True:
@@ -122,82 +151,6 @@ def spectral_gap(op: Operator) -> float:
         if k >= n:
             raise NotApplicable("expected an eigenvalue other than zero, got L = 0; the graph has no edges")
         k *= 4
-
-
-def symmetric_laplacian(op: Operator) -> tuple[csr_array, np.ndarray, float]:
-    """S^1/2 L S^-1/2 as a symmetric matrix, the scale s (n,) and an upper bound of its eigenvalues in size.
-
-    >>> import rdgraph as rd
-    >>> symmetric_laplacian(rd.generators.path(3).operator("row"))[1]  # the degrees, up to a factor per component
-    array([1., 2., 1.])
-    """
-    matrix = scipy_matrix(op)
-    scale = reversing_scale(matrix, tolerance=float(np.sqrt(torch.finfo(op.dtype).eps)))
-    if scale is None:
-        raise NotApplicable(
-            f"expected an operator with s_i A_ij = s_j A_ji for some s > 0, got {op!r}; make the graph undirected "
-            "(Graph.undirected()): directed graphs and free weights have no real orthogonal spectrum"
-        )
-    if op.normalisation != "symmetric":
-        back = csr_array(matrix.T)
-        back.sort_indices()
-        matrix = csr_array(
-            (np.sign(matrix.data) * np.sqrt(np.abs(matrix.data * back.data)), matrix.indices, matrix.indptr),
-            shape=matrix.shape,
-        )
-    diagonal = np.ones(op.num_nodes) if op.degree is None else op.degree.detach().double().cpu().numpy()[:, 0]
-    laplacian = csr_array(diags_array(diagonal) - matrix)
-    norm = 2.0 if op.normalisation in ("symmetric", "row", "column") else float(abs(laplacian).sum(axis=1).max())
-    return laplacian, scale, max(norm, np.finfo(float).tiny)
-
-
-def scipy_matrix(op: Operator) -> csr_array:
-    """A as a scipy matrix in float64, rows are targets; for operators without members of their own."""
-    if op.batch:
-        raise NotApplicable(f"expected one set of weights, got those of {op.batch} members; pass op of one member")
-    parts = (x.detach().cpu().numpy() for x in (op.weights.double(), op.pattern.indices, op.pattern.indptr))
-    matrix = csr_array(tuple(parts), shape=(op.num_nodes, op.num_nodes))
-    if not np.isfinite(matrix.data).all():
-        raise NotApplicable("expected finite edge weights, got NaN or infinity; mend the weights first")
-    matrix = matrix.copy()
-    matrix.eliminate_zeros()
-    matrix.sort_indices()
-    return matrix
-
-
-def reversing_scale(matrix: csr_array, tolerance: float) -> np.ndarray | None:
-    """s > 0 (n,) with s_i A_ij = s_j A_ji, 1 at the first node of every component; None where there is none.
-
-    >>> reversing_scale(csr_array([[0.0, 1.0], [0.25, 0.0]]), 1e-8)
-    array([1., 4.])
-    >>> reversing_scale(csr_array([[0.0, 1.0], [0.0, 0.0]]), 1e-8) is None
-    True
-    """
-    back = csr_array(matrix.T)
-    back.sort_indices()
-    same_places = np.array_equal(matrix.indptr, back.indptr) and np.array_equal(matrix.indices, back.indices)
-    if not same_places or (matrix.data * back.data < 0).any():
-        return None
-    ratio = csr_array((matrix.data / back.data, matrix.indices, matrix.indptr), shape=matrix.shape)
-    scale = _spread_along_tree(matrix, ratio)
-    rows = np.repeat(np.arange(len(scale)), np.diff(matrix.indptr))
-    here, there = scale[rows] * matrix.data, scale[matrix.indices] * back.data
-    fits = np.abs(here - there) <= tolerance * np.maximum(np.abs(here), np.abs(there))
-    return scale if fits.all() else None
-
-
-def _spread_along_tree(matrix: csr_array, ratio: csr_array) -> np.ndarray:
-    """s_j = s_i A_ij / A_ji from the first node of every component along a breadth-first tree, in one search."""
-    n = matrix.shape[0]
-    first = np.unique(connected_components(matrix, directed=False)[1], return_index=True)[1]
-    root = csr_array((np.ones(len(first)), (np.zeros_like(first), first)), shape=(1, n))
-    order, parent = breadth_first_order(block_array([[matrix, root.T], [root, None]], format="csr"), n, directed=False)
-    nodes = order[1 + len(first) :]
-    steps = np.asarray(ratio[parent[nodes], nodes]).ravel().tolist() if len(nodes) else []
-    scale = [1.0] * n
-    for node, above, step in zip(nodes.tolist(), parent[nodes].tolist(), steps, strict=True):
-        scale[node] = scale[above] * step
-    return np.array(scale)
 
 
 def _dense_part(laplacian: csr_array, k: int, end: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -226,11 +179,11 @@ def _part(
             except ArpackNoConvergence as problem:  # one vector at a time hardly sees an eigenvalue's multiplicity
                 if n > DENSE_LIMIT:
                     found = len(problem.eigenvalues)
-                    raise RdgraphError(f"expected {k} eigenvalues, got {found} from lanczos; use lobpcg") from None
+                    raise Undecided(f"expected {k} eigenvalues, got {found} from lanczos; use lobpcg") from None
                 return _dense_part(laplacian, k, end)
             order = np.argsort(values)
     values, vectors = values[order], vectors[:, order]
     residual = np.linalg.norm(laplacian @ vectors - vectors * values, axis=0).max()
     if not residual <= 1e-7 * bound:
-        raise RdgraphError(f"expected residuals below 1e-7, got {residual:.1e} from {solver}; use the other solver")
+        raise Undecided(f"expected residuals below 1e-7, got {residual:.1e} from {solver}; use the other solver")
     return values, vectors

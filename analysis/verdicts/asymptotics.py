@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.methods.tableaux import tableau, z
 from rdgraph.syntax.answer_symbols import public
+from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 
 #: Rates below this part of the largest one count as zero.
@@ -26,31 +27,32 @@ Symbols = Callable[[np.ndarray, Mapping[str, Any]], tuple[np.ndarray, np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Growth:
+class ModeGrowth:
     """h(t)/h0 ~ factor * t^power * e^{rate t}, each an array over modes (and members or channels)."""
 
     rate: np.ndarray
     power: np.ndarray
     factor: np.ndarray
 
-    def compare(self, other: Growth) -> np.ndarray:
+    def compare(self, other: ModeGrowth) -> np.ndarray:
         """Sign of which one wins in the end: by rate, then by power."""
         gap = self.rate - other.rate
         near = np.isclose(self.rate, other.rate, rtol=ZERO_RATE, atol=ZERO_RATE)
         return np.where(near, np.sign(self.power - other.power), np.sign(gap))
 
-    def largest(self, chosen: np.ndarray) -> Growth:
+    def largest(self, chosen: np.ndarray) -> ModeGrowth:
         """The strongest growth among the chosen modes, over axis 0; rate -inf where none is chosen."""
         rate = np.where(chosen, self.rate, -np.inf)
         top = rate.max(axis=0)
         near = chosen & (self.rate >= top - ZERO_RATE * (1 + np.abs(np.where(np.isfinite(top), top, 0.0))))
         power = np.where(near, self.power, 0).max(axis=0)
         factor = np.where(near & (self.power == power), np.abs(self.factor), 0.0).max(axis=0)
-        return Growth(top, power, factor)
+        return ModeGrowth(top, power, factor)
 
 
-def check_symbol(system: System, op: Operator) -> None:
+def check_symbol(system: System | str, op: Operator) -> None:
     """Whether H' = p(L) H holds on this operator: always with L = I - A; with L = D - A where A itself is not used."""
+    system = parse(system)
     if op.degree is not None and "A" in system.letters:
         raise NotApplicable(
             f"expected a normalised operator, since {system.text} contains A, which does not commute with L = D - A; "
@@ -58,14 +60,14 @@ def check_symbol(system: System, op: Operator) -> None:
         )
 
 
-def make_symbols(system: System) -> Symbols:
+def make_symbols(system: System | str) -> Symbols:
     """A function of (lam, coefficients) that gives p and q, broadcast against each other.
 
-    >>> import rdgraph as rd
-    >>> p, q = make_symbols(rd.catalogue["ST"])(np.array([0.0, 1.0]), {"alpha": 2.0, "beta": 0.5})
+    >>> p, q = make_symbols("ST")(np.array([0.0, 1.0]), {"alpha": 2.0, "beta": 0.5})
     >>> p + 0.0, q
     (array([ 0., -2.]), array([0.5, 0.5]))
     """
+    system = parse(system)
     names = tuple(system.coefficients)
     letters = [sp.Symbol(name) for name in ("lam", *names)]
     functions = [sp.lambdify(letters, public(p), "numpy") for p in (system.generator_symbol, system.source_symbol)]
@@ -73,7 +75,7 @@ def make_symbols(system: System) -> Symbols:
     def symbols(lam: np.ndarray, coefficients: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         missing = [name for name in names if name not in coefficients]
         if missing:
-            raise NotApplicable(f"expected a value for every coefficient, got none for {', '.join(missing)}; add it")
+            raise InvalidArgument(f"expected a value for every coefficient, got none for {', '.join(missing)}; add it")
         values = [np.asarray(coefficients[name], dtype=float) for name in names]
         shape = np.broadcast_shapes(lam.shape, *(v.shape for v in values))
         p, q = (np.broadcast_to(np.asarray(f(lam, *values), dtype=float), shape) for f in functions)
@@ -82,7 +84,7 @@ def make_symbols(system: System) -> Symbols:
     return symbols
 
 
-def growth(p: np.ndarray, q: np.ndarray, method: str = "exact", step: float | None = None) -> Growth:
+def growth(p: np.ndarray, q: np.ndarray, method: str = "exact", step: float | None = None) -> ModeGrowth:
     """Growth of modes with generator p and source q under the exact flow or a Runge-Kutta method with a step.
 
     >>> g = growth(np.array([-2.0, 0.0, 1.0, -2.0]), np.array([0.0, 3.0, 1.0, 1.0]))
@@ -95,7 +97,7 @@ def growth(p: np.ndarray, q: np.ndarray, method: str = "exact", step: float | No
     rate = np.where(np.abs(p) <= small, 0.0, p)
     if method != "exact":
         if step is None or not step > 0:
-            raise NotApplicable(f"expected a step > 0 for {method}, got {step}")
+            raise InvalidArgument(f"expected a step > 0 for {method}, got {step}")
         stability = sp.lambdify(z, tableau(method).stability, "numpy")
         size = np.abs(np.broadcast_to(np.asarray(stability(step * rate), dtype=float), rate.shape))
         rate = np.log(np.maximum(size, np.finfo(float).tiny)) / step
@@ -106,4 +108,4 @@ def growth(p: np.ndarray, q: np.ndarray, method: str = "exact", step: float | No
     settled = (rate < 0) & forced
     linear = still & forced
     factor = np.where(linear, q, np.where(settled, -ratio, np.where((rate > 0) & kept, 1 + ratio, 1.0)))
-    return Growth(np.where(settled | ((rate > 0) & ~kept), 0.0, rate), np.where(linear, 1.0, 0.0), factor)
+    return ModeGrowth(np.where(settled | ((rate > 0) & ~kept), 0.0, rate), np.where(linear, 1.0, 0.0), factor)

@@ -12,123 +12,21 @@ With E the Dirichlet energy of the graph and A row-stochastic:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
-import sympy as sp
 
-from rdgraph.algebra.normal_form import H as STATE
-from rdgraph.errors import NotApplicable
-from rdgraph.syntax.answer_symbols import lam
-from rdgraph.systems.system import System
-
-VANISHES, STAYS = "vanishes", "stays positive"
-#: Coefficients of r(h), highest power first, by the name of the reaction.
-REACTIONS = {"F": (-1.0, 1.0, 0.0), "AC": (-1.0, 0.0, 1.0, 0.0), "Z": (-1.0, 1.0, 0.0, 0.0)}
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """One condition of a statement, with its numbers, and whether it holds."""
-
-    text: str
-    holds: bool
+from analysis.verdicts.statements import (
+    STAYS,
+    VANISHES,
+    EnergyStatement,
+    EnergyTrajectory,
+    Hypothesis,
+    Reaction,
+    StatementGraph,
+)
 
 
-@dataclass(frozen=True)
-class Statement:
-    """A proven statement for given numbers: it applies where all hypotheses hold; `observed` is None where not.
-
-    `implies` is what becomes of E, "vanishes" or "stays positive", or None; `numbers` are those in the texts.
-    """
-
-    name: str
-    conclusion: str
-    hypotheses: tuple[Hypothesis, ...]
-    implies: str | None
-    evidence: str
-    observed: bool | None
-    numbers: Mapping[str, float]
-
-    @property
-    def applies(self) -> bool:
-        return all(h.holds for h in self.hypotheses)
-
-    def __str__(self) -> str:
-        if not self.applies:
-            return (
-                f"{self.name}: no statement, since not {'; not '.join(h.text for h in self.hypotheses if not h.holds)}"
-            )
-        seen = "seen" if self.observed else "not seen"
-        return f"{self.name}: {self.conclusion}; {seen} in the run: {self.evidence}"
-
-
-@dataclass(frozen=True, eq=False)
-class Reaction:
-    """H' = -alpha L H + f(H) with a polynomial f; `name` is F, AC or Z where f = beta r, else None."""
-
-    alpha: float
-    f: np.poly1d
-    name: str | None
-    beta: float
-
-    @classmethod
-    def read(cls, system: System, coefficients: Mapping[str, float]) -> Reaction:
-        """The reaction of a system with numbers for its coefficients.
-
-        >>> import rdgraph as rd
-        >>> r = Reaction.read(rd.catalogue["AC"], {"alpha": 0.5, "beta": 3.0})
-        >>> r.name, r.alpha, r.beta, r.steepest(-np.inf)
-        ('AC', 0.5, 3.0, 3.0)
-        """
-        numeric = system.replace(**{name: coefficients[name] for name in system.coefficients})
-        structure = numeric.structure
-        p = sp.Poly(sum((c * (1 - lam) ** k for k, c in structure.generator.items()), sp.S.Zero), lam)
-        h = sp.Symbol("h")
-        f = structure.scalar_field(h, sp.S.Zero)
-        if structure.coupled != 0 or structure.has_source or p.degree() > 1 or not f.is_polynomial(h) or f.has(STATE):
-            raise NotApplicable(
-                f"expected -alpha*L@H plus a polynomial of single entries of H, got {system.text}; the proven "
-                "statements cover that form, and linear systems are decided by their spectrum"
-            )
-        poly = np.poly1d([float(c) for c in sp.Poly(f, h).all_coeffs()])
-        named = [name for name, r in REACTIONS.items() if _is_multiple(poly.coeffs, r)]
-        return cls(-float(p.coeff_monomial(lam)), poly, named[0] if named else None, -float(poly.coeffs[0]))
-
-    def steepest(self, low: float) -> float:
-        """sup f' on [low, inf)."""
-        slope = self.f.deriv()
-        if slope.order and slope.coeffs[0] > 0:
-            return float("inf")
-        if np.isneginf(low) and slope.order % 2:
-            return float("inf")
-        turns = [x.real for x in slope.deriv().roots if abs(x.imag) < 1e-12 and x.real > low] if slope.order else []
-        return float(max(slope(x) for x in [*turns, 0.0 if np.isneginf(low) else low]))
-
-
-@dataclass(frozen=True, eq=False)
-class Trajectory:
-    """What the statements look at: times (K,), states (K, n, d), Dirichlet energies (K,), and whether it blew up."""
-
-    times: np.ndarray
-    states: np.ndarray
-    energy: np.ndarray
-    blew_up: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Setting:
-    """The graph as the statements see it: lam2, connected or not, A row-stochastic or not; edges (2, E) and weights."""
-
-    gap: float
-    is_connected: bool
-    is_stochastic: bool
-    edges: np.ndarray
-    weight: np.ndarray
-    num_nodes: int
-
-
-def statements(reaction: Reaction, setting: Setting, run: Trajectory) -> tuple[Statement, ...]:
+def statements(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> tuple[EnergyStatement, ...]:
     """Every statement that is about this reaction, with its hypotheses checked and the run beside it."""
     found = [contraction(reaction, setting, run)]
     match reaction.name:
@@ -141,7 +39,7 @@ def statements(reaction: Reaction, setting: Setting, run: Trajectory) -> tuple[S
     return tuple(found)
 
 
-def contraction(reaction: Reaction, setting: Setting, run: Trajectory) -> Statement:
+def contraction(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> EnergyStatement:
     """E(t) <= E(0) e^{2 (sup f' - alpha lam2) t}."""
     H0 = run.states[0]
     above_zero = bool(H0.min() >= 0 and reaction.f(0.0) >= 0)
@@ -165,7 +63,7 @@ def contraction(reaction: Reaction, setting: Setting, run: Trajectory) -> Statem
     )  # fmt: skip
 
 
-def pattern(reaction: Reaction, setting: Setting, run: Trajectory) -> Statement:
+def pattern(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> EnergyStatement:
     """Allen-Cahn keeps signs: |h_i| >= c for ever where alpha/beta <= c (1 - c), and E >= (2/N) (2c)^2 cut."""
     H0 = run.states[0]
     ratio = reaction.alpha / reaction.beta if reaction.beta > 0 else np.inf
@@ -194,7 +92,7 @@ def pattern(reaction: Reaction, setting: Setting, run: Trajectory) -> Statement:
     )  # fmt: skip
 
 
-def collapse_zeldovich(reaction: Reaction, setting: Setting, run: Trajectory) -> Statement:
+def collapse_zeldovich(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> EnergyStatement:
     """Zeldovich: every trajectory tends to the constant 0 or 1."""
     end = run.states[-1]
     distance = max(min(float(np.abs(channel - c).max()) for c in (0.0, 1.0)) for channel in end.T)
@@ -206,7 +104,7 @@ def collapse_zeldovich(reaction: Reaction, setting: Setting, run: Trajectory) ->
     )  # fmt: skip
 
 
-def collapse_fisher(reaction: Reaction, setting: Setting, run: Trajectory) -> Statement:
+def collapse_fisher(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> EnergyStatement:
     """Fisher: from h0 >= 0 every channel that is not zero tends to 1; with negative entries it may blow up."""
     H0, end = run.states[0], run.states[-1]
     hypotheses = (
@@ -222,13 +120,7 @@ def collapse_fisher(reaction: Reaction, setting: Setting, run: Trajectory) -> St
     )  # fmt: skip
 
 
-def _is_multiple(coefficients: np.ndarray, wanted: tuple[float, ...]) -> bool:
-    """Whether f = beta r with beta != 0; both have the leading coefficient first, and that of r is -1."""
-    fits = len(coefficients) == len(wanted) and coefficients[0] != 0
-    return bool(fits and np.allclose(coefficients, -coefficients[0] * np.array(wanted), rtol=1e-12, atol=0))
-
-
-def _collapsing(reaction: Reaction, setting: Setting) -> tuple[Hypothesis, ...]:
+def _collapsing(reaction: Reaction, setting: StatementGraph) -> tuple[Hypothesis, ...]:
     return (
         _stochastic(setting),
         Hypothesis("the graph is connected", setting.is_connected),
@@ -239,16 +131,16 @@ def _collapsing(reaction: Reaction, setting: Setting) -> tuple[Hypothesis, ...]:
     )
 
 
-def _stochastic(setting: Setting) -> Hypothesis:
+def _stochastic(setting: StatementGraph) -> Hypothesis:
     return Hypothesis("A is row-stochastic (row normalisation, or a regular graph)", setting.is_stochastic)
 
 
 def _statement(
     name: str, conclusion: str, hypotheses: tuple[Hypothesis, ...], implies: str | None, evidence: str, observed: bool,
     numbers: Mapping[str, float],
-) -> Statement:  # fmt: skip
+) -> EnergyStatement:  # fmt: skip
     applies = all(h.holds for h in hypotheses)
-    return Statement(
+    return EnergyStatement(
         name,
         conclusion,
         hypotheses,

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import tomli_w
+
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.files import read_text
 from rdgraph.graphs.normalisation import NORMALISATIONS
@@ -147,15 +149,18 @@ class Config:
             self, model=replace(self.model, **chosen["model"]), training=replace(self.training, **chosen["training"])
         )
 
+    def sections(self) -> dict[str, dict[str, Any]]:
+        """The settings by section, model and training, as `from_sections` takes them; those that are none are left out.
+
+        >>> Config().updated({"hidden": 8}).sections()["model"]["hidden"]
+        8
+        """
+        parts = {"model": dataclasses.asdict(self.model), "training": dataclasses.asdict(self.training)}
+        return {name: {k: v for k, v in part.items() if v is not None} for name, part in parts.items()}
+
     def toml(self) -> str:
         """The text of a file that `from_toml` reads back; settings that are none are left out."""
-        lines = []
-        for section in ("model", "training"):
-            part = getattr(self, section)
-            lines += [f"[{section}]"]
-            lines += [f"{k} = {json.dumps(v)}" for k, v in dataclasses.asdict(part).items() if v is not None]
-            lines += [""]
-        return "\n".join(lines)
+        return tomli_w.dumps(self.sections())
 
     @classmethod
     def from_toml(cls, text: str, *, base: Config | None = None) -> Config:

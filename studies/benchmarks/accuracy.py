@@ -18,15 +18,15 @@ from gread import load_dataset
 from gread.settings.presets import Preset, authors_runs, find_published, presets
 from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, choose_device, train
-from studies.benchmarks.performance import environment
+from studies.benchmarks.speed_rows import environment
 from studies.runs.uncertainty import difference_error
 
 KINDS = ("authors", "paper")
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 @dataclass(frozen=True)
-class Row:
+class AccuracyRow:
     """One cell: mean and population standard deviation of the test accuracy over splits and seeds, in percent."""
 
     preset: str
@@ -74,7 +74,7 @@ def chosen(kind: str, sets: Iterable[str] | None, reactions: Iterable[str] | Non
     ]
 
 
-def measure(cells: Iterable[Preset], seeds: int, device: str) -> Iterator[Row]:
+def measure(cells: Iterable[Preset], seeds: int, device: str) -> Iterator[AccuracyRow]:
     """Train every cell on all splits with as many seeds."""
     for preset in cells:
         data = load_dataset(preset.dataset)
@@ -83,12 +83,12 @@ def measure(cells: Iterable[Preset], seeds: int, device: str) -> Iterator[Row]:
         yield row_of(preset, done, data.num_splits)
 
 
-def row_of(preset: Preset, done: Trained, splits: int) -> Row:
+def row_of(preset: Preset, done: Trained, splits: int) -> AccuracyRow:
     """A trained cell as a row; the standard deviation is the mean over the seeds of the one over the splits."""
     each = 100 * done.test_accuracy.reshape(-1, splits)
     paper = find_published(f"GREAD-{preset.reaction}", preset.dataset)
     own = authors_runs().get(preset.dataset) if preset.name.startswith("authors/") else None
-    return Row(
+    return AccuracyRow(
         preset.name.partition("/")[0], preset.reaction, preset.dataset, float(each.mean()),
         float(each.std(axis=1).mean()), float(100 * done.val_accuracy.mean()),
         tuple(round(float(m), 4) for m in each.mean(axis=1)), splits,
@@ -97,7 +97,7 @@ def row_of(preset: Preset, done: Trained, splits: int) -> Row:
     )  # fmt: skip
 
 
-def replaced(rows: list[dict[str, Any]], fresh: Row) -> list[dict[str, Any]]:
+def replaced(rows: list[dict[str, Any]], fresh: AccuracyRow) -> list[dict[str, Any]]:
     """The rows with a new one in the place of the old one of its cell."""
     kept = [r for r in rows if (r["reaction"], r["dataset"]) != (fresh.reaction, fresh.dataset)]
     return [*kept, asdict(fresh)]

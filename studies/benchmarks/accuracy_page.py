@@ -8,10 +8,10 @@ from typing import Any
 
 from studies.benchmarks.accuracy import difference, verdict
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE = DOCS / "accuracy.json"
 SETS = ("texas", "wisconsin", "cornell_old", "film", "squirrel", "chameleon", "cora", "citeseer", "pubmed")
-#: A cell in which this share of the trainings left the numbers is marked.
+#: A cell in which this share of the trainings diverged is marked.
 MANY = 0.1
 
 HEAD = """# Accuracy
@@ -31,7 +31,7 @@ PAPER = """## The paper's settings, all reactions
 
 The best settings that the paper prints, {seeds_words} per split; what the paper leaves open (self-loops, hidden layers,
 the ReLU) is taken from the released settings of the same set. Every cell: ours, the paper's in brackets; **bold** where
-the difference exceeds two standard errors. † marks cells in which trainings left the numbers (a reaction without a
+the difference exceeds two standard errors. † marks cells in which trainings diverged (a reaction without a
 bound meets features that training makes large); such a training is frozen, and counts with the best epoch it had.
 """
 
@@ -117,7 +117,7 @@ def _summary(part: dict[str, Any]) -> list[str]:
         lost += _diverged(row)
     return [
         f"Of {sum(words.values())} cells, {words['agrees']} agree with the paper, {words['above']} lie above and "
-        f"{words['below']} below it; in {lost} trainings left the numbers."
+        f"{words['below']} below it; in {lost} trainings diverged."
     ]
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,88 +22,17 @@ from torch import Tensor
 import rdgraph as rd
 from rdgraph.graphs.operator import Operator, Pattern
 from rdgraph.kernels import operations as ops
-from rdgraph.kernels import torch_reference as plain
+from studies.benchmarks.sample_operators import gather_scatter, lattice, random_operator, scipy_csr, torch_csr
+from studies.benchmarks.scaling import scaling
+from studies.benchmarks.speed_rows import SpeedRow, environment
 from studies.benchmarks.timing import copy_bandwidth, median_seconds, replay_seconds
 
 #: Nodes and entries of the graphs whose size the CPU products are taken at.
 SIZES = {"Cora": (2708, 10556, 64), "PubMed": (19717, 88648, 64), "Squirrel": (5201, 396846, 256)}
 
 
-@dataclass(frozen=True)
-class Row:
-    """One measurement, its peer in the same run, and what was hoped for: ratio <= or >= `target`."""
-
-    topic: str
-    what: str
-    seconds: float
-    peer: str
-    ratio: float
-    target: str = ""
-    met: bool | None = None
-
-    @classmethod
-    def against(cls, topic: str, what: str, seconds: float, peer: str, ratio: float, target: str = "") -> Row:
-        met = None
-        if target:
-            sign, number = target.split()
-            met = ratio <= float(number) if sign == "<=" else ratio >= float(number)
-        return cls(topic, what, seconds, peer, ratio, target, met)
-
-
-# ---------------------------------------------------------------------- graphs
-def random_operator(
-    nodes: int, entries: int, device: str, dtype: torch.dtype = torch.float32, seed: int = 0
-) -> Operator:
-    """A random undirected graph with about `entries` stored entries, symmetric normalisation, made on the device."""
-    generator = torch.Generator(device).manual_seed(seed)
-    ends = torch.randint(nodes, (2, entries // 2), generator=generator, device=device)
-    flat = torch.cat([ends[0] * nodes + ends[1], ends[1] * nodes + ends[0]])
-    flat = torch.unique(flat)
-    return _operator(flat // nodes, flat % nodes, nodes, dtype)
-
-
-def _operator(rows: Tensor, columns: Tensor, nodes: int, dtype: torch.dtype) -> Operator:
-    """Symmetric normalisation of a pattern with unit weights, entries sorted by row."""
-    degree = torch.bincount(rows, minlength=nodes)
-    indptr = torch.cat([degree.new_zeros(1), degree.cumsum(0)])
-    root = degree.clamp(min=1).double().rsqrt()
-    pattern = Pattern.from_csr(indptr, columns, rows.device)
-    return Operator(pattern, (root[rows] * root[columns]).to(dtype), "symmetric")
-
-
-def lattice(side: int) -> rd.Graph:
-    """A local graph: a torus of side x side nodes with 20 neighbours each, its nodes in random order."""
-    node = np.arange(side * side)
-    row, column = node // side, node % side
-    steps = [(i, j) for i in range(-2, 3) for j in range(-2, 3) if (i, j) != (0, 0) and abs(i) + abs(j) < 4]
-    others = [((row + i) % side) * side + (column + j) % side for i, j in steps]
-    name = np.random.default_rng(0).permutation(len(node))
-    edges = np.stack([name[np.concatenate(others)], name[np.tile(node, len(steps))]])
-    return rd.Graph.from_edges(edges, num_nodes=len(node))
-
-
-def gather_scatter(op: Operator, x: Tensor) -> Callable[[], Tensor]:
-    """The product everybody writes first: index_select, times weight, scatter_add."""
-    rows, columns = op.pattern.rows.long(), op.pattern.indices.long()
-    target = rows[:, None].expand(-1, x.shape[1])
-
-    def product() -> Tensor:
-        messages = x.index_select(0, columns) * op.weights[:, None]
-        return torch.zeros_like(x).scatter_add_(0, target, messages)
-
-    return product
-
-
-def torch_csr(op: Operator) -> Tensor:
-    plain._accept_csr()
-    pattern = op.pattern
-    return torch.sparse_csr_tensor(
-        pattern.indptr, pattern.indices, op.weights, size=(op.num_nodes,) * 2, check_invariants=False
-    )
-
-
 # ---------------------------------------------------------------------- rows
-def product_rows(device: str, bandwidth: float, nodes: int, entries: int) -> Iterator[Row]:
+def product_rows(device: str, bandwidth: float, nodes: int, entries: int) -> Iterator[SpeedRow]:
     """The product of a large random graph against the gather floor, torch's CSR product and gather-scatter."""
     op = random_operator(nodes, entries, device)
     targets = {64: ("<= 1.1", ">= 1.4", ">= 10"), 256: ("<= 1.1", ">= 1.2", "")}
@@ -114,12 +42,12 @@ def product_rows(device: str, bandwidth: float, nodes: int, entries: int) -> Ite
         size = f"{_count(nodes)} nodes, {_count(op.num_edges)} entries, d={channels}, float32"
         own = median_seconds(partial(op.product, x), device)
         floor = gather_floor(op, channels, 4, bandwidth)
-        yield Row.against("product", size, own, f"gather floor {floor * 1e3:.2f} ms", own / floor, near)
+        yield SpeedRow.against("product", size, own, f"gather floor {floor * 1e3:.2f} ms", own / floor, near)
         matrix = torch_csr(op)
         peer = median_seconds(partial(torch.matmul, matrix, x), device)
-        yield Row.against("product", size, own, f"torch CSR {peer * 1e3:.2f} ms", peer / own, csr)
+        yield SpeedRow.against("product", size, own, f"torch CSR {peer * 1e3:.2f} ms", peer / own, csr)
         peer = median_seconds(gather_scatter(op, x), device)
-        yield Row.against("product", size, own, f"gather-scatter {peer * 1e3:.2f} ms", peer / own, gathered)
+        yield SpeedRow.against("product", size, own, f"gather-scatter {peer * 1e3:.2f} ms", peer / own, gathered)
         check = (op @ x - matrix @ x).norm() / (op @ x).norm()
         if not check < 1e-5:
             raise RuntimeError(f"the product differs from torch's by {float(check):.2g}")
@@ -128,7 +56,7 @@ def product_rows(device: str, bandwidth: float, nodes: int, entries: int) -> Ite
         own = median_seconds(partial(other.product, x), device)
         floor = gather_floor(other, 64, x.element_size(), bandwidth)
         what = f"{_count(nodes)} nodes, {_count(op.num_edges)} entries, d=64, {str(dtype).removeprefix('torch.')}"
-        yield Row.against("product", what, own, f"gather floor {floor * 1e3:.2f} ms", own / floor)
+        yield SpeedRow.against("product", what, own, f"gather floor {floor * 1e3:.2f} ms", own / floor)
 
 
 def gather_floor(op: Operator, channels: int, itemsize: int, bandwidth: float) -> float:
@@ -137,19 +65,19 @@ def gather_floor(op: Operator, channels: int, itemsize: int, bandwidth: float) -
     return (moved + op.num_edges * (4 + op.weights.element_size())) / bandwidth
 
 
-def locality_rows(device: str, bandwidth: float, side: int) -> Iterator[Row]:
+def locality_rows(device: str, bandwidth: float, side: int) -> Iterator[SpeedRow]:
     """The product of a local graph before and after its nodes are put in a local order."""
     graph = lattice(side)
-    hoped = "<= 0.5" if device == "cuda" else ""
-    for label, one, target in (("as given", graph, ""), ("reordered", graph.permute(graph.local_order()), hoped)):
+    goal = "<= 0.5" if device == "cuda" else ""
+    for label, one, target in (("as given", graph, ""), ("reordered", graph.permute(graph.local_order()), goal)):
         op = one.operator("symmetric", dtype=torch.float32, device=device)
         x = torch.randn(op.num_nodes, 64, device=device)
         own, floor = median_seconds(partial(op.product, x), device), gather_floor(op, 64, 4, bandwidth)
         what = f"torus of {_count(op.num_nodes)} nodes with 20 neighbours, d=64, {label}"
-        yield Row.against("locality", what, own, f"gather floor {floor * 1e3:.2f} ms", own / floor, target)
+        yield SpeedRow.against("locality", what, own, f"gather floor {floor * 1e3:.2f} ms", own / floor, target)
 
 
-def field_rows(device: str, nodes: int, entries: int) -> Iterator[Row]:
+def field_rows(device: str, nodes: int, entries: int) -> Iterator[SpeedRow]:
     """BS, forward and with its gradients, counted in products."""
     op = random_operator(nodes, entries, device)
     alpha, beta = (torch.tensor(v, device=device, requires_grad=True) for v in (1.0, 0.5))
@@ -162,23 +90,23 @@ def field_rows(device: str, nodes: int, entries: int) -> Iterator[Row]:
         with torch.no_grad():
             ready = field.prepared()
             seconds = median_seconds(partial(ready, 0.0, x), device)
-        yield Row.against("field", f"{size}, forward", seconds, peer, seconds / one, "<= 2.1")
+        yield SpeedRow.against("field", f"{size}, forward", seconds, peer, seconds / one, "<= 2.1")
         state, g = x.clone().requires_grad_(True), torch.randn_like(x)
         seconds = median_seconds(partial(_gradients, field, state, [alpha, beta], g), device)
         what = f"{size}, forward and gradients of state, alpha, beta"
-        yield Row.against("field", what, seconds, peer, seconds / one, "<= 5")
+        yield SpeedRow.against("field", what, seconds, peer, seconds / one, "<= 5")
         if channels == 64:
             weights = op.weights.clone().requires_grad_(True)
             free = rd.lower("BS", Operator(op.pattern, weights, "symmetric"), {"alpha": alpha, "beta": beta})
             seconds = median_seconds(partial(_gradients, free, state, [alpha, beta, weights], g), device)
-            yield Row.against("field", f"{what} and edge weights", seconds, peer, seconds / one)
+            yield SpeedRow.against("field", f"{what} and edge weights", seconds, peer, seconds / one)
 
 
 def _gradients(field: rd.VectorField, state: Tensor, others: list[Tensor], g: Tensor) -> tuple[Tensor, ...]:
     return torch.autograd.grad(field(0.0, state), [state, *others], g)
 
 
-def ensemble_rows(device: str, graphs: Mapping[str, Operator]) -> Iterator[Row]:
+def ensemble_rows(device: str, graphs: Mapping[str, Operator]) -> Iterator[SpeedRow]:
     """Ten members with their own weights on a graph of Cora's size: one BS evaluation."""
     op, members = graphs["Cora"], 10
     weights = op.weights * torch.rand(members, op.num_edges, device=device)
@@ -195,12 +123,12 @@ def ensemble_rows(device: str, graphs: Mapping[str, Operator]) -> Iterator[Row]:
             together, one = (median_seconds(partial(f, 0.0, h), device) for f, h in ((ready, x), (alone, single)))
     how = "from a CUDA graph" if device == "cuda" else "called"
     what = f"BS, Cora-sized, {members} members with their own weights, d=64, {how}"
-    yield Row.against("ensemble", what, together, f"one member {one * 1e6:.1f} us", together / one)
+    yield SpeedRow.against("ensemble", what, together, f"one member {one * 1e6:.1f} us", together / one)
     if device == "cuda":
-        yield Row.against("ensemble", what, together, "a budget of 30 us", together / 30e-6, "<= 1")
+        yield SpeedRow.against("ensemble", what, together, "a budget of 30 us", together / 30e-6, "<= 1")
 
 
-def huge_rows(device: str, bandwidth: float, nodes: int, entries: int) -> Iterator[Row]:
+def huge_rows(device: str, bandwidth: float, nodes: int, entries: int) -> Iterator[SpeedRow]:
     """One evaluation of BS on a graph that fills the card."""
     for dtype in (torch.bfloat16, torch.float32):
         torch.cuda.empty_cache()
@@ -224,11 +152,11 @@ def huge_rows(device: str, bandwidth: float, nodes: int, entries: int) -> Iterat
         floor = 2 * gather_floor(op, 16, x.element_size(), bandwidth)
         name = str(dtype).removeprefix("torch.")
         what = f"BS, {_count(nodes)} nodes, {_count(count)} entries, d=16, {name}, {memory:.1f} GiB at the peak"
-        yield Row.against("size", what, seconds, f"two gather floors {floor * 1e3:.0f} ms", seconds / floor)
+        yield SpeedRow.against("size", what, seconds, f"two gather floors {floor * 1e3:.0f} ms", seconds / floor)
         del op, field, x
 
 
-def cpu_rows(graphs: Mapping[str, Operator]) -> Iterator[Row]:
+def cpu_rows(graphs: Mapping[str, Operator]) -> Iterator[SpeedRow]:
     """Products on the CPU against gather-scatter and scipy."""
     for name, op in graphs.items():
         channels = SIZES[name][2]
@@ -236,53 +164,15 @@ def cpu_rows(graphs: Mapping[str, Operator]) -> Iterator[Row]:
         calls: list[Callable[[], object]] = [
             partial(op.product, x),
             gather_scatter(op, x),
-            partial(_scipy(op).__matmul__, x.numpy()),
+            partial(scipy_csr(op).__matmul__, x.numpy()),
         ]
         rounds = [[median_seconds(call, "cpu", 0.2) for call in calls] for _ in range(5)]
         own, gathered, scipys = (min(times) for times in zip(*rounds, strict=True))
         what = f"{name}-sized, {_count(op.num_nodes)} nodes, {_count(op.num_edges)} entries, d={channels}, float32"
-        yield Row.against("cpu product", what, own, f"gather-scatter {gathered * 1e3:.2f} ms", gathered / own, ">= 2.5")
-        yield Row.against("cpu product", what, own, f"scipy CSR {scipys * 1e3:.2f} ms", own / scipys, "<= 1.5")
-
-
-def _scipy(op: Operator) -> Any:
-    import scipy.sparse
-
-    pattern = op.pattern
-    return scipy.sparse.csr_array(
-        (op.weights.numpy(), pattern.indices.numpy(), pattern.indptr.numpy()), shape=(op.num_nodes,) * 2
-    )
-
-
-# ---------------------------------------------------------------------- scaling
-def scaling(device: str, largest: int) -> dict[str, list[tuple[float, float]]]:
-    """Seconds of one product (or field) as edges, channels, members and products grow."""
-    found: dict[str, list[tuple[float, float]]] = {"edges": [], "channels": [], "members": [], "products": []}
-
-    def timed(axis: str, value: int, function: Callable[[], object]) -> None:
-        with torch.no_grad():
-            found[axis].append((value, median_seconds(function, device, 0.15, 50)))
-
-    entries = 10_000
-    while entries <= largest:
-        op = random_operator(max(entries // 20, 10), entries, device)
-        x = torch.randn(op.num_nodes, 16, device=device)
-        timed("edges", op.num_edges, partial(op.product, x))
-        entries *= 10
-    size = largest // 20
-    op = random_operator(size // 20, size, device)
-    for channels in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512):
-        x = torch.randn(op.num_nodes, channels, device=device)
-        timed("channels", channels, partial(op.product, x))
-    for members in (1, 2, 4, 8, 16, 32, 64):
-        weights = torch.rand(members, op.num_edges, device=device)
-        own, x = op.with_weights(weights), torch.randn(members, op.num_nodes, 16, device=device)
-        timed("members", members, partial(own.product, x))
-    x = torch.randn(op.num_nodes, 16, device=device)
-    for power in (1, 2, 3, 4, 6, 8):
-        field = rd.lower(f"A**{power}@H", op, {}).prepared()
-        timed("products", power, partial(field, 0.0, x))
-    return found
+        yield SpeedRow.against(
+            "cpu product", what, own, f"gather-scatter {gathered * 1e3:.2f} ms", gathered / own, ">= 2.5"
+        )
+        yield SpeedRow.against("cpu product", what, own, f"scipy CSR {scipys * 1e3:.2f} ms", own / scipys, "<= 1.5")
 
 
 def _count(number: int) -> str:
@@ -290,16 +180,6 @@ def _count(number: int) -> str:
         if number >= size:
             return f"{number / size:.3g}{letter}"
     return str(number)
-
-
-# ---------------------------------------------------------------------- the program
-def environment(device: str) -> dict[str, str]:
-    found = {"python": platform.python_version(), "torch": torch.__version__, "device": platform.processor() or "cpu"}
-    if device == "cuda":
-        import triton
-
-        found |= {"device": torch.cuda.get_device_name(), "triton": triton.__version__}
-    return found
 
 
 def measure(device: str, graphs: Mapping[str, Operator]) -> dict[str, Any]:
@@ -311,7 +191,7 @@ def measure(device: str, graphs: Mapping[str, Operator]) -> dict[str, Any]:
     nodes, entries, side, largest = (
         (10**6, 2 * 10**7, 1000, 10**8) if device == "cuda" else (10**4, 2 * 10**5, 100, 10**6)
     )
-    makers: list[Callable[[], Iterator[Row]]] = [
+    makers: list[Callable[[], Iterator[SpeedRow]]] = [
         lambda: product_rows(device, bandwidth, nodes, entries),
         lambda: locality_rows(device, bandwidth, side),
         lambda: field_rows(device, nodes, entries),

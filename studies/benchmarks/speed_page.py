@@ -14,7 +14,7 @@ from gread.settings.presets import authors_runs
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE = DOCS / "performance.json"
 TRAINING = DOCS / "training_speed.json"
 
@@ -126,7 +126,7 @@ def epoch_table(epochs: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:
-    lines = ["| what | time | against | ratio | hoped for | met |", "|---|---:|---|---:|---|---|"]
+    lines = ["| what | time | against | ratio | target | met |", "|---|---:|---|---:|---|---|"]
     for r in rows:
         met = "" if r["met"] is None else "yes" if r["met"] else "no"
         cells = [

@@ -10,29 +10,27 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
 
-from gread import NodeData, load_dataset
-from gread.settings.config import Config
+from gread import load_dataset
 from gread.settings.presets import authors_runs, find_preset
 from gread.settings.trials import Trial, make_trials
 from gread.training.ensemble import Ensemble
-from studies.benchmarks.performance import Row, environment
+from studies.benchmarks.gather_scatter_network import peer_epoch
+from studies.benchmarks.speed_rows import SpeedRow, environment
 from studies.benchmarks.timing import copy_bandwidth
 
 SETS = ("texas", "wisconsin", "cornell_old", "film", "squirrel", "chameleon", "cora", "citeseer", "pubmed")
 EPOCHS = 200
-#: Milliseconds per epoch for ten splits that were hoped for, and seconds for all sets.
-HOPED = {"texas": 0.5, "cora": 12.0, "squirrel": 25.0, "pubmed": 20.0}
-HOPED_EXACT, HOPED_TOTAL, HOPED_RATE, HOPED_CPU = 6.0, 20.0, 270.0, 4.0
+#: Milliseconds per epoch for ten splits to reach, and seconds for all sets.
+TARGETS = {"texas": 0.5, "cora": 12.0, "squirrel": 25.0, "pubmed": 20.0}
+TARGET_EXACT, TARGET_TOTAL, TARGET_RATE, TARGET_CPU = 6.0, 20.0, 270.0, 4.0
 #: Members of the sweep: configurations times splits.
 CONFIGURATIONS, SPLITS = 300, 10
 #: Kernels by what they do; the first that fits.
@@ -59,7 +57,7 @@ def epoch_seconds(ensemble: Ensemble, epochs: int) -> float:
     return float(start.elapsed_time(end)) / 1e3 / epochs
 
 
-def set_rows(device: str, epochs: int) -> Iterator[tuple[Row, dict[str, Any]]]:
+def set_rows(device: str, epochs: int) -> Iterator[tuple[SpeedRow, dict[str, Any]]]:
     """One row per data set, with what the epoch consists of."""
     bandwidth = copy_bandwidth(device)
     total = 0.0
@@ -69,11 +67,13 @@ def set_rows(device: str, epochs: int) -> Iterator[tuple[Row, dict[str, Any]]]:
         seconds = epoch_seconds(ensemble, epochs - 1)
         total += seconds * EPOCHS
         peer = authors_runs()[name].ms_per_epoch * SPLITS
-        hoped = f">= {peer / HOPED[name]:.1f}" if name in HOPED else ""
+        target = f">= {peer / TARGETS[name]:.1f}" if name in TARGETS else ""
         what = f"{name}, {config.model.method}, {ensemble.degree} products"
         about = parts(ensemble) | {"floor": floor(ensemble, bandwidth), "epoch": seconds}
         yield (
-            Row.against("training", what, seconds, f"the authors' code {peer:.0f} ms", peer / (seconds * 1e3), hoped),
+            SpeedRow.against(
+                "training", what, seconds, f"the authors' code {peer:.0f} ms", peer / (seconds * 1e3), target
+            ),
             about,
         )
         del ensemble
@@ -81,21 +81,21 @@ def set_rows(device: str, epochs: int) -> Iterator[tuple[Row, dict[str, Any]]]:
     peer = sum(authors_runs()[name].ms_per_epoch for name in SETS) * SPLITS * EPOCHS / 1e3
     what = f"all nine sets, {SPLITS} splits, {EPOCHS} epochs"
     yield (
-        Row.against(
-            "training", what, total, f"the authors' code {peer:.0f} s", peer / total, f">= {peer / HOPED_TOTAL:.1f}"
+        SpeedRow.against(
+            "training", what, total, f"the authors' code {peer:.0f} s", peer / total, f">= {peer / TARGET_TOTAL:.1f}"
         ),
         {},
     )
 
 
-def exact_row(device: str, epochs: int) -> Row:
+def exact_row(device: str, epochs: int) -> SpeedRow:
     """Cora with the exact flow instead of RK4."""
     config = find_preset("authors", "BS", "cora").config.updated({"method": "exact"})
     ensemble = Ensemble(load_dataset("cora"), make_trials(config, range(SPLITS)), device=device)
     seconds = epoch_seconds(ensemble, epochs - 1)
     what = f"cora, exact, {ensemble.degree} products"
-    return Row.against(
-        "training", what, seconds, f"a budget of {HOPED_EXACT:g} ms", seconds * 1e3 / HOPED_EXACT, "<= 1"
+    return SpeedRow.against(
+        "training", what, seconds, f"a budget of {TARGET_EXACT:g} ms", seconds * 1e3 / TARGET_EXACT, "<= 1"
     )
 
 
@@ -118,7 +118,7 @@ def sweep_trials(count: int) -> list[Trial]:
     return trials
 
 
-def sweep_row(device: str) -> tuple[Row, dict[str, Any]]:
+def sweep_row(device: str) -> tuple[SpeedRow, dict[str, Any]]:
     """Whole trainings per second of many configurations at once, everything counted from the first capture on."""
     trials = sweep_trials(CONFIGURATIONS)
     ensemble = Ensemble(load_dataset("texas"), trials, device=device, keep_best=False)
@@ -132,7 +132,9 @@ def sweep_row(device: str) -> tuple[Row, dict[str, Any]]:
     peak = torch.cuda.max_memory_allocated() / 2**30
     what = f"texas, {len(trials)} members of {CONFIGURATIONS} configurations, {EPOCHS} epochs, {peak:.0f} GiB"
     about = parts(ensemble) | {"floor": floor(ensemble, copy_bandwidth(device)), "epoch": seconds / EPOCHS}
-    return Row.against("sweep", what, seconds, f"{rate:.0f} trainings per second", rate, f">= {HOPED_RATE:g}"), about
+    return SpeedRow.against(
+        "sweep", what, seconds, f"{rate:.0f} trainings per second", rate, f">= {TARGET_RATE:g}"
+    ), about
 
 
 def parts(ensemble: Ensemble) -> dict[str, Any]:
@@ -171,77 +173,7 @@ def floor(ensemble: Ensemble, bandwidth: float) -> float:
     return (gathered + entries + weights) / bandwidth
 
 
-# ---------------------------------------------------------------------- on a CPU
-class GatherScatter(nn.Module):
-    """The same network in the usual way: dense features, products by gathering and scattering, torchdiffeq's RK4."""
-
-    def __init__(self, data: NodeData, config: Config) -> None:
-        super().__init__()
-        m = self.config = config.model
-        source, target = torch.tensor(data.graph.edge_index)
-        loops = torch.arange(data.num_nodes)
-        self.source, self.target = torch.cat([source, loops]), torch.cat([target, loops])
-        x = data.x if isinstance(data.x, np.ndarray) else data.x.toarray()
-        self.x = torch.tensor(x, dtype=torch.float32)
-        self.encoder = nn.Linear(data.num_features, m.hidden)
-        self.query, self.key = nn.Linear(m.hidden, m.attention_dim), nn.Linear(m.hidden, m.attention_dim)
-        self.alpha, self.beta = nn.Parameter(torch.zeros(m.hidden)), nn.Parameter(torch.rand(m.hidden) * 2 - 1)
-        self.hidden, self.decoder = nn.Linear(m.hidden, m.hidden), nn.Linear(m.hidden, data.num_classes)
-
-    def attention(self, h: Tensor) -> Tensor:
-        heads, nodes = self.config.heads, len(h)
-        q, k = (layer(h).view(nodes, heads, -1) for layer in (self.query, self.key))
-        logits = (q[self.target] * k[self.source]).sum(-1) / q.shape[-1] ** 0.5
-        where = self.target[:, None].expand_as(logits)
-        top = logits.new_full((nodes, heads), -torch.inf).scatter_reduce(0, where, logits, "amax")
-        raised = torch.exp(logits - top[self.target])
-        total = raised.new_zeros((nodes, heads)).index_add(0, self.target, raised)
-        return (raised / total[self.target]).mean(1)
-
-    def forward(self) -> Tensor:
-        from torchdiffeq import odeint
-
-        m = self.config
-        h = self.encoder(functional.dropout(self.x, m.input_dropout, self.training))
-        weights = self.attention(h)
-        alpha = torch.sigmoid(self.alpha)
-
-        def product(y: Tensor) -> Tensor:
-            return torch.zeros_like(y).index_add(0, self.target, weights[:, None] * y[self.source])
-
-        def field(t: Tensor, y: Tensor) -> Tensor:
-            moved = product(y)
-            return alpha * (moved - y) + self.beta * (moved - product(moved))
-
-        times = torch.tensor([0.0, m.time])
-        h = odeint(field, h, times, method="rk4", options={"step_size": m.step})[-1]
-        h = functional.dropout(torch.relu(h), m.dropout, self.training)
-        h = functional.dropout(h, m.dropout, self.training)
-        h = functional.dropout(h + self.hidden(torch.tanh(h)), m.dropout, self.training)
-        return functional.dropout(self.decoder(torch.tanh(h)), m.dropout, self.training)
-
-
-def peer_epoch(data: NodeData, config: Config) -> Callable[[], None]:
-    """A training step and an evaluation of the usual network on split 0."""
-    torch.manual_seed(0)
-    model = GatherScatter(data, config)
-    t = config.training
-    adam = torch.optim.Adam(model.parameters(), lr=t.learning_rate, weight_decay=t.weight_decay)
-    train, y = torch.tensor(data.masks.train[0]), torch.tensor(data.y)
-
-    def epoch() -> None:
-        model.train()
-        adam.zero_grad()
-        functional.cross_entropy(model()[train], y[train]).backward()
-        adam.step()
-        model.eval()
-        with torch.no_grad():
-            (model().argmax(-1) == y).float().mean()
-
-    return epoch
-
-
-def cpu_row(repeats: int = 7) -> Row:
+def cpu_row(repeats: int = 7) -> SpeedRow:
     """One epoch on Cora, one split, the authors' settings; both programs take turns in one run."""
     data, config = load_dataset("cora"), find_preset("authors", "BS", "cora").config
     ensemble = Ensemble(data, make_trials(config, [0]), device="cpu")
@@ -254,9 +186,9 @@ def cpu_row(repeats: int = 7) -> Row:
             if turn:
                 own.append(time.perf_counter() - started)
     ours, theirs = (float(np.median(own)) for own in times)
-    return Row.against(
+    return SpeedRow.against(
         "cpu training", f"cora, one split, rk4, {ensemble.degree} products, one epoch", ours,
-        f"gather-scatter and torchdiffeq {theirs * 1e3:.0f} ms", theirs / ours, f">= {HOPED_CPU:g}",
+        f"gather-scatter and torchdiffeq {theirs * 1e3:.0f} ms", theirs / ours, f">= {TARGET_CPU:g}",
     )  # fmt: skip
 
 

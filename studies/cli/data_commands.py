@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from studies.runs.boundary import say
 from studies.runs.progress import progress
 
@@ -22,7 +22,7 @@ data = typer.Typer(help="Data sets: list, fetch, count beside the paper's table,
 console = Console()
 errors = Console(stderr=True)
 
-Names = Annotated[list[str] | None, typer.Argument(help="Data sets; without any, all that are at hand.")]
+Names = Annotated[list[str] | None, typer.Argument(help="Data sets; without any, all that are available.")]
 Root = Annotated[
     Path | None,
     typer.Option("--root", help="Folder of the files.", show_default="RDGRAPH_DATA, else the user's cache"),
@@ -32,7 +32,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 
 @data.command("list")
 def list_command(root: Root = None, as_json: AsJson = False) -> None:
-    """List the data sets: size, where they come from, and whether they are at hand."""
+    """List the data sets: size, where they come from, and whether they are available."""
     from studies.cli import data_pages
     from studies.datasets.local_sets import LocalSets, all_names
 
@@ -46,7 +46,7 @@ def list_command(root: Root = None, as_json: AsJson = False) -> None:
     ]
     headings = ("name", "nodes", "size", "from", "state", "title")
     console.print(data_pages.FittedTable("Data sets: gread.load_dataset(NAME)", headings, shown))
-    say(console, "rdgraph data fetch NAME brings a set that is not at hand")
+    say(console, "rdgraph data fetch NAME brings a set that is not available")
 
 
 @data.command("fetch")
@@ -54,7 +54,7 @@ def fetch_command(
     names: Annotated[list[str], typer.Argument(help="Data sets, or all.")],
     root: Root = None,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Ask no server: fail if a file is not at hand already.")
+        bool, typer.Option("--offline", help="Ask no server: fail if a file is not available already.")
     ] = False,
 ) -> None:
     """Bring the files of data sets to this machine; each is kept only if its sha256 is the registered one."""
@@ -63,7 +63,7 @@ def fetch_command(
     local = LocalSets(root)
     for name in all_names() if names == ["all"] else [local.named(name) for name in names]:
         files = local.fetch(name, offline=offline)
-        say(console, f"{name}: {files} files at hand" if files else f"{name}: needs no files")
+        say(console, f"{name}: {files} files available" if files else f"{name}: needs no files")
 
 
 @data.command("table")
@@ -79,7 +79,7 @@ def table_command(
     from studies.datasets.local_sets import LocalSets
 
     local = LocalSets(root)
-    chosen, missing = _at_hand(local, names)
+    chosen, missing = _available(local, names)
     with progress(errors) as bar:
         twins = {name: local.twins(name) for name in bar.track(chosen, description="counting")}
         facts = [local.facts(name) for name in chosen]
@@ -89,7 +89,7 @@ def table_command(
             {**f.to_dict(), "twins": twins[f.name].to_dict(), "paper": [c.to_dict() for c in compared[f.name]]}
             for f in facts
         ]
-        _print_json({"sets": rows, "not_at_hand": missing})
+        _print_json({"sets": rows, "not_is_available": missing})
         return
     every = [c for found in compared.values() for c in found]
     notes = [*([data_pages.summary(every)] if every else []), *_missing_note(missing)]
@@ -108,12 +108,12 @@ def check_command(names: Names = None, root: Root = None, as_json: AsJson = Fals
     from studies.datasets.local_sets import LocalSets
 
     local = LocalSets(root)
-    chosen, missing = _at_hand(local, names)
+    chosen, missing = _available(local, names)
     with progress(errors) as bar:
         found = [c for name in bar.track(chosen, description="checking") for c in check(local, name)]
     bad = [c for c in found if c.status == BAD]
     if as_json:
-        _print_json({"checks": [c.to_dict() for c in found], "bad": len(bad), "not_at_hand": missing})
+        _print_json({"checks": [c.to_dict() for c in found], "bad": len(bad), "not_is_available": missing})
     else:
         rows = [[c.name, c.what, c.status, c.text] for c in found]
         console.print(data_pages.FittedTable("Checks", ("set", "what", "status", "found"), rows))
@@ -123,21 +123,21 @@ def check_command(names: Names = None, root: Root = None, as_json: AsJson = Fals
         raise typer.Exit(1)
 
 
-def _at_hand(local: LocalSets, names: list[str] | None) -> tuple[list[str], list[str]]:
-    """The chosen sets that are at hand, and those that are not; a set asked for by name must be."""
+def _available(local: LocalSets, names: list[str] | None) -> tuple[list[str], list[str]]:
+    """The chosen sets that are available, and those that are not; a set asked for by name must be."""
     from studies.datasets.local_sets import all_names
 
     chosen = list(dict.fromkeys(local.named(name) for name in names)) if names else list(all_names())
-    missing = [name for name in chosen if not local.at_hand(name)]
+    missing = [name for name in chosen if not local.is_available(name)]
     if names and missing:
-        raise NotApplicable(
-            f"expected sets whose files are at hand, got {', '.join(missing)}; rdgraph data fetch {' '.join(missing)}"
+        raise InvalidArgument(
+            f"expected sets whose files are available, got {', '.join(missing)}; rdgraph data fetch {' '.join(missing)}"
         )
     return [name for name in chosen if name not in missing], missing
 
 
 def _missing_note(missing: list[str]) -> list[str]:
-    return [f"not at hand: {', '.join(missing)}; rdgraph data fetch NAME brings them"] if missing else []
+    return [f"not available: {', '.join(missing)}; rdgraph data fetch NAME brings them"] if missing else []
 
 
 def _size(count: int) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rdgraph.decisions.judge import Obligation
-from rdgraph.errors import RdgraphError
+from rdgraph.errors import FileError
 
 INDEX = "index.csv"
 COLUMNS = ("file", "expected", "statement")
@@ -50,18 +50,18 @@ def _summary(counts: Counter[str], folder: Path) -> str:
 
 
 def obligation_files(folder: Path) -> list[Path]:
-    """The files that an earlier run has left in a folder; raises RdgraphError where anything else is there."""
+    """The files that an earlier run has left in a folder; raises FileError where anything else is there."""
     if not folder.exists():
         return []
     if not folder.is_dir():
-        raise RdgraphError(f"expected a folder for proof obligations, got the file {folder}; name a new folder")
+        raise FileError(f"expected a folder for proof obligations, got the file {folder}; name a new folder")
     listed = {INDEX}
     if (folder / INDEX).is_file():
         with (folder / INDEX).open(encoding="utf-8", newline="") as file:
             listed |= {str(row.get("file")) for row in csv.DictReader(file)}
     strangers = sorted(path.name for path in folder.iterdir() if path.name not in listed)
     if strangers:
-        raise RdgraphError(
+        raise FileError(
             f"expected an empty folder or one of proof obligations, got {folder} with {strangers[0]}; name a new folder"
         )
     return list(folder.iterdir())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -11,10 +11,11 @@ from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 
-from rdgraph.claims import Claim
-from rdgraph.reports.preflight_report import Report
-from rdgraph.reports.summary import Analysis
-from rdgraph.systems.catalogue import Entry
+if TYPE_CHECKING:
+    from rdgraph.claims import Claim
+    from rdgraph.reports.preflight_report import Report
+    from rdgraph.reports.summary import Analysis
+    from rdgraph.systems.catalogue import Entry
 
 _COLOURS = {"holds": "green", "holds if": "yellow", "false": "red", "undecided": "magenta"}
 _STATUS = {"ok": "green", "info": "dim", "if": "yellow", "problem": "bold red", "unknown": "magenta"}

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from studies.cli.train_display import Display
 from studies.runs.boundary import say
 from studies.runs.libraries import require
 
 if TYPE_CHECKING:
-    from studies.training.plan import Plan
+    from studies.training.plan import TrainingPlan
 
 console = Console()
 errors = Console(stderr=True)
@@ -92,7 +92,7 @@ def train_command(
 
     if resume and out is not None and dataset is None and edges is None and not small:
         if settings or preset or reaction or splits or method or epochs:
-            raise NotApplicable("expected --resume with the folder alone, got other settings too; leave them out")
+            raise InvalidArgument("expected --resume with the folder alone, got other settings too; leave them out")
         plan = read_plan(out, root)
     else:
         request = Request(
@@ -103,16 +103,16 @@ def train_command(
     run(plan, out, resume)
 
 
-def run(plan: Plan, out: Path | None, resume: bool) -> None:
+def run(plan: TrainingPlan, out: Path | None, resume: bool) -> None:
     """Train, show, say where the report lies."""
-    from studies.training.report import summarise
-    from studies.training.training_run import default_folder, execute
+    from studies.training import study
+    from studies.training.summary import summarise
 
-    folder = out or default_folder(plan, resume=resume)
+    folder = out or study.default_folder(plan, resume=resume)
     say(errors, _headline(plan))
     try:
         with Display(errors) as display:
-            rows = execute(plan, folder, resume=resume, progress=display.hear, tell=display.say)
+            rows = study.execute(plan, folder, resume=resume, progress=display.hear, tell=display.say)
     except KeyboardInterrupt:
         say(errors, f"interrupted; to go on: rdgraph train --resume --out {folder}")
         raise typer.Exit(130) from None
@@ -138,14 +138,14 @@ def _given(settings: list[str] | None, method: str | None, epochs: int | None) -
     for name, value in (("method", method), ("epochs", epochs)):
         if value is not None:
             if name in found:
-                raise NotApplicable(f"expected {name} once, got --set {name}={found[name]} and --{name} {value}")
+                raise InvalidArgument(f"expected {name} once, got --set {name}={found[name]} and --{name} {value}")
             found[name] = value
     if "reaction" in found:
-        raise NotApplicable(f"expected the reaction as --reaction {found['reaction']}, got it with --set")
+        raise InvalidArgument(f"expected the reaction as --reaction {found['reaction']}, got it with --set")
     return found
 
 
-def _headline(plan: Plan) -> str:
+def _headline(plan: TrainingPlan) -> str:
     data, count = plan.data, len(plan.trials)
     return (
         f"{plan.reaction} on {plan.preset.dataset}: {data.num_nodes:,} nodes, {data.num_classes} classes; preset "

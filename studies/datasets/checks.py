@@ -1,4 +1,4 @@
-"""Checks of the data sets at hand: the files' hashes, the counts, and what is known to be odd, measured again."""
+"""Checks of the available data sets: the files' hashes, the counts, and what is known to be odd, measured again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TWINS_NOTED = 0.05
 
 
 @dataclass(frozen=True)
-class Check:
+class DataCheck:
     """One thing looked at, and what came out."""
 
     name: str
@@ -33,8 +33,8 @@ class Check:
         return asdict(self)
 
 
-def check(local: LocalSets, name: str) -> Iterator[Check]:
-    """All checks of a set at hand; one with a bad file is not read."""
+def check(local: LocalSets, name: str) -> Iterator[DataCheck]:
+    """All checks of an available set; one with a bad file is not read."""
     if name in entries():
         files = list(_files(local, name))
         yield from files
@@ -44,16 +44,16 @@ def check(local: LocalSets, name: str) -> Iterator[Check]:
     yield from _oddities(local, name)
 
 
-def _files(local: LocalSets, name: str) -> Iterator[Check]:
+def _files(local: LocalSets, name: str) -> Iterator[DataCheck]:
     """One line for all good files together, and one for each bad file."""
     files = entry(name).all_files
     wrong = [text for file in files if (text := wrong_with(local, name, file))]
-    yield from (Check(name, "file", BAD, text) for text in wrong)
+    yield from (DataCheck(name, "file", BAD, text) for text in wrong)
     if not wrong:
         unknown = sum(file.sha256 is None for file in files)
         told = f", {unknown} of them as first seen here" if unknown else ""
         size = sum(path.stat().st_size for file in files if (path := local.path(file)))
-        yield Check(name, "files", GOOD, f"{len(files)} with {size:,} bytes, every sha256 as registered{told}")
+        yield DataCheck(name, "files", GOOD, f"{len(files)} with {size:,} bytes, every sha256 as registered{told}")
 
 
 def wrong_with(local: LocalSets, name: str, file: RemoteFile) -> str:
@@ -66,34 +66,34 @@ def wrong_with(local: LocalSets, name: str, file: RemoteFile) -> str:
     return f"{file.key}: expected sha256 {file.sha256}, got other content; rdgraph data fetch {name} replaces it"
 
 
-def _counts(local: LocalSets, name: str) -> Check:
+def _counts(local: LocalSets, name: str) -> DataCheck:
     """Nodes, edges, features and classes as the catalogue has them."""
     facts, known = local.facts(name), entry(name)
     pairs = {what: (getattr(known, what), getattr(facts, what)) for what in ("nodes", "edges", "features", "classes")}
     wrong = [f"{what}: expected {a:,}, got {b:,}" for what, (a, b) in pairs.items() if a not in (None, b)]
     text = "; ".join(wrong) or ", ".join(f"{b:,} {what}" for what, (_, b) in pairs.items())
-    return Check(name, "counts", BAD if wrong else GOOD, text)
+    return DataCheck(name, "counts", BAD if wrong else GOOD, text)
 
 
-def _oddities(local: LocalSets, name: str) -> Iterator[Check]:
+def _oddities(local: LocalSets, name: str) -> Iterator[DataCheck]:
     """What a user of the set should know, each measured on the data."""
     facts, twins = local.facts(name), local.twins(name)
     if facts.coverage not in (WHOLE, NO_SPLITS):
         text = f"masks cover: {facts.coverage}; largest component {facts.component_nodes:,} of {facts.nodes:,} nodes"
-        yield Check(name, "splits", NOTE, text)
+        yield DataCheck(name, "splits", NOTE, text)
     if facts.unlabelled:
-        yield Check(name, "labels", NOTE, _unlabelled(local, name))
+        yield DataCheck(name, "labels", NOTE, _unlabelled(local, name))
     if facts.empty_rows:
-        yield Check(name, "features", NOTE, f"{facts.empty_rows:,} of {facts.nodes:,} nodes have no feature at all")
+        yield DataCheck(name, "features", NOTE, f"{facts.empty_rows:,} of {facts.nodes:,} nodes have no feature at all")
     if twins.in_training >= TWINS_NOTED:
         text = (
             f"test nodes with a twin in training: {twins.in_training:.1%}, with one of their own class "
             f"{twins.alike:.1%}, with one that is no leaf {twins.beyond_leaves:.1%}"
         )
-        yield Check(name, "twins", NOTE, text)
-    other = next((n for n in entries() if n != name and local.at_hand(n) and _same_nodes(local, name, n)), None)
+        yield DataCheck(name, "twins", NOTE, text)
+    other = next((n for n in entries() if n != name and local.is_available(n) and _same_nodes(local, name, n)), None)
     if other is not None:
-        yield Check(
+        yield DataCheck(
             name, "copy", NOTE, f"every node has the features and label it has in {other}{_same_file(name, other)}"
         )
 

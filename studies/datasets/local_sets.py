@@ -1,4 +1,4 @@
-"""The data sets at hand on this machine: where their files lie, what is read from them, what was counted."""
+"""The data sets available on this machine: where their files lie, what is read from them, what was counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gread.datasets.node_data import NodeData
 from gread.datasets.sources import RemoteFile, canonical, datasets, embedded, entry
 from gread.datasets.twins import Twins, find_twins
 from gread.datasets.variants import Variant
-from rdgraph.errors import MissingDependency, NotApplicable
+from rdgraph.errors import FileError, MissingDependency
 
 #: How a set is read to be counted: nothing left out, so that self-loops and small components are seen.
 COUNTED = Variant(undirected=True, self_loops="keep", features="raw", component="all")
@@ -50,7 +50,7 @@ class LocalSets:
         """Where files are looked for, in this order."""
         copy = os.environ.get(download.VARIABLE) if self.root is None else None
         if copy and not Path(copy).is_dir():
-            raise NotApplicable(f"expected a folder in {download.VARIABLE}, got {copy!r}; correct or unset it")
+            raise FileError(f"expected a folder in {download.VARIABLE}, got {copy!r}; correct or unset it")
         try:
             own = [download.folder(self.root)]
         except MissingDependency:  # without pooch there is no cache, only the copy
@@ -61,7 +61,7 @@ class LocalSets:
         """Where a file lies, its content not looked at; None if nowhere."""
         return next((path for folder in self.folders() if (path := folder / file.key).is_file()), None)
 
-    def at_hand(self, name: str) -> bool:
+    def is_available(self, name: str) -> bool:
         """Whether a set can be read without a download."""
         if name not in embedded():
             return all(self.path(file) is not None for file in entry(name).all_files)
@@ -75,14 +75,14 @@ class LocalSets:
         """Name, nodes, bytes of the files, where they come from, whether they are here, and the title."""
         source = entry(name)
         if source.loader is not None:
-            here = self.at_hand(name)
-            nodes, state = (self.read(name).num_nodes, "at hand") if here else (0, "pip install 'rdgraph[gread]'")
+            here = self.is_available(name)
+            nodes, state = (self.read(name).num_nodes, "available") if here else (0, "pip install 'rdgraph[gread]'")
             return {"name": name, "nodes": nodes, "bytes": 0, "from": source.origin, "state": state,
                     "title": source.title}  # fmt: skip
         places = [self.path(file) for file in source.all_files]
         size = sum(file.bytes or 0 for file in source.all_files) or sum(p.stat().st_size for p in places if p)
         found = sum(place is not None for place in places)
-        state = "at hand" if found == len(places) else f"{found} of {len(places)} files" if found else "to be fetched"
+        state = "available" if found == len(places) else f"{found} of {len(places)} files" if found else "to be fetched"
         return {
             "name": name,
             "nodes": source.nodes or 0,
@@ -108,8 +108,8 @@ class LocalSets:
         return self._facts[name]
 
     def facts_or_none(self, name: str) -> Facts | None:
-        """The facts of a set, None where it is not at hand or not in the catalogue."""
-        return self.facts(name) if name in datasets() and self.at_hand(name) else None
+        """The facts of a set, None where it is not available or not in the catalogue."""
+        return self.facts(name) if name in datasets() and self.is_available(name) else None
 
     def twins(self, name: str) -> Twins:
         if name not in self._twins:

@@ -7,32 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.figures import PALETTE
-from studies.discretisation.mode_errors import Row, forms, gains, mode_rows, product_row
-from studies.runs.published_settings import Setting, best_settings
+from studies.discretisation.figures import WORST_CAPTION, error_map, map_rows, worst_figure
+from studies.discretisation.rows import CLASSICAL, LINEAR, mode_rows, product_row
+from studies.discretisation.verdicts import (
+    inert_steps,
+    kept_classes,
+    product_counts,
+    setting_names,
+    solved,
+    solver_title,
+)
+from studies.runs.published_settings import best_settings
+from studies.runs.tables import MutableRow
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from studies.runs.run_folder import Run
-
-NAME = "discretisation"
-TITLE = "Discretisation at the published settings"
-QUESTION = (
-    "At the end times, steps and solvers that the GREAD paper found best, is the computed thing still the ordinary "
-    "differential equation, mode by mode?"
-)
-LINEAR = ("BS", "ST", "FB", "FB*")
-CLASSICAL = ("F", "AC", "Z")
-#: An error below this share of the largest gain counts as solving the equation.
-SOLVED = 0.01
-#: Errors that the colours tell apart, as powers of ten.
-COLOURS = (-7.0, 2.0)
-WORST_DRAWN = 6
-#: Gains that are labelled where they are in sight.
-TICKS = (-100, -30, -10, -3, -1, -0.5, 0, 0.5, 1, 3, 10, 30, 100)
-HOLDS, FAILS = "holds", "fails"
+    from studies.runs.study_run import StudyRun
 
 MODES_CAPTION = (
     "Every published setting. form: the linear equation compared (F, AC, Z near a state at rest); error: largest "
@@ -58,10 +47,10 @@ def settings(small: bool) -> dict[str, Any]:
     }
 
 
-def run(run: Run) -> None:
+def run(run: StudyRun) -> None:
     """Errors of every setting, a map of them, the worst responses, products, verdicts."""
     chosen = run.settings
-    modes: list[Row] = []
+    modes: list[MutableRow] = []
     for reaction in run.progress((*LINEAR, *CLASSICAL), "reactions"):
         own = [s for s in best_settings() if s.reaction == reaction]
         name = f"modes-{reaction.replace('*', 'star')}"
@@ -69,206 +58,16 @@ def run(run: Run) -> None:
     linear = [s for s in best_settings() if s.reaction in LINEAR]
     products = run.part("products", lambda: [product_row(s, chosen) for s in linear])
     run.say("What is compared", _about(chosen))
-    run.figure("errors", error_map(modes), _map_caption(chosen), _map_rows(modes))
+    run.figure("errors", error_map(modes), _map_caption(chosen), map_rows(modes))
     figure, drawn = worst_figure(modes, chosen["points"])
     run.figure("worst", figure, WORST_CAPTION, drawn)
     run.table("modes", modes, MODES_CAPTION)
     run.table("products", products, PRODUCTS_CAPTION)
-    answers = [*_solved(modes), *_classes(modes), _inert(modes), _cost(products, chosen["tolerance"])]
+    answers = [*solved(modes), *kept_classes(modes), inert_steps(modes), product_counts(products, chosen["tolerance"])]
     for statement, answer, evidence in answers:
         run.verdict(statement, answer, evidence)
     run.say("What was found", _summary(modes))
     run.results(modes)
-
-
-# ---------------------------------------------------------------------- figures
-def _map_rows(modes: Sequence[Row]) -> list[Row]:
-    """One row per reaction and data set: the largest error over its forms."""
-    found: dict[tuple[Any, Any], Row] = {}
-    for row in modes:
-        key = row["reaction"], row["dataset"]
-        names = ("reaction", "dataset", "solver", "steps", "error_typical", "error_worst")
-        new = {name: row[name] for name in names}
-        old = found.setdefault(key, new)
-        for name in ("error_typical", "error_worst"):
-            old[name] = max(float(old[name]), float(row[name]))
-    return list(found.values())
-
-
-def error_map(modes: Sequence[Row]) -> Figure:
-    """Reactions by data sets, coloured by error at typical and at the worst coefficients; E Euler, R RK4."""
-    from matplotlib.figure import Figure
-
-    rows = _map_rows(modes)
-    reactions = list(dict.fromkeys(str(r["reaction"]) for r in rows))
-    datasets = list(dict.fromkeys(str(r["dataset"]) for r in rows))
-    figure = Figure(figsize=(13.5, 4.2), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    for panel, which in zip(panels, ("typical", "worst"), strict=True):
-        grid = np.full((len(reactions), len(datasets)), np.nan)
-        for row in rows:
-            place = reactions.index(str(row["reaction"])), datasets.index(str(row["dataset"]))
-            grid[place] = np.log10(max(float(row[f"error_{which}"]), 1e-16))
-            _write_cell(panel, place, float(row[f"error_{which}"]), str(row["solver"]))
-        image = panel.imshow(grid, cmap="cividis", vmin=COLOURS[0], vmax=COLOURS[1], aspect="auto")
-        panel.set_xticks(range(len(datasets)), datasets, rotation=35, ha="right", fontsize=8)
-        panel.set_yticks(range(len(reactions)), [f"{r} (linearised)" if r in CLASSICAL else r for r in reactions])
-        panel.set_title(f"{which} coefficients", fontsize=10)
-    bar = figure.colorbar(image, ax=panels, shrink=0.9, pad=0.01)
-    bar.set_label("log10 of the error over the largest gain", fontsize=8)
-    figure.suptitle("Error of the published solver over all modes (E: Euler, R: RK4)", fontsize=11)
-    return figure
-
-
-def _write_cell(panel: Axes, place: tuple[int, int], error: float, solver: str) -> None:
-    share = (np.log10(max(error, 1e-16)) - COLOURS[0]) / (COLOURS[1] - COLOURS[0])
-    text = f"{solver[0].upper()} {error:.0e}".replace("e-0", "e-").replace("e+0", "e+")
-    colour = "black" if share > 0.55 else "white"
-    panel.text(place[1], place[0], text, ha="center", va="center", fontsize=7, color=colour)
-
-
-WORST_CAPTION = (
-    "The linear settings with the largest errors, one per reaction first, at their worst coefficients (in the titles): "
-    "exact gain (solid) and what the solver computes (dashed) over λ, on a scale that is linear between -1 and 1 and "
-    "logarithmic beyond; below zero a mode changes its sign."
-)
-
-
-def worst_cases(modes: Sequence[Row]) -> list[Row]:
-    """The worst linear setting of every reaction, then the next worst."""
-    ordered = sorted((r for r in modes if r["reaction"] in LINEAR), key=lambda r: -float(r["error_worst"]))
-    first = [next(r for r in ordered if r["reaction"] == name) for name in LINEAR]
-    return (first + [r for r in ordered if r not in first])[:WORST_DRAWN]
-
-
-def worst_figure(modes: Sequence[Row], points: int) -> tuple[Figure, list[Row]]:
-    """Exact and computed responses of the worst cases, and the numbers drawn."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10.5, 6.0), layout="constrained")
-    panels = figure.subplots(2, 3, sharex=True)
-    lam = np.linspace(0.0, 2.0, points)
-    drawn: list[Row] = []
-    for panel, row in zip(panels.flat, worst_cases(modes), strict=True):
-        setting = _setting(row)
-        alpha, beta = float(row["alpha_worst"]), float(row["beta_worst"])
-        exact, computed = (g(lam, alpha, beta) for g in gains(forms(setting.reaction)[0], setting))
-        panel.axhline(0, color="0.85", linewidth=0.8, zorder=0)
-        panel.plot(lam, exact, color=PALETTE[0], linewidth=2.2, label="exact")
-        panel.plot(lam, computed, "--", color=PALETTE[1], linewidth=1.8, label="solver")
-        panel.set_yscale("symlog", linthresh=1.0)
-        panel.set_yticks(TICKS, [f"{x:g}" for x in TICKS], minor=False)
-        panel.set_yticks([], minor=True)
-        panel.set_ylim(*_limits(exact, computed))
-        panel.set_title(
-            f"{setting.reaction}, {setting.dataset}: {setting.solver}, step {setting.step:g}, T {setting.time:g}\n"
-            f"α {alpha:g}, β {beta:g}, error {float(row['error_worst']):.2g}", fontsize=9,
-        )  # fmt: skip
-        panel.grid(alpha=0.25, linewidth=0.6)
-        panel.tick_params(labelsize=8)
-        drawn += [
-            {"reaction": setting.reaction, "dataset": setting.dataset, "alpha": alpha, "beta": beta,
-             "lam": float(f"{x:.6g}"), "exact": float(f"{e:.9g}"), "computed": float(f"{c:.9g}")}
-            for x, e, c in zip(lam, exact, computed, strict=True)
-        ]  # fmt: skip
-    for panel in panels[-1]:
-        panel.set_xlabel("λ, eigenvalue of L", fontsize=9)
-    for panel in panels[:, 0]:
-        panel.set_ylabel("gain", fontsize=9)
-    handles, labels = panels.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
-    return figure, drawn
-
-
-def _limits(*gains: np.ndarray) -> tuple[float, float]:
-    """From the smallest to the largest gain and zero, with a little room."""
-    low, high = min(0.0, *(g.min() for g in gains)), max(0.0, *(g.max() for g in gains))
-    return 1.2 * low - 0.1, 1.2 * high + 0.1
-
-
-def _setting(row: Row) -> Setting:
-    return next(s for s in best_settings() if (s.reaction, s.dataset) == (row["reaction"], row["dataset"]))
-
-
-# ---------------------------------------------------------------------- verdicts
-Verdict = tuple[str, str, str]
-
-
-def _solved(modes: Sequence[Row]) -> list[Verdict]:
-    """Per solver and kind of coefficients: is every linear setting solved?"""
-    found = []
-    for solver, which in (("rk4", "typical"), ("rk4", "worst"), ("euler", "typical"), ("euler", "worst")):
-        rows = [r for r in modes if r["solver"] == solver and r["reaction"] in LINEAR]
-        bad = [r for r in rows if float(r[f"error_{which}"]) > SOLVED]
-        errors = [float(r[f"error_{which}"]) for r in rows]
-        named = f"; not: {_names(bad)}" if bad else ""
-        found.append((
-            f"the layer is the continuous equation: {_title(solver)} settings solve it to 1 % at {which} coefficients",
-            FAILS if bad else HOLDS,
-            f"{len(rows) - len(bad)} of {len(rows)} linear settings; errors between {min(errors):.1g} and "
-            f"{max(errors):.1g}{named}",
-        ))  # fmt: skip
-    return found
-
-
-def _classes(modes: Sequence[Row]) -> list[Verdict]:
-    """Do modes change their class or their sign?"""
-    linear = [r for r in modes if r["reaction"] in LINEAR]
-    found = []
-    for name, words in (
-        ("amplified", "amplifies a mode that the equation damps"),
-        ("flipped", "gives a mode the wrong sign"),
-    ):
-        bad = [r for r in linear if float(r[name]) > 0]
-        most = max(bad, key=lambda r: float(r[name]), default=None)
-        share = f"; most, {float(most[name]):.0%} of [0, 2], for {_names([most])}" if most else ""
-        solvers = {s: sum(r["solver"] == s for r in bad) for s in ("euler", "rk4")}
-        found.append((
-            f"no published setting {words}",
-            FAILS if bad else HOLDS,
-            f"{len(bad)} of {len(linear)} linear settings do for some coefficients they can reach, {solvers['euler']} "
-            f"with Euler and {solvers['rk4']} with RK4{share}: {_names(bad)}" if bad else f"none of {len(linear)} does",
-        ))  # fmt: skip
-    return found
-
-
-def _inert(modes: Sequence[Row]) -> Verdict:
-    """Steps longer than the end time."""
-    seen = {(r["reaction"], r["dataset"]): r for r in modes}
-    bad = [r for r in seen.values() if float(r["step"]) > float(r["T"])]
-    return (
-        "the printed step size is the step taken",
-        FAILS if bad else HOLDS,
-        f"{len(bad)} of {len(seen)} settings have a step longer than T and take one step of length T: {_names(bad)}"
-        if bad
-        else f"true of all {len(seen)} settings",
-    )
-
-
-def _cost(products: Sequence[Row], tolerance: float) -> Verdict:
-    """Products of RK4 against those of the exact method."""
-    rows = [r for r in products if r["solver"] == "rk4"]
-    total = {
-        name: sum(int(r[name]) for r in rows) for name in ("solver_products", "exact_typical", "exact_worst")
-    }  # fmt: skip
-    dearer = [r for r in rows if int(r["exact_worst"]) > int(r["solver_products"])]
-    fewer, most = len(rows) - len(dearer), max((int(r["steps"]) for r in dearer), default=0)
-    return (
-        f"the exact method reaches {tolerance:g} with fewer sparse products than the published RK4",
-        HOLDS if not dearer else FAILS if not fewer else f"holds if RK4 takes more than {most} steps",
-        f"all {len(rows)} RK4 settings together: {total['solver_products']} products by RK4, {total['exact_typical']} "
-        f"by the exact method at typical and {total['exact_worst']} at all reachable coefficients; no more than RK4's "
-        f"in {fewer} of {len(rows)}",
-    )
-
-
-# ---------------------------------------------------------------------- text
-def _names(rows: Sequence[Row]) -> str:
-    return ", ".join(f"{r['reaction']} {r['dataset']}" for r in rows)
-
-
-def _title(solver: str) -> str:
-    return {"euler": "Euler", "rk4": "RK4"}[solver]
 
 
 def _about(chosen: Any) -> str:
@@ -290,13 +89,14 @@ def _map_caption(chosen: Any) -> str:
     )
 
 
-def _summary(modes: Sequence[Row]) -> str:
+def _summary(modes: Sequence[MutableRow]) -> str:
     linear = [r for r in modes if r["reaction"] in LINEAR]
     median = {s: np.median([float(r["error_typical"]) for r in linear if r["solver"] == s]) for s in ("euler", "rk4")}
     worst = max(linear, key=lambda r: float(r["error_worst"]))
     return (
         f"At typical coefficients the median error is {median['rk4']:.1g} with RK4 and {median['euler']:.1g} with "
         "Euler: the RK4 settings compute the equation, the Euler settings compute a discrete filter of their own. The "
-        f"largest error is {float(worst['error_worst']):.2g}, for {_names([worst])} ({_title(str(worst['solver']))}, "
-        f"alpha = {float(worst['alpha_worst']):g}, beta = {float(worst['beta_worst']):g})."
+        f"largest error is {float(worst['error_worst']):.2g}, for {setting_names([worst])} "
+        f"({solver_title(str(worst['solver']))}, alpha = {float(worst['alpha_worst']):g}, beta = "
+        f"{float(worst['beta_worst']):g})."
     )

@@ -11,18 +11,11 @@ import torch
 from torch import Tensor
 
 import rdgraph as rd
-from analysis.measures import state_measures as measures
-from analysis.spectra.eigenvalues import spectrum
-from studies.grid import pictures as pictures
-from studies.runs.run_folder import Run
-from studies.runs.tables import Row
+from studies.grid import figures as pictures
+from studies.grid.rows import energy_rows, field_rows, flow_states, named_row, rate_rows
+from studies.grid.verdicts import border_row, judge
+from studies.runs.study_run import StudyRun
 
-NAME = "grid"
-TITLE = "Diffusion and blurring-sharpening on a grid"
-QUESTION = (
-    "Does diffusion oversmooth a grid of one-dimensional features, while the blurring-sharpening equation (BS) seeks "
-    "a balance between smoothing and sharpening, as the first figure of the GREAD paper says?"
-)
 MEASURES_CAPTION = (
     "The two flows at the times of the figure. energy: the Dirichlet energy of the paper, the mean over nodes of the "
     "squared differences to all neighbours. laplacian energy: tr(HᵀLH) with the symmetric L; normalised energy: the "
@@ -52,18 +45,18 @@ def settings(small: bool) -> dict[str, Any]:
     }
 
 
-def run(run: Run) -> None:
+def run(run: StudyRun) -> None:
     """Still figure, animation, energies over time, the border between decay and growth, verdicts."""
     chosen = run.settings
     graph = rd.generators.grid(chosen["rows"], chosen["columns"])
     op = graph.operator("symmetric", dtype=torch.float64, device=run.device)
     H0 = torch.as_tensor(run.generator("start").random((graph.num_nodes, 1)), device=run.device)
 
-    fields = run.part("fields", lambda: _fields(op, H0, chosen))
-    energies = run.part("energies", lambda: _energies(run, graph, op, H0))
-    rates = run.part("rates", lambda: _rates(op, chosen))
+    fields = run.part("fields", lambda: field_rows(op, H0, chosen))
+    energies = run.part("energies", lambda: energy_rows(run, graph, op, H0))
+    rates = run.part("rates", lambda: rate_rows(op, chosen))
 
-    at_times = [_named(row, chosen) for row in energies if row["t"] in chosen["times"]]
+    at_times = [named_row(row, chosen) for row in energies if row["t"] in chosen["times"]]
     drawn = [row for row in at_times if row["beta"] in (0.0, chosen["beta"])]
     run.say("The two flows", _about(chosen, drawn))
     run.figure("fields", pictures.still(fields, chosen), pictures.still_caption(chosen), fields)
@@ -72,93 +65,17 @@ def run(run: Run) -> None:
     run.say("Which coefficients balance", _border_text(chosen, rates))
     run.figure("energies", pictures.energy_figure(energies, chosen), pictures.energy_caption(chosen), energies)
     run.table("rates", rates, RATES_CAPTION)
-    _judge(run, drawn, rates)
+    judge(run, drawn, rates)
     run.results(at_times)
 
 
-# ---------------------------------------------------------------------- computing
-def _flow(name: str, op: rd.Operator, H0: Tensor, times: Sequence[float], coefficients: Mapping[str, Any]) -> Tensor:
-    """States (times, *batch, n, 1) of the exact flow."""
-    known = rd.catalogue[name].coefficients
-    used = {key: value for key, value in coefficients.items() if key in known}
-    field = rd.lower(name, op, used, batch=tuple(H0.shape[:-2]))
-    return rd.solve(field, H0, list(times), method="exact").states
-
-
-def _fields(op: rd.Operator, H0: Tensor, chosen: Mapping[str, Any]) -> list[Row]:
-    numbers = {"alpha": chosen["alpha"], "beta": chosen["beta"]}
-    rows: list[Row] = []
-    for name in pictures.FLOWS:
-        states = _flow(name, op, H0, chosen["times"], numbers).squeeze(-1).cpu().tolist()
-        rows += [
-            {"flow": name, "t": t, "row": i // chosen["columns"], "column": i % chosen["columns"], "value": value}
-            for t, state in zip(chosen["times"], states, strict=True)
-            for i, value in enumerate(state)
-        ]
-    return rows
-
-
-def _energies(run: Run, graph: rd.Graph, op: rd.Operator, H0: Tensor) -> list[Row]:
-    """Every measure over time for all beta at once; beta = 0 is diffusion."""
-    chosen = run.settings
-    betas = torch.tensor(chosen["beta_sweep"], dtype=H0.dtype, device=H0.device)
-    times = [float(t) for t in range(int(chosen["times"][-1]) + 1)]
-    plain = graph.operator("none", dtype=H0.dtype, device=run.device)
-    start = H0.expand(len(betas), *H0.shape)
-    states = _flow("BS", op, start, times, {"alpha": chosen["alpha"], "beta": betas})
-    rows: list[Row] = []
-    for t, state in zip(times, run.progress(states, "measuring", len(times)), strict=True):
-        found = {
-            "energy": measures.dirichlet_energy(state, plain),
-            "laplacian_energy": measures.laplacian_energy(state, op),
-            "normalised_energy": measures.normalised_energy(state, op),
-            "kernel_distance": measures.kernel_distance(state, op),
-            "norm": torch.linalg.vector_norm(state, dim=(-2, -1)),
-            "least": state.amin((-2, -1)),
-            "largest": state.amax((-2, -1)),
-        }
-        rows += [
-            {"beta": beta, "t": t, **{name: float(value[k]) for name, value in found.items()}}
-            for k, beta in enumerate(chosen["beta_sweep"])
-        ]
-    return rows
-
-
-def _rates(op: rd.Operator, chosen: Mapping[str, Any]) -> list[Row]:
-    """Per beta the frequency outside the kernel that grows fastest, or decays slowest; one row is the border."""
-    lam = spectrum(op).values[1:]
-    alpha = chosen["alpha"]
-    border = alpha / (1 - float(lam[0]))
-    rows: list[Row] = []
-    for beta in sorted([*chosen["beta_sweep"], border]):
-        p = (beta - alpha) * lam - beta * lam**2
-        at = int(np.argmax(p))
-        limits = ("∞", f"{lam[at]:.4f}") if beta > border else ("0", "0") if beta < border else ("bounded, > 0", "> 0")
-        rows.append(
-            {
-                "beta": beta,
-                "winning_lam": float(lam[at]),
-                "rate": 0.0 if beta == border else float(p[at]),
-                "energy_limit": limits[0],
-                "normalised_energy_limit": limits[1],
-                "gain_at_lam_2": float(np.exp(-2 * (alpha + beta) * chosen["times"][-1])),
-            }
-        )
-    return rows
-
-
-def _named(row: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    flow = "diffusion" if row["beta"] == 0 else "BS"
-    return {"flow": flow, "alpha": chosen["alpha"], **row}
-
-
-def _animate(path: Path, op: rd.Operator, H0: Tensor, run: Run) -> None:
+def _animate(path: Path, op: rd.Operator, H0: Tensor, run: StudyRun) -> None:
     """Both flows at evenly spaced times."""
     chosen = run.settings
     times = np.linspace(0.0, chosen["times"][-1], chosen["frames"]).tolist()
     shape = (len(times), chosen["rows"], chosen["columns"])
     numbers = {"alpha": chosen["alpha"], "beta": chosen["beta"]}
-    states = {name: _flow(name, op, H0, times, numbers).reshape(shape).cpu().numpy() for name in pictures.FLOWS}
+    states = {name: flow_states(name, op, H0, times, numbers).reshape(shape).cpu().numpy() for name in pictures.FLOWS}
     pictures.write_animation(path, run.progress(times, "drawing frames"), states)
 
 
@@ -188,12 +105,8 @@ def _about(chosen: Mapping[str, Any], drawn: Sequence[Mapping[str, Any]]) -> str
     """
 
 
-def _border(rates: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    return next(row for row in rates if row["energy_limit"] == "bounded, > 0")
-
-
 def _border_text(chosen: Mapping[str, Any], rates: Sequence[Mapping[str, Any]]) -> str:
-    edge = _border(rates)
+    edge = border_row(rates)
     return f"""
     Whether BS balances depends on one number. Let λ₂ be the smallest eigenvalue of L above zero, here
     {edge["winning_lam"]:.5f}. If β(1 - λ₂) < α, every frequency but the kernel decays and BS oversmooths as diffusion
@@ -202,37 +115,3 @@ def _border_text(chosen: Mapping[str, Any], rates: Sequence[Mapping[str, Any]]) 
     the mode λ₂ is kept. At finite times the difference is one of speed: the slowest modes of a grid change over times
     of the order 1/(αλ₂) = {1 / (chosen["alpha"] * edge["winning_lam"]):.0f}.
     """
-
-
-def _judge(run: Run, drawn: Sequence[Mapping[str, Any]], rates: Sequence[Mapping[str, Any]]) -> None:
-    chosen, edge = run.settings, _border(rates)
-    times = chosen["times"]
-    values = {(row["flow"], row["t"]): row for row in drawn}
-    first, smooth = values["diffusion", 0.0], values["diffusion", times[-1]]
-    sharp = values["BS", times[-1]]
-    run.verdict(
-        "The diffusion equation oversmooths the grid.",
-        "holds",
-        f"Normalised energy {first['normalised_energy']:.3g} at t = 0, {smooth['normalised_energy']:.3g} at "
-        f"t = {times[-1]:g}, and 0 in the limit, at the rate 2αλ₂ = {2 * chosen['alpha'] * edge['winning_lam']:.2g}.",
-    )
-    growth = sharp["laplacian_energy"] / values["BS", times[1]]["laplacian_energy"]
-    run.verdict(
-        "The blurring-sharpening equation seeks a balance between smoothing and sharpening: its energy stays bounded "
-        "and above zero.",
-        "holds if β(1 - λ₂) = α",
-        f"Here that is β = {edge['beta']:.5f}. Below, the energy tends to 0; above, to infinity: at β = "
-        f"{chosen['beta']:g} tr(HᵀLH) grows {growth:.3g}-fold between t = {times[1]:g} and t = {times[-1]:g}.",
-    )
-    run.verdict(
-        "With the colours of every panel scaled to its own range, BS keeps showing a pattern.",
-        "holds if β(1 - λ₂) > α",
-        f"The fastest mode wins: the normalised energy is {sharp['normalised_energy']:.3g} at t = {times[-1]:g} and "
-        "tends to the winning λ of the table of rates. The price is growth without bound.",
-    )
-    run.verdict(
-        "The reaction of BS sharpens, that is, it raises the highest frequencies.",
-        "fails",
-        "For β > 0 the reaction βλ(1 - λ) raises λ < 1 and damps λ > 1: at λ = 2 the rate is -2(α + β), below the "
-        "-2α of diffusion.",
-    )

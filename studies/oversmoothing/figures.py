@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.figures import DASHES, PALETTE
-from analysis.measures.state_measures import Caption
-from studies.oversmoothing.flows import Row
+from analysis.measures.registry import Measure
+from studies.runs.tables import MutableRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ class Curve:
         return f"{self.name} (×{lost}/{self.members})" if lost else self.name
 
 
-def make_curve(rows: Sequence[Row], name: str, group: str, colour: int = 0, dash: int = 0) -> Curve:
+def make_curve(rows: Sequence[MutableRow], name: str, group: str, colour: int = 0, dash: int = 0) -> Curve:
     """The rows of one measure of one flow, in order of time, as a curve."""
     columns: dict[str, Any] = {c: np.array([row[c] for row in rows], dtype=float) for c in ("t", "mean", "low", "high")}
     alive = np.array([row["alive"] for row in rows], dtype=int)
@@ -153,7 +153,7 @@ def _range(curves: Sequence[Curve]) -> tuple[float, float]:
 
 
 def measures_figure(
-    curves: Sequence[Curve], captions: Mapping[str, Caption], *, title: str, xlabel: str = "time t"
+    curves: Sequence[Curve], measures: Mapping[str, Measure], *, title: str, xlabel: str = "time t"
 ) -> Figure:
     """One panel a measure, named by the group of its curves, each with its own axis; one legend for all."""
     from matplotlib.figure import Figure
@@ -167,9 +167,9 @@ def measures_figure(
         own = [curve for curve in curves if curve.group == group]
         for curve in own:
             draw_curve(panel, curve)
-        if captions[group].is_log:
+        if measures[group].is_log:
             panel.set(yscale="log", ylim=_range(own))
-        panel.set_title(f"{captions[group].label}\n{captions[group].latex}", fontsize=9)
+        panel.set_title(f"{measures[group].label}\n{measures[group].formula}", fontsize=9)
         panel.set_xlabel(xlabel, fontsize=8)
         panel.grid(alpha=0.25, which="major", linewidth=0.6)
         panel.tick_params(labelsize=8)

@@ -1,7 +1,7 @@
 """Flows on an ensemble of random graphs, all members as one batch, measured at every unit of time.
 
-A `Flow` is an equation on a normalised operator; it is run with Euler's method, as a network of layers would be, and as
-the flow itself: `exact` where the equation is linear, Strang splitting where it is not.
+A `GraphFlow` is an equation on a normalised operator; it is run with Euler's method, as a network of layers would be,
+and as the flow itself: `exact` where the equation is linear, Strang splitting where it is not.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ import torch
 from torch import Tensor
 
 import rdgraph as rd
-from analysis.measures.state_measures import make_measures
+from analysis.measures.registry import make_measures
 from rdgraph.errors import NotApplicable, UnknownName
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.operator_stack import stack
-from studies.runs.tables import Value
 
-Row = dict[str, Value]
 #: Entries beyond this are frozen: their square, summed over the nodes, is still a number.
 LIMIT = 1e100
 #: Least size of the entries of a start in [-1, 1].
@@ -31,11 +29,12 @@ LEVEL = 0.5
 SCHEMES = ("euler", "flow")
 #: Measures that pass over all edges, beside the energy; taken of flows from the features at the initial coefficients.
 DEAR = ("laplacian_energy", "rayleigh", "mad")
-CHEAP = ("dirichlet_energy", "kernel_distance", "effective_rank", "numerical_rank", "fisher_ratio")
+#: A measure that follows from the energy and the size of the state.
+DERIVED = "normalised_energy"
 
 
 @dataclass(frozen=True)
-class Flow:
+class GraphFlow:
     """An equation of the catalogue on one operator of every graph, from one kind of start.
 
     `start` is "features", the features as they are, or "box": inside the box that row-stochastic diffusion and the
@@ -90,21 +89,21 @@ def box(system: str) -> tuple[float, float]:
 
 #: What the paper's figure compares with: A H with self-loops is the linear part of a GCN layer.
 BASELINES = (
-    Flow("diffusion", "diffusion"),
-    Flow("GCN", "diffusion", self_loops=1.0),
-    Flow("GRAND", "diffusion", "row"),
+    GraphFlow("diffusion", "diffusion"),
+    GraphFlow("GCN", "diffusion", self_loops=1.0),
+    GraphFlow("GRAND", "diffusion", "row"),
 )
-LINEAR = tuple(Flow(name, name) for name in ("BS", "ST", "FB", "FB*"))
-CLASSICAL = tuple(Flow(name, name) for name in ("F", "AC", "Z"))
+LINEAR = tuple(GraphFlow(name, name) for name in ("BS", "ST", "FB", "FB*"))
+CLASSICAL = tuple(GraphFlow(name, name) for name in ("F", "AC", "Z"))
 #: Where the maximum principle holds: row-stochastic diffusion from inside the box.
-BOXED = tuple(Flow(name, name, "row", start="box") for name in ("F", "AC", "Z"))
+BOXED = tuple(GraphFlow(name, name, "row", start="box") for name in ("F", "AC", "Z"))
 #: Where every trajectory of F tends to the same profile, which is not constant.
-PROFILE = Flow("F", "F", "symmetric", start="box")
+PROFILE = GraphFlow("F", "F", "symmetric", start="box")
 REACTIONS = LINEAR + CLASSICAL
 
 
 @dataclass(frozen=True, eq=False)
-class Ensemble:
+class GraphEnsemble:
     """Contextual stochastic block models of several seeds: graphs, features (S, n, d) and labels (n,)."""
 
     members: tuple[rd.generators.LabelledGraph, ...]
@@ -112,7 +111,7 @@ class Ensemble:
     _made: dict[tuple[str, float], Operator] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def make(cls, settings: Mapping[str, Any], seed: int, device: str = "cpu") -> Ensemble:
+    def make(cls, settings: Mapping[str, Any], seed: int, device: str = "cpu") -> GraphEnsemble:
         """`settings["graphs"]` graphs; member k depends on the seed and k alone."""
         names = ("sizes", "means", "sigma", "channels", "within", "between")
         drawn = {name: settings[name] for name in names}
@@ -152,7 +151,7 @@ class Batch:
     initial: tuple[int, ...]
 
     @classmethod
-    def scalars(cls, flow: Flow, settings: Mapping[str, Any]) -> Batch:
+    def scalars(cls, flow: GraphFlow, settings: Mapping[str, Any]) -> Batch:
         """alpha and beta = ratio*alpha on a grid; without a reaction alpha alone, and alpha = 1 for a layer A H."""
         alphas = [1.0] if flow.name == "GCN" else settings["alphas"] if flow.has_reaction else [0.5, 1.0]
         ratios = settings["ratios"] if flow.has_reaction else [0.0]
@@ -163,7 +162,7 @@ class Batch:
         return cls("SC", alpha, beta, chosen)
 
     @classmethod
-    def channels(cls, ensemble: Ensemble, settings: Mapping[str, Any], stream: np.random.Generator) -> Batch:
+    def channels(cls, ensemble: GraphEnsemble, settings: Mapping[str, Any], stream: np.random.Generator) -> Batch:
         """beta drawn for every graph and channel, alpha at its initial value."""
         shape = settings["draws"], *ensemble.features.shape[::2]
         drawn = torch.as_tensor(stream.uniform(settings["beta_low"], settings["beta_high"], shape))
@@ -171,7 +170,7 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory:
+class EnsembleTrajectory:
     """Measures (K, C, S) at times (K,) of C coefficients on S graphs, and when a member was frozen (C, S), else NaN.
 
     Beside the measures by name, `size` is |H|_F^2. A measure that was not taken of a coefficient is NaN there.
@@ -187,7 +186,9 @@ class Trajectory:
         return np.asarray(~(self.times[:, None, None] > self.failed_at))
 
 
-def solve_flow(flow: Flow, ensemble: Ensemble, scheme: str, batch: Batch, settings: Mapping[str, Any]) -> Trajectory:
+def solve_flow(
+    flow: GraphFlow, ensemble: GraphEnsemble, scheme: str, batch: Batch, settings: Mapping[str, Any]
+) -> EnsembleTrajectory:
     """Run all coefficients on all graphs as one batch (C, S), and measure it at `settings["saves"]`."""
     shape = len(batch.alpha), len(ensemble)
     single = ensemble.operator(flow.normalisation, flow.self_loops)
@@ -213,21 +214,24 @@ def solve_flow(flow: Flow, ensemble: Ensemble, scheme: str, batch: Batch, settin
     solution = rd.solve(equation, start, times, method, limit=LIMIT, **options)
     states, failed_at = solution.states, solution.failed_at
     is_drawn = scheme == "flow" and flow.start == "features"
-    values = _measured(states, ensemble, single, batch.initial if is_drawn else ())
-    return Trajectory(times.numpy(), values, failed_at.cpu().numpy())
+    values = _measured(states, ensemble, single, settings["measures"], batch.initial if is_drawn else ())
+    return EnsembleTrajectory(times.numpy(), values, failed_at.cpu().numpy())
 
 
-def _measured(states: Tensor, ensemble: Ensemble, op: Operator, initial: Sequence[int]) -> dict[str, np.ndarray]:
-    """Every measure at every time, (K, C, S); the dear ones of the coefficients `initial` alone."""
-    cheap = make_measures(plain=ensemble.operator("none"), op=op, labels=ensemble.labels, names=CHEAP)
-    dear = make_measures(plain=ensemble.operator("none"), op=op, names=DEAR)
-    found = {name: torch.stack([measure(H) for H in states]).double() for name, measure in cheap.items()}
-    found["size"] = states.square().sum((-2, -1))
-    nodes = states.shape[-2]
-    # (N/2) E = tr(H' (D - W) H), so that the energy is not summed twice.
-    found["normalised_energy"] = nodes / 2 * found["dirichlet_energy"] / found["size"]
-    for name, measure in dear.items():
+def _measured(
+    states: Tensor, ensemble: GraphEnsemble, op: Operator, names: Sequence[str], initial: Sequence[int]
+) -> dict[str, np.ndarray]:
+    """The registered measures of these names at every time, (K, C, S); the dear ones of the coefficients `initial`."""
+    plain = ensemble.operator("none")
+    made = make_measures(plain=plain, op=op, labels=ensemble.labels, names=[n for n in names if n != DERIVED])
+    found = {"size": states.square().sum((-2, -1))}
+    for name, measure in made.items():
+        if name not in DEAR:
+            found[name] = torch.stack([measure(H) for H in states]).double()
+            continue
         found[name] = torch.full_like(found["size"], torch.nan)
         for k in initial:
             found[name][:, k] = torch.stack([measure(H[k]) for H in states])
+    # (N/2) E = tr(H' (D - W) H), so that the energy is not summed twice.
+    found[DERIVED] = states.shape[-2] / 2 * found["dirichlet_energy"] / found["size"]
     return {name: value.cpu().numpy() for name, value in found.items()}

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis.measures.state_measures import MEASURES
+from analysis.measures.registry import MEASURES
 from analysis.spectra.eigenvalues import spectrum
-from studies.oversmoothing.flows import Batch, Ensemble, Flow, Row, Trajectory
+from studies.oversmoothing.flows import Batch, EnsembleTrajectory, GraphEnsemble, GraphFlow
+from studies.runs.tables import MutableRow
 
 #: The band of a curve holds the members between these quantiles.
 BAND = (0.1, 0.9)
@@ -17,17 +18,17 @@ BAND = (0.1, 0.9)
 TINY = 1e-300
 
 
-def curve_rows(flow: Flow, scheme: str, batch: Batch, found: Trajectory) -> list[Row]:
+def curve_rows(flow: GraphFlow, scheme: str, batch: Batch, found: EnsembleTrajectory) -> list[MutableRow]:
     """Mean and band over the members that are not frozen, per coefficient, measure and time.
 
     A logarithmic measure has the geometric mean; where a measure is no finite number, such as the Fisher ratio of
     classes that sit at one point each, the member is left out of its mean. Draws of channel
     coefficients are pooled, with beta "drawn".
     """
-    rows: list[Row] = []
+    rows: list[MutableRow] = []
     for label, chosen in _groups(batch):
         alive = found.alive[:, chosen].reshape(len(found.times), -1)
-        for name in MEASURES:
+        for name in (n for n in MEASURES if n in found.values):
             values = found.values[name][:, chosen].reshape(alive.shape)
             if np.isnan(values[0]).all():
                 continue
@@ -41,7 +42,7 @@ def curve_rows(flow: Flow, scheme: str, batch: Batch, found: Trajectory) -> list
     return rows
 
 
-def end_rows(flow: Flow, scheme: str, batch: Batch, found: Trajectory) -> list[Row]:
+def end_rows(flow: GraphFlow, scheme: str, batch: Batch, found: EnsembleTrajectory) -> list[MutableRow]:
     """One row a member: measures at the start and at the end, the least energy, the rate of decay, when it was frozen.
 
     `rate` is the slope of log |H - PH|^2 over the second half of the time, P the projection on the kernel of L: twice
@@ -55,7 +56,7 @@ def end_rows(flow: Flow, scheme: str, batch: Batch, found: Trajectory) -> list[R
     rate = (np.log(outside[-1]) - np.log(outside[half])) / span
     rate[~found.alive[-1] | (values["kernel_distance"][-1] < 1e-12)] = np.nan
     frozen = np.where(found.alive, values["dirichlet_energy"], np.inf)
-    rows: list[Row] = []
+    rows: list[MutableRow] = []
     for label, chosen in _groups(batch):
         for c in chosen:
             for s in range(found.failed_at.shape[1]):
@@ -75,7 +76,7 @@ def end_rows(flow: Flow, scheme: str, batch: Batch, found: Trajectory) -> list[R
     return rows
 
 
-def spectrum_rows(ensemble: Ensemble) -> list[Row]:
+def spectrum_rows(ensemble: GraphEnsemble) -> list[MutableRow]:
     """What the theory needs to know of every graph: eigenvalues of L, where diffusion ends, the cut of a sign pattern.
 
     With v = sqrt(d/2m), diffusion by A_sym tends to v v'H0, whose energy is `plateau`; `plateau_loops` is the same with
@@ -83,7 +84,7 @@ def spectrum_rows(ensemble: Ensemble) -> list[Row]:
     tr(H'LH) = (beta/alpha)^2 source. `cut` is (2/N) times the number of edges between entries of different sign, summed
     over channels: an energy that signs of size 1/2 or more cannot go below.
     """
-    rows: list[Row] = []
+    rows: list[MutableRow] = []
     for k, member in enumerate(ensemble.members):
         found = spectrum(member.graph.operator("symmetric"))
         source, target = member.graph.edge_index
@@ -109,7 +110,7 @@ def _plateau(member: Any, self_loops: float) -> float:
     return float(np.square(v[source] - v[target]).sum() / len(v) * np.square(v @ member.features).sum())
 
 
-def _groups(batch: Batch) -> list[tuple[Row, list[int]]]:
+def _groups(batch: Batch) -> list[tuple[MutableRow, list[int]]]:
     """The coefficients by label: every scalar alone, all draws together."""
     if batch.kind == "VC":
         return [({"alpha": float(batch.alpha[0]), "beta": "drawn"}, list(range(len(batch.alpha))))]
@@ -117,7 +118,7 @@ def _groups(batch: Batch) -> list[tuple[Row, list[int]]]:
     return [({"alpha": alpha, "beta": beta}, [k]) for k, (alpha, beta) in enumerate(pairs)]
 
 
-def _names(flow: Flow, scheme: str, batch: Batch) -> Row:
+def _names(flow: GraphFlow, scheme: str, batch: Batch) -> MutableRow:
     return {
         "flow": flow.name, "normalisation": flow.normalisation, "start": flow.start, "scheme": scheme,
         "method": flow.method(scheme), "kind": batch.kind,
@@ -132,7 +133,7 @@ def _summary(values: np.ndarray, is_log: bool) -> tuple[float, float, float]:
     return float(mean), low, high
 
 
-def select(rows: list[Row], **wanted: Any) -> list[Row]:
+def select(rows: list[MutableRow], **wanted: Any) -> list[MutableRow]:
     """The rows with these values.
 
     >>> select([{"a": 1, "b": 2}, {"a": 3, "b": 2}], a=3)
@@ -141,6 +142,6 @@ def select(rows: list[Row], **wanted: Any) -> list[Row]:
     return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
 
 
-def column(rows: list[Row] | list[Mapping[str, Any]], name: str) -> np.ndarray:
+def column(rows: list[MutableRow] | list[Mapping[str, Any]], name: str) -> np.ndarray:
     """One column as numbers."""
     return np.array([float(row[name]) for row in rows])

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from analysis.figures import DASHES, GAIN_RANGE, PALETTE, ResponseCurve, response_curves, response_figure
-from rdgraph.systems.catalogue import catalogue
-from studies.runs.published_settings import Setting, best_settings
-from studies.runs.run_folder import Run
-from studies.runs.tables import Row, Value
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-NAME = "response"
-TITLE = "Filter responses at the published settings"
-QUESTION = (
-    "Which frequencies do the linear systems of the catalogue damp and amplify at the end times and step sizes of the "
-    "GREAD paper, and where does Euler's method amplify what the flow damps?"
-)
-#: Systems that share the settings of a published reaction: the paper's form and the form its authors released.
-FORMS = {"BS": ("BS",), "ST": ("ST",), "FB": ("FB", "FB-released"), "FB*": ("FB*", "FB*-released")}
-#: Gains this close to one count as one.
-TOLERANCE = 1e-9
+from studies.response.figures import draw_others, file_name, settings_caption, settings_figure
+from studies.response.rows import FORMS, comparison_rows, curve_rows, setting_curves
+from studies.response.verdicts import judge
+from studies.runs.published_settings import best_settings
+from studies.runs.study_run import StudyRun
 
 AMPLIFIED_CAPTION = (
     "Settings for which some frequency in [0, 2] is damped by the flow and amplified by Euler's method at the "
@@ -48,166 +32,24 @@ def settings(small: bool) -> dict[str, Any]:
     }
 
 
-def run(run: Run) -> None:
+def run(run: StudyRun) -> None:
     """One figure a system with a panel per data set, one of the others, the table of false amplification."""
     chosen = run.settings
     published = [s for s in best_settings() if s.reaction in FORMS and s.dataset in chosen["datasets"]]
-    found = run.part("comparison", lambda: _compare(run, published))
+    found = run.part("comparison", lambda: comparison_rows(run, published))
     run.say("What is drawn", _about(chosen))
     for reaction, names in FORMS.items():
         own = [s for s in published if s.reaction == reaction]
         for name in names:
-            curves = [_curves(name, s, chosen["beta"], chosen) for s in own]
-            figure = _figure(own, curves)
-            run.figure(_file_name(name), figure, _caption(name, chosen), _curve_rows(own, curves))
-    _draw_others(run)
+            curves = [setting_curves(name, s, chosen["beta"], chosen) for s in own]
+            figure = settings_figure(own, curves)
+            run.figure(file_name(name), figure, settings_caption(name, chosen), curve_rows(own, curves))
+    draw_others(run)
     wrong = [row for row in found if float(row["euler_width"]) > 0]
     run.say("Where Euler's method amplifies what the flow damps", _summary(found))
     run.table("amplified", wrong, AMPLIFIED_CAPTION)
-    _judge(run, found)
+    judge(run, found)
     run.results(found)
-
-
-# ---------------------------------------------------------------------- computing
-def _curves(name: str, setting: Setting, beta: float, chosen: Mapping[str, Any]) -> list[ResponseCurve]:
-    """Flow, Euler and RK4 at the end time and step of a published setting."""
-    return response_curves(
-        catalogue[name],
-        T=setting.time,
-        coefficients={"alpha": chosen["alpha"], "beta": beta},
-        methods=(("exact", None), ("euler", setting.step), ("rk4", setting.step)),
-        points=chosen["points"],
-    )
-
-
-def _compare(run: Run, published: Sequence[Setting]) -> list[Row]:
-    chosen = run.settings
-    cases = [(name, s, beta) for s in published for name in FORMS[s.reaction] for beta in chosen["betas"]]
-    return [
-        compare(name, s, chosen["alpha"], beta, _curves(name, s, beta, chosen))
-        for name, s, beta in run.progress(cases, "comparing responses")
-    ]
-
-
-def compare(name: str, setting: Setting, alpha: float, beta: float, curves: Sequence[ResponseCurve]) -> Row:
-    """Where Euler and RK4 have |gain| > 1 though the flow has |gain| < 1, and how far they are from the flow."""
-    flow, euler, rk4 = (np.abs(curve.gain) for curve in curves)
-    lam = curves[0].lam
-    false = is_false_gain(flow, euler)
-    at = int(np.argmax(np.where(false, euler, -np.inf)))
-    row: dict[str, Value] = {
-        "system": name,
-        "dataset": setting.dataset,
-        "solver": setting.solver,
-        "step": setting.step,
-        "time": setting.time,
-        "alpha": alpha,
-        "beta": beta,
-        "euler_width": float(2 * false.mean()),
-        "rk4_width": float(2 * is_false_gain(flow, rk4).mean()),
-        "from": float(lam[false].min()) if false.any() else np.nan,
-        "to": float(lam[false].max()) if false.any() else np.nan,
-        "at": float(lam[at]) if false.any() else np.nan,
-    }
-    for method, gain in (("flow", flow), ("euler", euler), ("rk4", rk4)):
-        row[f"{method}_gain"] = float(gain[at]) if false.any() else np.nan
-    scale = flow.max()
-    row["euler_error"] = float(np.abs(curves[1].gain - curves[0].gain).max() / scale)
-    row["rk4_error"] = float(np.abs(curves[2].gain - curves[0].gain).max() / scale)
-    return row
-
-
-def is_false_gain(flow: np.ndarray, method: np.ndarray) -> np.ndarray:
-    """Where a method amplifies what the flow damps; absolute gains.
-
-    >>> is_false_gain(np.array([0.5, 0.5, 2.0]), np.array([1.5, 0.2, 3.0])).tolist()
-    [True, False, False]
-    """
-    return (flow < 1 - TOLERANCE) & (method > 1 + TOLERANCE)
-
-
-def _curve_rows(own: Sequence[Setting], curves: Sequence[Sequence[ResponseCurve]]) -> list[Row]:
-    return [
-        {
-            "system": curve.system,
-            "dataset": setting.dataset,
-            "time": setting.time,
-            "step": setting.step,
-            "method": curve.method,
-            "lam": round(float(lam), 6),
-            "gain": float(f"{gain:.9g}"),
-        }
-        for setting, group in zip(own, curves, strict=True)
-        for curve in group
-        for lam, gain in zip(curve.lam, curve.gain, strict=True)
-    ]
-
-
-# ---------------------------------------------------------------------- drawing
-def _figure(own: Sequence[Setting], curves: Sequence[Sequence[ResponseCurve]]) -> Figure:
-    """One panel a data set, the solver that the paper used there drawn in full strength."""
-    from matplotlib.figure import Figure
-
-    columns = min(3, len(own))
-    lines = -(-len(own) // columns)
-    figure = Figure(figsize=(3.1 * columns + 0.6, 2.5 * lines + 0.9), layout="constrained")
-    panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
-    for panel, setting, group in zip(panels.flat, own, curves, strict=False):
-        for i, curve in enumerate(group):
-            gain = np.maximum(np.abs(curve.gain), np.finfo(float).tiny)
-            used = curve.method in ("exact", setting.solver)
-            label = {"exact": "flow", "euler": "Euler", "rk4": "RK4"}[curve.method]
-            style: dict[str, Any] = {"color": PALETTE[i], "alpha": 1.0 if used else 0.45, "label": label}
-            panel.plot(curve.lam, gain, DASHES[i], lw=2.4 - 0.5 * i, **style)
-        panel.axhline(1, color="0.8", lw=0.8, zorder=0)
-        panel.set_title(f"{setting.dataset}: {setting.solver}, T = {setting.time:g}, τ = {setting.step:g}", fontsize=9)
-        panel.set(yscale="log", ylim=_limits(curves), xlim=(0, 2))
-        panel.minorticks_off()
-    for panel in panels.flat[len(own) :]:
-        panel.set_visible(False)
-    for panel in panels[-1]:
-        panel.set_xlabel("λ, eigenvalue of L", fontsize=9)
-    for panel in panels[:, 0]:
-        panel.set_ylabel("|gain|", fontsize=9)
-    handles, labels = panels.flat[0].get_legend_handles_labels()
-    legend = figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    for line in legend.get_lines():
-        line.set_alpha(1.0)
-    return figure
-
-
-def _limits(curves: Sequence[Sequence[ResponseCurve]]) -> tuple[float, float]:
-    """A range of gains for all panels: what the curves need within GAIN_RANGE, and a decade around one at least."""
-    flows = np.abs([curve.gain for group in curves for curve in group])
-    return max(GAIN_RANGE[0], min(0.3, flows.min() / 2)), min(GAIN_RANGE[1], max(3.0, flows.max() * 2))
-
-
-def _draw_others(run: Run) -> None:
-    """Linear systems of the catalogue that the paper has no settings for, at one published setting."""
-    chosen = run.settings
-    reaction, dataset = chosen["others_drawn_at"]
-    setting = next(s for s in best_settings() if (s.reaction, s.dataset) == (reaction, dataset))
-    covered = {name for names in FORMS.values() for name in names}
-    others = [s for n, s in catalogue.items() if n not in covered and s.has_response]
-    numbers = {"alpha": chosen["alpha"], "beta": chosen["beta"]}
-    methods = (("exact", None), ("euler", setting.step), ("rk4", setting.step))
-    figure, curves = response_figure(others, T=setting.time, coefficients=numbers, methods=methods)
-    rows = _curve_rows([setting], [curves])
-    run.figure("others", figure, f"The other linear systems of the catalogue, for which the paper prints no settings, "
-               f"at those of {reaction} on {dataset}: T = {setting.time:g}, τ = {setting.step:g}.", rows)  # fmt: skip
-
-
-def _file_name(name: str) -> str:
-    return name.replace("*", "star")
-
-
-def _caption(name: str, chosen: Mapping[str, Any]) -> str:
-    system = catalogue[name]
-    return (
-        f"{name}, dH/dt = {system}, at α = {chosen['alpha']:g} and β = {chosen['beta']:g}: absolute gain of frequency "
-        "λ at the end time T, for the flow, for Euler's method and for RK4 with the published step τ. The solver that "
-        "the paper used on a data set stands in the title of its panel; the other one is drawn pale."
-    )
 
 
 # ---------------------------------------------------------------------- words
@@ -241,18 +83,3 @@ def _summary(found: Sequence[Mapping[str, Any]]) -> str:
     {worst["flow_gain"]:.2g}.
     """
     return text
-
-
-def _judge(run: Run, found: Sequence[Mapping[str, Any]]) -> None:
-    euler = [row for row in found if row["solver"] == "euler"]
-    rk4 = [row for row in found if row["solver"] == "rk4"]
-    for used, name in ((euler, "Euler's method"), (rk4, "RK4")):
-        wrong = [row for row in used if row[f"{used[0]['solver']}_width"] > 0]
-        places = sorted({f"{row['system']} on {row['dataset']}" for row in wrong})
-        betas = ", ".join(f"{b:g}" for b in run.settings["betas"])
-        run.verdict(
-            f"Where the paper uses {name}, it damps every frequency that the flow damps.",
-            "fails" if wrong else "holds",
-            f"Of {len(used)} cases, with β = {betas}, {len(wrong)} amplify one"
-            + (f": {', '.join(places)}." if places else "."),
-        )

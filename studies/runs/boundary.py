@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from rdgraph.errors import RdgraphError
+from rdgraph.errors import MissingDependency, RdgraphError
 from rdgraph.files import reason_of
 from studies.runs.libraries import EXTRAS, missing
 
@@ -27,7 +27,7 @@ def reported(console: Console) -> Iterator[None]:
         library = (problem.name or "").partition(".")[0]
         if not any(library in known for known in EXTRAS.values()):
             raise
-        _end(console, RdgraphError.__name__, str(missing(library, "this command")))
+        _end(console, MissingDependency.__name__, str(missing(library, "this command")))
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename is not None else ""
         _end(console, type(problem).__name__, f"{where}{reason_of(problem)}")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,8 +14,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 import rdgraph
-from rdgraph.errors import RdgraphError
+from rdgraph.errors import InvalidArgument
 
 PACKAGES = ("rdgraph", "analysis", "gread", "studies")
 LIBRARIES = (
@@ -27,10 +27,12 @@ LIBRARIES = (
 
 
 @dataclass(frozen=True)
-class Config:
-    """Everything the numbers of a run depend on.
+class RunConfig:
+    """Everything the numbers of a run depend on, as config.toml keeps it.
 
-    >>> print(Config("grid", settings={"alpha": 1.0}).toml(), end="")
+    `sections` are the tables of the file, [settings] for most studies; `head` are settings that stand before them.
+
+    >>> print(RunConfig("grid", sections={"settings": {"alpha": 1.0}}).toml(), end="")
     study = "grid"
     small = false
     seed = 0
@@ -46,19 +48,33 @@ class Config:
     seed: int = 0
     device: str = "cpu"
     version: str = rdgraph.__version__
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    head: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.seed < 0:
-            raise RdgraphError(f"expected a seed of 0 or more, got {self.seed}")
+            raise InvalidArgument(f"expected a seed of 0 or more, got {self.seed}")
         check_device(self.device)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of all sections, by their names."""
+        return {name: value for section in self.sections.values() for name, value in section.items()}
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The content of config.toml."""
+        general = {"seed": self.seed, "device": self.device, "version": self.version}
+        return {"study": self.study, "small": self.small, **self.head, **general, **self.sections}
 
     def toml(self) -> str:
         """The text of config.toml; `tomllib` reads it back."""
-        head = {name: getattr(self, name) for name in ("study", "small", "seed", "device", "version")}
-        lines = [f"{key} = {_toml(value)}" for key, value in head.items()]
-        lines += ["", "[settings]", *(f"{_key(name)} = {_toml(value)}" for name, value in self.settings.items())]
-        return "\n".join(lines) + "\n"
+        for name, value in (*self.head.items(), *self.settings.items()):
+            if not _is_setting(value):
+                raise InvalidArgument(
+                    f"expected settings that are numbers, texts or lists of them, got {name}={value!r}"
+                )
+        return tomli_w.dumps(self.values)
 
     def differences(self, text: str) -> list[str]:
         """In words, where the config.toml with this text differs; [] where it does not."""
@@ -66,45 +82,42 @@ class Config:
             theirs, ours = tomllib.loads(text), tomllib.loads(self.toml())
         except (tomllib.TOMLDecodeError, RecursionError):
             return ["a config.toml that no study wrote"]
-        settings = theirs.get("settings", {})
-        if not isinstance(settings, dict):
+        if any(not isinstance(theirs.get(name, {}), dict) for name in self.sections):
             return ["a config.toml that no study wrote"]
-        pairs = ((theirs, ours), (settings, ours["settings"]))
+        there, here = _flat(theirs), _flat(ours)
         return [
             f"{name} = {there.get(name)!r} there, {here.get(name)!r} here"
-            for there, here in pairs
             for name in dict.fromkeys([*here, *there])
-            if name != "settings" and there.get(name) != here.get(name)
+            if there.get(name) != here.get(name)
         ]
 
 
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
-
-
-def _toml(value: object) -> str:
+def _is_setting(value: object) -> bool:
     match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-        case int() | float():
-            return repr(value)
         case list() | tuple():
-            return f"[{', '.join(map(_toml, value))}]"
-    raise RdgraphError(f"expected settings that are numbers, texts or lists of them, got {value!r}")
+            return all(map(_is_setting, value))
+        case _:
+            return isinstance(value, bool | int | float | str)
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a section by SECTION.NAME, the others by their names."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= {f"{name}.{key}": v for key, v in value.items()} if isinstance(value, dict) else {name: value}
+    return found
 
 
 def check_device(device: str) -> None:
     """Refuse a device that torch cannot use here."""
     kind, _, number = device.partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
-        raise RdgraphError(f"expected the device cpu, cuda or cuda:N, got {device!r}")
+        raise InvalidArgument(f"expected the device cpu, cuda or cuda:N, got {device!r}")
     if kind == "cuda":
         import torch
 
         if int(number or 0) >= torch.cuda.device_count():
-            raise RdgraphError(
+            raise InvalidArgument(
                 f"expected a CUDA device torch can use, got {device!r} and {torch.cuda.device_count()} such devices; "
                 "choose --device cpu"
             )

@@ -11,14 +11,14 @@ from urllib.parse import quote
 
 from rich.console import Console
 
-from rdgraph.errors import FileError, RdgraphError
+from rdgraph.errors import FileError
 from rdgraph.files import read_text, write_text
 from studies.runs.boundary import reported
-from studies.runs.report import Picture, Verdict, templates
+from studies.runs.report import Picture, ReportVerdict, templates
 
 
 @dataclass(frozen=True)
-class Entry:
+class IndexEntry:
     """One report, as the index shows it."""
 
     address: str
@@ -28,11 +28,11 @@ class Entry:
     study: str
     small: bool
     seed: int
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ReportVerdict, ...]
     picture: str | None
 
 
-def read_entry(folder: Path, root: Path) -> Entry:
+def read_entry(folder: Path, root: Path) -> IndexEntry:
     """The run in `folder`, with its address seen from `root`."""
     try:
         return _entry(folder, root)
@@ -42,11 +42,11 @@ def read_entry(folder: Path, root: Path) -> Entry:
         raise FileError(f"expected the run of a study in {folder}, got files that were changed ({problem})") from None
 
 
-def _entry(folder: Path, root: Path) -> Entry:
+def _entry(folder: Path, root: Path) -> IndexEntry:
     outline = json.loads(read_text(folder / "report.json", "the outline of a report"))
     config = tomllib.loads(read_text(folder / "config.toml", "the settings of a run"))
     pictures = [folder / name for name in outline["figures"] if name.endswith(".png")]
-    return Entry(
+    return IndexEntry(
         address=quote((folder / "report.html").relative_to(root).as_posix()),
         title=outline["title"],
         question=outline["question"],
@@ -55,7 +55,7 @@ def _entry(folder: Path, root: Path) -> Entry:
         study=config["study"],
         small=config["small"],
         seed=config["seed"],
-        verdicts=tuple(Verdict(**v) for v in outline["verdicts"]),
+        verdicts=tuple(ReportVerdict(**v) for v in outline["verdicts"]),
         picture=Picture("", pictures[0], "").source if pictures else None,
     )
 
@@ -64,7 +64,7 @@ def write_index(root: Path) -> Path:
     """Write root/index.html over the runs directly below `root`, in the order of their names."""
     folders = sorted(path.parent for path in root.glob("*/report.json"))
     if not folders:
-        raise RdgraphError(f"expected runs below {root}, got none; make one: rdgraph study grid --out {root}/grid")
+        raise FileError(f"expected runs below {root}, got none; make one: rdgraph study grid --out {root}/grid")
     page = templates().get_template("index.html").render(entries=[read_entry(folder, root) for folder in folders])
     write_text(root / "index.html", page)
     return root / "index.html"

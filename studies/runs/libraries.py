@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping
 
-from rdgraph.errors import RdgraphError
+from rdgraph.errors import MissingDependency
 
 #: Extra -> the libraries it brings, by the names they are imported under; the extras of an extra are included.
 EXTRAS: Mapping[str, tuple[str, ...]] = {
@@ -35,8 +35,8 @@ def is_installed(library: str) -> bool:
         return False
 
 
-def missing(library: str, purpose: str, extra: str | None = None) -> RdgraphError:
+def missing(library: str, purpose: str, extra: str | None = None) -> MissingDependency:
     """The error for a library that is not there; without an extra, the first one that brings it."""
     brings = extra or next((name for name, known in EXTRAS.items() if library in known), None)
     remedy = f"pip install 'rdgraph[{brings}]'" if brings else f"install {library}"
-    return RdgraphError(f"expected {library} for {purpose}, got an installation without; {remedy}")
+    return MissingDependency(f"expected {library} for {purpose}, got an installation without; {remedy}")

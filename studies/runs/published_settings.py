@@ -12,7 +12,7 @@ KINDS = {"scalar": "SC", "channel": "VC"}
 
 
 @dataclass(frozen=True)
-class Setting:
+class PublishedSetting:
     """What the paper chose for one reaction on one data set; alpha and beta are kinds (SC, VC), not values."""
 
     reaction: str
@@ -27,7 +27,7 @@ class Setting:
 
 
 @cache
-def best_settings() -> tuple[Setting, ...]:
+def best_settings() -> tuple[PublishedSetting, ...]:
     """The best settings of the paper: seven reactions on nine data sets.
 
     >>> s = best_settings()[0]
@@ -37,9 +37,9 @@ def best_settings() -> tuple[Setting, ...]:
     return tuple(_setting(preset) for preset in presets() if preset.name.startswith("paper/"))
 
 
-def _setting(preset: Preset) -> Setting:
+def _setting(preset: Preset) -> PublishedSetting:
     model = preset.config.model
-    return Setting(
+    return PublishedSetting(
         preset.reaction,
         preset.dataset.removesuffix("_old"),
         {"original": "OA", "soft": "SA"}[model.adjacency],

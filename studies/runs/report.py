@@ -14,10 +14,11 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from studies.runs.config import Config
+from studies.runs.config import RunConfig
 from studies.runs.tables import Row, Value
 
 TEMPLATES = Path(__file__).parent / "templates"
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """Rows that share their columns."""
 
     name: str
@@ -74,7 +75,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ReportVerdict:
     """A statement, whether it holds, and how we know."""
 
     statement: str
@@ -87,23 +88,31 @@ class Verdict:
         return "if" if self.answer.startswith("holds if") else self.answer
 
 
-Item = Passage | Picture | Table
+Item = Passage | Picture | ReportTable
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What a run is: its title and question, the line that makes it again, and the one that goes on with it."""
+
+    title: str
+    question: str
+    command: str
+    resume: str
 
 
 @dataclass(frozen=True)
 class Page:
-    """Everything a report shows."""
+    """Everything a report shows; `files` says what each file of the folder holds."""
 
-    title: str
-    question: str
+    heading: Heading
     state: str
     problem: str
-    config: Config
+    config: RunConfig
     environment: Mapping[str, Any]
     items: tuple[Item, ...]
-    verdicts: tuple[Verdict, ...]
-    command: str
-    parts: tuple[str, ...] = ()
+    verdicts: tuple[ReportVerdict, ...]
+    files: Mapping[str, str]
     #: Whether parts were read that another state of the code may have computed.
     mixed: bool = False
 
@@ -127,15 +136,25 @@ def contents(page: Page) -> str:
     """The report's outline as json: what the index page shows of it."""
     verdicts = [{"statement": v.statement, "answer": v.answer, "evidence": v.evidence} for v in page.verdicts]
     pictures = [f"figures/{item.path.name}" for item in page.items if isinstance(item, Picture)]
-    outline = {"title": page.title, "question": page.question, "state": page.state, "verdicts": verdicts,
-               "figures": pictures}  # fmt: skip
+    outline = {"title": page.heading.title, "question": page.heading.question, "state": page.state,
+               "verdicts": verdicts, "figures": pictures}  # fmt: skip
     return json.dumps(outline, indent=2, ensure_ascii=False) + "\n"
 
 
-def settings(config: Config) -> list[tuple[str, str]]:
+def settings(config: RunConfig) -> list[tuple[str, str]]:
     """Name and value of every setting, as text."""
-    general = {"mode": "small" if config.small else "full", "seed": config.seed, "device": config.device}
-    return [(name.replace("_", " "), shown(value)) for name, value in {**general, **config.settings}.items()]
+    general = {"mode": "small" if config.small else "full", **config.head, "seed": config.seed, "device": config.device}
+    return [(heading(name), shown(value)) for name, value in {**general, **config.settings}.items()]
+
+
+def heading(name: str) -> str:
+    """The name of a column or a setting as a reader wants it: spaces, and the Greek letter for eigenvalues.
+
+    >>> heading("winning_lam"), heading("lam2"), heading("gain_at_lam_2"), heading("lamp")
+    ('winning λ', 'λ₂', 'gain at λ 2', 'lamp')
+    """
+    words = name.replace("_", " ")
+    return re.sub(r"\blam(\d?)\b", lambda found: "λ" + found[1].translate(SUBSCRIPTS), words)
 
 
 def shown(value: Any) -> str:
@@ -172,5 +191,6 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     found.filters["shown"] = shown
+    found.filters["heading"] = heading
     found.tests["number_cell"] = is_number
     return found

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import numbers
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rdgraph.errors import FileError, RdgraphError
+from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text, write_text
 
-#: One value of a table, and one row of it.
+#: One value of a table, one row of it, and a row that is being made.
 Value = float | int | str
 Row = Mapping[str, Value]
-
-_CELL = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n|\Z)')
+MutableRow = dict[str, Value]
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:
@@ -35,24 +36,27 @@ def format_rows(rows: Sequence[Row]) -> str:
     columns = tuple(rows[0])
     for position, row in enumerate(rows):
         if tuple(row) != columns:
-            raise RdgraphError(
+            raise InvalidArgument(
                 f"expected the columns {', '.join(columns)} in every row, got {', '.join(row)} in row {position}"
             )
-    lines = [",".join(map(_cell, columns)), *(",".join(map(_cell, row.values())) for row in rows)]
-    return "\n".join(lines) + "\n"
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_cell(value) for value in row.values()] for row in rows)
+    return text.getvalue()
 
 
-def _cell(value: object) -> str:
+def _cell(value: object) -> Value:
     match value:
         case str():
-            return '"' + value.replace('"', '""') + '"'
+            return value
         case bool():
             pass
         case numbers.Integral():
-            return str(int(value))
+            return int(value)
         case numbers.Real():
-            return repr(float(value))
-    raise RdgraphError(f"expected a float, an int or a str in a table, got {value!r}; use item() or str()")
+            return float(value)
+    raise InvalidArgument(f"expected a float, an int or a str in a table, got {value!r}; use item() or str()")
 
 
 def read_rows(path: Path) -> list[dict[str, Value]]:
@@ -60,7 +64,7 @@ def read_rows(path: Path) -> list[dict[str, Value]]:
     text = read_text(path, "a table written by a study")
     try:
         return parse_rows(text)
-    except ValueError:
+    except (ValueError, csv.Error):
         raise FileError(f"expected a table written by a study, got {path}, which was changed; delete it") from None
 
 
@@ -70,23 +74,20 @@ def parse_rows(text: str) -> list[dict[str, Value]]:
     >>> parse_rows(format_rows([{"name": 'the "BS"', "lam": 0.1, "count": 2}]))
     [{'name': 'the "BS"', 'lam': 0.1, 'count': 2}]
     """
-    lines: list[list[Value]] = [[]]
-    position = 0
-    while position < len(text):
-        found = _CELL.match(text, position)
-        if found is None:
-            raise ValueError(f"no cell at {position}")
-        quoted, bare, end = found.groups()
-        lines[-1].append(quoted.replace('""', '"') if quoted is not None else _number(bare))
-        position = found.end()
-        if end == "\n" and position < len(text):
-            lines.append([])
-    header, *body = lines
-    return [dict(zip(map(str, header), line, strict=True)) for line in body]
+    if not text:
+        return []
+    # The csv module tells a quoted cell from a number, but makes every number a float: the text tells which are whole.
+    told = csv.reader(io.StringIO(text, newline=""), quoting=csv.QUOTE_NONNUMERIC, strict=True)
+    written = csv.reader(io.StringIO(text, newline=""), strict=True)
+    lines = [[_value(*pair) for pair in zip(*both, strict=True)] for both in zip(told, written, strict=True)]
+    return [dict(zip(map(str, lines[0]), line, strict=True)) for line in lines[1:]]
 
 
-def _number(text: str) -> Value:
-    return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
+def _value(cell: str | float, written: str) -> Value:
+    """The text of a quoted cell, the number of another, which is an int where it is written as one."""
+    if isinstance(cell, str):
+        return cell
+    return int(written) if re.fullmatch(r"[+-]?\d+", written) else cell
 
 
 def summary(name: str, rows: Sequence[Row]) -> list[dict[str, Value]]:

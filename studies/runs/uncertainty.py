@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import hypot, nan, sqrt
 
 import numpy as np
-from scipy.special import betaincinv
 
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 
@@ -40,10 +39,10 @@ def interval(count: int, total: int, level: float = 0.95) -> tuple[float, float]
     """
     if total == 0:
         return 0.0, 1.0
-    tail = (1 - level) / 2
-    low = float(betaincinv(count, total - count + 1, tail)) if count else 0.0
-    high = float(betaincinv(count + 1, total - count, 1 - tail)) if count < total else 1.0
-    return low, high
+    from scipy.stats import binomtest  # here, since it takes longer to import than all the rest of a report
+
+    found = binomtest(count, total).proportion_ci(level, method="exact")
+    return float(found.low), float(found.high)
 
 
 def agreed(truths: np.ndarray) -> str:

@@ -11,64 +11,27 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from gread.baselines.fitting import Build, fit, fresh, tensors
+from gread.baselines.fitting import fit, fresh, tensors
 from gread.baselines.heterophily import H2GCN
 from gread.baselines.layered import Layered
-from gread.baselines.registry import find_baseline, make_baseline
 from gread.datasets.node_data import NodeData
-from gread.datasets.synthetic import csbm
 from gread.models.gread_model import GREAD
 from gread.models.problem import Problem
-from gread.settings.config import Config, Model
 from gread.settings.trials import Trial
 from gread.training.ensemble import Ensemble
 from rdgraph import solve
-from studies.oversmoothing.flows import Row
+from studies.runs.tables import MutableRow
+from studies.trained_energy.subjects import Subject, builder, configuration, layer_count, named
 
 #: When a network is looked at: before training, at its best validation epoch, after the last epoch.
 STAGES = ("start", "best", "end")
 #: An entry beyond this is no number in the single precision that networks are trained in.
 LIMIT = float(torch.finfo(torch.float32).max)
-BASELINES, LINEAR, CLASSICAL = (
-    ("GCN", "GAT", "H2GCN", "GRAND", "diffusion"),
-    ("BS", "ST", "FB", "FB*"),
-    ("F", "AC", "Z"),
-)
-REACTIONS = LINEAR + CLASSICAL
-#: Settings of the study that are settings of a network, and those of them that an equation of the zoo has of its own.
-SHARED = ("epochs", "learning_rate", "weight_decay", "dropout", "input_dropout", "hidden", "method", "time", "step")
-CHOSEN = ("adjacency", "normalisation", "self_loops", "relu", "alpha", "beta")
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A kind of network: its name and, for a reaction, whether beta is a scalar (SC) or a vector (VC)."""
-
-    name: str
-    kind: str = "-"
-
-    @property
-    def key(self) -> str:
-        """A name for files.
-
-        >>> Subject("FB*", "SC").key
-        'FBstar-SC'
-        """
-        name = self.name.replace("*", "star")
-        return name if self.kind == "-" else f"{name}-{self.kind}"
-
-    @property
-    def is_module(self) -> bool:
-        """Whether it is a network of layers of its own; otherwise an equation."""
-        return self.name in ("GCN", "GAT", "H2GCN")
-
-
-SUBJECTS = (*map(Subject, BASELINES), *(Subject(name, kind) for name in REACTIONS for kind in ("SC", "VC")))
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
-    """S networks at every stage: states of K + 1 layers, (K + 1, S, n, d), and when a network left the numbers, (S,).
+class NetworkCourse:
+    """S networks at every stage: states of K + 1 layers, (K + 1, S, n, d), and when a network diverged, (S,).
 
     That time is nan for networks that never do, -1 for those whose training failed before. Layers that differ in width
     are filled up with zeros, which no measure sees. `results` has one row per network.
@@ -76,60 +39,13 @@ class Course:
 
     states: Mapping[str, Tensor]
     left: Mapping[str, np.ndarray]
-    results: list[Row]
-
-
-# ---------------------------------------------------------------------- data and settings
-def make_graphs(settings: Mapping[str, Any], seeds: Sequence[int]) -> list[NodeData]:
-    """The appendix' cSBM for every seed, with one stratified split."""
-    s = settings
-    options: dict[str, Any] = {name: s[name] for name in ("within", "between", "sigma")}
-    made = (
-        csbm(seed, n=sum(s["sizes"]), classes=len(s["sizes"]), signal=s["means"][-1], features=s["channels"], **options)
-        for seed in seeds
-    )
-    return [one.stratified(1, train=s["train"], val=s["val"], seed=k) for one, k in zip(made, seeds, strict=True)]
-
-
-def configuration(subject: Subject, settings: Mapping[str, Any]) -> Config:
-    """The settings of a subject; of a module those of its training count.
-
-    >>> published = {"epochs": 3, "time": 4.0, "step": 1.0, "method": "euler", "adjacency": "original"}
-    >>> [configuration(Subject("BS", kind), published).model.beta for kind in ("SC", "VC")]
-    ['scalar', 'channel']
-    """
-    given = {name: settings[name] for name in (*SHARED, *CHOSEN) if name in settings}
-    if subject.name == "GRAND":
-        equation = find_baseline("GRAND").equation
-        return Config(equation or Model()).updated({k: v for k, v in given.items() if k in (*SHARED, "relu")})
-    if subject.is_module:
-        return Config().updated({k: v for k, v in given.items() if k in SHARED})
-    kinds = {"SC": {"beta": "scalar"}, "VC": {"beta": "channel"}, "-": {}}
-    return Config().updated({**given, "reaction": subject.name, **kinds[subject.kind]})
-
-
-def builder(subject: Subject, settings: Mapping[str, Any]) -> Build:
-    """What makes a module of the zoo: as many layers as the flows have steps, H2GCN as many rounds as fit."""
-    options = {name: settings[name] for name in ("hidden", "input_dropout", "dropout")}
-    own: dict[str, dict[str, Any]] = {
-        "GCN": {"layers": layer_count(settings)},
-        "GAT": {"layers": layer_count(settings), "heads": settings["gat_heads"], "attention_dropout": 0.0},
-        "H2GCN": {"rounds": settings["rounds"]},
-    }
-    return lambda features, classes: make_baseline(
-        subject.name, features=features, classes=classes, **options, **own[subject.name]
-    )
-
-
-def layer_count(settings: Mapping[str, Any]) -> int:
-    """Steps of Euler's method, and layers of the networks beside it."""
-    return round(settings["time"] / settings["step"])
+    results: list[MutableRow]
 
 
 # ---------------------------------------------------------------------- training
 def course(
     subject: Subject, settings: Mapping[str, Any], datas: Sequence[NodeData], seeds: Sequence[int], device: str
-) -> Course:
+) -> NetworkCourse:
     """Train a subject on every graph, and look at its states before and after."""
     trials = [Trial(configuration(subject, settings), 0, seed) for seed in seeds]
     if subject.is_module:
@@ -140,16 +56,16 @@ def course(
     return _joined([_flow_course(subject, [one], [t], device) for one, t in zip(datas, trials, strict=True)])
 
 
-def _joined(parts: Sequence[Course]) -> Course:
+def _joined(parts: Sequence[NetworkCourse]) -> NetworkCourse:
     """Networks of several ensembles as one."""
-    return Course(
+    return NetworkCourse(
         {stage: torch.cat([part.states[stage] for part in parts], dim=1) for stage in STAGES},
         {stage: np.concatenate([part.left[stage] for part in parts]) for stage in STAGES},
         [{**part.results[0], "graph": k} for k, part in enumerate(parts)],
     )
 
 
-def _flow_course(subject: Subject, datas: Sequence[NodeData], trials: Sequence[Trial], device: str) -> Course:
+def _flow_course(subject: Subject, datas: Sequence[NodeData], trials: Sequence[Trial], device: str) -> NetworkCourse:
     """Equations: all graphs as one ensemble, trained in single precision, looked at in double."""
     ensemble = Ensemble(datas, trials, device=device)
     stages = {"start": {name: p.detach().clone() for name, p in ensemble.parameters.items()}}
@@ -166,7 +82,7 @@ def _flow_course(subject: Subject, datas: Sequence[NodeData], trials: Sequence[T
         states[stage], left[stage] = flow_states(model, problem, parameters)
     found = ensemble.outcome()
     spans = _coefficient_spans(model)
-    results: list[Row] = [
+    results: list[MutableRow] = [
         {
             **named(subject), "graph": k, "seed": trial.seed, "best_epoch": int(found.best_epoch[k]),
             "val_accuracy": float(found.val_accuracy[k]), "test_accuracy": float(found.test_accuracy[k]),
@@ -174,11 +90,11 @@ def _flow_course(subject: Subject, datas: Sequence[NodeData], trials: Sequence[T
         }
         for k, trial in enumerate(trials)
     ]  # fmt: skip
-    return Course(states, _without_failed(left, results), results)
+    return NetworkCourse(states, _without_failed(left, results), results)
 
 
-def _without_failed(left: Mapping[str, np.ndarray], results: Sequence[Row]) -> dict[str, np.ndarray]:
-    """The times at which networks left the numbers, -1 at the stages that a failed training did not reach."""
+def _without_failed(left: Mapping[str, np.ndarray], results: Sequence[MutableRow]) -> dict[str, np.ndarray]:
+    """The times at which networks diverged, -1 at the stages that a failed training did not reach."""
     ended = np.array([row["status"] == "ok" for row in results])
     scored = np.array([int(row["best_epoch"]) > 0 for row in results])
     reached = {"start": np.ones_like(ended), "best": scored, "end": ended}
@@ -186,7 +102,7 @@ def _without_failed(left: Mapping[str, np.ndarray], results: Sequence[Row]) -> d
 
 
 def flow_states(model: GREAD, problem: Problem, parameters: Mapping[str, Tensor]) -> tuple[Tensor, np.ndarray]:
-    """States (K + 1, S, n, d) at every step of Euler's method, and the time at which a member left the numbers, or nan.
+    """States (K + 1, S, n, d) at every step of Euler's method, and the time at which a member diverged, or nan.
 
     A member whose parameters are no numbers never has a state: its time is -1.
     """
@@ -201,7 +117,7 @@ def flow_states(model: GREAD, problem: Problem, parameters: Mapping[str, Tensor]
     return solution.states, left.numpy()
 
 
-def _coefficient_spans(model: GREAD) -> list[Row]:
+def _coefficient_spans(model: GREAD) -> list[MutableRow]:
     """alpha and the least and largest beta of every member; nan where an equation has none."""
     found = {name: value.detach().reshape(model.members, -1).cpu() for name, value in model.coefficients().items()}
     none = torch.full((model.members, 1), torch.nan)
@@ -214,7 +130,7 @@ def _coefficient_spans(model: GREAD) -> list[Row]:
 
 def _module_course(
     subject: Subject, settings: Mapping[str, Any], datas: Sequence[NodeData], trials: Sequence[Trial], device: str
-) -> Course:
+) -> NetworkCourse:
     """Modules: one graph after the other."""
     build = builder(subject, settings)
     done = fit(build, datas, trials, device=device)
@@ -224,7 +140,7 @@ def _module_course(
     }  # fmt: skip
     none = dict.fromkeys(("alpha", "beta_least", "beta_largest"), float("nan"))
     rows = [{k: v for k, v in row.items() if k not in ("split", "seed")} for row in done.results.rows()]
-    results: list[Row] = [
+    results: list[MutableRow] = [
         {**named(subject), "graph": k, "seed": trials[k].seed, **row, **none}  # type: ignore[dict-item]
         for k, row in enumerate(rows)
     ]
@@ -233,7 +149,7 @@ def _module_course(
         each = [_module_states(net, one, settings, device) for net, one in zip(networks, datas, strict=True)]
         states[stage] = torch.stack(each, dim=1)
         left[stage] = _first_loss(states[stage], settings["step"])
-    return Course(states, _without_failed(left, results), results)
+    return NetworkCourse(states, _without_failed(left, results), results)
 
 
 @torch.no_grad()
@@ -253,8 +169,3 @@ def _first_loss(states: Tensor, step: float) -> np.ndarray:
     """The time before the first state that has entries beyond `LIMIT`; nan without one."""
     wild = ~(states.abs().amax((-2, -1)) <= LIMIT).cpu().numpy()
     return np.where(wild.any(0), (wild.argmax(0) - 1.0) * step, np.nan)
-
-
-def named(subject: Subject) -> Row:
-    """The columns that name a subject."""
-    return {"network": subject.name, "beta": subject.kind}

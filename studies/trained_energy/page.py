@@ -12,9 +12,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from rdgraph.errors import RdgraphError
+from rdgraph.errors import FileError
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE = DOCS / "trained_energy.json"
 FIGURE = "figures/trained_energy.png"
 
@@ -23,7 +23,7 @@ def collected(folder: Path) -> dict[str, Any]:
     """What a run folder says: question, verdicts, settings, environment, and the command that repeats it."""
     outline = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     if outline["state"] != "done":
-        raise RdgraphError(f"expected a finished run in {folder}, got one that is {outline['state']}; resume it first")
+        raise FileError(f"expected a finished run in {folder}, got one that is {outline['state']}; resume it first")
     config = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
     environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
     known = {key: environment[key] for key in ("python", "processors", "libraries", "gpu") if key in environment}

@@ -8,22 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from analysis.measures.state_measures import make_measures
+from analysis.measures.registry import make_measures
 from gread.datasets.node_data import NodeData
 from rdgraph import stack
-from studies.oversmoothing.flows import Row
-from studies.trained_energy.networks import STAGES, Course, Subject, named
+from studies.runs.tables import MutableRow
+from studies.trained_energy.networks import STAGES, NetworkCourse
+from studies.trained_energy.subjects import Subject, named
 
 #: Our columns, and the measures in them.
 MEASURES = {"energy": "dirichlet_energy", "mad": "mad", "rank": "effective_rank"}
 
 
-def layer_rows(subject: Subject, found: Course, datas: Sequence[NodeData], step: float) -> list[Row]:
-    """Measures of every network at every stage and layer; nan from the layer on at which it has left the numbers.
+def layer_rows(subject: Subject, found: NetworkCourse, datas: Sequence[NodeData], step: float) -> list[MutableRow]:
+    """Measures of every network at every stage and layer; nan from the layer on at which it has diverged.
 
     `normalised` is (N/2) E/|H|^2 with the paper's E: roughness whatever the size.
     """
-    rows: list[Row] = []
+    rows: list[MutableRow] = []
     device = found.states["end"].device
     plain = stack([d.graph.operator("none", dtype=torch.float64, device=device) for d in datas])
     measures = make_measures(plain=plain, names=tuple(MEASURES.values()))
@@ -46,16 +47,16 @@ def layer_rows(subject: Subject, found: Course, datas: Sequence[NodeData], step:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class EnergyTable:
     """Rows of all subjects as arrays: `values(subject, stage, measure)` (K + 1, S), nan where a network is lost."""
 
     layers: Mapping[tuple[str, str, str], Mapping[str, np.ndarray]]
-    results: Mapping[tuple[str, str], list[Row]]
+    results: Mapping[tuple[str, str], list[MutableRow]]
 
     @classmethod
-    def make(cls, layers: Sequence[Row], results: Sequence[Row]) -> Table:
+    def make(cls, layers: Sequence[MutableRow], results: Sequence[MutableRow]) -> EnergyTable:
         """Sort the rows by network, kind and stage."""
-        groups: dict[tuple[str, str, str], list[Row]] = {}
+        groups: dict[tuple[str, str, str], list[MutableRow]] = {}
         for row in layers:
             groups.setdefault((str(row["network"]), str(row["beta"]), str(row["stage"])), []).append(row)
         arrays = {}
@@ -63,7 +64,7 @@ class Table:
             graphs = 1 + max(int(row["graph"]) for row in rows)
             names = (*MEASURES, "normalised")
             arrays[key] = {n: np.array([float(r[n]) for r in rows]).reshape(-1, graphs) for n in names}
-        ends: dict[tuple[str, str], list[Row]] = {}
+        ends: dict[tuple[str, str], list[MutableRow]] = {}
         for row in results:
             ends.setdefault((str(row["network"]), str(row["beta"])), []).append(row)
         return cls(arrays, ends)

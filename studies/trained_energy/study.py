@@ -3,53 +3,22 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.measures.state_measures import MEASURES
 from gread.datasets.node_data import NodeData
-from studies.oversmoothing.figures import Curve, curves_figure, measures_figure
-from studies.oversmoothing.flows import Row
-from studies.oversmoothing.rows import BAND
-from studies.trained_energy.networks import (
-    BASELINES,
-    CLASSICAL,
-    LINEAR,
-    REACTIONS,
-    STAGES,
-    SUBJECTS,
-    Course,
-    Subject,
-    course,
-    layer_count,
-    make_graphs,
-)
-from studies.trained_energy.rows import Table, layer_rows
+from studies.runs.tables import MutableRow
+from studies.trained_energy.figures import draw_all
+from studies.trained_energy.networks import STAGES, NetworkCourse, course
+from studies.trained_energy.rows import EnergyTable, layer_rows
+from studies.trained_energy.subjects import SUBJECTS, Subject, layer_count, make_graphs
 from studies.trained_energy.verdicts import verdicts
 
 if TYPE_CHECKING:
-    from studies.runs.run_folder import Run
-
-NAME = "trained-energy"
-TITLE = "Oversmoothing in trained networks: energies layer by layer"
-QUESTION = (
-    "Do trained networks of many layers lose their Dirichlet energy, GCN and GAT at once, GRAND later and GREAD not "
-    "at all, and does a vector beta conserve more of it than a scalar one?"
-)
-#: Panels of the first figure, and the networks in each.
-FAMILIES: Mapping[str, tuple[Subject, ...]] = {
-    "compared methods": tuple(map(Subject, BASELINES)),
-    "GREAD, linear reactions (VC)": tuple(Subject(name, "VC") for name in LINEAR),
-    "GREAD, classical reactions (VC)": tuple(Subject(name, "VC") for name in CLASSICAL),
-}
-#: Stages that are drawn: solid and dashed.
-DRAWN = {"end": "trained", "start": "untrained"}
-#: Our columns for the measures drawn beside the energy.
-OTHERS = {"normalised": "normalised_energy", "mad": "mad", "rank": "effective_rank"}
+    from studies.runs.study_run import StudyRun
 
 
 def settings(small: bool) -> dict[str, Any]:
@@ -61,19 +30,19 @@ def settings(small: bool) -> dict[str, Any]:
     return {**graph["published"], **own["published"], **own["choice"], **own["small" if small else "full"]}
 
 
-def run(run: Run) -> None:
+def run(run: StudyRun) -> None:
     """Train every network on every graph, draw its energies before and after, answer the paper's statements."""
     seeds = [int(run.generator(f"graph {k}").integers(2**31)) for k in range(run.settings["graphs"])]
     datas = make_graphs(run.settings, seeds)
-    layers: list[Row] = []
-    results: list[Row] = []
+    layers: list[MutableRow] = []
+    results: list[MutableRow] = []
     for subject in run.progress(SUBJECTS, "networks"):
         found, ended = _trained(run, subject, datas, seeds)
         layers += found
         results += ended
-    table = Table.make(layers, results)
+    table = EnergyTable.make(layers, results)
     _say_settings(run)
-    _draw(run, table)
+    draw_all(run, table)
     summary = summary_rows(table)
     run.table("networks", summary, CAPTION)
     answers = verdicts(table, run.settings["rounds"])
@@ -84,115 +53,32 @@ def run(run: Run) -> None:
     run.results(summary)
 
 
-def _trained(run: Run, subject: Subject, datas: list[NodeData], seeds: list[int]) -> tuple[list[Row], list[Row]]:
+def _trained(
+    run: StudyRun, subject: Subject, datas: list[NodeData], seeds: list[int]
+) -> tuple[list[MutableRow], list[MutableRow]]:
     """Measures and results of one kind of network, trained once, and only where a part is missing."""
 
     @cache
-    def made() -> Course:
+    def made() -> NetworkCourse:
         return course(subject, run.settings, datas, seeds, run.device)
 
     found = run.part(f"layers-{subject.key}", lambda: layer_rows(subject, made(), datas, run.settings["step"]))
     return found, run.part(f"networks-{subject.key}", lambda: made().results)
 
 
-# ---------------------------------------------------------------------- figures
-def _draw(run: Run, table: Table) -> None:
-    """Energies by family, a scalar against a vector beta, and the measures that do not depend on size."""
-    s = run.settings
-    common = (
-        f"{s['graphs']} graphs of {sum(s['sizes'])} nodes, {layer_count(s)} layers (Euler, step {s['step']:g}), "
-        f"{s['epochs']} epochs. Lines: medians of the networks that have not left the numbers, bands: 10 to 90 %; "
-        "pale: some have left them, cross: all have; ×k/n in a legend: k of n have."
-    )
-    label = MEASURES["dirichlet_energy"].latex
-    for name, make, title, more, options in (
-        ("energy", family_curves, "Dirichlet energy, layer by layer",
-         f"Solid: trained, dashed: the same networks before training. H2GCN is trained with {s['rounds']} rounds; "
-         "further ones, which have no parameters, are added.", {"columns": 3}),
-        ("energy_beta", beta_curves, "A scalar beta (SC) against a vector (VC)",
-         "Solid: trained, dashed: before training. Grey: between the two trained lines.", {"shaded": True}),
-    ):  # fmt: skip
-        drawn = make(table)
-        picture = curves_figure(drawn, ylabel=label, title=title, xlabel="layer", **options)
-        run.figure(name, picture, f"{title}. {more} {common}", curve_rows(drawn))
-    drawn = measure_curves(table)
-    title = "Other measures of the trained networks"
-    picture = measures_figure(drawn, MEASURES, title=title, xlabel="layer")
-    run.figure("measures", picture, f"{title}. Compared methods dashed. {common}", curve_rows(drawn))
-
-
-def make_line(
-    table: Table, subject: Subject, stage: str, name: str, group: str, colour: int = 0, dash: int = 0,
-    measure: str = "energy",
-) -> Curve:  # fmt: skip
-    """Median and band over the graphs of a measure at every layer; a network that left the numbers is left out."""
-    values = table.values(subject, stage, measure)
-    alive = np.isfinite(table.values(subject, stage)).sum(1)
-    summary = np.full((3, len(values)), np.nan)
-    for k, row in enumerate(values):
-        there = row[np.isfinite(row)]
-        if there.size:
-            summary[:, k] = np.quantile(there, (0.5, *BAND))
-    layers = np.arange(len(values), dtype=float)
-    median, low, high = summary
-    return Curve(name, group, layers, median, low, high, alive, values.shape[1], colour, dash)
-
-
-def family_curves(table: Table) -> list[Curve]:
-    """One panel a family, trained and untrained."""
-    return [
-        make_line(table, subject, stage, f"{subject.name}, {word}", family, colour, dash)
-        for family, subjects in FAMILIES.items()
-        for colour, subject in enumerate(subjects)
-        for dash, (stage, word) in enumerate(DRAWN.items())
-    ]
-
-
-def beta_curves(table: Table) -> list[Curve]:
-    """One panel a reaction: the scalar and the vector, trained first."""
-    return [
-        make_line(table, Subject(name, kind), stage, f"{kind}, {word}", name, colour, dash)
-        for name in REACTIONS
-        for dash, (stage, word) in enumerate(DRAWN.items())
-        for colour, kind in enumerate(("SC", "VC"))
-    ]
-
-
-def measure_curves(table: Table) -> list[Curve]:
-    """Trained networks, one panel a measure."""
-    subjects = [subject for family in FAMILIES.values() for subject in family]
-    return [
-        make_line(table, subject, "end", subject.name, measure, k, k // 7 * 2 + (k < len(BASELINES)), ours)
-        for ours, measure in OTHERS.items()
-        for k, subject in enumerate(subjects)
-    ]
-
-
-def curve_rows(curves: Sequence[Curve]) -> list[Row]:
-    """The numbers drawn in a figure."""
-    return [
-        {
-            "panel": c.group, "curve": c.name, "layer": int(c.times[k]), "median": float(c.mean[k]),
-            "low": float(c.low[k]), "high": float(c.high[k]), "alive": int(c.alive[k]), "networks": c.members,
-        }
-        for c in curves
-        for k in range(len(c.times))
-    ]  # fmt: skip
-
-
 # ---------------------------------------------------------------------- text and table
 CAPTION = (
-    "Medians over the graphs whose network has not left the numbers. E_0, E_5, E_T: Dirichlet energy at the start, "
+    "Medians over the graphs whose network has not diverged. E_0, E_5, E_T: Dirichlet energy at the start, "
     "after five layers and at the last; normalised: (N/2) E/|H|^2 at the last layer over the first; failed: trainings "
-    "whose loss left the numbers; left: networks without a state at the last layer; accuracy: test nodes, at the best "
+    "whose loss diverged; left: networks without a state at the last layer; accuracy: test nodes, at the best "
     "validation epoch, in percent, mean and population standard deviation over the networks that had such an epoch; "
     "alpha, beta: after training."
 )
 
 
-def summary_rows(table: Table) -> list[Row]:
+def summary_rows(table: EnergyTable) -> list[MutableRow]:
     """One row per network and stage."""
-    rows: list[Row] = []
+    rows: list[MutableRow] = []
     for subject in SUBJECTS:
         accuracy = 100 * table.column(subject, "test_accuracy")[table.column(subject, "best_epoch") > 0]
         failed = int((~table.trained(subject)).sum())
@@ -220,7 +106,7 @@ def _median(values: np.ndarray) -> float:
     return float(f"{np.median(there):.6g}") if there.size else float("nan")
 
 
-def _changes(table: Table) -> str:
+def _changes(table: EnergyTable) -> str:
     """How far training moves the energy at the last layer, in factors of ten."""
     moved = []
     for subject in SUBJECTS:
@@ -236,7 +122,7 @@ def _changes(table: Table) -> str:
     )
 
 
-def _say_settings(run: Run) -> None:
+def _say_settings(run: StudyRun) -> None:
     s = run.settings
     run.say(
         "What is run",
@@ -253,6 +139,6 @@ def _say_settings(run: Run) -> None:
         "epoch, and the evidence tells also what the best validation epoch gives. All graphs of an equation are "
         "trained as one ensemble, except with attention, in single precision; states are computed from the parameters "
         "in double precision. "
-        "A network has left the numbers when an entry of its state is beyond what single precision holds, and one "
+        "A network has diverged when an entry of its state is beyond what single precision holds, and one "
         "whose training failed has no trained states.",
     )

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from studies.oversmoothing.verdicts import GONE, Answer
+from studies.oversmoothing.answers import GONE, Answer
 from studies.runs.uncertainty import FAILS, UNDECIDED, decide, interval
-from studies.trained_energy.networks import REACTIONS, STAGES, Subject
-from studies.trained_energy.rows import Table
+from studies.trained_energy.networks import STAGES
+from studies.trained_energy.rows import EnergyTable
+from studies.trained_energy.subjects import REACTIONS, Subject
 
 #: The paper's "first five layers".
 FIRST = 5
@@ -29,7 +30,7 @@ def count(truths: np.ndarray) -> str:
     return f"{seen} of {total} graphs (95 % interval of the share {low:.2f} to {high:.2f})"
 
 
-def verdicts(table: Table, rounds: int) -> list[Answer]:
+def verdicts(table: EnergyTable, rounds: int) -> list[Answer]:
     """Every statement with its answer, in the order of the paper."""
     return [
         *(vanishes(name, table) for name in ("GCN", "GAT")),
@@ -41,7 +42,7 @@ def verdicts(table: Table, rounds: int) -> list[Answer]:
 
 
 # ---------------------------------------------------------------------- baselines
-def vanishes(name: str, table: Table) -> Answer:
+def vanishes(name: str, table: EnergyTable) -> Answer:
     """Is less than a thousandth of the features' energy left after five layers?"""
     truths, parts = {}, []
     for stage in STAGES:
@@ -61,7 +62,7 @@ def vanishes(name: str, table: Table) -> Answer:
     )
 
 
-def delays(table: Table) -> Answer:
+def delays(table: EnergyTable) -> Answer:
     """Does GRAND keep a larger share of its first energy than GCN on the same graph, and yet lose some of it?"""
     grand, gcn = (table.values(Subject(name), "end") for name in ("GRAND", "GCN"))
     fifth = min(FIRST, len(grand) - 1)
@@ -79,7 +80,7 @@ def delays(table: Table) -> Answer:
     )
 
 
-def deeper(table: Table, rounds: int) -> Answer:
+def deeper(table: EnergyTable, rounds: int) -> Answer:
     """Are there energies of H2GCN at every depth?"""
     energy, rough = (table.values(Subject("H2GCN"), "end", measure) for measure in ("energy", "normalised"))
     there = np.isfinite(energy).all(0)
@@ -97,7 +98,7 @@ def deeper(table: Table, rounds: int) -> Answer:
 
 
 # ---------------------------------------------------------------------- reactions
-def bounded(name: str, table: Table) -> Answer:
+def bounded(name: str, table: EnergyTable) -> Answer:
     """Does the energy stay within three decades of its start at every layer?"""
     subject, parts, found = Subject(name, "VC"), [], {}
     for stage in STAGES:
@@ -124,7 +125,7 @@ def bounded(name: str, table: Table) -> Answer:
     )
 
 
-def conserves(name: str, table: Table) -> Answer:
+def conserves(name: str, table: EnergyTable) -> Answer:
     """Has a vector beta more energy left at the last layer than a scalar one, on the same graph?"""
     scalar, vector = (Subject(name, kind) for kind in ("SC", "VC"))
     parts, truths = [], {}

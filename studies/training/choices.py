@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from gread.settings.config import Config
 from gread.settings.presets import Preset, find_preset
-from rdgraph.errors import FileError, NotApplicable
+from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text
 from rdgraph.systems.catalogue import catalogue
 
 QUICK, DEFAULTS = "quick", "defaults"
-_QUICK_FILE = Path(__file__).parent / "data" / "quick.toml"
+_QUICK_FILE = Path(str(resources.files("studies").joinpath("data/quick.toml")))
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -71,9 +72,9 @@ def read_pairs(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, sign, value = (part.strip() for part in text.partition("="))
         if not (name and sign and value):
-            raise NotApplicable(f"expected NAME=VALUE, got {text!r}; write --set hidden=128")
+            raise InvalidArgument(f"expected NAME=VALUE, got {text!r}; write --set hidden=128")
         if name in found:
-            raise NotApplicable(f"expected every setting once, got {name} twice; leave one out")
+            raise InvalidArgument(f"expected every setting once, got {name} twice; leave one out")
         found[name] = value
     return found
 
@@ -90,10 +91,10 @@ def parse_splits(text: str, count: int) -> tuple[int, ...]:
     for part in text.split(","):
         read = _RANGE.fullmatch(part.strip())
         if read is None:
-            raise NotApplicable(f"expected splits as all, 0,1,2 or 0-4, got {text!r}")
+            raise InvalidArgument(f"expected splits as all, 0,1,2 or 0-4, got {text!r}")
         first, last = int(read[1]), int(read[2] or read[1])
         if not first <= last < count:
-            raise NotApplicable(f"expected splits among 0..{count - 1}, got {part.strip()}; write --splits all")
+            raise InvalidArgument(f"expected splits among 0..{count - 1}, got {part.strip()}; write --splits all")
         found += range(first, last + 1)
     return tuple(dict.fromkeys(found))
 

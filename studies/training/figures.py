@@ -199,7 +199,7 @@ def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawi
     panel.plot(GRID, lines.T, color=PALETTE[0], lw=0.6, alpha=0.45)
     panel.plot(GRID, lines.mean(axis=0), color=PALETTE[1], lw=2.4, label=f"mean of {len(lines)} {kind}s")
     panel.axhline(1, color="0.75", lw=0.8, zorder=0)
-    panel.set(xlim=(0, 2), xlabel="lam, eigenvalue of L", ylabel=f"gain after T = {model.time:g}")
+    panel.set(xlim=(0, 2), xlabel="λ, eigenvalue of L", ylabel=f"gain after T = {model.time:g}")
     if np.nanmax(np.abs(lines)) > LINEAR_GAIN:
         panel.set_yscale("symlog", linthresh=1.0)
     behind = panel.twinx()
@@ -211,7 +211,7 @@ def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawi
     figure.legend(handles=marks, loc="outside upper center", ncols=2, frameon=False, fontsize=9)
     how = f"{model.method}, step {model.step:g}" if model.method in FIXED else "the exact flow"
     caption = (
-        f"What the trained equation does to each frequency, g(lam) after T = {model.time:g} by {how}: one thin line a "
+        f"What the trained equation does to each frequency, g(λ) after T = {model.time:g} by {how}: one thin line a "
         f"{kind}, thick their mean. Grey: density of the eigenvalues of the symmetric L of the graph."
     )
     rows = [

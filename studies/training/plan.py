@@ -1,16 +1,13 @@
-"""`Plan`: what `rdgraph train` is to do, resolved from defaults < preset < command line, and written as config.toml."""
+"""`TrainingPlan`: what `rdgraph train` is to do, resolved from defaults < preset < command line."""
 
 from __future__ import annotations
 
-import json
 import shlex
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-import rdgraph
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
 from gread.datasets.sources import embedded
@@ -20,8 +17,8 @@ from gread.models.problem import check
 from gread.settings.config import Config
 from gread.settings.presets import Preset
 from gread.settings.trials import Trial, make_trials
-from rdgraph.errors import FileError, NotApplicable
-from studies.runs.config import check_device
+from rdgraph.errors import FileError, InvalidArgument
+from studies.runs.config import RunConfig, check_device
 from studies.training.choices import choose_preset, is_run, parse_splits, read_toml, sections
 
 #: Settings of a config.toml outside of [model] and [training], with their kinds.
@@ -56,7 +53,7 @@ class Request:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class TrainingPlan:
     """A training with nothing left open: trials are every split with every seed from `seed` on.
 
     `method_reason` says why the method was taken, where it was chosen from the equation.
@@ -74,7 +71,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= MOST_SEEDS:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected 1 to {MOST_SEEDS:,} seeds, got {self.seeds}; --seeds 3 trains every split three times"
             )
         check_device(self.device)
@@ -94,42 +91,20 @@ class Plan:
     def trials(self) -> list[Trial]:
         return make_trials(self.config, self.splits, range(self.seed, self.seed + self.seeds))
 
-    def head(self) -> dict[str, Any]:
-        """The settings outside of [model] and [training]."""
-        files = dict(zip(("edges", "nodes"), self.files, strict=False))
-        return {
-            "study": "train",
-            "small": self.small,
+    @property
+    def run_config(self) -> RunConfig:
+        """What config.toml holds: the choices, then [model] and [training]."""
+        head = {
             "dataset": self.preset.dataset,
-            **files,
+            **dict(zip(("edges", "nodes"), self.files, strict=False)),
             "reaction": self.reaction,
             "preset": self.preset.name,
             "source": self.preset.source,
             "splits": list(self.splits),
-            "seed": self.seed,
             "seeds": self.seeds,
-            "device": self.device,
-            "version": rdgraph.__version__,
             **({"method_reason": self.method_reason} if self.method_reason else {}),
         }
-
-    def toml(self) -> str:
-        """The text of config.toml."""
-        lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in self.head().items()]
-        return "\n".join([*lines, "", self.config.toml()])
-
-    def differences(self, text: str) -> list[str]:
-        """In words, where the config.toml with this text differs; [] where it does not."""
-        try:
-            theirs, ours = tomllib.loads(text), tomllib.loads(self.toml())
-        except (tomllib.TOMLDecodeError, RecursionError):
-            return ["a config.toml that no training wrote"]
-        there, here = _flat(theirs), _flat(ours)
-        return [
-            f"{name} = {there.get(name)!r} there, {here.get(name)!r} here"
-            for name in dict.fromkeys([*here, *there])
-            if there.get(name) != here.get(name)
-        ]
+        return RunConfig("train", self.small, self.seed, self.device, sections=self.config.sections(), head=head)
 
     def command(self, folder: Path) -> str:
         """A line that trains the same, with every setting of the folder's config.toml."""
@@ -142,7 +117,7 @@ class Plan:
         return shlex.join(words)
 
 
-def make_plan(request: Request) -> Plan:
+def make_plan(request: Request) -> TrainingPlan:
     """Resolve a request; every wrong name, split, setting or missing file is an error here, before any training.
 
     >>> plan = make_plan(Request(small=True, settings={"hidden": 8}))
@@ -164,7 +139,9 @@ def make_plan(request: Request) -> Plan:
     resolved = replace(
         preset, config=replace(config, model=model), reaction=model.reaction, dataset=name, source=source
     )  # fmt: skip
-    return Plan(data, resolved, splits, request.seed, request.seeds, request.device, request.small, files, reason)
+    return TrainingPlan(
+        data, resolved, splits, request.seed, request.seeds, request.device, request.small, files, reason
+    )
 
 
 def changes(old: Config, new: Config) -> list[str]:
@@ -178,28 +155,28 @@ def changes(old: Config, new: Config) -> list[str]:
 
 
 def read_data(request: Request) -> NodeData:
-    """The data set of that name, from files at hand, or a graph of one's own from two csv files."""
+    """The data set of that name, from available files, or a graph of one's own from two csv files."""
     if (request.edges is None) != (request.nodes is None):
-        raise NotApplicable("expected both --edges and --nodes, got one of them; see docs/data.md for the two files")
+        raise InvalidArgument("expected both --edges and --nodes, got one of them; see docs/data.md for the two files")
     if request.edges is not None and request.nodes is not None:
         if request.dataset is not None:
-            raise NotApplicable("expected --dataset or two files, got both; leave one of them out")
+            raise InvalidArgument("expected --dataset or two files, got both; leave one of them out")
         data = NodeData.from_files(request.edges, request.nodes)
         return data if data.num_splits else data.stratified(DRAWN_SPLITS)
     name = request.dataset or (SMALL_SET if request.small else None)
     if name is None:
-        raise NotApplicable(
+        raise InvalidArgument(
             "expected a data set, got none; --dataset digits needs no download, `rdgraph data list` names the others, "
             "and --edges with --nodes reads your own"
         )
     return load_dataset(name, root=request.root, offline=True)
 
 
-def read_plan(folder: Path, root: Path | None = None) -> Plan:
+def read_plan(folder: Path, root: Path | None = None) -> TrainingPlan:
     """The plan that a run's config.toml describes, its data read anew."""
     path = folder / "config.toml"
     if not path.is_file():
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected the folder of a training with its config.toml, got {folder} without; where a training was "
             "stopped before it had begun, give its whole command again, else name the folder to resume with --out"
         )
@@ -209,7 +186,7 @@ def read_plan(folder: Path, root: Path | None = None) -> Plan:
     request = Request(edges=Path(files[0]), nodes=Path(files[1])) if files else Request(head["dataset"], root=root)
     config = Config.from_sections(sections(values))
     preset = Preset(head["preset"], head["reaction"], head["dataset"], config, head["source"])
-    return Plan(
+    return TrainingPlan(
         read_data(request), preset, tuple(head["splits"]), head["seed"], head["seeds"], head["device"], head["small"],
         files, head.get("method_reason", ""),
     )  # fmt: skip
@@ -238,10 +215,3 @@ def _check_equation(config: Config) -> None:
     make_system(config.model)
     model, _ = resolve_method(config.model)
     Flow.check(model.method, model.time, model.step, model.adjacency == "live")
-
-
-def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        found |= {f"{name}.{key}": v for key, v in value.items()} if isinstance(value, dict) else {name: value}
-    return found

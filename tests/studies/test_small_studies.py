@@ -18,15 +18,17 @@ from PIL import Image
 from scipy.linalg import expm
 
 import rdgraph as rd
-from analysis.figures import response_curves
+from analysis.responses import response_curves
+from studies.catalogue import find_study
 from studies.cli import app as cli
-from studies.grid import pictures as grid_pictures
+from studies.grid import figures as grid_pictures
 from studies.grid import study as grid
-from studies.response import study as response
-from studies.runs.published_settings import Setting, best_settings
-from studies.runs.run_folder import execute
+from studies.response import rows as response_rows
+from studies.runs.published_settings import PublishedSetting, best_settings
+from studies.runs.study import execute
 from studies.runs.tables import read_rows
 from tests.paths import ROOT
+from tests.report_pages import code_names
 
 SIDE = 5
 
@@ -56,7 +58,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
             patch.setattr(grid_pictures, name, lambda *_: Figure(figsize=(1, 1)))
         patch.setattr(grid_pictures, "write_animation", lambda path, *_: path.touch())
         for name in ("first", "second"):
-            execute(grid, place / name, small=True, seed=4)
+            execute(find_study("grid"), place / name, small=True, seed=4)
     return place / "first"
 
 
@@ -136,6 +138,8 @@ def test_grid_on_the_command_line(tmp_path: Path) -> None:
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/gif;base64,") == 1
     assert page.count("data:image/png;base64,") == 2
+    assert code_names(folder) == []
+    assert "winning λ" in page
     for answer in ("holds", "holds if β(1 - λ₂) = α", "holds if β(1 - λ₂) &gt; α", "fails"):
         assert f'">{answer}</td>' in page
 
@@ -154,12 +158,12 @@ def test_published_settings_name_their_source() -> None:
 
 def test_comparison_of_one_euler_step() -> None:
     # alpha = beta = tau = T = 1: the flow's gain is exp(-lam^2), Euler's 1 - lam^2, above one from sqrt 2 on.
-    setting = Setting("BS", "none", "OA", "SC", "SC", 1.0, 1.0, "euler", "this test")
+    setting = PublishedSetting("BS", "none", "OA", "SC", "SC", 1.0, 1.0, "euler", "this test")
     methods = (("exact", None), ("euler", 1.0), ("rk4", 1.0))
     curves = response_curves(
         rd.catalogue["BS"], T=1.0, coefficients={"alpha": 1.0, "beta": 1.0}, methods=methods, points=2001
     )
-    row = response.compare("BS", setting, 1.0, 1.0, curves)
+    row = response_rows.compare("BS", setting, 1.0, 1.0, curves)
     assert row["from"] == pytest.approx(np.sqrt(2), abs=1e-3)
     assert (row["to"], row["at"], row["euler_gain"]) == (2.0, 2.0, pytest.approx(3.0))
     assert row["flow_gain"] == pytest.approx(np.exp(-4))
@@ -168,7 +172,7 @@ def test_comparison_of_one_euler_step() -> None:
     z = -(np.linspace(0, 2, 2001) ** 2)
     assert row["euler_error"] == pytest.approx(np.abs(1 + z - np.exp(z)).max())
     quiet: dict[str, Any] = {"alpha": 0.1, "beta": 0.1}
-    still = response.compare(
+    still = response_rows.compare(
         "BS", setting, 0.1, 0.1, response_curves(rd.catalogue["BS"], T=1.0, coefficients=quiet, methods=methods)
     )
     assert (still["euler_width"], still["rk4_width"]) == (0.0, 0.0)

@@ -9,22 +9,14 @@ import pytest
 import sympy as sp
 import torch
 
-from analysis.measures.state_measures import rayleigh
+from analysis.measures.energies import rayleigh
 from analysis.phases.borders import roughness_borders, stability_borders
-from analysis.phases.diagram import (
-    BLOWS_UP,
-    CLASSES,
-    NEUTRAL,
-    SHARPENS,
-    SMOOTHS,
-    PhaseDiagram,
-    make_measure,
-    phase_diagram,
-)
+from analysis.phases.classes import BLOWS_UP, CLASSES, NEUTRAL, SHARPENS, SMOOTHS, make_measure
+from analysis.phases.diagram import PhaseDiagram, phase_diagram
 from analysis.phases.picture import phase_figure
 from analysis.spectra.eigenvalues import spectral_gap, spectrum
 from analysis.verdicts.asymptotics import check_symbol, growth, make_symbols
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs import generators
 from rdgraph.graphs.operator import Operator
 from rdgraph.systems.catalogue import catalogue
@@ -60,7 +52,7 @@ def test_growth_under_euler() -> None:
     found = growth(np.array([-0.5, -2.0, -3.0, 0.5]), np.array([0.0, 0.0, 1.0, 0.0]), "euler", 1.0)
     assert found.rate == pytest.approx([math.log(0.5), 0.0, math.log(2), math.log(1.5)])
     assert found.factor[2] == pytest.approx(1 - 1 / 3)
-    with pytest.raises(NotApplicable, match="step > 0"):
+    with pytest.raises(InvalidArgument, match="step > 0"):
         growth(np.zeros(1), np.zeros(1), "rk4")
 
 
@@ -68,7 +60,7 @@ def test_symbols_are_numbers() -> None:
     p, q = make_symbols(catalogue["BS"])(np.array([0.5, 2.0])[:, None], {"alpha": 1.0, "beta": np.array([0.0, 3.0])})
     assert p.tolist() == [[-0.5, 2 * 0.5 - 3 * 0.25], [-2.0, 2 * 2.0 - 3 * 4.0]]
     assert q.shape == (2, 2)
-    with pytest.raises(NotApplicable, match="none for beta"):
+    with pytest.raises(InvalidArgument, match="none for beta"):
         make_symbols(catalogue["BS"])(np.zeros(1), {"alpha": 1.0})
     with pytest.raises(NotApplicable, match="no symbol"):
         make_symbols(catalogue["F"])
@@ -239,7 +231,7 @@ def test_only_excited_modes_count(random_op: Operator) -> None:
     found = phase_diagram("BS", random_op, np.array([1.0]), beta, H0=H0, method="exact", step=None, T=5.0)
     assert top > 1  # so that beta > 0 damps it
     assert found.predicted[:, 0].tolist() == found.simulated[:, 0].tolist() == [SMOOTHS, SMOOTHS]
-    with pytest.raises(NotApplicable, match="outside the kernel"):
+    with pytest.raises(InvalidArgument, match="outside the kernel"):
         phase_diagram("BS", random_op, np.ones(1), np.ones(1), H0=torch.as_tensor(modes.vectors[:, [0]]))
 
 
@@ -249,16 +241,16 @@ def test_other_coefficients_are_fixed(random_op: Operator) -> None:
         coefficients={"gamma": 5.0}, method="exact", step=None, T=5.0,
     )  # fmt: skip
     assert (found.simulated != BLOWS_UP).all()
-    with pytest.raises(NotApplicable, match="numbers for the others"):
+    with pytest.raises(InvalidArgument, match="numbers for the others"):
         phase_diagram("-alpha*L@H + beta*L@H - gamma*H", random_op, np.ones(1), np.ones(1))
-    with pytest.raises(NotApplicable, match="two of the coefficients alpha"):
+    with pytest.raises(InvalidArgument, match="two of the coefficients alpha"):
         phase_diagram("diffusion", random_op, np.ones(1), np.ones(1))
 
 
 def test_bad_axes_and_starts_are_refused(random_op: Operator) -> None:
-    with pytest.raises(NotApplicable, match="finite values of beta"):
+    with pytest.raises(InvalidArgument, match="finite values of beta"):
         phase_diagram("BS", random_op, np.ones(2), np.array([np.nan]))
-    with pytest.raises(NotApplicable, match=r"finite start \(12, channels\)"):
+    with pytest.raises(InvalidArgument, match=r"finite start \(12, channels\)"):
         phase_diagram("BS", random_op, np.ones(2), np.ones(2), H0=torch.full((12, 1), torch.nan, dtype=DOUBLE))
 
 

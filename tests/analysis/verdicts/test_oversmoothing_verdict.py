@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from analysis.spectra.eigenvalues import spectral_gap, spectrum
-from analysis.verdicts.oversmoothing import GROWS, STAYS, UNDECIDED, VANISHES, Fate, Verdict, oversmoothing
-from analysis.verdicts.theorems import Reaction, Statement
-from rdgraph.errors import NotApplicable
+from analysis.verdicts.energy_fates import GROWS, UNDECIDED, EnergyFate
+from analysis.verdicts.statements import STAYS, VANISHES, EnergyStatement, Reaction
+from analysis.verdicts.verdict import OversmoothingVerdict, oversmoothing
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs import generators
 from rdgraph.graphs.graph import Graph
 from rdgraph.systems.catalogue import catalogue
@@ -32,7 +33,7 @@ def start(graph: Graph, channels: int = 2, seed: int = 0) -> Tensor:
     return torch.as_tensor(np.random.default_rng(seed).standard_normal((graph.num_nodes, channels)))
 
 
-def fates(verdict: Verdict) -> dict[str, Fate]:
+def fates(verdict: OversmoothingVerdict) -> dict[str, EnergyFate]:
     return {fate.energy: fate for fate in verdict.fates}
 
 
@@ -196,11 +197,13 @@ def test_the_trajectory_is_the_energy_of_the_states(graph: Graph) -> None:
 
 
 # ---------------------------------------------------------------------- reactions
-def statement(verdict: Verdict, name: str) -> Statement:
+def statement(verdict: OversmoothingVerdict, name: str) -> EnergyStatement:
     return next(s for s in verdict.statements if s.name == name)
 
 
-def rowwise(name: str, graph: Graph, values: dict[str, float], H0: Tensor, T: float = 30.0, **more: Any) -> Verdict:
+def rowwise(
+    name: str, graph: Graph, values: dict[str, float], H0: Tensor, T: float = 30.0, **more: Any
+) -> OversmoothingVerdict:
     return oversmoothing(name, graph, values, H0, T=T, normalisation="row", **more)
 
 
@@ -338,16 +341,18 @@ def test_bad_input_is_refused(graph: Graph) -> None:
     H0 = start(graph)
     with pytest.raises(NotApplicable, match="undirected graph"):
         oversmoothing("diffusion", Graph.from_edges([[0], [1]]), {"alpha": 1.0}, H0[:2], normalisation="row")
-    with pytest.raises(NotApplicable, match="finite start"):
+    with pytest.raises(InvalidArgument, match="finite start"):
         oversmoothing("diffusion", graph, {"alpha": 1.0}, H0 * torch.nan)
-    with pytest.raises(NotApplicable, match="finite start"):
+    with pytest.raises(InvalidArgument, match="finite start"):
         oversmoothing("diffusion", graph, {"alpha": 1.0}, H0[:3])
-    with pytest.raises(NotApplicable, match="T > 0"):
+    with pytest.raises(InvalidArgument, match="T > 0"):
         oversmoothing("diffusion", graph, {"alpha": 1.0}, H0, T=0.0)
     with pytest.raises(NotApplicable, match="none for beta"):
         oversmoothing("BS", graph, {"alpha": 1.0}, H0)
-    with pytest.raises(NotApplicable, match="none for beta"):
+    with pytest.raises(InvalidArgument, match="none for beta"):
         oversmoothing("AC", graph, {"alpha": 1.0}, H0)
+    with pytest.raises(NotApplicable, match="beta with several values"):
+        oversmoothing("AC", graph, {"alpha": 1.0, "beta": torch.ones(2)}, H0)
     with pytest.raises(NotApplicable, match="polynomial of single entries"):
         oversmoothing("-alpha*L@H + tanh(H)", graph, {"alpha": 1.0}, H0)
     with pytest.raises(NotApplicable, match="does not commute"):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from analysis.measures.state_measures import dirichlet_energy
+from analysis.measures.energies import dirichlet_energy
 from gread.baselines import find_baseline, fit, layered, make_baseline, zoo
 from gread.baselines.fitting import fresh, tensors
 from gread.baselines.heterophily import H2GCN, H2GCNSettings, narrowed, rings

@@ -173,7 +173,7 @@ def test_the_command_trains_it_to_a_written_report(reaction: str, tmp_path: Path
     assert written["model"]["method"] in ("exact", "strang", "rk4")
     assert written["method_reason"]
     page = (folder / "report.html").read_text()
-    assert "method reason" in page
+    assert "chosen from the equation" in page
     network = Network.load(folder / "network")
     assert (network.config.method, network.reason) == (written["model"]["method"], written["method_reason"])
     assert (folder / "state").read_text() == "done\n"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rdgraph as rd
-from analysis.measures.state_measures import measure_all
+from analysis.measures.registry import measure_all
 from rdgraph.graphs.generators import complete, csbm, erdos_renyi, path, ring, star
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.operator_stack import stack

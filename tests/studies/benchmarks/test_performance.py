@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from studies.benchmarks import performance, speed_page
-from studies.benchmarks.performance import Row
+from studies.benchmarks.speed_rows import SpeedRow
 from studies.benchmarks.timing import median_seconds
 
 
@@ -18,13 +18,13 @@ def test_the_page_is_made_from_the_numbers():
     assert (speed_page.DOCS / "performance.md").read_text(encoding="utf-8") == speed_page.page(found, training)
     assert {row["topic"] for row in found["rows"]} >= {"product", "locality", "field", "ensemble", "size"}
     for row in found["rows"]:
-        again = Row.against(*(row[k] for k in ("topic", "what", "seconds", "peer", "ratio", "target")))
+        again = SpeedRow.against(*(row[k] for k in ("topic", "what", "seconds", "peer", "ratio", "target")))
         assert again.met == row["met"]
 
 
 @pytest.mark.parametrize(("target", "ratio", "met"), [("<= 2", 2.0, True), ("<= 2", 2.1, False), (">= 3", 2.9, False)])
 def test_targets_are_compared(target, ratio, met):
-    assert Row.against("t", "w", 1.0, "p", ratio, target).met is met
+    assert SpeedRow.against("t", "w", 1.0, "p", ratio, target).met is met
 
 
 def test_a_random_operator_is_symmetric_and_normalised():

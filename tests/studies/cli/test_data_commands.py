@@ -18,7 +18,8 @@ from gread.datasets.comparison import Comparison, Printed
 from gread.datasets.embedded import karate
 from gread.datasets.facts import count
 from gread.datasets.sources import entry
-from rdgraph.errors import NotApplicable, RdgraphError, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, NotApplicable, RdgraphError, UnknownName
+from studies.catalogue import find_study
 from studies.cli import app as cli
 from studies.cli import data_commands, data_pages
 from studies.datasets import checks as data_checks
@@ -26,7 +27,7 @@ from studies.datasets import figures as dataset_figures
 from studies.datasets import local_sets
 from studies.datasets import study as datasets
 from studies.datasets.local_sets import LocalSets, all_names
-from studies.runs.run_folder import execute
+from studies.runs.study import execute
 from studies.runs.tables import read_rows
 
 needs_files = pytest.mark.skipif(
@@ -58,10 +59,10 @@ def plant(root: Path, name: str, content: bytes = b"junk") -> None:
 
 
 # ---------------------------------------------------------------------- list
-def test_list_says_what_is_at_hand(tmp_path: Path) -> None:
+def test_list_says_what_is_is_available(tmp_path: Path) -> None:
     rows = {row["name"]: row for row in answer("list", "--root", tmp_path)}
     assert tuple(rows) == all_names()
-    assert {name for name, row in rows.items() if row["state"] == "at hand"} == {"digits", "karate"}
+    assert {name for name, row in rows.items() if row["state"] == "available"} == {"digits", "karate"}
     assert rows["cora"]["state"] == "to be fetched"
     assert (rows["cora"]["nodes"], rows["cora"]["from"]) == (2708, "planetoid")
     assert (rows["karate"]["nodes"], rows["digits"]["nodes"], rows["karate"]["from"]) == (34, 1797, "embedded")
@@ -75,10 +76,10 @@ def test_list_counts_the_files_of_a_set_half_here(tmp_path: Path) -> None:
     next(iter(tmp_path.rglob("out1_graph_edges.txt"))).unlink()
     rows = {row["name"]: row for row in answer("list", "--root", tmp_path)}
     assert rows["texas"]["state"] == "11 of 12 files"
-    assert not LocalSets(tmp_path).at_hand("texas")
+    assert not LocalSets(tmp_path).is_available("texas")
 
 
-def test_a_set_whose_library_is_missing_is_not_at_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_set_whose_library_is_missing_is_not_is_available(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise NotApplicable("expected scikit-learn")
 
@@ -89,7 +90,7 @@ def test_a_set_whose_library_is_missing_is_not_at_hand(monkeypatch: pytest.Monke
 # ---------------------------------------------------------------------- table
 def test_table_of_an_embedded_set(tmp_path: Path) -> None:
     found = answer("table", "Karate", "--root", tmp_path)
-    assert found["not_at_hand"] == []
+    assert found["not_is_available"] == []
     (club,) = found["sets"]
     assert (club["nodes"], club["edges"], club["classes"], club["coverage"]) == (34, 78, 2, "whole graph")
     assert club["edge_homophily"] == pytest.approx(67 / 78)
@@ -103,8 +104,8 @@ def test_table_of_an_embedded_set(tmp_path: Path) -> None:
 def test_table_without_names_leaves_out_what_is_not_here(tmp_path: Path) -> None:
     found = answer("table", "--root", tmp_path)
     assert [row["name"] for row in found["sets"]] == ["digits", "karate"]
-    assert "cora" in found["not_at_hand"]
-    assert "not at hand: texas" in rdgraph("table", "--root", tmp_path).output
+    assert "cora" in found["not_is_available"]
+    assert "not available: texas" in rdgraph("table", "--root", tmp_path).output
 
 
 def test_table_as_markdown(tmp_path: Path) -> None:
@@ -117,8 +118,8 @@ def test_table_as_markdown(tmp_path: Path) -> None:
     ("words", "error", "needle"),
     [
         (("table", "kora"), UnknownName, "did you mean 'cora'"),
-        (("table", "cora"), NotApplicable, "rdgraph data fetch cora"),
-        (("check", "cora", "texas"), NotApplicable, "rdgraph data fetch cora texas"),
+        (("table", "cora"), InvalidArgument, "rdgraph data fetch cora"),
+        (("check", "cora", "texas"), InvalidArgument, "rdgraph data fetch cora texas"),
         (("fetch", "texas", "--offline"), RdgraphError, "rdgraph data fetch texas"),
     ],
 )
@@ -131,7 +132,7 @@ def test_errors_say_what_to_do(tmp_path: Path, words: tuple[str, ...], error: ty
 def test_a_variable_that_names_no_folder_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RDGRAPH_DATA", str(tmp_path / "nowhere"))
     run = rdgraph("list")
-    assert isinstance(run.exception, NotApplicable)
+    assert isinstance(run.exception, FileError)
     assert "nowhere" in str(run.exception)
 
 
@@ -209,8 +210,8 @@ def test_the_study_names_what_is_wrong(tmp_path: Path, monkeypatch: pytest.Monke
     sets = ["texas", "chameleon", "cora", "citeseer", "questions"]
     monkeypatch.setattr(datasets, "settings", lambda small: {"sets": sets})
     monkeypatch.setattr(dataset_figures, "gallery", lambda *_: Figure(figsize=(1, 1)))
-    page = execute(datasets, tmp_path / "run").read_text(encoding="utf-8")
-    assert "their files are not at hand: questions" in page
+    page = execute(find_study("datasets"), tmp_path / "run").read_text(encoding="utf-8")
+    assert "their files are not available: questions" in page
     told = json.loads((tmp_path / "run/report.json").read_text())
     assert [v["answer"] for v in told["verdicts"]] == ["fails"] * 4
     evidence = " ".join(v["evidence"] for v in told["verdicts"])

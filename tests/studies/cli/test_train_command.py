@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tomli_w
 from pyarrow import parquet
 from rich.console import Console
 from typer.testing import CliRunner, Result
@@ -28,18 +29,19 @@ from gread.models.trained_network import Network
 from gread.settings.config import Config
 from gread.settings.presets import presets
 from gread.training.trainer import train
-from rdgraph.errors import FileError, NotApplicable, RdgraphError, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, MissingDependency, NotApplicable, RdgraphError, UnknownName
 from studies.cli import app as cli
 from studies.cli.train_display import Display
-from studies.runs import libraries
+from studies.runs import libraries, study_run
 from studies.runs.index import read_entry
 from studies.runs.tables import read_rows
 from studies.training import figures as training_figures
-from studies.training import report as training_report
-from studies.training import training_run as training
+from studies.training import study as training
+from studies.training import summary as training_summary
 from studies.training.choices import parse_splits, read_settings
-from studies.training.plan import Plan, Request, make_plan, read_plan
+from studies.training.plan import Request, TrainingPlan, make_plan, read_plan
 from tests.paths import ROOT
+from tests.report_pages import code_names
 
 FIGURES = ("learning", "coefficients", "response", "confusion", "states")
 
@@ -128,6 +130,8 @@ def test_report_needs_no_network(small: tuple[Path, subprocess.CompletedProcess[
     for words in ("Training BS on karate", "Zachary&#39;s karate club: 34 nodes", "metrics.parquet", "Learning curves"):
         assert words in page
     assert "metrics.csv" not in page
+    assert code_names(folder) == []
+    assert "g(λ) after T" in page
     entry = read_entry(folder, folder.parent)
     assert (entry.study, entry.small, entry.state, entry.verdicts) == ("train", True, "done", ())
     assert entry.picture is not None
@@ -161,9 +165,9 @@ def test_defaults_then_preset_then_command_line(tmp_path: Path) -> None:
     assert make_plan(Request("karate", preset="defaults")).config == Config()
     assert make_plan(Request("karate")).preset.name == "quick"
     written = tmp_path / "config.toml"
-    written.write_text(plan.toml(), encoding="utf-8")
+    written.write_text(plan.run_config.toml(), encoding="utf-8")
     assert read_settings(written) == plan.config
-    assert read_plan(tmp_path).toml() == plan.toml()
+    assert read_plan(tmp_path).run_config.toml() == plan.run_config.toml()
 
 
 def test_trials_are_every_split_with_every_seed() -> None:
@@ -171,7 +175,7 @@ def test_trials_are_every_split_with_every_seed() -> None:
     assert [(t.split, t.seed) for t in plan.trials] == [(1, 3), (4, 3), (5, 3), (1, 4), (4, 4), (5, 4)]
     assert make_plan(Request("karate")).splits == tuple(range(10))
     assert parse_splits("2, 0-1,1", 3) == (2, 0, 1)
-    with pytest.raises(NotApplicable, match=r"among 0\.\.2, got 1-3"):
+    with pytest.raises(InvalidArgument, match=r"among 0\.\.2, got 1-3"):
         parse_splits("1-3", 3)
     words = plan.command(Path("runs/x")).split()
     assert words[:8] == [
@@ -201,38 +205,38 @@ def test_a_graph_of_ones_own_gets_splits(tmp_path: Path) -> None:
         10,
         "defaults",
     )
-    (tmp_path / "config.toml").write_text(plan.toml(), encoding="utf-8")
-    assert read_plan(tmp_path).toml() == plan.toml()
-    assert training_report.summarise(plan, [_row(0, 0.5)]).published is None
+    (tmp_path / "config.toml").write_text(plan.run_config.toml(), encoding="utf-8")
+    assert read_plan(tmp_path).run_config.toml() == plan.run_config.toml()
+    assert training_summary.summarise(plan, [_row(0, 0.5)]).published is None
 
 
 @pytest.mark.parametrize(
     ("words", "error", "needle"),
     [
-        ((), NotApplicable, "--dataset digits needs no download"),
+        ((), InvalidArgument, "--dataset digits needs no download"),
         (("--dataset", "kora"), UnknownName, "did you mean 'cora'"),
         (("--dataset", "cora", "--root", "nowhere"), RdgraphError, "rdgraph data fetch cora"),
         (("--small", "--preset", "papre"), UnknownName, "did you mean 'paper'"),
         (("--small", "--preset", "paper"), NotApplicable, "got BS on karate"),
-        (("--small", "--preset", "no.toml"), NotApplicable, "no.toml"),
-        (("--small", "--splits", "10"), NotApplicable, "among 0..9"),
-        (("--small", "--splits", "3-1"), NotApplicable, "among 0..9"),
-        (("--small", "--splits", "one"), NotApplicable, "all, 0,1,2 or 0-4"),
+        (("--small", "--preset", "no.toml"), FileError, "no.toml"),
+        (("--small", "--splits", "10"), InvalidArgument, "among 0..9"),
+        (("--small", "--splits", "3-1"), InvalidArgument, "among 0..9"),
+        (("--small", "--splits", "one"), InvalidArgument, "all, 0,1,2 or 0-4"),
         (("--small", "--set", "hiden=3"), UnknownName, "did you mean 'hidden'"),
-        (("--small", "--set", "hidden"), NotApplicable, "NAME=VALUE"),
+        (("--small", "--set", "hidden"), InvalidArgument, "NAME=VALUE"),
         (("--small", "--set", "hidden=wide"), NotApplicable, "expected int for hidden"),
-        (("--small", "--set", "epochs=3", "--epochs", "4"), NotApplicable, "expected epochs once"),
-        (("--small", "--set", "relu=true", "--set", "relu=false"), NotApplicable, "relu twice"),
-        (("--small", "--set", "reaction=ST"), NotApplicable, "--reaction ST"),
+        (("--small", "--set", "epochs=3", "--epochs", "4"), InvalidArgument, "expected epochs once"),
+        (("--small", "--set", "relu=true", "--set", "relu=false"), InvalidArgument, "relu twice"),
+        (("--small", "--set", "reaction=ST"), InvalidArgument, "--reaction ST"),
         (("--small", "--method", "rk5"), UnknownName, "did you mean 'rk4'"),
-        (("--dataset", "karate", "--preset", "defaults", "--method", "rk4"), NotApplicable, "--set step=0.5"),
+        (("--dataset", "karate", "--preset", "defaults", "--method", "rk4"), InvalidArgument, "--set step=0.5"),
         (("--small", "--epochs", "0"), NotApplicable, "epochs >= 1"),
-        (("--small", "--seeds", "0"), NotApplicable, "1 to 10,000 seeds"),
+        (("--small", "--seeds", "0"), InvalidArgument, "1 to 10,000 seeds"),
         (("--small", "--reaction", "A*H"), RdgraphError, "use A@H"),
-        (("--small", "--device", "gpu"), RdgraphError, "cpu, cuda or cuda:N"),
-        (("--small", "--edges", "e.csv"), NotApplicable, "both --edges and --nodes"),
-        (("--dataset", "karate", "--edges", "e.csv", "--nodes", "n.csv"), NotApplicable, "got both"),
-        (("--resume", "--out", "nowhere"), NotApplicable, "expected the folder of a training"),
+        (("--small", "--device", "gpu"), InvalidArgument, "cpu, cuda or cuda:N"),
+        (("--small", "--edges", "e.csv"), InvalidArgument, "both --edges and --nodes"),
+        (("--dataset", "karate", "--edges", "e.csv", "--nodes", "n.csv"), InvalidArgument, "got both"),
+        (("--resume", "--out", "nowhere"), InvalidArgument, "expected the folder of a training"),
     ],
 )
 def test_errors_come_before_any_training(
@@ -249,6 +253,7 @@ def test_errors_come_before_any_training(
 def test_a_missing_library_is_named_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(libraries.EXTRAS, "gread", ("torch", "no_such_library"))  # type: ignore[arg-type]
     run = rdgraph("train", "--small")
+    assert isinstance(run.exception, MissingDependency)
     assert "expected no_such_library for a training" in str(run.exception)
     assert "pip install 'rdgraph[gread]'" in str(run.exception)
 
@@ -272,7 +277,7 @@ def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["letter.txt"]
 
 
-def _plan(**settings: Any) -> Plan:
+def _plan(**settings: Any) -> TrainingPlan:
     return make_plan(Request("karate", splits="0-1", settings={"hidden": 4, "epochs": 60, **settings}))
 
 
@@ -281,7 +286,7 @@ def _row(split: int, accuracy: float) -> dict[str, Any]:
 
 
 def test_an_interrupted_training_resumes_to_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_report, "draw_all", lambda *_: ([], []))
+    monkeypatch.setattr(training, "draw_all", lambda *_: ([], []))
     heard: list[int] = []
 
     def stop(progress: Any) -> None:
@@ -404,7 +409,7 @@ def test_a_kill_in_the_first_moment_leaves_a_folder_that_starts_anew(
         process.kill()
         process.wait()
     assert not (folder / "results.csv").exists()
-    monkeypatch.setattr(training_report, "draw_all", lambda *_: ([], []))
+    monkeypatch.setattr(training, "draw_all", lambda *_: ([], []))
     rows = training.execute(read_plan(folder), folder, resume=True)
     assert (folder / "state").read_text() == "done\n"
     assert rows == training.execute(_plan(), tmp_path / "whole")
@@ -412,7 +417,7 @@ def test_a_kill_in_the_first_moment_leaves_a_folder_that_starts_anew(
 
 @pytest.mark.parametrize("exists", [True, False])
 def test_resuming_where_nothing_was_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool) -> None:
-    monkeypatch.setattr(training_report, "draw_all", lambda *_: ([], []))
+    monkeypatch.setattr(training, "draw_all", lambda *_: ([], []))
     if exists:
         (tmp_path / "run").mkdir()
         (tmp_path / "run/.lock").touch()
@@ -429,7 +434,7 @@ def test_ctrl_c_twice_and_more_leaves_a_folder_that_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: signal.Signals
 ) -> None:
     """The first waits, the second stops at once, a third while the state is written changes nothing."""
-    write, told = training.write_text, []
+    write, told = study_run.write_text, []
 
     def interrupted(path: Path, text: str) -> None:
         if text == "interrupted\n":
@@ -442,7 +447,7 @@ def test_ctrl_c_twice_and_more_leaves_a_folder_that_says_so(
         signal.raise_signal(later)
         told.append("too far")
 
-    monkeypatch.setattr(training, "write_text", interrupted)
+    monkeypatch.setattr(study_run, "write_text", interrupted)
     with pytest.raises(KeyboardInterrupt):
         training.execute(_plan(), tmp_path, progress=press, tell=told.append)
     assert told == ["stopping at the end of this epoch; Ctrl-C again stops at once", "went on"]
@@ -450,7 +455,7 @@ def test_ctrl_c_twice_and_more_leaves_a_folder_that_says_so(
 
 
 def test_ctrl_c_leaves_a_checkpoint_of_that_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_report, "draw_all", lambda *_: ([], []))
+    monkeypatch.setattr(training, "draw_all", lambda *_: ([], []))
 
     def press(progress: Any) -> None:
         if progress.epoch == 40:
@@ -484,7 +489,7 @@ def test_a_full_disk_is_told_of_and_named(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.fixture
 def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A finished run without figures."""
-    monkeypatch.setattr(training_report, "draw_all", lambda *_: ([], []))
+    monkeypatch.setattr(training, "draw_all", lambda *_: ([], []))
     training.execute(_plan(epochs=1), tmp_path / "run")
     return tmp_path / "run"
 
@@ -516,14 +521,16 @@ def test_results_that_were_damaged_are_refused(finished: Path) -> None:
 def test_settings_that_were_damaged_are_refused(finished: Path) -> None:
     path = finished / "config.toml"
     whole = path.read_text(encoding="utf-8")
+    splits = tomli_w.dumps({"splits": [0, 1]})
+    assert splits in whole
     for content, needle in (
         (b"\xff", "expected the settings of a training in UTF-8"),
         (b"[model", "got a text that is not"),
         (b"", "got those of something else"),
         (b'study = "grid"\n', "got those of something else"),
         (b'study = "train"\n', "small missing or wrong"),
-        (whole.replace("splits = [0, 1]", 'splits = ["a"]').encode(), "splits missing or wrong"),
-        (whole.replace("splits = [0, 1]", "splits = [0, 99]").encode(), "expected a split among 0..9"),
+        (whole.replace(splits, 'splits = ["a"]\n').encode(), "splits missing or wrong"),
+        (whole.replace(splits, "splits = [0, 99]\n").encode(), "expected a split among 0..9"),
         (whole.replace("seeds = 1", "seeds = true").encode(), "seeds missing or wrong"),
         (whole.replace("seeds = 1", "seeds = 0").encode(), "expected 1 to 10,000 seeds"),
         (whole.replace('device = "cpu"', 'device = "abacus"').encode(), "expected the device"),

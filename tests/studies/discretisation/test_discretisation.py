@@ -11,26 +11,21 @@ import pytest
 import torch
 
 import rdgraph as rd
+from studies.catalogue import find_study
 from studies.discretisation import study as discretisation
-from studies.discretisation.mode_errors import (
-    Row,
-    coefficient_box,
-    compare,
-    forms,
-    gains,
-    mode_rows,
-    product_row,
-    steps,
-)
-from studies.discretisation.study import error_map, settings, worst_cases
-from studies.runs.published_settings import Setting, best_settings
-from studies.runs.run_folder import Run, execute
-from studies.runs.tables import read_rows
+from studies.discretisation import verdicts
+from studies.discretisation.figures import error_map, worst_cases
+from studies.discretisation.rows import coefficient_box, compare, forms, gains, mode_rows, product_row, steps
+from studies.discretisation.study import settings
+from studies.runs.published_settings import PublishedSetting, best_settings
+from studies.runs.study import execute
+from studies.runs.study_run import StudyRun
+from studies.runs.tables import Row, read_rows
 
 LAM = np.linspace(0.0, 2.0, 41)
 
 
-def published(reaction: str, dataset: str) -> Setting:
+def published(reaction: str, dataset: str) -> PublishedSetting:
     return next(s for s in best_settings() if (s.reaction, s.dataset) == (reaction, dataset))
 
 
@@ -146,20 +141,20 @@ def test_products_are_those_of_a_run(reaction: str, dataset: str) -> None:
 
 # ---------------------------------------------------------------------- the study
 @pytest.fixture(scope="module")
-def few() -> tuple[Setting, ...]:
+def few() -> tuple[PublishedSetting, ...]:
     return tuple(s for s in best_settings() if s.dataset in ("texas", "cora"))
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, few: tuple[Setting, ...]) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, few: tuple[PublishedSetting, ...]) -> Path:
     place = tmp_path_factory.mktemp("runs") / "discretisation"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(discretisation, "best_settings", lambda: few)
-        execute(discretisation, place, small=True)
+        execute(find_study("discretisation"), place, small=True)
     return place
 
 
-def test_study_writes_numbers_figures_and_verdicts(folder: Path, few: tuple[Setting, ...]) -> None:
+def test_study_writes_numbers_figures_and_verdicts(folder: Path, few: tuple[PublishedSetting, ...]) -> None:
     assert (folder / "state").read_text().strip() == "done"
     results = read_rows(folder / "results.csv")
     assert {(r["reaction"], r["dataset"]) for r in results} == {(s.reaction, s.dataset) for s in few}
@@ -172,27 +167,27 @@ def test_study_writes_numbers_figures_and_verdicts(folder: Path, few: tuple[Sett
 
 def test_verdicts_follow_from_the_rows(folder: Path) -> None:
     modes: list[Row] = [dict(row) for row in read_rows(folder / "results.csv")]
-    answers = {s: (a, e) for s, a, e in discretisation._solved(modes)}
+    answers = {s: (a, e) for s, a, e in verdicts.solved(modes)}
     typical = answers["the layer is the continuous equation: RK4 settings solve it to 1 % at typical coefficients"]
     assert typical[0] == "holds"
     assert typical[1].startswith("3 of 3 linear settings")  # BS, ST and FB on Cora
     euler = answers["the layer is the continuous equation: Euler settings solve it to 1 % at typical coefficients"]
     assert euler[0] == "fails"
     assert euler[1].startswith("0 of 5 linear settings")
-    (_, inert, words) = discretisation._inert(modes)
+    (_, inert, words) = verdicts.inert_steps(modes)
     assert inert == "fails"
     assert words == ("2 of 14 settings have a step longer than T and take one step of length T: FB texas, FB* texas")
     fine = [{**row, "error_typical": 1e-5, "error_worst": 1e-3, "amplified": 0.0, "flipped": 0.0} for row in modes]
-    assert {a for _, a, _ in (*discretisation._solved(fine), *discretisation._classes(fine))} == {"holds"}
+    assert {a for _, a, _ in (*verdicts.solved(fine), *verdicts.kept_classes(fine))} == {"holds"}
 
 
 def test_costs_are_compared_per_setting() -> None:
     def row(steps: int, solver: int, exact: int) -> Row:
         return {"solver": "rk4", "steps": steps, "solver_products": solver, "exact_typical": 3, "exact_worst": exact}
 
-    assert discretisation._cost([row(1, 4, 5), row(9, 36, 20)], 1e-6)[1] == "holds if RK4 takes more than 1 steps"
-    assert discretisation._cost([row(9, 36, 20)], 1e-6)[1] == "holds"
-    assert discretisation._cost([row(1, 4, 5)], 1e-6)[1] == "fails"
+    assert verdicts.product_counts([row(1, 4, 5), row(9, 36, 20)], 1e-6)[1] == "holds if RK4 takes more than 1 steps"
+    assert verdicts.product_counts([row(9, 36, 20)], 1e-6)[1] == "holds"
+    assert verdicts.product_counts([row(1, 4, 5)], 1e-6)[1] == "fails"
 
 
 def test_worst_cases_show_every_reaction(folder: Path) -> None:
@@ -216,7 +211,7 @@ def test_map_takes_the_largest_error_of_the_forms(folder: Path) -> None:
 
 
 def test_same_seed_same_numbers_and_resumed_without_computing(
-    folder: Path, few: tuple[Setting, ...], monkeypatch: pytest.MonkeyPatch
+    folder: Path, few: tuple[PublishedSetting, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {p.name: p.read_bytes() for p in folder.rglob("*.csv")}
 
@@ -226,6 +221,6 @@ def test_same_seed_same_numbers_and_resumed_without_computing(
     monkeypatch.setattr(discretisation, "best_settings", lambda: few)
     monkeypatch.setattr(discretisation, "mode_rows", refuse)
     monkeypatch.setattr(discretisation, "product_row", refuse)
-    monkeypatch.setattr(Run, "figure", lambda *_: None)
-    execute(discretisation, folder, small=True)
+    monkeypatch.setattr(StudyRun, "figure", lambda *_: None)
+    execute(find_study("discretisation"), folder, small=True)
     assert {p.name: p.read_bytes() for p in folder.rglob("*.csv")} == before

@@ -12,7 +12,10 @@ import torch
 from matplotlib.figure import Figure
 
 import rdgraph as rd
-from analysis.measures.state_measures import MEASURES, dirichlet_energy, laplacian_energy
+from analysis.measures.energies import dirichlet_energy, laplacian_energy
+from analysis.measures.registry import MEASURES
+from studies.catalogue import find_study
+from studies.oversmoothing import classical_verdicts, linear_verdicts
 from studies.oversmoothing import study as oversmoothing
 from studies.oversmoothing import verdicts as energy_verdicts
 from studies.oversmoothing.figures import Curve, curves_figure, make_curve
@@ -22,15 +25,15 @@ from studies.oversmoothing.flows import (
     REACTIONS,
     SCHEMES,
     Batch,
-    Ensemble,
-    Flow,
-    Row,
-    Trajectory,
+    EnsembleTrajectory,
+    GraphEnsemble,
+    GraphFlow,
     solve_flow,
 )
 from studies.oversmoothing.rows import curve_rows, end_rows, select, spectrum_rows
-from studies.runs.run_folder import execute
-from studies.runs.tables import read_rows
+from studies.runs.study import execute
+from studies.runs.tables import Row, read_rows
+from tests.report_pages import code_names
 
 #: The study's own settings on fewer and smaller graphs, measured at fewer times.
 TINY = {
@@ -39,12 +42,12 @@ TINY = {
 
 
 @pytest.fixture(scope="module")
-def ensemble() -> Ensemble:
-    return Ensemble.make(TINY, seed=1)
+def ensemble() -> GraphEnsemble:
+    return GraphEnsemble.make(TINY, seed=1)
 
 
 @pytest.fixture(scope="module")
-def spectra(ensemble: Ensemble) -> list[Row]:
+def spectra(ensemble: GraphEnsemble) -> list[Row]:
     return spectrum_rows(ensemble)
 
 
@@ -52,7 +55,7 @@ def scalar(alpha: float, beta: float) -> Batch:
     return Batch("SC", torch.tensor([alpha], dtype=torch.float64), torch.tensor([beta], dtype=torch.float64), (0,))
 
 
-def flow_named(name: str) -> Flow:
+def flow_named(name: str) -> GraphFlow:
     return next(f for f in (*BASELINES, *REACTIONS) if f.name == name)
 
 
@@ -70,13 +73,13 @@ def test_settings_are_the_published_ones() -> None:
         assert found["alpha"] in found["alphas"]
 
 
-def test_members_depend_on_the_seed_and_their_number_alone(ensemble: Ensemble) -> None:
-    fewer = Ensemble.make({**TINY, "graphs": 2}, seed=1)
+def test_members_depend_on_the_seed_and_their_number_alone(ensemble: GraphEnsemble) -> None:
+    fewer = GraphEnsemble.make({**TINY, "graphs": 2}, seed=1)
     assert torch.equal(fewer.features, ensemble.features[:2])
-    assert not torch.equal(Ensemble.make(TINY, seed=2).features, ensemble.features)
+    assert not torch.equal(GraphEnsemble.make(TINY, seed=2).features, ensemble.features)
 
 
-def test_starts_are_inside_their_boxes(ensemble: Ensemble) -> None:
+def test_starts_are_inside_their_boxes(ensemble: GraphEnsemble) -> None:
     for flow in BOXED:
         start = flow.initial(ensemble.features)
         size = start.abs()
@@ -88,7 +91,7 @@ def test_starts_are_inside_their_boxes(ensemble: Ensemble) -> None:
             assert bool(((start > 0) & (start < 1)).all())
 
 
-def test_coefficients_of_a_sweep_and_of_draws(ensemble: Ensemble) -> None:
+def test_coefficients_of_a_sweep_and_of_draws(ensemble: GraphEnsemble) -> None:
     sweep = Batch.scalars(flow_named("BS"), TINY)
     assert list(zip(sweep.alpha.tolist(), sweep.beta.tolist(), strict=True)) == [(0.5, 0.05), (0.5, 0.5), (0.5, 2.0)]
     assert sweep.initial == (1,)
@@ -101,7 +104,7 @@ def test_coefficients_of_a_sweep_and_of_draws(ensemble: Ensemble) -> None:
 
 # ---------------------------------------------------------------------- flows
 @pytest.mark.parametrize("name", ["diffusion", "GCN", "GRAND", "BS", "ST", "FB", "FB*"])
-def test_linear_flows_agree_with_eigenvectors(name: str, ensemble: Ensemble) -> None:
+def test_linear_flows_agree_with_eigenvectors(name: str, ensemble: GraphEnsemble) -> None:
     """The energy at every time, against the closed form in the eigenvectors of the first graph's symmetric twin."""
     flow, batch = flow_named(name), scalar(0.5, 2.0)
     found = solve_flow(flow, ensemble, "flow", batch, TINY)
@@ -124,7 +127,7 @@ def test_linear_flows_agree_with_eigenvectors(name: str, ensemble: Ensemble) -> 
     assert np.isnan(found.failed_at).all()
 
 
-def test_the_answer_is_not_buried_under_frequencies_the_graph_lacks(ensemble: Ensemble) -> None:
+def test_the_answer_is_not_buried_under_frequencies_the_graph_lacks(ensemble: GraphEnsemble) -> None:
     """FB with beta > alpha grows most at lam = 2, where these graphs have no eigenvalue; `exact` keeps the accuracy."""
     op = ensemble.members[0].graph.operator("symmetric", dtype=torch.float64)
     field = rd.lower("FB", op, {"alpha": 0.5, "beta": 2.0})
@@ -135,7 +138,7 @@ def test_the_answer_is_not_buried_under_frequencies_the_graph_lacks(ensemble: En
     assert np.abs(found / expected - 1).max() < 1e-6
 
 
-def test_splitting_agrees_with_an_adaptive_method(ensemble: Ensemble) -> None:
+def test_splitting_agrees_with_an_adaptive_method(ensemble: GraphEnsemble) -> None:
     flow = next(f for f in BOXED if f.name == "AC")
     fine = {**TINY, "splitting_step": 0.125, "splitting_rtol": 1e-8, "saves": [0.0, 5.0, 10.0]}
     found = solve_flow(flow, ensemble, "flow", scalar(0.5, 1.0), fine)
@@ -147,8 +150,8 @@ def test_splitting_agrees_with_an_adaptive_method(ensemble: Ensemble) -> None:
     np.testing.assert_allclose(found.values["dirichlet_energy"][:, 0, 2], energy.numpy(), rtol=1e-2)
 
 
-def test_a_member_does_not_depend_on_the_others(ensemble: Ensemble) -> None:
-    alone = Ensemble((ensemble.members[1],))
+def test_a_member_does_not_depend_on_the_others(ensemble: GraphEnsemble) -> None:
+    alone = GraphEnsemble((ensemble.members[1],))
     batch = Batch.scalars(flow_named("AC"), TINY)
     together, single = (solve_flow(flow_named("AC"), e, "euler", batch, TINY) for e in (ensemble, alone))
     np.testing.assert_array_equal(together.failed_at[:, 1], single.failed_at[:, 0])
@@ -156,7 +159,7 @@ def test_a_member_does_not_depend_on_the_others(ensemble: Ensemble) -> None:
         np.testing.assert_allclose(together.values[name][:, :, 1], single.values[name][:, :, 0], rtol=1e-9)
 
 
-def test_normalised_energy_is_the_measure_of_that_name(ensemble: Ensemble) -> None:
+def test_normalised_energy_is_the_measure_of_that_name(ensemble: GraphEnsemble) -> None:
     found = solve_flow(flow_named("BS"), ensemble, "euler", scalar(0.5, 0.5), TINY)
     plain = ensemble.operator("none")
     expected = laplacian_energy(ensemble.features, plain) / ensemble.features.square().sum((-2, -1))
@@ -168,13 +171,13 @@ def test_normalised_energy_is_the_measure_of_that_name(ensemble: Ensemble) -> No
 
 
 # ---------------------------------------------------------------------- rows
-def trajectory() -> Trajectory:
+def trajectory() -> EnsembleTrajectory:
     """Two members at three times; the second is frozen at t = 1."""
     energy = np.array([[[4.0, 16.0]], [[1.0, 4.0]], [[0.25, 4.0]]])
     values = {name: energy.copy() for name in MEASURES}
     values["kernel_distance"] = np.full((3, 1, 2), 0.5)
     values["mad"] = np.full((3, 1, 2), np.nan)
-    return Trajectory(np.array([0.0, 1.0, 2.0]), {**values, "size": energy}, np.array([[np.nan, 1.0]]))
+    return EnsembleTrajectory(np.array([0.0, 1.0, 2.0]), {**values, "size": energy}, np.array([[np.nan, 1.0]]))
 
 
 def test_curves_average_the_members_that_are_left() -> None:
@@ -197,7 +200,7 @@ def test_ends_know_rates_and_failures() -> None:
     assert second["energy_least"] == 4.0
 
 
-def test_spectra_predict_where_diffusion_and_source_end(ensemble: Ensemble, spectra: list[Row]) -> None:
+def test_spectra_predict_where_diffusion_and_source_end(ensemble: GraphEnsemble, spectra: list[Row]) -> None:
     late = {**TINY, "saves": [0.0, 3000.0]}
     still = solve_flow(flow_named("diffusion"), ensemble, "flow", scalar(1.0, 0.0), late)
     loops = solve_flow(flow_named("GCN"), ensemble, "flow", scalar(1.0, 0.0), late)
@@ -295,8 +298,8 @@ def test_gcn_fails_at_a_plateau_and_holds_at_zero() -> None:
 
 def test_growth_is_the_largest_symbol_on_the_spectrum() -> None:
     """BS, alpha = 0.5, beta = 1: p = 0.5 lam - lam^2, 0.06 at 0.2; FB: 0.5 lam, 0.55 at 1.1."""
-    assert energy_verdicts.growth("BS", 0.5, 1.0, [GRAPH]) == pytest.approx([0.06])
-    assert energy_verdicts.growth("FB", 0.5, 1.0, [GRAPH]) == pytest.approx([0.55])
+    assert linear_verdicts.growth("BS", 0.5, 1.0, [GRAPH]) == pytest.approx([0.06])
+    assert linear_verdicts.growth("FB", 0.5, 1.0, [GRAPH]) == pytest.approx([0.55])
 
 
 def test_linear_reactions_decay_or_grow() -> None:
@@ -369,19 +372,19 @@ def test_a_profile_without_memory_is_told_from_features_that_stay_apart() -> Non
 
 def test_borders_follow_from_the_symbol() -> None:
     """BS 1/(1 - lam2) with lam2 = 0.2; FB 1; FB* lam2/(1 + lam2)."""
-    found = {name: float(energy_verdicts.border(name, [GRAPH])[0]) for name in ("BS", "FB", "FB*")}
+    found = {name: float(linear_verdicts.border(name, [GRAPH])[0]) for name in ("BS", "FB", "FB*")}
     assert found == pytest.approx({"BS": 1.25, "FB": 1.0, "FB*": 0.2 / 1.2})
 
 
 @pytest.mark.parametrize(("level", "ratio"), [(0.5, 4.0), (0.25, 16 / 3)])
 def test_persistence_of_signs_is_computed(level: float, ratio: float) -> None:
     """1/(c (1 - c)) at the level c."""
-    assert energy_verdicts.persistence("AC", level) == pytest.approx(ratio)
+    assert classical_verdicts.persistence("AC", level) == pytest.approx(ratio)
 
 
 def test_slopes_of_the_reactions_are_computed() -> None:
     """sup r' on the box: F and AC 1 (at 0), Z 1/3 (at 1/3)."""
-    assert energy_verdicts._slopes() == pytest.approx({"F": 1.0, "AC": 1.0, "Z": 1 / 3})
+    assert classical_verdicts._slopes() == pytest.approx({"F": 1.0, "AC": 1.0, "Z": 1 / 3})
 
 
 # ---------------------------------------------------------------------- the study
@@ -397,7 +400,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "savefig", save_coarsely)
         patch.setattr(oversmoothing, "settings", lambda small: TINY)
-        execute(oversmoothing, place, small=True, seed=1)
+        execute(find_study("oversmoothing"), place, small=True, seed=1)
     return place
 
 
@@ -411,6 +414,8 @@ def test_study_writes_curves_figures_and_verdicts(folder: Path) -> None:
     assert {r["method"] for r in table} == {"euler", "exact", "strang"}
     assert all(int(r["members"]) == (6 if r["kind"] == "VC" else 3) for r in table)
     page = (folder / "report.html").read_text(encoding="utf-8")
+    assert code_names(folder) == []
+    assert "λ₂ between" in page
     assert "conserves more energy" in page
     assert "row-stochastic" in page
 
@@ -428,7 +433,7 @@ def test_study_answers_as_the_theory_does(folder: Path) -> None:
 
 
 def test_resumed_and_repeated_runs_have_the_same_numbers(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, ensemble: Ensemble
+    folder: Path, monkeypatch: pytest.MonkeyPatch, ensemble: GraphEnsemble
 ) -> None:
     """A part that is missing is computed to the same bytes; the others are not computed again."""
     flow, batch = flow_named("BS"), Batch.scalars(flow_named("BS"), TINY)
@@ -437,14 +442,14 @@ def test_resumed_and_repeated_runs_have_the_same_numbers(
     kept.unlink()
     calls = []
 
-    def counted(*arguments: Any) -> Trajectory:
+    def counted(*arguments: Any) -> EnsembleTrajectory:
         calls.append(arguments[0].name)
         return solve_flow(*arguments)
 
     monkeypatch.setattr(oversmoothing, "settings", lambda small: TINY)
     monkeypatch.setattr(oversmoothing, "solve_flow", counted)
-    monkeypatch.setattr(oversmoothing, "_draw", lambda run, curves: None)
-    execute(oversmoothing, folder, small=True, seed=1)
+    monkeypatch.setattr(oversmoothing, "draw_all", lambda run, curves: None)
+    execute(find_study("oversmoothing"), folder, small=True, seed=1)
     assert calls == ["BS"]
     assert kept.read_bytes() == before
     rows = curve_rows(flow, "euler", batch, solve_flow(flow, ensemble, SCHEMES[0], batch, TINY))

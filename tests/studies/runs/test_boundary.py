@@ -13,7 +13,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from analysis.figures import plain, response_figure
+from analysis.figures import plain
+from analysis.responses import response_figure
 from gread.settings.presets import Published
 from rdgraph.errors import FileError, NotApplicable, UnknownName
 from rdgraph.systems.parser import parse
@@ -21,10 +22,14 @@ from studies.benchmarks.accuracy import difference
 from studies.cli import app as cli
 from studies.runs.boundary import reported, say
 from studies.runs.uncertainty import agreed, decide, difference_error, interval, standard_error
-from studies.training.report import PUBLISHED_SPLITS, Summary
+from studies.training.summary import PUBLISHED_SPLITS, Summary
 
 # ---------------------------------------------------------------------- errors
 WITHOUT = "this command, got an installation without; pip install"
+
+
+def _absent(name: str) -> ModuleNotFoundError:
+    return ModuleNotFoundError("no", name=name)
 
 
 @pytest.mark.parametrize(
@@ -35,8 +40,16 @@ WITHOUT = "this command, got an installation without; pip install"
         (FileError("expected a file"), "FileError", "expected a file"),
         (PermissionError(errno.EACCES, "Permission denied", "/x"), "PermissionError", "/x: Permission denied"),
         (OSError("odd"), "OSError", "odd"),
-        (ModuleNotFoundError("no", name="torch.nn"), "RdgraphError", f"expected torch for {WITHOUT} 'rdgraph[torch]'"),
-        (ModuleNotFoundError("no", name="pooch"), "RdgraphError", f"expected pooch for {WITHOUT} 'rdgraph[gread]'"),
+        (
+            ModuleNotFoundError("no", name="torch.nn"),
+            "MissingDependency",
+            f"expected torch for {WITHOUT} 'rdgraph[torch]'",
+        ),
+        (
+            ModuleNotFoundError("no", name="pooch"),
+            "MissingDependency",
+            f"expected pooch for {WITHOUT} 'rdgraph[gread]'",
+        ),
     ],
 )
 def test_what_a_user_can_mend_is_shown_as_text(problem: Exception, name: str, text: str) -> None:

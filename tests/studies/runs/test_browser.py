@@ -16,14 +16,14 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
 
 from studies.runs.index import write_index
-from studies.runs.run_folder import Run, execute
+from studies.runs.study import Study, execute
+from studies.runs.study_run import StudyRun
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
@@ -139,7 +139,7 @@ def _moved(pair: tuple[int, int]) -> Iterator[int]:
         os.close(end)
 
 
-def body(run: Run) -> None:
+def body(run: StudyRun) -> None:
     figure = Figure(figsize=(8, 2))
     figure.subplots().plot([0, 1])
     values = [0.5, math.nan, -math.inf, 10.0, 9.0, math.inf, 1e-9]
@@ -154,7 +154,7 @@ def body(run: Run) -> None:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    study = SimpleNamespace(NAME="toy", TITLE="A toy", QUESTION="Does it show?", run=body)
+    study = Study("toy", "A toy", "Does it show?", body)
     return execute(study, tmp_path_factory.mktemp("runs") / "toy")
 
 

@@ -8,15 +8,15 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from matplotlib.figure import Figure
 
 from rdgraph.errors import RdgraphError
 from studies.runs.index import write_index
-from studies.runs.report import Passage, Picture, Verdict, shown
-from studies.runs.run_folder import Run, execute
+from studies.runs.report import Passage, Picture, ReportVerdict, shown
+from studies.runs.study import Study, execute
+from studies.runs.study_run import StudyRun
 from tests.paths import ROOT
 
 EVIL = '<script>alert("&")</script>'
@@ -51,7 +51,7 @@ class Walk(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-def body(run: Run) -> None:
+def body(run: StudyRun) -> None:
     figure = Figure(figsize=(2, 1))
     figure.subplots().plot([0, 1])
     run.say("Results in words", f"First {EVIL}.\n\nSecond paragraph.")
@@ -63,8 +63,8 @@ def body(run: Run) -> None:
     run.verdict("It depends.", "holds if β < α", "seen")
 
 
-def toy(title: str = "A toy & more") -> SimpleNamespace:
-    return SimpleNamespace(NAME="toy", TITLE=title, QUESTION="Is 1 < 2?", run=body)
+def toy(title: str = "A toy & more") -> Study:
+    return Study("toy", title, "Is 1 < 2?", body)
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_values_as_a_reader_wants_them() -> None:
 
 def test_parts_of_a_page() -> None:
     assert Passage("", " one\n two \n\n\n three ").paragraphs == ["one two", "three"]
-    assert Verdict("", "holds if x", "").sort == "if"
+    assert ReportVerdict("", "holds if x", "").sort == "if"
     assert Picture("m", Path("figures/m.gif"), "").files == ["figures/m.gif"]
 
 
@@ -168,4 +168,4 @@ def test_index_needs_runs(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: RdgraphError\nexpected runs below")
+    assert done.stderr.startswith("error: FileError\nexpected runs below")

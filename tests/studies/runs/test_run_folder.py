@@ -1,4 +1,4 @@
-"""Run folders: resumed, interrupted, refused, and the same bytes from the same seed."""
+"""StudyRun folders: resumed, interrupted, refused, and the same bytes from the same seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -23,35 +22,25 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from rdgraph.errors import FileError, RdgraphError, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, RdgraphError, UnknownName
 from rdgraph.files import replacing, write_text
 from studies import catalogue as catalog
-from studies.runs import run_folder as run_module
-from studies.runs.config import Config
+from studies.runs import study_run as run_module
+from studies.runs.config import RunConfig
 from studies.runs.index import write_index
-from studies.runs.run_folder import Run, execute
+from studies.runs.study import Study, execute
+from studies.runs.study_run import StudyRun
 from studies.runs.tables import format_rows, parse_rows, read_rows, summary, write_rows
 from tests.paths import ROOT
 
 
-@dataclass
-class Toy:
-    """A study as `execute` expects it, with a body of the test's choice."""
-
-    body: Callable[[Run], object]
-    numbers: dict[str, Any] = field(default_factory=lambda: {"alpha": 0.5, "times": [0.0, 1.0]})
-    NAME: str = "toy"
-    TITLE: str = "A toy"
-    QUESTION: str = "Does it run?"
-
-    def settings(self, small: bool) -> dict[str, Any]:
-        return {**self.numbers, "count": 2 if small else 3}
-
-    def run(self, run: Run) -> None:
-        self.body(run)
+def toy(body: Callable[[StudyRun], object], numbers: dict[str, Any] | None = None, *, name: str = "toy") -> Study:
+    """A study with a body of the test's choice."""
+    chosen = numbers or {"alpha": 0.5, "times": [0.0, 1.0]}
+    return Study(name, "A toy", "Does it run?", body, lambda small: {**chosen, "count": 2 if small else 3})
 
 
-def whole(run: Run) -> None:
+def whole(run: StudyRun) -> None:
     """A study that uses everything a run offers."""
     draws = run.generator("draws")
     rows = run.part("draws", lambda: [{"k": k, "x": float(draws.random())} for k in range(run.settings["count"])])
@@ -143,7 +132,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- the folder
 def test_a_run_leaves_everything(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "toy"
-    assert execute(Toy(whole), folder, small=True, seed=7) == folder / "report.html"
+    assert execute(toy(whole), folder, small=True, seed=7) == folder / "report.html"
     assert files(folder) == {
         "config.toml", "environment.json", "metrics.csv", "parts/draws.csv", "report.html", "report.json",
         "results.csv", "rows.csv", "state", "figures/line.png", "figures/line.pdf", "figures/line.csv",
@@ -166,7 +155,7 @@ def test_a_run_leaves_everything(tmp_path: Path) -> None:
 
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path) -> None:
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        execute(Toy(whole), tmp_path / name, seed=seed)
+        execute(toy(whole), tmp_path / name, seed=seed)
     tables = [sorted(p.relative_to(tmp_path / n) for p in (tmp_path / n).rglob("*.csv")) for n in "abc"]
     assert tables[0] == tables[1] == tables[2] != []
     for name in tables[0]:
@@ -177,17 +166,17 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path)
 def test_streams_depend_on_seed_and_name_alone(tmp_path: Path) -> None:
     drawn: list[float] = []
 
-    def body(run: Run) -> None:
+    def body(run: StudyRun) -> None:
         run.generator("other").random(100)
         drawn.extend(run.generator(name).random() for name in ("a", "b", "a"))
 
-    execute(Toy(body), tmp_path / "x")
+    execute(toy(body), tmp_path / "x")
     assert drawn[0] == drawn[2] != drawn[1]
 
 
 # ---------------------------------------------------------------------- interruption
-def stopping(computed: list[str], stop: Callable[[], object] | None) -> Callable[[Run], None]:
-    def body(run: Run) -> None:
+def stopping(computed: list[str], stop: Callable[[], object] | None) -> Callable[[StudyRun], None]:
+    def body(run: StudyRun) -> None:
         def compute(name: str) -> list[dict[str, float]]:
             computed.append(name)
             return [{"x": 0.1 + len(name)}]
@@ -209,12 +198,12 @@ def test_an_interrupted_run_is_valid_and_resumes(tmp_path: Path, stop: Callable[
     computed: list[str] = []
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt):
-        execute(Toy(stopping(computed, stop)), tmp_path)
+        execute(toy(stopping(computed, stop)), tmp_path)
     assert signal.getsignal(signal.SIGTERM) is before
     assert state(tmp_path) == "interrupted"
     assert "This run was interrupted" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert [row["part"] for row in read_rows(tmp_path / "metrics.csv")] == ["first"]
-    execute(Toy(stopping(computed, None)), tmp_path)
+    execute(toy(stopping(computed, None)), tmp_path)
     assert computed == ["first", "second"]
     assert state(tmp_path) == "done"
     assert read_rows(tmp_path / "both.csv") == [{"x": 5.1}, {"x": 6.1}]
@@ -225,15 +214,14 @@ def test_a_killed_run_resumes(tmp_path: Path) -> None:
     program = f"""
 import os, signal
 from pathlib import Path
-from types import SimpleNamespace
-from studies.runs.run_folder import execute
+from studies.runs.study import Study, execute
 
 def body(run):
     run.part("first", lambda: [{{"x": 5.1}}])
     run.part("second", lambda: os.kill(os.getpid(), signal.SIGKILL))
 
-study = SimpleNamespace(NAME="toy", TITLE="A toy", QUESTION="", run=body)
-study.settings = lambda small: {{"alpha": 0.5, "times": [0.0, 1.0], "count": 3}}
+numbers = {{"alpha": 0.5, "times": [0.0, 1.0], "count": 3}}
+study = Study("toy", "A toy", "Does it run?", body, lambda small: numbers)
 execute(study, Path({str(tmp_path)!r}))
 """
     done = subprocess.run(
@@ -242,7 +230,7 @@ execute(study, Path({str(tmp_path)!r}))
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert state(tmp_path) == "running"
     computed: list[str] = []
-    execute(Toy(stopping(computed, None)), tmp_path)
+    execute(toy(stopping(computed, None)), tmp_path)
     assert computed == ["second"]
     assert state(tmp_path) == "done"
 
@@ -250,7 +238,7 @@ execute(study, Path({str(tmp_path)!r}))
 def test_ctrl_c_twice_leaves_a_run_that_says_so(tmp_path: Path) -> None:
     """The second signal comes while the report is written."""
 
-    def body(run: Run) -> None:
+    def body(run: StudyRun) -> None:
         finish = run.finish
 
         def interrupted(state: str, problem: str = "") -> None:
@@ -261,7 +249,7 @@ def test_ctrl_c_twice_leaves_a_run_that_says_so(tmp_path: Path) -> None:
         signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        execute(Toy(body), tmp_path)
+        execute(toy(body), tmp_path)
     assert state(tmp_path) == "interrupted"
     assert "This run was interrupted" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
@@ -277,14 +265,14 @@ def test_an_interruption_of_the_report_is_no_finished_run(tmp_path: Path, monkey
 
     monkeypatch.setattr(run_module.report, "render", pressed)
     with pytest.raises(KeyboardInterrupt):
-        execute(Toy(whole), tmp_path)
+        execute(toy(whole), tmp_path)
     assert state(tmp_path) == "interrupted"
-    execute(Toy(whole), tmp_path)
+    execute(toy(whole), tmp_path)
     assert state(tmp_path) == "done"
 
 
 def test_a_full_disk_does_not_hide_the_first_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def body(run: Run) -> None:
+    def body(run: StudyRun) -> None:
         def refuse(*_: Any) -> int:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -292,28 +280,28 @@ def test_a_full_disk_does_not_hide_the_first_error(tmp_path: Path, monkeypatch: 
         raise ZeroDivisionError("the first")
 
     with pytest.raises(ZeroDivisionError, match="the first"):
-        execute(Toy(body), tmp_path)
+        execute(toy(body), tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"code": 3}', '{"earlier_code": 3, "code": "a"}', "\xff"])
 def test_a_damaged_environment_is_refused(tmp_path: Path, text: str) -> None:
-    execute(Toy(whole), tmp_path)
+    execute(toy(whole), tmp_path)
     (tmp_path / "environment.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(FileError, match="got a file that was changed; delete the folder"):
-        execute(Toy(whole), tmp_path)
+        execute(toy(whole), tmp_path)
 
 
 @pytest.mark.parametrize("text", ["\xff", "settings = 3"])
 def test_damaged_settings_are_refused(tmp_path: Path, text: str) -> None:
-    execute(Toy(whole), tmp_path)
+    execute(toy(whole), tmp_path)
     (tmp_path / "config.toml").write_bytes(text.encode("latin-1"))
     with pytest.raises(RdgraphError, match=r"in UTF-8|that no study wrote"):
-        execute(Toy(whole), tmp_path)
+        execute(toy(whole), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["report.json", "config.toml", "state", "figures/line.png"])
 def test_an_index_over_damaged_runs_names_them(tmp_path: Path, name: str) -> None:
-    execute(Toy(whole), tmp_path / "toy")
+    execute(toy(whole), tmp_path / "toy")
     assert write_index(tmp_path).is_file()
     path = tmp_path / "toy" / name
     path.unlink() if name.endswith("png") else path.write_bytes(b"\xff")
@@ -322,44 +310,44 @@ def test_an_index_over_damaged_runs_names_them(tmp_path: Path, name: str) -> Non
 
 
 def test_a_part_is_not_left_half_written(tmp_path: Path) -> None:
-    def body(run: Run) -> None:
+    def body(run: StudyRun) -> None:
         run.part("bad", lambda: [{"x": 1.0}, {"x": None}])  # type: ignore[list-item]
 
     with pytest.raises(RdgraphError, match="expected a float"):
-        execute(Toy(body), tmp_path)
+        execute(toy(body), tmp_path)
     assert state(tmp_path) == "failed"
     assert not (tmp_path / "parts").exists()
-    assert "RdgraphError: expected a float" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "InvalidArgument: expected a float" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_parts_of_other_code_are_kept_and_reported(tmp_path: Path) -> None:
-    execute(Toy(whole), tmp_path)
+    execute(toy(whole), tmp_path)
     path = tmp_path / "environment.json"
     assert "earlier state of it" not in (tmp_path / "report.html").read_text(encoding="utf-8")
     path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), "code": "0" * 12}))
-    execute(Toy(whole), tmp_path)
+    execute(toy(whole), tmp_path)
     assert json.loads(path.read_text(encoding="utf-8"))["earlier_code"] == ["0" * 12]
     assert "earlier state of it" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 # ---------------------------------------------------------------------- what is refused
 def test_a_folder_of_other_settings_is_refused(tmp_path: Path) -> None:
-    execute(Toy(whole), tmp_path)
+    execute(toy(whole), tmp_path)
     before = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
     for options, needle in (({"seed": 1}, "seed = 0 there, 1 here"), ({"small": True}, "small = False there")):
         with pytest.raises(RdgraphError, match=f"(?s){needle}.*--out"):
-            execute(Toy(whole), tmp_path, **options)
+            execute(toy(whole), tmp_path, **options)
     with pytest.raises(RdgraphError, match=r"alpha = 0\.5 there, 0\.7 here"):
-        execute(Toy(whole, {"alpha": 0.7, "times": [0.0, 1.0]}), tmp_path)
+        execute(toy(whole, {"alpha": 0.7, "times": [0.0, 1.0]}), tmp_path)
     with pytest.raises(RdgraphError, match="study = 'toy' there, 'other' here"):
-        execute(Toy(whole, NAME="other"), tmp_path)
+        execute(toy(whole, name="other"), tmp_path)
     assert {name: (tmp_path / name).read_bytes() for name in files(tmp_path)} == before
 
 
 def test_a_folder_with_other_things_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(RdgraphError, match=r"letter\.txt in it; choose another with --out"):
-        execute(Toy(whole), tmp_path)
+        execute(toy(whole), tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["letter.txt"]
 
 
@@ -367,17 +355,17 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(RdgraphError, match="expected a place that can be written"):
-            execute(Toy(whole), place)
+            execute(toy(whole), place)
     assert files(tmp_path) == {"file"}
 
 
 def test_a_folder_of_another_program_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("[broken")
     with pytest.raises(RdgraphError, match=r"a config\.toml that no study wrote"):
-        execute(Toy(whole), tmp_path)
+        execute(toy(whole), tmp_path)
     (tmp_path / "config.toml").write_text("colour = 1")
     with pytest.raises(RdgraphError, match="study = None there, 'toy' here"):
-        execute(Toy(whole), tmp_path)
+        execute(toy(whole), tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -385,17 +373,17 @@ def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(RdgraphError, match="expected a place that can be written"):
-            execute(Toy(whole), tmp_path)
+            execute(toy(whole), tmp_path)
     finally:
         tmp_path.chmod(0o700)
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
-    def body(run: Run) -> None:
+    def body(run: StudyRun) -> None:
         with pytest.raises(RdgraphError, match="where a study is running"):
-            execute(Toy(whole), tmp_path)
+            execute(toy(whole), tmp_path)
 
-    execute(Toy(body), tmp_path)
+    execute(toy(body), tmp_path)
     assert state(tmp_path) == "done"
 
 
@@ -409,9 +397,9 @@ def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
         (lambda run: run.verdict("x", "maybe", ""), "expected one of holds, fails, undecided or 'holds if ...'"),
     ],
 )
-def test_misuse_is_refused(tmp_path: Path, act: Callable[[Run], object], needle: str) -> None:
+def test_misuse_is_refused(tmp_path: Path, act: Callable[[StudyRun], object], needle: str) -> None:
     with pytest.raises(RdgraphError, match=needle):
-        execute(Toy(act), tmp_path)
+        execute(toy(act), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -424,22 +412,23 @@ def test_misuse_is_refused(tmp_path: Path, act: Callable[[Run], object], needle:
 )
 def test_bad_options_leave_no_folder(tmp_path: Path, options: dict[str, Any], needle: str) -> None:
     with pytest.raises(RdgraphError, match=needle):
-        execute(Toy(whole), tmp_path / "x", **options)
+        execute(toy(whole), tmp_path / "x", **options)
     assert not (tmp_path / "x").exists()
 
 
 def test_settings_are_written_as_toml() -> None:
     chosen = {"a b": 'q"\\\n\x7f', "f": 1e-9, "l": [1, 2.5], "t": ("x",), "yes": True, "λ": 1}
-    text = Config("toy", settings=chosen).toml()
-    assert tomllib.loads(text)["settings"] == {**chosen, "t": ["x"]}
-    assert Config("toy", settings=chosen).differences(text) == []
-    with pytest.raises(RdgraphError, match="numbers, texts or lists"):
-        Config("toy", settings={"a": {}}).toml()
+    config = RunConfig("toy", sections={"settings": chosen})
+    assert tomllib.loads(config.toml())["settings"] == {**chosen, "t": ["x"]}
+    assert config.differences(config.toml()) == []
+    for wrong in ({}, None, [1, None], np.int64(3)):
+        with pytest.raises(InvalidArgument, match="numbers, texts or lists"):
+            RunConfig("toy", sections={"settings": {"a": wrong}}).toml()
 
 
 def test_unknown_study() -> None:
     with pytest.raises(UnknownName, match="did you mean 'grid'"):
-        catalog.load("gird")
+        catalog.find_study("gird")
 
 
 # ---------------------------------------------------------------------- progress
@@ -448,10 +437,10 @@ def test_bars_on_a_terminal_and_silence_elsewhere(tmp_path: Path, terminal: bool
     shown = StringIO()
     found: list[tuple[int, int]] = []
 
-    def body(run: Run) -> None:
+    def body(run: StudyRun) -> None:
         found.extend((a, b) for a in run.progress(range(2), "outer") for b in run.progress(iter([1]), "inner", 1))
 
-    execute(Toy(body), tmp_path, console=Console(file=shown, force_terminal=terminal, width=80))
+    execute(toy(body), tmp_path, console=Console(file=shown, force_terminal=terminal, width=80))
     assert found == [(0, 1), (1, 1)]
     assert ("outer" in shown.getvalue()) is terminal
     assert bool(shown.getvalue()) is terminal

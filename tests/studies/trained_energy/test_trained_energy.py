@@ -13,7 +13,8 @@ import pytest
 import torch
 from scipy.stats import binomtest
 
-from analysis.measures.state_measures import dirichlet_energy, mad, normalised_energy
+from analysis.measures.distances import mad
+from analysis.measures.energies import dirichlet_energy, normalised_energy
 from gread.datasets.node_data import NodeData
 from gread.models.gread_model import GREAD
 from gread.models.problem import Problem
@@ -21,24 +22,17 @@ from gread.models.trained_network import Network
 from gread.settings.trials import Trial
 from gread.training.trainer import train
 from rdgraph.errors import RdgraphError
-from studies.runs.run_folder import execute, settings_of
+from studies.catalogue import find_study
+from studies.runs.study import execute
 from studies.runs.tables import read_rows
 from studies.runs.uncertainty import decide, interval
 from studies.trained_energy import page as trained_energy_page
 from studies.trained_energy import study as trained_energy
-from studies.trained_energy.networks import (
-    REACTIONS,
-    STAGES,
-    SUBJECTS,
-    Course,
-    Subject,
-    configuration,
-    course,
-    flow_states,
-    make_graphs,
-)
-from studies.trained_energy.rows import MEASURES, Table, layer_rows
-from studies.trained_energy.study import beta_curves, family_curves, make_line, summary_rows
+from studies.trained_energy.figures import FAMILIES, beta_curves, family_curves, make_line
+from studies.trained_energy.networks import STAGES, NetworkCourse, course, flow_states
+from studies.trained_energy.rows import MEASURES, EnergyTable, layer_rows
+from studies.trained_energy.study import summary_rows
+from studies.trained_energy.subjects import REACTIONS, SUBJECTS, Subject, configuration, make_graphs
 from studies.trained_energy.verdicts import bounded, conserves, deeper, delays, vanishes, verdicts
 
 needs_pyg = pytest.mark.skipif(find_spec("torch_geometric") is None, reason="torch-geometric is not installed")
@@ -180,7 +174,7 @@ def test_rows_hold_the_measures_of_the_states(datas: list[NodeData]) -> None:
     generator = torch.Generator().manual_seed(0)
     states = {stage: torch.randn(4, 2, 20, 2, generator=generator, dtype=torch.float64) for stage in STAGES}
     left = {stage: np.array([np.nan, 1.0]) for stage in STAGES}
-    rows = layer_rows(Subject("BS", "VC"), Course(states, left, []), datas, 1.0)
+    rows = layer_rows(Subject("BS", "VC"), NetworkCourse(states, left, []), datas, 1.0)
     assert len(rows) == 3 * 4 * 2
     for row in rows:
         k, layer = int(row["graph"]), int(row["layer"])
@@ -195,14 +189,17 @@ def test_columns_of_zeros_change_no_measure(datas: list[NodeData]) -> None:
     narrow = torch.randn(1, 2, 20, 2, dtype=torch.float64)
     wide = torch.cat([narrow, torch.zeros(1, 2, 20, 3, dtype=torch.float64)], dim=-1)
     left = dict.fromkeys(STAGES, np.full(2, np.nan))
-    found = [layer_rows(Subject("GCN"), Course(dict.fromkeys(STAGES, H), left, []), datas, 1.0) for H in (narrow, wide)]
+    found = [
+        layer_rows(Subject("GCN"), NetworkCourse(dict.fromkeys(STAGES, H), left, []), datas, 1.0)
+        for H in (narrow, wide)
+    ]
     for one, other in zip(*found, strict=True):
         for name in (*MEASURES, "normalised"):
             assert one[name] == pytest.approx(other[name], rel=1e-9)
 
 
 # ---------------------------------------------------------------------- verdicts
-def table_of(energies: Callable[[Subject, str], Any], graphs: int = 20, layers: int = 9) -> Table:
+def table_of(energies: Callable[[Subject, str], Any], graphs: int = 20, layers: int = 9) -> EnergyTable:
     """A table whose energies (layers, graphs) are given by subject and stage."""
     arrays = {}
     for subject in SUBJECTS:
@@ -212,7 +209,7 @@ def table_of(energies: Callable[[Subject, str], Any], graphs: int = 20, layers: 
     row = {
         "status": "ok", "best_epoch": 3, "test_accuracy": 0.75, "alpha": 0.5, "beta_least": 0.1, "beta_largest": 0.2,
     }  # fmt: skip
-    return Table(arrays, {(s.name, s.kind): [dict(row) for _ in range(graphs)] for s in SUBJECTS})
+    return EnergyTable(arrays, {(s.name, s.kind): [dict(row) for _ in range(graphs)] for s in SUBJECTS})
 
 
 def decay(rate: float, layers: int = 9) -> np.ndarray:
@@ -321,7 +318,7 @@ def test_figures_compare_what_they_say() -> None:
     table = table_of(lambda s, stage: decay(0.9 if stage == "end" else 0.8) * (2 if s.kind == "SC" else 1))
     family = family_curves(table)
     assert len(family) == 2 * (5 + 4 + 3)
-    assert {c.group for c in family} == set(trained_energy.FAMILIES)
+    assert {c.group for c in family} == set(FAMILIES)
     for curve in family:
         assert curve.mean[1] == pytest.approx(90 if curve.dash == 0 else 80)
         assert curve.name.endswith(" trained" if curve.dash == 0 else " untrained")
@@ -347,7 +344,7 @@ def test_the_table_has_medians_and_accuracies() -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("study") / "run"
-    execute(trained_energy, place, small=True, seed=2)
+    execute(find_study("trained-energy"), place, small=True, seed=2)
     return place
 
 
@@ -374,12 +371,12 @@ def test_the_small_run_is_complete(folder: Path) -> None:
 def test_a_finished_run_trains_nothing_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = (folder / "results.csv").read_bytes()
 
-    def refuse(*args: Any) -> Course:
+    def refuse(*args: Any) -> NetworkCourse:
         raise AssertionError("trained again")
 
     monkeypatch.setattr(trained_energy, "course", refuse)
-    monkeypatch.setattr(trained_energy, "_draw", lambda run, table: None)
-    execute(trained_energy, folder, small=True, seed=2)
+    monkeypatch.setattr(trained_energy, "draw_all", lambda run, table: None)
+    execute(find_study("trained-energy"), folder, small=True, seed=2)
     assert (folder / "results.csv").read_bytes() == before
 
 
@@ -390,7 +387,7 @@ def test_the_page_is_made_from_the_run_that_is_kept() -> None:
         found
     )
     assert (trained_energy_page.DOCS / trained_energy_page.FIGURE).stat().st_size > 10_000
-    assert found["settings"] == settings_of(trained_energy, small=False)
+    assert found["settings"] == find_study("trained-energy").settings(False)
     assert {v["answer"] for v in found["verdicts"]} <= {"holds", "fails", "undecided"}
 
 

@@ -18,14 +18,16 @@ from gread.settings.config import Config
 from gread.settings.presets import Published
 from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, train
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import Diverged, NotApplicable
 from rdgraph.integrators.solver import FIXED
+from studies.runs.study import perform
 from studies.training import figures as training_figures
-from studies.training import report as training_report
-from studies.training import states as training_states
-from studies.training import training_run as training
-from studies.training.plan import Request, make_plan
-from studies.training.report import Summary
+from studies.training import rows as training_rows
+from studies.training import state_figures as training_states
+from studies.training import study as training
+from studies.training import summary as training_summary
+from studies.training.plan import Request, TrainingPlan, make_plan
+from studies.training.summary import Summary
 
 BASE = {"hidden": 4, "epochs": 6, "adjacency": "original", "input_dropout": 0.0, "dropout": 0.0}
 
@@ -64,26 +66,26 @@ def test_one_split_has_no_error() -> None:
         "Test accuracy 50.00 ± 0.00 % (mean and population standard deviation of 1 trial on 1 split).",
         "Published for GREAD-BS: 80.00 ± 3.00 %; difference -30.00.",
     ]
-    assert training_report._verdicts(found) == ()
+    assert training_summary.verdicts(found) == ()
 
 
 @pytest.mark.parametrize(("published", "answer"), [(74.0, "holds"), (76.0, "holds"), (90.0, "fails"), (20.0, "holds")])
 def test_verdict_counts_standard_errors(published: float, answer: str) -> None:
     rows = rows_of((0, 0, 0.74, "ok"), (1, 0, 0.76, "ok"))
-    (verdict,) = training_report._verdicts(Summary.of(rows, Published("GREAD-BS", "cora", published, 3.0, "")))
+    (verdict,) = training_summary.verdicts(Summary.of(rows, Published("GREAD-BS", "cora", published, 3.0, "")))
     assert verdict.answer == answer
 
 
 def test_published_numbers_belong_to_the_reaction_and_the_set() -> None:
     plan = make_plan(Request("karate"))
-    assert training_report.summarise(plan, rows_of((0, 0, 0.5, "ok"))).published is None
+    assert training_summary.summarise(plan, rows_of((0, 0, 0.5, "ok"))).published is None
     cora = dataclasses.replace(plan, preset=dataclasses.replace(plan.preset, dataset="cora"))
-    assert training_report.summarise(cora, rows_of((0, 0, 0.5, "ok"))).published.mean == 88.57  # type: ignore[union-attr]
+    assert training_summary.summarise(cora, rows_of((0, 0, 0.5, "ok"))).published.mean == 88.57  # type: ignore[union-attr]
 
 
 # ---------------------------------------------------------------------- metrics
 def test_columns_hold_the_history(done: Trained) -> None:
-    columns = training.metric_columns(done)
+    columns = training_rows.metric_columns(done)
     assert {len(c) for c in columns.values()} == {12}
     assert columns["epoch"].tolist() == [1, 2, 3, 4, 5, 6] * 2
     assert columns["split"].tolist() == [0] * 6 + [1] * 6
@@ -214,19 +216,29 @@ def test_maps_keep_clusters_apart() -> None:
     flat = training_states.flat_map(points)
     own = flat[:15].mean(axis=0) - flat[15:].mean(axis=0)
     assert np.linalg.norm(own) > 2 * max(flat[:15].std(axis=0).max(), flat[15:].std(axis=0).max())
-    for bad in (np.ones((9, 2)), np.full((9, 2), np.nan), np.eye(3)):
-        with pytest.raises(NotApplicable, match="no map because"):
+    for bad, error in (
+        (np.ones((9, 2)), NotApplicable),
+        (np.full((9, 2), np.nan), Diverged),
+        (np.eye(3), NotApplicable),
+    ):
+        with pytest.raises(error, match="no map because"):
             training_states.flat_map(bad)
 
 
 # ---------------------------------------------------------------------- the page
+def written(plan: TrainingPlan, done: Trained, folder: Path) -> list[Any]:
+    """The rows of a run folder filled with what was trained before."""
+    perform(training.training_study(plan, lambda: done), plan.run_config, folder)
+    return training_rows.read_results(folder, plan)
+
+
 def test_trials_that_diverged_are_told_and_left_out(done: Trained, tmp_path: Path) -> None:
     plan = make_plan(Request("karate", splits="0-1"))
     broken = dataclasses.replace(done, status=("diverged in epoch 3", "ok"))
-    rows = training.write_numbers(tmp_path, broken)
+    rows = written(plan, broken, tmp_path)
     kept = Network.load(tmp_path / "network").parameters
     assert all(torch.equal(kept[name], value) for name, value in done.network(1).parameters.items())
-    summary = training_report.summarise(plan, rows)
+    summary = training_summary.summarise(plan, rows)
     assert summary.sentences()[-1] == "1 of 2 trials diverged: split 0 seed 0: diverged in epoch 3."
 
 
@@ -237,9 +249,7 @@ def test_a_training_that_failed_altogether_has_a_page(done: Trained, tmp_path: P
         done, status=("diverged in epoch 1",) * 2, history=history, best_epoch=np.zeros(2, dtype=int),
         test_accuracy=np.zeros(2), val_accuracy=np.zeros(2),
     )  # fmt: skip
-    rows = training.write_numbers(tmp_path, nothing)
-    surroundings = {"python": "3", "libraries": {}, "code": "0", "seconds": 1.0, "started": "now"}
-    training_report.write(tmp_path, plan, nothing, rows, surroundings)
+    written(plan, nothing, tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Every trial diverged, so there is no network to draw." in page
     assert "2 of 2 trials diverged" in page
@@ -247,9 +257,9 @@ def test_a_training_that_failed_altogether_has_a_page(done: Trained, tmp_path: P
     assert not (tmp_path / "network").exists()
 
 
-def test_the_page_says_what_could_not_be_drawn(tmp_path: Path) -> None:
+def test_the_page_says_what_could_not_be_drawn() -> None:
     one = trained(1, reaction="AC", method="euler", step=0.5)
-    pictures, missing = training_report.draw_all(one, tmp_path)
+    pictures, missing = training.draw_all(one)
     assert [p.name for p in pictures] == ["learning", "coefficients", "confusion", "states"]
     assert len(missing) == 1
     assert missing[0].startswith("Filter response: no symbol because")

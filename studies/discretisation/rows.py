@@ -20,17 +20,18 @@ import rdgraph as rd
 from rdgraph.errors import NotApplicable
 from rdgraph.methods.tableaux import tableau
 from rdgraph.systems.system import System
-from studies.runs.published_settings import Setting
-from studies.runs.tables import Value
+from studies.runs.published_settings import PublishedSetting
+from studies.runs.tables import MutableRow
 
-Row = dict[str, Value]
+LINEAR = ("BS", "ST", "FB", "FB*")
+CLASSICAL = ("F", "AC", "Z")
 Gain = Callable[[np.ndarray, float, float], np.ndarray]
 #: Gains this close to one are neither damped nor amplified, and gains this close to zero have no sign.
 NEUTRAL = 1e-9
 
 
 @dataclass(frozen=True)
-class Form:
+class LinearForm:
     """A linear equation that stands for a reaction: itself, or its linearisation at a state at rest."""
 
     reaction: str
@@ -39,7 +40,7 @@ class Form:
 
 
 @cache
-def forms(reaction: str) -> tuple[Form, ...]:
+def forms(reaction: str) -> tuple[LinearForm, ...]:
     """The linear equations behind a reaction of the catalogue.
 
     >>> [str(f.system) for f in forms("F")]
@@ -49,9 +50,9 @@ def forms(reaction: str) -> tuple[Form, ...]:
     """
     system = rd.catalogue[reaction]
     if system.structure.linear:
-        return (Form(reaction, reaction, system),)
+        return (LinearForm(reaction, reaction, system),)
     h = sp.Symbol("h", real=True)
-    found: dict[sp.Expr, Form] = {}
+    found: dict[sp.Expr, LinearForm] = {}
     field = system.structure.scalar_field(h, h)
     for rest in sorted(sp.solveset(field, h, sp.S.Reals), key=abs):
         slope = sp.diff(field, h).subs(h, rest)
@@ -60,20 +61,20 @@ def forms(reaction: str) -> tuple[Form, ...]:
         if not factor.is_number:
             raise NotApplicable(f"expected a reaction whose slope at rest is a multiple of beta, got {slope}")
         text = f"-alpha*L@H + {factor}*beta*H" if factor else "-alpha*L@H"
-        found.setdefault(factor, Form(reaction, f"{reaction} near {abs(rest)}", rd.parse(text)))
+        found.setdefault(factor, LinearForm(reaction, f"{reaction} near {abs(rest)}", rd.parse(text)))
     return tuple(found.values())
 
 
-def steps(setting: Setting) -> int:
+def steps(setting: PublishedSetting) -> int:
     """How many steps the solver takes, the last one shortened.
 
-    >>> steps(Setting("BS", "texas", "OA", "SC", "VC", 1.0, 1.46, "euler", ""))
+    >>> steps(PublishedSetting("BS", "texas", "OA", "SC", "VC", 1.0, 1.46, "euler", ""))
     2
     """
     return math.ceil(sp.Rational(repr(setting.time)) / sp.Rational(repr(setting.step)))
 
 
-def gains(form: Form, setting: Setting) -> tuple[Gain, Gain]:
+def gains(form: LinearForm, setting: PublishedSetting) -> tuple[Gain, Gain]:
     """Exact and computed gain as functions of lam, alpha, beta."""
     names = sp.symbols("lam alpha beta")
     exact = rd.response(form.system, T=setting.time)
@@ -107,16 +108,16 @@ def compare(exact: np.ndarray, computed: np.ndarray) -> dict[str, float]:
     }
 
 
-def coefficient_box(setting: Setting, chosen: Mapping[str, Any]) -> list[tuple[float, float]]:
+def coefficient_box(setting: PublishedSetting, chosen: Mapping[str, Any]) -> list[tuple[float, float]]:
     """The coefficients a setting can reach: a scalar beta passes a sigmoid, so it is positive, a vector does not."""
     betas = [b for b in chosen["betas"] if b > 0 or setting.beta == "VC"]
     return [(alpha, beta) for alpha in chosen["alphas"] for beta in betas]
 
 
-def mode_rows(setting: Setting, chosen: Mapping[str, Any]) -> list[Row]:
+def mode_rows(setting: PublishedSetting, chosen: Mapping[str, Any]) -> list[MutableRow]:
     """One row per linear form: errors at typical and at the worst coefficients, and shares of modes changed."""
     lam = np.linspace(0.0, 2.0, chosen["points"])
-    rows: list[Row] = []
+    rows: list[MutableRow] = []
     for form in forms(setting.reaction):
         exact, computed = gains(form, setting)
 
@@ -137,7 +138,7 @@ def mode_rows(setting: Setting, chosen: Mapping[str, Any]) -> list[Row]:
     return rows
 
 
-def product_row(setting: Setting, chosen: Mapping[str, Any]) -> Row:
+def product_row(setting: PublishedSetting, chosen: Mapping[str, Any]) -> MutableRow:
     """Sparse products of the published solver and of `exact`, at typical and over all coefficients a setting reaches.
 
     The degree of `exact` depends on the equation, the time and the kind of operator, not on the graph: a ring will do.

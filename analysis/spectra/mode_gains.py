@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from analysis.figures import PALETTE, gain_at, plain
+from analysis.figures import PALETTE, plain
+from analysis.responses import gain_at
 from analysis.spectra.eigenvalues import Spectrum, spectrum
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.integrators.solver import solve
 from rdgraph.lowering.vector_field import lower
@@ -27,8 +28,16 @@ if TYPE_CHECKING:
 class Gains:
     """What an integrator made of eigenvectors of L after time T.
 
-    lam (k,); gain (k,) the factor <w, Phi(v)>/<w, v>, NaN where the run failed; leak (k,) the part of Phi(v) that left
-    the mode, |Phi(v) - gain v|/|v|: rounding for a linear system, more for a nonlinear one.
+    Attributes:
+        system: the equation.
+        coefficients: its numbers.
+        T: the end time.
+        method: the integrator.
+        step: its step, None where it has none.
+        lam: (k,) eigenvalues of L.
+        gain: (k,) the factor <w, Phi(v)>/<w, v>, NaN where the run failed.
+        leak: (k,) the part of Phi(v) that left the mode, |Phi(v) - gain v|/|v|: rounding for a linear system, more for
+            a nonlinear one.
     """
 
     system: System
@@ -87,15 +96,32 @@ def empirical_gains(
 ) -> Gains:
     """Gain of every eigenvector of L (or of those in `modes`) under any method of `rdgraph.solve`, in one batched run.
 
-    The start is amplitude*v for an eigenvector v, and the gain is taken with its left eigenvector w (w = v where A is
-    symmetric). The amplitude matters for nonlinear systems only. Coefficients are numbers.
+    gain = <w, Phi(a v)>/<w, a v> for the start a v, v an eigenvector, w its left eigenvector (w = v where A is
+    symmetric) and a the amplitude, which matters for nonlinear systems only.
 
-    >>> import rdgraph as rd
-    >>> op = rd.generators.path(3).operator("symmetric", dtype=torch.float64)
-    >>> empirical_gains("diffusion", op, {"alpha": 1.0}, T=1.0, method="euler", step=0.5).gain.round(6) + 0.0
-    array([1.  , 0.25, 0.  ])
+    Args:
+        system: a `System`, a name of the catalogue, or a line of text.
+        op: an operator as `spectrum` takes it.
+        coefficients: a number for every coefficient.
+        T: the end time.
+        method: any method of `rdgraph.solve`.
+        step: its step, where it takes one.
+        modes: eigenvectors to feed; all of them where None.
+        amplitude: their size.
+
+    Returns:
+        The `Gains`.
+
+    Raises:
+        NotApplicable: for coefficients that are not scalars, and where `spectrum` or the method does not apply.
+
+    Example:
+        >>> import rdgraph as rd
+        >>> op = rd.generators.path(3).operator("symmetric", dtype=torch.float64)
+        >>> empirical_gains("diffusion", op, {"alpha": 1.0}, T=1.0, method="euler", step=0.5).gain.round(6) + 0.0
+        array([1.  , 0.25, 0.  ])
     """
-    system = parse(system) if isinstance(system, str) else system
+    system = parse(system)
     vectors = [name for name, kind in system.coefficients.items() if kind is not Kind.SCALAR]
     if vectors:
         raise NotApplicable(
@@ -121,11 +147,28 @@ def empirical_gains(
 
 
 def gains_figure(measured: Sequence[Gains]) -> tuple[Figure, list[dict[str, Any]]]:
-    """Measured gains as points over the symbolic responses as curves, on a log axis; the figure and its rows."""
+    """Measured gains as points over the symbolic responses as curves, |g(lam)| on a log axis.
+
+    Args:
+        measured: what `empirical_gains` gave, a colour each.
+
+    Returns:
+        The figure, and the numbers drawn in it, one row a point.
+
+    Raises:
+        InvalidArgument: for no gains at all.
+
+    Example:
+        >>> import rdgraph as rd
+        >>> op = rd.generators.path(3).operator("symmetric", dtype=torch.float64)
+        >>> figure, rows = gains_figure([empirical_gains("diffusion", op, {"alpha": 1.0}, T=1.0)])
+        >>> len(rows), figure.axes[0].get_xlabel()
+        (3, 'λ, eigenvalue of L')
+    """
     from matplotlib.figure import Figure
 
     if not measured:
-        raise NotApplicable("expected at least one set of gains, got none; see empirical_gains")
+        raise InvalidArgument("expected at least one set of gains, got none; see empirical_gains")
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     panel = figure.subplots()
     tiny = np.finfo(float).tiny
@@ -141,7 +184,7 @@ def gains_figure(measured: Sequence[Gains]) -> tuple[Figure, list[dict[str, Any]
     sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
     panel.axhline(1.0, color="0.8", lw=0.8, zorder=0)
     panel.set(yscale="log", xlim=(0, top), ylim=(max(1e-6, sizes.min() / 2), max(2.0, 2 * sizes.max())))
-    panel.set(xlabel="lam, eigenvalue of L", ylabel="|gain|")
+    panel.set(xlabel="λ, eigenvalue of L", ylabel="|gain|")
     first = measured[0]
     values = ", ".join(f"{plain(name)} = {value:g}" for name, value in first.coefficients.items())
     title = plain(first.system.name or str(first.system))

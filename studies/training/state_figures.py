@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.figures import PALETTE, plain
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import Diverged, NotApplicable
 from studies.training.figures import Drawing, empty_figure
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def flat_map(points: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
     from sklearn.manifold import TSNE
 
     if not np.isfinite(points).all():
-        raise NotApplicable("no map because the states left the numbers")
+        raise Diverged("no map because the states diverged")
     centred = points - points.mean(axis=0)
     scale = float(centred.std())
     if scale == 0 or len(points) < FEWEST_NODES:

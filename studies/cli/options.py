@@ -1,0 +1,34 @@
+"""Arguments that several commands share, and how their words are read."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rdgraph.errors import InvalidArgument
+
+#: Equations may begin with a minus sign, so no command has one-letter options.
+EQUATION_SETTINGS = {"ignore_unknown_options": True}
+Equation = Annotated[
+    str, typer.Argument(help="An equation in the language, or a name of the catalogue.", metavar="EQUATION")
+]
+Values = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a coefficient to a number.")]
+
+
+def read_numbers(texts: list[str] | None) -> dict[str, float]:
+    """NAME=VALUE, as given on the command line, by name.
+
+    >>> read_numbers(["alpha=0.5", "beta = -1"])
+    {'alpha': 0.5, 'beta': -1.0}
+    """
+    found = {}
+    for text in texts or []:
+        name, sign, value = text.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise InvalidArgument(f"expected NAME=VALUE with a number, got {text!r}; write --set alpha=0.5") from None
+        if not sign:
+            raise InvalidArgument(f"expected NAME=VALUE, got {text!r}; write --set alpha=0.5")
+    return found

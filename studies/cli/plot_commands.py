@@ -1,0 +1,90 @@
+"""`rdgraph plot`: filter responses and phase diagrams as figures, with their numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from rdgraph.errors import InvalidArgument
+from studies.cli.options import EQUATION_SETTINGS, Equation, Values, read_numbers
+from studies.runs.boundary import say
+from studies.runs.libraries import require
+
+if TYPE_CHECKING:
+    from rdgraph.graphs.graph import Graph
+
+plot = typer.Typer(help="Draw figures (png, pdf and the numbers as csv).", no_args_is_help=True)
+
+console = Console()
+
+
+@plot.command("response", context_settings=EQUATION_SETTINGS)
+def plot_response(
+    equations: Annotated[
+        list[str] | None, typer.Argument(help="Equations or names; without any, the linear catalogue.")
+    ] = None,
+    time: Annotated[float, typer.Option("--time", help="End time T.")] = 3.5,
+    step: Annotated[float, typer.Option("--step", help="Step of the discretised curves.")] = 0.75,
+    values: Values = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder for response.png, .pdf and .csv.")] = Path("runs/response"),
+) -> None:
+    """Filter responses on lam in [0, 2]: the exact flow and what Euler and RK4 make of it."""
+    from analysis.figures import save_figure
+    from analysis.responses import curve_rows, response_figure
+    from rdgraph.systems.catalogue import catalogue
+    from rdgraph.systems.parser import parse
+
+    systems = [parse(e) for e in equations] if equations else [s for s in catalogue.values() if s.has_response]
+    numbers = {"alpha": 0.5, "beta": 1.0, **read_numbers(values)}
+    methods = (("exact", None), ("euler", step), ("rk4", step))
+    figure, curves = response_figure(systems, T=time, coefficients=numbers, methods=methods)
+    for path in save_figure(figure, out, "response", curve_rows(curves)):
+        say(console, f"wrote {path}")
+
+
+@plot.command("phase", context_settings=EQUATION_SETTINGS)
+def plot_phase(
+    equation: Equation = "BS",
+    graph: Annotated[
+        str, typer.Option("--graph", help="path:N, ring:N, complete:N, star:N, or csbm, the paper's random graph.")
+    ] = "ring:9",
+    end: Annotated[float, typer.Option("--end", help="alpha in (0, END], beta in [-END, END].")] = 2.0,
+    points: Annotated[int, typer.Option("--points", help="Members along each axis, all run as one batch.")] = 200,
+    step: Annotated[float, typer.Option("--step", help="Step of RK4, by which the members are run.")] = 0.25,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random graph and of the start.")] = 0,
+    out: Annotated[Path, typer.Option("--out", help="Folder for phase.png, .pdf and .csv.")] = Path("runs/phase"),
+) -> None:
+    """Which coefficients of a linear system smooth, sharpen or blow up on a graph: predicted and simulated."""
+    require("a phase diagram", "torch")
+    import numpy as np
+    import torch
+
+    from analysis.figures import save_figure
+    from analysis.phases.diagram import phase_diagram
+    from analysis.phases.picture import phase_figure
+
+    op = _named_graph(graph, seed).operator("symmetric", dtype=torch.float64)
+    alphas, betas = np.linspace(0, end, points + 1)[1:], np.linspace(-end, end, points)
+    diagram = phase_diagram(equation, op, alphas, betas, method="rk4", step=step, seed=seed)
+    share = f"{diagram.agreement:.2%} of the members away from a border"
+    say(console, f"{points} x {points} members: {share} were simulated as predicted")
+    for path in save_figure(phase_figure(diagram), out, "phase", diagram.rows()):
+        say(console, f"wrote {path}")
+
+
+def _named_graph(text: str, seed: int) -> Graph:
+    """NAME:NODES, or csbm for the random graph of the GREAD paper's appendix."""
+    from rdgraph.graphs import generators
+
+    if text == "csbm":
+        return generators.csbm(seed).graph
+    name, _, nodes = text.partition(":")
+    if name not in ("path", "ring", "complete", "star") or not nodes.isdigit():
+        raise InvalidArgument(
+            f"expected path:N, ring:N, complete:N, star:N or csbm, got {text!r}; write --graph ring:20"
+        )
+    found: Graph = getattr(generators, name)(int(nodes))
+    return found

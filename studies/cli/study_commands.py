@@ -1,0 +1,55 @@
+"""`rdgraph study`: list the studies, or run one in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from studies.catalogue import STUDIES, find_study, require_libraries
+from studies.runs.boundary import say
+from studies.runs.study import Study, execute
+
+console = Console()
+errors = Console(stderr=True)
+
+
+def study_command(
+    name: Annotated[str | None, typer.Argument(help="A study; without one, the studies and their questions.")] = None,
+    small: Annotated[
+        bool, typer.Option("--small", help="Seconds instead of minutes: fewer and smaller cases.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/NAME, runs/NAME-small")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same tables.")] = 0,
+    device: Annotated[str, typer.Option("--device", help="cpu, cuda or cuda:N.")] = "cpu",
+) -> None:
+    """Do a study: numbers, figures and a report page in a folder; run it again to resume. Ctrl-C is safe."""
+    if name is None:
+        console.print(_studies_table(STUDIES.values()))
+        return
+    study = find_study(name)
+    require_libraries(study)
+    folder = out or Path("runs") / (f"{name}-small" if small else name)
+    try:
+        report = execute(study, folder, small=small, seed=seed, device=device, console=errors)
+    except KeyboardInterrupt:
+        say(errors, f"interrupted; {folder} is valid, and the same command resumes it")
+        raise typer.Exit(130) from None
+    say(console, f"wrote {report}")
+
+
+def _studies_table(studies: Iterable[Study]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title="Studies: rdgraph study NAME", title_justify="left")
+    for heading, style in (("name", "bold"), ("title", "cyan"), ("question", "")):
+        table.add_column(heading, style=style, overflow="fold")
+    for study in studies:
+        table.add_row(escape(study.name), escape(study.title), escape(study.question))
+    return table

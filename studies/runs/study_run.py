@@ -1,0 +1,214 @@
+"""`StudyRun`: the folder of one run, filled piece by piece, valid at any moment, resumed where it was left."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from rich.console import Console
+
+from rdgraph.errors import InvalidArgument
+from rdgraph.files import replacing, write_text
+from studies.runs import report
+from studies.runs.config import RunConfig, environment
+from studies.runs.run_folder import earlier_codes
+from studies.runs.tables import Row, Value, read_rows, summary, write_rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.progress import Progress
+
+T = TypeVar("T")
+#: What the file `state` may say.
+STATES = ("running", "done", "interrupted", "failed")
+ANSWERS = ("holds", "fails", "undecided")
+#: Names of studies, parts, figures and tables, which are names of files too.
+NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_RESERVED = ("results", "metrics")
+
+
+class StudyRun:
+    """One run of a study, and its folder; a study computes with `part` and writes with the other methods."""
+
+    def __init__(
+        self, folder: Path, config: RunConfig, heading: report.Heading, console: Console | None = None
+    ) -> None:
+        self.folder = folder
+        self.config = config
+        self.heading = heading
+        self._console = console or Console(stderr=True)
+        self._bars: Progress | None = None
+        self._names: set[str] = set()
+        self._parts: dict[str, list[dict[str, Value]]] = {}
+        self._items: list[report.Item] = []
+        self._verdicts: list[report.ReportVerdict] = []
+        self._files: dict[str, str] = {}
+        self._started = time.monotonic()
+        self._environment = environment(config.device)
+        self._earlier_code: list[str] = []
+
+    @property
+    def small(self) -> bool:
+        """Whether the study is to run in its small mode, in seconds rather than minutes."""
+        return self.config.small
+
+    @property
+    def seed(self) -> int:
+        return self.config.seed
+
+    @property
+    def device(self) -> str:
+        return self.config.device
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What the study's `settings(small)` gave; written in config.toml and shown in the report."""
+        return self.config.settings
+
+    def generator(self, name: str) -> np.random.Generator:
+        """Random numbers that depend on the seed and this name alone, not on what else was drawn."""
+        return np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+
+    def part(self, name: str, compute: Callable[[], Sequence[Row]]) -> list[dict[str, Value]]:
+        """The rows of `compute()`, computed once: kept as parts/NAME.csv and read back when the study is run again."""
+        path = self.folder / "parts" / f"{self._new(name, 'part')}.csv"
+        if not path.is_file():
+            write_rows(path, compute())
+        self._parts[name] = read_rows(path)  # read back even when new, so that a resumed run sees the same values
+        return [dict(row) for row in self._parts[name]]
+
+    def progress(self, iterable: Iterable[T], description: str, total: float | None = None) -> Iterator[T]:
+        """The items of `iterable`, with a bar on a terminal and in silence elsewhere."""
+        if not self._console.is_terminal:
+            yield from iterable
+            return
+        if self._bars is None:
+            from studies.runs.progress import progress
+
+            self._bars = progress(self._console)
+            self._bars.start()
+        count = len(iterable) if total is None and isinstance(iterable, Sized) else total
+        task = self._bars.add_task(description, total=count)
+        try:
+            for item in iterable:
+                yield item
+                self._bars.advance(task)
+        finally:
+            self._bars.remove_task(task)
+
+    def figure(self, name: str, figure: Figure, caption: str, rows: Sequence[Row]) -> None:
+        """A figure of the report: figures/NAME.png, NAME.pdf and, as NAME.csv, the numbers drawn in it."""
+        from analysis.figures import save_figure
+
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # laid out once, not for every format
+        picture, *_ = save_figure(figure, self.folder / "figures", self._new(name, "figure"), rows)
+        self._items.append(report.Picture(name, picture, caption))
+
+    def animation(self, name: str, write: Callable[[Path], object], caption: str) -> None:
+        """An animation of the report, figures/NAME.gif; `write(path)` writes it."""
+        path = self.folder / "figures" / f"{self._new(name, 'figure')}.gif"
+        with replacing(path) as draft:
+            write(draft)
+        self._items.append(report.Picture(name, path, caption))
+
+    def table(self, name: str, rows: Sequence[Row], caption: str) -> None:
+        """A table of the report, sorted by a click on its headings, and as NAME.csv."""
+        if name in _RESERVED:
+            raise InvalidArgument(f"expected another name than {', '.join(_RESERVED)} for a table, got {name!r}")
+        write_rows(self.folder / f"{self._new(name, 'table')}.csv", rows)
+        self.show(name, caption, rows)
+
+    def say(self, heading: str, text: str) -> None:
+        """A passage of the report in plain text; an empty line begins a new paragraph, an empty heading adds none."""
+        self._items.append(report.Passage(heading, text))
+
+    def verdict(self, statement: str, answer: str, evidence: str) -> None:
+        """A row of the table of verdicts; answer: holds, fails, undecided or "holds if ..."."""
+        if answer not in ANSWERS and not answer.startswith("holds if "):
+            raise InvalidArgument(f"expected one of {', '.join(ANSWERS)} or 'holds if ...', got {answer!r}")
+        self._verdicts.append(report.ReportVerdict(statement, answer, evidence))
+
+    def results(self, rows: Sequence[Row]) -> None:
+        """The numbers of record, results.csv."""
+        self._new("results", "table")
+        write_rows(self.folder / "results.csv", rows)
+
+    def show(self, name: str, caption: str, rows: Sequence[Row]) -> None:
+        """A table of the report whose rows stand in NAME.csv already."""
+        self._items.append(report.ReportTable(name, caption, [dict(row) for row in rows]))
+
+    def describe(self, file: str, text: str) -> None:
+        """What a file of the folder holds, as the report tells it: for files of the study's own."""
+        self._files[file] = text
+
+    def record(self, **facts: Any) -> None:
+        """Facts about how the run went, for environment.json."""
+        self._environment |= facts
+
+    def _new(self, name: str, kind: str) -> str:
+        """The name, if it can be a file's and was not used for this kind."""
+        if not NAME_PATTERN.fullmatch(name):
+            raise InvalidArgument(f"expected a name of letters, digits and _.+- for a {kind}, got {name!r}")
+        if f"{kind} {name}" in self._names:
+            raise InvalidArgument(f"expected a new name for a {kind}, got {name!r} for the second time")
+        self._names.add(f"{kind} {name}")
+        return name
+
+    def begin(self) -> None:
+        """Write what is known before the first number: config.toml, environment.json, state."""
+        self._earlier_code = sorted(earlier_codes(self.folder / "environment.json") - {self._environment["code"]})
+        write_text(self.folder / "config.toml", self.config.toml())
+        self._write_environment()
+        write_text(self.folder / "state", "running\n")
+
+    def finish(self, state: str, problem: str = "") -> None:
+        """Write metrics.csv, environment.json, report.html and state; also after an interruption or an error."""
+        if self._bars is not None:
+            self._bars.stop()
+        if state != "done":  # said first, whatever becomes of the report
+            write_text(self.folder / "state", f"{state}\n")
+        if self._parts:
+            rows = [row for name, part in self._parts.items() for row in summary(name, part)]
+            write_rows(self.folder / "metrics.csv", rows)
+        self.record(seconds=round(time.monotonic() - self._started, 1))
+        self._write_environment()
+        page = report.Page(
+            heading=self.heading,
+            state=state,
+            problem=problem,
+            config=self.config,
+            environment=self._environment,
+            items=tuple(self._items),
+            verdicts=tuple(self._verdicts),
+            files=self.files,
+            mixed=bool(self._earlier_code and self._parts),
+        )
+        write_text(self.folder / "report.json", report.contents(page))
+        write_text(self.folder / "report.html", report.render(page))
+        write_text(self.folder / "state", f"{state}\n")
+
+    @property
+    def files(self) -> dict[str, str]:
+        """What each file of the folder holds."""
+        found = {"config.toml": "settings", "environment.json": "versions and machine"}
+        if "table results" in self._names:
+            found["results.csv"] = "the numbers of record"
+        if self._parts:
+            count = len(self._parts)
+            found["metrics.csv"] = "a summary of everything measured"
+            pieces = "piece" if count == 1 else "pieces"
+            found["parts/"] = f"{count} finished {pieces}, read back when the study is run again"
+        if any(isinstance(item, report.Picture) for item in self._items):
+            found["figures/"] = "png, pdf and the numbers drawn"
+        return found | self._files
+
+    def _write_environment(self) -> None:
+        kept = {**self._environment, **({"earlier_code": self._earlier_code} if self._earlier_code else {})}
+        write_text(self.folder / "environment.json", json.dumps(kept, indent=2) + "\n")

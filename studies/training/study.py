@@ -1,0 +1,155 @@
+"""A training as a study: it trains, and its run folder holds results, metrics, a network, figures and the report.
+
+The folder is valid at any moment. While it trains it holds checkpoints; a training that was cut off goes on from them,
+to the same results.
+"""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from gread.training.trainer import EVERY, Progress, Trained, train
+from rdgraph.errors import Diverged, NotApplicable
+from studies.runs.report import Passage
+from studies.runs.run_folder import prepare
+from studies.runs.study import Study, perform
+from studies.runs.study_run import StudyRun
+from studies.runs.tables import Row
+from studies.training import figures, state_figures
+from studies.training.choices import folder_name
+from studies.training.figures import Drawing
+from studies.training.plan import TrainingPlan
+from studies.training.rows import first_sound, read_results, result_rows, write_metrics
+from studies.training.summary import RESULTS_CAPTION, SUMMARY_CAPTION, summarise, summary_rows, verdicts
+
+CHECKPOINTS = "checkpoints"
+#: What the files of a training hold beside those of every study.
+FILES = {
+    "config.toml": "settings; --preset reads it",
+    "results.csv": "a row per trial",
+    "metrics.parquet": "a row per trial and epoch",
+}
+NETWORK = "the network of the first trial that did not diverge, at its best epoch; gread.Network.load reads it"
+
+
+def execute(
+    plan: TrainingPlan,
+    folder: Path,
+    *,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    tell: Callable[[str], object] = warnings.warn,
+    every: float = EVERY,
+) -> list[Row]:
+    """Train what the plan says in a folder, anew or from where it was left; returns the rows of results.csv.
+
+    `progress` and `tell` are those of `gread.training.trainer.train`. Ctrl-C and SIGTERM leave a valid folder and end
+    in a KeyboardInterrupt, the first after a checkpoint; `kill -9` leaves the last checkpoint.
+    """
+    if prepare(folder, plan.run_config, resume=resume) != "done":
+        make = partial(
+            train, plan.data, plan.trials, device=plan.device, checkpoint=folder / CHECKPOINTS, every=every,
+            progress=progress, tell=tell,
+        )  # fmt: skip
+        perform(training_study(plan, make), plan.run_config, folder)
+        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    return read_results(folder, plan)
+
+
+def training_study(plan: TrainingPlan, make: Callable[[], Trained]) -> Study:
+    """The study of one plan; `make()` trains."""
+    where = plan.preset.dataset
+    return Study(
+        "train",
+        f"Training {plan.reaction} on {where}",
+        f"How well does the reaction {plan.reaction} classify the nodes of {where}, and what did the network learn?",
+        partial(run, plan=plan, make=make),
+        extra="gread",
+        commands=lambda config, folder: (plan.command(folder), f"rdgraph train --resume --out {folder}"),
+    )
+
+
+def run(run: StudyRun, plan: TrainingPlan, make: Callable[[], Trained]) -> None:
+    """Train, and write the numbers, the network, the figures and what they say."""
+    done = make()
+    rows = result_rows(done)
+    run.results(rows)
+    summary = summarise(plan, rows)
+    run.say("Result", "\n\n".join(summary.sentences()))
+    run.table("summary", summary_rows(plan, summary), SUMMARY_CAPTION)
+    run.say("Method", about_method(plan))
+    write_metrics(run.folder / "metrics.parquet", done)
+    for name, text in FILES.items():
+        run.describe(name, text)
+    kept = first_sound(done)
+    if kept is not None:
+        replace(done.network(kept), reason=plan.method_reason).save(run.folder / "network")
+        run.describe("network/", NETWORK)
+    drawings, missing = draw_all(done)
+    for drawing in drawings:
+        run.figure(drawing.name, drawing.figure, drawing.caption, drawing.rows)
+    if missing:
+        run.say("Not drawn", "\n\n".join(missing))
+    run.show("results", RESULTS_CAPTION, rows)
+    about = about_data(plan)
+    run.say(about.heading, about.text)
+    for verdict in verdicts(summary):
+        run.verdict(verdict.statement, verdict.answer, verdict.evidence)
+    run.record(training_seconds=round(done.seconds, 1))
+
+
+def draw_all(done: Trained) -> tuple[list[Drawing], list[str]]:
+    """Every figure that can be drawn; and in words why others cannot."""
+    sound = [k for k, status in enumerate(done.status) if status == "ok"]
+    makers: dict[str, Callable[[], Drawing | None]] = {"Learning curves": lambda: figures.learning_curves(done)}
+    if sound:
+        data, network = done.data_of(sound[0]), done.network(sound[0])
+        makers |= {
+            "Coefficients": lambda: figures.coefficient_bars(done, sound),
+            "Filter response": lambda: figures.response_lines(done, sound, data),
+            "Confusion matrix": lambda: state_figures.confusion_matrix(done, sound),
+            "States": lambda: state_figures.embedded_states(network, data),
+        }
+    drawings, missing = [], [] if sound else ["Every trial diverged, so there is no network to draw."]
+    for name, draw in makers.items():
+        try:
+            drawing = draw()
+        except (Diverged, NotApplicable) as reason:
+            missing.append(f"{name}: {reason}.")
+            continue
+        if drawing is not None:
+            drawings.append(drawing)
+    return drawings, missing
+
+
+def about_method(plan: TrainingPlan) -> str:
+    """How H(T) is reached, and why where it was chosen from the equation."""
+    model = plan.config.model
+    step = "" if model.step is None else f", step {model.step:.4g}"
+    why = f"chosen from the equation: {plan.method_reason}" if plan.method_reason else "as the settings name it"
+    return f"{model.method}{step}, to T = {model.time:g}; {why}."
+
+
+def about_data(plan: TrainingPlan) -> Passage:
+    """What the data are, how they are split, and what is known to be odd about them."""
+    data, meta = plan.data, plan.data.meta
+    size = (
+        f"{data.num_nodes:,} nodes, {data.graph.num_edges:,} directed edges, {data.num_features:,} features, "
+        f"{data.num_classes} classes"
+    )
+    splits = f"Splits: {meta.split}." if meta.split else ""
+    told: Sequence[str] = [text for text in (splits, *meta.notes, *data.warnings()) if text]
+    return Passage("The data", "\n\n".join([f"{meta.title or meta.name}: {size}.", *told]))
+
+
+def default_folder(plan: TrainingPlan, *, resume: bool = False, base: Path = Path("runs/train")) -> Path:
+    """base/DATASET-REACTION-N with the first free number, or the last one that is there where one is to resume."""
+    stem = folder_name(plan.preset.dataset, plan.reaction)
+    numbers = [int(rest) for path in base.glob(f"{stem}-*") if (rest := path.name.removeprefix(f"{stem}-")).isdecimal()]
+    last = max(numbers, default=0)
+    return base / f"{stem}-{max(1, last) if resume else last + 1}"
