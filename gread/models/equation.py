@@ -13,11 +13,14 @@ from rdgraph.syntax.tree import Kind
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.system import System
 from rdgraph.theory.method_choice import choose_method
+from rdgraph.theory.rate_bounds import rate_bound
 
 #: The letter of an equation that stands for the training nodes.
 TRUSTED = "M"
 #: Kinds of letters that stand for numbers.
 VALUED = (Kind.SCALAR, Kind.CHANNEL, Kind.NODE, Kind.MATRIX)
+#: The nonlinear reactions of the GREAD paper, whose coefficients start as in its authors' code.
+PUBLISHED = ("F", "AC", "Z")
 
 
 def make_system(model: Model) -> System:
@@ -49,24 +52,42 @@ def resolve_method(model: Model) -> tuple[Model, str]:
     """A model with a method and a step of its own, and why they were chosen; "" where the method was given.
 
     What the equation allows is asked of `rdgraph.theory.method_choice`. Attention makes A row-stochastic and not
-    symmetric; attention that follows the state makes a linear equation none, so that it is stepped.
+    symmetric; attention that follows the state makes a linear equation none, so that it is stepped. A beta whose link
+    is left open as well stays in (0, 1) where no bound of the slope holds for all states, since its sign may then
+    decide whether H(t) blows up; in the reactions of the GREAD paper it stays free, as its authors have it.
 
     >>> chosen, reason = resolve_method(Model(reaction="-alpha*L@H + beta*tanh(H)"))
     >>> chosen.method, reason.partition(";")[0]
     ('rk4', 'the reaction beta*tanh(H) is nonlinear')
     >>> resolve_method(Model(method="euler", step=0.5))[1]
     ''
+    >>> resolve_method(Model(reaction="-alpha*L@H + beta*H**2"))[0].beta_link
+    'sigmoid'
     """
     if model.method != AUTO:
         return model, ""
-    is_original = model.adjacency == "original"
+    system, is_original = make_system(model), model.adjacency == "original"
     normalisation = model.normalisation if is_original else "row"
     choice = choose_method(
-        make_system(model), model.time, normalisation=normalisation, undirected=normalisation in ("symmetric", "none"),
+        system, model.time, normalisation=normalisation, undirected=normalisation in ("symmetric", "none"),
         stepped=model.adjacency == "live",
     )  # fmt: skip
     step = choice.step if model.step is None else model.step
-    return replace(model, method=choice.method, step=step if choice.step is not None else None), choice.reason
+    chosen = replace(model, method=choice.method, step=step if choice.step is not None else None)
+    if model.beta_link == AUTO and _needs_sign(model, system, normalisation):
+        return replace(
+            chosen, beta_link="sigmoid"
+        ), f"{choice.reason}; beta in (0, 1), as no bound of the slope holds for all states"
+    return chosen, choice.reason
+
+
+def _needs_sign(model: Model, system: System, normalisation: str) -> bool:
+    """Whether beta, per channel or node, is free in a field that may outgrow the state and is not the authors' own."""
+    if system.letters.get("beta") not in (Kind.CHANNEL, Kind.NODE):
+        return False
+    bound = rate_bound(system, normalisation)
+    published = (make_system(replace(model, reaction=name)) for name in PUBLISHED)
+    return (bound.is_local or not bound.is_finite) and all(system.normal != other.normal for other in published)
 
 
 def resolve_trials(trials: Sequence[Trial]) -> tuple[list[Trial], list[str]]:
