@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def save_state(folder: Path, state: FittedState, arguments: Mapping[str, Any]) -
         held |= {f"member{k}.{name}": value for name, value in network.parameters.items()}
     words = {
         "arguments": {name: _plain(value) for name, value in arguments.items()},
-        "model": vars(state.networks[0].config),
+        "model": asdict(state.networks[0].config),
         "reason": state.networks[0].reason,
         "epochs": state.epochs,
         "classes": state.classes.tolist(),

@@ -75,9 +75,8 @@ def resolve_method(model: Model) -> tuple[Model, str]:
     step = choice.step if model.step is None else model.step
     chosen = replace(model, method=choice.method, step=step if choice.step is not None else None)
     if model.beta_link == AUTO and _needs_sign(model, system, normalisation):
-        return replace(
-            chosen, beta_link="sigmoid"
-        ), f"{choice.reason}; beta in (0, 1), as no bound of the slope holds for all states"
+        told = f"{choice.reason}; beta in (0, 1), as no bound of the slope holds for all states"
+        return replace(chosen, beta_link="sigmoid"), told
     return chosen, choice.reason
 
 

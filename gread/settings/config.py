@@ -35,7 +35,8 @@ class Model:
         beta: The kind of the coefficient beta.
         alpha_link: sigmoid keeps alpha in (0, 1); free leaves it as it is; auto, the choice of the GREAD authors' code,
             is the sigmoid for alpha and for scalars, else free, drawn from U(-1, 1).
-        beta_link: The same for beta.
+        beta_link: The same for beta; with the method auto, also the sigmoid in equations of one's own whose slope has
+            no bound for all states.
         adjacency: original: A from the graph, by `normalisation`; soft: attention from H(0), frozen in time; live:
             attention from H(t).
         normalisation: How A is made from the graph.
