@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from gread.layers.edge_layout import Layout, check_edges, read_weights
-from gread.models.equation import link_of, make_system, resolve_method
 from gread.models.flow import Flow
 from gread.models.gread_model import ATTENTION_START
+from gread.models.resolution import link_of, resolve_method
 from gread.models.soft_adjacency import soft_weights
 from gread.settings.config import Model
 from rdgraph import VectorField, lower
@@ -86,7 +86,7 @@ class GREADConv(nn.Module):
         )  # fmt: skip
         self.config, self.reason = resolve_method(asked)
         self.channels = channels
-        self.system = make_system(self.config)
+        self.system = self.config.system
         self.letters = {name: kind for name, kind in self.system.letters.items() if name not in STATE_LETTERS}
         _check(self.config, self.letters)
         if adjacency != "original":

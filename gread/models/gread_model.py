@@ -18,9 +18,9 @@ from torch.nn import functional
 from gread.kernels import counters
 from gread.kernels.linear_layers import linear
 from gread.kernels.operations import dropout
-from gread.models.equation import TRUSTED, VALUED, link_of, make_system, resolve_method
 from gread.models.features import Features
 from gread.models.flow import Flow
+from gread.models.resolution import TRUSTED, VALUED, link_of, resolve_method
 from gread.models.soft_adjacency import soft_weights
 from gread.settings.config import Model
 from rdgraph import VectorField, lower
@@ -84,7 +84,7 @@ class GREAD(nn.Module):
     def __init__(self, config: Model, operator: Operator, *, features: int, classes: int, seeds: Sequence[int]) -> None:
         super().__init__()
         self.config, self.reason = resolve_method(config)
-        self.operator, self.system = operator.prepare(), make_system(config)
+        self.operator, self.system = operator.prepare(), self.config.system
         self.members, self.classes = len(seeds), classes
         self.seeds = torch.tensor(list(seeds), dtype=torch.int64, device=operator.device)
         self.trusted: Tensor | None = None

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from gread.models.bundle import load_bundle, save_bundle
-from gread.models.equation import make_system
 from gread.models.features import Features
 from gread.models.gread_model import GREAD
 from gread.models.problem import make_operator
@@ -60,7 +59,7 @@ class Network:
     @property
     def system(self) -> System:
         """The equation."""
-        return make_system(self.config)
+        return self.config.system
 
     def model(self, graph: Graph, trusted: Tensor | None = None) -> GREAD:
         """The network on a graph, as a torch module with one member, on the device of its parameters."""

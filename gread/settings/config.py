@@ -9,14 +9,17 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import tomli_w
 
+from gread.settings.equation import read_equation
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.files import read_text
 from rdgraph.graphs.normalisation import NORMALISATIONS
+from rdgraph.systems.system import System
 
 KINDS = ("scalar", "channel", "node")
 LINKS = ("auto", "sigmoid", "free")
@@ -98,6 +101,17 @@ class Model:
         for name in ("input_dropout", "dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise InvalidArgument(f"expected 0 <= {name} < 1, got {getattr(self, name)!r}")
+
+    @cached_property
+    def system(self) -> System:
+        """The equation, with alpha and beta of the declared kinds; read when it is first asked for, and then kept."""
+        return read_equation(self.reaction, self.alpha, self.beta)
+
+    def resolved(self, method: str, step: float | None, beta_link: str) -> Model:
+        """The same network with what was left open filled in; its equation is not read again."""
+        made = replace(self, method=method, step=step, beta_link=beta_link)
+        vars(made)["system"] = self.system
+        return made
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from torch.nn import functional
 
 from gread.datasets.node_data import NodeData
 from gread.kernels.operations import adam_step, select
-from gread.models.equation import resolve_trials
 from gread.models.gread_model import GREAD, Randomness, Rates
 from gread.models.problem import Problem
+from gread.models.resolution import resolve_trials
 from gread.settings.trials import Trial, grouped
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.polynomial_flow import TOLERANCE

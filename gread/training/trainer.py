@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from gread.datasets.node_data import NodeData
-from gread.models.equation import TRUSTED, resolve_trials
+from gread.models.resolution import TRUSTED, resolve_trials
 from gread.models.trained_network import Network
 from gread.settings.trials import Trial, grouped
 from gread.training.checkpoint import Saver

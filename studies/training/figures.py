@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 
 from analysis.figures import PALETTE, plain
-from gread.models.equation import TRUSTED
+from gread.models.resolution import TRUSTED
 from gread.training.ensemble import METRICS
 from rdgraph.errors import NotApplicable
 from rdgraph.integrators.solver import FIXED

@@ -11,9 +11,9 @@ from typing import Any
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
 from gread.datasets.sources import embedded
-from gread.models.equation import make_system, resolve_method
 from gread.models.flow import Flow
 from gread.models.problem import check
+from gread.models.resolution import resolve_method
 from gread.settings.config import Config
 from gread.settings.presets import Preset
 from gread.settings.trials import Trial, make_trials
@@ -212,6 +212,5 @@ def _chosen_splits(request: Request, data: NodeData) -> tuple[int, ...]:
 
 def _check_equation(config: Config) -> None:
     """Whether the equation can be read and the method has what it needs."""
-    make_system(config.model)
     model, _ = resolve_method(config.model)
     Flow.check(model.method, model.time, model.step, model.adjacency == "live")

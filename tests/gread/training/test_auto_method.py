@@ -12,7 +12,7 @@ import torch
 from typer.testing import CliRunner
 
 from gread import Config, GREADClassifier, GREADConv, Network, Trial, karate, make_trials, train
-from gread.models.equation import resolve_method
+from gread.models.resolution import resolve_method
 from gread.settings.config import AUTO, Model
 from gread.settings.presets import presets
 from gread.training.ensemble import Ensemble

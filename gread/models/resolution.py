@@ -1,4 +1,4 @@
-"""The equation of a network: its system, the links of its coefficients, and the method that follows from it."""
+"""What a model leaves open, filled in: the links of its coefficients, and the method that follows from its equation."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from gread.settings.config import AUTO, Model
+from gread.settings.equation import read_equation
 from gread.settings.trials import Trial
-from rdgraph import parse
 from rdgraph.syntax.tree import Kind
-from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.system import System
 from rdgraph.theory.method_choice import choose_method
 from rdgraph.theory.rate_bounds import rate_bound
@@ -21,18 +20,6 @@ TRUSTED = "M"
 VALUED = (Kind.SCALAR, Kind.CHANNEL, Kind.NODE, Kind.MATRIX)
 #: The nonlinear reactions of the GREAD paper, whose coefficients start as in its authors' code.
 PUBLISHED = ("F", "AC", "Z")
-
-
-def make_system(model: Model) -> System:
-    """The equation of a model, with alpha and beta of the declared kinds.
-
-    >>> print(make_system(Model(reaction="ST", beta="channel")))
-    -alpha*L@H + beta*H0 where beta channel
-    """
-    text = str(catalogue[model.reaction]) if model.reaction in catalogue else model.reaction
-    letters = parse(text).coefficients
-    kinds = {name: kind for name, kind in (("alpha", model.alpha), ("beta", model.beta)) if name in letters}
-    return parse(text, {n: k for n, k in kinds.items() if letters[n] != k}) if kinds else parse(text)
 
 
 def link_of(model: Model, name: str, kind: Kind) -> str:
@@ -66,27 +53,28 @@ def resolve_method(model: Model) -> tuple[Model, str]:
     """
     if model.method != AUTO:
         return model, ""
-    system, is_original = make_system(model), model.adjacency == "original"
-    normalisation = model.normalisation if is_original else "row"
+    normalisation = model.normalisation if model.adjacency == "original" else "row"
     choice = choose_method(
-        system, model.time, normalisation=normalisation, undirected=normalisation in ("symmetric", "none"),
+        model.system, model.time, normalisation=normalisation, undirected=normalisation in ("symmetric", "none"),
         stepped=model.adjacency == "live",
     )  # fmt: skip
-    step = choice.step if model.step is None else model.step
-    chosen = replace(model, method=choice.method, step=step if choice.step is not None else None)
-    if model.beta_link == AUTO and _needs_sign(model, system, normalisation):
+    step = None if choice.step is None else model.step or choice.step
+    if model.beta_link == AUTO and _needs_sign(model.system, normalisation):
         told = f"{choice.reason}; beta in (0, 1), as no bound of the slope holds for all states"
-        return replace(chosen, beta_link="sigmoid"), told
-    return chosen, choice.reason
+        return model.resolved(choice.method, step, "sigmoid"), told
+    return model.resolved(choice.method, step, model.beta_link), choice.reason
 
 
-def _needs_sign(model: Model, system: System, normalisation: str) -> bool:
+def _needs_sign(system: System, normalisation: str) -> bool:
     """Whether beta, per channel or node, is free in a field that may outgrow the state and is not the authors' own."""
-    if system.letters.get("beta") not in (Kind.CHANNEL, Kind.NODE):
+    kind = system.letters.get("beta")
+    if kind not in (Kind.CHANNEL, Kind.NODE):
         return False
     bound = rate_bound(system, normalisation)
-    published = (make_system(replace(model, reaction=name)) for name in PUBLISHED)
-    return (bound.is_local or not bound.is_finite) and all(system.normal != other.normal for other in published)
+    if bound.is_finite and not bound.is_local:
+        return False
+    alpha = system.coefficients.get("alpha", "scalar")
+    return all(system.normal != read_equation(name, alpha, kind.value).normal for name in PUBLISHED)
 
 
 def resolve_trials(trials: Sequence[Trial]) -> tuple[list[Trial], list[str]]:
