@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from rdgraph.integrators.solver import solve
     from rdgraph.integrators.trackers import Callback, ProgressBar
     from rdgraph.lowering.vector_field import VectorField, lower
-    from rdgraph.reports.preflight_report import Report, preflight
+    from rdgraph.reports.findings import Report
+    from rdgraph.reports.preflight_report import preflight
     from rdgraph.reports.summary import Analysis, analyse
     from rdgraph.syntax.formula_reader import read_expression
     from rdgraph.systems.catalogue import catalogue
@@ -110,7 +111,7 @@ _ON_USE = {
     "Operator": "rdgraph.graphs.operator",
     "ProgressBar": "rdgraph.integrators.trackers",
     "RdgraphError": "rdgraph.errors",
-    "Report": "rdgraph.reports.preflight_report",
+    "Report": "rdgraph.reports.findings",
     "Solution": "rdgraph.integrators.solution",
     "Status": "rdgraph.integrators.solution",
     "System": "rdgraph.systems.system",

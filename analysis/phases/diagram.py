@@ -27,6 +27,7 @@ from rdgraph.graphs.operator import Operator
 from rdgraph.integrators.solution import Solution
 from rdgraph.integrators.solver import solve
 from rdgraph.lowering.vector_field import lower
+from rdgraph.methods.registry import is_exact_flow
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 
@@ -128,7 +129,7 @@ def phase_diagram(
     window = ((float(x.min()), float(x.max())), (float(y.min()), float(y.max())))
     rough = modes.values[excited & ~modes.kernel]
     borders = stability_borders(system, rough, names, window, fixed, method, step)
-    ties = roughness_borders(system, rough, names, window, fixed) if method == "exact" else []
+    ties = roughness_borders(system, rough, names, window, fixed) if is_exact_flow(method) else []
     around = {"size": 2 * MARGIN + 1, "mode": "nearest"}
     away = maximum_filter(predicted, **around) == minimum_filter(predicted, **around)
     return PhaseDiagram(

@@ -13,12 +13,12 @@ from gread.models.gread_model import ATTENTION_START, link_of, make_system
 from gread.models.soft_adjacency import soft_weights
 from gread.settings.config import Model
 from rdgraph import VectorField, lower
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.integrators.flow_coefficients import Schedule
 from rdgraph.integrators.polynomial_flow import TOLERANCE, LinearFlow
-from rdgraph.integrators.solver import FIXED, METHODS
 from rdgraph.lowering.coefficients import STATE_LETTERS
+from rdgraph.methods.registry import find_method
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 
@@ -163,7 +163,7 @@ class GREADConv(nn.Module):
         if not len(x):
             return x
         # An adaptive method needs room below its tolerance.
-        start = x.to(_wide(x)) if self.config.method == "dopri5" else x
+        start = x.to(_wide(x)) if find_method(self.config.method).is_adaptive else x
         return self._flow(start, edge_index, edge_weight).to(x.dtype)
 
     def _flow(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
@@ -205,9 +205,7 @@ def _wide(x: Tensor) -> torch.dtype:
 
 def _check(config: Model, letters: Mapping[str, Kind]) -> None:
     """What can be said before any graph is seen."""
-    if config.method not in METHODS:
-        raise UnknownName("method", config.method, METHODS)
-    if config.method in FIXED:
+    if find_method(config.method).is_fixed:
         Schedule.make(config.method, config.time, config.step)
     elif config.adjacency == "live":
         raise NotApplicable(

@@ -15,13 +15,12 @@ import torch
 from torch import Tensor
 
 from rdgraph import solve
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import NotApplicable
 from rdgraph.integrators.flow_coefficients import Schedule, full_degree
 from rdgraph.integrators.linear_part import linear_part
 from rdgraph.integrators.polynomial_flow import LinearFlow, is_polynomial
-from rdgraph.integrators.solver import FIXED, METHODS
-from rdgraph.integrators.steppers import RungeKutta
-from rdgraph.methods.tableaux import methods
+from rdgraph.integrators.steppers import fixed_stepper
+from rdgraph.methods.registry import find_method
 
 if TYPE_CHECKING:
     from rdgraph.lowering.vector_field import VectorField
@@ -50,12 +49,11 @@ class Route:
     @classmethod
     def choose(cls, field: VectorField, method: str, time: float, step: float | None, live: bool) -> Route:
         """The best route for a field; `live` where the operator follows the state."""
-        if method not in METHODS:
-            raise UnknownName("method", method, METHODS)
-        if not live and method in ("exact", *FIXED) and is_polynomial(field):
+        record = find_method(method)
+        if not live and (record.is_exact or record.is_runge_kutta) and is_polynomial(field):
             schedule = Schedule.make(method, time, step)
             return cls("polynomial", schedule, full_degree(linear_part(field), schedule))
-        if method in FIXED:
+        if record.is_fixed:
             return cls("steps", Schedule.make(method, time, step))
         if live:
             raise NotApplicable(
@@ -83,10 +81,10 @@ def run_steps(
 ) -> Tensor:
     """H(T) by Runge-Kutta steps, time (*batch); a live field is made anew from every state."""
     held = None if live else _bound(make_field(H0), H0).prepared()
-    tableau = methods[schedule.method]
+    record = find_method(schedule.method)
     H = H0
     for length in schedule.lengths(time.to(H0.dtype)):
-        stepper = RungeKutta(held, tableau) if held is not None else RungeKutta(_Live(make_field, H0), tableau)  # type: ignore[arg-type]
+        stepper = fixed_stepper(held if held is not None else _Live(make_field, H0), record)  # type: ignore[arg-type]
         H = stepper.advance(H, length[..., None, None]).state
     return H
 
@@ -94,8 +92,7 @@ def run_steps(
 def run_solve(field: VectorField, H0: Tensor, method: str, time: Tensor, step: float | None) -> Tensor:
     """H(T) by `rdgraph.solve`; members have times of their own."""
     times = torch.stack([torch.zeros_like(time), time]) if time.ndim else torch.tensor([0.0, float(time)])
-    uses_step = method in FIXED or method == "strang"
-    return solve(field, H0, times, method, step=step if uses_step else None).final
+    return solve(field, H0, times, method, step=step if find_method(method).takes_step else None).final
 
 
 def _bound(field: VectorField, H0: Tensor) -> VectorField:

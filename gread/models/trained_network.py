@@ -20,7 +20,7 @@ from gread.settings.config import Config, Model
 from rdgraph import Graph, solve
 from rdgraph.errors import FileError, NotApplicable, RdgraphError
 from rdgraph.graphs.operator import Operator
-from rdgraph.integrators.solver import FIXED
+from rdgraph.methods.registry import find_method
 from rdgraph.systems.system import System
 
 FORMAT, WHAT = "gread network 2", "a saved network"
@@ -105,7 +105,7 @@ class Network:
             make = type(route.schedule).make
             found = [run_steps(model.field, H0, make(c.method, float(t), c.step), t.view(1), True) for t in asked]
             return torch.stack(found)[:, 0]
-        step = c.step if c.method in FIXED or c.method == "strang" else None
+        step = c.step if find_method(c.method).takes_step else None
         ends = [0.0, max(c.time, float(asked[-1]))]
         return solve(model.field(H0), H0, ends, c.method, step=step, save_at=asked).states[:, 0]
 

@@ -12,7 +12,7 @@ import sympy as sp
 from rdgraph.algebra.normal_form import H0, Algebra, H
 from rdgraph.decisions.domain import Domain
 from rdgraph.errors import LanguageError, NotApplicable, RdgraphError
-from rdgraph.methods.tableaux import Tableau
+from rdgraph.methods.runge_kutta import Tableau
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.assumptions import Assumptions, read_statements
 from rdgraph.syntax.exact_numbers import exact_number

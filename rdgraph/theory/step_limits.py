@@ -22,7 +22,8 @@ from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.interval_extrema import interval_candidates, rational_candidates
 from rdgraph.decisions.maxima import Candidate, maximum
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.methods.tableaux import Tableau, tableau
+from rdgraph.methods.runge_kutta import Tableau
+from rdgraph.methods.tableaux import tableau
 from rdgraph.syntax.answer_symbols import R, h, lam, public
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, between

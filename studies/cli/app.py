@@ -156,9 +156,9 @@ def preflight_command(
     equation: Equation,
     time: Annotated[float, typer.Option("--time", help="End time T.")] = 1.0,
     method: Annotated[
-        str, typer.Option("--method", help="exact, euler, midpoint, heun, rk4, rk4-classical or dopri5.")
-    ] = "euler",
-    step: Annotated[float | None, typer.Option("--step", help="Step size of a fixed-step method.")] = None,
+        str, typer.Option("--method", help="auto (it follows from the equation), or any integrator by name.")
+    ] = "auto",
+    step: Annotated[float | None, typer.Option("--step", help="Step size; auto needs none.")] = None,
     normalisation: Annotated[str, typer.Option("--normalisation", help="symmetric, row or column.")] = "symmetric",
     coefficient: Coefficients = None,
     assume: Assumptions = None,
@@ -166,7 +166,8 @@ def preflight_command(
     as_json: AsJson = False,
 ) -> None:
     """One page before a run: what will happen, and is it safe? Exit 1 if it is unsafe."""
-    from rdgraph.reports.preflight_report import UNSAFE, preflight
+    from rdgraph.reports.findings import UNSAFE
+    from rdgraph.reports.preflight_report import preflight
     from rdgraph.systems.parser import parse
 
     system = parse(equation, _declared(coefficient), assume=assume or [])

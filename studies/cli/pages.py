@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from rdgraph.claims import Claim
-from rdgraph.reports.preflight_report import Report
+from rdgraph.reports.findings import Report
 from rdgraph.reports.summary import Analysis
 from rdgraph.systems.catalogue import Entry
 

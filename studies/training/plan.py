@@ -19,8 +19,8 @@ from gread.models.problem import check
 from gread.settings.config import Config
 from gread.settings.presets import Preset
 from gread.settings.trials import Trial, make_trials
-from rdgraph.errors import FileError, NotApplicable, UnknownName
-from rdgraph.integrators.solver import FIXED, METHODS
+from rdgraph.errors import FileError, NotApplicable
+from rdgraph.methods.registry import find_method
 from studies.runs.config import check_device
 from studies.training.choices import choose_preset, is_run, parse_splits, read_toml, sections
 
@@ -228,9 +228,7 @@ def _chosen_splits(request: Request, data: NodeData) -> tuple[int, ...]:
 def _check_equation(config: Config) -> None:
     """Whether the equation can be read and the method has what it needs."""
     make_system(config.model)
-    if config.model.method not in METHODS:
-        raise UnknownName("method", config.model.method, METHODS)
-    if config.model.method in (*FIXED, "strang") and config.model.step is None:
+    if find_method(config.model.method).takes_step and config.model.step is None:
         raise NotApplicable(f"expected a step for the method {config.model.method}, got none; add --set step=0.5")
 
 

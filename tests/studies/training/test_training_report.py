@@ -19,7 +19,7 @@ from gread.settings.presets import Published
 from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, train
 from rdgraph.errors import NotApplicable
-from rdgraph.integrators.solver import FIXED
+from rdgraph.methods.registry import FIXED
 from studies.training import figures as training_figures
 from studies.training import report as training_report
 from studies.training import states as training_states
