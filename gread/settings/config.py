@@ -14,7 +14,7 @@ from typing import Any, get_args, get_type_hints
 
 from rdgraph.errors import NotApplicable, UnknownName
 from rdgraph.files import read_text
-from rdgraph.graphs.normalisation import NORMALISATIONS
+from rdgraph.normalisations.registry import NORMALISATIONS
 
 KINDS = ("scalar", "channel", "node")
 LINKS = ("auto", "sigmoid", "free")

@@ -134,7 +134,7 @@ def _maps(run: RunSettings) -> tuple[float, float] | None:
         exact, computed = run_maps(run.system, run.facts.operator, run.end, run.method, run.size)
     except NotApplicable:
         return None
-    order = 1 if run.normalisation == "column" else np.inf
+    order = 1 if run.operator_facts.norm == "1" else np.inf
     if not (np.isfinite(exact).all() and np.isfinite(computed).all()):
         return float("inf"), float("inf")
     size = float(np.linalg.norm(exact, order))

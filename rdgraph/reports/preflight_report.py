@@ -128,7 +128,7 @@ def _observables(run: RunSettings) -> list[Finding]:
         found.append(Finding("identifiable", INFO, text))
     found.append(Finding("conserved", INFO, _conserved(run)))
     energy = energy_law(run.system)
-    symmetric = run.normalisation == "symmetric"
+    symmetric = run.operator_facts.is_symmetric
     return [*found, Finding("energy", INFO, energy.text if symmetric else f"symmetric A: {energy.text}", energy.decays)]
 
 
@@ -143,5 +143,5 @@ def _conserved(run: RunSettings) -> str:
         return text + (f", where {assumed}" if assumed else "")
     if run.facts.directed:
         return "sum_i w_i H_i with w a left eigenvector of A, w A = w; on directed graphs not a function of the degree"
-    isolated = " (0 for isolated nodes)" if run.has_isolated and run.normalisation == "column" else ""
+    isolated = " (0 for isolated nodes)" if run.has_isolated and run.operator_facts.column_stochastic else ""
     return text.replace(", d the", f"{isolated}, d the")

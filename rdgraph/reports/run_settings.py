@@ -12,6 +12,7 @@ import sympy as sp
 from rdgraph.decisions.domain import Domain
 from rdgraph.errors import InvalidArgument
 from rdgraph.methods.registry import find_method
+from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax import answer_symbols as symbols
 from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.systems.parser import parse
@@ -22,6 +23,7 @@ from rdgraph.theory.method_choice import choose_method
 if TYPE_CHECKING:
     from rdgraph.graphs.graph_facts import GraphFacts
     from rdgraph.methods.method import Method
+    from rdgraph.normalisations.normalisation import Normalisation
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,12 @@ class RunSettings:
     @property
     def may_be_directed(self) -> bool:
         """Nothing says that the spectrum is real."""
-        return self.facts.directed if self.facts is not None else self.normalisation != "symmetric"
+        return self.facts.directed if self.facts is not None else not self.operator_facts.is_symmetric
+
+    @property
+    def operator_facts(self) -> Normalisation:
+        """What is known of the normalisation."""
+        return find_normalisation(self.normalisation)
 
     @property
     def has_isolated(self) -> bool:
@@ -111,7 +118,7 @@ def _automatic(
     system: System, normalisation: str, end: sp.Expr, size: sp.Expr | None, facts: GraphFacts | None
 ) -> RunSettings:
     """The method that follows from the equation; a step that is given asks for steps, and is kept."""
-    directed = facts.directed if facts is not None else normalisation != "symmetric"
+    directed = facts.directed if facts is not None else not find_normalisation(normalisation).is_symmetric
     row_sum = 1.0 if facts is None else max(1.0, facts.row_sum)
     choose = partial(
         choose_method, system, float(end), normalisation=normalisation, undirected=not directed, row_sum=row_sum

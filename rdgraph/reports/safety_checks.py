@@ -32,7 +32,7 @@ def safety(run: RunSettings) -> list[Finding]:
 
 def kept_box(run: RunSettings) -> Box | None:
     """The box of this normalisation on this graph; a symmetric A whose rows sum to 1 keeps the row box."""
-    if run.normalisation == "column":
+    if not run.operator_facts.averages:
         return None
     regular = run.facts is not None and run.facts.is_stochastic
     box = invariant_box(run.system, "row" if regular else run.normalisation)
@@ -65,10 +65,11 @@ def stepping(run: RunSettings) -> list[Finding]:
         return [splitting(run)]
     if run.record.step_function is not None:
         return [Finding("step", UNKNOWN, f"no step limit for {run.method} is known", "a step function has no tableau")]
-    if run.normalisation == "column" and not run.system.structure.linear:
-        return [Finding("step", UNKNOWN, "no step limit for a nonlinear system under the column normalisation")]
+    if not run.operator_facts.averages and not run.system.structure.linear:
+        text = f"no step limit for a nonlinear system under the {run.normalisation} normalisation"
+        return [Finding("step", UNKNOWN, text)]
     regular = run.facts is not None and run.facts.is_stochastic
-    kind = "symmetric" if run.normalisation == "symmetric" and not regular else "row"
+    kind = "symmetric" if run.operator_facts.is_symmetric and not regular else "row"
     limit = step_limit(run.system, run.method, kind, isolated=run.has_isolated)
     if limit.value is None:
         return [Finding("step", UNKNOWN, f"no step limit for {run.method} is known", limit.means)]

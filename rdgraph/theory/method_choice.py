@@ -19,6 +19,7 @@ from rdgraph.decisions.condition_words import in_words
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.methods.registry import find_method
 from rdgraph.methods.tableaux import tableau
+from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.parser import parse
@@ -88,7 +89,7 @@ def choose_method(
     """
     subject = parse(system)
     _check(subject, T, coefficients or {}, radius, row_sum)
-    method, why = family(subject, has_degrees=normalisation == "none")
+    method, why = family(subject, has_degrees=find_normalisation(normalisation).has_degrees)
     if stepped and method != "rk4":
         method, why = "rk4", f"{why}, but Runge-Kutta steps were asked for"
     if method == "exact":
