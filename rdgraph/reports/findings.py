@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rdgraph.html_tables import html_table
 from rdgraph.systems.system import System
 
 SAFE, UNSAFE, CONDITIONAL, UNDECIDED = "safe", "unsafe", "safe if", "undecided"
@@ -55,6 +56,12 @@ class Report:
             "system": str(self.system), "settings": self.settings, "status": self.status, "verdict": self.verdict,
             "findings": [asdict(f) for f in self.findings],
         }  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        settings = ", ".join(f"{k} = {v}" for k, v in self.settings.items())
+        rows = [(f.topic, f.status, f.text, f.reason) for f in self.findings]
+        title = f"preflight of dH/dt = {self.system} ({settings})"
+        return html_table(title, rows, footer=f"verdict: {self.verdict}")
 
     def __str__(self) -> str:
         lines = [

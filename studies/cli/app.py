@@ -79,6 +79,23 @@ def main() -> None:
         app()
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import rdgraph
+
+        say(console, f"rdgraph {rdgraph.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """What holds for all commands."""
+
+
 @app.command("catalogue")
 def catalogue_command(as_json: AsJson = False) -> None:
     """List the named systems: equation and source."""
@@ -110,6 +127,9 @@ def analyse_command(
     equation: Equation,
     coefficient: Coefficients = None,
     assume: Assumptions = None,
+    normalisation: Annotated[
+        list[str] | None, typer.Option("--normalisation", help="Bounds for these; symmetric and row by default.")
+    ] = None,
     as_json: AsJson = False,
     smt2: Smt2 = None,
 ) -> None:
@@ -119,7 +139,7 @@ def analyse_command(
 
     system = parse(equation, _declared(coefficient), assume=assume or [])
     with _obligations(smt2):
-        result = analyse(system)
+        result = analyse(system, normalisation) if normalisation else analyse(system)
     if as_json:
         _print_json(result.to_dict())
     else:
@@ -159,7 +179,9 @@ def preflight_command(
         str, typer.Option("--method", help="auto (it follows from the equation), or any integrator by name.")
     ] = "auto",
     step: Annotated[float | None, typer.Option("--step", help="Step size; auto needs none.")] = None,
-    normalisation: Annotated[str, typer.Option("--normalisation", help="symmetric, row or column.")] = "symmetric",
+    normalisation: Annotated[
+        str, typer.Option("--normalisation", help="symmetric, row, column or one that was registered.")
+    ] = "symmetric",
     coefficient: Coefficients = None,
     assume: Assumptions = None,
     values: Values = None,
