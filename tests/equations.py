@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from rdgraph.integrators.solver import FIXED
+from rdgraph.methods.registry import FIXED
 
 OPERATORS = ("", "A@", "L@", "A@A@", "A@L@", "A@A@A@", "L@L@L@", "A@A@A@A@")
 COEFFICIENTS = ("beta", "gamma", "mu", "0.5", "-0.3", "2/3*kappa", "beta*gamma", "tanh(delta)")

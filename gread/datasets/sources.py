@@ -132,7 +132,7 @@ def register_dataset(
     >>> _ = register_dataset("club-of-1977", title="The club", loader=karate, citation="Zachary 1977")
     >>> load_dataset("club_of_1977")
     NodeData('club_of_1977', num_nodes=34, num_edges=156, num_features=34, num_classes=2, num_splits=10)
-    >>> forget_dataset("club_of_1977")
+    >>> unregister_dataset("club_of_1977")
     """
     key = _plain(name)
     if not _NAME.fullmatch(key):
@@ -156,7 +156,7 @@ def register_dataset(
     return record
 
 
-def forget_dataset(name: str) -> None:
+def unregister_dataset(name: str) -> None:
     """Take a set out again that was registered; the built-in ones stay."""
     key = canonical(name)
     if key not in _registered:

@@ -18,6 +18,7 @@ from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.integrators.polynomial_flow import TOLERANCE
 from rdgraph.lowering.coefficients import STATE_LETTERS
+from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 
@@ -159,7 +160,8 @@ class GREADConv(nn.Module):
         for known in self._layouts:
             if known.fits(edge_index, nodes):
                 return known
-        made = Layout.make(edge_index, nodes, self.config.self_loops > 0)
+        has_diagonal = self.config.self_loops > 0 or find_normalisation(self.config.normalisation).identity != 0
+        made = Layout.make(edge_index, nodes, has_diagonal)
         self._layouts = [made, *self._layouts[: REMEMBERED - 1]]
         return made
 

@@ -12,6 +12,7 @@ from gread.settings.config import Model
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.normalisation import SYMMETRY_TOLERANCE
 from rdgraph.graphs.operator import Operator, Pattern
+from rdgraph.normalisations.registry import find_normalisation
 
 #: Weights may differ by this many units of the precision and still count as equal.
 ROUNDING = 8
@@ -70,23 +71,25 @@ class Layout:
         values = weight.new_zeros(pattern.num_edges).index_add(0, self.place, weight)
         if self.loops is not None:
             values = values.index_add(0, self.loops, weight.new_full((pattern.num_nodes,), config.self_loops))
-        if kind == "symmetric":
-            self._check_symmetric(values.detach())
+        record = find_normalisation(kind)
+        assert record.entry is not None
+        if record.is_symmetric:
+            self._check_symmetric(values.detach(), kind)
         rows, columns = pattern.rows.long(), pattern.indices.long()
-        sums = weight.new_zeros(pattern.num_nodes).index_add(0, columns if kind == "column" else rows, values.abs())
-        degree = torch.where(sums > 0, sums, 1.0)
-        if kind == "symmetric":
-            values = values / (degree[rows] * degree[columns]).sqrt()
-        elif kind != "none":
-            values = values / degree[rows if kind == "row" else columns]
-        return Operator(pattern, values, kind, config.self_loops, sums[:, None] if kind == "none" else None)
+        zero = weight.new_zeros(pattern.num_nodes)
+        sums, across = zero.index_add(0, rows, values.abs()), zero.index_add(0, columns, values.abs())
+        own, column = (torch.where(total > 0, total, 1.0) for total in (sums, across))
+        values = record.entry(values, own[rows], own[columns], column[columns])
+        if record.identity and self.loops is not None:
+            values = values.index_add(0, self.loops, weight.new_full((pattern.num_nodes,), record.identity))
+        return Operator(pattern, values, kind, config.self_loops, sums[:, None] if record.has_degrees else None)
 
-    def _check_symmetric(self, values: Tensor) -> None:
+    def _check_symmetric(self, values: Tensor, kind: str) -> None:
         tolerance = max(SYMMETRY_TOLERANCE, ROUNDING * torch.finfo(values.dtype).eps)
         reverse = None if self.mirror is None else values[self.mirror]
         if reverse is None or bool(((values - reverse).abs() > tolerance * values.abs()).any()):
             raise InvalidArgument(
-                "expected an undirected graph for the symmetric normalisation, got edges whose reverse is missing or "
+                f"expected an undirected graph for the {kind} normalisation, got edges whose reverse is missing or "
                 "weighs differently; add the reversed edges, or take normalisation='row'"
             )
 

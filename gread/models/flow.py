@@ -15,14 +15,13 @@ import torch
 from torch import Tensor
 
 from rdgraph import solve
-from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.twin_quotient import Quotient
 from rdgraph.integrators.flow_coefficients import Schedule, full_degree
 from rdgraph.integrators.linear_part import linear_part
 from rdgraph.integrators.polynomial_flow import TOLERANCE, LinearFlow, is_polynomial
-from rdgraph.integrators.solver import FIXED, METHODS
-from rdgraph.integrators.steppers import RungeKutta
-from rdgraph.methods.tableaux import methods
+from rdgraph.integrators.steppers import fixed_stepper
+from rdgraph.methods.registry import find_method
 
 if TYPE_CHECKING:
     from rdgraph.lowering.vector_field import VectorField
@@ -37,6 +36,8 @@ WHOLE = 24
 SPARE = 4
 #: Evaluations that a run by `solve` is reckoned with, when its memory is estimated.
 RECKONED = 448
+#: Evaluations that a step of a method without a tableau is reckoned with.
+STAGES = 7
 
 
 @dataclass(frozen=True)
@@ -67,27 +68,27 @@ class Flow:
     @staticmethod
     def check(method: str, time: float, step: float | None, is_live: bool = False) -> None:
         """What can be said of a method before any field is seen: its name, its step, attention that needs steps."""
-        if method not in METHODS:
-            raise UnknownName("method", method, METHODS)
-        if method in FIXED:
+        record = find_method(method)
+        if record.is_fixed:
             Schedule.make(method, time, step)
         elif is_live:
             raise NotApplicable(
                 f"expected a method with steps for attention that follows the state, got {method}; take euler or rk4"
             )
-        elif method == "strang" and step is None:
-            raise InvalidArgument("expected a step for the method strang, got none; pass step=0.5")
+        elif record.takes_step and step is None:
+            raise InvalidArgument(f"expected a step for the method {method}, got none; pass step=0.5")
 
     @classmethod
     def choose(cls, field: VectorField, method: str, time: float, step: float | None, is_live: bool = False) -> Flow:
         """The cheapest form that is right for a field."""
         cls.check(method, time, step, is_live)
-        if not is_live and method in ("exact", *FIXED) and is_polynomial(field):
+        record = find_method(method)
+        if not is_live and (record.is_exact or record.is_runge_kutta) and is_polynomial(field):
             schedule = Schedule.make(method, time, step)
             return cls(POLYNOMIAL, method, step, schedule, full_degree(linear_part(field), schedule))
-        if method in FIXED:
+        if record.is_fixed:
             return cls(STEPS, method, step, Schedule.make(method, time, step), is_live=is_live)
-        return cls(SOLVE, method, step if method == "strang" else None, None)
+        return cls(SOLVE, method, step if record.takes_step else None, None)
 
     @property
     def is_capturable(self) -> bool:
@@ -98,13 +99,14 @@ class Flow:
     def evaluations(self) -> int:
         """How often the field is evaluated, which a gradient keeps; a guess for `solve`, 0 for a polynomial."""
         if self.form == STEPS and self.schedule is not None:
-            return self.schedule.steps * len(methods[self.method].weights)
+            tableau = find_method(self.method).tableau
+            return self.schedule.steps * (STAGES if tableau is None else len(tableau.weights))
         return RECKONED if self.form == SOLVE else 0
 
     @staticmethod
     def start_dtype(method: str, dtype: torch.dtype) -> torch.dtype:
         """The precision that a start of this one is taken in: an adaptive method needs room below its tolerance."""
-        return torch.promote_types(dtype, torch.float32) if method == "dopri5" else dtype
+        return torch.promote_types(dtype, torch.float32) if find_method(method).is_adaptive else dtype
 
     # ------------------------------------------------------------------ how long the polynomial is
     def needed(self, field: VectorField, H0: Tensor, time: Tensor, rtol: float = TOLERANCE) -> int:
@@ -149,17 +151,13 @@ class Flow:
             schedules = [Schedule.make(self.method, float(t), self.step) for t in times]
             runs = [self._stepped(make_field, H0, s, t.view(1)) for s, t in zip(schedules, times, strict=True)]
             return torch.stack(runs)
-        step = self.step if self.method in (*FIXED, "strang") else None
+        step = self.step if find_method(self.method).takes_step else None
         return solve(make_field(H0), H0, [0.0, end], self.method, step=step, save_at=times).states
 
     def _stepped(self, make_field: MakeField, H0: Tensor, schedule: Schedule, time: Tensor) -> Tensor:
-        """Runge-Kutta steps; a live field is made anew from every state."""
-        tableau, H = methods[schedule.method], H0
-        stepper: RungeKutta
-        if self.is_live:
-            stepper = RungeKutta(_Live(make_field, H0), tableau)  # type: ignore[arg-type]
-        else:
-            stepper = RungeKutta(_bound(make_field(H0), H0).prepared(), tableau)
+        """Steps of one kind; a live field is made anew from every state."""
+        field = _Live(make_field, H0) if self.is_live else _bound(make_field(H0), H0).prepared()
+        stepper, H = fixed_stepper(field, find_method(schedule.method)), H0  # type: ignore[arg-type]
         for length in schedule.lengths(time.to(H0.dtype)):
             H = stepper.advance(H, length[..., None, None]).state
         return H

@@ -18,7 +18,7 @@ import tomli_w
 from gread.settings.equation import read_equation
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.files import read_text
-from rdgraph.graphs.normalisation import NORMALISATIONS
+from rdgraph.normalisations.registry import NORMALISATIONS
 from rdgraph.systems.system import System
 
 KINDS = ("scalar", "channel", "node")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from gread.settings.config import Config
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.flow_coefficients import Schedule
-from rdgraph.integrators.solver import FIXED
+from rdgraph.methods.registry import FIXED
 
 #: Settings of the network in which members of one batch may differ; times as well, if the number of steps agrees.
 FREE = ("input_dropout", "dropout", "time")

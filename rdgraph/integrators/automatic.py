@@ -44,9 +44,8 @@ def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) 
         method, why = "rk4", f"{why}, but the adjoint was asked for"
     if method == "exact":
         return Automatic("exact", None, why)
-    bound = rate_bound(
-        field.system, "none" if has_degrees else operator.normalisation if operator.is_normalised else "free"
-    )
+    kind = operator.normalisation if operator.is_normalised else "none" if has_degrees else "free"
+    bound = rate_bound(field.system, kind)
     values = {name: value.detach().cpu().double().numpy() for name, value in field.coefficients.items()}
     start = H0.detach().abs().amax((-2, -1), keepdim=True).cpu().double().numpy()
     size = state_size(bound, values, start)

@@ -151,7 +151,7 @@ def _adjacency_base(operator: Operator) -> Base:
     zero = torch.zeros((), dtype=torch.float64, device=operator.device)
     if operator.is_normalised:
         name = operator.norm[0]
-        return Base(operator, "chebyshev" if name == "2" else "taylor", float(name), zero, zero + 1)
+        return Base(operator, "chebyshev" if operator.is_symmetric else "taylor", float(name), zero, zero + 1)
     radius, kind, order = row_sums(operator).amax(-2, keepdim=True), "chebyshev", 2.0
     if not _is_symmetric(operator):
         # The smaller of two norms bounds the powers; entries of the error are then bounded through the 1-norm.

@@ -9,30 +9,21 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import NotApplicable
 from rdgraph.integrators.adaptive_steps import MAX_STEPS, Tolerances, integrate_adaptive
-from rdgraph.integrators.adjoint import ADJOINT_METHODS, Settings, integrate_members
+from rdgraph.integrators.adjoint import AdjointSettings, integrate_members
 from rdgraph.integrators.automatic import Automatic, automatic
-from rdgraph.integrators.fixed_steps import Run, choose, integrate_fixed, is_within
+from rdgraph.integrators.fixed_steps import Integration, choose, integrate_fixed, is_within
 from rdgraph.integrators.solution import Solution, Stats, Status
-from rdgraph.integrators.steppers import RungeKutta, Splitting, Stepper, first_is_nan
+from rdgraph.integrators.steppers import Splitting, Stepper, first_is_nan, fixed_stepper
 from rdgraph.integrators.timetable import Timetable, make_timetable
 from rdgraph.integrators.trackers import Measure, Recorder, Tracker
-from rdgraph.methods.tableaux import Tableau, methods
+from rdgraph.methods.method import Method
+from rdgraph.methods.registry import WITH_ADJOINT, find_method
+from rdgraph.methods.runge_kutta import Tableau
 
 if TYPE_CHECKING:
     from rdgraph.lowering.vector_field import VectorField
-
-#: Runge-Kutta methods with a fixed step; any `Tableau` will do as well.
-FIXED = ("euler", "midpoint", "heun", "rk4", "rk4-classical")
-METHODS = (*FIXED, "strang", "exact", "dopri5")
-#: Which settings each method listens to; any other is refused rather than ignored.
-_LISTENS = {
-    "fixed": ("step", "interpolation"),
-    "strang": ("step", "interpolation", "rtol"),
-    "exact": ("rtol", "atol"),
-    "dopri5": ("rtol", "atol", "max_steps"),
-}
 
 
 def solve(
@@ -91,17 +82,17 @@ def solve(
         chosen = automatic(field.spread(tuple(H0.shape[:-2])), H0, t, stepped=adjoint)
         method, interpolation = chosen.method, interpolation or ("linear" if chosen.step is None else "cubic")
     interpolation = interpolation or "linear"
-    family = _family(method)
+    record = _record(method)
     given = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps}
-    _check_settings(family, method, given, interpolation, chosen)
+    _check_settings(record, given, interpolation, chosen)
     _check_numbers(given, limit)
     step = chosen.step if step is None else step
     if adjoint:
-        _check_adjoint(method, family, step, save_at)
-    if method == "dopri5" and torch.finfo(H0.dtype).bits < 32:
+        _check_adjoint(record, step, save_at)
+    if record.is_adaptive and torch.finfo(H0.dtype).bits < 32:
         raise NotApplicable(
-            f"expected a state of float32 or float64 for dopri5, whose tolerance {H0.dtype} cannot hold, got that; "
-            "convert field and state, or take a fixed step"
+            f"expected a state of float32 or float64 for {record.name}, whose tolerance {H0.dtype} cannot hold, got "
+            "that; convert field and state, or take a fixed step"
         )
     field = field.spread(tuple(H0.shape[:-2]))
     timetable = make_timetable(t, save_at, step, field.batch, H0.device)
@@ -110,25 +101,24 @@ def solve(
     recorder = Recorder(timetable.saves, measures or {}, trackers, keep_states)
     if adjoint:
         own = None if step is None else torch.as_tensor(step, dtype=torch.float64)
-        settings = Settings(str(method), _tolerances(H0, given, bound), own, interpolation)
+        settings = AdjointSettings(record, _tolerances(H0, given, bound), own, interpolation)
         integrate = partial(_one_by_one, field, H0, timetable, recorder, settings)
-    elif family == "dopri5":
+    elif record.is_adaptive:
         integrate = partial(_adaptive, field, H0, timetable, recorder, _tolerances(H0, given, bound))
-    elif family == "exact":
+    elif record.is_exact:
         integrate = partial(_exact, field, H0, timetable, recorder, bound, rtol, atol)
     else:
-        make_stepper = partial(_make_stepper, field, method, rtol)
+        make_stepper = partial(_make_stepper, field, record, rtol)
         cubic = interpolation == "cubic"
         integrate = partial(integrate_fixed, make_stepper, H0, timetable, recorder, bound=bound, cubic=cubic)
     run = _tracked(integrate, trackers, len(timetable.saves))
-    name = method.name if isinstance(method, Tableau) else method
-    recorder = run.recorder
+    kept = run.recorder
     return Solution(
-        timetable.saves, recorder.states, run.stats, run.codes, run.failed_at, recorder.values, name, chosen.reason
+        timetable.saves, kept.states, run.stats, run.codes, run.failed_at, kept.values, record.name, chosen.reason
     )
 
 
-def _tracked(integrate: Callable[[], Run], trackers: Sequence[Tracker], saves: int) -> Run:
+def _tracked(integrate: Callable[[], Integration], trackers: Sequence[Tracker], saves: int) -> Integration:
     """Integrate between the trackers' start and stop, which an interruption hears too."""
     try:
         for tracker in trackers:
@@ -139,13 +129,13 @@ def _tracked(integrate: Callable[[], Run], trackers: Sequence[Tracker], saves: i
             tracker.stop()
 
 
-def _make_stepper(field: VectorField, method: str | Tableau, rtol: float | None, start: Tensor) -> Stepper:
+def _make_stepper(field: VectorField, record: Method, rtol: float | None, start: Tensor) -> Stepper:
     field = _bound(field, start)
-    if method == "strang":
-        from rdgraph.integrators.strang_splitting import make_strang
+    if record.is_fixed:
+        return fixed_stepper(field.prepared(), record)
+    from rdgraph.integrators.strang_splitting import make_strang
 
-        return Splitting(field, make_strang(field, rtol=rtol))
-    return RungeKutta(field.prepared(), methods[method] if isinstance(method, str) else method)
+    return Splitting(field, make_strang(field, rtol=rtol))
 
 
 def _bound(field: VectorField, start: Tensor) -> VectorField:
@@ -153,16 +143,20 @@ def _bound(field: VectorField, start: Tensor) -> VectorField:
 
 
 # ---------------------------------------------------------------------- methods that give all states at once
-def _adaptive(field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, given: Tolerances) -> Run:
+def _adaptive(
+    field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, given: Tolerances
+) -> Integration:
     """dopri5 for all members at once, from the start through every save to the end."""
     times = _columns(timetable.grid[:1], timetable.saves, timetable.grid[-1:])
     course = integrate_adaptive(field, H0, times, given)
     for states in course.states[1:-1].reshape(-1, *H0.shape):
         recorder.save(states)
-    return Run(recorder, course.codes.reshape(field.batch), course.failed_at.reshape(field.batch), course.stats)
+    return Integration(recorder, course.codes.reshape(field.batch), course.failed_at.reshape(field.batch), course.stats)
 
 
-def _one_by_one(field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, settings: Settings) -> Run:
+def _one_by_one(
+    field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, settings: AdjointSettings
+) -> Integration:
     """torchdiffeq with its adjoint, member by member, from the start through every save to the end."""
     times = _columns(timetable.grid[:1], timetable.saves, timetable.grid[-1:])
     members = integrate_members(field, H0, times, settings)
@@ -171,12 +165,12 @@ def _one_by_one(field: VectorField, H0: Tensor, timetable: Timetable, recorder: 
     codes = torch.tensor([member.status.code for member in members], device=H0.device)
     failed_at = torch.tensor([member.failed_at for member in members], dtype=times.dtype, device=H0.device)
     stats = sum((member.stats for member in members), Stats())
-    return Run(recorder, codes.reshape(field.batch), failed_at.reshape(field.batch), stats)
+    return Integration(recorder, codes.reshape(field.batch), failed_at.reshape(field.batch), stats)
 
 
 def _exact(
     field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, bound: float, rtol: Any, atol: Any
-) -> Run:
+) -> Integration:
     """The closed form at every save; a member that overflows keeps its last finite save."""
     from rdgraph.integrators.exact_flow import exact_states
 
@@ -204,7 +198,7 @@ def _exact(
         states = torch.where(good[..., None, None], states, frozen)
     for state in states[1:]:
         recorder.save(state)
-    return Run(recorder, codes, failed_at, stats)
+    return Integration(recorder, codes, failed_at, stats)
 
 
 def _end(alive: Tensor, failed_at: Tensor) -> Tensor:
@@ -223,12 +217,11 @@ def _spread(times: Tensor, batch: tuple[int, ...]) -> Tensor:
 
 
 # ---------------------------------------------------------------------- checks
-def _family(method: Any) -> str:
-    if isinstance(method, Tableau) or method in FIXED:
-        return "fixed"
-    if method not in METHODS:
-        raise UnknownName("method", str(method), METHODS)
-    return str(method)
+def _record(method: Any) -> Method:
+    """The record of a method; one's own tableau is stepped by what it says, whatever its name."""
+    if isinstance(method, Tableau):
+        return Method(method.name, method.note, method.order, method)
+    return find_method(method)
 
 
 def _check_state(field: Any, H0: Tensor) -> None:
@@ -241,18 +234,16 @@ def _check_state(field: Any, H0: Tensor) -> None:
         raise NotApplicable(f"expected at least one member, node and channel, got a state of shape {tuple(H0.shape)}")
 
 
-def _check_settings(family: str, method: Any, given: Mapping[str, Any], interpolation: str, chosen: Automatic) -> None:
+def _check_settings(record: Method, given: Mapping[str, Any], interpolation: str, chosen: Automatic) -> None:
     if interpolation not in ("linear", "cubic"):
         raise NotApplicable(f"expected interpolation 'linear' or 'cubic', got {interpolation!r}")
     used = {name for name, value in given.items() if value is not None}
     used |= {"interpolation"} if interpolation != "linear" else set()
-    listens = _LISTENS[family]
-    if strangers := sorted(used - set(listens)):
-        name = method.name if isinstance(method, Tableau) else method
+    if strangers := sorted(used - set(record.options)):
         why = f", which auto chose ({chosen.reason})" if chosen.method else ""
         raise NotApplicable(
-            f"expected for {name}{why} only {', '.join(listens)}, got {', '.join(strangers)}; leave it out, or name "
-            "a method that uses it"
+            f"expected for {record.name}{why} only {', '.join(record.options)}, got {', '.join(strangers)}; leave it "
+            "out, or name a method that uses it"
         )
 
 
@@ -269,14 +260,13 @@ def _check_numbers(given: Mapping[str, Any], limit: Any) -> None:
         raise NotApplicable(f"expected limit > 0, got {limit!r}; limit=None stops at overflow only")
 
 
-def _check_adjoint(method: Any, family: str, step: Any, save_at: Any) -> None:
-    if not isinstance(method, str) or method not in ADJOINT_METHODS:
-        name = method.name if isinstance(method, Tableau) else method
+def _check_adjoint(record: Method, step: Any, save_at: Any) -> None:
+    if record.adjoint is None:
         raise NotApplicable(
-            f"expected a method with an adjoint, {', '.join(ADJOINT_METHODS)}, got {name}; without adjoint=True the "
-            "gradient comes from the steps themselves"
+            f"expected a method with an adjoint, {', '.join(WITH_ADJOINT)}, got {record.name}; without adjoint=True "
+            "the gradient comes from the steps themselves"
         )
-    if family == "fixed" and step is None and save_at is not None:
+    if record.is_fixed and step is None and save_at is not None:
         raise NotApplicable("expected a step for the adjoint with save_at, got none; pass step=...")
 
 

@@ -12,7 +12,7 @@ import sympy as sp
 from rdgraph.algebra.normal_form import H0, Algebra, H
 from rdgraph.decisions.domain import Domain
 from rdgraph.errors import LanguageError, NotApplicable, RdgraphError
-from rdgraph.methods.tableaux import Tableau
+from rdgraph.methods.runge_kutta import Tableau
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.assumptions import Assumptions, read_statements
 from rdgraph.syntax.exact_numbers import exact_number
@@ -25,7 +25,7 @@ from rdgraph.systems.coefficient_domain import check_consistency, coefficient_do
 from rdgraph.systems.structure import Structure, structure_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class System:
     """A graph reaction-diffusion system dH/dt = expression.
 
@@ -62,6 +62,9 @@ class System:
         notes = [f"{name} {kind}" for name, kind in used.items() if declared.get(name) is not kind]
         notes += self.assumptions.about(used).texts()
         return to_text(self.expression) + (f" where {', '.join(notes)}" if notes else "")
+
+    def __repr__(self) -> str:
+        return f"dH/dt = {self}"
 
     def _repr_latex_(self) -> str:
         return f"$\\dot{{\\mathbf{{H}}}} = {self.latex()}$"

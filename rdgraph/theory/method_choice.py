@@ -17,7 +17,9 @@ import sympy as sp
 
 from rdgraph.decisions.condition_words import in_words
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
+from rdgraph.methods.registry import find_method
 from rdgraph.methods.tableaux import tableau
+from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.parser import parse
@@ -87,7 +89,7 @@ def choose_method(
     """
     subject = parse(system)
     _check(subject, T, coefficients or {}, radius, row_sum)
-    method, why = family(subject, has_degrees=normalisation == "none")
+    method, why = family(subject, has_degrees=find_normalisation(normalisation).has_degrees)
     if stepped and method != "rk4":
         method, why = "rk4", f"{why}, but Runge-Kutta steps were asked for"
     if method == "exact":
@@ -130,7 +132,7 @@ def _symbol_text(system: System, letter: str, has_degrees: bool) -> str:
 @cache
 def largest_product(method: str, undirected: bool) -> float:
     """The largest K step that a method is given."""
-    if method == "strang":
+    if find_method(method).is_splitting:
         return 0.5
     weights = tableau(method)
     half = float(weights.real_limit) / 2
@@ -193,5 +195,5 @@ def _check(system: System, T: Any, given: Mapping[str, Any], radius: Any, row_su
         if name not in system.letters or system.letters[name] in (Kind.FIELD, Kind.OPERATOR):
             raise UnknownName(f"coefficient of {system.text}", name, system.coefficients)
     for name, value in (("T", T), ("radius", radius), ("row_sum", row_sum)):
-        if value is not None and not (isinstance(value, Real) and 0 <= value < float("inf")):
+        if value is not None and not (isinstance(value, Real) and 0 <= float(value) < float("inf")):
             raise InvalidArgument(f"expected a finite number {name} >= 0, got {value!r}")

@@ -18,15 +18,14 @@ from rdgraph.algebra.normal_form import Act, H
 from rdgraph.decisions.budget import within_budget
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.maxima import Candidate, maximum
+from rdgraph.normalisations.normalisation import Normalisation
+from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.answer_symbols import R, h, s
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.structure import structure_of
 from rdgraph.systems.system import System
 from rdgraph.theory.lipschitz import coupled_bound
 from rdgraph.theory.slope_bounds import slopes, sup_magnitude
-
-#: Normalisations under which nothing bounds A but its row sums.
-UNBOUNDED = ("none", "free")
 
 
 @dataclass(frozen=True)
@@ -117,15 +116,16 @@ def rate_bound(system: System, normalisation: str = "symmetric") -> RateBound:
     >>> print(rate_bound(parse("-alpha*L@H + beta*H*(1 - H)")).value)
     2*R*Abs(beta) + 2*Abs(alpha) + Abs(beta)
     """
-    kind = "row" if normalisation in UNBOUNDED else normalisation
-    found = (RateBound(_chain_rule(system, normalisation, kind, local), system) for local in (False, True))
+    record = find_normalisation(normalisation)
+    found = (RateBound(_chain_rule(system, record, local), system) for local in (False, True))
     return next((bound for bound in found if bound.is_finite), RateBound(sp.oo, system))
 
 
-def _chain_rule(system: System, normalisation: str, kind: str, local: bool) -> sp.Expr:
-    """sum_k |c_k| |A|^k + sup |r'| + what the coupled terms add, by the rules of `kind` for an A with |A| <= 1."""
-    structure, size = system.structure, s if normalisation in UNBOUNDED else sp.S.One
-    if normalisation == "none":  # L = D - A stays a letter; its rows hold a degree beside the entries that add up to it
+def _chain_rule(system: System, record: Normalisation, local: bool) -> sp.Expr:
+    """sum_k |c_k| |A|^k + sup |r'| + what the coupled terms add; where nothing bounds A, it is s times a row A."""
+    structure, size = system.structure, s if record.norm is None else sp.S.One
+    kind = "row" if record.norm is None else record.name
+    if record.has_degrees:  # L = D - A stays a letter; its rows hold a degree beside the entries that add up to it
         algebra = replace(system.algebra, definitions={})
         structure = structure_of(algebra.normal(system.expression), algebra.kinds)
     loose = {x: sp.Symbol(x.name, real=True) for x in system.algebra.symbols.values() if x != H}

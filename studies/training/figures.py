@@ -13,8 +13,8 @@ from analysis.figures import PALETTE, plain
 from gread.models.resolution import TRUSTED
 from gread.training.ensemble import METRICS
 from rdgraph.errors import NotApplicable
-from rdgraph.integrators.solver import FIXED
 from rdgraph.lowering.coefficients import STATE_LETTERS
+from rdgraph.methods.registry import FIXED
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.filters import response

@@ -16,7 +16,7 @@ import gread
 from gread import Masks, NodeData, RemoteFile, load_dataset, register_dataset
 from gread.datasets.download import DownloadError
 from gread.datasets.raw import RawData
-from gread.datasets.sources import datasets, entry, forget_dataset
+from gread.datasets.sources import datasets, entry, unregister_dataset
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.graphs import generators
 from studies.cli import app as cli
@@ -29,7 +29,7 @@ def _tidy() -> Iterator[None]:
     before = set(datasets())
     yield
     for name in set(datasets()) - before:
-        forget_dataset(name)
+        unregister_dataset(name)
 
 
 def two_rings(splits: bool = True) -> NodeData:
@@ -144,8 +144,8 @@ def test_a_loader_that_gives_something_else_is_refused() -> None:
     register_dataset("odd", loader=lambda: "data")  # type: ignore[arg-type,return-value]
     with pytest.raises(InvalidArgument, match="expected NodeData from the loader of odd, got str"):
         load_dataset("odd")
-    forget_dataset("odd")
+    unregister_dataset("odd")
     with pytest.raises(UnknownName, match="odd"):
         load_dataset("odd")
     with pytest.raises(InvalidArgument, match="built in"):
-        forget_dataset("karate")
+        unregister_dataset("karate")

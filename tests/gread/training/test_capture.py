@@ -19,7 +19,7 @@ from gread.settings.config import ADJACENCIES, Config
 from gread.settings.trials import Trial
 from gread.training.ensemble import Ensemble
 from rdgraph.graphs.normalisation import NORMALISATIONS
-from rdgraph.integrators.solver import METHODS
+from rdgraph.methods.registry import METHODS
 from tests.equations import random_networks
 
 #: Operations that bring numbers from the host, or wait until the device has numbers for the host.

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from rdgraph.graphs.graph import Graph
 from rdgraph.integrators import solver
-from rdgraph.integrators.adjoint import ADJOINT_METHODS
 from rdgraph.integrators.solution import Solution, Status
 from rdgraph.lowering.vector_field import VectorField, lower
+from rdgraph.methods.registry import WITH_ADJOINT
 from rdgraph.systems.parser import parse
 
 F64 = torch.float64
@@ -394,7 +394,7 @@ def test_the_adjoint_gives_the_gradient_of_the_equation(
         torch.testing.assert_close(backwards[name], expected, rtol=0, atol=tolerance * float(expected.abs().max()))
 
 
-@pytest.mark.parametrize("method", sorted(ADJOINT_METHODS))
+@pytest.mark.parametrize("method", sorted(WITH_ADJOINT))
 def test_the_adjoint_has_the_same_states(method: str) -> None:
     field, H0 = field_of("F", (2,), alpha=1.0, beta=0.5), state(2)
     for settings in ({}, {"step": 0.3}, {"step": 0.3, "interpolation": "cubic", "save_at": [0.4, 0.6]}):

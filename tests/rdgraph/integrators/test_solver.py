@@ -17,9 +17,10 @@ from torch import Tensor
 from rdgraph.errors import NotApplicable, UnknownName
 from rdgraph.graphs.graph import Graph
 from rdgraph.integrators.solution import Solution, Stats, Status
-from rdgraph.integrators.solver import METHODS, solve
+from rdgraph.integrators.solver import solve
 from rdgraph.integrators.trackers import Callback, ProgressBar
 from rdgraph.lowering.vector_field import VectorField, lower
+from rdgraph.methods.registry import METHODS
 from rdgraph.methods.tableaux import methods
 from rdgraph.systems.parser import parse
 
