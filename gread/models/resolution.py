@@ -9,6 +9,7 @@ from functools import lru_cache
 from gread.settings.config import AUTO, Model
 from gread.settings.equation import read_equation
 from gread.settings.trials import Trial
+from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.method_choice import choose_method
@@ -55,8 +56,8 @@ def resolve_method(model: Model) -> tuple[Model, str]:
         return model, ""
     normalisation = model.normalisation if model.adjacency == "original" else "row"
     choice = choose_method(
-        model.system, model.time, normalisation=normalisation, undirected=normalisation in ("symmetric", "none"),
-        stepped=model.adjacency == "live",
+        model.system, model.time, normalisation=normalisation, stepped=model.adjacency == "live",
+        undirected=find_normalisation(normalisation).is_symmetric,
     )  # fmt: skip
     step = None if choice.step is None else model.step or choice.step
     if model.beta_link == AUTO and _needs_sign(model.system, normalisation):
