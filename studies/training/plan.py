@@ -18,6 +18,7 @@ from gread.settings.config import Config
 from gread.settings.presets import Preset
 from gread.settings.trials import Trial, make_trials
 from rdgraph.errors import FileError, InvalidArgument
+from rdgraph.methods.registry import find_method
 from studies.runs.config import RunConfig, check_device
 from studies.training.choices import choose_preset, is_run, parse_splits, read_toml, sections
 
@@ -213,4 +214,6 @@ def _chosen_splits(request: Request, data: NodeData) -> tuple[int, ...]:
 def _check_equation(config: Config) -> None:
     """Whether the equation can be read and the method has what it needs."""
     model, _ = resolve_method(config.model)
+    if find_method(model.method).takes_step and model.step is None:
+        raise InvalidArgument(f"expected a step for the method {model.method}, got none; add --set step=0.5")
     Flow.check(model.method, model.time, model.step, model.adjacency == "live")
