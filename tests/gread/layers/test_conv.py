@@ -180,13 +180,13 @@ def test_it_is_the_layer_of_the_classifier() -> None:
 def test_it_takes_few_products(settings: dict[str, Any], dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exponential of a generator of size 2.4 takes some twenty terms, and not as many as there is noise for."""
     degrees = []
-    original = LinearFlow.__call__
+    original = LinearFlow.run
 
-    def call(self: LinearFlow, *arguments: Any) -> Tensor:
+    def run(self: LinearFlow, *arguments: Any, **options: Any) -> tuple[Tensor, Tensor | None]:
         degrees.append(self.degree)
-        return original(self, *arguments)
+        return original(self, *arguments, **options)
 
-    monkeypatch.setattr(LinearFlow, "__call__", call)
+    monkeypatch.setattr(LinearFlow, "run", run)
     make_layer(**settings).to(dtype)(make_state().to(dtype), PATH)
     assert len(degrees) == 1
     assert 5 <= degrees[0] <= 40
