@@ -80,8 +80,8 @@ class GREADConv(nn.Module):
         step: float | None = None,
     ) -> None:
         super().__init__()
-        asked = Model(
-            reaction=str(reaction), alpha=alpha, beta=beta, alpha_link=alpha_link, beta_link=beta_link,
+        asked = Model.of(
+            reaction, alpha=alpha, beta=beta, alpha_link=alpha_link, beta_link=beta_link,
             adjacency=adjacency, normalisation=normalisation, self_loops=self_loops, heads=heads,
             attention_dim=attention_dim, time=time, method=method, step=step, hidden=channels,
         )  # fmt: skip

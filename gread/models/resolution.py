@@ -35,7 +35,6 @@ def link_of(model: Model, name: str, kind: Kind) -> str:
     return "sigmoid" if name == "alpha" or kind is Kind.SCALAR else "free"
 
 
-@lru_cache(maxsize=256)
 def resolve_method(model: Model) -> tuple[Model, str]:
     """A model with a method and a step of its own, and why they were chosen; "" where the method was given.
 
@@ -52,8 +51,11 @@ def resolve_method(model: Model) -> tuple[Model, str]:
     >>> resolve_method(Model(reaction="-alpha*L@H + beta*H**2"))[0].beta_link
     'sigmoid'
     """
-    if model.method != AUTO:
-        return model, ""
+    return _chosen(model) if model.method == AUTO else (model, "")
+
+
+@lru_cache(maxsize=256)
+def _chosen(model: Model) -> tuple[Model, str]:
     normalisation = model.normalisation if model.adjacency == "original" else "row"
     choice = choose_method(
         model.system, model.time, normalisation=normalisation, stepped=model.adjacency == "live",

@@ -102,6 +102,18 @@ class Model:
             if not 0 <= getattr(self, name) < 1:
                 raise InvalidArgument(f"expected 0 <= {name} < 1, got {getattr(self, name)!r}")
 
+    @classmethod
+    def of(cls, reaction: str | System, **settings: Any) -> Model:
+        """The network of an equation; a `System` is taken as it is.
+
+        >>> Model.of("BS", hidden=8).reaction
+        'BS'
+        """
+        made = cls(reaction=str(reaction), **settings)
+        if isinstance(reaction, System):
+            vars(made)["system"] = read_equation(reaction, made.alpha, made.beta)
+        return made
+
     @cached_property
     def system(self) -> System:
         """The equation, with alpha and beta of the declared kinds; read when it is first asked for, and then kept."""
