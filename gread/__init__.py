@@ -1,10 +1,9 @@
 """Data sets, the GREAD classifier, baselines and training.
 
 data sets:   load_dataset, Variant, digits, karate, csbm, synthetic_cora, synthetic_cora_levels
-your own:    NodeData, Masks, stratified_splits
+your own:    NodeData, Masks, stratified_splits, register_dataset, RemoteFile
 classifier:  GREADClassifier, GREADConv, GREAD, Network
-training:    Config, Trial, make_trials, Ensemble, find_preset; train is in gread.training.trainer, presets in
-gread.settings.presets
+training:    train, Config, Trial, make_trials, Ensemble, find_preset
 
 Names are loaded when they are first asked for.
 """
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from gread.datasets.loading import load_dataset
     from gread.datasets.masks import Masks
     from gread.datasets.node_data import NodeData
+    from gread.datasets.sources import RemoteFile, register_dataset
     from gread.datasets.splits import stratified_splits
     from gread.datasets.synthetic import csbm, synthetic_cora, synthetic_cora_levels
     from gread.datasets.variants import Variant
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gread.settings.presets import find_preset
     from gread.settings.trials import Trial, make_trials
     from gread.training.ensemble import Ensemble
+    from gread.training.trainer import train
 
 __all__ = [
     "GREAD",
@@ -38,6 +39,7 @@ __all__ = [
     "Masks",
     "Network",
     "NodeData",
+    "RemoteFile",
     "Trial",
     "Variant",
     "csbm",
@@ -46,9 +48,11 @@ __all__ = [
     "karate",
     "load_dataset",
     "make_trials",
+    "register_dataset",
     "stratified_splits",
     "synthetic_cora",
     "synthetic_cora_levels",
+    "train",
 ]
 
 #: Where the names come from.
@@ -61,6 +65,7 @@ _ON_USE = {
     "Masks": "gread.datasets.masks",
     "Network": "gread.models.trained_network",
     "NodeData": "gread.datasets.node_data",
+    "RemoteFile": "gread.datasets.sources",
     "Trial": "gread.settings.trials",
     "Variant": "gread.datasets.variants",
     "csbm": "gread.datasets.synthetic",
@@ -69,9 +74,11 @@ _ON_USE = {
     "karate": "gread.datasets.embedded",
     "load_dataset": "gread.datasets.loading",
     "make_trials": "gread.settings.trials",
+    "register_dataset": "gread.datasets.sources",
     "stratified_splits": "gread.datasets.splits",
     "synthetic_cora": "gread.datasets.synthetic",
     "synthetic_cora_levels": "gread.datasets.synthetic",
+    "train": "gread.training.trainer",
 }
 
 

@@ -3,11 +3,13 @@
 language:   parse, System, catalogue, equivalent, Derivation, derivation, register_function, unregister_function
 spectra:    symbol, response, classify, fastest_frequency, growth_rate
 regularity: lipschitz_global, lipschitz_local, one_sided, existence, invariant_box, step_limit
-more:       identify, conserved, energy_law, reaction_flow, euler_map
+more:       identify, conserved, energy_law, reaction_flow, euler_map, choose_method, MethodChoice
+own:        register_method, unregister_method, Tableau, make_tableau, register_normalisation,
+            unregister_normalisation
 verdicts:   analyse, preflight, verify, read_expression
 graphs:     Graph, Operator, stack, generators
 runs:       lower, VectorField, solve, Solution, Status, ProgressBar, Callback
-errors:     RdgraphError, LanguageError, NotApplicable, Undecided, AssumptionError, UnknownName
+errors:     RdgraphError, LanguageError, NotApplicable, InvalidArgument, Undecided, AssumptionError, UnknownName
 
 Every name is loaded when it is first asked for; what stands under graphs and runs needs numpy or torch.
 """
@@ -17,7 +19,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdgraph.claims import Claim, verify
-    from rdgraph.errors import AssumptionError, LanguageError, NotApplicable, RdgraphError, Undecided, UnknownName
+    from rdgraph.errors import (
+        AssumptionError,
+        InvalidArgument,
+        LanguageError,
+        NotApplicable,
+        RdgraphError,
+        Undecided,
+        UnknownName,
+    )
     from rdgraph.graphs import generators
     from rdgraph.graphs.graph import Graph
     from rdgraph.graphs.operator import Operator
@@ -31,7 +41,11 @@ if TYPE_CHECKING:
     from rdgraph.integrators.solver import solve
     from rdgraph.integrators.trackers import Callback, ProgressBar
     from rdgraph.lowering.vector_field import VectorField, lower
-    from rdgraph.reports.preflight_report import Report, preflight
+    from rdgraph.methods.registry import register_method, unregister_method
+    from rdgraph.methods.runge_kutta import Tableau, make_tableau
+    from rdgraph.normalisations.registry import register_normalisation, unregister_normalisation
+    from rdgraph.reports.findings import Report
+    from rdgraph.reports.preflight_report import preflight
     from rdgraph.reports.summary import Analysis, analyse
     from rdgraph.syntax.formula_reader import read_expression
     from rdgraph.systems.catalogue import catalogue
@@ -42,6 +56,7 @@ if TYPE_CHECKING:
     from rdgraph.theory.global_existence import existence
     from rdgraph.theory.invariant_boxes import invariant_box
     from rdgraph.theory.lipschitz import lipschitz_global, lipschitz_local, one_sided
+    from rdgraph.theory.method_choice import MethodChoice, choose_method
     from rdgraph.theory.reaction_flows import reaction_flow
     from rdgraph.theory.step_limits import step_limit
     from rdgraph.version import __version__
@@ -54,7 +69,9 @@ __all__ = [
     "Derivation",
     "Equivalence",
     "Graph",
+    "InvalidArgument",
     "LanguageError",
+    "MethodChoice",
     "NotApplicable",
     "Operator",
     "ProgressBar",
@@ -63,12 +80,14 @@ __all__ = [
     "Solution",
     "Status",
     "System",
+    "Tableau",
     "Undecided",
     "UnknownName",
     "VectorField",
     "__version__",
     "analyse",
     "catalogue",
+    "choose_method",
     "classify",
     "conserved",
     "derivation",
@@ -84,18 +103,23 @@ __all__ = [
     "lipschitz_global",
     "lipschitz_local",
     "lower",
+    "make_tableau",
     "one_sided",
     "parse",
     "preflight",
     "reaction_flow",
     "read_expression",
     "register_function",
+    "register_method",
+    "register_normalisation",
     "response",
     "solve",
     "stack",
     "step_limit",
     "symbol",
     "unregister_function",
+    "unregister_method",
+    "unregister_normalisation",
     "verify",
 ]
 
@@ -108,21 +132,25 @@ _ON_USE = {
     "Derivation": "rdgraph.identities.derivations",
     "Equivalence": "rdgraph.identities.equivalence",
     "Graph": "rdgraph.graphs.graph",
+    "InvalidArgument": "rdgraph.errors",
     "LanguageError": "rdgraph.errors",
+    "MethodChoice": "rdgraph.theory.method_choice",
     "NotApplicable": "rdgraph.errors",
     "Operator": "rdgraph.graphs.operator",
     "ProgressBar": "rdgraph.integrators.trackers",
     "RdgraphError": "rdgraph.errors",
-    "Report": "rdgraph.reports.preflight_report",
+    "Report": "rdgraph.reports.findings",
     "Solution": "rdgraph.integrators.solution",
     "Status": "rdgraph.integrators.solution",
     "System": "rdgraph.systems.system",
+    "Tableau": "rdgraph.methods.runge_kutta",
     "Undecided": "rdgraph.errors",
     "UnknownName": "rdgraph.errors",
     "VectorField": "rdgraph.lowering.vector_field",
     "__version__": "rdgraph.version",
     "analyse": "rdgraph.reports.summary",
     "catalogue": "rdgraph.systems.catalogue",
+    "choose_method": "rdgraph.theory.method_choice",
     "classify": "rdgraph.theory.filters",
     "conserved": "rdgraph.theory.conservation",
     "derivation": "rdgraph.identities.derivations",
@@ -137,18 +165,23 @@ _ON_USE = {
     "lipschitz_global": "rdgraph.theory.lipschitz",
     "lipschitz_local": "rdgraph.theory.lipschitz",
     "lower": "rdgraph.lowering.vector_field",
+    "make_tableau": "rdgraph.methods.runge_kutta",
     "one_sided": "rdgraph.theory.lipschitz",
     "parse": "rdgraph.systems.parser",
     "preflight": "rdgraph.reports.preflight_report",
     "reaction_flow": "rdgraph.theory.reaction_flows",
     "read_expression": "rdgraph.syntax.formula_reader",
     "register_function": "rdgraph.identities.function_registration",
+    "register_method": "rdgraph.methods.registry",
+    "register_normalisation": "rdgraph.normalisations.registry",
     "response": "rdgraph.theory.filters",
     "solve": "rdgraph.integrators.solver",
     "stack": "rdgraph.graphs.operator_stack",
     "step_limit": "rdgraph.theory.step_limits",
     "symbol": "rdgraph.theory.filters",
     "unregister_function": "rdgraph.identities.function_registration",
+    "unregister_method": "rdgraph.methods.registry",
+    "unregister_normalisation": "rdgraph.normalisations.registry",
     "verify": "rdgraph.claims",
 }
 

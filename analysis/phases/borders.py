@@ -11,7 +11,9 @@ import sympy as sp
 
 from analysis.verdicts.asymptotics import growth
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.methods.tableaux import tableau, z
+from rdgraph.methods.registry import is_exact_flow
+from rdgraph.methods.runge_kutta import z
+from rdgraph.methods.tableaux import tableau
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 from rdgraph.theory.filters import symbol
@@ -194,7 +196,7 @@ def _ends(x: np.ndarray, y: np.ndarray) -> tuple[float, ...]:
 
 def _levels(method: str, step: float | None) -> list[float]:
     """Values of p at which a mode neither grows nor decays: |R(step p)| = 1."""
-    if method == "exact":
+    if is_exact_flow(method):
         return [0.0]
     if step is None:
         raise InvalidArgument(f"expected a step for {method}, got none")

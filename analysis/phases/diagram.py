@@ -25,6 +25,7 @@ from analysis.spectra.eigenvalues import Spectrum, spectrum
 from analysis.verdicts.asymptotics import check_symbol, growth, make_symbols
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
+from rdgraph.methods.registry import is_exact_flow
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 
@@ -154,7 +155,7 @@ def phase_diagram(
     window = ((float(x.min()), float(x.max())), (float(y.min()), float(y.max())))
     rough = modes.values[excited & ~modes.kernel]
     borders = stability_borders(system, rough, names, window, fixed, method, step)
-    ties = roughness_borders(system, rough, names, window, fixed) if method == "exact" else []
+    ties = roughness_borders(system, rough, names, window, fixed) if is_exact_flow(method) else []
     around = {"size": 2 * MARGIN + 1, "mode": "nearest"}
     away = maximum_filter(predicted, **around) == minimum_filter(predicted, **around)
     return PhaseDiagram(

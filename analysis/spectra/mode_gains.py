@@ -16,6 +16,7 @@ from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.integrators.solver import solve
 from rdgraph.lowering.vector_field import lower
+from rdgraph.methods.registry import find_method, is_exact_flow
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
@@ -58,7 +59,7 @@ class Gains:
 
     def predicted(self, lam: np.ndarray) -> np.ndarray:
         """The symbolic response of the same method; of the exact flow for dopri5, which has none of its own."""
-        method = "exact" if self.method == "dopri5" else self.method
+        method = "exact" if find_method(self.method).is_adaptive else self.method
         return gain_at(self.system, lam, T=self.T, coefficients=self.coefficients, method=method, step=self.step)
 
     @property
@@ -138,7 +139,7 @@ def empirical_gains(
     values = {name: coefficients[name] for name in system.coefficients if name in coefficients}
     field = lower(system, op, values, batch=(len(start),))
     options: dict[str, Any] = {} if step is None else {"step": step}
-    if method == "exact" and op.dtype == torch.float64:
+    if is_exact_flow(method) and op.dtype == torch.float64:
         options["rtol"] = 1e-13
     solution = solve(field, start, [0.0, float(T)], method, **options)
     gain = (dual * solution.final).sum((-2, -1)) / (dual * start).sum((-2, -1))

@@ -15,7 +15,9 @@ import sympy as sp
 
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
-from rdgraph.methods.tableaux import tableau, z
+from rdgraph.methods.registry import is_exact_flow
+from rdgraph.methods.runge_kutta import z
+from rdgraph.methods.tableaux import tableau
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
@@ -95,7 +97,7 @@ def growth(p: np.ndarray, q: np.ndarray, method: str = "exact", step: float | No
     """
     small = ZERO_RATE * (1 + np.abs(p).max(initial=0.0))
     rate = np.where(np.abs(p) <= small, 0.0, p)
-    if method != "exact":
+    if not is_exact_flow(method):
         if step is None or not step > 0:
             raise InvalidArgument(f"expected a step > 0 for {method}, got {step}")
         stability = sp.lambdify(z, tableau(method).stability, "numpy")

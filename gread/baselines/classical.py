@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gread.baselines.layered import Layered, Settings, dropped, pyg
+from gread.baselines.layered import Layered, LayeredSettings, dropped, pyg
 
 
 @dataclass(frozen=True)
-class GCNSettings(Settings):
+class GCNSettings(LayeredSettings):
     """Of a GCN: `layers` convolutions, the last of which gives the logits."""
 
     layers: int = 2

@@ -1,7 +1,7 @@
 """`fit`: plain modules trained by the protocol of `gread.training.trainer`, one trial after the other.
 
 Full batch, Adam with weight decay in the gradient, cross-entropy on the training nodes, accuracies without dropout
-after every step, and the first epoch with the best validation accuracy.
+after every step, and the first epoch with the best validation accuracy; without validation nodes the last.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gread.models.problem import check
 from gread.settings.trials import Trial
 from gread.training.ensemble import METRICS
 from gread.training.trainer import Trained, choose_device
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 
 #: Makes a network from the numbers of features and classes.
 Build = Callable[[int, int], Layered]
@@ -62,7 +62,7 @@ def fit(
     place, started, chosen = choose_device(device), time.monotonic(), tuple(trials)
     each = [data] * len(chosen) if isinstance(data, NodeData) else list(data)
     if not chosen or len(each) != len(chosen):
-        raise NotApplicable(f"expected trials, and one data set or one for each, got {len(chosen)} and {len(each)}")
+        raise InvalidArgument(f"expected trials, and one data set or one for each, got {len(chosen)} and {len(each)}")
     found = []
     for k, (one, trial) in enumerate(zip(each, chosen, strict=True)):
         found.append(_Fit(build, one, trial, place).run())
@@ -89,7 +89,7 @@ def fresh(build: Build, data: NodeData, trial: Trial) -> Layered:
 def tensors(data: NodeData, device: str = "cpu", dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
     """x (n, f), dense, and edge_index (2, E) of a data set whose edges have no weights."""
     if not (data.graph.weight == 1).all():
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected edges without weights, which these networks do not know, got weights in {data.meta.name}; "
             "drop them with Graph.from_edges(graph.edge_index, graph.num_nodes)"
         )
@@ -120,7 +120,7 @@ class _Fit:
         self.history: list[list[float]] = []
 
     def run(self) -> _Fit:
-        """All epochs, or those up to the one in which the loss left the numbers."""
+        """All epochs, or those up to the one in which the loss diverged."""
         training = self.training
         adam = torch.optim.Adam(
             self.network.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay
@@ -152,6 +152,6 @@ class _Fit:
         hits = (self.network.eval()(self.x, self.edges).argmax(-1) == self.y).float()
         scores = torch.stack([hits[nodes].mean() for nodes in self.nodes]).tolist()
         self.history.append([loss, *scores])
-        if scores[1] > self.accuracies[0]:
+        if np.isnan(scores[1]) or scores[1] > self.accuracies[0]:
             self.best_epoch, self.accuracies = epoch, (scores[1], scores[2])
             self.best.load_state_dict(self.network.state_dict())

@@ -9,13 +9,13 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 
-from gread.baselines.layered import Layered, Settings, dropped
+from gread.baselines.layered import Layered, LayeredSettings, dropped
 from rdgraph import Graph
 from rdgraph.graphs.operator import Operator
 
 
 @dataclass(frozen=True)
-class H2GCNSettings(Settings):
+class H2GCNSettings(LayeredSettings):
     """Of H2GCN: how many `rounds` it looks around; each doubles the width. `relu` after the encoder."""
 
     rounds: int = 2

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, MissingDependency
 
 
 class Layered(nn.Module):
@@ -30,7 +30,7 @@ class Layered(nn.Module):
 
 
 @dataclass(frozen=True)
-class Settings:
+class LayeredSettings:
     """Width of the hidden layers, and the shares of features and of hidden entries that are dropped in training."""
 
     hidden: int = 64
@@ -46,13 +46,13 @@ class Settings:
         """Raise unless a setting is a whole number of 1 or more."""
         value = getattr(self, name)
         if not (type(value) is int and value >= 1):
-            raise NotApplicable(f"expected a whole number {name} >= 1, got {value!r}")
+            raise InvalidArgument(f"expected a whole number {name} >= 1, got {value!r}")
 
     def check_share(self, name: str) -> None:
         """Raise unless a setting is a share that may be dropped."""
         value = getattr(self, name)
         if not (isinstance(value, int | float) and 0 <= value < 1):
-            raise NotApplicable(f"expected 0 <= {name} < 1, got {value!r}")
+            raise InvalidArgument(f"expected 0 <= {name} < 1, got {value!r}")
 
 
 def pyg(module: str) -> Any:
@@ -65,7 +65,7 @@ def pyg(module: str) -> Any:
     except ModuleNotFoundError as problem:
         if problem.name is None or problem.name.partition(".")[0] != "torch_geometric":
             raise
-        raise NotApplicable(
+        raise MissingDependency(
             "expected PyTorch Geometric, whose layers this network is made of, got an installation without; "
             "pip install 'rdgraph[pyg]'"
         ) from None

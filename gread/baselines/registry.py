@@ -11,9 +11,9 @@ from typing import Any
 
 from gread.baselines.classical import GAT, GCN, GATSettings, GCNSettings
 from gread.baselines.heterophily import H2GCN, H2GCNSettings
-from gread.baselines.layered import Layered, Settings
+from gread.baselines.layered import Layered, LayeredSettings
 from gread.settings.config import Model
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, UnknownName
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,15 @@ class Baseline:
     name: str
     family: str
     source: str
-    settings: type[Settings] | None = None
+    settings: type[LayeredSettings] | None = None
     build: Callable[[Any, int, int], Layered] | None = None
     equation: Model | None = None
 
     def __post_init__(self) -> None:
         if (self.equation is None) == (self.build is None) or (self.build is None) != (self.settings is None):
-            raise NotApplicable(f"expected a builder with settings or an equation for {self.name}, got another choice")
+            raise InvalidArgument(
+                f"expected a builder with settings or an equation for {self.name}, got another choice"
+            )
 
 
 _MEMBERS = (
@@ -66,7 +68,9 @@ def make_baseline(name: str, *, features: int, classes: int, **settings: Any) ->
     """
     found = find_baseline(name)
     if found.build is None or found.settings is None:
-        raise NotApplicable(f"expected a method that is a module of its own, got {name}; train its `equation` instead")
+        raise InvalidArgument(
+            f"expected a method that is a module of its own, got {name}; train its `equation` instead"
+        )
     known = [f.name for f in fields(found.settings)]
     for setting in settings:
         if setting not in known:

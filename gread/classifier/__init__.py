@@ -1,1 +1,1 @@
-"""The classifier in the manner of scikit-learn: `estimator`, its inputs, its storage."""
+"""The scikit-learn classifier: `estimator`, what it is given, what it learns from, what it says, its storage."""

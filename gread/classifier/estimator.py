@@ -1,87 +1,116 @@
-"""`GREADClassifier`: the network in the manner of scikit-learn, for the nodes of one graph or of others like it."""
+"""`GREADClassifier`: a scikit-learn classifier of the nodes of one graph, or of others like it."""
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import torch
-from scipy.sparse import csr_array
 
-from gread.classifier.inputs import (
-    Sample,
-    assemble,
-    check_alike,
-    feature_names,
-    read_graph,
-    read_labels,
-    read_parts,
-    read_rows,
-    read_sample_weight,
-)
-from gread.classifier.manner import Estimator
-from gread.datasets.checks import read_features
+from gread.classifier.inputs import feature_names, read_rows_of, read_sample_weight
+from gread.classifier.labels import check_alike, read_labels
+from gread.classifier.prediction import log_probabilities
+from gread.classifier.sample import TrainingSet
+from gread.classifier.storage import FittedState, load_state, save_state
 from gread.models.trained_network import Network
 from gread.settings.config import Config
 from gread.settings.trials import Trial
-from gread.training.ensemble import METRICS
-from gread.training.trainer import Trained, train
-from rdgraph import Graph
-from rdgraph.errors import NotApplicable
+from gread.training.trainer import train
+from rdgraph.errors import Diverged, InvalidArgument, MissingDependency
 from rdgraph.graphs.edges import read_nodes, read_whole
-from rdgraph.lowering.coefficients import STATE_LETTERS
-from rdgraph.syntax.tree import Kind
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.exceptions import NotFittedError
+except ImportError:
+    raise MissingDependency(
+        "expected scikit-learn, of which GREADClassifier is an estimator, got an installation without; "
+        "pip install 'rdgraph[gread]'"
+    ) from None
 
 #: Arguments of the classifier that are not settings of the network or its training.
 OWN = ("seed", "device", "validation", "members", "graph", "features")
+#: Arguments that are data, and saved as such.
+DATA = ("graph", "features")
 
 
-class GREADClassifier(Estimator):
+class GREADClassifier(ClassifierMixin, BaseEstimator):
     """Classifies the nodes of a graph from the labels of some of them.
 
-    All settings of `gread.settings.config.Model` and `Training` under their own names, and:
+    The network is H(0) = e(X), dH/dt = f(H), logits = o(H(T)), with f the equation of `reaction`. Beside the arguments
+    below it takes all settings of `gread.settings.config.Model` and `Training` under their own names.
 
-    seed          where the random numbers start, those of the validation nodes included
-    device        auto takes a GPU where there is one
-    validation    share of the training nodes that is set aside to choose the best epoch, unless `fit` gets val_mask
-    members       how many networks are trained, from consecutive seeds; their probabilities are averaged
-    graph         the graph, if `fit` is not to get it
-    features      (n, f) for all nodes of `graph`; then X of every method is a list of node numbers, (k,) or (k, 1),
-                  which scikit-learn's cross-validation and searches can cut into pieces
+    Args:
+        reaction: A name of the catalogue, or an equation in the language of rdgraph.
+        method: "auto" lets the equation decide how it is integrated; `network_.config.method` says how, and
+            `network_.reason` why.
+        seed: Where the random numbers start, those of the validation nodes included.
+        device: "auto" takes a GPU where there is one.
+        validation: The share of the training nodes that is set aside to choose the best epoch, unless `fit` gets
+            val_mask; 0 sets none aside and keeps the last epoch.
+        members: How many networks are trained, from consecutive seeds; their probabilities are averaged.
+        graph: The graph, if `fit` is not to get it.
+        features: (n, f) for all nodes of `graph`; then X of every method is a list of node numbers, (k,) or (k, 1),
+            which scikit-learn's cross-validation and searches can cut into pieces.
 
-    After `fit`: `classes_`, `n_features_in_`, `n_iter_`; `networks_`, `histories_` (members, epochs, 4) with the
-    columns `gread.training.ensemble.METRICS`, `best_epochs_` (from 1), `status_`, and of the first member `network_`,
-    `history_` (epochs, 4), `best_epoch_`.
+    Attributes:
+        classes_: The classes (k,), sorted.
+        n_features_in_: How many features a node has; `feature_names_in_` are their names where they have some.
+        n_iter_: Epochs of the training.
+        networks_: The trained `gread.Network` of every member; `network_` is the first one.
+        histories_: (members, epochs, 4), with the columns `gread.training.ensemble.METRICS`; `history_` of the first.
+        best_epochs_: The epoch, from 1, that every member keeps; `best_epoch_` of the first.
+        status_: "ok" for every member, or the epoch in which it diverged.
+
+    Raises:
+        MissingDependency: On import, where scikit-learn is not installed.
 
     >>> from gread import karate
     >>> data = karate()
     >>> clf = GREADClassifier(hidden=8, epochs=60, learning_rate=0.05)
     >>> clf.fit(data.x, data.y, graph=data.graph, mask=data.masks.train[0], val_mask=data.masks.val[0])
-    GREADClassifier(hidden=8, epochs=60, learning_rate=0.05)
+    GREADClassifier(epochs=60, hidden=8, learning_rate=0.05)
     >>> clf.predict(nodes=[0, 33]), clf.score(None, data.y, mask=data.masks.test[0])
     (array([0, 1]), 1.0)
     """
 
-    seed: int
-    device: str
-    validation: float
-    members: int
-    graph: Any
-    features: Any
-
     def __init__(
         self, reaction: str = "BS", *, alpha: str = "scalar", beta: str = "channel", alpha_link: str = "auto",
         beta_link: str = "auto", adjacency: str = "soft", normalisation: str = "symmetric", self_loops: float = 1.0,
-        heads: int = 4, attention_dim: int = 64, time: float = 1.0, method: str = "exact", step: float | None = None,
+        heads: int = 4, attention_dim: int = 64, time: float = 1.0, method: str = "auto", step: float | None = None,
         hidden: int = 64, encoder_mlp: bool = False, relu: bool = True, decoder_mlp: bool = False,
         input_dropout: float = 0.5, dropout: float = 0.4, epochs: int = 200, learning_rate: float = 0.01,
         weight_decay: float = 5e-4, seed: int = 0, device: str = "auto", validation: float = 0.2, members: int = 1,
         graph: Any = None, features: Any = None,
     ) -> None:  # fmt: skip
-        vars(self).update({name: value for name, value in locals().items() if name != "self"})
+        self.reaction = reaction
+        self.alpha = alpha
+        self.beta = beta
+        self.alpha_link = alpha_link
+        self.beta_link = beta_link
+        self.adjacency = adjacency
+        self.normalisation = normalisation
+        self.self_loops = self_loops
+        self.heads = heads
+        self.attention_dim = attention_dim
+        self.time = time
+        self.method = method
+        self.step = step
+        self.hidden = hidden
+        self.encoder_mlp = encoder_mlp
+        self.relu = relu
+        self.decoder_mlp = decoder_mlp
+        self.input_dropout = input_dropout
+        self.dropout = dropout
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.seed = seed
+        self.device = device
+        self.validation = validation
+        self.members = members
+        self.graph = graph
+        self.features = features
 
     @property
     def config(self) -> Config:
@@ -89,174 +118,121 @@ class GREADClassifier(Estimator):
         values = {name: value for name, value in self.get_params().items() if name not in OWN}
         return Config().updated({k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()})
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array, tags.input_tags.sparse = self.features is not None, True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_state" in vars(self)
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError("expected a fitted classifier, got one without data; call fit first")
+
     # ------------------------------------------------------------------ training
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None, mask: Any = None, val_mask: Any = None
-    ) -> GREADClassifier:
+    ) -> Self:
         """Train on the labelled nodes; all nodes, labelled or not, take part in the diffusion.
 
-        X (n, f), numpy, scipy sparse or a data frame, or node numbers, see above, which may repeat; y (rows of X,)
-        whole numbers or names, with -1, None, nan or NA for unknown; `sample_weight` (rows of X,) weighs the training
-        rows in the loss, and a row of weight 0 counts as unknown; `graph` a Graph, networkx graph, scipy adjacency
-        (entry [i, j] is j -> i), PyTorch Geometric data or edge_index (2, E), whose edges go one way. `mask` and
-        `val_mask`, booleans or row numbers, choose the rows that train (default: all with a label) and that choose the
-        epoch (default: a share of the former), and with them the classes. Labels of other rows only fill the test
-        column of the history, which is nan where there are none.
+        Labels of rows outside of `mask` and `val_mask` only fill the test column of the history, which is nan where
+        there are none.
+
+        Args:
+            X: Features (n, f), numpy, scipy sparse or a data frame; or node numbers, see above, which may repeat.
+            y: (rows of X,) whole numbers or names, with -1, None, nan or NA for unknown.
+            sample_weight: (rows of X,) weighs the training rows in the loss; a row of weight 0 counts as unknown.
+            graph: A Graph, networkx graph, scipy adjacency (entry [i, j] is j -> i), PyTorch Geometric data or
+                edge_index (2, E), whose edges go one way.
+            mask: Booleans or row numbers: the rows that train (default: all with a label), and with them the classes.
+            val_mask: The rows that choose the epoch (default: a share `validation` of the former).
+
+        Returns:
+            The classifier itself.
+
+        Raises:
+            InvalidArgument: For data or settings that do not fit together.
+            Diverged: Where the loss left the finite numbers before there was a network to keep.
         """
         if y is None:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; mark unknown labels by -1"
             )
         config = self.config
         seed, members = read_whole(self.seed, 0, "seed"), read_whole(self.members, 1, "members")
-        x, made, rows = self._read(X, graph)
-        classes, codes = read_labels(y)
-        if codes.size != rows.size:
-            raise NotApplicable(f"expected {rows.size} labels, one per row of X, got {codes.size}")
-        sample = Sample.make(rows, codes, read_sample_weight(sample_weight, rows.size))
-        chosen, validating = (
-            sample.merged(rows_of, codes >= 0, name) for rows_of, name in ((mask, "mask"), (val_mask, "val_mask"))
-        )
-        parts = read_parts(sample.codes, chosen, validating, self.validation, seed, classes.tolist())
-        used = np.unique(sample.codes[parts.train | parts.val])
-        classes = classes[used]
-        if len(classes) < 2:
-            raise NotApplicable(
-                f"expected labels of two classes or more, got {classes.tolist()} alone; with one class there is "
-                "nothing to tell apart"
-            )
-        places = np.where(parts.train | parts.val | parts.rest, np.searchsorted(used, sample.codes), -1)
-        data = assemble(x, made, classes, places, parts, sample.nodes)
-        weights = np.zeros(data.num_nodes)
-        weights[sample.nodes] = sample.weights
+        x, made, rows = read_rows_of(X, self.features, graph, self.graph)
+        lesson = TrainingSet.read(x, made, rows, y, sample_weight, (mask, val_mask), self.validation, seed)
         trials = [Trial(config, 0, seed + k) for k in range(members)]
-        trained = train(data, trials, device=self.device, weights=weights)
-        self._keep(trained, len(made.degree), bool(parts.rest.any()))
-        self._keep_names(self.features if self.features is not None else X)
-        self.classes_, self.n_features_in_, self.n_iter_ = classes, int(x.shape[1]), config.training.epochs
-        self._graph, self._x, self._by_node = made, x, self.features is not None
-        failed = [s for s, epoch in zip(self.status_, self.best_epochs_, strict=True) if s != "ok" and epoch == 0]
+        trained = train(lesson.data, trials, device=self.device, weights=lesson.weights)
+        failed = [s for s, epoch in zip(trained.status, trained.best_epoch, strict=True) if s != "ok" and epoch == 0]
         if failed:
-            del self.networks_
-            raise NotApplicable(
+            raise Diverged(
                 f"expected a training that stays finite, got one that {failed[0]}; lower learning_rate or time"
             )
+        names = feature_names(X if self.features is None else self.features)
+        state = FittedState(
+            tuple(trained.network(k) for k in range(members)), lesson.classes, made, x, trained.history,
+            trained.best_epoch, trained.status, config.training.epochs, self.features is not None, names,
+        )  # fmt: skip
+        return self._keep(state)
+
+    def _keep(self, state: FittedState) -> Self:
+        """Take over what was fitted, under the names that scikit-learn's estimators have for it."""
+        self._state = state
+        self.classes_, self.n_features_in_, self.n_iter_ = state.classes, int(state.x.shape[1]), state.epochs
+        self.networks_, self.histories_ = state.networks, state.histories
+        self.best_epochs_, self.status_ = state.best_epochs, state.status
+        if state.names is not None:
+            self.feature_names_in_: np.ndarray = state.names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         return self
-
-    def _keep_names(self, X: Any) -> None:
-        """`feature_names_in_` where the columns have names, as scikit-learn's estimators have it."""
-        vars(self).pop("feature_names_in_", None)
-        if (names := feature_names(X)) is not None:
-            self.feature_names_in_ = names
-
-    def _check_names(self, X: Any) -> None:
-        """Columns in another order than in fit would be taken for others."""
-        known, given = getattr(self, "feature_names_in_", None), feature_names(X)
-        if known is None or given is None:
-            if (known is None) != (given is None):
-                had, has = ("with", "without") if given is None else ("without", "with")
-                warnings.warn(f"X was fitted {had} feature names and comes {has} them", UserWarning, stacklevel=4)
-            return
-        if list(known) != list(given):
-            raise NotApplicable(
-                f"expected the columns {known.tolist()[:6]}, in the order of fit, got {given.tolist()[:6]}; take "
-                "X[clf.feature_names_in_]"
-            )
-
-    def _keep(self, trained: Trained, nodes: int, has_rest: bool) -> None:
-        """Take over the results, without the node that `assemble` may have added."""
-        kept = [trained.network(k) for k in range(len(trained.trials))]
-        self.networks_ = tuple(_cut(network, nodes) for network in kept)
-        self.histories_ = np.array(trained.history)
-        if not has_rest:
-            self.histories_[..., METRICS.index("test_accuracy")] = np.nan
-        self.best_epochs_, self.status_ = trained.best_epoch, trained.status
-
-    def _read(self, X: Any, graph: Any) -> tuple[np.ndarray | csr_array, Graph, np.ndarray]:
-        """Features and graph of all nodes, and the node of every row of X."""
-        if graph is not None and self.graph is not None:
-            raise NotApplicable("expected one graph, got two; pass it to the constructor or to fit")
-        chosen = self.graph if graph is None else graph
-        if chosen is None:
-            raise NotApplicable("expected a graph, got none; pass graph= to fit or to the constructor")
-        by_node = self.features is not None
-        x = read_features(self.features if by_node else X)
-        if not x.shape[1]:
-            raise NotApplicable(
-                f"expected features (n, f), f >= 1, got 0 feature(s) (shape={x.shape}) while a minimum of 1 is required"
-                "; np.ones((n, 1)) leaves everything to the graph"
-            )
-        rows = read_rows(X, x.shape[0]) if by_node else np.arange(x.shape[0])
-        return x, read_graph(chosen, x.shape[0]), rows
 
     # ------------------------------------------------------------------ prediction
     def decision_function(self, X: Any = None, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
-        """Logarithms of the probabilities (rows, classes); of two classes, that of their ratio (rows,)."""
+        """Logarithms of the probabilities (rows, classes); of two classes, that of their ratio (rows,).
+
+        The arguments are those of `predict`.
+        """
         score = self._log_probabilities(X, graph, nodes)
         return score[:, 1] - score[:, 0] if len(self.classes_) == 2 else score
 
     def predict_proba(self, X: Any = None, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
-        """Probabilities (rows, classes), the mean over the members."""
+        """Probabilities (rows, classes), the mean over the members; the arguments are those of `predict`."""
         return np.exp(self._log_probabilities(X, graph, nodes))
 
     def predict(self, X: Any = None, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
-        """Classes (rows,): of all nodes of the fitted graph, of its `nodes`, or of X on another `graph`."""
+        """Classes (rows,): of all nodes of the fitted graph, of its `nodes`, or of X on another `graph`.
+
+        Args:
+            X: Features (n, f), or node numbers where `features` is an argument; None for those of fit.
+            graph: The graph of X, where it is another than that of fit.
+            nodes: Numbers or a mask of the nodes to answer for; None for all.
+
+        Returns:
+            An entry of `classes_` per row.
+        """
         best = self._log_probabilities(X, graph, nodes).argmax(1)
         return np.asarray(self.classes_[best])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None, mask: Any = None) -> float:
         """Accuracy on the rows of X (None: all nodes) with a known label, or on those of them in `mask`, weighted."""
-        found = self.predict(X, graph=graph)
+        predicted = self.predict(X, graph=graph)
         classes, codes = read_labels(y)
-        if codes.size != found.size:
-            raise NotApplicable(f"expected {found.size} labels, one per predicted row, got {codes.size}")
+        if codes.size != predicted.size:
+            raise InvalidArgument(f"expected {predicted.size} labels, one per predicted row, got {codes.size}")
         rows = np.arange(codes.size) if mask is None else read_nodes(mask, codes.size)
         weights = read_sample_weight(sample_weight, codes.size)
         rows = rows[(codes[rows] >= 0) & (weights[rows] > 0)]
         if not rows.size:
-            raise NotApplicable("expected a row with a known label and a weight, got none")
+            raise InvalidArgument("expected a row with a known label and a weight, got none")
         check_alike(self.classes_, classes)
-        return float(np.average(found[rows] == classes[codes[rows]], weights=weights[rows]))
+        return float(np.average(predicted[rows] == classes[codes[rows]], weights=weights[rows]))
 
     def _log_probabilities(self, X: Any, graph: Any, nodes: Any) -> np.ndarray:
         self._check_fitted()
-        x, made, rows = self._x, self._graph, None
-        if X is not None and self._by_node:
-            if nodes is not None:
-                raise NotApplicable("expected node numbers once, got them as X and as nodes; leave one of them out")
-            rows = read_rows(X, made.num_nodes)
-        elif X is not None:
-            self._check_names(X)
-            x = read_features(X)
-            made = self._read_other(x.shape, graph)
-        if graph is not None and (X is None or self._by_node):
-            raise NotApplicable("expected features X with another graph, got the graph alone; pass X (n, f)")
-        found = [torch.log_softmax(network.logits(x, made).double(), -1) for network in self.networks_]
-        mean = torch.logsumexp(torch.stack(found), 0) - np.log(len(found))
-        chosen = rows if nodes is None else read_nodes(nodes, made.num_nodes)
-        result: np.ndarray = mean.cpu().numpy()
-        return result if chosen is None else result[chosen]
-
-    def _read_other(self, shape: tuple[int, ...], graph: Any) -> Graph:
-        """The graph of given features: the fitted one where no other is given."""
-        if shape[1] != self.n_features_in_:
-            raise NotApplicable(
-                f"X has {shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
-                "input, as many as in fit"
-            )
-        if graph is None:
-            if shape[0] != self._graph.num_nodes:
-                raise NotApplicable(
-                    f"expected features of the {self._graph.num_nodes} nodes of the fitted graph, got {shape[0]} rows; "
-                    "pass their graph=, or choose nodes of the fitted graph with nodes="
-                )
-            return self._graph
-        if node_wise := _node_wise(self.network_):
-            raise NotApplicable(
-                f"expected the fitted graph, since {', '.join(node_wise)} belongs to its nodes, got another; "
-                "train with scalar or channel coefficients"
-            )
-        return read_graph(graph, shape[0])
+        return log_probabilities(self._state, X, graph, nodes, type(self).__name__)
 
     @property
     def network_(self) -> Network:
@@ -279,26 +255,16 @@ class GREADClassifier(Estimator):
     # ------------------------------------------------------------------ files
     def save(self, folder: str | Path) -> None:
         """Write classifier.json and the numbers it names, graph and features included; see `gread.models.bundle`."""
-        from gread.classifier.storage import save_classifier
-
         self._check_fitted()
-        save_classifier(self, Path(folder))
+        arguments = {name: value for name, value in self.get_params().items() if name not in DATA}
+        save_state(Path(folder), self._state, arguments)
 
     @classmethod
-    def load(cls, folder: str | Path) -> GREADClassifier:
+    def load(cls, folder: str | Path) -> Self:
         """Read what `save` wrote; predictions are the same to the bit, and nothing is unpickled."""
-        from gread.classifier.storage import load_classifier
-
-        return load_classifier(Path(folder))
-
-
-def _node_wise(network: Network) -> list[str]:
-    """The letters of the equation that stand for one number per node."""
-    letters = network.system.letters.items()
-    return [name for name, kind in letters if kind is Kind.NODE and name not in STATE_LETTERS]
-
-
-def _cut(network: Network, nodes: int) -> Network:
-    """Without what belongs to nodes from number `nodes` on."""
-    own = {"trusted", *(f"coefficient_{name}" for name in _node_wise(network))}
-    return replace(network, parameters={k: v[:, :nodes] if k in own else v for k, v in network.parameters.items()})
+        known = [name for name in cls().get_params() if name not in DATA]
+        arguments, state = load_state(Path(folder), known)
+        loaded = cls(**arguments)
+        if state.by_node:
+            loaded.set_params(graph=state.graph, features=state.x)
+        return loaded._keep(state)

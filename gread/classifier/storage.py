@@ -1,14 +1,15 @@
-"""A fitted classifier as a bundle: numbers in safetensors, words in json. Nothing is ever unpickled."""
+"""`FittedState`: all that a fit leaves, and how it is kept in files: numbers in safetensors, words in json."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from torch import Tensor
 
 from gread.datasets.checks import read_features
@@ -17,45 +18,78 @@ from gread.models.trained_network import Network
 from gread.settings.config import Config
 from gread.training.ensemble import METRICS
 from rdgraph import Graph
-from rdgraph.errors import FileError, NotApplicable, RdgraphError
+from rdgraph.errors import FileError, InvalidArgument, RdgraphError, UnknownName
 from rdgraph.graphs.matrix_formats import make_csr
-
-if TYPE_CHECKING:
-    from gread.classifier.estimator import GREADClassifier
 
 FORMAT, WHAT = "gread classifier 2", "a saved classifier"
 MANIFEST = "classifier.json"
 
 
-def save_classifier(classifier: GREADClassifier, folder: Path) -> None:
-    """Arguments, classes, networks, graph and features of a fitted classifier; names of nodes are left out."""
-    c = classifier
-    x: Any = c._x
-    tensors: dict[str, Any] = {"edge_index": c._graph.edge_index, "edge_weight": c._graph.weight}
-    tensors |= {"histories": c.histories_, "best_epochs": c.best_epochs_}
+@dataclass(frozen=True, eq=False)
+class FittedState:
+    """What a fit has found, and the graph and features (n, f) it was found on.
+
+    `classes` (k,) in the order of the logits, `names` of the columns of x where they had some; `networks`,
+    `best_epochs`, `status` and `histories` (members, epochs, 4) have one entry per member. `by_node` says whether rows
+    are named by node numbers.
+    """
+
+    networks: tuple[Network, ...]
+    classes: np.ndarray
+    graph: Graph
+    x: np.ndarray | csr_array
+    histories: np.ndarray
+    best_epochs: np.ndarray
+    status: tuple[str, ...]
+    epochs: int
+    by_node: bool = False
+    names: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        members = len(self.best_epochs)
+        if members < 1 or self.best_epochs.ndim != 1 or len(self.status) != members or len(self.classes) < 2:
+            raise InvalidArgument(
+                f"expected results of one member or more and two classes or more, got {members} members"
+            )
+        if self.histories.ndim != 3 or self.histories.shape[::2] != (members, len(METRICS)):
+            raise InvalidArgument(f"expected a history ({members}, epochs, {len(METRICS)}), got {self.histories.shape}")
+        if self.names is not None and len(self.names) != self.x.shape[1]:
+            raise InvalidArgument(f"expected a name for each of {self.x.shape[1]} columns, got {len(self.names)}")
+
+
+def save_state(folder: Path, state: FittedState, arguments: Mapping[str, Any]) -> None:
+    """Write a state and the arguments of its classifier; names of nodes are left out."""
+    x: Any = state.x
+    tensors: dict[str, Any] = {"edge_index": state.graph.edge_index, "edge_weight": state.graph.weight}
+    tensors |= {"histories": state.histories, "best_epochs": state.best_epochs}
     tensors |= {"x.data": x.data, "x.indices": x.indices, "x.indptr": x.indptr} if issparse(x) else {"x": x}
     held = {name: torch.tensor(np.asarray(value)) for name, value in tensors.items()}
-    for k, network in enumerate(c.networks_):
+    for k, network in enumerate(state.networks):
         held |= {f"member{k}.{name}": value for name, value in network.parameters.items()}
     words = {
-        "arguments": {k: _plain(v) for k, v in c.get_params().items() if k not in ("graph", "features")},
-        "model": vars(c.network_.config),
-        "epochs": c.n_iter_,
-        "classes": c.classes_.tolist(),
-        "nodes": c._graph.num_nodes,
-        "features": c.n_features_in_,
-        "names": list(getattr(c, "feature_names_in_", ())),
-        "by_node": c._by_node,
-        "status": list(c.status_),
+        "arguments": {name: _plain(value) for name, value in arguments.items()},
+        "model": asdict(state.networks[0].config),
+        "reason": state.networks[0].reason,
+        "epochs": state.epochs,
+        "classes": state.classes.tolist(),
+        "nodes": state.graph.num_nodes,
+        "features": int(x.shape[1]),
+        "names": [] if state.names is None else state.names.tolist(),
+        "by_node": state.by_node,
+        "status": list(state.status),
     }
     save_bundle(folder / MANIFEST, FORMAT, words, held)
 
 
-def load_classifier(folder: Path) -> GREADClassifier:
-    """What `save_classifier` wrote; an error says what is wrong with the files."""
-    found = load_bundle(folder / MANIFEST, FORMAT, WHAT)
+def load_state(folder: Path, known: Collection[str]) -> tuple[dict[str, Any], FittedState]:
+    """The arguments, of the `known` names, and the state that `save_state` wrote; an error says what is wrong."""
+    bundle = load_bundle(folder / MANIFEST, FORMAT, WHAT)
     try:
-        return _restored(found)
+        arguments = dict(bundle.words["arguments"])
+        for name in arguments:
+            if name not in known:
+                raise UnknownName("argument of the classifier", name, known)
+        return arguments, _restored(bundle)
     except (LookupError, RuntimeError, TypeError, ValueError, AttributeError, OverflowError, RdgraphError) as error:
         raise FileError(
             f"expected {WHAT} in {folder}, got words and numbers that make none ({type(error).__name__}: {error}); "
@@ -63,11 +97,9 @@ def load_classifier(folder: Path) -> GREADClassifier:
         ) from None
 
 
-def _restored(found: Bundle) -> GREADClassifier:
-    from gread.classifier.estimator import GREADClassifier
-
-    words, held = found.words, found.numbers
-    nodes, width = int(words["nodes"]), int(words["features"])
+def _restored(bundle: Bundle) -> FittedState:
+    words, held = bundle.words, bundle.numbers
+    nodes, width, classes = int(words["nodes"]), int(words["features"]), np.array(words["classes"])
     arrays = {name: value.numpy() for name, value in held.items() if not name.startswith("member")}
     graph = Graph(arrays["edge_index"], arrays["edge_weight"], nodes)
     x: Any = arrays.get("x")
@@ -75,39 +107,27 @@ def _restored(found: Bundle) -> GREADClassifier:
         x = make_csr(arrays["x.data"], arrays["x.indices"], arrays["x.indptr"], (nodes, width), "the features")
     x = read_features(x)
     if x.shape != (nodes, width):
-        raise NotApplicable(f"expected features ({nodes}, {width}), got {x.shape}")
-    c = GREADClassifier(**words["arguments"])
-    if words["by_node"]:
-        c.set_params(graph=graph, features=x)
-    c.classes_, c.n_features_in_, c.n_iter_ = np.array(words["classes"]), width, int(words["epochs"])
-    if words["names"]:
-        c.feature_names_in_ = _names(words["names"], width)
-    c._graph, c._x, c._by_node = graph, x, bool(words["by_node"])
-    c.histories_, c.best_epochs_, c.status_ = arrays["histories"], arrays["best_epochs"], tuple(words["status"])
-    blank = Network(Config().updated(words["model"]).model, {}, width, len(c.classes_))
-    c.networks_ = tuple(replace(blank, parameters=_member(held, k)) for k in range(len(c.best_epochs_)))
-    _check_fitted(c)
-    return c
+        raise InvalidArgument(f"expected features ({nodes}, {width}), got {x.shape}")
+    model, reason = Config().updated(words["model"]).model, str(words.get("reason", ""))
+    blank = Network(model, {}, width, len(classes), reason)
+    best_epochs = arrays["best_epochs"]
+    networks = tuple(replace(blank, parameters=_member(held, k)) for k in range(len(best_epochs)))
+    state = FittedState(
+        networks, classes, graph, x, arrays["histories"], best_epochs, tuple(words["status"]), int(words["epochs"]),
+        bool(words["by_node"]), _names(words["names"]),
+    )  # fmt: skip
+    for network in networks:
+        network.check(graph)
+    return state
 
 
-def _names(names: Any, width: int) -> np.ndarray:
-    if not isinstance(names, list) or len(names) != width or not all(isinstance(name, str) for name in names):
-        raise NotApplicable(f"expected a name for each of {width} columns, got {str(names)[:80]}")
-    return np.array(names, dtype=object)
+def _names(names: Any) -> np.ndarray | None:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InvalidArgument(f"expected a list of column names, got {str(names)[:80]}")
+    return np.array(names, dtype=object) if names else None
 
 
-def _check_fitted(c: GREADClassifier) -> None:
-    """Whether results, members and parameters belong to one training."""
-    members = len(c.best_epochs_)
-    if members < 1 or c.best_epochs_.ndim != 1 or len(c.status_) != members or len(c.classes_) < 2:
-        raise NotApplicable(f"expected results of one member or more and two classes or more, got {members} members")
-    if c.histories_.ndim != 3 or c.histories_.shape[::2] != (members, len(METRICS)):
-        raise NotApplicable(f"expected a history ({members}, epochs, {len(METRICS)}), got {c.histories_.shape}")
-    for network in c.networks_:
-        network.check(c._graph)
-
-
-def _member(held: dict[str, Tensor], k: int) -> dict[str, Tensor]:
+def _member(held: Mapping[str, Tensor], k: int) -> dict[str, Tensor]:
     start = f"member{k}."
     return {name.removeprefix(start): value for name, value in held.items() if name.startswith(start)}
 

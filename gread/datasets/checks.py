@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.edges import as_array, whole_numbers
 from rdgraph.graphs.matrix_formats import check_sparse
 
@@ -21,11 +21,11 @@ def frozen(array: np.ndarray) -> np.ndarray:
 def read_mask(values: Any, name: str) -> np.ndarray:
     mask = as_array(values, f"the mask {name}")
     if mask.dtype.kind not in "biuf" or not np.isin(mask, (0, 1)).all():
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected True and False in the mask {name}, got {mask.dtype} values; node numbers are none"
         )
     if mask.ndim not in (1, 2):
-        raise NotApplicable(f"expected a mask {name} of shape (splits, nodes) or (nodes,), got {mask.shape}")
+        raise InvalidArgument(f"expected a mask {name} of shape (splits, nodes) or (nodes,), got {mask.shape}")
     return np.atleast_2d(mask.astype(bool))
 
 
@@ -33,7 +33,7 @@ def read_labels(values: Any) -> np.ndarray:
     labels = whole_numbers(values, "labels", "node")
     if labels.size and labels.min() < -1:
         node = int((labels < -1).argmax())
-        raise NotApplicable(f"expected labels from 0, or -1 for unknown, got node {node}: {labels.flat[node]}")
+        raise InvalidArgument(f"expected labels from 0, or -1 for unknown, got node {node}: {labels.flat[node]}")
     return frozen(labels)
 
 
@@ -42,11 +42,11 @@ def read_features(values: Any) -> np.ndarray | csr_array:
     given: Any = _csr(values) if issparse(values) else as_array(values, "the features")
     given = _numbers(given) if given.dtype.kind == "O" else given
     if given.dtype.kind == "c":
-        raise NotApplicable(f"Complex data not supported: expected real features, got {given.dtype}; take real parts")
+        raise InvalidArgument(f"Complex data not supported: expected real features, got {given.dtype}; take real parts")
     if given.dtype.kind not in "biuf":
-        raise NotApplicable(f"expected numbers as features, got dtype {given.dtype}; encode names as numbers")
+        raise InvalidArgument(f"expected numbers as features, got dtype {given.dtype}; encode names as numbers")
     if given.ndim != 2:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected features (n, f), got shape {given.shape}; Reshape your data: one row per node, one column each"
         )
     with np.errstate(over="ignore"):
@@ -54,7 +54,7 @@ def read_features(values: Any) -> np.ndarray | csr_array:
     wrong = ~np.isfinite(x.data if issparse(x) else x)
     if wrong.any():
         node, column = _entry(x, int(wrong.argmax()))
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected finite features, no NaN or inf, in the range of float32, got node {node}, column {column}: "
             f"{given[node, column]}; replace or leave out the value"
         )
@@ -69,7 +69,7 @@ def read_features(values: Any) -> np.ndarray | csr_array:
 def _csr(values: Any) -> csr_array:
     """A sparse matrix of any format as csr, all its indices checked."""
     if values.ndim != 2:
-        raise NotApplicable(f"expected features (n, f), got shape {values.shape}; one row per node, one column each")
+        raise InvalidArgument(f"expected features (n, f), got shape {values.shape}; one row per node, one column each")
     check_sparse(values, "the features")
     made = csr_array(values)
     check_sparse(made, "the features")
@@ -84,7 +84,9 @@ def _numbers(given: np.ndarray) -> np.ndarray:
     try:
         return given.astype(np.float64)
     except (TypeError, ValueError) as reason:
-        raise NotApplicable(f"expected numbers as features, got objects ({reason}); encode names as numbers") from None
+        raise InvalidArgument(
+            f"expected numbers as features, got objects ({reason}); encode names as numbers"
+        ) from None
 
 
 def _entry(x: Any, position: int) -> tuple[int, int]:

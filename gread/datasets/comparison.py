@@ -15,7 +15,7 @@ from typing import Any
 
 from gread.datasets.facts import COMPONENT, DIFFERS, Facts
 
-#: The facts of a set by name, None where its files are not at hand.
+#: The facts of a set by name, None where its files are not available.
 Lookup = Callable[[str], Facts | None]
 UNEXPLAINED = "unexplained"
 #: The columns of the paper's table.

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from gread.datasets.npz import check_npz
-from gread.datasets.sources import Entry, RemoteFile, entry
+from gread.datasets.sources import Dataset, RemoteFile, entry
 from gread.datasets.transfer import Resuming, TransferFailed, only_writer
-from rdgraph.errors import NotApplicable, RdgraphError
+from rdgraph.errors import FileError, MissingDependency
 from rdgraph.files import write_text
 
 VARIABLE = "RDGRAPH_DATA"
@@ -34,13 +34,13 @@ ATTEMPTS = 4
 WAIT = 0.5
 
 
-class DownloadError(RdgraphError, OSError):
+class DownloadError(FileError):
     """A file that cannot be had: not here and offline, not delivered, or not the file it should be."""
 
 
 @dataclass(frozen=True)
 class LocalFile:
-    """A file of the registry at hand, its content checked."""
+    """A file of the registry that is available here, its content checked."""
 
     file: RemoteFile
     path: Path
@@ -56,7 +56,7 @@ def fetch(
 
 
 def fetch_files(
-    source: Entry,
+    source: Dataset,
     files: Sequence[RemoteFile],
     *,
     root: str | Path | None = None,
@@ -76,7 +76,7 @@ def fetch_files(
     return tuple(found[file] or fetched[file] for file in files)
 
 
-def find(source: Entry, file: RemoteFile, *, root: str | Path | None = None) -> LocalFile | None:
+def find(source: Dataset, file: RemoteFile, *, root: str | Path | None = None) -> LocalFile | None:
     """The file where it lies already, checked; None where it is missing or, in a folder of ours, damaged."""
     copy = os.environ.get(VARIABLE) if root is None else None
     if copy:
@@ -88,7 +88,7 @@ def find(source: Entry, file: RemoteFile, *, root: str | Path | None = None) -> 
     return _checked(source, file, path) if path.is_file() else None
 
 
-def _checked_copy(source: Entry, file: RemoteFile, path: Path) -> LocalFile:
+def _checked_copy(source: Dataset, file: RemoteFile, path: Path) -> LocalFile:
     """A file of the local copy, which is never written to: wrong content is an error."""
     digest = sha256(path)
     wanted = file.sha256 or _pinned(path)
@@ -99,7 +99,7 @@ def _checked_copy(source: Entry, file: RemoteFile, path: Path) -> LocalFile:
     return LocalFile(file, path, digest)
 
 
-def _checked(source: Entry, file: RemoteFile, path: Path) -> LocalFile | None:
+def _checked(source: Dataset, file: RemoteFile, path: Path) -> LocalFile | None:
     """A file of a folder of ours: damaged counts as missing, unless its hash was taken on first use."""
     digest = sha256(path)
     if file.sha256 is None:
@@ -112,7 +112,7 @@ def _checked(source: Entry, file: RemoteFile, path: Path) -> LocalFile | None:
     return LocalFile(file, path, digest)
 
 
-def _download(source: Entry, file: RemoteFile, folder: Path, report: Callable[[RemoteFile, int], None]) -> LocalFile:
+def _download(source: Dataset, file: RemoteFile, folder: Path, report: Callable[[RemoteFile, int], None]) -> LocalFile:
     reasons = []
     path = folder / file.key
     try:
@@ -123,9 +123,9 @@ def _download(source: Entry, file: RemoteFile, folder: Path, report: Callable[[R
                 try:
                     _retrieve(source, file, path, address, lambda done: report(file, done))
                     return LocalFile(file, path, sha256(path))
-                except (TransferFailed, NotApplicable) as reason:
+                except (TransferFailed, FileError) as reason:
                     reasons.append(f"{address}: {reason}")
-    except DownloadError:
+    except FileError:
         raise
     except OSError as reason:
         raise DownloadError(f"expected to write below {folder}, got {reason}; pass another root=") from reason
@@ -135,7 +135,7 @@ def _download(source: Entry, file: RemoteFile, folder: Path, report: Callable[[R
     )
 
 
-def _retrieve(source: Entry, file: RemoteFile, path: Path, address: str, report: Callable[[int], None]) -> None:
+def _retrieve(source: Dataset, file: RemoteFile, path: Path, address: str, report: Callable[[int], None]) -> None:
     """One address through pooch; a continued file with the wrong hash is fetched once more from its first byte."""
     pooch = _pooch()
     part = path.with_name(path.name + ".part")
@@ -149,7 +149,7 @@ def _retrieve(source: Entry, file: RemoteFile, path: Path, address: str, report:
     try:
         with _quiet(pooch):
             pooch.retrieve(address, wanted, fname=path.name, path=path.parent, downloader=downloader)
-    except NotApplicable:
+    except FileError:
         part.unlink(missing_ok=True)
         raise
     except ValueError:
@@ -158,7 +158,7 @@ def _retrieve(source: Entry, file: RemoteFile, path: Path, address: str, report:
         raise TransferFailed(f"a file with another sha256 than {wanted}; it may have changed there") from None
 
 
-def _pin(source: Entry, path: Path, ready: Path) -> None:
+def _pin(source: Dataset, path: Path, ready: Path) -> None:
     """Trust on first use: the counts must be the published ones, then the hash is written beside the file."""
     check_npz(ready, source)
     write_text(_pin_path(path), f"{sha256(ready)}  {path.name}\n")
@@ -198,7 +198,7 @@ def _pooch() -> Any:
     try:
         import pooch
     except ImportError:
-        raise DownloadError(
+        raise MissingDependency(
             f"expected the package pooch to find or fetch data, got none; pip install 'rdgraph[gread]', "
             f"or name a local copy of the files in {VARIABLE}"
         ) from None
@@ -219,7 +219,7 @@ def _quiet(pooch: Any) -> Iterator[None]:
 
 @contextmanager
 def _bar(title: str, files: Sequence[RemoteFile], progress: bool | None) -> Iterator[Callable[[RemoteFile, int], None]]:
-    """A function that hears how many bytes of a file are at hand, and shows the sum where wanted."""
+    """A function that hears how many bytes of a file have arrived, and shows the sum where wanted."""
     if not files or not (sys.stderr.isatty() if progress is None else progress):
         yield lambda file, done: None
         return

@@ -12,7 +12,7 @@ from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
 from gread.datasets.splits import describe_split, stratified_splits
 from rdgraph import Graph
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, MissingDependency
 from rdgraph.graphs.edges import read_whole
 
 
@@ -21,6 +21,16 @@ def digits(neighbours: int = 10) -> NodeData:
 
     i and j are joined, with weight 1, where one is among the `neighbours` nearest of the other in Euclidean distance
     of the pixels; of equally distant images the earlier one counts as nearer. x (1797, 64) is the grey value, 0 to 1.
+
+    Args:
+        neighbours: How many nearest images every image is joined to.
+
+    Returns:
+        The data set, with ten stratified splits.
+
+    Raises:
+        MissingDependency: Where scikit-learn, which holds the images, is not installed.
+        InvalidArgument: For neighbours that are no whole number from 1 to 1,796.
 
     >>> data = digits()
     >>> data
@@ -49,6 +59,9 @@ def karate() -> NodeData:
     """Zachary's karate club: 34 members, joined where they met outside the club, and the side each took when it split.
 
     Edges count once whatever their strength, x is the identity (sparse), label 0 went with Mr. Hi, 1 with the officer.
+
+    Returns:
+        The data set, with ten stratified splits.
 
     >>> data = karate()
     >>> data.graph.num_edges, data.y.sum(), round(data.graph.homophily(data.y), 3)
@@ -85,10 +98,10 @@ def nearest_neighbours(points: np.ndarray, neighbours: int) -> Graph:
     """
     n = len(points)
     if read_whole(neighbours, 1, "neighbours") >= n:
-        raise NotApplicable(f"expected 1 to {n - 1} neighbours, got {neighbours}; every point has {n - 1} others")
+        raise InvalidArgument(f"expected 1 to {n - 1} neighbours, got {neighbours}; every point has {n - 1} others")
     whole = points.astype(np.int64)
     if not np.array_equal(whole, points):
-        raise NotApplicable("expected points of whole numbers, got fractions; scale and round them")
+        raise InvalidArgument("expected points of whole numbers, got fractions; scale and round them")
     exact = whole.astype(np.float64)  # products of float64 are as exact here and far faster than of integers
     squares = (exact**2).sum(axis=1)
     distance = (squares[:, None] + squares - 2 * exact @ exact.T).astype(np.int64)
@@ -102,7 +115,7 @@ def _load_digits() -> tuple[np.ndarray, Any]:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise NotApplicable(
+        raise MissingDependency(
             "expected scikit-learn, which holds the digits, got an installation without; pip install 'rdgraph[gread]'"
         ) from None
     loaded = load_digits()

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, eye_array
 from gread.datasets.masks import PARTS, Masks
 from gread.datasets.meta import Meta
 from rdgraph import Graph
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.edges import as_array
 
 #: What `NodeData` is made of: graph, features, labels, masks, meta.
@@ -66,7 +66,7 @@ def networkx_pieces(
     names = [features] if isinstance(features, str) else list(features or ())
     x = np.concatenate([_attribute(nodes, name) for name in names], axis=1) if names else None
     if label is not None and not any(label in values for _, values in nodes):
-        raise NotApplicable(f"expected nodes with the attribute {label!r}, got none; label=None reads no labels")
+        raise InvalidArgument(f"expected nodes with the attribute {label!r}, got none; label=None reads no labels")
     y, classes = encode_labels([None if label is None else values.get(label) for _, values in nodes])
     return assemble(made, x, y, masks, Meta("data", classes=classes))
 
@@ -89,7 +89,7 @@ def encode_labels(values: Sequence[Any]) -> tuple[np.ndarray, tuple[str, ...]]:
     known = [value for value in dict.fromkeys(values) if not _is_unknown(value)]
     numbers = [_number(value) for value in known]
     if -1.0 in numbers:
-        raise NotApplicable(
+        raise InvalidArgument(
             "expected labels other than -1, which means unknown elsewhere; leave the label out or give the class a name"
         )
     keys: list[Any] = [str(value) for value in known] if None in numbers else numbers
@@ -119,15 +119,15 @@ def _attribute(nodes: Sequence[tuple[Hashable, dict[str, Any]]], name: str) -> n
     rows: list[np.ndarray] = []
     for node, values in nodes:
         if name not in values:
-            raise NotApplicable(f"expected every node to carry the feature {name!r}, got node {node!r} without it")
+            raise InvalidArgument(f"expected every node to carry the feature {name!r}, got node {node!r} without it")
         row = as_array(values[name], f"the feature {name!r}").reshape(-1)
         if row.dtype.kind not in "biuf" or not row.size:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected a number or a vector as feature {name!r}, got node {node!r}: {values[name]!r}; "
                 "encode names as numbers"
             )
         if rows and row.size != rows[0].size:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected {rows[0].size} numbers in the feature {name!r} of every node, got node {node!r}: {row.size}"
             )
         rows.append(row)
@@ -140,14 +140,14 @@ def _pyg_masks(data: Any, num_nodes: int) -> Masks | None:
     if len(missing) == len(PARTS):
         return None
     if missing:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected train_mask, val_mask and test_mask, or none of them, got no {' and no '.join(missing)}; "
             "pass masks="
         )
     arrays = {name: as_array(mask, f"{name}_mask") for name, mask in given.items()}
     for name, array in arrays.items():
         if array.ndim not in (1, 2) or array.shape[0] != num_nodes:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected a {name}_mask of shape ({num_nodes},) or ({num_nodes}, splits), got {array.shape}"
             )
     splits = max(_columns(array) for array in arrays.values())

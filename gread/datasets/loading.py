@@ -15,11 +15,11 @@ from gread.datasets.node_data import NodeData
 from gread.datasets.npz import read_npz
 from gread.datasets.planetoid import read_planetoid, read_split_files
 from gread.datasets.raw import RawData
-from gread.datasets.sources import Entry, canonical, embedded, entry, registry
+from gread.datasets.sources import DRAWN, Dataset, canonical, entry, registry
 from gread.datasets.variants import Variant, prepare
 from gread.datasets.webkb import read_webkb
 from rdgraph import Graph
-from rdgraph.errors import UnknownName
+from rdgraph.errors import InvalidArgument, UnknownName
 
 READERS: Mapping[str, Callable[[Sequence[Path]], RawData]] = {
     "planetoid": read_planetoid,
@@ -40,14 +40,28 @@ def load_dataset(
 ) -> NodeData:
     """A data set by name, prepared as `variant` says; missing files are fetched unless `offline`.
 
-    `split` is "geom-gcn" for the ten splits that come with the set (48/32/20 from geom-gcn; the sets that only
-    heterophilous-graphs has, and the embedded ones, have their own), "stratified" for ten random ones of ours, or
-    `Masks` over the nodes as stored. A node without label is in no split. Splits "stratified" are drawn after the
-    variant has cut the graph; they cover all nodes, so "covered" keeps the whole graph then.
-
     The default variant is how GREAD's authors trained, but for Citeseer: eight of its splits cover the whole graph, two
     only the largest component, and the authors cut the graph for those two. `load_dataset("citeseer").split(4)
     .component()` is that graph.
+
+    Args:
+        name: A name of `rdgraph data list`, or one that `register_dataset` has entered.
+        root: The folder of the files; by default $RDGRAPH_DATA, then the user's cache.
+        split: "geom-gcn" for the ten splits that come with the set (48/32/20 from geom-gcn; the sets that only
+            heterophilous-graphs has, the embedded and the registered ones have their own), "stratified" for ten random
+            ones of ours, or `Masks` over the nodes as stored. A node without label is in no split. Splits "stratified"
+            are drawn after the variant has cut the graph; they cover all nodes, so "covered" keeps the whole graph.
+        variant: What is done to the stored graph; see `Variant`.
+        offline: Whether a missing file is an error instead of a download.
+        progress: Whether a bar is drawn while files come; None draws one on a terminal only.
+
+    Returns:
+        The data set, with a record of its files, choices and oddities in `meta`.
+
+    Raises:
+        UnknownName: For a name or a kind of splits that is not known.
+        FileError: For a file that cannot be had, or is not the file it should be (`DownloadError`).
+        MissingDependency: Where the library that holds or fetches the set is not installed.
 
     >>> data = load_dataset("karate")
     >>> data.num_nodes, data.meta.variant[-1]
@@ -58,35 +72,49 @@ def load_dataset(
         raise UnknownName("split", split, (PUBLIC, STRATIFIED))
     key = canonical(name)
     is_public = isinstance(split, str) and split == PUBLIC
-    data = _embedded(key) if key in embedded() else _read(entry(key), root, offline, progress, with_splits=is_public)
+    source = entry(key)
+    if source.loader is not None:
+        data = _loaded(source, source.loader())
+    else:
+        data = _read(source, root, offline, progress, with_splits=is_public)
     if isinstance(split, Masks):
         data = replace(data, masks=split, meta=replace(data.meta, split="given"))
-    elif split == STRATIFIED:
+    elif split == STRATIFIED or source.split == DRAWN:
         return prepare(replace(data, masks=Masks.none(data.num_nodes)), variant).stratified()
     return prepare(data, variant)
 
 
-def _embedded(name: str) -> NodeData:
-    from gread.datasets.embedded import digits, karate
-
-    return {"digits": digits, "karate": karate}[name]()
+def _loaded(source: Dataset, data: NodeData) -> NodeData:
+    """What a loader gave, under the name of its record."""
+    if not isinstance(data, NodeData):
+        raise InvalidArgument(f"expected NodeData from the loader of {source.name}, got {type(data).__name__}")
+    meta = data.meta
+    cited = ((source.title, source.citation),) if source.citation else ()
+    meta = replace(
+        meta, name=source.name, title=meta.title or source.title, sources=(*meta.sources, *cited),
+        notes=(*meta.notes, *source.notes),
+    )  # fmt: skip
+    return replace(data, meta=meta)
 
 
 def _read(
-    source: Entry, root: str | Path | None, offline: bool, progress: bool | None, *, with_splits: bool
+    source: Dataset, root: str | Path | None, offline: bool, progress: bool | None, *, with_splits: bool
 ) -> NodeData:
     """The set as stored: directions, loops and raw features, repeated edges once."""
     wanted = source.all_files if with_splits else source.files
     local = fetch_files(source, wanted, root=root, offline=offline, progress=progress)
     count = len(source.files)
-    raw = READERS[source.reader]([file.path for file in local[:count]])
+    reader = READERS[source.reader] if isinstance(source.reader, str) else source.reader
+    assert reader is not None  # a record has a loader or a reader
+    raw = reader([file.path for file in local[:count]])
     graph = Graph.from_edges(raw.edges, raw.y.size, duplicates="once")
     notes = [*source.notes, *_file_notes(source, local)]
     masks = Masks.none(raw.y.size)
     if with_splits:
-        stored = read_split_files([file.path for file in local[count:]]) if raw.masks is None else raw.masks
-        masks = _labelled(stored, raw.y)
-        notes += _split_notes(source, stored, raw.y, graph)
+        stored = read_split_files([file.path for file in local[count:]]) if source.split_files else raw.masks
+        if stored is not None:
+            masks = _labelled(stored, raw.y)
+            notes += _split_notes(source, stored, raw.y, graph)
     meta = Meta(
         name=source.name,
         title=source.title,
@@ -102,7 +130,7 @@ def _labelled(masks: Masks, y: np.ndarray) -> Masks:
     return Masks(*(getattr(masks, part) & (y >= 0) for part in PARTS)) if (y < 0).any() else masks
 
 
-def _file_notes(source: Entry, local: Sequence[LocalFile]) -> list[str]:
+def _file_notes(source: Dataset, local: Sequence[LocalFile]) -> list[str]:
     notes = []
     for file in local:
         same = [key for key, other in registry().items() if other.sha256 == file.sha256 and key != file.file.key]
@@ -117,7 +145,7 @@ def _file_notes(source: Entry, local: Sequence[LocalFile]) -> list[str]:
     return notes
 
 
-def _split_notes(source: Entry, stored: Masks, y: np.ndarray, graph: Graph) -> list[str]:
+def _split_notes(source: Dataset, stored: Masks, y: np.ndarray, graph: Graph) -> list[str]:
     """What the splits really are: their shares, unlabelled nodes in them, and what they leave out."""
     notes = []
     parts = [getattr(stored, part) for part in PARTS]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gread.datasets.checks import frozen, read_mask
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 
 #: The three parts of a split, as fields of `Masks` and in words.
 PARTS = {"train": "training", "val": "validation", "test": "test"}
@@ -18,8 +18,17 @@ PARTS = {"train": "training", "val": "validation", "test": "test"}
 class Masks:
     """Training, validation and test nodes of k splits, each bool (k, n); split k is `train[k]`, `val[k]`, `test[k]`.
 
-    Given as booleans or zeros and ones, (n,) for one split. The parts of a split do not overlap and none is empty;
-    together they may cover less than all nodes. Read-only. `Masks.none(n)` holds no split.
+    The parts of a split do not overlap, and together they may cover less than all nodes. Training nodes are needed;
+    without validation nodes a training keeps its last epoch, and an accuracy on no node is nan. `Masks.none(n)` holds
+    no split.
+
+    Args:
+        train: Booleans or zeros and ones (k, n), or (n,) for one split; read-only afterwards, as are the others.
+        val: The nodes that choose the epoch, as `train`.
+        test: The nodes that are held out, as `train`.
+
+    Raises:
+        InvalidArgument: For other values or shapes, a node in two parts, or a split without training nodes.
 
     >>> masks = Masks([1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1])
     >>> masks
@@ -36,22 +45,22 @@ class Masks:
         parts = [read_mask(getattr(self, name), name) for name in PARTS]
         if len({part.shape for part in parts}) > 1:
             got = ", ".join(str(part.shape) for part in parts)
-            raise NotApplicable(f"expected train, val and test of one shape (splits, nodes), got {got}")
+            raise InvalidArgument(f"expected train, val and test of one shape (splits, nodes), got {got}")
         twice = np.sum(parts, axis=0) > 1
         if twice.any():
             split, node = np.argwhere(twice)[0]
             both = " and ".join(name for name, part in zip(PARTS, parts, strict=True) if part[split, node])
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected every node in one part of a split at most, got split {split}: node {node} in {both}; "
                 "leave it in one"
             )
-        for (name, word), part in zip(PARTS.items(), parts, strict=True):
-            empty = ~part.any(axis=1)
-            if empty.any():
-                raise NotApplicable(
-                    f"expected training, validation and test nodes in every split, got split {int(empty.argmax())} "
-                    f"without {word} nodes; leave the split out, or pass Masks.none(n) for no splits"
-                )
+        empty = ~parts[0].any(axis=1)
+        if empty.any():
+            raise InvalidArgument(
+                f"expected training nodes in every split, got split {int(empty.argmax())} without; leave the split "
+                "out, or pass Masks.none(n) for no splits"
+            )
+        for name, part in zip(PARTS, parts, strict=True):
             object.__setattr__(self, name, frozen(part))
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ from gread.datasets.checks import read_features, read_labels
 from gread.datasets.masks import Masks
 from gread.datasets.meta import Meta
 from rdgraph import Graph
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.edges import read_nodes
 
 __all__ = ["Masks", "Meta", "NodeData"]
@@ -23,11 +23,20 @@ __all__ = ["Masks", "Meta", "NodeData"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NodeData:
-    """Features x (n, f), dense or sparse, labels y (n,) with -1 for unknown, and the splits of one graph.
+    """Features x (n, f), labels y (n,) and the splits of one graph, checked once.
 
-    x is held as float32, a numpy array or a `scipy.sparse.csr_array`, y as int64; all arrays are read-only. Checked:
-    shapes, finite features, whole labels from -1, and that every node of a split has a label. What is legal but worth
-    knowing is told by `warnings`. See `from_files`, `from_networkx`, `from_pyg`, `from_scipy` for your own graph.
+    What is legal but worth knowing is told by `warnings`. See `from_files`, `from_networkx`, `from_pyg`, `from_scipy`
+    for your own graph.
+
+    Args:
+        graph: The graph of n nodes.
+        x: Features (n, f), numpy or scipy sparse, finite; held as float32, read-only.
+        y: Labels (n,), whole numbers from 0, or -1 for unknown; held as int64, read-only.
+        masks: The splits; every node of one has a label.
+        meta: Where the data come from and what was done to them.
+
+    Raises:
+        InvalidArgument: For shapes, features, labels or masks that do not fit.
 
     >>> from gread.datasets.embedded import karate
     >>> karate()
@@ -44,21 +53,21 @@ class NodeData:
         n = self.graph.num_nodes
         x, y = read_features(self.x), read_labels(self.y)
         if x.shape[0] != n or y.shape != (n,):
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected features ({n}, f) and labels ({n},), one row per node of the graph, "
                 f"got {x.shape} and {y.shape}"
             )
         if self.masks.num_nodes != n:
-            raise NotApplicable(f"expected masks (splits, {n}), one column per node, got {self.masks.train.shape}")
+            raise InvalidArgument(f"expected masks (splits, {n}), one column per node, got {self.masks.train.shape}")
         if self.meta.classes and y.max() >= len(self.meta.classes):
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected labels 0..{len(self.meta.classes) - 1} for {len(self.meta.classes)} named classes, "
                 f"got node {int(y.argmax())}: {y.max()}; name every class or none"
             )
         unlabelled = self.masks.covered & (y < 0)
         if unlabelled.any():
             split, node = np.argwhere(unlabelled)[0]
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected a label for every node of a split, got split {split}: node {node} has none (-1); "
                 "take it out of the masks"
             )
@@ -182,7 +191,7 @@ class NodeData:
     def split(self, which: int) -> NodeData:
         """The same nodes with one of the splits."""
         if not 0 <= which < self.num_splits:
-            raise NotApplicable(f"expected a split in 0..{self.num_splits - 1}, got {which}; this set has no other")
+            raise InvalidArgument(f"expected a split in 0..{self.num_splits - 1}, got {which}; this set has no other")
         words = f"{self.meta.split}, split {which}" if self.num_splits > 1 else self.meta.split
         return replace(self, masks=self.masks[which], meta=replace(self.meta, split=words))
 

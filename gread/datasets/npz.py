@@ -13,8 +13,8 @@ import numpy as np
 
 from gread.datasets.masks import Masks
 from gread.datasets.raw import RawData, compact
-from gread.datasets.sources import Entry
-from rdgraph.errors import NotApplicable
+from gread.datasets.sources import Dataset
+from rdgraph.errors import FileError
 
 KEYS = ("node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks")
 #: Most splits that a published file may hold.
@@ -41,12 +41,12 @@ def read_arrays(path: Path, keys: Sequence[str]) -> dict[str, np.ndarray]:
             missing = [key for key in keys if key not in archive.files]
             found = {} if missing else {key: archive[key] for key in keys}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as reason:
-        raise NotApplicable(
+        raise FileError(
             f"expected an npz file of plain arrays in {path.name}, got one that cannot be read ({reason}); "
             "fetch the file again"
         ) from None
     if missing:
-        raise NotApplicable(f"expected the arrays {', '.join(keys)} in {path.name}, got none named {missing[0]}")
+        raise FileError(f"expected the arrays {', '.join(keys)} in {path.name}, got none named {missing[0]}")
     return found
 
 
@@ -66,7 +66,7 @@ def read_shapes(path: Path, keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
                     raise ValueError(f"{key} is no array of numbers of its declared size")
                 found[key] = shape
     except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as reason:
-        raise NotApplicable(
+        raise FileError(
             f"expected an npz file of the arrays {', '.join(keys)} in {path.name}, got one that cannot be read "
             f"({reason}); fetch the file again"
         ) from None
@@ -82,11 +82,12 @@ def _read_header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
     return shape, dtype
 
 
-def check_npz(path: Path, entry: Entry) -> None:
+def check_npz(path: Path, entry: Dataset) -> None:
     """Refuse a file that does not hold the published numbers of nodes, edges, features and classes.
 
     The headers are looked at first: what they declare is as large as the published data, so nothing larger is read.
     """
+    assert entry.nodes is not None  # files without a hash are those of published sets, whose counts are known
     _check_shapes(read_shapes(path, KEYS), path, entry)
     arrays = read_arrays(path, KEYS)
     features, labels, edges = (arrays[key] for key in KEYS[:3])
@@ -95,7 +96,7 @@ def check_npz(path: Path, entry: Entry) -> None:
         raise _other(path, entry, (*features.shape, len(edges), np.unique(labels).size))
 
 
-def _check_shapes(shapes: Mapping[str, tuple[int, ...]], path: Path, entry: Entry) -> None:
+def _check_shapes(shapes: Mapping[str, tuple[int, ...]], path: Path, entry: Dataset) -> None:
     splits = (shapes["train_masks"] or (0,))[0]
     wanted = {
         "node_features": (entry.nodes, entry.features),
@@ -107,8 +108,8 @@ def _check_shapes(shapes: Mapping[str, tuple[int, ...]], path: Path, entry: Entr
         raise _other(path, entry, dict(shapes))
 
 
-def _other(path: Path, entry: Entry, got: object) -> NotApplicable:
-    return NotApplicable(
+def _other(path: Path, entry: Dataset, got: object) -> FileError:
+    return FileError(
         f"expected {entry.nodes} nodes, {entry.features} features, {entry.edges} edges, {entry.classes} classes "
         f"({entry.counts}) in {path.name}, got {got}; the file is not the published one"
     )

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import FileError
 from rdgraph.graphs.matrix_formats import make_csr
 
 #: Kinds of numbers that an array may hold; above all not "O", Python objects.
@@ -38,14 +38,14 @@ def loads(content: bytes, name: str = "pickle") -> Any:
     >>> loads(pickle.dumps(print, protocol=2))
     Traceback (most recent call last):
     ...
-    rdgraph.errors.NotApplicable: expected numpy and scipy arrays in pickle, got __builtin__.print; do not use it
+    rdgraph.errors.FileError: expected numpy and scipy arrays in pickle, got __builtin__.print; do not use it
     """
     try:
         return _finished(_Unpickler(io.BytesIO(content), encoding="latin1").load())
     except _Refused as reason:
-        raise NotApplicable(f"expected numpy and scipy arrays in {name}, got {reason}; do not use it") from None
+        raise FileError(f"expected numpy and scipy arrays in {name}, got {reason}; do not use it") from None
     except Exception as reason:  # a damaged pickle fails in every way there is
-        raise NotApplicable(
+        raise FileError(
             f"expected a pickle of arrays in {name}, got one that cannot be read ({type(reason).__name__}: {reason}); "
             "fetch the file again"
         ) from None

@@ -19,7 +19,7 @@ from gread.datasets.masks import Masks
 from gread.datasets.npz import read_arrays
 from gread.datasets.pickles import read_pickle
 from gread.datasets.raw import RawData, compact
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import FileError
 
 
 def read_planetoid(paths: Sequence[Path]) -> RawData:
@@ -29,7 +29,7 @@ def read_planetoid(paths: Sequence[Path]) -> RawData:
     test = np.array(parts["test.index"].read_text(encoding="ascii").split(), dtype=np.int64)
     known, count = allx.shape[0], int(test.max()) + 1
     if not (tx.shape[0] == ty.shape[0] == np.unique(test).size == test.size and test.min() == known == len(ally)):
-        raise NotApplicable(
+        raise FileError(
             f"expected the test nodes to follow the {known} other nodes, each once, got {test.size} numbers from "
             f"{test.min()} for {tx.shape[0]} rows; fetch the files again"
         )
@@ -63,7 +63,7 @@ def read_split_files(paths: Sequence[Path]) -> Masks:
 def _classes(one_hot: np.ndarray) -> np.ndarray:
     """The column of the one in each row; a row without one is unknown."""
     if not np.isin(one_hot.sum(axis=1), (0, 1)).all():
-        raise NotApplicable("expected one class per node, got a row with several; fetch the files again")
+        raise FileError("expected one class per node, got a row with several; fetch the files again")
     return np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
 
 

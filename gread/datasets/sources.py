@@ -1,29 +1,51 @@
-"""The catalogue of public data sets and the registry of their files: both are data, read once."""
+"""The data sets by name: the public ones with their files, the embedded ones, and those that were registered."""
 
 from __future__ import annotations
 
 import csv
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rdgraph.errors import UnknownName
+from gread.datasets.embedded import digits, karate
+from gread.datasets.node_data import NodeData
+from gread.datasets.raw import RawData
+from rdgraph.errors import InvalidArgument, UnknownName
 
 NUM_SPLITS = 10
+#: Where the splits of a registered set come from: with its data, or drawn by `stratified_splits`.
+OWN, DRAWN = "own", "stratified"
+EMBEDDED, REGISTERED = "embedded", "registered"
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.+]*")
+_LOADERS = {"digits": digits, "karate": karate}
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One file of a public repository; without sha256 nothing is known of its content before it is seen."""
+    """One file of a data set that is fetched when it is needed, and kept below repository/path.
+
+    Args:
+        repository: The folder of the local copy, and for the built-in sets the public repository of that name.
+        path: The path in it.
+        bytes: Its size, where it is known.
+        sha256: The hash of its content; without one nothing is known of it before it is seen.
+        urls: Where it can be fetched, in the order to try; those of the repository where there are none.
+
+    >>> RemoteFile("my-data", "edges.txt", sha256="0" * 64, urls=("https://example.org/edges.txt",)).key
+    'my-data/edges.txt'
+    """
 
     repository: str
     path: str
     bytes: int | None = None
     sha256: str | None = None
+    urls: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -33,62 +55,168 @@ class RemoteFile:
     @property
     def addresses(self) -> tuple[str, ...]:
         """Where the file can be fetched, in the order to try."""
-        return tuple(base + self.path for base in _raw()["repositories"][self.repository]["addresses"])
+        return self.urls or tuple(base + self.path for base in _raw()["repositories"][self.repository]["addresses"])
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One public data set: its files, its reader, and the counts of the whole graph without loops and directions."""
+class Dataset:
+    """One data set: its name, title and citation, its files with their reader or a loader, and its splits.
+
+    A reader gets the paths of `files` and gives `RawData`; a loader needs no file and gives `NodeData`. The counts are
+    those of the whole graph without loops and directions, None where they are not known. `split` names the splits.
+    """
 
     name: str
-    title: str
-    reader: str
-    files: tuple[RemoteFile, ...]
-    split_files: tuple[RemoteFile, ...]
-    nodes: int
-    edges: int
-    features: int
-    classes: int
-    counts: str
+    title: str = ""
+    reader: str | Callable[[Sequence[Path]], RawData] | None = None
+    files: tuple[RemoteFile, ...] = ()
+    split_files: tuple[RemoteFile, ...] = ()
+    nodes: int | None = None
+    edges: int | None = None
+    features: int | None = None
+    classes: int | None = None
+    counts: str = ""
     split: str = "geom-gcn"
     notes: tuple[str, ...] = ()
+    loader: Callable[[], NodeData] | None = None
+    citation: str = ""
+    origin: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.loader is None) == (self.reader is None):
+            raise InvalidArgument(
+                f"expected a loader, or files with their reader, for {self.name!r}, got another choice"
+            )
 
     @property
     def all_files(self) -> tuple[RemoteFile, ...]:
+        """The files of the data, then those of the splits."""
         return self.files + self.split_files
 
 
-def entry(name: str) -> Entry:
-    """The entry of a public set by its name or alias; case does not matter, nor "-" for "_".
+#: The sets that were added with `register_dataset`, by name.
+_registered: dict[str, Dataset] = {}
 
-    >>> entry("Actor").name, entry("film").classes
-    ('film', 5)
+
+def register_dataset(
+    name: str,
+    *,
+    title: str = "",
+    citation: str = "",
+    loader: Callable[[], NodeData] | None = None,
+    files: Sequence[RemoteFile] = (),
+    reader: Callable[[Sequence[Path]], RawData] | None = None,
+    splits: str = OWN,
+    notes: Sequence[str] = (),
+) -> Dataset:
+    """Make a data set known by its name: to `load_dataset`, and to the commands of the same process.
+
+    Args:
+        name: Small letters, digits, "_", "." and "+"; "-" and capitals are taken for "_" and small letters.
+        title: What it is, in one line.
+        citation: The work to cite; it is put into `Meta.sources`.
+        loader: Makes the `NodeData`, called anew by every `load_dataset`. Or:
+        files: What is to be fetched and checked, every `RemoteFile` with its sha256.
+        reader: Makes `gread.datasets.raw.RawData` from the paths of the files, in their order.
+        splits: "own" for those that come with the data, "stratified" for ten drawn ones.
+        notes: Sentences on what a user ought to know.
+
+    Returns:
+        The record that was entered.
+
+    Raises:
+        InvalidArgument: For a name that is taken or cannot be one, for neither or both of loader and reader, or a file
+            without sha256.
+
+    >>> from gread import karate, load_dataset
+    >>> _ = register_dataset("club-of-1977", title="The club", loader=karate, citation="Zachary 1977")
+    >>> load_dataset("club_of_1977")
+    NodeData('club_of_1977', num_nodes=34, num_edges=156, num_features=34, num_classes=2, num_splits=10)
+    >>> unregister_dataset("club_of_1977")
     """
-    return entries()[canonical(name)]
+    key = _plain(name)
+    if not _NAME.fullmatch(key):
+        raise InvalidArgument(f"expected a name of letters, digits, '_', '.' and '+', got {name!r}")
+    if key in datasets() or key in _raw()["aliases"]:
+        raise InvalidArgument(f"expected a name that is not taken, got {name!r}; choose another")
+    if splits not in (OWN, DRAWN):
+        raise UnknownName("kind of splits", str(splits), (OWN, DRAWN))
+    if bool(files) != (reader is not None):
+        raise InvalidArgument(f"expected files and their reader, or none of both, for {name!r}, got one of them")
+    for file in files:
+        if file.sha256 is None or not file.urls:
+            raise InvalidArgument(
+                f"expected urls and a sha256 for {file.key}, got none; files are checked by their hash"
+            )
+    record = Dataset(
+        key, title or key, reader, tuple(files), split=splits, notes=tuple(notes), loader=loader, citation=citation,
+        origin=REGISTERED,
+    )  # fmt: skip
+    _registered[key] = record
+    return record
+
+
+def unregister_dataset(name: str) -> None:
+    """Take a set out again that was registered; the built-in ones stay."""
+    key = canonical(name)
+    if key not in _registered:
+        raise InvalidArgument(f"expected a set that was registered, got {name!r}, which is built in")
+    del _registered[key]
+
+
+def entry(name: str) -> Dataset:
+    """The record of a set by its name or alias; case does not matter, nor "-" for "_".
+
+    >>> entry("Actor").name, entry("film").classes, entry("karate").origin
+    ('film', 5, 'embedded')
+    """
+    return datasets()[canonical(name)]
 
 
 def canonical(name: str) -> str:
-    """The name of a public or embedded set as the catalogue writes it.
+    """The name of a set as the catalogue writes it.
 
     >>> canonical("Roman-Empire")
     'roman_empire'
     """
-    plain = str(name).strip().casefold().replace("-", "_")
+    plain = _plain(name)
     plain = _raw()["aliases"].get(plain, plain)
-    if plain not in entries() and plain not in embedded():
-        raise UnknownName("data set", str(name), (*entries(), *embedded()))
+    if plain not in datasets():
+        raise UnknownName("data set", str(name), datasets())
     return plain
 
 
-@cache
-def entries() -> Mapping[str, Entry]:
-    """The public sets by name, in the order of the catalogue."""
-    return MappingProxyType({name: _read_entry(name, raw) for name, raw in _raw()["sets"].items()})
+def datasets() -> Mapping[str, Dataset]:
+    """All sets by name: the public ones in the order of the catalogue, the embedded and the registered ones.
+
+    >>> list(datasets())[0], datasets()["karate"].title
+    ('texas', 'Karate: members of a karate club, linked by friendship')
+    """
+    return MappingProxyType({**_built_in(), **_registered})
+
+
+def entries() -> Mapping[str, Dataset]:
+    """The sets that have files, by name."""
+    return MappingProxyType({name: record for name, record in datasets().items() if record.loader is None})
 
 
 def embedded() -> Mapping[str, str]:
     """The sets that need no file: name and title."""
-    return MappingProxyType(_raw()["embedded"])
+    return MappingProxyType({name: record.title for name, record in datasets().items() if record.loader is not None})
+
+
+@cache
+def _built_in() -> Mapping[str, Dataset]:
+    public = {name: _read_entry(name, raw) for name, raw in _raw()["sets"].items()}
+    inner = {
+        name: Dataset(name, title, loader=_LOADERS[name], split=OWN, origin=EMBEDDED)
+        for name, title in _raw()["embedded"].items()
+    }
+    return MappingProxyType(public | inner)
+
+
+def _plain(name: Any) -> str:
+    return str(name).strip().casefold().replace("-", "_")
 
 
 @cache
@@ -111,7 +239,7 @@ def _raw() -> dict[str, Any]:
     return tomllib.loads(resources.files("gread").joinpath("data/datasets.toml").read_text(encoding="utf-8"))
 
 
-def _read_entry(name: str, raw: Mapping[str, Any]) -> Entry:
+def _read_entry(name: str, raw: Mapping[str, Any]) -> Dataset:
     reader = _raw()["readers"][raw["reader"]]
     stem = raw["stem"]
     files = [f"{reader['repository']}/{path.format(stem=stem)}" for path in reader["files"]]
@@ -119,7 +247,7 @@ def _read_entry(name: str, raw: Mapping[str, Any]) -> Entry:
         f"{reader['splits_repository']}/{reader['splits'].format(stem=stem, k=k)}"
         for k in range(NUM_SPLITS if "splits" in reader else 0)
     ]
-    return Entry(
+    return Dataset(
         name=name,
         title=raw["title"],
         reader=raw["reader"],
@@ -132,4 +260,6 @@ def _read_entry(name: str, raw: Mapping[str, Any]) -> Entry:
         counts=raw["counts"],
         split=raw.get("split", "geom-gcn"),
         notes=tuple(raw.get("notes", ())),
+        citation=_raw()["repositories"][reader["repository"]]["title"],
+        origin=reader["repository"],
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from gread.datasets.checks import read_labels
 from gread.datasets.masks import Masks
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.edges import read_whole
 
 
@@ -21,6 +21,19 @@ def stratified_splits(y: Any, k: int = 10, *, train: float = 0.48, val: float = 
     or more would miss a part it gets one node there, even if the sizes move by that. Nodes of label -1 are in no part.
     Split j has a random stream of its own: it depends on the labels, the shares and the seed, not on k.
 
+    Args:
+        y: Labels (n,), whole numbers from 0, or -1 for unknown.
+        k: How many splits.
+        train: The share of training nodes.
+        val: The share of validation nodes; what is left is for the test.
+        seed: Where the random numbers start.
+
+    Returns:
+        The splits.
+
+    Raises:
+        InvalidArgument: For fewer than three labels, or shares that leave nothing for the test.
+
     >>> masks = stratified_splits([0] * 50 + [1] * 25 + [-1] * 5, k=3)
     >>> masks, [int(part.sum()) for part in (masks.train[0], masks.val[0], masks.test[0])]
     (Masks(num_splits=3, num_nodes=80), [36, 24, 15])
@@ -28,7 +41,7 @@ def stratified_splits(y: Any, k: int = 10, *, train: float = 0.48, val: float = 
     labels = read_labels(y)
     known = labels[labels >= 0] if labels.ndim == 1 else labels[:0]
     if known.size < 3:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected labels (n,) with three known ones at least, got shape {labels.shape} with {known.size}; "
             "a split needs a training, a validation and a test node"
         )
@@ -102,7 +115,7 @@ def stream(seed: int, name: str, *numbers: int) -> np.random.Generator:
 
 def _read_shares(train: Any, val: Any) -> np.ndarray:
     if not (0 < train < 1 and 0 < val < 1 and train + val < 1 - 1e-9):
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected shares train > 0, val > 0 and train + val < 1, got {train} and {val}; the rest is for the test"
         )
     return np.array([train, val, 1 - train - val])

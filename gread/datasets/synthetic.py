@@ -13,7 +13,7 @@ from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
 from gread.datasets.splits import describe_split, stratified_splits, stream
 from rdgraph import Graph, generators
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.edges import read_whole
 
 #: Classes of the synthetic Cora, and edges that every arriving node brings along.
@@ -35,11 +35,27 @@ def csbm(
 ) -> NodeData:
     """Contextual stochastic block model with classes of equal size (up to one node) and ten stratified splits.
 
-    Either `homophily` and `degree`, the expected edge homophily and the expected mean degree, or `within` and
-    `between`, the probabilities of an edge in a class and across; by default 0.9 and 0.1. With w pairs of nodes in a
-    class, b across and m = n*degree/2 edges, within = homophily*m/w and between = (1 - homophily)*m/b. Every feature
-    of class k is drawn from N(mean_k, sigma^2), the means evenly spaced from -signal to signal. The defaults are the
-    network of the GREAD paper's appendix.
+    With w pairs of nodes in a class, b across and m = n*degree/2 edges, within = homophily*m/w and between =
+    (1 - homophily)*m/b. Every feature of class k is drawn from N(mean_k, sigma^2), the means evenly spaced from -signal
+    to signal. The defaults are the network of the GREAD paper's appendix.
+
+    Args:
+        seed: Where the random numbers start.
+        n: Nodes.
+        classes: Classes.
+        homophily: The expected edge homophily, together with `degree`. Or:
+        degree: The expected mean degree.
+        within: The probability of an edge in a class, together with `between`; 0.9 and 0.1 by default.
+        between: The probability of an edge across classes.
+        signal: How far the means of the features go.
+        sigma: The standard deviation of the features.
+        features: Columns of the features.
+
+    Returns:
+        The data set.
+
+    Raises:
+        InvalidArgument: For numbers that no such graph has, or another choice of the four probabilities.
 
     >>> data = csbm(homophily=0.3, degree=8, n=1000, classes=4)
     >>> data.graph.degree.mean().round(1), round(data.graph.homophily(data.y), 2)
@@ -48,12 +64,12 @@ def csbm(
     count = read_whole(n, 3, "nodes")
     blocks = read_whole(classes, 2, "classes")
     if blocks > count:
-        raise NotApplicable(f"expected no more classes than nodes, got {blocks} and {count}")
+        raise InvalidArgument(f"expected no more classes than nodes, got {blocks} and {count}")
     sizes = np.bincount(np.arange(count) % blocks)
     if homophily is not None and degree is not None and within is None and between is None:
         within, between = _edge_probabilities(sizes, homophily, degree)
     elif homophily is not None or degree is not None or (within is None) != (between is None):
-        raise NotApplicable(
+        raise InvalidArgument(
             "expected homophily and degree, or within and between, or none of them, got another choice; "
             "the two pairs say the same thing"
         )
@@ -91,17 +107,34 @@ def synthetic_cora(
     each; every node takes the features of a Cora node of its class, none twice. The first ten nodes form a path of nine
     and a single node, 2,968 edges in all; where h is 0 or 1 a path would break the rule, so each of them is joined to
     one node that the rule allows, if there is one. About one graph in fifty never reaches the single node again.
-    Splits are 25/25/50 as in H2GCN; GREAD's paper has three, and does not say how large. `cora` is the whole graph,
-    loaded where it is not given.
+    Splits are 25/25/50 as in H2GCN; GREAD's paper has three, and does not say how large.
+
+    Args:
+        homophily: h, from 0 to 1.
+        seed: Where the random numbers start.
+        cora: The whole graph of Cora, or one like it; loaded where it is not given.
+        splits: How many stratified splits are drawn.
+        train: The share of training nodes.
+        val: The share of validation nodes.
+
+    Returns:
+        The data set.
+
+    Raises:
+        InvalidArgument: For a homophily outside of 0..1, or a `cora` with too few nodes in five classes.
+
+    >>> like_cora = csbm(n=50, classes=5, features=7)
+    >>> synthetic_cora(0.5, cora=like_cora).graph.num_nodes
+    50
     """
     if not 0 <= homophily <= 1:
-        raise NotApplicable(f"expected a homophily between 0 and 1, got {homophily}")
+        raise InvalidArgument(f"expected a homophily between 0 and 1, got {homophily}")
     source = _load_cora() if cora is None else cora
     sizes = np.bincount(source.y[source.y >= 0], minlength=CLASSES)
     largest = np.argsort(-sizes, kind="stable")[:CLASSES]
     size = int(sizes[largest[-1]])
     if size < LINKS:
-        raise NotApplicable(f"expected {CLASSES} classes of {LINKS} nodes or more, got sizes {sizes.tolist()}")
+        raise InvalidArgument(f"expected {CLASSES} classes of {LINKS} nodes or more, got sizes {sizes.tolist()}")
     y = _arrivals(size, stream(seed, "arrivals"))
     pairs = grow(y, homophily, stream(seed, "growth"))
     graph = Graph.from_edges(np.concatenate([pairs, pairs[::-1]], axis=1), y.size, duplicates="error")
@@ -130,7 +163,20 @@ def synthetic_cora(
 def synthetic_cora_levels(
     *, cora: NodeData | None = None, levels: Sequence[float] | None = None, seeds: Sequence[int] = (0, 1, 2)
 ) -> Iterator[NodeData]:
-    """The synthetic Cora at every level of homophily, by default the published 0, 0.1, ..., 1, for every seed."""
+    """The synthetic Cora at every level of homophily, for every seed.
+
+    Args:
+        cora: The whole graph of Cora, or one like it; loaded where it is not given.
+        levels: The homophilies h; by default the published 0, 0.1, ..., 1.
+        seeds: The seeds.
+
+    Returns:
+        The data sets, one after the other, seeds fastest.
+
+    >>> made = synthetic_cora_levels(cora=csbm(n=50, classes=5), levels=[0.2, 0.8], seeds=[0])
+    >>> [data.meta.variant[-2][1] for data in made]
+    ['0.2', '0.8']
+    """
     source = _load_cora() if cora is None else cora
     chosen = [row.homophily for row in published_degrees()] if levels is None else levels
     return (synthetic_cora(level, seed, cora=source) for level in chosen for seed in seeds)
@@ -214,7 +260,7 @@ def _load_cora() -> NodeData:
 def _edge_probabilities(sizes: np.ndarray, homophily: float, degree: float) -> tuple[float, float]:
     """The probabilities of an edge within and between classes that give this homophily and mean degree."""
     if not (0 <= homophily <= 1 and degree > 0):
-        raise NotApplicable(f"expected a homophily in 0..1 and a degree > 0, got {homophily} and {degree}")
+        raise InvalidArgument(f"expected a homophily in 0..1 and a degree > 0, got {homophily} and {degree}")
     total = int(sizes.sum())
     inside = float((sizes * (sizes - 1)).sum()) / 2
     across = total * (total - 1) / 2 - inside
@@ -223,7 +269,7 @@ def _edge_probabilities(sizes: np.ndarray, homophily: float, degree: float) -> t
     with np.errstate(divide="ignore", invalid="ignore"):
         most = float(np.min(np.where(shares > 0, 2 * pairs / (shares * total), np.inf)))
     if degree > most:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected a degree of {most:.4g} at most for homophily {homophily:g} of {total} nodes, got {degree:g}; "
             "there are not enough pairs of nodes"
         )

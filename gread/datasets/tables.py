@@ -15,7 +15,7 @@ from gread.datasets.interchange import Pieces, assemble, encode_labels
 from gread.datasets.masks import PARTS, Masks
 from gread.datasets.meta import Meta
 from rdgraph import Graph
-from rdgraph.errors import FileError, NotApplicable, closest
+from rdgraph.errors import FileError, closest
 from rdgraph.files import reason_of
 
 #: The largest feature float32 can hold.
@@ -67,9 +67,9 @@ class _Place:
     line: int
     column: str = ""
 
-    def error(self, expected: str, got: str, remedy: str) -> NotApplicable:
+    def error(self, expected: str, got: str, remedy: str) -> FileError:
         column = f", column {self.column!r}" if self.column else ""
-        return NotApplicable(f"{self.path}, line {self.line}{column}: expected {expected}, got {got}; {remedy}")
+        return FileError(f"{self.path}, line {self.line}{column}: expected {expected}, got {got}; {remedy}")
 
 
 def _read_nodes(path: Path, ids: str, label: str | None, features: Sequence[str] | None) -> _NodeTable:
@@ -171,6 +171,8 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                         raise _Place(path, line).error(f"{width} cells, one per column", cell, "check the commas")
                     yield line, [cell.strip() for cell in cells]
                 line = reader.line_num + 1
+    except FileError:
+        raise
     except (csv.Error, UnicodeDecodeError) as reason:
         raise _Place(path, line).error("a csv file in UTF-8", str(reason), "save it as such") from None
     except OSError as problem:
@@ -221,7 +223,7 @@ def _split_number(name: str) -> int:
     return int(name.partition("_")[2] or -1)
 
 
-def _feature_error(path: Path, line: int, cells: list[str], columns: dict[str, int]) -> NotApplicable:
+def _feature_error(path: Path, line: int, cells: list[str], columns: dict[str, int]) -> FileError:
     """About the first cell of a row that is no number float32 can hold."""
     column = next(name for name, k in columns.items() if not _is_feature(cells[k]))
     got = repr(cells[columns[column]]) if cells[columns[column]] else "an empty cell"

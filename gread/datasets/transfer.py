@@ -27,8 +27,8 @@ class TransferFailed(Exception):
 class Resuming:
     """A downloader for pooch: bytes gather in `part`, which outlives a broken connection and a killed process.
 
-    `size` is the expected number of bytes where it is known, `report` hears the number of bytes at hand, `accept` may
-    refuse the complete file by raising. Attempt k + 1 waits `wait`*2^k seconds.
+    `size` is the expected number of bytes where it is known, `report` hears the number of bytes that have arrived,
+    `accept` may refuse the complete file by raising. Attempt k + 1 waits `wait`*2^k seconds.
     """
 
     part: Path
@@ -70,7 +70,7 @@ class Resuming:
     def _check_status(self, response: Any) -> None:
         status = response.status_code
         if status == 416:
-            raise self._start_again("the server has no more bytes than those at hand")
+            raise self._start_again("the server has no more bytes than those already here")
         if status >= 400:
             may_pass = status >= 500 or status in (408, 429)
             raise TransferFailed(f"the server answered {status} {response.reason}", is_final=not may_pass)

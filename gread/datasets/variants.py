@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, diags_array, issparse
 
 from gread.datasets.node_data import NodeData
 from rdgraph import Graph
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, UnknownName
 
 #: What each choice may be; the first is the default, and together these are the choices of GREAD's authors.
 CHOICES = {
@@ -24,11 +24,15 @@ CHOICES = {
 class Variant:
     """Four choices; the defaults are those under which GREAD's authors trained.
 
-    undirected  every edge in both directions; else as stored
-    self_loops  "remove", "keep" what is stored, or "add" one to every node that has none
-    features    "raw", or "row": every row divided by the sum of its absolute values, zero rows stay
-    component   "covered" cuts to the largest connected component where every split lies inside it (Cora) and keeps the
-                whole graph elsewhere, "largest" cuts always, "all" never
+    Args:
+        undirected: Whether every edge goes both ways; else edges are as stored.
+        self_loops: "remove", "keep" what is stored, or "add" one to every node that has none.
+        features: "raw", or "row": x_i / sum_j |x_ij|, where zero rows stay.
+        component: "covered" cuts to the largest connected component where every split lies inside it (Cora) and keeps
+            the whole graph elsewhere, "largest" cuts always, "all" never.
+
+    Raises:
+        UnknownName: For a choice that there is not.
 
     >>> dict(Variant(features="row").items())
     {'undirected': 'true', 'self_loops': 'remove', 'features': 'row', 'component': 'covered'}
@@ -41,7 +45,7 @@ class Variant:
 
     def __post_init__(self) -> None:
         if not isinstance(self.undirected, bool):
-            raise NotApplicable(f"expected True or False for undirected, got {self.undirected!r}")
+            raise InvalidArgument(f"expected True or False for undirected, got {self.undirected!r}")
         for name, known in CHOICES.items():
             if getattr(self, name) not in known:
                 raise UnknownName(f"choice of {name}", str(getattr(self, name)), known)

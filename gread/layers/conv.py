@@ -8,18 +8,17 @@ import torch
 from torch import Tensor, nn
 
 from gread.layers.edge_layout import Layout, check_edges, read_weights
-from gread.models.flow import Route, run_solve, run_steps
-from gread.models.gread_model import ATTENTION_START, link_of
+from gread.models.flow import Flow
+from gread.models.gread_model import ATTENTION_START
+from gread.models.resolution import link_of, resolve_method
 from gread.models.soft_adjacency import soft_weights
 from gread.settings.config import Model
-from gread.settings.equation import read_equation
 from rdgraph import VectorField, lower
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
-from rdgraph.integrators.flow_coefficients import Schedule
-from rdgraph.integrators.polynomial_flow import TOLERANCE, LinearFlow
-from rdgraph.integrators.solver import FIXED, METHODS
+from rdgraph.integrators.polynomial_flow import TOLERANCE
 from rdgraph.lowering.coefficients import STATE_LETTERS
+from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 
@@ -32,14 +31,23 @@ NOISE = 4096
 class GREADConv(nn.Module):
     """H(T) of dH/dt = f(H), H(0) = x (n, channels), for any system of rdgraph; the graph may change at every call.
 
-    The settings are those of `gread.settings.config.Model`. Edges j -> i stand in `edge_index` (2, E) as source j and
-    target i; edges that occur twice add up. With adjacency "soft" (attention from x) or "live" (from H(t)) the edges
-    alone count and `edge_weight` is refused; with "original", A is made of `edge_weight` (E,), 1 where it is not given,
-    by `normalisation`, and the result is differentiable in it; "symmetric" asks for weights that are equal both ways.
-    Coefficients start as in the classifier, and none can be a node's own, since a layer has no nodes.
+    Edges j -> i stand in `edge_index` (2, E) as source j and target i; edges that occur twice add up. With adjacency
+    "soft" (attention from x) or "live" (from H(t)) the edges alone count and `edge_weight` is refused; with "original",
+    A is made of `edge_weight` (E,), 1 where it is not given, by `normalisation`, and the result is differentiable in
+    it; "symmetric" asks for weights that are equal both ways. The state has the precision of x; of half precision are
+    the states alone, coefficients, attention and degrees are computed in float32. Under autocast x keeps its precision.
 
-    The state has the precision of x; of half precision are the states alone, coefficients, attention and degrees are
-    computed in float32. Under autocast x keeps its precision.
+    Args:
+        channels: Columns of x.
+        reaction: A name of the catalogue, an equation, or a `System`.
+        alpha: The kind of alpha, scalar or channel, and so on: the other settings are those of
+            `gread.settings.config.Model`. Coefficients start as in the classifier.
+        method: "auto" lets the equation decide; `config.method` says how, and `reason` why.
+
+    Raises:
+        NotApplicable: For coefficients that belong to nodes, since a layer has none, and for a method without steps
+            where attention follows the state.
+        UnknownName: For a method or a choice that there is not.
 
     >>> _ = torch.manual_seed(0)
     >>> layer = GREADConv(8, "BS", time=2.0)
@@ -68,17 +76,18 @@ class GREADConv(nn.Module):
         heads: int = 4,
         attention_dim: int = 64,
         time: float = 1.0,
-        method: str = "exact",
+        method: str = "auto",
         step: float | None = None,
     ) -> None:
         super().__init__()
-        self.config = Model(
-            reaction=str(reaction), alpha=alpha, beta=beta, alpha_link=alpha_link, beta_link=beta_link,
+        asked = Model.of(
+            reaction, alpha=alpha, beta=beta, alpha_link=alpha_link, beta_link=beta_link,
             adjacency=adjacency, normalisation=normalisation, self_loops=self_loops, heads=heads,
             attention_dim=attention_dim, time=time, method=method, step=step, hidden=channels,
         )  # fmt: skip
+        self.config, self.reason = resolve_method(asked)
         self.channels = channels
-        self.system = read_equation(reaction, alpha, beta)
+        self.system = self.config.system
         self.letters = {name: kind for name, kind in self.system.letters.items() if name not in STATE_LETTERS}
         _check(self.config, self.letters)
         if adjacency != "original":
@@ -132,7 +141,7 @@ class GREADConv(nn.Module):
         if self.config.adjacency == "original":
             return layout.operator(self.config, read_weights(edge_weight, edge_index, x)).to(dtype=x.dtype)
         if edge_weight is not None:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected no edge_weight for the {self.config.adjacency} adjacency, whose weights are attention, got "
                 "one; leave it out, or take adjacency='original'"
             )
@@ -151,7 +160,8 @@ class GREADConv(nn.Module):
         for known in self._layouts:
             if known.fits(edge_index, nodes):
                 return known
-        made = Layout.make(edge_index, nodes, self.config.self_loops > 0)
+        has_diagonal = self.config.self_loops > 0 or find_normalisation(self.config.normalisation).identity != 0
+        made = Layout.make(edge_index, nodes, has_diagonal)
         self._layouts = [made, *self._layouts[: REMEMBERED - 1]]
         return made
 
@@ -159,12 +169,11 @@ class GREADConv(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """H(T) (n, channels) of x (n, channels) on the edges (2, E)."""
         if x.ndim != 2 or x.shape[1] != self.channels:
-            raise NotApplicable(f"expected x of shape (nodes, {self.channels}), got {tuple(x.shape)}")
+            raise InvalidArgument(f"expected x of shape (nodes, {self.channels}), got {tuple(x.shape)}")
         self._check_precision(x)
         if not len(x):
             return x
-        # An adaptive method needs room below its tolerance.
-        start = x.to(_wide(x)) if self.config.method == "dopri5" else x
+        start = x.to(Flow.start_dtype(self.config.method, x.dtype))
         return self._flow(start, edge_index, edge_weight).to(x.dtype)
 
     def _flow(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
@@ -175,25 +184,19 @@ class GREADConv(nn.Module):
         def make_field(H: Tensor) -> VectorField:
             return lower(self.system, self._coupled(blank, H), self.coefficients(_wide(H)))
 
-        is_live = c.adjacency == "live"
         field = make_field(x)
-        route = Route.choose(field, c.method, c.time, c.step, is_live)
+        flow = Flow.choose(field, c.method, c.time, c.step, c.adjacency == "live")
         time = torch.tensor(c.time, dtype=torch.float64, device=x.device)
-        if route.name == "polynomial" and route.schedule is not None:
-            tolerance = min(TOLERANCE, NOISE * torch.finfo(x.dtype).eps)
-            degree = LinearFlow.needed(field, x, route.schedule, time, tolerance)
-            return LinearFlow(route.schedule, degree)(field, x, time)
-        if route.schedule is not None:
-            return run_steps(make_field, x, route.schedule, time, is_live)
-        return run_solve(field, x, c.method, time, c.step)
+        degree = flow.needed(field, x, time, min(TOLERANCE, NOISE * torch.finfo(x.dtype).eps))
+        return flow.run(make_field, x, time, degree)[0]
 
     def _check_precision(self, x: Tensor) -> None:
         """Attention multiplies x with parameters; torch does that within one precision, or under autocast."""
         own = next((p.dtype for p in self.parameters()), x.dtype)
         if not x.is_floating_point():
-            raise NotApplicable(f"expected x of real numbers, got {x.dtype}; use x.float()")
+            raise InvalidArgument(f"expected x of real numbers, got {x.dtype}; use x.float()")
         if self.config.adjacency != "original" and x.dtype != own and not torch.is_autocast_enabled(x.device.type):
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected x of {own}, the precision of the layer, got {x.dtype}; convert one of them with .to(...), "
                 "or call the layer under torch.autocast"
             )
@@ -206,14 +209,7 @@ def _wide(x: Tensor) -> torch.dtype:
 
 def _check(config: Model, letters: Mapping[str, Kind]) -> None:
     """What can be said before any graph is seen."""
-    if config.method not in METHODS:
-        raise UnknownName("method", config.method, METHODS)
-    if config.method in FIXED:
-        Schedule.make(config.method, config.time, config.step)
-    elif config.adjacency == "live":
-        raise NotApplicable(
-            f"expected a method with steps for attention that follows the state, got {config.method}; take euler or rk4"
-        )
+    Flow.check(config.method, config.time, config.step, config.adjacency == "live")
     for name, kind in letters.items():
         if kind is Kind.NODE:
             raise NotApplicable(

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from gread.settings.config import Model
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.normalisation import SYMMETRY_TOLERANCE
 from rdgraph.graphs.operator import Operator, Pattern
+from rdgraph.normalisations.registry import find_normalisation
 
 #: Weights may differ by this many units of the precision and still count as equal.
 ROUNDING = 8
@@ -42,7 +43,7 @@ class Layout:
         edges = edge_index.detach().clone()
         count = edges.shape[1]
         if count and not (int(edges.min()) >= 0 and int(edges.max()) < nodes):
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected edges between the nodes 0..{nodes - 1} of x, got {int(edges.min())}..{int(edges.max())}"
             )
         own = torch.arange(nodes if has_loops else 0, device=edges.device)
@@ -70,23 +71,25 @@ class Layout:
         values = weight.new_zeros(pattern.num_edges).index_add(0, self.place, weight)
         if self.loops is not None:
             values = values.index_add(0, self.loops, weight.new_full((pattern.num_nodes,), config.self_loops))
-        if kind == "symmetric":
-            self._check_symmetric(values.detach())
+        record = find_normalisation(kind)
+        assert record.entry is not None
+        if record.is_symmetric:
+            self._check_symmetric(values.detach(), kind)
         rows, columns = pattern.rows.long(), pattern.indices.long()
-        sums = weight.new_zeros(pattern.num_nodes).index_add(0, columns if kind == "column" else rows, values.abs())
-        degree = torch.where(sums > 0, sums, 1.0)
-        if kind == "symmetric":
-            values = values / (degree[rows] * degree[columns]).sqrt()
-        elif kind != "none":
-            values = values / degree[rows if kind == "row" else columns]
-        return Operator(pattern, values, kind, config.self_loops, sums[:, None] if kind == "none" else None)
+        zero = weight.new_zeros(pattern.num_nodes)
+        sums, across = zero.index_add(0, rows, values.abs()), zero.index_add(0, columns, values.abs())
+        own, column = (torch.where(total > 0, total, 1.0) for total in (sums, across))
+        values = record.entry(values, own[rows], own[columns], column[columns])
+        if record.identity and self.loops is not None:
+            values = values.index_add(0, self.loops, weight.new_full((pattern.num_nodes,), record.identity))
+        return Operator(pattern, values, kind, config.self_loops, sums[:, None] if record.has_degrees else None)
 
-    def _check_symmetric(self, values: Tensor) -> None:
+    def _check_symmetric(self, values: Tensor, kind: str) -> None:
         tolerance = max(SYMMETRY_TOLERANCE, ROUNDING * torch.finfo(values.dtype).eps)
         reverse = None if self.mirror is None else values[self.mirror]
         if reverse is None or bool(((values - reverse).abs() > tolerance * values.abs()).any()):
-            raise NotApplicable(
-                "expected an undirected graph for the symmetric normalisation, got edges whose reverse is missing or "
+            raise InvalidArgument(
+                f"expected an undirected graph for the {kind} normalisation, got edges whose reverse is missing or "
                 "weighs differently; add the reversed edges, or take normalisation='row'"
             )
 
@@ -98,7 +101,9 @@ def check_edges(edge_index: Any) -> None:
     )
     if not is_fit or edge_index.ndim != 2 or edge_index.shape[0] != 2:
         got = f"{edge_index.dtype} {tuple(edge_index.shape)}" if isinstance(edge_index, Tensor) else type(edge_index)
-        raise NotApplicable(f"expected edge_index of shape (2, edges), whole numbers, sources over targets, got {got}")
+        raise InvalidArgument(
+            f"expected edge_index of shape (2, edges), whole numbers, sources over targets, got {got}"
+        )
 
 
 def read_weights(edge_weight: Tensor | None, edge_index: Tensor, x: Tensor) -> Tensor:
@@ -107,8 +112,8 @@ def read_weights(edge_weight: Tensor | None, edge_index: Tensor, x: Tensor) -> T
     if edge_weight is None:
         return x.new_ones(edges, dtype=wide)
     if edge_weight.shape != (edges,):
-        raise NotApplicable(f"expected edge_weight of shape ({edges},), one per edge, got {tuple(edge_weight.shape)}")
+        raise InvalidArgument(f"expected edge_weight of shape ({edges},), one per edge, got {tuple(edge_weight.shape)}")
     weight = edge_weight.to(wide)
     if not bool(torch.isfinite(weight.detach().abs().sum())):
-        raise NotApplicable(f"expected finite weights whose sum {wide} holds, got others in edge_weight; scale them")
+        raise InvalidArgument(f"expected finite weights whose sum {wide} holds, got others in edge_weight; scale them")
     return weight

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, issparse
 from torch import Tensor
 
 from gread.kernels.operations import dropout
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.kernels.rectangular_matrix import Rectangle
 
 #: Nodes with more words than HEAVY get a program of their own in the product, where there are FEW members or less.
@@ -43,7 +43,7 @@ class Features:
         if not issparse(x):
             array = np.asarray(x)
             if array.ndim not in (2, 3):
-                raise NotApplicable(f"expected features (nodes, features), got shape {array.shape}")
+                raise InvalidArgument(f"expected features (nodes, features), got shape {array.shape}")
             values = torch.tensor(array, dtype=dtype, device=device)
             values = values if values.ndim == 3 else values[None]
             return cls(values.contiguous(), (values.shape[1], values.shape[2]))

@@ -1,8 +1,8 @@
-"""How H(T) is reached inside a network: one polynomial, steps, or `rdgraph.solve`, whichever the equation allows.
+"""`Flow`: how H(T) is reached inside a network, decided here and nowhere else.
 
 Linear equations on a normalised operator go by one polynomial of A, whatever the method; other equations are stepped;
 both leave the host alone and can be captured as a graph. Adaptive methods, splittings and operators that are not
-normalised go through `solve`.
+normalised go through `rdgraph.solve`.
 """
 
 from __future__ import annotations
@@ -15,87 +15,152 @@ import torch
 from torch import Tensor
 
 from rdgraph import solve
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.graphs.twin_quotient import Quotient
 from rdgraph.integrators.flow_coefficients import Schedule, full_degree
 from rdgraph.integrators.linear_part import linear_part
-from rdgraph.integrators.polynomial_flow import LinearFlow, is_polynomial
-from rdgraph.integrators.solver import FIXED, METHODS
-from rdgraph.integrators.steppers import RungeKutta
-from rdgraph.methods.tableaux import methods
+from rdgraph.integrators.polynomial_flow import TOLERANCE, LinearFlow, is_polynomial
+from rdgraph.integrators.steppers import fixed_stepper
+from rdgraph.methods.registry import find_method
 
 if TYPE_CHECKING:
     from rdgraph.lowering.vector_field import VectorField
 
+#: Makes the field that a state implies, with attention computed from it where there is some.
+MakeField = Callable[[Tensor], "VectorField"]
+
+POLYNOMIAL, STEPS, SOLVE = "polynomial", "steps", "solve"
 #: Polynomials up to this degree are taken whole; longer ones are cut where their coefficients no longer count.
 WHOLE = 24
 #: Room for coefficients that grow while the network is trained, in products; at least what derivatives need.
 SPARE = 4
+#: Evaluations that a run by `solve` is reckoned with, when its memory is estimated.
+RECKONED = 448
+#: Evaluations that a step of a method without a tableau is reckoned with.
+STAGES = 7
 
 
 @dataclass(frozen=True)
-class Route:
-    """How a kind of field is integrated: `name` is polynomial, steps or solve; `capturable` says whether as a graph.
+class Flow:
+    """H(0) -> H(T) for a kind of field, in one of three forms: polynomial, steps or solve.
 
-    `whole` is the degree of the whole polynomial.
+    `schedule` says how the time is cut where the form has steps or a polynomial, `whole` is the degree of the whole
+    polynomial, `is_live` says that the operator follows the state.
+
+    >>> import rdgraph as rd
+    >>> field = rd.lower("BS", rd.generators.path(4).operator("row"), {"alpha": 1.0, "beta": 0.5})
+    >>> flow = Flow.choose(field, "euler", 1.5, 0.5)
+    >>> flow.form, flow.whole, flow.is_capturable
+    ('polynomial', 6, True)
+    >>> H0 = torch.eye(4)
+    >>> H, _ = flow.run(lambda H: field, H0, torch.tensor(1.5), degree=6)
+    >>> torch.allclose(H, rd.solve(field, H0, [0.0, 1.5], "euler", step=0.5).final, atol=1e-6)
+    True
     """
 
-    name: str
+    form: str
+    method: str
+    step: float | None
     schedule: Schedule | None
     whole: int = 0
+    is_live: bool = False
 
-    @property
-    def capturable(self) -> bool:
-        return self.name != "solve"
-
-    @classmethod
-    def choose(cls, field: VectorField, method: str, time: float, step: float | None, live: bool) -> Route:
-        """The best route for a field; `live` where the operator follows the state."""
-        if method not in METHODS:
-            raise UnknownName("method", method, METHODS)
-        if not live and method in ("exact", *FIXED) and is_polynomial(field):
-            schedule = Schedule.make(method, time, step)
-            return cls("polynomial", schedule, full_degree(linear_part(field), schedule))
-        if method in FIXED:
-            return cls("steps", Schedule.make(method, time, step))
-        if live:
+    @staticmethod
+    def check(method: str, time: float, step: float | None, is_live: bool = False) -> None:
+        """What can be said of a method before any field is seen: its name, its step, attention that needs steps."""
+        record = find_method(method)
+        if record.is_fixed:
+            Schedule.make(method, time, step)
+        elif is_live:
             raise NotApplicable(
                 f"expected a method with steps for attention that follows the state, got {method}; take euler or rk4"
             )
-        return cls("solve", None)
+        elif record.takes_step and step is None:
+            raise InvalidArgument(f"expected a step for the method {method}, got none; pass step=0.5")
+
+    @classmethod
+    def choose(cls, field: VectorField, method: str, time: float, step: float | None, is_live: bool = False) -> Flow:
+        """The cheapest form that is right for a field."""
+        cls.check(method, time, step, is_live)
+        record = find_method(method)
+        if not is_live and (record.is_exact or record.is_runge_kutta) and is_polynomial(field):
+            schedule = Schedule.make(method, time, step)
+            return cls(POLYNOMIAL, method, step, schedule, full_degree(linear_part(field), schedule))
+        if record.is_fixed:
+            return cls(STEPS, method, step, Schedule.make(method, time, step), is_live=is_live)
+        return cls(SOLVE, method, step if record.takes_step else None, None)
+
+    @property
+    def is_capturable(self) -> bool:
+        """Whether nothing is asked of the host on the way."""
+        return self.form != SOLVE
+
+    @property
+    def evaluations(self) -> int:
+        """How often the field is evaluated, which a gradient keeps; a guess for `solve`, 0 for a polynomial."""
+        if self.form == STEPS and self.schedule is not None:
+            tableau = find_method(self.method).tableau
+            return self.schedule.steps * (STAGES if tableau is None else len(tableau.weights))
+        return RECKONED if self.form == SOLVE else 0
+
+    @staticmethod
+    def start_dtype(method: str, dtype: torch.dtype) -> torch.dtype:
+        """The precision that a start of this one is taken in: an adaptive method needs room below its tolerance."""
+        return torch.promote_types(dtype, torch.float32) if find_method(method).is_adaptive else dtype
+
+    # ------------------------------------------------------------------ how long the polynomial is
+    def needed(self, field: VectorField, H0: Tensor, time: Tensor, rtol: float = TOLERANCE) -> int:
+        """How many products the polynomial of a field takes now; 0 for other forms."""
+        if self.form != POLYNOMIAL or self.schedule is None:
+            return 0
+        return LinearFlow.needed(field, H0, self.schedule, time, rtol)
 
     def degree(self, field: VectorField, H0: Tensor, time: Tensor) -> int:
-        """How many products the polynomial of a field takes now, with some room to grow; 0 for other routes."""
-        if self.name != "polynomial" or self.schedule is None:
-            return 0
-        if self.whole <= WHOLE:
+        """The same with some room to grow, as a training needs it; short polynomials are taken whole."""
+        if self.form != POLYNOMIAL or self.whole <= WHOLE:
             return self.whole
         room = max(SPARE, linear_part(field).order)
-        needed = LinearFlow.needed(field, H0, self.schedule, time)
-        return min(self.whole, -(-(needed + room) // SPARE) * SPARE)
+        return min(self.whole, -(-(self.needed(field, H0, time) + room) // SPARE) * SPARE)
 
     def is_cut(self, degree: int) -> bool:
         """Whether that many products leave something out, so that it has to be watched."""
         return degree < self.whole
 
+    # ------------------------------------------------------------------ the run
+    def run(
+        self,
+        make_field: MakeField,
+        H0: Tensor,
+        time: Tensor,
+        degree: int,
+        *,
+        quotient: Quotient | None = None,
+        watch: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """H(T) for times (*batch), and with `watch` what the polynomial of every member leaves out (None elsewhere)."""
+        if self.form == POLYNOMIAL and self.schedule is not None:
+            return LinearFlow(self.schedule, degree, quotient).run(make_field(H0), H0, time, watch=watch)
+        if self.schedule is not None:
+            return self._stepped(make_field, H0, self.schedule, time), None
+        times = torch.stack([torch.zeros_like(time), time]) if time.ndim else torch.tensor([0.0, float(time)])
+        return solve(make_field(H0), H0, times, self.method, step=self.step).final, None
 
-def run_steps(
-    make_field: Callable[[Tensor], VectorField], H0: Tensor, schedule: Schedule, time: Tensor, live: bool
-) -> Tensor:
-    """H(T) by Runge-Kutta steps, time (*batch); a live field is made anew from every state."""
-    held = None if live else _bound(make_field(H0), H0).prepared()
-    tableau = methods[schedule.method]
-    H = H0
-    for length in schedule.lengths(time.to(H0.dtype)):
-        stepper = RungeKutta(held, tableau) if held is not None else RungeKutta(_Live(make_field, H0), tableau)  # type: ignore[arg-type]
-        H = stepper.advance(H, length[..., None, None]).state
-    return H
+    def states(self, make_field: MakeField, H0: Tensor, end: float, times: Tensor) -> Tensor:
+        """H(t) (K, *batch, n, d) at rising times (K,) between 0 and `end`, by the method itself."""
+        if self.is_live:
+            schedules = [Schedule.make(self.method, float(t), self.step) for t in times]
+            runs = [self._stepped(make_field, H0, s, t.view(1)) for s, t in zip(schedules, times, strict=True)]
+            return torch.stack(runs)
+        step = self.step if find_method(self.method).takes_step else None
+        return solve(make_field(H0), H0, [0.0, end], self.method, step=step, save_at=times).states
 
-
-def run_solve(field: VectorField, H0: Tensor, method: str, time: Tensor, step: float | None) -> Tensor:
-    """H(T) by `rdgraph.solve`; members have times of their own."""
-    times = torch.stack([torch.zeros_like(time), time]) if time.ndim else torch.tensor([0.0, float(time)])
-    uses_step = method in FIXED or method == "strang"
-    return solve(field, H0, times, method, step=step if uses_step else None).final
+    def _stepped(self, make_field: MakeField, H0: Tensor, schedule: Schedule, time: Tensor) -> Tensor:
+        """Steps of one kind; a live field is made anew from every state."""
+        field = _Live(make_field, H0) if self.is_live else _bound(make_field(H0), H0).prepared()
+        stepper, H = fixed_stepper(field, find_method(schedule.method)), H0  # type: ignore[arg-type]
+        for length in schedule.lengths(time.to(H0.dtype)):
+            H = stepper.advance(H, length[..., None, None]).state
+        return H
 
 
 def _bound(field: VectorField, H0: Tensor) -> VectorField:
@@ -105,7 +170,7 @@ def _bound(field: VectorField, H0: Tensor) -> VectorField:
 class _Live:
     """A field whose operator is computed from the state at every evaluation."""
 
-    def __init__(self, make_field: Callable[[Tensor], VectorField], H0: Tensor) -> None:
+    def __init__(self, make_field: MakeField, H0: Tensor) -> None:
         self.make_field, self.start = make_field, H0
 
     def __call__(self, t: object, H: Tensor) -> Tensor:

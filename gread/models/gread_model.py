@@ -19,34 +19,18 @@ from gread.kernels import counters
 from gread.kernels.linear_layers import linear
 from gread.kernels.operations import dropout
 from gread.models.features import Features
-from gread.models.flow import Route, run_solve, run_steps
+from gread.models.flow import Flow
+from gread.models.resolution import TRUSTED, VALUED, link_of, resolve_method
 from gread.models.soft_adjacency import soft_weights
 from gread.settings.config import Model
 from rdgraph import VectorField, lower
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
-from rdgraph.integrators.polynomial_flow import LinearFlow
 from rdgraph.syntax.tree import Kind
 
 #: Where the queries and keys of the soft adjacency start: so small that the first adjacency is nearly uniform.
 ATTENTION_START = 1e-5
-#: The letter of an equation that stands for the training nodes.
-TRUSTED = "M"
-#: Kinds of letters that stand for numbers.
-VALUED = (Kind.SCALAR, Kind.CHANNEL, Kind.NODE, Kind.MATRIX)
-
-
-def link_of(model: Model, name: str, kind: Kind) -> str:
-    """sigmoid or free: how the parameter of a coefficient becomes its value.
-
-    >>> link_of(Model(), "alpha", Kind.CHANNEL), link_of(Model(), "beta", Kind.CHANNEL)
-    ('sigmoid', 'free')
-    """
-    declared = {"alpha": model.alpha_link, "beta": model.beta_link}.get(name, "auto")
-    if declared != "auto":
-        return declared
-    return "sigmoid" if name == "alpha" or kind is Kind.SCALAR else "free"
 
 
 @dataclass(frozen=True)
@@ -74,10 +58,21 @@ class Rates:
 
 
 class GREAD(nn.Module):
-    """A batch of networks of one shape; `forward` gives logits (M, n, classes).
+    """A batch of networks of one shape: encoder, reaction-diffusion, decoder; `forward` gives logits (M, n, classes).
 
-    `operator` is A of the graph (for the soft adjacency its pattern alone counts), with weights (E,) or (M, E).
-    `seeds` (M,) decide the initial parameters; weights and biases of linear layers start as torch's own do.
+    H(0) = e(X), dH/dt = f(H), logits = o(H(T)). Weights and biases of linear layers start as torch's own do.
+    `config.method` is the method that is used, and `reason` says why where it was chosen ("auto").
+
+    Args:
+        config: The network; one `gread.settings.config.Model` for all members.
+        operator: A of the graph, with weights (E,) or (M, E); for the soft adjacency its pattern alone counts.
+        features: Columns of the features.
+        classes: Columns of the logits.
+        seeds: One per member (M,); they decide the initial parameters.
+
+    Raises:
+        UnknownName: For a method or a reaction that is not known.
+        LanguageError: For an equation that cannot be read.
 
     >>> import numpy as np, rdgraph as rd
     >>> op = rd.generators.path(4).operator("row", self_loops=1.0)
@@ -88,8 +83,8 @@ class GREAD(nn.Module):
 
     def __init__(self, config: Model, operator: Operator, *, features: int, classes: int, seeds: Sequence[int]) -> None:
         super().__init__()
-        self.config, self.operator = config, operator.prepare()
-        self.system = config.system
+        self.config, self.reason = resolve_method(config)
+        self.operator, self.system = operator.prepare(), self.config.system
         self.members, self.classes = len(seeds), classes
         self.seeds = torch.tensor(list(seeds), dtype=torch.int64, device=operator.device)
         self.trusted: Tensor | None = None
@@ -152,7 +147,9 @@ class GREAD(nn.Module):
         for name, kind in self.letters.items():
             if name == TRUSTED and kind is Kind.NODE:
                 if self.trusted is None:
-                    raise NotApplicable(f"expected trusted nodes for {self.system}, got none; set model.trusted (M, n)")
+                    raise InvalidArgument(
+                        f"expected trusted nodes for {self.system}, got none; set model.trusted (M, n)"
+                    )
                 found[name] = self.trusted
                 continue
             value = self.get_parameter(f"coefficient_{name}")
@@ -203,29 +200,22 @@ class GREAD(nn.Module):
         return drop(self._apply_linear("decoder", torch.tanh(H)))
 
     # ------------------------------------------------------------------ the whole
-    def route(self, H: Tensor) -> Route:
+    def flow(self, H: Tensor) -> Flow:
         """How H(T) is reached; members share the number of steps."""
         c = self.config
         with torch.no_grad():
-            return Route.choose(self.field(H), c.method, c.time, c.step, c.adjacency == "live")
+            return Flow.choose(self.field(H), c.method, c.time, c.step, c.adjacency == "live")
 
-    def evolve(self, H0: Tensor, time: Tensor, route: Route, degree: int) -> tuple[Tensor, Tensor | None]:
+    def evolve(self, H0: Tensor, time: Tensor, flow: Flow, degree: int) -> tuple[Tensor, Tensor | None]:
         """H(T), and what the polynomial of every member may have left out (None where nothing is)."""
-        c = self.config
-        if route.name == "polynomial" and route.schedule is not None:
-            flow = LinearFlow(route.schedule, degree, self.quotient)
-            return flow.run(self.field(H0), H0, time, watch=route.is_cut(degree))
-        if route.schedule is not None:
-            return run_steps(self.field, H0, route.schedule, time, c.adjacency == "live"), None
-        return run_solve(self.field(H0), H0, c.method, time, c.step), None
+        return flow.run(self.field, H0, time, degree, quotient=self.quotient, watch=flow.is_cut(degree))
 
     def forward(self, x: Features) -> Tensor:
         """Logits (M, n, classes) without dropout, at the time of the configuration."""
         H0 = self.encode(x)
         time = torch.full((self.members,), self.config.time, dtype=torch.float64, device=H0.device)
-        route = self.route(H0)
-        degree = route.degree(self.field(H0), H0, time)
-        return self.decode(self.evolve(H0, time, route, degree)[0])
+        flow = self.flow(H0)
+        return self.decode(self.evolve(H0, time, flow, flow.degree(self.field(H0), H0, time))[0])
 
     def load_members(self, values: Mapping[str, Tensor]) -> None:
         """Copy parameters from tensors by name."""

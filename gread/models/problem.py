@@ -14,7 +14,7 @@ from gread.models.features import Features
 from gread.settings.config import Model
 from gread.settings.trials import Trial
 from rdgraph import Graph, stack
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
 
 #: A class with fewer nodes than this cannot be in all three masks; Texas has one with a single node.
@@ -26,7 +26,8 @@ class Problem:
     """One data set, or one per member, for M trials.
 
     `targets` (M, n, classes) holds at the class of every training node its share of the loss, `masks` (M, 3, n) is 1
-    at the training, validation and test nodes, `sizes` (M, 3) counts them, `labels` (1 or M, n) are the classes.
+    at the training, validation and test nodes, `sizes` (M, 3) counts them, `labels` (1 or M, n) are the classes. Only
+    training nodes are needed: a share of no nodes is nan.
     """
 
     features: Features
@@ -49,7 +50,7 @@ class Problem:
         """Put a data set (or as many as there are trials, of one size) on a device; `weights` (n,) go into the loss."""
         datas = [data] if isinstance(data, NodeData) else list(data)
         if len(datas) not in (1, len(trials)):
-            raise NotApplicable(f"expected one data set or one for each of {len(trials)} trials, got {len(datas)}")
+            raise InvalidArgument(f"expected one data set or one for each of {len(trials)} trials, got {len(datas)}")
         each = datas * len(trials) if len(datas) == 1 else datas
         for one, trial in zip(each, trials, strict=True):
             check(one, trial.split)
@@ -88,25 +89,17 @@ def make_operator(graph: Graph, model: Model, device: str = "cpu", dtype: torch.
 def check(data: NodeData, split: int) -> None:
     """Whether a split of a data set can be trained on; raises with what is missing."""
     if not 0 <= split < data.num_splits:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected a split among 0..{data.num_splits - 1} of {data.meta.name}, got {split}"
             + ("" if data.num_splits else "; make some with stratified_splits(data.y)")
         )
-    parts = {name: getattr(data.masks, name)[split] for name in ("train", "val", "test")}
-    for name, mask in parts.items():
-        if not mask.any():
-            raise NotApplicable(f"expected nodes in the {name} mask of split {split} of {data.meta.name}, got none")
-        if (unknown := np.flatnonzero(mask & (data.y < 0))).size:
-            raise NotApplicable(
-                f"expected labels for all nodes of the {name} mask of split {split}, got node {unknown[0]} without"
-            )
-    if (parts["train"] & (parts["val"] | parts["test"])).any() or (parts["val"] & parts["test"]).any():
-        raise NotApplicable(f"expected masks without common nodes in split {split} of {data.meta.name}, got some")
-    counts = np.bincount(data.y[parts["train"] | parts["val"] | parts["test"]], minlength=data.num_classes)
-    trained = np.bincount(data.y[parts["train"]], minlength=data.num_classes)
+    counts, trained = (
+        np.bincount(data.y[nodes], minlength=data.num_classes)
+        for nodes in (data.masks.covered[split], data.masks.train[split])
+    )
     missing = np.flatnonzero((trained == 0) & (counts >= SMALL_CLASS))
     if missing.size:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected every class among the training nodes of split {split} of {data.meta.name}, got none of class "
             f"{missing[0]}; make splits with stratified_splits, or drop the class from the masks"
         )
@@ -115,4 +108,4 @@ def check(data: NodeData, split: int) -> None:
 def _check_alike(datas: Sequence[NodeData]) -> None:
     shapes = {(one.num_nodes, one.num_features) for one in datas}
     if len(shapes) > 1:
-        raise NotApplicable(f"expected data sets with equal numbers of nodes and features, got {sorted(shapes)}")
+        raise InvalidArgument(f"expected data sets with equal numbers of nodes and features, got {sorted(shapes)}")

@@ -13,14 +13,12 @@ from torch import Tensor
 
 from gread.models.bundle import load_bundle, save_bundle
 from gread.models.features import Features
-from gread.models.flow import run_steps
 from gread.models.gread_model import GREAD
 from gread.models.problem import make_operator
 from gread.settings.config import Config, Model
-from rdgraph import Graph, solve
-from rdgraph.errors import FileError, NotApplicable, RdgraphError
+from rdgraph import Graph
+from rdgraph.errors import FileError, InvalidArgument, RdgraphError
 from rdgraph.graphs.operator import Operator
-from rdgraph.integrators.solver import FIXED
 from rdgraph.systems.system import System
 
 FORMAT, WHAT = "gread network 2", "a saved network"
@@ -31,7 +29,17 @@ TRUSTED_NODES = "trusted"
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Settings and parameters; every parameter has a member axis of length 1.
+    """One trained network: its settings and parameters, which predict, show H(t), and are saved.
+
+    Args:
+        config: The settings, with the method that was used.
+        parameters: Tensors by name, each with a member axis of length 1.
+        features: Columns of the features.
+        classes: Columns of the logits.
+        reason: Why the method was taken, where it was chosen from the equation.
+
+    Raises:
+        InvalidArgument: From its methods, for features or graphs that it was not made for.
 
     >>> from gread.datasets.embedded import karate
     >>> from gread.training.trainer import train
@@ -46,6 +54,7 @@ class Network:
     parameters: Mapping[str, Tensor]
     features: int
     classes: int
+    reason: str = ""
 
     @property
     def system(self) -> System:
@@ -57,7 +66,7 @@ class Network:
         some = next(iter(self.parameters.values()))
         nodes = {len(p[0]) for name, p in self.parameters.items() if self._is_node_wise(name)}
         if nodes and nodes != {graph.num_nodes}:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected the graph of {nodes.pop()} nodes that this network was trained on, since it has one "
                 f"number per node, got {graph.num_nodes} nodes"
             )
@@ -75,7 +84,7 @@ class Network:
 
     def _start(self, x: Any, graph: Graph) -> tuple[GREAD, Features]:
         if x.shape[0] != graph.num_nodes or x.shape[1] != self.features:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected features ({graph.num_nodes}, {self.features}), one row per node, got {tuple(x.shape)}"
             )
         model = self.model(graph)
@@ -95,19 +104,11 @@ class Network:
     def states(self, x: Any, graph: Graph, times: Sequence[float]) -> Tensor:
         """States H(t) of the flow (K, n, d) at rising times between 0 and T, by the network's own method."""
         model, features = self._start(x, graph)
-        c, H0 = self.config, model.encode(features)
+        c, H0 = model.config, model.encode(features)
         asked = torch.tensor(list(times), dtype=torch.float64, device=H0.device)
         if not len(asked) or not (asked[0] >= 0 and asked[-1] <= c.time + 1e-9 and bool((asked.diff() >= 0).all())):
-            raise NotApplicable(f"expected rising times between 0 and {c.time:g}, got {list(times)}")
-        if c.adjacency == "live":
-            route = model.route(H0)
-            assert route.schedule is not None
-            make = type(route.schedule).make
-            found = [run_steps(model.field, H0, make(c.method, float(t), c.step), t.view(1), True) for t in asked]
-            return torch.stack(found)[:, 0]
-        step = c.step if c.method in FIXED or c.method == "strang" else None
-        ends = [0.0, max(c.time, float(asked[-1]))]
-        return solve(model.field(H0), H0, ends, c.method, step=step, save_at=asked).states[:, 0]
+            raise InvalidArgument(f"expected rising times between 0 and {c.time:g}, got {list(times)}")
+        return model.flow(H0).states(model.field, H0, max(c.time, float(asked[-1])), asked)[:, 0]
 
     def coefficients(self) -> dict[str, Tensor]:
         """The coefficients of the equation as trained: (), (d,), (n,) or (d, d)."""
@@ -129,21 +130,24 @@ class Network:
         """Refuse parameters that are not those of a network of this configuration on that graph."""
         for name, value in self.parameters.items():
             if not value.is_floating_point() or value.ndim < 1 or len(value) != 1:
-                raise NotApplicable(f"expected numbers (1, ...) for {name}, got {value.dtype} {tuple(value.shape)}")
+                raise InvalidArgument(f"expected numbers (1, ...) for {name}, got {value.dtype} {tuple(value.shape)}")
         encoder = self.parameters["encoder_weight"]
         if encoder.shape != (1, self.features, self.config.hidden):
-            raise NotApplicable(f"expected an encoder (1, {self.features}, hidden), got {tuple(encoder.shape)}")
+            raise InvalidArgument(f"expected an encoder (1, {self.features}, hidden), got {tuple(encoder.shape)}")
         needed = dict(self.model(graph).named_parameters())
         if different := (set(needed) ^ set(self.parameters)) - {TRUSTED_NODES}:
-            raise NotApplicable(f"expected the parameters {', '.join(needed)}, got a difference in {min(different)}")
+            raise InvalidArgument(f"expected the parameters {', '.join(needed)}, got a difference in {min(different)}")
         for name, parameter in needed.items():
             if parameter.shape != self.parameters[name].shape:
-                raise NotApplicable(f"expected {name} of shape {tuple(parameter.shape)}, got another")
+                raise InvalidArgument(f"expected {name} of shape {tuple(parameter.shape)}, got another")
 
     # ------------------------------------------------------------------ files
     def save(self, folder: str | Path) -> None:
         """Write network.json and the file of numbers that it names."""
-        words = {"features": self.features, "classes": self.classes, "model": dataclasses.asdict(self.config)}
+        words = {
+            "features": self.features, "classes": self.classes, "model": dataclasses.asdict(self.config),
+            "reason": self.reason,
+        }  # fmt: skip
         save_bundle(Path(folder) / MANIFEST, FORMAT, words, self.parameters)
 
     @classmethod
@@ -152,11 +156,12 @@ class Network:
         bundle = load_bundle(Path(folder) / MANIFEST, FORMAT, WHAT)
         try:
             model = Config().updated(bundle.words["model"]).model
-            found = cls(model, bundle.numbers, int(bundle.words["features"]), int(bundle.words["classes"]))
-            found.check(found._blank_graph())
+            features, classes = (int(bundle.words[name]) for name in ("features", "classes"))
+            network = cls(model, bundle.numbers, features, classes, str(bundle.words.get("reason", "")))
+            network.check(network._blank_graph())
         except (LookupError, RuntimeError, TypeError, ValueError, AttributeError, OverflowError, RdgraphError) as error:
             raise FileError(
                 f"expected {WHAT} in {folder}, got words and numbers that make none ({type(error).__name__}: {error}); "
                 "save it again"
             ) from None
-        return found
+        return network

@@ -16,32 +16,49 @@ from typing import Any, get_args, get_type_hints
 import tomli_w
 
 from gread.settings.equation import read_equation
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.files import read_text
-from rdgraph.graphs.normalisation import NORMALISATIONS
+from rdgraph.normalisations.registry import NORMALISATIONS
 from rdgraph.systems.system import System
 
 KINDS = ("scalar", "channel", "node")
 LINKS = ("auto", "sigmoid", "free")
 ADJACENCIES = ("original", "soft", "live")
+#: The method that stands for the one that follows from the equation.
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
 class Model:
     """The network: encoder, reaction-diffusion layer, decoder.
 
-    reaction       a name of the catalogue, or an equation in the language of rdgraph
-    alpha, beta    scalar, channel (one value per column of H) or node (one per node)
-    alpha_link, beta_link   sigmoid keeps a coefficient in (0, 1); free leaves it as it is; auto, the choice of the
-                   GREAD authors' code, is the sigmoid for alpha and for scalars, else free, drawn from U(-1, 1)
-    adjacency      original: A from the graph, by `normalisation`; soft: attention from H(0), frozen in time; live:
-                   attention from H(t)
-    self_loops     weight of self-loops (soft, live: whether there are any)
-    heads, attention_dim    of the soft adjacency
-    time, method, step      H(time), by a method of `rdgraph.solve`; the step is not used by exact and dopri5
-    hidden         channels of H
-    encoder_mlp    two residual layers after the linear encoder; relu: after the flow; decoder_mlp: one hidden layer
-    input_dropout  of the features; dropout: of hidden layers and before the decoder
+    Args:
+        reaction: A name of the catalogue, or an equation in the language of rdgraph.
+        alpha: The kind of the coefficient alpha: scalar, channel (one value per column of H) or node (one per node).
+        beta: The kind of the coefficient beta.
+        alpha_link: sigmoid keeps alpha in (0, 1); free leaves it as it is; auto, the choice of the GREAD authors' code,
+            is the sigmoid for alpha and for scalars, else free, drawn from U(-1, 1).
+        beta_link: The same for beta; with the method auto, also the sigmoid in equations of one's own whose slope has
+            no bound for all states.
+        adjacency: original: A from the graph, by `normalisation`; soft: attention from H(0), frozen in time; live:
+            attention from H(t).
+        normalisation: How A is made from the graph.
+        self_loops: The weight of self-loops (soft, live: whether there are any).
+        heads: Heads of the attention.
+        attention_dim: Columns of its queries and keys, shared evenly by the heads.
+        time: T; the decoder reads H(T).
+        method: A method of `rdgraph.solve`, or auto for the one that follows from the equation.
+        step: The step, for methods that have one; with auto it replaces the step that was chosen.
+        hidden: Channels of H.
+        encoder_mlp: Whether two residual layers follow the linear encoder.
+        relu: Whether a ReLU follows the flow.
+        decoder_mlp: Whether the decoder has a hidden layer.
+        input_dropout: The share of the features that is dropped in training.
+        dropout: The share of hidden entries that is dropped, before the decoder too.
+
+    Raises:
+        InvalidArgument: For sizes, shares and steps out of range.
+        UnknownName: For a choice that there is not.
     """
 
     reaction: str = "BS"
@@ -55,7 +72,7 @@ class Model:
     heads: int = 4
     attention_dim: int = 64
     time: float = 1.0
-    method: str = "exact"
+    method: str = AUTO
     step: float | None = None
     hidden: int = 64
     encoder_mlp: bool = False
@@ -76,19 +93,37 @@ class Model:
         _at_least("time", self.time, 0)
         _at_least("self_loops", self.self_loops, 0)
         if self.step is not None and not self.step > 0:
-            raise NotApplicable(f"expected step > 0 or none, got {self.step!r}")
+            raise InvalidArgument(f"expected step > 0 or none, got {self.step!r}")
         if self.attention_dim % self.heads:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected an attention_dim that {self.heads} heads share evenly, got {self.attention_dim}"
             )
         for name in ("input_dropout", "dropout"):
             if not 0 <= getattr(self, name) < 1:
-                raise NotApplicable(f"expected 0 <= {name} < 1, got {getattr(self, name)!r}")
+                raise InvalidArgument(f"expected 0 <= {name} < 1, got {getattr(self, name)!r}")
+
+    @classmethod
+    def of(cls, reaction: str | System, **settings: Any) -> Model:
+        """The network of an equation; a `System` is taken as it is.
+
+        >>> Model.of("BS", hidden=8).reaction
+        'BS'
+        """
+        made = cls(reaction=str(reaction), **settings)
+        if isinstance(reaction, System):
+            vars(made)["system"] = read_equation(reaction, made.alpha, made.beta)
+        return made
 
     @cached_property
     def system(self) -> System:
         """The equation, with alpha and beta of the declared kinds; read when it is first asked for, and then kept."""
         return read_equation(self.reaction, self.alpha, self.beta)
+
+    def resolved(self, method: str, step: float | None, beta_link: str) -> Model:
+        """The same network with what was left open filled in; its equation is not read again."""
+        made = replace(self, method=method, step=step, beta_link=beta_link)
+        vars(made)["system"] = self.system
+        return made
 
 
 @dataclass(frozen=True)
@@ -103,12 +138,20 @@ class Training:
         _at_least("epochs", self.epochs, 1)
         _at_least("weight_decay", self.weight_decay, 0)
         if not self.learning_rate > 0:
-            raise NotApplicable(f"expected learning_rate > 0, got {self.learning_rate!r}")
+            raise InvalidArgument(f"expected learning_rate > 0, got {self.learning_rate!r}")
 
 
 @dataclass(frozen=True)
 class Config:
     """A network and its training.
+
+    Args:
+        model: The network, see `gread.settings.config.Model`.
+        training: Epochs, learning rate and weight decay.
+
+    Raises:
+        InvalidArgument: For values of the wrong type or size, from `updated` and the readers of files.
+        UnknownName: For settings and choices that there are not.
 
     >>> c = Config().updated({"hidden": 128, "learning_rate": 0.02})
     >>> c.model.hidden, c.training.learning_rate
@@ -152,7 +195,7 @@ class Config:
         try:
             read = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise NotApplicable(f"expected toml, got a text that is not: {error}") from None
+            raise InvalidArgument(f"expected toml, got a text that is not: {error}") from None
         return cls.from_sections(read, base=base)
 
     @classmethod
@@ -167,7 +210,7 @@ class Config:
             if section not in ("model", "training"):
                 raise UnknownName("section", section, ("model", "training"))
             if not isinstance(part, dict):
-                raise NotApplicable(f"expected a section [{section}] with settings, got {section} = {part!r}")
+                raise InvalidArgument(f"expected a section [{section}] with settings, got {section} = {part!r}")
             known = [f.name for f in fields(Model if section == "model" else Training)]
             for name, value in part.items():
                 if name not in known:
@@ -192,13 +235,13 @@ def _typed(part: Any, name: str, value: Any) -> Any:
         try:
             value = json.loads(value.lower() if kind is bool else value)
         except (ValueError, RecursionError):
-            raise NotApplicable(f"expected {kind.__name__} for {name}, got {value!r}") from None
+            raise InvalidArgument(f"expected {kind.__name__} for {name}, got {value!r}") from None
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value) if abs(value) <= sys.float_info.max else math.inf
     if type(value) is not kind:
-        raise NotApplicable(f"expected {kind.__name__} for {name}, got {value!r}")
+        raise InvalidArgument(f"expected {kind.__name__} for {name}, got {value!r}")
     if kind is float and not math.isfinite(value):
-        raise NotApplicable(f"expected a finite {name}, got {value!r}")
+        raise InvalidArgument(f"expected a finite {name}, got {value!r}")
     return value
 
 
@@ -209,4 +252,4 @@ def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
 
 def _at_least(name: str, value: float, least: float) -> None:
     if not (math.isfinite(value) and value >= least):
-        raise NotApplicable(f"expected {name} >= {least:g}, got {value!r}")
+        raise InvalidArgument(f"expected {name} >= {least:g}, got {value!r}")

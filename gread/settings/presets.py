@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from gread.settings.config import Config
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, UnknownName
 
 #: The data set that the papers up to GREAD call cornell.
 _NAMES = {"cornell": "cornell_old"}
@@ -72,7 +72,20 @@ def presets() -> tuple[Preset, ...]:
 
 
 def find_preset(name: str, reaction: str, dataset: str) -> Preset:
-    """The preset of that name (paper, authors) for a reaction on a data set, or the toml file at that path.
+    """The preset of that name for a reaction on a data set, or the toml file at that path.
+
+    Args:
+        name: "paper" or "authors", or the path of a toml file.
+        reaction: The reaction that it is for, such as "BS".
+        dataset: The data set that it is for.
+
+    Returns:
+        The settings with their source.
+
+    Raises:
+        InvalidArgument: Where there is no such preset for that reaction on that data set.
+        UnknownName: For a name that is neither a preset nor a file.
+        FileError: For a file that cannot be read.
 
     >>> find_preset("authors", "BS", "cora").config.model.hidden
     64
@@ -81,7 +94,7 @@ def find_preset(name: str, reaction: str, dataset: str) -> Preset:
         chosen = [p for p in presets() if p.name == f"{name}/{reaction}/{_NAMES.get(dataset, dataset)}"]
         if not chosen:
             kinds = [f"{p.reaction} on {p.dataset}" for p in presets() if p.name.startswith(name)]
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected one of the {len(kinds)} {name} presets, got {reaction} on {dataset}; "
                 "`rdgraph presets` lists them, and a toml file serves as well"
             )

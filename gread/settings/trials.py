@@ -7,9 +7,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gread.settings.config import Config
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.flow_coefficients import Schedule
-from rdgraph.integrators.solver import FIXED
+from rdgraph.methods.registry import FIXED
 
 #: Settings of the network in which members of one batch may differ; times as well, if the number of steps agrees.
 FREE = ("input_dropout", "dropout", "time")
@@ -18,6 +18,14 @@ FREE = ("input_dropout", "dropout", "time")
 @dataclass(frozen=True)
 class Trial:
     """One training: a configuration, the number of a split, a seed.
+
+    Args:
+        config: The network and how it is trained.
+        split: The number of the split, from 0.
+        seed: Where the random numbers start, from 0.
+
+    Raises:
+        InvalidArgument: For a split or a seed outside of 0..2^31 - 1.
 
     >>> Trial(Config(), split=3, seed=1).member_seed == Trial(Config(), split=4, seed=1).member_seed
     False
@@ -29,7 +37,7 @@ class Trial:
 
     def __post_init__(self) -> None:
         if not (0 <= self.seed < 2**31 and 0 <= self.split < 2**31):
-            raise NotApplicable(f"expected a seed and a split from 0, got {self.seed} and {self.split}")
+            raise InvalidArgument(f"expected a seed and a split from 0, got {self.seed} and {self.split}")
 
     @property
     def member_seed(self) -> int:
@@ -47,6 +55,14 @@ class Trial:
 
 def make_trials(config: Config, splits: Iterable[int], seeds: Iterable[int] = (0,)) -> list[Trial]:
     """Every split with every seed.
+
+    Args:
+        config: The network and how it is trained.
+        splits: Numbers of splits.
+        seeds: Seeds.
+
+    Returns:
+        The trials, splits fastest.
 
     >>> [(t.split, t.seed) for t in make_trials(Config(), range(2), range(2))]
     [(0, 0), (1, 0), (0, 1), (1, 1)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from gread.datasets.node_data import NodeData
 from gread.models.bundle import Bundle, load_bundle, save_bundle
 from gread.settings.trials import Trial
 from gread.training.ensemble import CHUNK, Ensemble
-from rdgraph.errors import FileError, NotApplicable
+from rdgraph.errors import FileError
 
 FORMAT, WHAT = "gread checkpoint 1", "a checkpoint"
 #: What the names of the state at the start of a chunk begin with.
@@ -49,7 +51,7 @@ def load_checkpoint(path: Path, ensemble: Ensemble, mark: str) -> bool:
         return False
     found = load_bundle(path, FORMAT, WHAT)
     if found.words.get("fingerprint") != mark:
-        raise NotApplicable(
+        raise FileError(
             f"expected a checkpoint of these trials on this data in {path}, got one of another training; "
             "remove it, or choose another folder"
         )
@@ -72,11 +74,11 @@ def _wrong_with(found: Bundle, ensemble: Ensemble) -> str:
     epoch, degree = found.words.get("epoch"), found.words.get("degree")
     if type(epoch) is not int or not 0 <= epoch <= ensemble.epochs:
         return f"the epoch {epoch!r} of {ensemble.epochs}"
-    if type(degree) is not int or not 0 <= degree <= max(ensemble.route.whole, ensemble.degree):
+    if type(degree) is not int or not 0 <= degree <= max(ensemble.flow.whole, ensemble.degree):
         return f"polynomials of degree {degree!r}"
     now = {name: value for name, value in found.numbers.items() if not name.startswith(START)}
     states, steps = [now], [epoch]
-    if epoch % CHUNK and epoch < ensemble.epochs and ensemble.route.is_cut(degree):
+    if epoch % CHUNK and epoch < ensemble.epochs and ensemble.flow.is_cut(degree):
         states.append(_started(found))
         steps.append(epoch - epoch % CHUNK)
     elif len(now) != len(found.numbers):
@@ -99,3 +101,45 @@ def _wrong_with_state(state: dict[str, Tensor], ensemble: Ensemble, step: int) -
         if not bool(((state[name] >= least) & (state[name] <= step)).all()):
             return f"{name} outside of {least}..{step}"
     return ""
+
+
+class Saver:
+    """Writes the state of one batch now and then, and when it is done; starts by looking for an older one."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        number: int,
+        ensemble: Ensemble,
+        datas: list[NodeData],
+        every: float,
+        tell: Callable[[str], object],
+    ) -> None:
+        self.path = None if folder is None else Path(folder) / f"batch-{number}.json"
+        self.ensemble, self.every, self.tell = ensemble, every, tell
+        self.last, self.saved, self.is_failing = time.monotonic(), 0, False
+        manner = f"{ensemble.learning_rates.dtype} keep_best={ensemble.keep_best}"
+        self.mark = "" if self.path is None else fingerprint(datas, ensemble.trials, manner)
+        if self.path is not None and load_checkpoint(self.path, ensemble, self.mark):
+            self.saved = ensemble.epoch
+
+    def tick(self, *, must_save: bool = False) -> None:
+        """Save where it is time, the end is reached, or it has to be."""
+        epoch = self.ensemble.epoch
+        is_time = time.monotonic() - self.last >= self.every
+        if self.path is not None and epoch != self.saved and (must_save or is_time or epoch >= self.ensemble.epochs):
+            self._save(self.path, epoch)
+
+    def _save(self, path: Path, epoch: int) -> None:
+        """A disk that is full costs the checkpoint, not the training."""
+        try:
+            save_checkpoint(path, self.ensemble, self.mark)
+        except FileError as problem:
+            if not self.is_failing:
+                self.tell(f"no checkpoint was written, and the training goes on: {problem}")
+            self.is_failing = True
+        else:
+            if self.is_failing:
+                self.tell("checkpoints are written again")
+            self.is_failing, self.saved = False, epoch
+        self.last = time.monotonic()

@@ -1,9 +1,9 @@
 """`Ensemble`: many trainings as one program; an epoch is one CUDA graph, or one eager pass on a CPU.
 
 Every parameter, mask, rate and time has a member axis. An epoch is a training step, an evaluation and the book-keeping
-of the first best validation accuracy, all on the device. Nothing is asked of the device in between, except after every
-`CHUNK` epochs and at the end of a call, whether the polynomials of linear flows are still long enough; if not, the
-chunk is done again.
+of the first best validation accuracy (the last epoch where nothing validates), all on the device. Nothing is asked of
+the device in between, except after every `CHUNK` epochs and at the end of a call, whether the polynomials of linear
+flows are still long enough; if not, the chunk is done again.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from gread.datasets.node_data import NodeData
 from gread.kernels.operations import adam_step, select
 from gread.models.gread_model import GREAD, Randomness, Rates
 from gread.models.problem import Problem
+from gread.models.resolution import resolve_trials
 from gread.settings.trials import Trial, grouped
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.polynomial_flow import TOLERANCE
 
 #: Epochs between two looks at the device.
@@ -44,13 +45,25 @@ class Outcome:
     history: Tensor
 
     def status(self, member: int) -> str:
-        """ok, or the epoch in which the loss left the numbers."""
+        """ok, or the epoch in which the loss diverged."""
         failed = int(self.failed_at[member])
         return "ok" if failed < 0 else f"diverged in epoch {failed}"
 
 
 class Ensemble:
-    """Trials that share a shape, trained side by side.
+    """Trials that share a shape, trained side by side as one program.
+
+    Args:
+        data: One data set, or one of equal size for every trial.
+        trials: Trainings that differ in split, seed, rates and times alone; a method that is left open is chosen.
+        device: cpu, cuda or cuda:0.
+        dtype: The precision of parameters and states.
+        keep_best: Whether the parameters of every member's best epoch are kept.
+        use_graph: Whether an epoch is recorded as a CUDA graph; by default on a GPU.
+        weights: Weights of the training nodes in the loss (n,); all equal by default.
+
+    Raises:
+        InvalidArgument: For no trials, trials of several shapes, or data that cannot be trained on.
 
     >>> from gread.settings.config import Config
     >>> from gread.datasets.embedded import karate
@@ -72,16 +85,17 @@ class Ensemble:
         use_graph: bool | None = None,
         weights: np.ndarray | None = None,
     ) -> None:
-        if not trials:
-            raise NotApplicable("expected at least one trial, got none")
-        if len(grouped(trials)) > 1:
-            raise NotApplicable("expected trials of one shape, got several; let `train` group them")
-        self.trials = list(trials)
-        configs = [t.config for t in trials]
-        self.problem = Problem.make(data, trials, device=device, dtype=dtype, weights=weights)
+        chosen, _ = resolve_trials(trials)
+        if not chosen:
+            raise InvalidArgument("expected at least one trial, got none")
+        if len(grouped(chosen)) > 1:
+            raise InvalidArgument("expected trials of one shape, got several; let `train` group them")
+        self.trials = chosen
+        configs = [t.config for t in chosen]
+        self.problem = Problem.make(data, chosen, device=device, dtype=dtype, weights=weights)
         self.model = GREAD(
             configs[0].model, self.problem.operator, features=self.problem.features.shape[1],
-            classes=self.problem.classes, seeds=[t.member_seed for t in trials],
+            classes=self.problem.classes, seeds=[t.member_seed for t in chosen],
         )  # fmt: skip
         self.model.trusted = self.problem.masks[:, 0]
         self.rates = Rates.of([c.model for c in configs], device)
@@ -94,9 +108,9 @@ class Ensemble:
         self.use_graph = device.startswith("cuda") if use_graph is None else use_graph
         with torch.no_grad():
             start = self.model.encode(self.problem.features)
-            self.route = self.model.route(start)
-            self.degree = self.route.degree(self.model.field(start), start, self.rates.time)
-        self.use_graph = self.use_graph and self.route.capturable
+            self.flow = self.model.flow(start)
+            self.degree = self.flow.degree(self.model.field(start), start, self.rates.time)
+        self.use_graph = self.use_graph and self.flow.is_capturable
         self._replay: Callable[[], None] | None = None
         #: The state at the start of a chunk that is under way, while its polynomials may turn out too short.
         self.started: dict[str, Tensor] | None = None
@@ -140,7 +154,9 @@ class Ensemble:
         scores, sound = self._scores()
         failed = ~state["alive"] & (state["failed_at"] < 0)
         state["failed_at"].copy_(torch.where(failed, state["step"], state["failed_at"]))
-        improved = state["alive"] & sound & ((scores[:, 1] > state["best_val"]) | (state["best_epoch"] == 0))
+        # Without validation nodes (scores are nan there) every epoch takes the place of the one before.
+        better = (scores[:, 1] > state["best_val"]) | scores[:, 1].isnan() | (state["best_epoch"] == 0)
+        improved = state["alive"] & sound & better
         for name, value in (("best_val", scores[:, 1]), ("best_test", scores[:, 2]), ("best_epoch", state["step"])):
             state[name].copy_(torch.where(improved, value, state[name]))
         if self.keep_best:
@@ -153,12 +169,12 @@ class Ensemble:
         """The loss of every member (M,) and its gradients."""
         model, random = self.model, Randomness(self.model.seeds, self.state["step"])
         H0 = model.encode(self.problem.features, self.rates, random)
-        H, tail = model.evolve(H0, self.rates.time, self.route, self.degree)
+        H, tail = model.evolve(H0, self.rates.time, self.flow, self.degree)
         logits = model.decode(H, self.rates, random)
         loss = -(functional.log_softmax(logits, -1) * self.problem.targets).sum((1, 2))
         found = torch.autograd.grad(loss.sum(), list(self.parameters.values()), allow_unused=True)
         if tail is not None:
-            # Members that have left the numbers do not ask for more terms.
+            # Members that have diverged do not ask for more terms.
             living = torch.where(self.state["alive"] & ~tail.isnan(), tail, 0.0).amax()
             self.state["tail"].copy_(torch.maximum(self.state["tail"], living))
         return loss.detach(), list(found)
@@ -191,7 +207,7 @@ class Ensemble:
         """Logits (M, n, classes) of the present parameters, without dropout."""
         model = self.model
         H0 = model.encode(self.problem.features)
-        return model.decode(model.evolve(H0, self.rates.time, self.route, self.degree)[0])
+        return model.decode(model.evolve(H0, self.rates.time, self.flow, self.degree)[0])
 
     # ------------------------------------------------------------------ many epochs
     def advance(self, epochs: int) -> None:
@@ -204,7 +220,7 @@ class Ensemble:
         end = min(done + epochs, self.epochs)
         while done < end:
             if done % CHUNK == 0:
-                self.started = self.snapshot() if self.route.is_cut(self.degree) else None
+                self.started = self.snapshot() if self.flow.is_cut(self.degree) else None
                 self.state["tail"].zero_()
             stop = min(end, done - done % CHUNK + CHUNK)
             for _ in range(stop - done):
@@ -244,8 +260,8 @@ class Ensemble:
         """Raise the degree of the polynomials: by half, and to what the present coefficients need."""
         with torch.no_grad():
             start = self.model.encode(self.problem.features)
-            needed = self.route.degree(self.model.field(start), start, self.rates.time)
-        self.degree = min(self.route.whole, max(needed, self.degree + max(4, self.degree // 2)))
+            needed = self.flow.degree(self.model.field(start), start, self.rates.time)
+        self.degree = min(self.flow.whole, max(needed, self.degree + max(4, self.degree // 2)))
         self._replay = None
 
     def snapshot(self) -> dict[str, Tensor]:
@@ -266,7 +282,7 @@ class Ensemble:
     def use_best(self) -> None:
         """Put the parameters of every member's best epoch in place."""
         if not self.keep_best:
-            raise NotApplicable("expected an ensemble that keeps its best parameters, got keep_best=False")
+            raise InvalidArgument("expected an ensemble that keeps its best parameters, got keep_best=False")
         with torch.no_grad():
             for name, parameter in self.parameters.items():
                 parameter.copy_(self.state[f"best.{name}"])

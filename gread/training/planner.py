@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import torch
 
+from gread.models.flow import POLYNOMIAL
 from gread.settings.trials import Trial, grouped
 from gread.training.ensemble import Ensemble
-from rdgraph.errors import NotApplicable
-from rdgraph.methods.tableaux import methods
+from rdgraph.errors import InvalidArgument
 
 #: Share of the free memory that a batch may take.
 SHARE = 0.8
@@ -35,17 +35,12 @@ def estimate(ensemble: Ensemble) -> Need:
     """What a member of an ensemble like this takes, from the sizes of what is kept for the gradient."""
     item = ensemble.learning_rates.element_size()
     own = sum(p[0].numel() for p in ensemble.parameters.values())
-    watched = ensemble.route.is_cut(ensemble.degree)
+    watched = ensemble.flow.is_cut(ensemble.degree)
     copies = 4 + ensemble.keep_best + (3 + ensemble.keep_best if watched else 0)
-    config, problem, route = ensemble.model.config, ensemble.problem, ensemble.route
+    config, problem, flow = ensemble.model.config, ensemble.problem, ensemble.flow
     state = problem.nodes * config.hidden
     soft = config.adjacency != "original"
-    if route.name == "polynomial":
-        held = ensemble.degree * (1 + soft) + 12
-    else:
-        steps = route.schedule.steps if route.schedule else 64
-        stages = len(methods[config.method].weights) if config.method in methods else 7
-        held = 6 * steps * stages + 12
+    held = 12 + (ensemble.degree * (1 + soft) if flow.form == POLYNOMIAL else 6 * flow.evaluations)
     held += 8 * config.encoder_mlp + 6 * config.decoder_mlp
     edges = problem.operator.num_edges * (4 * config.heads + 4) if soft else 0
     entries = problem.features.values[0].numel() * 2
@@ -85,18 +80,18 @@ def check_fit(need: Need, device: str, asked: int | None) -> int:
     """How many members a batch gets: as many as fit, or as many as were asked for, if they do."""
     fit = members_that_fit(need, device)
     if fit < 1:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected {need.total / 2**30:.2f} GiB for one member, got {free_memory(device) / 2**30:.2f} GiB free on "
             f"{device}; lower hidden or the number of steps, or choose another device"
         )
     if asked is not None and asked < 1:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected batches of at least one member, got {asked}; pass None to let the planner choose"
         )
     if asked is None:
         return fit if device.startswith("cuda") else min(fit, MOST_ON_CPU)
     if asked > fit:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected batches of at most {fit} members, which is what fits into the free memory of {device}, got "
             f"{asked}; pass members={fit}, or None to let the planner choose"
         )

@@ -20,13 +20,13 @@ import torch
 from torch import Tensor
 
 from gread.datasets.node_data import NodeData
-from gread.models.gread_model import TRUSTED
+from gread.models.resolution import TRUSTED, resolve_trials
 from gread.models.trained_network import Network
 from gread.settings.trials import Trial, grouped
-from gread.training.checkpoint import fingerprint, load_checkpoint, save_checkpoint
+from gread.training.checkpoint import Saver
 from gread.training.ensemble import CHUNK, Ensemble, Outcome
 from gread.training.planner import check_fit, estimate, make_batches
-from rdgraph.errors import FileError, NotApplicable
+from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text, write_text
 from rdgraph.interrupts import patient
 
@@ -50,7 +50,10 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """Results of M trials; accuracies are shares of 1, `history` (M, epochs, 4) has the columns `ensemble.METRICS`."""
+    """Results of M trials; accuracies are shares of 1, `history` (M, epochs, 4) has the columns `ensemble.METRICS`.
+
+    `trials` are those that were run: with the method that was chosen where it was left open, and `reasons` say why.
+    """
 
     data: NodeData | Sequence[NodeData]
     trials: tuple[Trial, ...]
@@ -61,6 +64,7 @@ class Trained:
     history: np.ndarray
     seconds: float
     parameters: tuple[dict[str, Tensor], ...] | None = None
+    reasons: tuple[str, ...] = ()
 
     @property
     def mean(self) -> float:
@@ -93,10 +97,11 @@ class Trained:
     def network(self, k: int) -> Network:
         """The network of trial k at its best epoch."""
         if self.parameters is None:
-            raise NotApplicable("expected results that kept their parameters, got keep_best=False; train again")
+            raise InvalidArgument("expected results that kept their parameters, got keep_best=False; train again")
         data = self.data_of(k)
         classes = self.parameters[k]["decoder_bias"].shape[-1]
-        return Network(self.trials[k].config.model, self.parameters[k], data.num_features, classes)
+        reason = self.reasons[k] if self.reasons else ""
+        return Network(self.trials[k].config.model, self.parameters[k], data.num_features, classes, reason)
 
 
 def choose_device(device: str = "auto") -> str:
@@ -118,14 +123,32 @@ def train(
     dtype: torch.dtype = torch.float32,
     weights: np.ndarray | None = None,
 ) -> Trained:
-    """Train every trial, in the fewest batches that fit the memory (`members` sets their size).
+    """Train every trial, in the fewest batches that fit the memory.
 
-    With a `checkpoint` folder the state is written about every so many seconds, and a training that was cut off goes on
-    from there, to the same results. Ctrl-C waits for the end of the epoch, so that what is left is saved; a second one
-    stops at once. `progress` hears of the epochs, about once a second or every `CHUNK` epochs; `tell` hears sentences
-    about what a user should know, such as a checkpoint that could not be written, which does not end the training.
-    `keep_best` holds the parameters of the best epoch, which `Trained.network` needs. `weights` (n,) >= 0 are those of
-    the training nodes in the loss.
+    Full batch, Adam, cross-entropy on the training nodes; the test accuracy is that at the first epoch with the best
+    validation accuracy, or at the last one without validation nodes. Ctrl-C waits for the end of the epoch, so that
+    what is left is saved; a second one stops at once.
+
+    Args:
+        data: One data set, or one for every trial.
+        trials: What is trained; `make_trials` makes some. A method that is left open is chosen from the equation.
+        device: "auto" takes a GPU where there is one.
+        members: Trials per batch; by default as many as fit.
+        checkpoint: A folder for the state, from which a training that was cut off goes on to the same results.
+        every: Seconds between two checkpoints, about.
+        progress: Hears of the epochs, about once a second or every `CHUNK` epochs.
+        tell: Hears sentences about what a user should know, such as a checkpoint that could not be written, which does
+            not end the training.
+        keep_best: Whether the parameters of the best epoch are kept, which `Trained.network` needs.
+        dtype: The precision of parameters and states.
+        weights: Weights >= 0 of the training nodes in the loss (n,); all equal by default.
+
+    Returns:
+        The results, in the order of the trials.
+
+    Raises:
+        InvalidArgument: For trials, data or batches that do not fit together or into the memory.
+        FileError: For a checkpoint of another training.
 
     >>> from gread.settings.config import Config
     >>> from gread.datasets.embedded import karate
@@ -135,15 +158,15 @@ def train(
     ((3, 10, 4), ('ok', 'ok', 'ok'))
     """
     place = choose_device(device)
-    chosen = list(trials)
+    chosen, reasons = resolve_trials(trials)
     datas = [data] if isinstance(data, NodeData) else list(data)
     each = datas * len(chosen) if len(datas) == 1 else datas
     if len(each) != len(chosen):
-        raise NotApplicable(f"expected one data set or one for each of {len(chosen)} trials, got {len(datas)}")
+        raise InvalidArgument(f"expected one data set or one for each of {len(chosen)} trials, got {len(datas)}")
     if not chosen:
-        raise NotApplicable("expected at least one trial, got none; make some with make_trials")
+        raise InvalidArgument("expected at least one trial, got none; make some with make_trials")
     if weights is not None and checkpoint is not None:
-        raise NotApplicable("expected no checkpoint with weights of nodes, got both; leave one of them out")
+        raise InvalidArgument("expected no checkpoint with weights of nodes, got both; leave one of them out")
     options: dict[str, Any] = {"device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights}
     started = time.monotonic()
     most = []
@@ -157,17 +180,15 @@ def train(
     for number, batch in enumerate(batches):
         own = datas[0] if len(datas) == 1 else [each[k] for k in batch]
         ensemble = Ensemble(own, [chosen[k] for k in batch], **options)
-        saver = _Saver(
-            checkpoint, number, ensemble, datas if len(datas) == 1 else [each[k] for k in batch], every, tell
-        )
+        saver = Saver(checkpoint, number, ensemble, datas if len(datas) == 1 else [each[k] for k in batch], every, tell)
         _run(ensemble, saver, partial(report, number), tell)
         outcome = ensemble.outcome()
         for member, k in enumerate(batch):
             slots[k] = _slot(ensemble, outcome, member)
-    return _gathered(data, chosen, [s for s in slots if s is not None], time.monotonic() - started)
+    return _gathered(data, chosen, reasons, [s for s in slots if s is not None], time.monotonic() - started)
 
 
-def _run(ensemble: Ensemble, saver: _Saver, report: Callable[[Ensemble], None], tell: Callable[[str], object]) -> None:
+def _run(ensemble: Ensemble, saver: Saver, report: Callable[[Ensemble], None], tell: Callable[[str], object]) -> None:
     """Train an ensemble to its end, with a look at it about every `LOOK` seconds."""
     count, epoch = 1, ensemble.epoch
     with patient(lambda: tell("stopping at the end of this epoch; Ctrl-C again stops at once")) as interruption:
@@ -234,7 +255,9 @@ def _slot(ensemble: Ensemble, out: Outcome, member: int) -> _Slot:
     )  # fmt: skip
 
 
-def _gathered(data: NodeData | Sequence[NodeData], trials: list[Trial], slots: list[_Slot], seconds: float) -> Trained:
+def _gathered(
+    data: NodeData | Sequence[NodeData], trials: list[Trial], reasons: list[str], slots: list[_Slot], seconds: float
+) -> Trained:
     longest = max(len(s.history) for s in slots)
     history = np.full((len(slots), longest, slots[0].history.shape[1]), np.nan, dtype=np.float32)
     for row, slot in zip(history, slots, strict=True):
@@ -243,50 +266,8 @@ def _gathered(data: NodeData | Sequence[NodeData], trials: list[Trial], slots: l
     return Trained(
         data, tuple(trials), np.array([s.best_epoch for s in slots]), np.array([s.val for s in slots]),
         np.array([s.test for s in slots]), tuple(s.status for s in slots), history, seconds,
-        tuple(kept) if kept else None,
+        tuple(kept) if kept else None, tuple(reasons),
     )  # fmt: skip
-
-
-class _Saver:
-    """Writes the state of one batch now and then, and when it is done; starts by looking for an older one."""
-
-    def __init__(
-        self,
-        folder: Path | None,
-        number: int,
-        ensemble: Ensemble,
-        datas: list[NodeData],
-        every: float,
-        tell: Callable[[str], object],
-    ) -> None:
-        self.path = None if folder is None else Path(folder) / f"batch-{number}.json"
-        self.ensemble, self.every, self.tell = ensemble, every, tell
-        self.last, self.saved, self.is_failing = time.monotonic(), 0, False
-        manner = f"{ensemble.learning_rates.dtype} keep_best={ensemble.keep_best}"
-        self.mark = "" if self.path is None else fingerprint(datas, ensemble.trials, manner)
-        if self.path is not None and load_checkpoint(self.path, ensemble, self.mark):
-            self.saved = ensemble.epoch
-
-    def tick(self, *, must_save: bool = False) -> None:
-        """Save where it is time, the end is reached, or it has to be."""
-        epoch = self.ensemble.epoch
-        is_time = time.monotonic() - self.last >= self.every
-        if self.path is not None and epoch != self.saved and (must_save or is_time or epoch >= self.ensemble.epochs):
-            self._save(self.path, epoch)
-
-    def _save(self, path: Path, epoch: int) -> None:
-        """A disk that is full costs the checkpoint, not the training."""
-        try:
-            save_checkpoint(path, self.ensemble, self.mark)
-        except FileError as problem:
-            if not self.is_failing:
-                self.tell(f"no checkpoint was written, and the training goes on: {problem}")
-            self.is_failing = True
-        else:
-            if self.is_failing:
-                self.tell("checkpoints are written again")
-            self.is_failing, self.saved = False, epoch
-        self.last = time.monotonic()
 
 
 class _Reporter:

@@ -11,7 +11,8 @@ from rdgraph.claims.formulas import all_hold, alpha, beta, identical, lam, point
 from rdgraph.claims.numerics import double_cover, generator, modes, runge_kutta_step
 from rdgraph.claims.registry import ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.methods.tableaux import methods, tableau, z
+from rdgraph.methods.runge_kutta import z
+from rdgraph.methods.tableaux import methods, tableau
 from rdgraph.syntax.answer_symbols import tau as own_tau
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rdgraph.methods.tableaux import Tableau
+from rdgraph.methods.runge_kutta import Tableau
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 

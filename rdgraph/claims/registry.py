@@ -16,6 +16,7 @@ from importlib import import_module, resources
 from typing import Any
 
 from rdgraph.errors import RdgraphError, UnknownName
+from rdgraph.html_tables import html_table
 
 HOLDS, HOLDS_IF, FALSE, UNDECIDED = "holds", "holds if", "false", "undecided"
 CROSS_CHECK_GRAPHS = 25
@@ -96,6 +97,13 @@ class Claim:
     @property
     def verdict(self) -> str:
         return f"{self.status} {self.condition}".strip() if self.status == HOLDS_IF else self.status
+
+    def _repr_html_(self) -> str:
+        rows = [("statement", self.statement), ("source", self.source), ("status", self.verdict)]
+        rows += [("assumption", text) for text in self.assumptions]
+        rows += [("passed" if check.passed else "failed", f"{check.text}: {check.result}") for check in self.evidence]
+        rows += [("witness", self.witness)] if self.witness else []
+        return html_table(f"{self.id}: {self.title}", rows)
 
     def to_dict(self) -> dict[str, Any]:
         return {

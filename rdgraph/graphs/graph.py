@@ -17,6 +17,7 @@ from rdgraph.graphs.homophily import homophily
 from rdgraph.graphs.interchange import networkx_edges, networkx_graph, pyg_edges
 from rdgraph.graphs.matrix_formats import check_sparse
 from rdgraph.graphs.normalisation import absolute_degree, is_symmetric, sparse_operator
+from rdgraph.normalisations.registry import find_normalisation
 
 if TYPE_CHECKING:
     from rdgraph.graphs.operator import Operator
@@ -287,7 +288,8 @@ class Graph:
 
         matrix = sparse_operator(self.adjacency, normalisation, self_loops=self_loops)
         kind = {"dtype": torch.get_default_dtype() if dtype is None else dtype, "device": device}
-        degree = torch.as_tensor(absolute_degree(matrix)[:, None], **kind) if normalisation == "none" else None
+        has_degrees = find_normalisation(normalisation).has_degrees
+        degree = torch.as_tensor(absolute_degree(matrix)[:, None], **kind) if has_degrees else None
         weights = torch.as_tensor(matrix.data, **kind)
         if degree is not None and not bool(torch.isfinite(weights).all() and torch.isfinite(degree).all()):
             raise NotApplicable(f"expected weights and degrees that {weights.dtype} holds, got larger ones; scale them")

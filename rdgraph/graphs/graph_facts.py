@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.normalisation import dense_adjacency, dense_operator
+from rdgraph.normalisations.registry import find_normalisation
 
 #: Row sums that differ from 1 by less are 1.
 ROW_SUM_TOLERANCE = 1e-12
@@ -38,17 +39,23 @@ class GraphFacts:
         """From a Graph, networkx graph, scipy sparse matrix or dense adjacency with weights >= 0."""
         weights = dense_adjacency(graph)
         directed = not np.allclose(weights, weights.T)
-        if directed and normalisation == "symmetric":
+        record = find_normalisation(normalisation)
+        if directed and record.is_symmetric:
             raise NotApplicable(
-                "expected an undirected graph (symmetric adjacency) for the symmetric normalisation, got a directed "
-                "one; symmetrise it: Graph.undirected(), or choose row or column"
+                f"expected an undirected graph (symmetric adjacency) for the {normalisation} normalisation, got a "
+                "directed one; symmetrise it: Graph.undirected(), or choose row or column"
             )
         weights = weights if directed else (weights + weights.T) / 2
         operator = dense_operator(weights, normalisation)
         components = int(connected_components(weights, connection="weak")[0])
         isolated = int((weights.sum(axis=1) == 0).sum())
         edges = int((weights > 0).sum()) if directed else int((np.triu(weights, 1) > 0).sum())
-        spectrum = 1 - np.linalg.eigvals(operator) if directed else _real_spectrum(weights, components - isolated)
+        if not directed and record.is_similar:
+            spectrum = _real_spectrum(weights, components - isolated)
+        elif record.is_symmetric:
+            spectrum = 1 - np.linalg.eigvalsh(operator)[::-1]
+        else:  # not known to be real
+            spectrum, directed = 1 - np.linalg.eigvals(operator), True
         sums = operator.sum(axis=1)
         return cls(
             len(weights), edges, components, isolated, directed, tuple(spectrum.tolist()), float(sums.max()),

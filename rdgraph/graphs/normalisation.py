@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, eye_array, issparse
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.graphs.matrix_formats import check_sparse
-
-NORMALISATIONS = ("symmetric", "row", "column", "none")
+from rdgraph.normalisations.claims import dense_entries
+from rdgraph.normalisations.registry import NORMALISATIONS, find_normalisation
 
 #: Two weights w_ij and w_ji that differ by less than this part of the larger one differ by rounding.
 SYMMETRY_TOLERANCE = 1e-12
@@ -33,15 +33,9 @@ def dense_operator(adjacency: Any, normalisation: str = "symmetric", *, self_loo
     _check(weights, normalisation, self_loops)
     weights = weights + self_loops * np.eye(len(weights))
     with np.errstate(over="ignore"):
-        divisor = _divisor(_finite(weights.sum(axis=0 if normalisation == "column" else 1)))
-    match normalisation:
-        case "symmetric":
-            return weights / np.outer(np.sqrt(divisor), np.sqrt(divisor))
-        case "row":
-            return weights / divisor[:, None]
-        case "column":
-            return weights / divisor[None, :]
-    return weights
+        _finite(weights.sum(axis=1))
+        _finite(weights.sum(axis=0))
+    return dense_entries(find_normalisation(normalisation), weights)
 
 
 def sparse_operator(adjacency: Any, normalisation: str = "symmetric", *, self_loops: float = 0.0) -> csr_array:
@@ -52,19 +46,14 @@ def sparse_operator(adjacency: Any, normalisation: str = "symmetric", *, self_lo
     array([1., 1., 1.])
     """
     matrix = _looped(adjacency, normalisation, self_loops)
-    if normalisation == "none":
-        return matrix
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    divisor = _divisor(absolute_degree(matrix, axis=0 if normalisation == "column" else 1))
-    match normalisation:
-        case "symmetric":
-            # One product of the two roots, so that entries [i, j] and [j, i] are equal to the last bit.
-            root = np.sqrt(divisor)
-            matrix.data /= root[rows] * root[matrix.indices]
-        case "row":
-            matrix.data /= divisor[rows]
-        case "column":
-            matrix.data /= divisor[matrix.indices]
+    record = find_normalisation(normalisation)
+    assert record.entry is not None
+    rows, columns = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices
+    own, column = (_divisor(absolute_degree(matrix, axis=axis)) for axis in (1, 0))
+    matrix.data = np.asarray(record.entry(matrix.data, own[rows], own[columns], column[columns]), dtype=float)
+    if record.identity:
+        matrix = csr_array(matrix + record.identity * eye_array(matrix.shape[0], format="csr"))
+        matrix.sort_indices()
     return matrix
 
 
@@ -112,15 +101,15 @@ def dense_adjacency(graph: Any) -> np.ndarray:
     try:
         weights = np.array(graph, dtype=float)
     except (TypeError, ValueError):
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected a Graph, a networkx graph, a scipy sparse matrix or an (n, n) array, got {type(graph).__name__}"
         ) from None
     if weights.ndim != 2 or weights.shape[0] != weights.shape[1] or not len(weights):
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected a square adjacency matrix, got shape {weights.shape}; pass an (n, n) array, n >= 1"
         )
     if not np.isfinite(weights).all() or (weights < 0).any():
-        raise NotApplicable(
+        raise InvalidArgument(
             "expected finite weights >= 0 in the adjacency matrix; remove NaN, inf and negative entries"
         )
     return weights
@@ -130,7 +119,7 @@ def _looped(adjacency: Any, normalisation: str, self_loops: float) -> csr_array:
     """A checked copy of the adjacency with `self_loops` added to its diagonal."""
     if not issparse(adjacency) or adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
         got = f"shape {adjacency.shape}" if issparse(adjacency) else type(adjacency).__name__
-        raise NotApplicable(f"expected a square scipy sparse matrix, got {got}; pass Graph.adjacency")
+        raise InvalidArgument(f"expected a square scipy sparse matrix, got {got}; pass Graph.adjacency")
     check_sparse(adjacency, "the adjacency matrix")
     matrix = csr_array(adjacency, dtype=float, copy=True)
     matrix.sum_duplicates()
@@ -142,13 +131,13 @@ def _looped(adjacency: Any, normalisation: str, self_loops: float) -> csr_array:
 
 def _check(matrix: Any, normalisation: str, self_loops: float) -> None:
     if normalisation not in NORMALISATIONS:
-        raise NotApplicable(f"expected a normalisation among {', '.join(NORMALISATIONS)}, got {normalisation!r}")
+        raise UnknownName("normalisation", str(normalisation), NORMALISATIONS)
     if not (np.isfinite(self_loops) and self_loops >= 0):
-        raise NotApplicable(f"expected a finite self-loop weight >= 0, got {self_loops}; 0 adds none")
-    if normalisation == "symmetric" and not is_symmetric(matrix):
+        raise InvalidArgument(f"expected a finite self-loop weight >= 0, got {self_loops}; 0 adds none")
+    if find_normalisation(normalisation).is_symmetric and not is_symmetric(matrix):
         raise NotApplicable(
-            "expected an undirected graph for the symmetric normalisation, got edges whose reverse is missing or "
-            "weighs differently; symmetrise it (Graph.undirected()), or choose row, column or none"
+            f"expected an undirected graph for the {normalisation} normalisation, got edges whose reverse is missing "
+            "or weighs differently; symmetrise it (Graph.undirected()), or choose row, column or none"
         )
 
 
@@ -159,7 +148,7 @@ def _agree(left: np.ndarray, right: np.ndarray) -> bool:
 
 def _finite(degree: np.ndarray) -> np.ndarray:
     if not np.isfinite(degree).all():
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected weights whose sums double precision holds, got an infinite degree at node "
             f"{int((~np.isfinite(degree)).argmax())}; divide all weights by the largest, which changes no normalised "
             "operator"

@@ -15,18 +15,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rdgraph.errors import NotApplicable
-from rdgraph.graphs.normalisation import NORMALISATIONS
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.weight_checks import absolute_sums, check_normalisation
 from rdgraph.kernels import operations as ops
 from rdgraph.kernels import torch_reference as plain
 from rdgraph.kernels.row_order import Rows
+from rdgraph.normalisations.normalisation import Normalisation
+from rdgraph.normalisations.registry import find_normalisation
 
-KINDS = (*NORMALISATIONS, "free")
 #: Operators with more entries get their transpose when a gradient first asks for it.
 MAX_EAGER_TRANSPOSE = 1 << 27
-#: Norm in which a normalised operator has |A| <= 1.
-_UNIT_NORMS = {"symmetric": "2", "row": "inf", "column": "1"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +40,14 @@ class Pattern:
         pointer, columns = torch.as_tensor(indptr), torch.as_tensor(indices)
         nodes = len(pointer) - 1 if pointer.ndim == 1 else 0
         if columns.ndim != 1 or nodes < 1:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected indptr (n + 1,) with n >= 1 and indices (E,), "
                 f"got {tuple(pointer.shape)} and {tuple(columns.shape)}"
             )
         if pointer[0] != 0 or pointer[-1] != len(columns) or bool((pointer.diff() < 0).any()):
-            raise NotApplicable(f"expected indptr to rise from 0 to {len(columns)}, the number of edges")
+            raise InvalidArgument(f"expected indptr to rise from 0 to {len(columns)}, the number of edges")
         if len(columns) and not (int(columns.min()) >= 0 and int(columns.max()) < nodes):
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected column numbers in 0..{nodes - 1}, got {int(columns.min())}..{int(columns.max())}"
             )
         narrow = torch.int32 if max(nodes, len(columns)) < 2**31 else torch.int64
@@ -110,27 +108,29 @@ class Operator:
     normalisation: str = "free"
     self_loops: float = 0.0
     degree: Tensor | None = field(default=None)
+    #: what is known of the normalisation
+    record: Normalisation = field(init=False, repr=False)
     _changes: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_changes", _changes(self.weights))
-        if self.normalisation not in KINDS:
-            raise NotApplicable(f"expected a normalisation among {', '.join(KINDS)}, got {self.normalisation!r}")
+        record = find_normalisation(self.normalisation)
+        object.__setattr__(self, "record", record)
         if self.weights.ndim < 1 or self.weights.shape[-1] != self.pattern.num_edges:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected one weight per edge, (..., {self.pattern.num_edges}), got shape {tuple(self.weights.shape)}"
             )
         if not self.weights.is_floating_point():
-            raise NotApplicable(f"expected floating-point weights, got {self.weights.dtype}; use weights.float()")
+            raise InvalidArgument(f"expected floating-point weights, got {self.weights.dtype}; use weights.float()")
         if self.weights.device != self.pattern.indptr.device:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected weights on {self.pattern.indptr.device} beside the pattern, got {self.weights.device}; "
                 "move the operator with op.to(device=...)"
             )
-        if self.normalisation == "none" and self.degree is None:
-            raise NotApplicable(
-                "expected degrees (n, 1) beside the normalisation none, where L = D - A, got none; take "
-                "op.with_weights(weights, 'none'), which computes them"
+        if record.has_degrees and self.degree is None:
+            raise InvalidArgument(
+                f"expected degrees (n, 1) beside the normalisation {record.name}, where L = D - A, got none; take "
+                f"op.with_weights(weights, {record.name!r}), which computes them"
             )
 
     @classmethod
@@ -171,12 +171,12 @@ class Operator:
     @property
     def is_symmetric(self) -> bool:
         """Whether A is known to equal its transpose."""
-        return self.normalisation == "symmetric" and self._is_current
+        return self.record.is_symmetric and self._is_current
 
     @property
     def is_normalised(self) -> bool:
-        """Whether |A| <= 1 is known, in the 2-norm (symmetric), the maximum norm (row) or the 1-norm (column)."""
-        return self.normalisation in _UNIT_NORMS and self._is_current
+        """Whether |A| <= 1 is known, as in the 2-norm (symmetric), the maximum norm (row) or the 1-norm (column)."""
+        return self.record.norm is not None and self._is_current
 
     @property
     def _is_current(self) -> bool:
@@ -190,8 +190,8 @@ class Operator:
         """
         if self._is_current:
             return self
-        if self.normalisation == "none":
-            return self.with_weights(self.weights, "none")
+        if self.record.has_degrees:
+            return self.with_weights(self.weights, self.normalisation)
         return self.with_weights(self.weights, degree=self.degree)
 
     def __repr__(self) -> str:
@@ -208,9 +208,9 @@ class Operator:
         Scale and factors broadcast against (*batch, n, d); the scale is the same for all nodes.
         """
         if x.ndim < 2 or x.shape[-2] != self.num_nodes:
-            raise NotApplicable(f"expected a state (..., {self.num_nodes}, channels), got shape {tuple(x.shape)}")
+            raise InvalidArgument(f"expected a state (..., {self.num_nodes}, channels), got shape {tuple(x.shape)}")
         if x.device != self.device:
-            raise NotApplicable(f"expected a state on {self.device}, got {x.device}; move one of them with .to(...)")
+            raise InvalidArgument(f"expected a state on {self.device}, got {x.device}; move one of them with .to(...)")
         if scale is None and not terms and self._is_simple(x):
             return plain.matrix_product(self.pattern.indptr, self.pattern.indices, self.weights, x)
         mine = [k for k, y in terms if y is x]
@@ -263,7 +263,7 @@ class Operator:
         pattern = Pattern(rows[0], rows[1])
         pattern.__dict__["tensors"] = ops.transposed(self.pattern.tensors)
         known = self.current()
-        kind = {"row": "column", "column": "row"}.get(known.normalisation, known.normalisation)
+        kind = known.record.transposed
         return replace(known, pattern=pattern, weights=self.weights.index_select(-1, orders[0]), normalisation=kind)
 
     def with_weights(self, weights: Tensor, normalisation: str = "free", degree: Tensor | None = None) -> Operator:
@@ -280,15 +280,15 @@ class Operator:
         ('inf', 1.0)
         """
         if degree is not None and normalisation != "free":
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected no degree beside the normalisation {normalisation}, which says what L is, got one; leave it "
                 "out, or call the weights 'free'"
             )
         made = replace(self, weights=weights, normalisation="free", degree=degree)
         rows, columns = self.pattern.rows, self.pattern.indices
-        if normalisation == "none":
+        if find_normalisation(normalisation).has_degrees:
             degree = absolute_sums(rows, weights, self.num_nodes)[..., None]
-        elif normalisation in NORMALISATIONS:
+        else:
             check_normalisation(rows, columns, weights, self.num_nodes, normalisation)
         return replace(made, normalisation=normalisation, degree=degree)
 
@@ -316,8 +316,8 @@ class Operator:
     @property
     def norm(self) -> tuple[str, float]:
         """A norm and a bound of A in it: "2", "inf", "1" with 1 if symmetric, row, column; else row or column sums."""
-        if self.is_normalised:
-            return _UNIT_NORMS[self.normalisation], 1.0
+        if self.is_normalised and self.record.norm is not None:
+            return self.record.norm, 1.0
         if not self.num_edges:
             return "inf", 0.0
         size = self.weights.detach().double()

@@ -13,8 +13,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import eigsh
 from torch import Tensor
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.normalisation import SYMMETRY_TOLERANCE
+from rdgraph.normalisations.normalisation import Normalisation
+from rdgraph.normalisations.registry import find_normalisation
 
 #: Sums and eigenvalues may differ from 1 by this part: of 512 products it changes the bound of the error by half a
 #: percent. Weights of a coarse precision may differ by its rounding.
@@ -37,47 +39,52 @@ def check_normalisation(rows: Tensor, columns: Tensor, weights: Tensor, nodes: i
     """Raise unless weights (*batch, E) of the entries [rows, columns] are what a normalisation makes of weights."""
     known = weights.detach().double()
     tolerance = max(TOLERANCE, ROUNDING * torch.finfo(weights.dtype).eps)
-    match normalisation:
-        case "row" | "column":
-            places = rows if normalisation == "row" else columns
-            _check_sums(absolute_sums(places, known, nodes), normalisation, tolerance)
-        case "symmetric":
-            _check_symmetry(rows.long(), columns.long(), known, nodes, torch.finfo(weights.dtype).eps)
-            _check_radius(rows, columns, known, nodes, tolerance)
+    record = find_normalisation(normalisation)
+    if record.row_stochastic or record.norm == "inf":
+        _check_sums(absolute_sums(rows, known, nodes), record, "row", tolerance)
+    if record.column_stochastic or record.norm == "1":
+        _check_sums(absolute_sums(columns, known, nodes), record, "column", tolerance)
+    if record.is_symmetric:
+        _check_symmetry(rows.long(), columns.long(), known, nodes, normalisation, torch.finfo(weights.dtype).eps)
+    if record.norm == "2":
+        _check_radius(rows, columns, known, nodes, normalisation, tolerance)
 
 
-def _check_sums(sums: Tensor, normalisation: str, tolerance: float) -> None:
-    wrong = ~(((sums - 1).abs() <= tolerance) | (sums == 0))
+def _check_sums(sums: Tensor, record: Normalisation, word: str, tolerance: float) -> None:
+    stochastic = record.row_stochastic if word == "row" else record.column_stochastic
+    fits = ((sums - 1).abs() <= tolerance) | (sums == 0) if stochastic else sums <= 1 + tolerance
+    wrong = ~fits
     if bool(wrong.any()):
         node = int(wrong.nonzero()[0, -1])
-        raise NotApplicable(
-            f"expected weights of the normalisation {normalisation}, whose {normalisation}s sum to 1 in absolute value"
-            f", got {float(sums[wrong][0]):.6g} at node {node}; divide by the sums, or call the weights 'free'"
+        what = "sum to 1" if stochastic else "sum to at most 1"
+        raise InvalidArgument(
+            f"expected weights of the normalisation {record.name}, whose {word}s {what} in absolute value, "
+            f"got {float(sums[wrong][0]):.6g} at node {node}; divide by the sums, or call the weights 'free'"
         )
 
 
-def _check_symmetry(rows: Tensor, columns: Tensor, weights: Tensor, nodes: int, eps: float) -> None:
+def _check_symmetry(rows: Tensor, columns: Tensor, weights: Tensor, nodes: int, name: str, eps: float) -> None:
     there, back = rows * nodes + columns, columns * nodes + rows
     order, reverse = torch.argsort(there, stable=True), torch.argsort(back, stable=True)
     mine, other = weights[..., order], weights[..., reverse]
     tolerance = max(SYMMETRY_TOLERANCE, 8 * eps)
     is_mutual = torch.equal(there[order], back[reverse])
     if not is_mutual or not bool(((mine - other).abs() <= tolerance * torch.maximum(mine.abs(), other.abs())).all()):
-        raise NotApplicable(
-            "expected weights of the normalisation symmetric, equal for both directions of every edge, got others; "
+        raise InvalidArgument(
+            f"expected weights of the normalisation {name}, equal for both directions of every edge, got others; "
             "symmetrise them, or call the weights 'free'"
         )
 
 
-def _check_radius(rows: Tensor, columns: Tensor, weights: Tensor, nodes: int, tolerance: float) -> None:
+def _check_radius(rows: Tensor, columns: Tensor, weights: Tensor, nodes: int, name: str, tolerance: float) -> None:
     if not weights.numel():
         return
     places = (rows.cpu().numpy(), columns.cpu().numpy())
     for member in weights.abs().reshape(-1, weights.shape[-1]).cpu().numpy():
         radius = spectral_radius(csr_array((member, places), shape=(nodes, nodes)))
         if not radius <= 1 + tolerance:
-            raise NotApplicable(
-                f"expected weights of the normalisation symmetric, with eigenvalues of |A| up to 1, got {radius:.6g}; "
+            raise InvalidArgument(
+                f"expected weights of the normalisation {name}, with eigenvalues of |A| up to 1, got {radius:.6g}; "
                 "divide w_ij by sqrt(d_i d_j), or call the weights 'free'"
             )
 

@@ -46,7 +46,7 @@ class Tolerances:
     max_steps: int = MAX_STEPS
 
 
-class Course(NamedTuple):
+class AdaptiveIntegration(NamedTuple):
     """States (K, B, n, d) at all times, `Status` codes (B,), when a member failed (B,), NaN where it did not."""
 
     states: Tensor
@@ -55,7 +55,7 @@ class Course(NamedTuple):
     stats: Stats
 
 
-def integrate_adaptive(field: VectorField, H0: Tensor, times: Tensor, tolerances: Tolerances) -> Course:
+def integrate_adaptive(field: VectorField, H0: Tensor, times: Tensor, tolerances: Tolerances) -> AdaptiveIntegration:
     """All members of a batch from H0 (*batch, n, d); times (K,) or (K, *batch) never fall, and the first is the start.
 
     As in torchdiffeq the steps do not land on the times: states there are interpolated.
@@ -73,7 +73,7 @@ def integrate_adaptive(field: VectorField, H0: Tensor, times: Tensor, tolerances
         stats = stats + Stats(evaluations, evaluations * field.plan.products)
     codes = torch.from_numpy(search.codes).to(H0.device)
     failed_at = torch.from_numpy(np.where(search.codes > 0, search.time, np.nan)).to(H0.device, times.dtype)
-    return Course(states, codes, failed_at, stats)
+    return AdaptiveIntegration(states, codes, failed_at, stats)
 
 
 class _Search:

@@ -23,18 +23,17 @@ from rdgraph.integrators.steppers import first_is_nan
 
 if TYPE_CHECKING:
     from rdgraph.lowering.vector_field import VectorField
+    from rdgraph.methods.method import Method
 
-#: torchdiffeq's names of the methods that it can run backwards.
-ADJOINT_METHODS = {"euler": "euler", "midpoint": "midpoint", "heun": "heun2", "rk4": "rk4", "dopri5": "dopri5"}
 #: A state that multiplies by more than 1 + this within one unit in the last place of the time is blowing up.
 _GROWTH = 1e-6
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How to integrate every member: `method` is one of `ADJOINT_METHODS`, `step` () or (*batch) is for fixed steps."""
+class AdjointSettings:
+    """How to integrate every member: `method` is one that has an adjoint, `step` () or (*batch) is for fixed steps."""
 
-    method: str
+    method: Method
     tolerances: Tolerances
     step: Tensor | None = None
     interpolation: str = "linear"
@@ -42,11 +41,11 @@ class Settings:
     @property
     def options(self) -> dict[str, Any]:
         """What torchdiffeq's solver wants to know besides."""
-        if self.method == "dopri5":
+        if self.method.is_adaptive:
             return {}
         return {"step_size": None if self.step is None else float(self.step), "interp": self.interpolation}
 
-    def of_member(self, index: int) -> Settings:
+    def of_member(self, index: int) -> AdjointSettings:
         """With the step of one member."""
         return self if self.step is None or not self.step.ndim else replace(self, step=self.step.flatten()[index])
 
@@ -71,7 +70,7 @@ class _Halt(Exception):
 class _Watched(nn.Module):
     """The field as torchdiffeq calls it: counts, remembers the last slopes, and halts where going on is useless."""
 
-    def __init__(self, field: VectorField, settings: Settings) -> None:
+    def __init__(self, field: VectorField, settings: AdjointSettings) -> None:
         super().__init__()
         self.field = field
         self.settings = settings
@@ -79,7 +78,7 @@ class _Watched(nn.Module):
         self.reached: Tensor | None = None
         self.watching = True
         self._recent: deque[Tensor] = deque(maxlen=7)
-        if settings.method == "dopri5":  # fixed steps are neither, and torchdiffeq warns of callbacks without use
+        if settings.method.is_adaptive:  # fixed steps are neither, and torchdiffeq warns of callbacks without use
             self.callback_accept_step, self.callback_reject_step = self._accept, self._reject
 
     def forward(self, t: Tensor, H: Tensor) -> Tensor:
@@ -96,7 +95,7 @@ class _Watched(nn.Module):
         known = H.detach()
         self.judge(known)
         self.reached = t0.detach()
-        if self.settings.method != "dopri5":
+        if not self.settings.method.is_adaptive:
             self.accepted += 1
             return
         if self.accepted + self.rejected >= self.settings.tolerances.max_steps:
@@ -142,11 +141,11 @@ class _Watched(nn.Module):
         return Stats(self.evaluations, products, self.accepted, self.rejected)
 
 
-def integrate_members(field: VectorField, H0: Tensor, times: Tensor, settings: Settings) -> list[Member]:
+def integrate_members(field: VectorField, H0: Tensor, times: Tensor, settings: AdjointSettings) -> list[Member]:
     """Every member of the batch on its own; times (K,) or (K, *batch), of which the first is the start."""
     columns = times.reshape(len(times), -1)
     starts = H0.reshape(-1, *H0.shape[-2:])
-    failed = _failing(field, H0, times, settings.tolerances) if settings.method == "dopri5" else {}
+    failed = _failing(field, H0, times, settings.tolerances) if settings.method.is_adaptive else {}
     members = []
     for index, single in enumerate(_singles(field)):
         if index in failed:
@@ -178,7 +177,7 @@ def _singles(field: VectorField) -> Iterator[VectorField]:
         yield field.rebatched(index)
 
 
-def _integrate(field: VectorField, H0: Tensor, times: Tensor, settings: Settings) -> Member:
+def _integrate(field: VectorField, H0: Tensor, times: Tensor, settings: AdjointSettings) -> Member:
     """One member: through to the end, or up to where it failed and frozen there.
 
     Going backwards from a state about to blow up would yield NaN, so that a failed member is constant.
@@ -190,7 +189,7 @@ def _integrate(field: VectorField, H0: Tensor, times: Tensor, settings: Settings
     except _Halt as halt:
         status = halt.status
     reached = times[0].detach() if watched.reached is None else watched.reached
-    precise = times.double() if settings.method == "dopri5" else times
+    precise = times.double() if settings.method.is_adaptive else times
     kept = precise[precise.detach() <= reached]
     unbounded = replace(settings.tolerances, bound=float("inf"))
     again = _Watched(field, replace(settings, tolerances=unbounded))
@@ -226,9 +225,8 @@ def _run(watched: _Watched, H0: Tensor, times: Tensor) -> Tensor:
     if not bool(rises[1:].any()):
         return H0.expand(len(times), *H0.shape)
     settings = watched.settings
-    name = ADJOINT_METHODS[settings.method]
     found = torchdiffeq.odeint_adjoint(
-        watched, H0, times[rises].to(H0.device), method=name, options=settings.options,
+        watched, H0, times[rises].to(H0.device), method=settings.method.adjoint, options=settings.options,
         rtol=settings.tolerances.rtol, atol=settings.tolerances.atol, adjoint_params=watched.field.tensors(),
     )  # fmt: skip
     states = _OnceDifferentiable.apply(found)  # type: ignore[no-untyped-call]

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from rdgraph.integrators.solution import Stats, Status
-from rdgraph.integrators.steppers import Step, Stepper
+from rdgraph.integrators.steppers import Stepper, StepResult
 from rdgraph.integrators.timetable import Event, Timetable
 from rdgraph.integrators.trackers import Recorder
 
 
-class Run(NamedTuple):
+class Integration(NamedTuple):
     """What every integrator hands to `solve`: where things were saved, and how each member ended."""
 
     recorder: Recorder
@@ -46,7 +46,7 @@ def integrate_fixed(
     *,
     bound: float,
     cubic: bool,
-) -> Run:
+) -> Integration:
     """Integrate all members; `make_stepper(H0)` gives the method for trajectories that start at H0."""
     stepper = make_stepper(H0)
     march = _march(stepper, H0, timetable, recorder, bound, cubic)
@@ -61,7 +61,7 @@ def integrate_fixed(
             steppers.append(make_stepper(choose(march.survived > 0, H0, rest)))
             _march(steppers[1], H0, timetable, recorder, bound, cubic, last=march.survived, rest=rest)
     costs = (Stats(each.evaluations, each.products) for each in steppers)
-    return Run(recorder, codes, failed_at, sum(costs, Stats(accepted=timetable.steps)))
+    return Integration(recorder, codes, failed_at, sum(costs, Stats(accepted=timetable.steps)))
 
 
 def _is_undefined(stepper: Stepper, march: March, timetable: Timetable) -> Tensor:
@@ -121,7 +121,7 @@ def _march(
         rest = H0.detach() if moving is None else _rest(H0, moving[0].long())
     survived = torch.zeros(alive.shape, dtype=torch.int64, device=H0.device)
     saver = _Saver(stepper, timetable, recorder, rest, cubic, cautious=last is not None)
-    saver.save(-1, H, Step(H, None), alive)
+    saver.save(-1, H, StepResult(H, None), alive)
     for k in range(timetable.steps):
         active = None if moving is None else moving[k]
         if last is not None:
@@ -133,7 +133,7 @@ def _march(
         moved = alive if active is None else alive & active
         stay = H if last is None else choose(k < last, H, H.detach())
         state = choose(moved, step.state, stay)
-        saver.save(k, stay, Step(state, step.slope), moved)
+        saver.save(k, stay, StepResult(state, step.slope), moved)
         H = state
     return March(alive, survived, H)
 
@@ -152,7 +152,7 @@ class _Saver:
         self.cautious = cautious
         self.pending: dict[int, Tensor] = {}
 
-    def save(self, k: int, before: Tensor, step: Step, moved: Tensor) -> None:
+    def save(self, k: int, before: Tensor, step: StepResult, moved: Tensor) -> None:
         """All saves of step k, from the state before it to the state after it."""
         bends: _Bends | None = None
         for event in self.timetable.events.get(k, ()):
@@ -176,7 +176,7 @@ class _Saver:
         else:
             self.pending[event.save] = value
 
-    def _bends(self, before: Tensor, step: Step, moved: Tensor) -> _Bends:
+    def _bends(self, before: Tensor, step: StepResult, moved: Tensor) -> _Bends:
         """Slopes at both ends; a state about to blow up may have an infinite one, and is then joined by a line."""
         first = self.stepper.slope(choose(moved, before, self.rest)) if step.slope is None else step.slope
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.cautious):

@@ -16,11 +16,13 @@ import sympy as sp
 import torch
 from torch import Tensor
 
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import NotApplicable
 from rdgraph.integrators.linear_part import Linear
 from rdgraph.integrators.special_functions import phi1
 from rdgraph.kernels.operations import has_triton
-from rdgraph.methods.tableaux import methods, z
+from rdgraph.methods.registry import WITH_GAINS, find_method
+from rdgraph.methods.runge_kutta import Tableau, z
+from rdgraph.methods.tableaux import methods
 
 #: Most steps that the kernel's power counts.
 _MOST_STEPS = 1 << 12
@@ -46,15 +48,23 @@ class Schedule:
         >>> Schedule.make("euler", 1.46, 1.0).steps, Schedule.make("rk4", 0.1, 0.2).steps
         (2, 1)
         """
-        if method == "exact":
-            return cls("exact")
-        if method not in methods:
-            raise UnknownName("method", method, ("exact", *methods))
+        record = find_method(method)
+        if record.is_exact:
+            return cls(method)
+        if not record.is_fixed and record.tableau is None:
+            raise NotApplicable(
+                f"expected a method of Runge-Kutta steps or exact, got {method}; take one of {', '.join(WITH_GAINS)}"
+            )
         if step is None or not step > 0:
             raise NotApplicable(f"expected a step > 0 for {method}, got {step!r}; pass step=...")
         count = max(1, math.ceil(time / step + 1) - 1)
         # As on the grid of `solve`, a step that would start at the end, but for rounding, is none.
         return cls(method, count - 1 if count > 1 and (count - 1) * step >= time else count, float(step))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether there are no steps, but the flow itself."""
+        return find_method(self.method).is_exact
 
     def lengths(self, time: Tensor) -> list[Tensor]:
         """The step lengths for times (...,): all but the last are `step`."""
@@ -62,19 +72,23 @@ class Schedule:
         return [torch.full_like(time, self.step)] * (self.steps - 1) + [last]
 
 
-@cache
 def stability(method: str) -> tuple[float, ...]:
     """The stability polynomial of a Runge-Kutta method, lowest power first.
 
     >>> stability("heun")
     (1.0, 1.0, 0.5)
     """
-    return tuple(float(c) for c in reversed(sp.Poly(methods[method].stability, z).all_coeffs()))
+    return _numbers(methods[method])
+
+
+@cache
+def _numbers(tableau: Tableau) -> tuple[float, ...]:
+    return tuple(float(c) for c in reversed(sp.Poly(tableau.stability, z).all_coeffs()))
 
 
 def full_degree(linear: Linear, schedule: Schedule) -> int:
     """The degree of the whole polynomial; for the exact flow, which has none, more than single precision ever needs."""
-    if schedule.method == "exact":
+    if schedule.is_exact:
         return _MOST_TERMS
     extra = max(0, len(linear.source or ()) - 1)
     return schedule.steps * len(stability(schedule.method)[1:]) * (len(linear.generator) - 1) + extra
@@ -148,11 +162,14 @@ def _transform(kind: str, count: int, degree: int, device: torch.device) -> Tens
     return torch.cat([real, imaginary])
 
 
-@cache
 def _weights(schedule: Schedule, device: torch.device) -> Tensor:
     """The stability polynomial and the step on the device; one number stands for the exponential."""
-    polynomial = (1.0,) if schedule.method == "exact" else stability(schedule.method)
-    return torch.tensor([*polynomial, schedule.step], dtype=torch.float64, device=device)
+    return _on_device(((1.0,) if schedule.is_exact else stability(schedule.method)) + (schedule.step,), device)
+
+
+@cache
+def _on_device(numbers: tuple[float, ...], device: torch.device) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float64, device=device)
 
 
 class _Coefficients(torch.autograd.Function):
@@ -225,7 +242,7 @@ def _horner(polynomial: Tensor, y: Tensor) -> Tensor:
 
 def _gain(schedule: Schedule, p: Tensor, s: Tensor | None, time: Tensor) -> tuple[Tensor, Tensor | None]:
     """h(T)/h(0) of h' = p h + s h(0) at every sample point: what the flow keeps of h(0), and what the source adds."""
-    if schedule.method == "exact":
+    if schedule.is_exact:
         exponent = time * p
         return torch.exp(exponent), None if s is None else time * s * phi1(exponent)
     last = time - (schedule.steps - 1) * schedule.step

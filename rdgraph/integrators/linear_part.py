@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sympy as sp
 import torch
 from torch import Tensor
 
-from rdgraph.algebra.normal_form import H
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.integrators.operator_filters import Filters
-from rdgraph.systems.structure import Structure, structure_of
+from rdgraph.systems.single_operator import in_one_operator, terms_beyond_generator
 from rdgraph.systems.system import System
 
 if TYPE_CHECKING:
@@ -104,9 +102,9 @@ class Linear:
 
 def linear_part(field: VectorField) -> Linear:
     """A linear field as p(X)H + forcing; refuses, with the reason, what is not of that form."""
-    structure, base = _prepared(field)
-    free = [t for t in sp.Add.make_args(structure.coupled + structure.reaction) if t.has(H)]
-    if free:
+    system, base = _prepared(field)
+    structure = system.structure
+    if free := terms_beyond_generator(structure):
         reasons = [o for o in structure.obstacles if any(str(t) in o for t in free)] or list(structure.obstacles)
         raise NotApplicable(
             f"expected a linear system whose generator is a polynomial in A with scalar or channel coefficients, got "
@@ -119,10 +117,11 @@ def linear_part(field: VectorField) -> Linear:
 
 def diffusion_part(field: VectorField) -> Linear:
     """The generator less its value on states that diffusion leaves alone: p(A) - p(1), or p(L) - p(0) for L = D - A."""
-    structure, base = _prepared(field)
-    values = _values(field, structure.generator)
+    letter, system = in_one_operator(field.system, has_degrees=field.operator.degree is not None)
+    _, base = _prepared(field)
+    values = _values(field, system.structure.generator)
     at_rest = torch.zeros_like(values[0])
-    if _letter(field) != "L":
+    if letter != "L":
         for value in values[1:]:
             at_rest = at_rest - value
     return Linear(base, (at_rest, *values[1:]))
@@ -139,44 +138,25 @@ def _values(field: VectorField, polynomial: Mapping[int, sp.Expr]) -> tuple[Tens
 
 
 # ---------------------------------------------------------------------- the operator
-def _letter(field: VectorField) -> str:
-    """The letter X that the system is a polynomial of; where L is I - A, that is always A."""
-    if field.operator.degree is None:
-        return "A"
-    used = {"A", "L"} & set(field.system.letters)
-    if len(used) == 2:
-        raise NotApplicable(
-            f"expected a polynomial in A alone or in L alone for the normalisation none, where L = D - A does not "
-            f"commute with A, got {field.system}; write it in one letter or normalise the operator"
-        )
-    return used.pop() if used else "A"
-
-
-def _prepared(field: VectorField) -> tuple[Structure, Base]:
-    """The normal form of the system sorted by powers of X, and X."""
+def _prepared(field: VectorField) -> tuple[System, Base]:
+    """The system written in X, under the letter A, and X."""
     degree = field.operator.degree
-    if degree is None or _letter(field) == "A":
-        return field.system.structure, _adjacency_base(field.operator)
-    return _laplacian_structure(field.system), _laplacian_base(field.operator, degree)
-
-
-@lru_cache(maxsize=256)
-def _laplacian_structure(system: System) -> Structure:
-    """The structure in powers of L, where L is not I - A but a letter of its own."""
-    algebra = replace(system.algebra, definitions={})
-    return structure_of(algebra.normal(system.expression), algebra.kinds, "L")
+    letter, system = in_one_operator(field.system, has_degrees=degree is not None)
+    if degree is None or letter == "A":
+        return system, _adjacency_base(field.operator)
+    return system, _laplacian_base(field.operator, degree)
 
 
 def _adjacency_base(operator: Operator) -> Base:
     zero = torch.zeros((), dtype=torch.float64, device=operator.device)
     if operator.is_normalised:
         name = operator.norm[0]
-        return Base(operator, "chebyshev" if name == "2" else "taylor", float(name), zero, zero + 1)
-    radius, kind, order = _row_sums(operator).amax(-2, keepdim=True), "chebyshev", 2.0
+        return Base(operator, "chebyshev" if operator.is_symmetric else "taylor", float(name), zero, zero + 1)
+    radius, kind, order = row_sums(operator).amax(-2, keepdim=True), "chebyshev", 2.0
     if not _is_symmetric(operator):
         # The smaller of two norms bounds the powers; entries of the error are then bounded through the 1-norm.
         radius, kind, order = (
-            torch.minimum(radius, _row_sums(operator.transpose()).amax(-2, keepdim=True)),
+            torch.minimum(radius, row_sums(operator.transpose()).amax(-2, keepdim=True)),
             "taylor",
             1.0,
         )
@@ -186,7 +166,7 @@ def _adjacency_base(operator: Operator) -> Base:
 
 def _laplacian_base(operator: Operator, degree: Tensor) -> Base:
     """X = D - A; by Gershgorin every row of X - centre has absolute sum at most `radius`."""
-    ends, sums = degree.detach().double(), _row_sums(operator)
+    ends, sums = degree.detach().double(), row_sums(operator)
     top, bottom = (ends + sums).amax(-2, keepdim=True), (ends - sums).amin(-2, keepdim=True)
     centre, radius = (top + bottom) / 2, (top - bottom) / 2
     radius = torch.where(radius > 0, radius, 1.0)
@@ -194,7 +174,7 @@ def _laplacian_base(operator: Operator, degree: Tensor) -> Base:
     return Base(operator, kind, order, centre, radius, -1 / radius, (degree - centre) / radius)
 
 
-def _row_sums(operator: Operator) -> Tensor:
+def row_sums(operator: Operator) -> Tensor:
     """Sums of |A| over the rows, (*batch, n, 1), float64."""
     weights = operator.weights.detach().abs().double()
     return operator.with_weights(weights) @ weights.new_ones((operator.num_nodes, 1))

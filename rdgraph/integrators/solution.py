@@ -10,6 +10,8 @@ from functools import cached_property
 import numpy as np
 from torch import Tensor
 
+from rdgraph.html_tables import html_table
+
 
 class Status(StrEnum):
     """How the integration of one member ended.
@@ -67,7 +69,8 @@ class Solution:
     times (K,) or (K, *batch); states (K, *batch, n, d), or (1, *batch, n, d) with the last one alone where states were
     not kept; measures name -> (K, ...); codes (*batch) positions in `tuple(Status)`; failed_at (*batch), NaN where ok.
     A member that failed keeps its last finite state from `failed_at` on, the time that state belongs to, and that
-    frozen state carries no gradient.
+    frozen state carries no gradient. `method` is the one that integrated, `reason` says why where it was chosen by
+    `auto`.
 
     >>> import torch
     >>> H = torch.zeros(2, 3, 1)
@@ -81,6 +84,8 @@ class Solution:
     codes: Tensor
     failed_at: Tensor
     measures: Mapping[str, Tensor] = field(default_factory=dict)
+    method: str = ""
+    reason: str = ""
 
     @property
     def final(self) -> Tensor:
@@ -99,11 +104,22 @@ class Solution:
         """Whether every member reached its last time."""
         return not bool(self.codes.any())
 
-    def __repr__(self) -> str:
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [("method", self.method)] if self.method else []
+        rows += [("why", self.reason)] if self.reason else []
+        rows += [("times", len(self.times)), ("states", tuple(self.states.shape)), ("status", self._statuses())]
+        costs = ("evaluations", "products", "accepted", "rejected")
+        return html_table("Solution", [*rows, *((name, getattr(self.stats, name)) for name in costs)])
+
+    def _statuses(self) -> str:
+        """How the members ended, in words."""
         found, counts = np.unique(self.status.astype(str), return_counts=True)
         single = self.status.ndim == 0
-        status = ", ".join(name if single else f"{count} {name}" for name, count in zip(found, counts, strict=True))
+        return ", ".join(name if single else f"{count} {name}" for name, count in zip(found, counts, strict=True))
+
+    def __repr__(self) -> str:
+        by = f"by {self.method}, " if self.method else ""
         return (
-            f"Solution({len(self.times)} times, states {tuple(self.states.shape)}, {status}, "
+            f"Solution({len(self.times)} times, states {tuple(self.states.shape)}, {self._statuses()}, {by}"
             f"{self.stats.evaluations} evaluations, {self.stats.products} products)"
         )

@@ -9,43 +9,35 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import NotApplicable
 from rdgraph.integrators.adaptive_steps import MAX_STEPS, Tolerances, integrate_adaptive
-from rdgraph.integrators.adjoint import ADJOINT_METHODS, Settings, integrate_members
-from rdgraph.integrators.fixed_steps import Run, choose, integrate_fixed, is_within
+from rdgraph.integrators.adjoint import AdjointSettings, integrate_members
+from rdgraph.integrators.automatic import Automatic, automatic
+from rdgraph.integrators.fixed_steps import Integration, choose, integrate_fixed, is_within
 from rdgraph.integrators.solution import Solution, Stats, Status
-from rdgraph.integrators.steppers import RungeKutta, Splitting, Stepper, first_is_nan
+from rdgraph.integrators.steppers import Splitting, Stepper, first_is_nan, fixed_stepper
 from rdgraph.integrators.timetable import Timetable, make_timetable
 from rdgraph.integrators.trackers import Measure, Recorder, Tracker
-from rdgraph.methods.tableaux import Tableau, methods
+from rdgraph.methods.method import Method
+from rdgraph.methods.registry import WITH_ADJOINT, find_method
+from rdgraph.methods.runge_kutta import Tableau
 
 if TYPE_CHECKING:
     from rdgraph.lowering.vector_field import VectorField
-
-#: Runge-Kutta methods with a fixed step; any `Tableau` will do as well.
-FIXED = ("euler", "midpoint", "heun", "rk4", "rk4-classical")
-METHODS = (*FIXED, "strang", "exact", "dopri5")
-#: Which settings each method listens to; any other is refused rather than ignored.
-_LISTENS = {
-    "fixed": ("step", "interpolation"),
-    "strang": ("step", "interpolation", "rtol"),
-    "exact": ("rtol", "atol"),
-    "dopri5": ("rtol", "atol", "max_steps"),
-}
 
 
 def solve(
     field: VectorField,
     H0: Tensor,
     t: Any,
-    method: str | Tableau = "dopri5",
+    method: str | Tableau = "auto",
     *,
     step: Any = None,
     rtol: float | None = None,
     atol: float | None = None,
     save_at: Any = None,
     adjoint: bool = False,
-    interpolation: str = "linear",
+    interpolation: str | None = None,
     limit: float | None = None,
     max_steps: int | None = None,
     trackers: Sequence[Tracker] = (),
@@ -57,11 +49,16 @@ def solve(
     The batch is that of the field, or any where the field has none and its members differ in their start alone.
 
     `t` is (K,) or, with times of its own for every member, (K, *batch); it may repeat but not fall, and T = 0 is the
-    identity. Methods with a fixed `step`, a number or one per member: "euler", "midpoint", "heun", "rk4" (the 3/8
-    rule), "rk4-classical" or any `Tableau`, and "strang"; they take ceil(T/step) steps of which the last is shortened,
-    without a step one per interval of `t`, and between steps `interpolation` is "linear" or "cubic". "exact" is for
-    linear systems, to `rtol` and `atol`. "dopri5" adapts the steps of every member to its own error (rtol 1e-7, atol
-    1e-9; in single precision 1e-5 and 1e-7), and gives up after `max_steps` attempts (10000). `adjoint=True` integrates
+    identity. By default ("auto") the method follows from the equation: "exact" for linear systems, "strang" for
+    reactions with a closed flow, else "rk4", with a step for every member from a bound of the slope of its field
+    (`choose_method` has the rules); `solution.method` and `solution.reason` say which it was and why, and states
+    between the steps are then interpolated by cubics.
+
+    Methods with a fixed `step`, a number or one per member: "euler", "midpoint", "heun", "rk4" (the 3/8 rule),
+    "rk4-classical" or any `Tableau`, and "strang"; they take ceil(T/step) steps of which the last is shortened, without
+    a step one per interval of `t`, and between steps `interpolation` is "linear" or "cubic". "exact" is for linear
+    systems, to `rtol` and `atol`. "dopri5" adapts the steps of every member to its own error (rtol 1e-7, atol 1e-9; in
+    single precision 1e-5 and 1e-7), and gives up after `max_steps` attempts (10000). `adjoint=True` integrates
     backwards for the gradient instead of recording the steps, member by member, for euler, midpoint, heun, rk4 and
     dopri5; it has first derivatives alone, all others have second ones as well.
 
@@ -76,24 +73,26 @@ def solve(
     >>> H0 = torch.tensor([[3.0], [0.0], [0.0]], dtype=torch.float64)
     >>> solve(heat, H0, [0.0, 1.0], "rk4", step=0.1).final.ravel()
     tensor([1.4463, 0.7769, 0.7769], dtype=torch.float64)
+    >>> solve(heat, H0, [0.0, 1.0]).reason
+    'linear with symbol p(lam) = -alpha*lam: exact flow'
     """
-    family = _family(method)
+    _check_state(field, H0)
+    chosen = Automatic("", None, "")
+    if method == "auto":
+        chosen = automatic(field.spread(tuple(H0.shape[:-2])), H0, t, stepped=adjoint)
+        method, interpolation = chosen.method, interpolation or ("linear" if chosen.step is None else "cubic")
+    interpolation = interpolation or "linear"
+    record = _record(method)
     given = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps}
-    _check_settings(family, method, given, interpolation)
+    _check_settings(record, given, interpolation, chosen)
     _check_numbers(given, limit)
+    step = chosen.step if step is None else step
     if adjoint:
-        _check_adjoint(method, family, step, save_at)
-    if not hasattr(field, "check_state"):
+        _check_adjoint(record, step, save_at)
+    if record.is_adaptive and torch.finfo(H0.dtype).bits < 32:
         raise NotApplicable(
-            f"expected a vector field, got {type(field).__name__}; make one with lower(system, operator)"
-        )
-    field.check_state(H0)
-    if 0 in H0.shape:
-        raise NotApplicable(f"expected at least one member, node and channel, got a state of shape {tuple(H0.shape)}")
-    if method == "dopri5" and torch.finfo(H0.dtype).bits < 32:
-        raise NotApplicable(
-            f"expected a state of float32 or float64 for dopri5, whose tolerance {H0.dtype} cannot hold, got that; "
-            "convert field and state, or take a fixed step"
+            f"expected a state of float32 or float64 for {record.name}, whose tolerance {H0.dtype} cannot hold, got "
+            "that; convert field and state, or take a fixed step"
         )
     field = field.spread(tuple(H0.shape[:-2]))
     timetable = make_timetable(t, save_at, step, field.batch, H0.device)
@@ -102,21 +101,24 @@ def solve(
     recorder = Recorder(timetable.saves, measures or {}, trackers, keep_states)
     if adjoint:
         own = None if step is None else torch.as_tensor(step, dtype=torch.float64)
-        settings = Settings(str(method), _tolerances(H0, given, bound), own, interpolation)
+        settings = AdjointSettings(record, _tolerances(H0, given, bound), own, interpolation)
         integrate = partial(_one_by_one, field, H0, timetable, recorder, settings)
-    elif family == "dopri5":
+    elif record.is_adaptive:
         integrate = partial(_adaptive, field, H0, timetable, recorder, _tolerances(H0, given, bound))
-    elif family == "exact":
+    elif record.is_exact:
         integrate = partial(_exact, field, H0, timetable, recorder, bound, rtol, atol)
     else:
-        make_stepper = partial(_make_stepper, field, method, rtol)
+        make_stepper = partial(_make_stepper, field, record, rtol)
         cubic = interpolation == "cubic"
         integrate = partial(integrate_fixed, make_stepper, H0, timetable, recorder, bound=bound, cubic=cubic)
     run = _tracked(integrate, trackers, len(timetable.saves))
-    return Solution(timetable.saves, run.recorder.states, run.stats, run.codes, run.failed_at, run.recorder.values)
+    kept = run.recorder
+    return Solution(
+        timetable.saves, kept.states, run.stats, run.codes, run.failed_at, kept.values, record.name, chosen.reason
+    )
 
 
-def _tracked(integrate: Callable[[], Run], trackers: Sequence[Tracker], saves: int) -> Run:
+def _tracked(integrate: Callable[[], Integration], trackers: Sequence[Tracker], saves: int) -> Integration:
     """Integrate between the trackers' start and stop, which an interruption hears too."""
     try:
         for tracker in trackers:
@@ -127,13 +129,13 @@ def _tracked(integrate: Callable[[], Run], trackers: Sequence[Tracker], saves: i
             tracker.stop()
 
 
-def _make_stepper(field: VectorField, method: str | Tableau, rtol: float | None, start: Tensor) -> Stepper:
+def _make_stepper(field: VectorField, record: Method, rtol: float | None, start: Tensor) -> Stepper:
     field = _bound(field, start)
-    if method == "strang":
-        from rdgraph.integrators.strang_splitting import make_strang
+    if record.is_fixed:
+        return fixed_stepper(field.prepared(), record)
+    from rdgraph.integrators.strang_splitting import make_strang
 
-        return Splitting(field, make_strang(field, rtol=rtol))
-    return RungeKutta(field.prepared(), methods[method] if isinstance(method, str) else method)
+    return Splitting(field, make_strang(field, rtol=rtol))
 
 
 def _bound(field: VectorField, start: Tensor) -> VectorField:
@@ -141,16 +143,20 @@ def _bound(field: VectorField, start: Tensor) -> VectorField:
 
 
 # ---------------------------------------------------------------------- methods that give all states at once
-def _adaptive(field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, given: Tolerances) -> Run:
+def _adaptive(
+    field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, given: Tolerances
+) -> Integration:
     """dopri5 for all members at once, from the start through every save to the end."""
     times = _columns(timetable.grid[:1], timetable.saves, timetable.grid[-1:])
     course = integrate_adaptive(field, H0, times, given)
     for states in course.states[1:-1].reshape(-1, *H0.shape):
         recorder.save(states)
-    return Run(recorder, course.codes.reshape(field.batch), course.failed_at.reshape(field.batch), course.stats)
+    return Integration(recorder, course.codes.reshape(field.batch), course.failed_at.reshape(field.batch), course.stats)
 
 
-def _one_by_one(field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, settings: Settings) -> Run:
+def _one_by_one(
+    field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, settings: AdjointSettings
+) -> Integration:
     """torchdiffeq with its adjoint, member by member, from the start through every save to the end."""
     times = _columns(timetable.grid[:1], timetable.saves, timetable.grid[-1:])
     members = integrate_members(field, H0, times, settings)
@@ -159,12 +165,12 @@ def _one_by_one(field: VectorField, H0: Tensor, timetable: Timetable, recorder: 
     codes = torch.tensor([member.status.code for member in members], device=H0.device)
     failed_at = torch.tensor([member.failed_at for member in members], dtype=times.dtype, device=H0.device)
     stats = sum((member.stats for member in members), Stats())
-    return Run(recorder, codes.reshape(field.batch), failed_at.reshape(field.batch), stats)
+    return Integration(recorder, codes.reshape(field.batch), failed_at.reshape(field.batch), stats)
 
 
 def _exact(
     field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, bound: float, rtol: Any, atol: Any
-) -> Run:
+) -> Integration:
     """The closed form at every save; a member that overflows keeps its last finite save."""
     from rdgraph.integrators.exact_flow import exact_states
 
@@ -192,7 +198,7 @@ def _exact(
         states = torch.where(good[..., None, None], states, frozen)
     for state in states[1:]:
         recorder.save(state)
-    return Run(recorder, codes, failed_at, stats)
+    return Integration(recorder, codes, failed_at, stats)
 
 
 def _end(alive: Tensor, failed_at: Tensor) -> Tensor:
@@ -211,25 +217,33 @@ def _spread(times: Tensor, batch: tuple[int, ...]) -> Tensor:
 
 
 # ---------------------------------------------------------------------- checks
-def _family(method: Any) -> str:
-    if isinstance(method, Tableau) or method in FIXED:
-        return "fixed"
-    if method not in METHODS:
-        raise UnknownName("method", str(method), METHODS)
-    return str(method)
+def _record(method: Any) -> Method:
+    """The record of a method; one's own tableau is stepped by what it says, whatever its name."""
+    if isinstance(method, Tableau):
+        return Method(method.name, method.note, method.order, method)
+    return find_method(method)
 
 
-def _check_settings(family: str, method: Any, given: Mapping[str, Any], interpolation: str) -> None:
+def _check_state(field: Any, H0: Tensor) -> None:
+    if not hasattr(field, "check_state"):
+        raise NotApplicable(
+            f"expected a vector field, got {type(field).__name__}; make one with lower(system, operator)"
+        )
+    field.check_state(H0)
+    if 0 in H0.shape:
+        raise NotApplicable(f"expected at least one member, node and channel, got a state of shape {tuple(H0.shape)}")
+
+
+def _check_settings(record: Method, given: Mapping[str, Any], interpolation: str, chosen: Automatic) -> None:
     if interpolation not in ("linear", "cubic"):
         raise NotApplicable(f"expected interpolation 'linear' or 'cubic', got {interpolation!r}")
     used = {name for name, value in given.items() if value is not None}
     used |= {"interpolation"} if interpolation != "linear" else set()
-    listens = _LISTENS[family]
-    if strangers := sorted(used - set(listens)):
-        name = method.name if isinstance(method, Tableau) else method
+    if strangers := sorted(used - set(record.options)):
+        why = f", which auto chose ({chosen.reason})" if chosen.method else ""
         raise NotApplicable(
-            f"expected for {name} only {', '.join(listens)}, got {', '.join(strangers)}; leave it out, or take "
-            "a method that uses it"
+            f"expected for {record.name}{why} only {', '.join(record.options)}, got {', '.join(strangers)}; leave it "
+            "out, or name a method that uses it"
         )
 
 
@@ -246,14 +260,13 @@ def _check_numbers(given: Mapping[str, Any], limit: Any) -> None:
         raise NotApplicable(f"expected limit > 0, got {limit!r}; limit=None stops at overflow only")
 
 
-def _check_adjoint(method: Any, family: str, step: Any, save_at: Any) -> None:
-    if not isinstance(method, str) or method not in ADJOINT_METHODS:
-        name = method.name if isinstance(method, Tableau) else method
+def _check_adjoint(record: Method, step: Any, save_at: Any) -> None:
+    if record.adjoint is None:
         raise NotApplicable(
-            f"expected a method with an adjoint, {', '.join(ADJOINT_METHODS)}, got {name}; without adjoint=True the "
-            "gradient comes from the steps themselves"
+            f"expected a method with an adjoint, {', '.join(WITH_ADJOINT)}, got {record.name}; without adjoint=True "
+            "the gradient comes from the steps themselves"
         )
-    if family == "fixed" and step is None and save_at is not None:
+    if record.is_fixed and step is None and save_at is not None:
         raise NotApplicable("expected a step for the adjoint with save_at, got none; pass step=...")
 
 

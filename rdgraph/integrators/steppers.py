@@ -10,10 +10,11 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from rdgraph.lowering.vector_field import VectorField
-    from rdgraph.methods.tableaux import Tableau
+    from rdgraph.methods.method import Method, StepFunction
+    from rdgraph.methods.runge_kutta import Tableau
 
 
-class Step(NamedTuple):
+class StepResult(NamedTuple):
     """State after a step, and f at its beginning where the method has it."""
 
     state: Tensor
@@ -29,7 +30,7 @@ class Stepper(Protocol):
     def products(self) -> int:
         """Sparse products so far."""
 
-    def advance(self, H: Tensor, dt: Tensor) -> Step:
+    def advance(self, H: Tensor, dt: Tensor) -> StepResult:
         """H(t + dt) from H(t), (*batch, n, d)."""
 
     def slope(self, H: Tensor) -> Tensor:
@@ -39,7 +40,7 @@ class Stepper(Protocol):
         """(*batch): whether the step from H breaks on NaN rather than on overflow."""
 
 
-class Flow(Protocol):
+class FlowMap(Protocol):
     """A map H(t) -> H(t + dt) that is no Runge-Kutta step; `products` counts its sparse products so far."""
 
     @property
@@ -84,18 +85,47 @@ class RungeKutta:
             slopes.append(self.slope(combine(H, dt, row, slopes)))
         return slopes
 
-    def advance(self, H: Tensor, dt: Tensor) -> Step:
+    def advance(self, H: Tensor, dt: Tensor) -> StepResult:
         slopes = self.stages(H, dt)
-        return Step(combine(H, dt, self._weights, slopes), slopes[0])
+        return StepResult(combine(H, dt, self._weights, slopes), slopes[0])
 
     def is_undefined(self, H: Tensor, dt: Tensor) -> Tensor:
         return first_is_nan([H, *self.stages(H, dt)])
 
 
-class Splitting:
-    """The Strang splitting as a stepper; its flows are closed forms, so that leaving the numbers means blow-up."""
+class OwnStep:
+    """A step function (f, H, dt) -> H(t + dt) that somebody registered."""
 
-    def __init__(self, field: VectorField, flow: Flow) -> None:
+    def __init__(self, field: VectorField, function: StepFunction) -> None:
+        self.field, self.function = field, function
+        self.evaluations = 0
+
+    @property
+    def products(self) -> int:
+        return self.evaluations * self.field.plan.products
+
+    def slope(self, H: Tensor) -> Tensor:
+        self.evaluations += 1
+        return self.field(None, H)
+
+    def advance(self, H: Tensor, dt: Tensor) -> StepResult:
+        return StepResult(self.function(self.slope, H, dt), None)
+
+    def is_undefined(self, H: Tensor, dt: Tensor) -> Tensor:
+        slopes: list[Tensor] = []
+
+        def watched(state: Tensor) -> Tensor:
+            slopes.append(self.slope(state))
+            return slopes[-1]
+
+        self.function(watched, H, dt)
+        return first_is_nan([H, *slopes])
+
+
+class Splitting:
+    """The Strang splitting as a stepper; its flows are closed forms, so that what is not finite means blow-up."""
+
+    def __init__(self, field: VectorField, flow: FlowMap) -> None:
         self.field = field
         self.flow = flow
         self.evaluations = 0
@@ -108,11 +138,19 @@ class Splitting:
         self.evaluations += 1
         return self.field(None, H)
 
-    def advance(self, H: Tensor, dt: Tensor) -> Step:
-        return Step(self.flow.advance(H, dt), None)
+    def advance(self, H: Tensor, dt: Tensor) -> StepResult:
+        return StepResult(self.flow.advance(H, dt), None)
 
     def is_undefined(self, H: Tensor, dt: Tensor) -> Tensor:
         return first_is_nan([H])
+
+
+def fixed_stepper(field: VectorField, method: Method) -> RungeKutta | OwnStep:
+    """The steps of a method with a tableau or a step function."""
+    if method.step_function is not None:
+        return OwnStep(field, method.step_function)
+    assert method.tableau is not None
+    return RungeKutta(field, method.tableau)
 
 
 def first_is_nan(values: Sequence[Tensor]) -> Tensor:

@@ -117,11 +117,12 @@ class VectorField(nn.Module):
     def operator(self) -> Operator:
         """A as it is now. Weights put in the place of the first ones are free; where L = D - A, D is theirs."""
         held = self._operator
-        is_none = held.normalisation == "none"
-        follows = is_none and held.degree is not None and held.degree.requires_grad
+        has_degrees = held.record.has_degrees
+        follows = has_degrees and held.degree is not None and held.degree.requires_grad
         if held.weights is self._weights and not follows:
             return held.current()
-        return held.with_weights(self._weights, "none" if is_none else "free", None if is_none else held.degree)
+        kind, degree = (held.normalisation, None) if has_degrees else ("free", held.degree)
+        return held.with_weights(self._weights, kind, degree)
 
     @property
     def dtype(self) -> torch.dtype:

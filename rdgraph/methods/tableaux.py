@@ -1,156 +1,45 @@
-"""Explicit Runge-Kutta methods as data: tableau, stability polynomial, real stability limit, monotonicity radius."""
+"""The tableaux of the registered methods by name, for everything that asks about stability and gains."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
 
-import sympy as sp
-
-from rdgraph.errors import RdgraphError, UnknownName
-
-z = sp.Symbol("z", real=True)
-_Q = sp.Rational
+from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.methods.registry import records
+from rdgraph.methods.runge_kutta import Tableau
 
 
-@dataclass(frozen=True)
-class Tableau:
-    """Weights of an explicit method; checks itself: strictly lower triangular, consistent, linear order as declared.
+class Tableaux(Mapping[str, Tableau]):
+    """The tableaux by name.
 
     >>> methods["rk4"].stability
     z**4/24 + z**3/6 + z**2/2 + z + 1
     """
 
-    name: str
-    stages: tuple[tuple[sp.Rational, ...], ...]
-    weights: tuple[sp.Rational, ...]
-    order: int
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        if any(len(row) != i for i, row in enumerate(self.stages)) or len(self.weights) != len(self.stages):
-            raise RdgraphError(f"expected stage i to have i entries and one weight per stage in {self.name}")
-        taylor = sum(z**k / sp.factorial(k) for k in range(self.order + 1))
-        difference = sp.Poly(self.stability - taylor, z)
-        if not difference.is_zero and min(m[0] for m in difference.monoms()) <= self.order:
-            raise RdgraphError(
-                f"{self.name} declares order {self.order}, but its stability polynomial is {self.stability}"
-            )
-
-    @property
-    def nodes(self) -> tuple[sp.Rational, ...]:
-        return tuple(sum(row, sp.S.Zero) for row in self.stages)
-
-    @property
-    def stability(self) -> sp.Expr:
-        """R(z) = 1 + z b^T (1 - z A)^-1 1, the factor of one step on H' = p H with z = step * p."""
-        values: list[sp.Expr] = []
-        for row in self.stages:
-            values.append(sp.expand(1 + z * sum((a * v for a, v in zip(row, values, strict=True)), sp.S.Zero)))
-        return sp.expand(1 + z * sum((b * v for b, v in zip(self.weights, values, strict=True)), sp.S.Zero))
-
-    @property
-    def is_euler(self) -> bool:
-        return len(self.weights) == 1
-
-    def factor(self, argument: sp.Expr) -> sp.Expr:
-        """R at a given argument."""
-        return self.stability.subs(z, argument)
-
-    @property
-    def real_limit(self) -> sp.Expr:
-        """The largest x with |R| <= 1 on [-x, 0], an exact algebraic number."""
-        return _first_violation((1 - self.stability, 1 + self.stability))
-
-    @property
-    def monotone_radius(self) -> sp.Expr:
-        """The largest x such that R, (R-1)/z and all their derivatives are >= 0 on [-x, 0].
-
-        Then a step of a linear system with -x <= step * c_0 and other coefficients >= 0 is a convex combination.
-        """
-        increment = sp.cancel((self.stability - 1) / z)
-        pieces = []
-        for polynomial in (self.stability, increment):
-            degree = sp.degree(polynomial, z) if polynomial.has(z) else 0
-            pieces += [sp.diff(polynomial, z, k) for k in range(degree + 1)]
-        return _first_violation(tuple(pieces))
-
-
-@cache
-def _first_violation(polynomials: tuple[sp.Expr, ...]) -> sp.Expr:
-    """Smallest x > 0 at which one of the polynomials turns negative on the way from 0 to -x."""
-    found = []
-    for polynomial in polynomials:
-        if not polynomial.has(z):
-            continue
-        roots = sorted({r for r in sp.real_roots(sp.Poly(polynomial, z)) if r <= 0}, reverse=True)
-        for i, root in enumerate(roots):
-            probe = (root + roots[i + 1]) / 2 if i + 1 < len(roots) else root - 1
-            if polynomial.subs(z, probe) < 0:
-                found.append(-root)
-                break
-    return min(found) if found else sp.oo
-
-
-def _tableau(name: str, stages: list[list[object]], weights: list[object], order: int, note: str) -> Tableau:
-    rows = tuple(tuple(_Q(x) for x in row) for row in stages)
-    return Tableau(name, rows, tuple(_Q(x) for x in weights), order, note)
-
-
-_DOPRI_ROWS: list[list[object]] = [
-    [],
-    ["1/5"],
-    ["3/40", "9/40"],
-    ["44/45", "-56/15", "32/9"],
-    ["19372/6561", "-25360/2187", "64448/6561", "-212/729"],
-    ["9017/3168", "-355/33", "46732/5247", "49/176", "-5103/18656"],
-    ["35/384", 0, "500/1113", "125/192", "-2187/6784", "11/84"],
-]
-
-
-@cache
-def _all() -> dict[str, Tableau]:
-    tableaux = (
-        _tableau("euler", [[]], [1], 1, "explicit Euler"),
-        _tableau("midpoint", [[], ["1/2"]], [0, 1], 2, "explicit midpoint"),
-        _tableau("heun", [[], [1]], ["1/2", "1/2"], 2, "Heun's explicit trapezoidal rule"),
-        _tableau(
-            "rk4", [[], ["1/3"], ["-1/3", 1], [1, -1, 1]], ["1/8", "3/8", "3/8", "1/8"], 4,
-            "Kutta's 3/8 rule, what torchdiffeq calls rk4",
-        ),
-        _tableau(
-            "rk4-classical", [[], ["1/2"], [0, "1/2"], [0, 0, 1]], ["1/6", "1/3", "1/3", "1/6"], 4,
-            "the classical fourth-order method",
-        ),
-        _tableau(
-            "dopri5", _DOPRI_ROWS, ["35/384", 0, "500/1113", "125/192", "-2187/6784", "11/84", 0], 5,
-            "Dormand-Prince, fifth-order weights, with a fixed step",
-        ),
-    )  # fmt: skip
-    return {t.name: t for t in tableaux}
-
-
-class Methods(Mapping[str, Tableau]):
-    """The methods by name, built on first use."""
-
     def __getitem__(self, name: str) -> Tableau:
-        return _all()[name]
+        found = records[name].tableau
+        if found is None:
+            raise KeyError(name)
+        return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_all())
+        return (name for name, record in records.items() if record.tableau is not None)
 
     def __len__(self) -> int:
-        return len(_all())
+        return sum(1 for _ in self)
 
 
-methods = Methods()
+methods = Tableaux()
 
 
 def tableau(name: str | Tableau) -> Tableau:
     """A method by name, or one's own tableau as it is; unknown names get the closest one offered."""
     if isinstance(name, Tableau):
         return name
+    if name in records and records[name].step_function is not None:
+        raise NotApplicable(
+            f"expected a method with a tableau, got {name}, a step function without one; it has no gains"
+        )
     if name not in methods:
         raise UnknownName("method", name, methods)
     return methods[name]

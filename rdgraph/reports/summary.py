@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import sympy as sp
 
 from rdgraph.decisions.condition_words import in_words
 from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.html_tables import html_table
 from rdgraph.identifiability.question import identify
+from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 from rdgraph.theory.conservation import conserved, energy_law
@@ -18,9 +20,13 @@ from rdgraph.theory.filters import classify, fastest_frequency, response, symbol
 from rdgraph.theory.global_existence import Existence, existence
 from rdgraph.theory.invariant_boxes import invariant_box
 from rdgraph.theory.lipschitz import Constant, lipschitz_global, lipschitz_local, one_sided
+from rdgraph.theory.method_choice import MethodChoice, choose_method
 from rdgraph.theory.step_limits import step_limit
 
+#: What is asked about unless others are named.
 NORMALISATIONS = ("symmetric", "row")
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -36,19 +42,37 @@ class Analysis:
     blow_ups: tuple[str, ...]
     energy: str
     existence_reason: str
+    method: MethodChoice
+
+    def _repr_html_(self) -> str:
+        rows = [(key, self.words[key], self.notes.get(key, "")) for key in self.answers if key != "text"]
+        rows += [("method", self.method.method, self.method.reason), ("energy law", self.energy, "")]
+        return html_table(f"dH/dt = {self.system}", rows)
 
     def to_dict(self) -> dict[str, Any]:
         """One flat object: strings sympy can read, None where a question does not apply, explained under `notes`."""
         return {**self.answers, "notes": dict(self.notes)}
 
 
-def analyse(source: System | str) -> Analysis:
+def analyse(source: System | str, normalisations: Sequence[str] = NORMALISATIONS) -> Analysis:
     """Answer every question about a system.
+
+    Args:
+        source: the system, a name of the catalogue or a line of text.
+        normalisations: for which bounds, boxes and step limits are asked.
+
+    Returns:
+        The answers, with notes on what is missing or conditional, and the method that fits the system.
+
+    Raises:
+        LanguageError: the text is no equation.
+        UnknownName: there is no such normalisation.
 
     >>> analyse("FB").answers["identifiable"]
     ['alpha - beta']
     """
     system = parse(source)
+    kinds = tuple(find_normalisation(name).name for name in normalisations)
     notes: dict[str, str] = {}
     lives = existence(system)
     known = identify(system)
@@ -59,13 +83,13 @@ def analyse(source: System | str) -> Analysis:
         "has_source": system.structure.has_source,
         "symbol": _attempt("symbol", lambda: symbol(system), notes),
         "response_exact": _attempt("response_exact", lambda: response(system), notes),
-        "lipschitz_global": _constants("lipschitz_global", lipschitz_global, system, notes),
-        "lipschitz_local": _constants("lipschitz_local", lipschitz_local, system, notes),
-        "one_sided": _constants("one_sided", one_sided, system, notes),
+        "lipschitz_global": _constants("lipschitz_global", lipschitz_global, system, kinds, notes),
+        "lipschitz_local": _constants("lipschitz_local", lipschitz_local, system, kinds, notes),
+        "one_sided": _constants("one_sided", one_sided, system, kinds, notes),
         "existence": lives.status,
-        "invariant_box": _boxes(system, notes),
-        "step_limit_euler": _steps("step_limit_euler", "euler", system, notes),
-        "step_limit_rk4": _steps("step_limit_rk4", "rk4", system, notes),
+        "invariant_box": _boxes(system, kinds, notes),
+        "step_limit_euler": _steps("step_limit_euler", "euler", system, kinds, notes),
+        "step_limit_rk4": _steps("step_limit_rk4", "rk4", system, kinds, notes),
         "identifiable": list(known.combinations),
         "conserved": conserved(system).weights or None,
     }
@@ -82,6 +106,7 @@ def analyse(source: System | str) -> Analysis:
     return Analysis(
         system, _rendered(found, str), _rendered(found, in_words), {k: v for k, v in notes.items() if v},
         _classes(system), _fastest(system), tuple(map(str, lives.blow_ups)), _energy(system), lives.reason,
+        choose_method(system, normalisation=kinds[0] if kinds else NORMALISATIONS[0]),
     )  # fmt: skip
 
 
@@ -117,33 +142,53 @@ def _remarks(texts: dict[str, str]) -> str:
 
 
 def _constants(
-    key: str, question: Callable[[System, str], Constant], system: System, notes: dict[str, str]
+    key: str, question: Callable[[System, str], Constant], system: System, kinds: Sequence[str], notes: dict[str, str]
 ) -> dict[str, sp.Expr | None] | None:
-    found = {n: question(system, n) for n in NORMALISATIONS}
+    found = {n: question(system, n) for n in kinds}
     notes[key] = _remarks({n: c.note for n, c in found.items()})
     if all(c.value is None for c in found.values()):
         return None
     return {n: c.value for n, c in found.items()}
 
 
+def _where_averages_are_known(
+    kinds: Sequence[str], question: Callable[[str], Answer]
+) -> tuple[dict[str, Answer], dict[str, str]]:
+    """Answers by normalisation, and why there is none for the others."""
+    found: dict[str, Answer] = {}
+    remarks: dict[str, str] = {}
+    for name in kinds:
+        try:
+            found[name] = question(name)
+        except NotApplicable as reason:
+            remarks[name] = str(reason)
+    return found, remarks
+
+
 def _with_assumption(note: str, assumes: str) -> str:
     return f"{note}; assumes: {assumes}" if assumes else note
 
 
-def _boxes(system: System, notes: dict[str, str]) -> dict[str, list[sp.Expr | None] | None] | None:
-    found = {n: invariant_box(system, n) for n in NORMALISATIONS}
-    notes["invariant_box"] = _remarks({n: _with_assumption(b.note, b.assumes) for n, b in found.items()})
+def _boxes(
+    system: System, kinds: Sequence[str], notes: dict[str, str]
+) -> dict[str, list[sp.Expr | None] | None] | None:
+    found, remarks = _where_averages_are_known(kinds, lambda n: invariant_box(system, n))
+    remarks |= {n: _with_assumption(b.note, b.assumes) for n, b in found.items()}
+    notes["invariant_box"] = _remarks({n: remarks[n] for n in kinds})
     if not any(b.exists for b in found.values()):
         return None
-    return {n: [b.lower, b.upper] if b.exists else None for n, b in found.items()}
+    return {n: [found[n].lower, found[n].upper] if n in found and found[n].exists else None for n in kinds}
 
 
-def _steps(key: str, method: str, system: System, notes: dict[str, str]) -> dict[str, sp.Expr | None] | None:
-    found = {n: step_limit(system, method, n) for n in NORMALISATIONS}
-    notes[key] = _remarks({n: _with_assumption(limit.means, limit.assumes) for n, limit in found.items()})
+def _steps(
+    key: str, method: str, system: System, kinds: Sequence[str], notes: dict[str, str]
+) -> dict[str, sp.Expr | None] | None:
+    found, remarks = _where_averages_are_known(kinds, lambda n: step_limit(system, method, n))
+    remarks |= {n: _with_assumption(limit.means, limit.assumes) for n, limit in found.items()}
+    notes[key] = _remarks({n: remarks[n] for n in kinds})
     if all(limit.value is None for limit in found.values()):
         return None
-    return {n: limit.value for n, limit in found.items()}
+    return {n: found[n].value if n in found else None for n in kinds}
 
 
 def _classes(system: System) -> tuple[str, ...]:

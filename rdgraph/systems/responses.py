@@ -11,7 +11,9 @@ import sympy as sp
 
 from rdgraph.algebra.normal_form import H
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.methods.tableaux import Tableau, tableau
+from rdgraph.methods.registry import is_exact_flow
+from rdgraph.methods.runge_kutta import Tableau
+from rdgraph.methods.tableaux import tableau
 from rdgraph.syntax import answer_symbols
 from rdgraph.syntax.answer_symbols import lam
 from rdgraph.syntax.exact_numbers import exact_number
@@ -43,7 +45,7 @@ def gain(structure: Structure, T: Any, method: str | Tableau, step: Any) -> sp.E
     if end.is_negative:
         raise InvalidArgument(f"expected T >= 0, got {T}")
     p, q = generator_symbol(structure), source_symbol(structure)
-    factor = sp.exp(end * p) if method == "exact" else _product_of_steps(p, end, method, step)
+    factor = sp.exp(end * p) if is_exact_flow(method) else _product_of_steps(p, end, method, step)
     if q == 0:
         return factor
     if p == 0:

@@ -44,8 +44,8 @@ class Structure:
         return sp.sympify(total + self.reaction.xreplace({H: value}) + self.constant)
 
 
-def structure_of(normal: sp.Expr, kinds: Mapping[str, Kind], letter: str = "A") -> Structure:
-    """The terms of a normal form, sorted; `kinds` are those of its letters, the powers are those of one operator."""
+def structure_of(normal: sp.Expr, kinds: Mapping[str, Kind]) -> Structure:
+    """The terms of a normal form, sorted; `kinds` are those of its letters."""
     generator: dict[int, sp.Expr] = {}
     source: dict[int, sp.Expr] = {}
     reaction, constant, coupled = sp.S.Zero, sp.S.Zero, sp.S.Zero
@@ -56,7 +56,7 @@ def structure_of(normal: sp.Expr, kinds: Mapping[str, Kind], letter: str = "A") 
             continue
         linear = linear and _degree(term) <= 1
         factor, core = _split(term, kinds)
-        place = _place(core, letter)
+        place = _place(core)
         if place is not None:
             state, power = place
             target = generator if state == H else source
@@ -95,11 +95,11 @@ def _split(term: sp.Expr, kinds: Mapping[str, Kind]) -> tuple[sp.Expr, sp.Expr]:
     return factor, core
 
 
-def _place(core: sp.Expr, letter: str) -> tuple[sp.Expr, int] | None:
+def _place(core: sp.Expr) -> tuple[sp.Expr, int] | None:
     """(H, k) for A^k H, (H0, k) for A^k H0."""
     if core in (H, H0):
         return core, 0
-    if isinstance(core, Act) and core.inner in (H, H0) and all(w.name == letter for w in core.word):
+    if isinstance(core, Act) and core.inner in (H, H0) and all(w.name == "A" for w in core.word):
         return core.inner, len(core.word)
     return None
 

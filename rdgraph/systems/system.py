@@ -12,7 +12,7 @@ import sympy as sp
 from rdgraph.algebra.normal_form import H0, Algebra, H
 from rdgraph.decisions.domain import Domain
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
-from rdgraph.methods.tableaux import Tableau
+from rdgraph.methods.runge_kutta import Tableau
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.assumptions import Assumptions, read_statements
 from rdgraph.syntax.exact_numbers import exact_number
@@ -26,7 +26,7 @@ from rdgraph.systems.spelling import Spelling
 from rdgraph.systems.structure import Structure, structure_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class System:
     """A graph reaction-diffusion system dH/dt = expression.
 
@@ -69,6 +69,9 @@ class System:
         notes += self.assumptions.about(used).texts()
         body = self.spelling.expression if self.spelling else self.expression
         return to_text(body) + (f" where {', '.join(notes)}" if notes else "")
+
+    def __repr__(self) -> str:
+        return f"dH/dt = {self}"
 
     def _repr_latex_(self) -> str:
         return f"$\\dot{{\\mathbf{{H}}}} = {self.latex()}$"

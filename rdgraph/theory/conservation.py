@@ -14,18 +14,11 @@ from rdgraph.decisions.interval_extrema import interval_candidates
 from rdgraph.decisions.maxima import maximum
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.identities.function_identities import is_zero
+from rdgraph.normalisations.registry import records
 from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.syntax.formula_functions import FormulaFunction
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
-
-#: Left eigenvectors of A with eigenvalue 1, as weights in the degree d of a node: w^T A = w^T.
-KERNEL_WEIGHTS = {"symmetric": "sqrt(d)", "row": "d", "column": "1"}
-#: What the weights rest on: of directed graphs only the column sums are known, and they vanish at isolated nodes.
-KERNEL_ASSUMPTIONS = {
-    "row": "the graph is undirected",
-    "column": "every node has an outgoing edge; where one is isolated its weight is 0",
-}
 
 
 @dataclass(frozen=True)
@@ -68,7 +61,9 @@ def conserved(system: System) -> Conservation:
             if rate.has(FormulaFunction) and not _is_seen_to_differ(rate, system):
                 raise Undecided(f"it is not known whether {public(rate)} vanishes")
             return Conservation({}, rate)
-    return Conservation(dict(KERNEL_WEIGHTS), rate, dict(KERNEL_ASSUMPTIONS))
+    known = {name: record.conserved for name, record in records.items() if record.conserved is not None}
+    assumed = {name: assumes for name, (_, assumes) in known.items() if assumes}
+    return Conservation({name: weights for name, (weights, _) in known.items()}, rate, assumed)
 
 
 def _is_seen_to_differ(rate: sp.Expr, system: System) -> bool:

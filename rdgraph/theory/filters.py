@@ -19,7 +19,7 @@ from rdgraph.decisions.interval_extrema import interval_candidates
 from rdgraph.decisions.maxima import Candidate, maximum
 from rdgraph.decisions.ratio_cells import Line
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.methods.tableaux import Tableau
+from rdgraph.methods.runge_kutta import Tableau
 from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System

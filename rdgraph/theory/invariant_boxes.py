@@ -21,7 +21,8 @@ from rdgraph.decisions.closed_zeros import zeros as zeros_of
 from rdgraph.decisions.condition_words import factored
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.judge import BOUNDED, remembered, watched
-from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
+from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.normalisations.registry import find_normalisation, records
 from rdgraph.syntax.answer_symbols import R, h, h0, public, s
 from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.systems.parser import reads_system
@@ -94,8 +95,7 @@ def invariant_box(system: System, normalisation: str = "row") -> Box:
     >>> invariant_box(parse("-L@H + (H - 1)*(3 - H)"), "row").assumes
     'no node is without edges'
     """
-    if normalisation not in ("row", "symmetric"):
-        raise InvalidArgument(f"expected the normalisation row or symmetric, got {normalisation!r}")
+    check_averages(normalisation)
     own = raw_box(system, normalisation)
     if not own.exists:
         return own
@@ -104,6 +104,13 @@ def invariant_box(system: System, normalisation: str = "row") -> Box:
         public(own.lower), public(own.upper), own.note, others, own.assumes, _public(own.with_isolated),  # type: ignore[type-var]
         _public(own.start),
     )  # fmt: skip
+
+
+def check_averages(normalisation: str) -> None:
+    """Raise `NotApplicable` where nothing is known of the sums over neighbours that boxes are about."""
+    if not find_normalisation(normalisation).averages:
+        known = " or ".join(name for name, record in records.items() if record.averages)
+        raise NotApplicable(f"expected the normalisation {known}, got {normalisation!r}")
 
 
 def _public(pair: Interval | None) -> Interval | None:
@@ -123,9 +130,10 @@ def _found(system: System, normalisation: str) -> Box:
         field = LocalField.of(system)
     except NotApplicable as problem:
         return _none(f"no box was derived: {problem}")
-    search = _Search(field, system.domain, STOCHASTIC if normalisation == "row" else STRETCHED)
+    stochastic = find_normalisation(normalisation).averages == "stochastic"
+    search = _Search(field, system.domain, STOCHASTIC if stochastic else STRETCHED)
     found = search.best()
-    if normalisation == "row":
+    if stochastic:
         return _with_isolated(found, search) if found.exists else found
     if found.exists:
         remark = "s is the largest row sum of A, 1 on regular graphs only"

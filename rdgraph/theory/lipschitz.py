@@ -18,14 +18,14 @@ from rdgraph.decisions.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIV
 from rdgraph.decisions.interval_extrema import interval_candidates
 from rdgraph.decisions.judge import BOUNDED, watched
 from rdgraph.decisions.maxima import Candidate, maximum
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import NotApplicable
+from rdgraph.normalisations.registry import find_normalisation, records
 from rdgraph.syntax.answer_symbols import R, lam, public, s
+from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.slope_bounds import largest_slope, largest_value, slopes, sup_magnitude
 
-NORMALISATIONS = ("symmetric", "row", "column")
-NORMS = {"symmetric": "2-norm", "row": "inf-norm", "column": "1-norm"}
 MAX_SIGN_CHOICES = 6
 
 
@@ -73,16 +73,17 @@ def one_sided(system: System, normalisation: str = "symmetric") -> Constant:
 
 
 def check_normalisation(normalisation: str) -> None:
-    if normalisation not in NORMALISATIONS:
-        raise InvalidArgument(
-            f"expected a normalisation among {', '.join(NORMALISATIONS)}, got {normalisation!r}; "
-            "the combinatorial L = D - A has no bound that holds for every graph"
+    if find_normalisation(normalisation).norm is None:
+        bounded = ", ".join(name for name, record in records.items() if record.norm is not None)
+        raise NotApplicable(
+            f"expected a normalisation among {bounded}, got {normalisation!r}; "
+            "without a norm in which |A| <= 1 there is no bound that holds for every graph"
         )
 
 
 def _constant(system: System, normalisation: str, *, local: bool, one_sided: bool) -> Constant:
     check_normalisation(normalisation)
-    norm = NORMS[normalisation]
+    norm = find_normalisation(normalisation).norm_name
 
     @within_budget(lambda problem: Constant(None, False, norm, f"undecided: {problem}"))
     def answer() -> Constant:
@@ -104,7 +105,7 @@ def _value(system: System, normalisation: str, *, local: bool, one_sided: bool) 
     value = found.restore(maximum(candidates, found.domain(domain)))
     if structure.coupled.has(H):
         return value + coupled_bound(structure.coupled, normalisation, local), False
-    return value, found.exact
+    return value, found.exact and find_normalisation(normalisation).is_sharp
 
 
 def _absence(system: System, exact: bool, *, local: bool, one_sided: bool) -> str:
@@ -130,9 +131,11 @@ def _candidates(
     system: System, domain: Domain, normalisation: str, slope: list[Candidate], one_sided: bool
 ) -> list[Candidate]:
     generator = system.structure.generator
-    if normalisation == "symmetric":
+    record = find_normalisation(normalisation)
+    if record.is_symmetric and record.spectrum is not None:
         p = sum((c * (1 - lam) ** k for k, c in generator.items()), sp.S.Zero)
-        modes = interval_candidates(sp.expand(p), lam, sp.S.Zero, sp.Integer(2), domain)
+        low, high = (exact_number(end, "end of the spectrum") for end in record.spectrum)
+        modes = interval_candidates(sp.expand(p), lam, low, high, domain)
         sums = [Candidate(g.value + r.value, g.valid + r.valid) for g in modes for r in slope]
         return sums if one_sided else sums + [Candidate(-c.value, c.valid) for c in sums]
     diagonal = [Candidate(generator.get(0, sp.S.Zero) + r.value, r.valid) for r in slope]
@@ -201,9 +204,10 @@ def magnitude(expression: sp.Expr, normalisation: str, local: bool) -> sp.Expr:
         case sp.Number():
             return sp.Abs(expression)
         case Act():
-            growth = s ** len(expression.word) if normalisation == "symmetric" else sp.S.One
-            if normalisation == "column":
+            norm = find_normalisation(normalisation).norm
+            if norm == "1":  # says nothing of single entries
                 return sp.oo
+            growth = s ** len(expression.word) if norm == "2" else sp.S.One
             return growth * magnitude(expression.inner, normalisation, local)
         case Mix():
             return sp.oo

@@ -81,6 +81,23 @@ def reaction_flow(system: System) -> ReactionFlow:
     >>> reaction_flow(parse("(alpha - beta)*H - H**2")).branches[0]
     (Eq(alpha - beta, 0), h0/(h0*t + 1))
     """
+    rate = closed_rate(system)
+    powers = {m[0]: c for m, c in sp.Poly(rate, h).terms() if c != 0}
+    branches = _bernoulli(powers, system.domain) if _is_bernoulli(powers) else _lambert(powers[2])
+    for branch in branches:
+        branch.check()
+    return ReactionFlow(
+        public(rate), tuple((public(b.condition), public(b.formula)) for b in branches), public(_valid(branches))
+    )
+
+
+def closed_rate(system: System) -> sp.Expr:
+    """The polynomial r(h) of a reaction whose flow is known in closed form; raises `NotApplicable` for any other.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> closed_rate(parse("AC"))
+    -beta*h**3 + beta*h
+    """
     structure = system.structure
     if structure.coupled != 0 or structure.has_source:
         raise NotApplicable(f"no closed flow: {'; '.join(structure.obstacles) or 'the source couples to H0'}")
@@ -88,19 +105,17 @@ def reaction_flow(system: System) -> ReactionFlow:
     if not rate.is_polynomial(h) or rate.subs(h, 0) != 0:
         raise NotApplicable(f"no closed flow for h' = {public(rate)}; known: a*h + b*h**m and k*h**2*(1 - h)")
     powers = {m[0]: c for m, c in sp.Poly(rate, h).terms() if c != 0}
-    if len(set(powers) - {1}) <= 1:
-        branches = _bernoulli(powers, system.domain)
-    elif set(powers) == {2, 3} and sp.expand(powers[2] + powers[3]) == 0:
-        branches = _lambert(powers[2])
-    else:
+    is_lambert = set(powers) == {2, 3} and sp.expand(powers[2] + powers[3]) == 0
+    if not (_is_bernoulli(powers) or is_lambert):
         raise NotApplicable(
             f"no closed flow for h' = {public(sp.factor(rate))}; known: a*h + b*h**m and k*h**2*(1 - h)"
         )
-    for branch in branches:
-        branch.check()
-    return ReactionFlow(
-        public(rate), tuple((public(b.condition), public(b.formula)) for b in branches), public(_valid(branches))
-    )
+    return rate
+
+
+def _is_bernoulli(powers: dict[int, sp.Expr]) -> bool:
+    """a h + b h^m with one m at most."""
+    return len(set(powers) - {1}) <= 1
 
 
 def _valid(branches: list[_Branch]) -> sp.Basic:

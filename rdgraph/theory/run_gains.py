@@ -12,7 +12,9 @@ import numpy as np
 import sympy as sp
 
 from rdgraph.errors import InvalidArgument
-from rdgraph.methods.tableaux import Tableau, tableau, z
+from rdgraph.methods.registry import is_exact_flow
+from rdgraph.methods.runge_kutta import Tableau, z
+from rdgraph.methods.tableaux import tableau
 from rdgraph.syntax.answer_symbols import lam
 from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.systems.system import System
@@ -51,7 +53,7 @@ def forced_gain(
     if not end.is_number:
         raise InvalidArgument(f"expected a number T, got {T}")
     with np.errstate(over="ignore", invalid="ignore"):
-        if method == "exact":
+        if is_exact_flow(method):
             return np.asarray(np.exp(float(end) * rates) + float(end) * sources * _phi(float(end) * rates))
         size = exact_number(step, "step")
         full = int(sp.floor(end / size))
@@ -105,7 +107,7 @@ def run_maps(
     with np.errstate(over="ignore", invalid="ignore"):
         flow = expm(float(end) * np.block([[rates, sources], [zero, zero]]))
         exact = flow[:n, :n] + flow[:n, n:]
-        if method == "exact":
+        if is_exact_flow(method):
             return exact, exact
         size, weights = exact_number(step, "step"), tableau(method)
         full = int(sp.floor(end / size))

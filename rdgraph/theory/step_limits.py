@@ -21,13 +21,15 @@ from rdgraph.decisions.condition_words import in_words
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.interval_extrema import interval_candidates, rational_candidates
 from rdgraph.decisions.maxima import Candidate, maximum
-from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
-from rdgraph.methods.tableaux import Tableau, tableau
+from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.methods.runge_kutta import Tableau
+from rdgraph.methods.tableaux import tableau
+from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.answer_symbols import R, h, lam, public
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, between
-from rdgraph.theory.invariant_boxes import NO_ISOLATED_NODES, Box, raw_box
+from rdgraph.theory.invariant_boxes import NO_ISOLATED_NODES, Box, check_averages, raw_box
 from rdgraph.theory.slope_bounds import slopes
 
 REAL_SPECTRUM = "the graph is undirected (real spectrum)"
@@ -66,8 +68,7 @@ def step_limit(
     >>> step_limit(parse("AC"), "euler", "row").value
     1/(alpha + 2*beta)
     """
-    if normalisation not in ("row", "symmetric"):
-        raise InvalidArgument(f"expected the normalisation row or symmetric, got {normalisation!r}")
+    check_averages(normalisation)
     weights = tableau(method)
     try:
         if system.structure.linear:
@@ -103,7 +104,7 @@ def _linear(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     if is_at_least(sp.S.Zero, growth, domain) is not True:
         means += f"; the flow itself grows at rate {in_words(public(growth))}, whatever the step"
     limit = public(_divide(_decimal(weights.real_limit), strongest, domain))
-    if normalisation == "symmetric":
+    if find_normalisation(normalisation).is_symmetric:
         return StepLimit(limit, means, "stability")
     return StepLimit(limit, means, "stability", REAL_SPECTRUM, _directed_limit(system, weights, domain))
 
@@ -174,7 +175,8 @@ def _box_keeping(system: System, normalisation: str, box: Box) -> StepLimit:
     lower, upper = box.lower, box.upper
     assert lower is not None
     assert upper is not None
-    rows = STRETCHED if normalisation == "symmetric" else STOCHASTIC if box.assumes else SUBSTOCHASTIC
+    stretched = find_normalisation(normalisation).averages == "stretched"
+    rows = STRETCHED if stretched else STOCHASTIC if box.assumes else SUBSTOCHASTIC
     faces = Faces(LocalField.of(system), system.domain.where(*rows.conditions), rows, box.start)
     proposals: tuple[Callable[..., sp.Expr], ...] = (_outward_quotient, _steepest_slope)
     for propose in proposals:
@@ -275,7 +277,7 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
         raise Undecided("no attracting or neutral constant state was found")
     strongest = maximum(damping, domain)
     limit = public(_divide(_decimal(weights.real_limit), strongest, domain))
-    regular = normalisation == "symmetric"
+    regular = find_normalisation(normalisation).is_symmetric
     where_text = "regular graphs" if regular else "row-stochastic A with real spectrum"
     means = (
         f"linear stability at the constant states {', '.join(sorted(places))} ({where_text}), where they are real; "

@@ -66,6 +66,23 @@ def main() -> None:
         app()
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import rdgraph
+
+        say(console, f"rdgraph {rdgraph.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """What holds for all commands."""
+
+
 @app.command("catalogue")
 def catalogue_command(as_json: AsJson = False) -> None:
     """List the named systems: equation and source."""
@@ -97,6 +114,9 @@ def analyse_command(
     equation: Equation,
     coefficient: Coefficients = None,
     assume: Assumptions = None,
+    normalisation: Annotated[
+        list[str] | None, typer.Option("--normalisation", help="Bounds for these; symmetric and row by default.")
+    ] = None,
     as_json: AsJson = False,
     smt2: Smt2 = None,
 ) -> None:
@@ -106,7 +126,7 @@ def analyse_command(
 
     system = parse(equation, _declared(coefficient), assume=assume or [])
     with _obligations(smt2):
-        result = analyse(system)
+        result = analyse(system, normalisation) if normalisation else analyse(system)
     if as_json:
         _print_json(result.to_dict())
     else:
@@ -143,17 +163,20 @@ def preflight_command(
     equation: Equation,
     time: Annotated[float, typer.Option("--time", help="End time T.")] = 1.0,
     method: Annotated[
-        str, typer.Option("--method", help="exact, euler, midpoint, heun, rk4, rk4-classical or dopri5.")
-    ] = "euler",
-    step: Annotated[float | None, typer.Option("--step", help="Step size of a fixed-step method.")] = None,
-    normalisation: Annotated[str, typer.Option("--normalisation", help="symmetric, row or column.")] = "symmetric",
+        str, typer.Option("--method", help="auto (it follows from the equation), or any integrator by name.")
+    ] = "auto",
+    step: Annotated[float | None, typer.Option("--step", help="Step size; auto needs none.")] = None,
+    normalisation: Annotated[
+        str, typer.Option("--normalisation", help="symmetric, row, column or one that was registered.")
+    ] = "symmetric",
     coefficient: Coefficients = None,
     assume: Assumptions = None,
     values: Values = None,
     as_json: AsJson = False,
 ) -> None:
     """One page before a run: what will happen, and is it safe? Exit 1 if it is unsafe."""
-    from rdgraph.reports.preflight_report import UNSAFE, preflight
+    from rdgraph.reports.findings import UNSAFE
+    from rdgraph.reports.preflight_report import preflight
     from rdgraph.systems.parser import parse
 
     system = parse(equation, _declared(coefficient), assume=assume or [])

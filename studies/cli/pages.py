@@ -13,7 +13,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from rdgraph.claims import Claim
-    from rdgraph.reports.preflight_report import Report
+    from rdgraph.reports.findings import Report
     from rdgraph.reports.summary import Analysis
     from rdgraph.systems.catalogue import CatalogueEntry
 
@@ -55,6 +55,7 @@ def analysis_table(analysis: Analysis) -> Table:
         table.add_row("filter", escape("; ".join(analysis.filter_classes)), "exact flow on lam in [0, 2]")
     if analysis.fastest is not None:
         table.add_row("fastest frequency", escape(analysis.fastest), "")
+    table.add_row("method", escape(analysis.method.method), escape(analysis.method.reason))
     table.add_row("energy law", escape(analysis.energy), "E = tr(H^T L H), A symmetric")
     return table
 

@@ -42,7 +42,7 @@ Settings = Annotated[
 Splits = Annotated[str | None, typer.Option("--splits", help="all, 0,1,2 or 0-4.", show_default="all")]
 Seeds = Annotated[int, typer.Option("--seeds", help="How many seeds every split is trained with.")]
 FirstSeed = Annotated[int, typer.Option("--seed", help="The first of them.")]
-Method = Annotated[str | None, typer.Option("--method", help="As --set method=...: exact, euler, rk4 ...")]
+Method = Annotated[str | None, typer.Option("--method", help="As --set method=...: auto, exact, euler, rk4 ...")]
 Epochs = Annotated[int | None, typer.Option("--epochs", help="As --set epochs=...")]
 Edges = Annotated[Path | None, typer.Option("--edges", help="Your own graph: a csv file source,target[,weight].")]
 Nodes = Annotated[Path | None, typer.Option("--nodes", help="Its nodes: a csv file id,label[,split],feature,...")]

@@ -70,7 +70,7 @@ def _counts(local: LocalSets, name: str) -> DataCheck:
     """Nodes, edges, features and classes as the catalogue has them."""
     facts, known = local.facts(name), entry(name)
     pairs = {what: (getattr(known, what), getattr(facts, what)) for what in ("nodes", "edges", "features", "classes")}
-    wrong = [f"{what}: expected {a:,}, got {b:,}" for what, (a, b) in pairs.items() if a != b]
+    wrong = [f"{what}: expected {a:,}, got {b:,}" for what, (a, b) in pairs.items() if a not in (None, b)]
     text = "; ".join(wrong) or ", ".join(f"{b:,} {what}" for what, (_, b) in pairs.items())
     return DataCheck(name, "counts", BAD if wrong else GOOD, text)
 

@@ -10,22 +10,23 @@ from gread.datasets import download
 from gread.datasets.facts import Facts, count
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
-from gread.datasets.sources import RemoteFile, canonical, embedded, entries, entry
+from gread.datasets.sources import RemoteFile, canonical, datasets, embedded, entry
 from gread.datasets.twins import Twins, find_twins
 from gread.datasets.variants import Variant
-from rdgraph.errors import FileError, MissingDependency, NotApplicable
+from rdgraph.errors import FileError, MissingDependency
 
 #: How a set is read to be counted: nothing left out, so that self-loops and small components are seen.
 COUNTED = Variant(undirected=True, self_loops="keep", features="raw", component="all")
 
 
 def all_names() -> tuple[str, ...]:
-    """Every set by its name: the public ones in the order of the catalogue, then those that need no file.
+    """Every set by its name: the public ones in the order of the catalogue, those that need no file, and the
+    registered ones.
 
     >>> all_names()[0], all_names()[-1]
     ('texas', 'karate')
     """
-    return (*entries(), *embedded())
+    return tuple(datasets())
 
 
 class LocalSets:
@@ -52,7 +53,7 @@ class LocalSets:
             raise FileError(f"expected a folder in {download.VARIABLE}, got {copy!r}; correct or unset it")
         try:
             own = [download.folder(self.root)]
-        except download.DownloadError:  # without pooch there is no cache, only the copy
+        except MissingDependency:  # without pooch there is no cache, only the copy
             own = []
         return [Path(copy), *own] if copy else own
 
@@ -66,27 +67,27 @@ class LocalSets:
             return all(self.path(file) is not None for file in entry(name).all_files)
         try:
             self.read(name)
-        except (MissingDependency, NotApplicable):  # the library that holds it is not installed
+        except MissingDependency:  # the library that holds it is not installed
             return False
         return True
 
     def describe(self, name: str) -> dict[str, Any]:
         """Name, nodes, bytes of the files, where they come from, whether they are here, and the title."""
-        if name in embedded():
+        source = entry(name)
+        if source.loader is not None:
             here = self.is_available(name)
             nodes, state = (self.read(name).num_nodes, "available") if here else (0, "pip install 'rdgraph[gread]'")
-            return {"name": name, "nodes": nodes, "bytes": 0, "from": "embedded", "state": state,
-                    "title": embedded()[name]}  # fmt: skip
-        source = entry(name)
+            return {"name": name, "nodes": nodes, "bytes": 0, "from": source.origin, "state": state,
+                    "title": source.title}  # fmt: skip
         places = [self.path(file) for file in source.all_files]
         size = sum(file.bytes or 0 for file in source.all_files) or sum(p.stat().st_size for p in places if p)
         found = sum(place is not None for place in places)
         state = "available" if found == len(places) else f"{found} of {len(places)} files" if found else "to be fetched"
         return {
             "name": name,
-            "nodes": source.nodes,
+            "nodes": source.nodes or 0,
             "bytes": size,
-            "from": source.files[0].repository,
+            "from": source.origin,
             "state": state,
             "title": source.title,
         }
@@ -108,8 +109,7 @@ class LocalSets:
 
     def facts_or_none(self, name: str) -> Facts | None:
         """The facts of a set, None where it is not available or not in the catalogue."""
-        known = name in entries() or name in embedded()
-        return self.facts(name) if known and self.is_available(name) else None
+        return self.facts(name) if name in datasets() and self.is_available(name) else None
 
     def twins(self, name: str) -> Twins:
         if name not in self._twins:

@@ -10,11 +10,11 @@ import numpy as np
 import sympy as sp
 
 from analysis.figures import PALETTE, plain
-from gread.models.gread_model import TRUSTED
+from gread.models.resolution import TRUSTED
 from gread.training.ensemble import METRICS
 from rdgraph.errors import NotApplicable
-from rdgraph.integrators.solver import FIXED
 from rdgraph.lowering.coefficients import STATE_LETTERS
+from rdgraph.methods.registry import FIXED
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.filters import response

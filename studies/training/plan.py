@@ -11,12 +11,14 @@ from typing import Any
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
 from gread.datasets.sources import embedded
+from gread.models.flow import Flow
 from gread.models.problem import check
+from gread.models.resolution import resolve_method
 from gread.settings.config import Config
 from gread.settings.presets import Preset
 from gread.settings.trials import Trial, make_trials
-from rdgraph.errors import FileError, InvalidArgument, UnknownName
-from rdgraph.integrators.solver import FIXED, METHODS
+from rdgraph.errors import FileError, InvalidArgument
+from rdgraph.methods.registry import find_method
 from studies.runs.config import RunConfig, check_device
 from studies.training.choices import choose_preset, is_run, parse_splits, read_toml, sections
 
@@ -53,7 +55,10 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class TrainingPlan:
-    """A training with nothing left open: trials are every split with every seed from `seed` on."""
+    """A training with nothing left open: trials are every split with every seed from `seed` on.
+
+    `method_reason` says why the method was taken, where it was chosen from the equation.
+    """
 
     data: NodeData
     preset: Preset
@@ -63,6 +68,7 @@ class TrainingPlan:
     device: str
     small: bool = False
     files: tuple[str, ...] = ()
+    method_reason: str = ""
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= MOST_SEEDS:
@@ -97,6 +103,7 @@ class TrainingPlan:
             "source": self.preset.source,
             "splits": list(self.splits),
             "seeds": self.seeds,
+            **({"method_reason": self.method_reason} if self.method_reason else {}),
         }
         return RunConfig("train", self.small, self.seed, self.device, sections=self.config.sections(), head=head)
 
@@ -129,8 +136,13 @@ def make_plan(request: Request) -> TrainingPlan:
     files = (str(request.edges), str(request.nodes)) if request.edges else ()
     changed = changes(preset.config, config)
     source = preset.source + (f"; changed here: {', '.join(changed)}" if changed else "")
-    resolved = replace(preset, config=config, reaction=config.model.reaction, dataset=name, source=source)
-    return TrainingPlan(data, resolved, splits, request.seed, request.seeds, request.device, request.small, files)
+    model, reason = resolve_method(config.model)
+    resolved = replace(
+        preset, config=replace(config, model=model), reaction=model.reaction, dataset=name, source=source
+    )  # fmt: skip
+    return TrainingPlan(
+        data, resolved, splits, request.seed, request.seeds, request.device, request.small, files, reason
+    )
 
 
 def changes(old: Config, new: Config) -> list[str]:
@@ -177,7 +189,7 @@ def read_plan(folder: Path, root: Path | None = None) -> TrainingPlan:
     preset = Preset(head["preset"], head["reaction"], head["dataset"], config, head["source"])
     return TrainingPlan(
         read_data(request), preset, tuple(head["splits"]), head["seed"], head["seeds"], head["device"], head["small"],
-        files,
+        files, head.get("method_reason", ""),
     )  # fmt: skip
 
 
@@ -185,7 +197,7 @@ def _read_head(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The settings outside of [model] and [training], each of its kind."""
     head = {name: value for name, value in values.items() if name not in ("model", "training")}
     files = {"edges": str, "nodes": str} if "edges" in head or "nodes" in head else {}
-    kinds = HEAD | files
+    kinds = HEAD | files | ({"method_reason": str} if "method_reason" in head else {})
     wrong = [name for name, kind in kinds.items() if type(head.get(name)) is not kind]
     if not is_run(values) or wrong or not all(type(k) is int for k in head["splits"]):
         got = "those of something else" if not is_run(values) else f"{wrong[0] if wrong else 'splits'} missing or wrong"
@@ -201,8 +213,7 @@ def _chosen_splits(request: Request, data: NodeData) -> tuple[int, ...]:
 
 def _check_equation(config: Config) -> None:
     """Whether the equation can be read and the method has what it needs."""
-    _ = config.model.system
-    if config.model.method not in METHODS:
-        raise UnknownName("method", config.model.method, METHODS)
-    if config.model.method in (*FIXED, "strang") and config.model.step is None:
-        raise InvalidArgument(f"expected a step for the method {config.model.method}, got none; add --set step=0.5")
+    model, _ = resolve_method(config.model)
+    if find_method(model.method).takes_step and model.step is None:
+        raise InvalidArgument(f"expected a step for the method {model.method}, got none; add --set step=0.5")
+    Flow.check(model.method, model.time, model.step, model.adjacency == "live")

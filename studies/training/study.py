@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -33,10 +34,7 @@ FILES = {
     "results.csv": "a row per trial",
     "metrics.parquet": "a row per trial and epoch",
 }
-NETWORK = (
-    "the network of the first trial that did not diverge, at its best epoch; "
-    "gread.models.trained_network.Network.load reads it"
-)
+NETWORK = "the network of the first trial that did not diverge, at its best epoch; gread.Network.load reads it"
 
 
 def execute(
@@ -84,12 +82,13 @@ def run(run: StudyRun, plan: TrainingPlan, make: Callable[[], Trained]) -> None:
     summary = summarise(plan, rows)
     run.say("Result", "\n\n".join(summary.sentences()))
     run.table("summary", summary_rows(plan, summary), SUMMARY_CAPTION)
+    run.say("Method", about_method(plan))
     write_metrics(run.folder / "metrics.parquet", done)
     for name, text in FILES.items():
         run.describe(name, text)
     kept = first_sound(done)
     if kept is not None:
-        done.network(kept).save(run.folder / "network")
+        replace(done.network(kept), reason=plan.method_reason).save(run.folder / "network")
         run.describe("network/", NETWORK)
     drawings, missing = draw_all(done)
     for drawing in drawings:
@@ -126,6 +125,14 @@ def draw_all(done: Trained) -> tuple[list[Drawing], list[str]]:
         if drawing is not None:
             drawings.append(drawing)
     return drawings, missing
+
+
+def about_method(plan: TrainingPlan) -> str:
+    """How H(T) is reached, and why where it was chosen from the equation."""
+    model = plan.config.model
+    step = "" if model.step is None else f", step {model.step:.4g}"
+    why = f"chosen from the equation: {plan.method_reason}" if plan.method_reason else "as the settings name it"
+    return f"{model.method}{step}, to T = {model.time:g}; {why}."
 
 
 def about_data(plan: TrainingPlan) -> Passage:

@@ -72,10 +72,10 @@ class Summary:
 
     def sentences(self) -> list[str]:
         """The result in words, a sentence each."""
-        found = [
-            f"Test accuracy {self.text} % (mean and population standard deviation of {_count(self.trials, 'trial')} on "
-            f"{_count(self.splits, 'split')})."
-        ]
+        over = f"{_count(self.trials, 'trial')} on {_count(self.splits, 'split')}"
+        found = [f"Test accuracy {self.text} % (mean and population standard deviation of {over})."]
+        if math.isnan(self.mean):
+            found = [f"No test accuracy: of {over}, some have no test nodes."]
         if self.published is not None:
             theirs = f"{self.published.mean:.2f}" + (f" ± {self.published.std:.2f}" if self.published.std else "")
             spread = "" if math.isnan(self.error) else f", standard error {self.error:.2f}"

@@ -27,7 +27,7 @@ from gread.settings.config import Config, Model
 from gread.settings.trials import Trial
 from gread.training.trainer import train
 from rdgraph import Graph
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, MissingDependency, UnknownName
 
 needs_pyg = pytest.mark.skipif(find_spec("torch_geometric") is None, reason="torch-geometric is not installed")
 MODULES = [
@@ -162,11 +162,11 @@ def test_errors_name_what_is_known() -> None:
         find_baseline("GCM")
     with pytest.raises(UnknownName, match="expected a setting of H2GCN, got 'round'; did you mean 'rounds'"):
         make_baseline("H2GCN", features=2, classes=2, round=2)
-    with pytest.raises(NotApplicable, match="module of its own, got GRAND"):
+    with pytest.raises(InvalidArgument, match="module of its own, got GRAND"):
         make_baseline("GRAND", features=2, classes=2)
-    with pytest.raises(NotApplicable, match="builder with settings or an equation for X"):
+    with pytest.raises(InvalidArgument, match="builder with settings or an equation for X"):
         Baseline("X", "none", "nobody")
-    with pytest.raises(NotApplicable, match="builder with settings or an equation for X"):
+    with pytest.raises(InvalidArgument, match="builder with settings or an equation for X"):
         Baseline("X", "none", "nobody", None, H2GCN)
 
 
@@ -183,7 +183,7 @@ def test_errors_name_what_is_known() -> None:
     ],
 )
 def test_settings_check_themselves(name: str, settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(NotApplicable, match=message):
+    with pytest.raises(InvalidArgument, match=message):
         make_baseline(name, features=2, classes=2, **settings)
 
 
@@ -218,7 +218,7 @@ def test_without_pyg_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
     monkeypatch.setattr(layered, "import_module", refuse)
-    with pytest.raises(NotApplicable, match=r"pip install 'rdgraph\[pyg\]'"):
+    with pytest.raises(MissingDependency, match=r"pip install 'rdgraph\[pyg\]'"):
         pyg("nn")
 
     def broken(name: str) -> Any:
@@ -375,14 +375,14 @@ def test_every_trial_may_have_its_own_graph() -> None:
 
 def test_data_that_cannot_be_trained_on_is_refused() -> None:
     data, make = karate(), build("H2GCN")
-    with pytest.raises(NotApplicable, match="one for each, got 2 and 1"):
+    with pytest.raises(InvalidArgument, match="one for each, got 2 and 1"):
         fit(make, [data], [Trial(), Trial(seed=1)])
-    with pytest.raises(NotApplicable, match="expected trials"):
+    with pytest.raises(InvalidArgument, match="expected trials"):
         fit(make, data, [])
-    with pytest.raises(NotApplicable, match=r"expected a split among 0\.\.9 of karate, got 10"):
+    with pytest.raises(InvalidArgument, match=r"expected a split among 0\.\.9 of karate, got 10"):
         fit(make, data, [Trial(split=10)])
     weighted = Graph.from_edges(data.graph.edge_index, 34, np.full(156, 2.0))
-    with pytest.raises(NotApplicable, match="expected edges without weights"):
+    with pytest.raises(InvalidArgument, match="expected edges without weights"):
         fit(make, replace(data, graph=weighted), [Trial()])
 
 

@@ -1,4 +1,4 @@
-"""Catalogue, safe readers, variants and loading; the facts of the public sets where their files are at hand."""
+"""Catalogue, safe readers, variants and loading; the facts of the public sets where their files are available."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gread.datasets.raw import RawData, compact
 from gread.datasets.variants import Variant, prepare, row_normalised
 from gread.datasets.webkb import read_webkb
 from rdgraph import Graph
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, UnknownName
 
 UNSEEN = ("roman_empire", "amazon_ratings", "questions")
 SEEN = tuple(name for name in sources.entries() if name not in UNSEEN)
@@ -131,7 +131,7 @@ def test_a_planted_call_is_refused_without_effect(evil: Any, protocol: int, tmp_
     trace = tmp_path / "trace"
     content = pickle.dumps(evil(trace), protocol)
     with pytest.raises(
-        NotApplicable,
+        FileError,
         match=r"got [\w.]+\.(system|eval|getattr|__import__|touch|mkdir|PosixPath|_unpickle_path|Path); do not use it",
     ):
         loads(content)
@@ -147,15 +147,15 @@ def test_a_planted_call_is_refused_without_effect(evil: Any, protocol: int, tmp_
     ],
 )  # fmt: skip
 def test_only_the_names_the_files_need_are_admitted(name: str) -> None:
-    with pytest.raises(NotApplicable, match="do not use it"):
+    with pytest.raises(FileError, match="do not use it"):
         loads(b"\x80\x02c" + name.encode() + b"\nU\x01x\x85R.")
-    with pytest.raises(NotApplicable, match="do not use it"):
+    with pytest.raises(FileError, match="do not use it"):
         loads(b"\x80\x04" + b"".join(b"\x8c" + bytes([len(p)]) + p.encode() for p in name.split("\n")) + b"\x93.")
 
 
 @pytest.mark.parametrize("code", ["O", "O8", "V8", "S8", "M8", "f8,O", "object"])
 def test_arrays_of_objects_are_refused(code: str) -> None:
-    with pytest.raises(NotApplicable, match="array of kind"):
+    with pytest.raises(FileError, match="array of kind"):
         loads(array_text(code, "\0" * 16))
 
 
@@ -174,16 +174,16 @@ def test_arrays_of_objects_are_refused(code: str) -> None:
     ],
 )
 def test_other_content_is_refused(content: bytes, text: str) -> None:
-    with pytest.raises(NotApplicable, match=text):
+    with pytest.raises(FileError, match=text):
         loads(content)
 
 
 def test_npz_with_objects_is_refused(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     np.savez(tmp_path / "a.npz", edges=np.array([Call(Path.touch, trace)], dtype=object), y=np.arange(2))
-    with pytest.raises(NotApplicable, match="plain arrays"):
+    with pytest.raises(FileError, match="plain arrays"):
         read_arrays(tmp_path / "a.npz", ["edges"])
-    with pytest.raises(NotApplicable, match="none named x"):
+    with pytest.raises(FileError, match="none named x"):
         read_arrays(tmp_path / "a.npz", ["x", "y"])
     assert not trace.exists()
 
@@ -229,7 +229,7 @@ def test_planetoid_rows_go_to_their_nodes_and_gaps_stay_empty(tmp_path: Path) ->
 
 @pytest.mark.parametrize("test", ["4\n4\n", "3\n4\n", "1\n2\n", "2\n3\n4\n"])
 def test_planetoid_files_that_do_not_fit_are_refused(tmp_path: Path, test: str) -> None:
-    with pytest.raises(NotApplicable, match="expected the test nodes to follow the 2 other nodes"):
+    with pytest.raises(FileError, match="expected the test nodes to follow the 2 other nodes"):
         read_planetoid(planetoid_files(tmp_path, test))
 
 
@@ -241,7 +241,7 @@ def test_text_files_are_read_by_node_number_and_checked(tmp_path: Path) -> None:
     assert (data.edges.tolist(), data.x.tolist(), data.y.tolist()) == ([[0, 1], [1, 1]], [[1, 1], [0, 1]], [2, 3])
     for text, error in (("\n0\t1,1\t2\n0\t1,1\t2\n", "once"), ("\n0\t1\n", "every line"), ("!\n", "the heading")):
         nodes.write_text("node_id\tfeature\tlabel" + text)
-        with pytest.raises(NotApplicable, match=error):
+        with pytest.raises(FileError, match=error):
             read_webkb([edges, nodes])
 
 
@@ -510,7 +510,7 @@ def test_one_split_outside_the_component_keeps_the_whole_graph() -> None:
 def test_unknown_choices_are_refused(choice: dict[str, str]) -> None:
     with pytest.raises(UnknownName, match=f"expected a choice of {next(iter(choice))}"):
         Variant(**choice)
-    with pytest.raises(NotApplicable, match="True or False"):
+    with pytest.raises(InvalidArgument, match="True or False"):
         Variant(undirected="yes")
 
 

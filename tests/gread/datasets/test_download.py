@@ -22,9 +22,9 @@ import pytest
 from gread.datasets import download
 from gread.datasets.download import DownloadError, fetch_files, find
 from gread.datasets.npz import KEYS
-from gread.datasets.sources import Entry, RemoteFile
+from gread.datasets.sources import Dataset, RemoteFile
 from gread.datasets.transfer import CHUNK
-from rdgraph.errors import NotApplicable, RdgraphError
+from rdgraph.errors import FileError, MissingDependency, RdgraphError
 
 pytest.importorskip("pooch")
 
@@ -136,8 +136,8 @@ def server() -> Iterator[Server]:
         thread.join()
 
 
-def source(**counts: int) -> Entry:
-    return Entry(
+def source(**counts: int) -> Dataset:
+    return Dataset(
         "there", "", "npz", (), (), **{"nodes": 4, "edges": 2, "features": 3, "classes": 2} | counts, counts="table"
     )
 
@@ -390,7 +390,7 @@ def test_a_root_that_cannot_be_written_is_said(server: Server, tmp_path: Path) -
 
 def test_without_pooch_the_extra_is_named(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(DownloadError, match=r"pip install 'rdgraph\[gread\]'"):
+    with pytest.raises(MissingDependency, match=r"pip install 'rdgraph\[gread\]'"):
         get(server.file(), tmp_path)
     monkeypatch.setenv(download.VARIABLE, str(tmp_path))
     put(tmp_path, CONTENT)
@@ -469,7 +469,7 @@ def test_an_unknown_file_with_other_content_is_refused(server: Server, tmp_path:
         get(server.file(b"", "bad", known=False), tmp_path / "root")
     assert left(tmp_path / "root") == set()
     put(tmp_path / "own", content)
-    with pytest.raises(NotApplicable, match="expected"):
+    with pytest.raises(FileError, match="expected"):
         get(server.file(b"", "bad", known=False), tmp_path / "own", offline=True)
     assert left(tmp_path / "own") == {"there/data/file.npz"}
     assert not trace.exists()

@@ -19,7 +19,7 @@ from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
 from gread.datasets.splits import part_sizes, stratified_splits, stream
 from rdgraph import Graph, generators
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument, MissingDependency
 
 TRAIN, VAL, TEST = [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]
 
@@ -71,21 +71,22 @@ def test_no_splits() -> None:
     [
         ((TRAIN, VAL, [TEST, TEST]), r"of one shape \(splits, nodes\), got \(1, 4\), \(1, 4\), \(2, 4\)"),
         (([TRAIN, [0, 1, 1, 0]], [VAL, VAL], [TEST, TEST]), "split 1: node 2 in train and val; leave it in one"),
-        (([TRAIN, TRAIN], [VAL, VAL], [TEST, [0, 0, 0, 0]]), "split 1 without test nodes"),
-        (([0, 0, 0, 0], VAL, TEST), "split 0 without training nodes"),
+        (([TRAIN, [0, 0, 0, 0]], [VAL, VAL], [TEST, TEST]), "training nodes in every split, got split 1 without"),
         (([0, 3], VAL, TEST), "True and False in the mask train, got int64 values; node numbers are none"),
         ((TRAIN, ["a"], TEST), "True and False in the mask val"),
         ((TRAIN, VAL, np.zeros((1, 1, 4))), r"mask test of shape \(splits, nodes\) or \(nodes,\), got \(1, 1, 4\)"),
     ],
 )
 def test_masks_that_are_refused(parts: Any, text: str) -> None:
-    with pytest.raises(NotApplicable, match=text):
+    with pytest.raises(InvalidArgument, match=text):
         Masks(*parts)
 
 
-def test_a_choice_of_nodes_that_empties_a_part_is_refused() -> None:
-    with pytest.raises(NotApplicable, match="split 0 without validation nodes"):
-        toy().subset([0, 3])
+def test_a_choice_of_nodes_may_empty_a_part_but_not_the_training_nodes() -> None:
+    masks = toy().subset([0, 3]).masks
+    assert [getattr(masks, part).sum() for part in ("train", "val", "test")] == [1, 0, 1]
+    with pytest.raises(InvalidArgument, match="expected training nodes in every split, got split 0 without"):
+        toy().subset([2, 3])
 
 
 # ---------------------------------------------------------------------- NodeData
@@ -140,7 +141,7 @@ def test_sparse_features_stay_sparse_canonical_and_read_only() -> None:
     ],
 )
 def test_data_that_is_refused(changes: dict[str, Any], text: str) -> None:
-    with pytest.raises(NotApplicable, match=text):
+    with pytest.raises(InvalidArgument, match=text):
         toy(**changes)
 
 
@@ -172,7 +173,7 @@ def test_split_keeps_one_split_and_says_which() -> None:
     assert one.meta.split == "given, split 1"
     assert one.split(0).meta.split == "given, split 1"
     for wrong in (2, -1):
-        with pytest.raises(NotApplicable, match=re.escape(f"expected a split in 0..1, got {wrong}")):
+        with pytest.raises(InvalidArgument, match=re.escape(f"expected a split in 0..1, got {wrong}")):
             data.split(wrong)
 
 
@@ -275,7 +276,7 @@ def test_streams_have_names() -> None:
     ],
 )
 def test_splits_that_are_refused(arguments: dict[str, Any], text: str) -> None:
-    with pytest.raises(NotApplicable, match=text):
+    with pytest.raises(InvalidArgument, match=text):
         stratified_splits(**{"y": [0, 0, 0, 1, 1, 1], **arguments})
 
 
@@ -339,15 +340,15 @@ def test_nearest_neighbours_by_the_definition(points: list[tuple[int, int]], dat
 def test_neighbours_that_are_refused() -> None:
     points = np.array([[0], [1], [3]])
     for wrong in (0, 1.5):
-        with pytest.raises(NotApplicable, match=re.escape(f"whole number >= 1 for neighbours, got {wrong}")):
+        with pytest.raises(InvalidArgument, match=re.escape(f"whole number >= 1 for neighbours, got {wrong}")):
             nearest_neighbours(points, wrong)  # type: ignore[arg-type]
-    with pytest.raises(NotApplicable, match="1 to 2 neighbours, got 3"):
+    with pytest.raises(InvalidArgument, match="1 to 2 neighbours, got 3"):
         nearest_neighbours(points, 3)
-    with pytest.raises(NotApplicable, match="whole numbers, got fractions"):
+    with pytest.raises(InvalidArgument, match="whole numbers, got fractions"):
         nearest_neighbours(points / 2, 1)
 
 
 def test_digits_without_scikit_learn_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(NotApplicable, match=re.escape("pip install 'rdgraph[gread]'")):
+    with pytest.raises(MissingDependency, match=re.escape("pip install 'rdgraph[gread]'")):
         digits()

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from gread.datasets.interchange import encode_labels
 from gread.datasets.masks import Masks
 from gread.datasets.node_data import NodeData
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import FileError, InvalidArgument, NotApplicable
 
 EDGES = "source,target\nann,bob\nbob,cat\ncat,ann\ncat,dan\n"
 NODES = """id,label,split_1,age,split_0,height
@@ -155,28 +155,38 @@ WRONG_FILES = [
     (EDGES, NODES.replace("age", ""), "nodes.csv, line 1: expected a name for every column, got none for column 4"),
     (EDGES, NODES.replace("bob,blue", "bob,blue,"), "nodes.csv, line 3: expected 6 cells, one per column, got 7 cells"),
     (EDGES, "id,label\n", "nodes.csv, line 2: expected a row for every node, got the end of the file"),
-    (EDGES, NODES.replace("green", "-1").replace("red", "0").replace("blue", "1"), "expected labels other than -1"),
-    (EDGES, NODES.replace("dan,,,", "dan,,train,"), r"split 1: node 3 has none"),
     (EDGES, NODES.replace("bob", '"bob'), "nodes.csv, line 3: expected a csv file in UTF-8"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("edges", "nodes", "text"), WRONG_FILES)
 def test_an_error_names_file_line_and_column(write: Any, edges: str, nodes: str, text: str) -> None:
-    with pytest.raises(NotApplicable, match=text):
+    with pytest.raises(FileError, match=text):
         NodeData.from_files(*write(edges, nodes))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        (NODES.replace("green", "-1").replace("red", "0").replace("blue", "1"), "expected labels other than -1"),
+        (NODES.replace("dan,,,", "dan,,train,"), "split 1: node 3 has none"),
+    ],
+)
+def test_contents_that_make_no_data_set_are_refused(write: Any, nodes: str, text: str) -> None:
+    with pytest.raises(InvalidArgument, match=text):
+        NodeData.from_files(*write(EDGES, nodes))
 
 
 def test_other_encodings_are_refused(write: Any) -> None:
     edges, nodes = write()
     nodes.write_bytes(NODES.replace("ann", "änn").encode("latin-1"))
-    with pytest.raises(NotApplicable, match=r"nodes.csv, line 1: expected a csv file in UTF-8"):
+    with pytest.raises(FileError, match=r"nodes.csv, line 1: expected a csv file in UTF-8"):
         NodeData.from_files(edges, nodes)
 
 
 def test_a_row_over_two_lines_is_named_by_its_first(write: Any) -> None:
     nodes = 'id,label,age\nann,"two\nlines",1\nbob,x,1\ncat,"two\nlines",old\n'
-    with pytest.raises(NotApplicable, match=r"nodes.csv, line 5, column 'age'"):
+    with pytest.raises(FileError, match=r"nodes.csv, line 5, column 'age'"):
         NodeData.from_files(*write(EDGES, nodes))
 
 
@@ -263,11 +273,11 @@ def test_pyg_sparse_features_stay_sparse() -> None:
 
 def test_pyg_that_is_refused() -> None:
     torch = pytest.importorskip("torch")
-    with pytest.raises(NotApplicable, match="got no val_mask; pass masks="):
+    with pytest.raises(InvalidArgument, match="got no val_mask; pass masks="):
         NodeData.from_pyg(pyg(val_mask=None))
-    with pytest.raises(NotApplicable, match=r"expected a train_mask of shape \(3,\) or \(3, splits\), got \(2,\)"):
+    with pytest.raises(InvalidArgument, match=r"expected a train_mask of shape \(3,\) or \(3, splits\), got \(2,\)"):
         NodeData.from_pyg(pyg(train_mask=torch.ones(2, dtype=torch.bool)))
-    with pytest.raises(NotApplicable, match=r"labels \(3,\).*\(3, 2\)"):
+    with pytest.raises(InvalidArgument, match=r"labels \(3,\).*\(3, 2\)"):
         NodeData.from_pyg(pyg(y=torch.zeros(3, 2, dtype=torch.long)))
     with pytest.raises(NotApplicable, match="expected an object with edge_index"):
         NodeData.from_pyg(SimpleNamespace())
@@ -293,15 +303,15 @@ def test_networkx_attributes() -> None:
 
 
 def test_networkx_that_is_refused() -> None:
-    with pytest.raises(NotApplicable, match="nodes with the attribute 'colour', got none; label=None"):
+    with pytest.raises(InvalidArgument, match="nodes with the attribute 'colour', got none; label=None"):
         NodeData.from_networkx(coloured(), label="colour")
-    with pytest.raises(NotApplicable, match="a number or a vector as feature 'label', got node 'a': 'red'"):
+    with pytest.raises(InvalidArgument, match="a number or a vector as feature 'label', got node 'a': 'red'"):
         NodeData.from_networkx(coloured(), features="label")
-    with pytest.raises(NotApplicable, match="carry the feature 'size', got node 'a' without it"):
+    with pytest.raises(InvalidArgument, match="carry the feature 'size', got node 'a' without it"):
         NodeData.from_networkx(coloured(), features="size")
     graph = coloured()
     graph.nodes["b"]["place"] = [1.0]
-    with pytest.raises(NotApplicable, match="2 numbers in the feature 'place' of every node, got node 'b': 1"):
+    with pytest.raises(InvalidArgument, match="2 numbers in the feature 'place' of every node, got node 'b': 1"):
         NodeData.from_networkx(graph, features="place")
     assert NodeData.from_networkx(coloured(), label=None).y.tolist() == [-1, -1, -1]
 

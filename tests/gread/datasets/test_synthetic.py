@@ -19,7 +19,7 @@ from gread.datasets.node_data import NodeData
 from gread.datasets.splits import stream
 from gread.datasets.synthetic import csbm, grow, published_degrees, synthetic_cora, synthetic_cora_levels
 from rdgraph import generators
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 
 LEVELS = [k / 10 for k in range(11)]
 SIZES = [351, 217, 418, 818, 426, 298, 180]  # of Cora's classes
@@ -64,14 +64,14 @@ def test_csbm_probabilities_give_the_expected_homophily_exactly(n: int, classes:
     room = min(np.inf if h == 0 else alike.sum() / h, np.inf if h == 1 else (~alike).sum() / (1 - h))
     degree = 2 * part * room / n
     if degree == 0:
-        with pytest.raises(NotApplicable, match="degree > 0"):
+        with pytest.raises(InvalidArgument, match="degree > 0"):
             csbm(n=n, classes=classes, homophily=h, degree=degree)
         return
     chosen = dict(csbm(n=n, classes=classes, homophily=h, degree=degree).meta.variant)
     p = np.where(alike, float(chosen["within"]), float(chosen["between"]))
     assert p.sum() == pytest.approx(n * degree / 2, rel=1e-4)  # the record has six digits
     assert p[alike].sum() == pytest.approx(h * p.sum(), rel=1e-4, abs=1e-12)
-    with pytest.raises(NotApplicable, match="not enough pairs of nodes"):
+    with pytest.raises(InvalidArgument, match="not enough pairs of nodes"):
         csbm(n=n, classes=classes, homophily=h, degree=1.01 * degree / part)
 
 
@@ -116,7 +116,7 @@ def test_csbm_seeds() -> None:
     ],
 )
 def test_csbm_that_is_refused(arguments: dict[str, Any], text: str) -> None:
-    with pytest.raises(NotApplicable, match=text):
+    with pytest.raises(InvalidArgument, match=text):
         csbm(**arguments)
 
 
@@ -239,10 +239,10 @@ def test_levels_are_made_one_at_a_time(stand_in: NodeData) -> None:
 
 
 def test_what_is_refused(stand_in: NodeData) -> None:
-    with pytest.raises(NotApplicable, match=r"homophily between 0 and 1, got -0\.1"):
+    with pytest.raises(InvalidArgument, match=r"homophily between 0 and 1, got -0\.1"):
         synthetic_cora(-0.1, cora=stand_in)
     few = stand_in.subset(np.flatnonzero(stand_in.y < 4))
-    with pytest.raises(NotApplicable, match="expected 5 classes of 2 nodes or more"):
+    with pytest.raises(InvalidArgument, match="expected 5 classes of 2 nodes or more"):
         synthetic_cora(0.5, cora=few)
 
 

@@ -18,7 +18,7 @@ from gread.layers.conv import REMEMBERED, GREADConv
 from gread.models.features import Features
 from gread.models.gread_model import GREAD
 from gread.settings.config import Model
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.integrators.polynomial_flow import LinearFlow
 from tests.paths import ROOT
 
@@ -170,8 +170,8 @@ def test_it_is_the_layer_of_the_classifier() -> None:
             getattr(layer, f"coefficient_{name}").copy_(getattr(network, f"coefficient_{name}")[0])
     H0 = network.encode(Features.make(np.eye(NODES, 2)))
     time = torch.tensor([1.4], dtype=torch.float64)
-    route = network.route(H0)
-    H = network.evolve(H0, time, route, route.degree(network.field(H0), H0, time))[0]
+    flow = network.flow(H0)
+    H = network.evolve(H0, time, flow, flow.degree(network.field(H0), H0, time))[0]
     torch.testing.assert_close(layer(H0[0], PATH), H[0], rtol=1e-5, atol=1e-6)
 
 
@@ -180,13 +180,13 @@ def test_it_is_the_layer_of_the_classifier() -> None:
 def test_it_takes_few_products(settings: dict[str, Any], dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exponential of a generator of size 2.4 takes some twenty terms, and not as many as there is noise for."""
     degrees = []
-    original = LinearFlow.__call__
+    original = LinearFlow.run
 
-    def call(self: LinearFlow, *arguments: Any) -> Tensor:
+    def run(self: LinearFlow, *arguments: Any, **options: Any) -> tuple[Tensor, Tensor | None]:
         degrees.append(self.degree)
-        return original(self, *arguments)
+        return original(self, *arguments, **options)
 
-    monkeypatch.setattr(LinearFlow, "__call__", call)
+    monkeypatch.setattr(LinearFlow, "run", run)
     make_layer(**settings).to(dtype)(make_state().to(dtype), PATH)
     assert len(degrees) == 1
     assert 5 <= degrees[0] <= 40
@@ -308,9 +308,9 @@ def test_state_dict_carries_everything() -> None:
         ({"reaction": "-alpha*L@H + M*H0"}, NotApplicable, "M of kind node"),
         ({"method": "rk5"}, UnknownName, "rk5"),
         ({"method": "rk4"}, NotApplicable, "step > 0 for rk4"),
-        ({"adjacency": "live"}, NotApplicable, "take euler or rk4"),
+        ({"adjacency": "live", "method": "exact"}, NotApplicable, "take euler or rk4"),
         ({"adjacency": "hard"}, UnknownName, "hard"),
-        ({"heads": 3, "attention_dim": 4}, NotApplicable, "3 heads"),
+        ({"heads": 3, "attention_dim": 4}, InvalidArgument, "3 heads"),
     ],
     ids=str,
 )
@@ -333,21 +333,21 @@ def test_settings_that_cannot_be(settings: dict[str, Any], error: type[Exception
     ids=["channels", "range", "negative", "turned", "floats", "sparse", "list"],
 )
 def test_calls_that_cannot_be(x: Tensor, edges: Any, text: str) -> None:
-    with pytest.raises(NotApplicable, match=text):
+    with pytest.raises(InvalidArgument, match=text):
         make_layer()(x, edges)
 
 
 def test_weights_that_cannot_be() -> None:
     x, weight = make_state(), torch.ones(6, dtype=torch.float64)
-    with pytest.raises(NotApplicable, match="expected no edge_weight for the soft adjacency"):
+    with pytest.raises(InvalidArgument, match="expected no edge_weight for the soft adjacency"):
         make_layer()(x, PATH, weight)
     layer = make_layer(adjacency="original", normalisation="symmetric")
-    with pytest.raises(NotApplicable, match=r"\(6,\), one per edge, got \(5,\)"):
+    with pytest.raises(InvalidArgument, match=r"\(6,\), one per edge, got \(5,\)"):
         layer(x, PATH, weight[:5])
-    with pytest.raises(NotApplicable, match="undirected graph"):
+    with pytest.raises(InvalidArgument, match="undirected graph"):
         layer(x, DIRECTED)
     weight[0] = 2.0
-    with pytest.raises(NotApplicable, match="weighs differently"):
+    with pytest.raises(InvalidArgument, match="weighs differently"):
         layer(x, PATH, weight)
 
 
@@ -462,8 +462,8 @@ def test_degrees_of_hubs_are_counted_in_half_precision_too() -> None:
 def test_other_precisions_are_refused_with_a_remedy() -> None:
     layer = GREADConv(CHANNELS)
     with pytest.raises(
-        NotApplicable, match=r"x of torch.float32, the precision of the layer, got torch.bfloat16; .*autocast"
+        InvalidArgument, match=r"x of torch.float32, the precision of the layer, got torch.bfloat16; .*autocast"
     ):
         layer(make_state().bfloat16(), PATH)
-    with pytest.raises(NotApplicable, match=r"real numbers, got torch.int64; use x.float\(\)"):
+    with pytest.raises(InvalidArgument, match=r"real numbers, got torch.int64; use x.float\(\)"):
         layer(torch.ones(NODES, CHANNELS, dtype=torch.int64), PATH)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gread.settings.config import ADJACENCIES, KINDS, LINKS, Config, Model, Training
 from gread.settings.trials import Trial, grouped, make_trials
-from rdgraph.errors import NotApplicable, RdgraphError, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, NotApplicable, RdgraphError, UnknownName
 
 positive = st.floats(1e-12, 1e6)
 shares = st.floats(0, 1, exclude_max=True)
@@ -100,15 +100,15 @@ def test_unknown_names_are_errors_with_a_suggestion():
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path):
-    with pytest.raises(NotApplicable, match="expected toml, got a text that is not"):
+    with pytest.raises(InvalidArgument, match="expected toml, got a text that is not"):
         Config.from_toml("[model\n")
-    with pytest.raises(NotApplicable, match=r"expected a section \[model\]"):
+    with pytest.raises(InvalidArgument, match=r"expected a section \[model\]"):
         Config.from_toml("model = 3")
-    with pytest.raises(NotApplicable, match="No such file"):
+    with pytest.raises(FileError, match="No such file"):
         Config.load(tmp_path / "none.toml")
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe[model]")
-    with pytest.raises(NotApplicable, match="expected a toml file"):
+    with pytest.raises(FileError, match="expected a toml file"):
         Config.load(binary)
 
 
@@ -141,7 +141,7 @@ BAD = {
 
 @pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in BAD.items() for v in values], ids=str)
 def test_values_that_make_no_sense_are_refused(name, value):
-    with pytest.raises((NotApplicable, UnknownName), match=name):
+    with pytest.raises((InvalidArgument, UnknownName), match=name):
         Config().updated({name: value})
 
 
@@ -171,7 +171,7 @@ def test_trials_are_every_split_with_every_seed():
     assert len({t.member_seed for t in trials}) == 6
     assert Trial(Config(), split=3, seed=2).member_seed == 2 * 2**32 + 3
     for values in ({"seed": -1}, {"split": -1}, {"seed": 2**31}):
-        with pytest.raises(NotApplicable, match="expected a seed and a split from 0"):
+        with pytest.raises(InvalidArgument, match="expected a seed and a split from 0"):
             Trial(Config(), **values)
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from gread.settings.presets import find_preset, find_published, presets, published_results
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, UnknownName
 from rdgraph.systems.catalogue import catalogue
 
 DATASETS = {"texas", "wisconsin", "cornell_old", "film", "squirrel", "chameleon", "cora", "citeseer", "pubmed"}
@@ -98,11 +98,11 @@ def test_cornell_means_the_old_graph():
 def test_presets_that_do_not_exist_are_refused(tmp_path):
     with pytest.raises(UnknownName, match="expected a preset, got 'papr'; did you mean 'paper'"):
         find_preset("papr", "BS", "cora")
-    with pytest.raises(NotApplicable, match="expected one of the 9 authors presets, got F on cora"):
+    with pytest.raises(InvalidArgument, match="expected one of the 9 authors presets, got F on cora"):
         find_preset("authors", "F", "cora")
-    with pytest.raises(NotApplicable, match="expected one of the 63 paper presets, got BS on karate"):
+    with pytest.raises(InvalidArgument, match="expected one of the 63 paper presets, got BS on karate"):
         find_preset("paper", "BS", "karate")
-    with pytest.raises(NotApplicable, match="No such file"):
+    with pytest.raises(FileError, match="No such file"):
         find_preset(str(tmp_path / "none.toml"), "BS", "cora")
 
 

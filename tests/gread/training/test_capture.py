@@ -19,7 +19,7 @@ from gread.settings.config import ADJACENCIES, Config
 from gread.settings.trials import Trial
 from gread.training.ensemble import Ensemble
 from rdgraph.graphs.normalisation import NORMALISATIONS
-from rdgraph.integrators.solver import METHODS
+from rdgraph.methods.registry import METHODS
 from tests.equations import random_networks
 
 #: Operations that bring numbers from the host, or wait until the device has numbers for the host.
@@ -79,7 +79,7 @@ def test_an_epoch_of_a_linear_equation_can_be_recorded(reaction: str, adjacency:
     shape = {"reaction": reaction, "adjacency": adjacency, "step": 0.5, "hidden": 8, "attention_dim": 8}
     for method in ("rk4",) if adjacency == "live" else ("rk4", "exact"):
         network = ensemble(shape | {"method": method})
-        assert network.route.name == ("steps" if adjacency == "live" else "polynomial")
+        assert network.flow.form == ("steps" if adjacency == "live" else "polynomial")
         network._epoch()
         with Recorded():
             network._epoch()
@@ -91,12 +91,12 @@ def test_epochs_of_random_networks_can_be_recorded() -> None:
     seen = set()
     for values in random_networks(16, 19):
         network = ensemble(values)
-        if not network.route.capturable:
+        if not network.flow.is_capturable:
             continue
         network._epoch()
         with Recorded():
             network._epoch()
-        seen.add((network.route.name, values["adjacency"]))
+        seen.add((network.flow.form, values["adjacency"]))
     assert seen == {
         ("polynomial", "original"),
         ("polynomial", "soft"),

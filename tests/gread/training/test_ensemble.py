@@ -15,13 +15,13 @@ from gread.datasets.masks import Masks
 from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
 from gread.datasets.synthetic import csbm
-from gread.models.flow import Route
+from gread.models.flow import Flow
 from gread.models.gread_model import GREAD
 from gread.models.problem import Problem, check, make_operator
 from gread.settings.config import Config
 from gread.settings.trials import Trial
 from gread.training.ensemble import METRICS, Ensemble
-from rdgraph.errors import NotApplicable, RdgraphError
+from rdgraph.errors import InvalidArgument, NotApplicable, RdgraphError
 
 LOSS, TRAIN, VAL, TEST = range(len(METRICS))
 
@@ -97,9 +97,9 @@ def test_members_on_graphs_of_their_own(adjacency, loops):
 
 
 def test_trials_of_different_shapes_and_none_are_refused():
-    with pytest.raises(NotApplicable, match="expected trials of one shape"):
+    with pytest.raises(InvalidArgument, match="expected trials of one shape"):
         Ensemble(karate(), [Trial(config()), Trial(config(hidden=4))])
-    with pytest.raises(NotApplicable, match="expected at least one trial"):
+    with pytest.raises(InvalidArgument, match="expected at least one trial"):
         Ensemble(karate(), [])
 
 
@@ -125,7 +125,7 @@ def test_the_best_parameters_are_those_of_the_best_epoch():
     torch.testing.assert_close(scores[:, 1], out.val_accuracy)
     torch.testing.assert_close(scores[:, 2], out.test_accuracy)
     bare = Ensemble(karate(), [Trial(config())], keep_best=False)
-    with pytest.raises(NotApplicable, match="keep_best=False"):
+    with pytest.raises(InvalidArgument, match="keep_best=False"):
         bare.use_best()
 
 
@@ -259,24 +259,24 @@ def test_every_kind_of_network_learns(values):
     assert [out.status(k) for k in range(2)] == ["ok", "ok"]
 
 
-def test_routes_are_the_cheapest_that_are_right():
+def test_flows_have_the_cheapest_form_that_is_right():
     op = rd.generators.path(5).operator("row")
     linear, other = (rd.lower(name, op, {"alpha": 1.0, "beta": 1.0}) for name in ("BS", "F"))
     bare = rd.lower("BS", rd.generators.path(5).operator("none"), {"alpha": 1.0, "beta": 1.0})
     found = [
-        Route.choose(linear, "euler", 1.5, 0.5, False),
-        Route.choose(linear, "exact", 1.5, None, False),
-        Route.choose(linear, "rk4", 1.5, 0.5, True),
-        Route.choose(other, "rk4", 1.5, 0.5, False),
-        Route.choose(other, "dopri5", 1.5, None, False),
-        Route.choose(bare, "exact", 1.5, None, False),
+        Flow.choose(linear, "euler", 1.5, 0.5, False),
+        Flow.choose(linear, "exact", 1.5, None, False),
+        Flow.choose(linear, "rk4", 1.5, 0.5, True),
+        Flow.choose(other, "rk4", 1.5, 0.5, False),
+        Flow.choose(other, "dopri5", 1.5, None, False),
+        Flow.choose(bare, "exact", 1.5, None, False),
     ]
-    assert [r.name for r in found] == ["polynomial", "polynomial", "steps", "steps", "solve", "solve"]
-    assert [r.capturable for r in found] == [True, True, True, True, False, False]
+    assert [f.form for f in found] == ["polynomial", "polynomial", "steps", "steps", "solve", "solve"]
+    assert [f.is_capturable for f in found] == [True, True, True, True, False, False]
     H, time = torch.ones(5, 2), torch.tensor(1.5).double()
-    assert [r.degree(linear, H, time) for r in (found[0], found[3])] == [6, 0]
+    assert [f.degree(linear, H, time) for f in (found[0], found[3])] == [6, 0]
     with pytest.raises(NotApplicable, match="expected a method with steps for attention that follows the state"):
-        Route.choose(linear, "exact", 1.5, None, True)
+        Flow.choose(linear, "exact", 1.5, None, True)
 
 
 @pytest.mark.parametrize("values", [{"method": "adams"}, {"method": "euler", "step": None}, {"reaction": "-alpha*L*H"}])
@@ -295,7 +295,7 @@ def test_trusted_nodes_are_the_training_nodes():
         classes=2,
         seeds=[0],
     )
-    with pytest.raises(NotApplicable, match="expected trusted nodes"):
+    with pytest.raises(InvalidArgument, match="expected trusted nodes"):
         model.coefficients()
 
 
@@ -309,7 +309,7 @@ def test_a_polynomial_grows_with_its_coefficients(time):
     """beta is driven up by a large rate; at the end the states are still those of the exact flow."""
     ensemble = Ensemble(karate(), [Trial(exact(time=time, learning_rate=0.2, epochs=25))], dtype=torch.float64)
     degree = ensemble.degree
-    assert degree < ensemble.route.whole
+    assert degree < ensemble.flow.whole
     ensemble.parameters["coefficient_beta"].data.fill_(4.0)
     ensemble.advance(25)
     assert ensemble.degree > degree
@@ -382,7 +382,7 @@ def test_a_member_that_diverges_is_marked_and_changes_no_bit_of_the_others(calm,
     if best:
         assert float(out.val_accuracy[1]) == float(val[best - 1]) == float(val[: failed - 1].max())
         assert float(out.test_accuracy[1]) == float(out.history[best - 1, 1, TEST])
-    else:  # the first update already left the numbers, and such an epoch is never the best
+    else:  # the first update already diverged, and such an epoch is never the best
         assert float(out.val_accuracy[1]) == float(out.test_accuracy[1]) == 0.0
 
 
@@ -396,7 +396,7 @@ def test_accuracies_are_shares_of_the_nodes_of_each_mask():
 
 
 def test_numbers_that_are_none_hit_nothing():
-    """A member whose update left the numbers must not count as predicting class 0."""
+    """A member whose update diverged must not count as predicting class 0."""
     ensemble = Ensemble(karate(), [Trial(config()), Trial(config(), 1)])
     ensemble.parameters["decoder_bias"].data[1] = torch.nan
     scores, sound = ensemble._scores()
@@ -425,45 +425,46 @@ def small(train: list[int], val: list[int], test: list[int], y: list[int]) -> No
 
 
 def test_splits_that_cannot_be_trained_on_are_refused():
-    with pytest.raises(NotApplicable, match=r"expected a split among 0..9 of karate, got 10"):
+    with pytest.raises(InvalidArgument, match=r"expected a split among 0..9 of karate, got 10"):
         check(karate(), 10)
     bare = replace(karate(), masks=Masks.none(34))
-    with pytest.raises(NotApplicable, match="make some with stratified_splits"):
+    with pytest.raises(InvalidArgument, match="make some with stratified_splits"):
         check(bare, 0)
     missing = small([0, 1], [2, 3], [4, 5], [0, 0, 1, 1, 1, 0])
-    with pytest.raises(NotApplicable, match="got none of class 1; make splits with stratified_splits"):
+    with pytest.raises(InvalidArgument, match="got none of class 1; make splits with stratified_splits"):
         check(missing, 0)
-    with pytest.raises(NotApplicable, match="got none of class 1"):
+    with pytest.raises(InvalidArgument, match="got none of class 1"):
         Ensemble(missing, [Trial(config())])
     check(small([0, 1], [2, 3], [4, 5], [0, 1, 0, 1, 0, 2]), 0)
     check(small([0, 1], [2, 3], [4, 5], [0, 1, 0, 2, 0, 2]), 0)
 
 
-class Loose:
-    """Masks that nobody checked."""
-
-    def __init__(self, *parts: list[int]) -> None:
-        self.train, self.val, self.test = (np.array([part], dtype=bool) for part in parts)
-        self.num_splits = 1
-
-
-def test_masks_that_overlap_or_are_empty_are_refused():
-    data = small([0, 1], [2, 3], [4, 5], [0, 1, 0, 1, 0, 1])
-    for parts, match in (
-        (([1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1]), "expected masks without common nodes"),
-        (([1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [0, 0, 0, 1, 1, 1]), "expected masks without common nodes"),
-        (([1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1]), "expected nodes in the val mask"),
-    ):
-        object.__setattr__(data, "masks", Loose(*parts))
-        with pytest.raises(NotApplicable, match=match):
-            check(data, 0)
+def test_parts_of_a_split_may_be_empty():
+    """Accuracies on no node are nan; without validation nodes the last epoch is kept; the rest is as it was."""
+    y = [0, 1, 0, 1, 0, 1]
+    whole, untested, unvalidated = (
+        Ensemble(small([0, 1], val, test, y), [Trial(config(epochs=7))])
+        for val, test in (([2, 3], [4, 5]), ([2, 3], []), ([], []))
+    )
+    for ensemble in (whole, untested, unvalidated):
+        ensemble.advance(7)
+    outcomes = [ensemble.outcome() for ensemble in (whole, untested, unvalidated)]
+    assert torch.equal(outcomes[0].history[..., :3], outcomes[1].history[..., :3])
+    assert torch.equal(outcomes[0].history[..., :2], outcomes[2].history[..., :2])
+    assert outcomes[1].history[..., 3].isnan().all()
+    assert outcomes[2].history[..., 2:].isnan().all()
+    assert torch.equal(outcomes[0].best_epoch, outcomes[1].best_epoch)
+    assert [o.test_accuracy.isnan().item() for o in outcomes] == [False, True, True]
+    assert outcomes[2].best_epoch.item() == 7
+    unvalidated.use_best()
+    assert all(torch.equal(unvalidated.state[n], unvalidated.state[f"best.{n}"]) for n in unvalidated.parameters)
 
 
 def test_data_sets_for_members_have_to_be_alike_and_one_each():
     trials = [Trial(config(), seed=k) for k in range(2)]
-    with pytest.raises(NotApplicable, match=r"expected one data set or one for each of 2 trials, got 3"):
+    with pytest.raises(InvalidArgument, match=r"expected one data set or one for each of 2 trials, got 3"):
         Problem.make([csbm(k, n=20) for k in range(3)], trials)
-    with pytest.raises(NotApplicable, match="expected data sets with equal numbers of nodes and features"):
+    with pytest.raises(InvalidArgument, match="expected data sets with equal numbers of nodes and features"):
         Problem.make([csbm(0, n=20), csbm(1, n=22)], trials)
 
 

@@ -93,7 +93,7 @@ RANDOM_NETWORKS = int(os.environ.get("RANDOM_NETWORKS", "100"))
 
 @pytest.mark.parametrize("number", range(RANDOM_NETWORKS))
 def test_random_networks_train_on_a_gpu_as_on_the_cpu(number):
-    """The same route, the same degree and the same losses; losses that leave the numbers do so on both devices.
+    """The same flow, the same degree and the same losses; losses that diverge do so on both devices.
 
     Mostly in double precision, where rounding has no say in Adam's first steps, which divide gradients by their size.
     """
@@ -108,9 +108,9 @@ def test_random_networks_train_on_a_gpu_as_on_the_cpu(number):
     for device in ("cpu", "cuda"):
         runs.append(Ensemble(karate(), [Trial(config, split) for split in (0, 3)], device=device, dtype=dtype))
         runs[-1].advance(5)
-    assert runs[0].route == runs[1].route
+    assert runs[0].flow == runs[1].flow
     assert runs[0].degree == runs[1].degree
-    assert (runs[1]._replay is not None) == runs[1].route.capturable
+    assert (runs[1]._replay is not None) == runs[1].flow.is_capturable
     here, there = (run.outcome().history[..., 0].double() for run in runs)
     lost = ((~here.isfinite() | (here > 1e3)) & (~there.isfinite() | (there > 1e3))).cummax(0).values
     torch.testing.assert_close(here[~lost], there[~lost], rtol=rtol, atol=rtol)

@@ -17,10 +17,12 @@ from torch import Tensor, nn
 
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.graph import Graph
-from rdgraph.integrators.solver import FIXED, solve
+from rdgraph.integrators.solver import solve
 from rdgraph.integrators.timetable import MAX_STEPS, make_timetable
 from rdgraph.lowering.vector_field import VectorField, lower
-from rdgraph.methods.tableaux import methods, z
+from rdgraph.methods.registry import FIXED
+from rdgraph.methods.runge_kutta import z
+from rdgraph.methods.tableaux import methods
 
 F64 = torch.float64
 THEIRS = {"euler": "euler", "midpoint": "midpoint", "heun": "heun2", "rk4": "rk4"}

@@ -8,9 +8,9 @@ from torch import Tensor
 
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument
-from rdgraph.integrators.solver import METHODS
 from rdgraph.lowering.coefficients import STATE_LETTERS
 from rdgraph.lowering.vector_field import VectorField
+from rdgraph.methods.registry import METHODS
 from rdgraph.syntax.tree import Kind
 
 NODES, CHANNELS = 6, 2

@@ -20,7 +20,8 @@ import rdgraph as rd
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided, UnknownName
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities import dense_oracle as dense
-from rdgraph.methods.tableaux import Tableau, methods, tableau, z
+from rdgraph.methods.runge_kutta import Tableau, z
+from rdgraph.methods.tableaux import methods, tableau
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.catalogue import catalogue

@@ -19,7 +19,7 @@ from gread.settings.presets import Published
 from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, train
 from rdgraph.errors import Diverged, NotApplicable
-from rdgraph.integrators.solver import FIXED
+from rdgraph.methods.registry import FIXED
 from studies.runs.study import perform
 from studies.training import figures as training_figures
 from studies.training import rows as training_rows

@@ -1,0 +1,185 @@
+"""`Sample`: the rows that a classifier learns from, and which of them train and choose the epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from gread.classifier.inputs import read_sample_weight
+from gread.classifier.labels import read_labels
+from gread.datasets.masks import Masks
+from gread.datasets.meta import Meta
+from gread.datasets.node_data import NodeData
+from gread.datasets.splits import stream
+from gread.models.problem import SMALL_CLASS
+from rdgraph import Graph
+from rdgraph.errors import InvalidArgument
+from rdgraph.graphs.edges import as_array, read_nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows to learn from: their nodes, classes (codes, -1 for unknown) and weights, (k,) each, every node once.
+
+    `place` (rows as given,) says which of them a given row has become.
+    """
+
+    nodes: np.ndarray
+    codes: np.ndarray
+    weights: np.ndarray
+    place: np.ndarray
+
+    @classmethod
+    def make(cls, nodes: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> Sample:
+        """Put rows of the same node together, in the order in which the nodes come; their weights add up.
+
+        A row of weight 0 is one without a label.
+
+        >>> Sample.make(np.array([7, 2, 7]), np.array([0, 1, 0]), np.ones(3)).weights
+        array([2., 1.])
+        """
+        codes = np.where(weights > 0, codes, -1)
+        _, first, inverse = np.unique(nodes, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        place = np.argsort(order)[inverse]
+        highest = np.full(len(order), -1)
+        np.maximum.at(highest, place, codes)
+        if (other := np.flatnonzero((codes >= 0) & (codes != highest[place]))).size:
+            raise InvalidArgument(
+                f"expected one label per node, got two for node {nodes[other[0]]}; leave one of them out"
+            )
+        total = np.bincount(place, weights=weights * (codes >= 0), minlength=len(order))
+        return cls(nodes[first[order]], highest, total, place)
+
+    def merged(self, mask: Any, labelled: np.ndarray, name: str) -> np.ndarray | None:
+        """A mask of the given rows as booleans of these, without those of weight 0; None stays None."""
+        if mask is None:
+            return None
+        chosen = np.zeros(len(self.nodes), dtype=bool)
+        chosen[self.place[_read_mask(mask, labelled, name)]] = True
+        return chosen & (self.codes >= 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Which rows train, choose the epoch, and are only looked at: bool (rows,) each, without common rows."""
+
+    train: np.ndarray
+    val: np.ndarray
+    rest: np.ndarray
+
+
+def read_parts(codes: np.ndarray, mask: Any, val_mask: Any, share: Any, seed: int, names: Sequence[Any]) -> Parts:
+    """Training and validation rows: as given, else all labelled ones, of which a `share` validates.
+
+    Rows of a class that no training and no validation row has are left out.
+    """
+    labelled = codes >= 0
+    if not labelled.any():
+        raise InvalidArgument("expected some labels, got unknown ones (-1, None or nan) only")
+    val = None if val_mask is None else _read_mask(val_mask, labelled, "val_mask")
+    left = labelled if val is None else labelled & ~val
+    train = left if mask is None else _read_mask(mask, labelled, "mask")
+    if val is None:
+        val = _set_aside(codes, train, share, seed)
+        train = train & ~val
+    if (both := np.flatnonzero(train & val)).size:
+        raise InvalidArgument(f"expected mask and val_mask without common rows, got row {both[0]} in both")
+    counts, trained = (np.bincount(codes[rows], minlength=len(names)) for rows in (train | val, train))
+    if (missing := np.flatnonzero((trained == 0) & (counts >= SMALL_CLASS))).size:
+        raise InvalidArgument(
+            f"expected every class among the training rows, got none of class {names[missing[0]]!r}, which "
+            f"{counts[missing[0]]} rows of val_mask have; add some to the mask, or mark their labels as unknown (-1 or "
+            "None)"
+        )
+    is_known = np.isin(codes, codes[train | val])
+    return Parts(train, val, labelled & is_known & ~train & ~val)
+
+
+def _read_mask(mask: Any, labelled: np.ndarray, name: str) -> np.ndarray:
+    """Booleans (n,) from booleans or row numbers; every row of it has a label."""
+    given = as_array(mask, name)
+    rows = np.flatnonzero(given) if given.dtype.kind == "b" and given.shape == labelled.shape else given
+    if not rows.size:
+        raise InvalidArgument(f"expected rows in {name}, got none; leave it out for the default")
+    chosen = np.zeros(labelled.size, dtype=bool)
+    chosen[read_nodes(rows, labelled.size)] = True
+    if (unknown := np.flatnonzero(chosen & ~labelled)).size:
+        raise InvalidArgument(f"expected labels for all rows of {name}, got row {unknown[0]} without; leave it out")
+    return chosen
+
+
+def _set_aside(codes: np.ndarray, train: np.ndarray, share: Any, seed: int) -> np.ndarray:
+    """A share of the training rows, class by class, at random; every class keeps a row to train on. 0 takes none."""
+    if not (isinstance(share, int | float | np.number) and 0 <= share < 1):
+        raise InvalidArgument(f"expected 0 <= validation < 1, got {share!r}")
+    if share == 0:
+        return np.zeros_like(train)
+    draw = stream(seed, "validation")
+    shuffled = draw.permutation(np.flatnonzero(train))
+    by_class = [shuffled[codes[shuffled] == k] for k in np.unique(codes[train])]
+    room = np.array([len(rows) - 1 for rows in by_class])
+    wanted = np.array([share * len(rows) for rows in by_class])
+    counts = np.minimum(np.floor(wanted + 1e-9).astype(int), room)
+    total = min(max(1, round(share * shuffled.size)), int(room.sum()))
+    for k in np.argsort(counts - wanted, kind="stable"):
+        counts[k] += int(counts.sum() < total and counts[k] < room[k])
+    if not counts.sum():
+        raise InvalidArgument(
+            f"expected a class with two training rows, one of them to choose the epoch by, got {shuffled.size} rows "
+            f"of {len(by_class)} classes; label more, pass val_mask, or take validation=0 to keep the last epoch"
+        )
+    val = np.zeros_like(train)
+    val[np.concatenate([rows[:count] for rows, count in zip(by_class, counts, strict=True)])] = True
+    return val
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """What is trained on: a data set with one split, the classes it tells apart (k,), and weights of the nodes (n,)."""
+
+    data: NodeData
+    classes: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def read(
+        cls, x: np.ndarray | csr_array, graph: Graph, rows: np.ndarray, y: Any, sample_weight: Any,
+        masks: tuple[Any, Any], validation: Any, seed: int,
+    ) -> TrainingSet:  # fmt: skip
+        """From labels and weights of rows that stand for nodes; `masks` are those of training and validation rows."""
+        classes, codes = read_labels(y)
+        if codes.size != rows.size:
+            raise InvalidArgument(f"expected {rows.size} labels, one per row of X, got {codes.size}")
+        sample = Sample.make(rows, codes, read_sample_weight(sample_weight, rows.size))
+        chosen, validating = (
+            sample.merged(mask, codes >= 0, name) for mask, name in zip(masks, ("mask", "val_mask"), strict=True)
+        )
+        parts = read_parts(sample.codes, chosen, validating, validation, seed, classes.tolist())
+        return cls.make(x, graph, sample, parts, classes)
+
+    @classmethod
+    def make(
+        cls, x: np.ndarray | csr_array, graph: Graph, sample: Sample, parts: Parts, classes: np.ndarray
+    ) -> TrainingSet:
+        """Put the rows of a sample on their nodes; the classes are those that some row is learned from."""
+        used = np.unique(sample.codes[parts.train | parts.val])
+        kept = classes[used]
+        if len(kept) < 2:
+            raise InvalidArgument(
+                f"expected labels of two classes or more, got {kept.tolist()} alone; with one class there is nothing "
+                "to tell apart"
+            )
+        y, masks = np.full(graph.num_nodes, -1), np.zeros((3, graph.num_nodes), dtype=bool)
+        places = np.searchsorted(used, sample.codes)
+        y[sample.nodes] = np.where(parts.train | parts.val | parts.rest, places, -1)
+        for mask, part in zip(masks, (parts.train, parts.val, parts.rest), strict=True):
+            mask[sample.nodes] = part
+        weights = np.zeros(graph.num_nodes)
+        weights[sample.nodes] = sample.weights
+        meta = Meta("data", classes=tuple(map(str, kept.tolist())))
+        return cls(NodeData(graph, x, y, Masks(*masks), meta), kept, weights)

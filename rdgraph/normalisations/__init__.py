@@ -1,0 +1,1 @@
+"""Normalisations as data: what each makes of the weights of a graph, and what may be assumed of the result."""

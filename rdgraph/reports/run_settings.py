@@ -1,0 +1,140 @@
+"""`RunSettings`: what is about to be run, with the method that fits it, and what is known of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+
+from rdgraph.decisions.domain import Domain
+from rdgraph.errors import InvalidArgument
+from rdgraph.methods.registry import find_method
+from rdgraph.normalisations.registry import find_normalisation
+from rdgraph.syntax import answer_symbols as symbols
+from rdgraph.syntax.exact_numbers import exact_number
+from rdgraph.systems.parser import parse
+from rdgraph.systems.system import System
+from rdgraph.theory.lipschitz import check_normalisation
+from rdgraph.theory.method_choice import choose_method
+
+if TYPE_CHECKING:
+    from rdgraph.graphs.graph_facts import GraphFacts
+    from rdgraph.methods.method import Method
+    from rdgraph.normalisations.normalisation import Normalisation
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What is about to be run, and what is known of the graph."""
+
+    system: System
+    normalisation: str
+    end: sp.Expr
+    method: str
+    size: sp.Expr | None
+    facts: GraphFacts | None
+    reason: str = ""
+
+    @property
+    def record(self) -> Method:
+        """What is known of the method."""
+        return find_method(self.method)
+
+    def shown(self) -> dict[str, str]:
+        """The settings for a page."""
+        texts = {"normalisation": self.normalisation, "T": str(self.end), "method": self.method}
+        if self.size is not None:
+            texts |= {"step": str(self.size), "steps": str(sp.ceiling(self.end / self.size))}
+        return texts
+
+    @property
+    def may_be_directed(self) -> bool:
+        """Nothing says that the spectrum is real."""
+        return self.facts.directed if self.facts is not None else not self.operator_facts.is_symmetric
+
+    @property
+    def operator_facts(self) -> Normalisation:
+        """What is known of the normalisation."""
+        return find_normalisation(self.normalisation)
+
+    @property
+    def has_isolated(self) -> bool:
+        """The graph is known to have nodes that collect nothing."""
+        return self.facts is not None and self.facts.isolated > 0
+
+    def domain(self) -> Domain:
+        """Admissible coefficients, with the largest row sum s >= 1."""
+        return self.system.domain.where(sp.Ge(symbols.s, 1, evaluate=False))
+
+    def own(self, expression: sp.Expr) -> sp.Expr:
+        """A public expression in the package's own symbols, s filled in where the graph is known."""
+        known = {sp.Symbol(name): x for name, x in self.system.algebra.symbols.items()}
+        known |= {sp.Symbol(x.name): x for x in (symbols.s, symbols.R, symbols.lam)}
+        return sp.sympify(expression).xreplace(known).xreplace(self._row_sum())
+
+    def filled(self, expression: sp.Expr) -> sp.Expr:
+        """A public expression with s filled in where the graph is known."""
+        return sp.sympify(expression).xreplace({sp.Symbol("s"): v for v in self._row_sum().values()})
+
+    def _row_sum(self) -> dict[sp.Symbol, sp.Expr]:
+        return {} if self.facts is None else {symbols.s: exact_number(max(1.0, self.facts.row_sum), "row sum")}
+
+
+def read_run(
+    system: System | str, normalisation: str, T: Any, method: str, step: Any, graph: Any,
+    coefficients: Mapping[str, Any] | None,
+) -> RunSettings:  # fmt: skip
+    """The settings of a run, checked; the method follows from the equation where it is "auto"."""
+    check_normalisation(normalisation)
+    subject = parse(system)
+    if coefficients:
+        subject = subject.replace(**coefficients)
+    end = exact_number(T, "T")
+    if not (end.is_number and end.is_nonnegative):
+        raise InvalidArgument(f"expected a number T >= 0, got {T}")
+    facts = _facts(graph, normalisation)
+    size = None if step is None else _step(step)
+    if method == "auto":
+        return _automatic(subject, normalisation, end, size, facts)
+    record = find_method(method)
+    if record.is_exact:
+        return RunSettings(subject, normalisation, end, method, None, facts)
+    if size is None:
+        raise InvalidArgument(f"expected a step for the method {method}, got none; pass step=, or method='auto'")
+    return RunSettings(subject, normalisation, end, method, size, facts)
+
+
+def _step(step: Any) -> sp.Expr:
+    size = exact_number(step, "step")
+    if not (size.is_number and size.is_positive):
+        raise InvalidArgument(f"expected a step > 0, got {step}")
+    return size
+
+
+def _automatic(
+    system: System, normalisation: str, end: sp.Expr, size: sp.Expr | None, facts: GraphFacts | None
+) -> RunSettings:
+    """The method that follows from the equation; a step that is given asks for steps, and is kept."""
+    directed = facts.directed if facts is not None else not find_normalisation(normalisation).is_symmetric
+    row_sum = 1.0 if facts is None else max(1.0, facts.row_sum)
+    choose = partial(
+        choose_method, system, float(end), normalisation=normalisation, undirected=not directed, row_sum=row_sum
+    )
+    choice = choose()
+    if size is not None and choice.step is None:
+        choice = choose(stepped=True)
+    if size is None and choice.step is not None:
+        # T over a whole number, as the choice has it but for rounding
+        size = end / max(1, round(float(end) / choice.step)) if end else exact_number(choice.step, "step")
+    return RunSettings(system, normalisation, end, choice.method, size, facts, choice.reason)
+
+
+def _facts(graph: Any, normalisation: str) -> GraphFacts | None:
+    if graph is None:
+        return None
+    from rdgraph.graphs.graph_facts import GraphFacts
+
+    return GraphFacts.of(graph, normalisation)

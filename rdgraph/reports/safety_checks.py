@@ -1,0 +1,137 @@
+"""What a preflight says of existence, boxes and steps."""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from rdgraph.decisions.branches import is_above, is_at_least
+from rdgraph.decisions.condition_words import in_words
+from rdgraph.methods.tableaux import tableau
+from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding
+from rdgraph.reports.run_settings import RunSettings
+from rdgraph.reports.split_steps import splitting
+from rdgraph.theory.filters import symbol
+from rdgraph.theory.global_existence import GLOBAL, LOCAL, existence
+from rdgraph.theory.invariant_boxes import Box, invariant_box
+from rdgraph.theory.step_limits import StepLimit, step_limit
+
+
+def safety(run: RunSettings) -> list[Finding]:
+    """Whether solutions exist for all time, and the box that states stay in."""
+    lives = existence(run.system)
+    detail = "; ".join([lives.reason, *map(str, lives.blow_ups)])
+    box = kept_box(run)
+    if lives.status == GLOBAL:
+        return [Finding("existence", OK, "solutions exist for all time", detail), *_box_finding(box)]
+    if lives.status == LOCAL and box is not None and box.exists:
+        return [Finding("existence", IF, inside(run, box), f"outside it solutions can blow up: {detail}")]
+    if lives.status == LOCAL:
+        return [Finding("existence", PROBLEM, "solutions can blow up", detail)]
+    return [Finding("existence", UNKNOWN, "existence for all time is not settled", detail)]
+
+
+def kept_box(run: RunSettings) -> Box | None:
+    """The box of this normalisation on this graph; a symmetric A whose rows sum to 1 keeps the row box."""
+    if not run.operator_facts.averages:
+        return None
+    regular = run.facts is not None and run.facts.is_stochastic
+    box = invariant_box(run.system, "row" if regular else run.normalisation)
+    return box.allowing_isolated() if run.has_isolated and box.exists else box
+
+
+def inside(run: RunSettings, box: Box) -> str:
+    """The condition on H0, and on the graph where none is given, under which a box is kept."""
+    radius = " for some R > 0" if "R" in {x.name for e in (box.lower, box.upper) for x in e.free_symbols} else ""  # type: ignore[union-attr]
+    assumed = f" and {box.assumes}" if box.assumes and run.facts is None else ""
+    return f"H0 lies in {box.inside}{radius}{assumed}"
+
+
+def _box_finding(box: Box | None) -> list[Finding]:
+    if box is None:
+        return []
+    if not box.exists:
+        return [Finding("box", INFO, "none", box.note)]
+    given = f" from H0 in {box.inside}" if box.start else ""
+    assumed = f" where {box.assumes}" if box.assumes else ""
+    return [Finding("box", INFO, f"[{box.lower}, {box.upper}] is invariant{given}{assumed}", box.note)]
+
+
+# ---------------------------------------------------------------------- steps
+def stepping(run: RunSettings) -> list[Finding]:
+    """Whether the step is within its limit."""
+    if run.size is None:
+        return [Finding("step", OK, "exact flow: no step size")]
+    if run.record.is_splitting:
+        return [splitting(run)]
+    if run.record.step_function is not None:
+        return [Finding("step", UNKNOWN, f"no step limit for {run.method} is known", "a step function has no tableau")]
+    if not run.operator_facts.averages and not run.system.structure.linear:
+        text = f"no step limit for a nonlinear system under the {run.normalisation} normalisation"
+        return [Finding("step", UNKNOWN, text)]
+    regular = run.facts is not None and run.facts.is_stochastic
+    kind = "symmetric" if run.operator_facts.is_symmetric and not regular else "row"
+    limit = step_limit(run.system, run.method, kind, isolated=run.has_isolated)
+    if limit.value is None:
+        return [Finding("step", UNKNOWN, f"no step limit for {run.method} is known", limit.means)]
+    if run.facts is not None and run.facts.directed and limit.keeps == "stability":
+        return _directed_stepping(run, limit)
+    return _bounded_stepping(run, limit)
+
+
+def _bounded_stepping(run: RunSettings, limit: StepLimit) -> list[Finding]:
+    """The step against its limit, with what the limit assumes of the graph."""
+    value = run.filled(limit.value)
+    within = is_settled(run, value)
+    bound = f"{run.size} <= {in_words(value)}"
+    if within is False:
+        text = f"the step {run.size} exceeds the limit {in_words(value)} of {run.method}"
+        return [Finding("step", PROBLEM, text, limit.means)]
+    if limit.keeps == "linearised":
+        return [Finding("step", UNKNOWN, f"the step meets {bound}, but only near constant states", limit.means)]
+    if limit.keeps == "box":
+        box = kept_box(run)
+        assert box is not None
+        return [Finding("step", IF, f"{inside(run, box)} and step {bound}", limit.means)]
+    directed = f"; on directed graphs up to {in_words(limit.directed)}" if limit.directed is not None else ""
+    assumed = f" where {limit.assumes}" if limit.assumes and run.may_be_directed else ""
+    return [
+        Finding("step", OK if within else IF, f"step {bound}{assumed}", limit.means + (directed if assumed else ""))
+    ]
+
+
+def _directed_stepping(run: RunSettings, limit: StepLimit) -> list[Finding]:
+    """A directed graph: the limit that holds in the whole disc, else the eigenvalues of this graph."""
+    if limit.directed is not None and is_settled(run, limit.directed):
+        text = f"step {run.size} <= {in_words(limit.directed)}, on directed graphs too"
+        return [Finding("step", OK, text, "no eigenvalue of the step's matrix is larger than 1 in modulus")]
+    worst = _largest_damped(run)
+    if worst is None:
+        return [Finding("step", UNKNOWN, f"no step limit for {run.method} on directed graphs is known", limit.means)]
+    reason = "measured; eigenvalues of a non-normal A do not bound norms, which the fidelity compares"
+    if worst > 1 + 1e-9:
+        text = f"{run.method} with step {run.size} multiplies a mode that the flow damps by {worst:.4g} in every step"
+        return [Finding("step", PROBLEM, text, reason)]
+    return [Finding("step", OK, "every eigenvalue of this graph that the flow damps is damped", reason)]
+
+
+def _largest_damped(run: RunSettings) -> float | None:
+    """max |R(step p)| over the eigenvalues of the graph that the flow damps; None without numbers."""
+    import numpy as np
+
+    p = symbol(run.system)
+    if run.facts is None or p.free_symbols - {sp.Symbol("lam")}:
+        return None
+    spectrum = np.array(run.facts.spectrum)
+    rates = sp.lambdify(sp.Symbol("lam"), p, "numpy")(spectrum) * np.ones_like(spectrum)
+    damped = rates[rates.real <= 0]
+    weights = tableau(run.method)
+    factor = sp.lambdify(sorted(weights.stability.free_symbols, key=str), weights.stability, "numpy")
+    return float(np.abs(factor(float(run.size) * damped)).max(initial=0.0))  # type: ignore[arg-type]
+
+
+def is_settled(run: RunSettings, limit: sp.Expr) -> bool | None:
+    """True if the step is proved to be at most the limit, False if it is proved to be larger, everywhere."""
+    value, domain = run.own(limit), run.domain()
+    if is_at_least(value, run.size, domain):
+        return True
+    return False if is_above(run.size, value, domain) else None

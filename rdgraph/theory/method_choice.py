@@ -1,0 +1,199 @@
+"""The method follows from the equation: exact where it is linear, a splitting where the reaction is closed, else rk4.
+
+The steps come from a bound K of the slope of the field: rk4 takes half its stability limit, which is K step <= 2.785,
+on directed graphs no more than K step <= 1; the splitting, which is stable whatever the step, takes K step <= 1/2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from rdgraph.decisions.condition_words import in_words
+from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
+from rdgraph.methods.registry import find_method
+from rdgraph.methods.tableaux import tableau
+from rdgraph.normalisations.registry import find_normalisation
+from rdgraph.syntax.answer_symbols import lam, public
+from rdgraph.syntax.tree import Kind
+from rdgraph.systems.parser import parse
+from rdgraph.systems.single_operator import in_one_operator, terms_beyond_generator
+from rdgraph.systems.system import System
+from rdgraph.theory.rate_bounds import RateBound, equilibrium_size, rate_bound
+from rdgraph.theory.reaction_flows import closed_rate
+
+#: The step where no bound of the slope is known.
+DEFAULT_STEP = 0.1
+#: Most steps that are chosen for a run; a field that asks for more is too steep, and shows it by diverging.
+MOST_STEPS = 10_000
+#: The least size of the state that a bound is asked for, since small states grow.
+DEFAULT_RADIUS = 1.0
+
+
+@dataclass(frozen=True)
+class MethodChoice:
+    """A method, its step (None where it needs none) and in one sentence why."""
+
+    method: str
+    step: float | None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.method}{'' if self.step is None else f', step {self.step:g}'} ({self.reason})"
+
+
+def choose_method(
+    system: System | str,
+    T: float | None = None,
+    *,
+    normalisation: str = "symmetric",
+    coefficients: Mapping[str, Any] | None = None,
+    undirected: bool = True,
+    radius: float | None = None,
+    row_sum: float = 1.0,
+    stepped: bool = False,
+) -> MethodChoice:
+    """The method that fits a system, with a step for its coefficients.
+
+    Linear systems with a generator p(A) are evaluated ("exact", any forcing that does not depend on H included);
+    entrywise reactions with a closed flow are split ("strang"); all others are stepped ("rk4").
+
+    Args:
+        system: the system, a name of the catalogue or a line of text.
+        T: the time of the run; the step is then T divided by a whole number, which is at most 10000.
+        normalisation: of the operator: symmetric, row, column, none (L = D - A) or free.
+        coefficients: numbers or arrays in their own shape, (channels,) or (nodes,); 1 for each that is not given.
+        undirected: whether the spectrum of A is known to be real.
+        radius: the largest modulus of an entry of the start, for reactions whose slope grows with the state; the
+            constant states at which the reaction rests count as well, and 1.
+        row_sum: the largest sum of |A| over a row, for bounds that depend on it; 1 on regular graphs.
+        stepped: whether only a method with Runge-Kutta steps will do, as for the adjoint.
+
+    Returns:
+        The choice, with the reason in one sentence.
+
+    Raises:
+        InvalidArgument: T, radius or row_sum is no finite number >= 0.
+        UnknownName: a coefficient does not occur in the system.
+
+    >>> print(choose_method("BS"))
+    exact (linear with symbol p(lam) = -beta*lam**2 + lam*(-alpha + beta): exact flow)
+    >>> choose_method("-alpha*L@H + beta*tanh(H)", T=4).step
+    0.4444444444444444
+    """
+    subject = parse(system)
+    _check(subject, T, coefficients or {}, radius, row_sum)
+    method, why = family(subject, has_degrees=find_normalisation(normalisation).has_degrees)
+    if stepped and method != "rk4":
+        method, why = "rk4", f"{why}, but Runge-Kutta steps were asked for"
+    if method == "exact":
+        return MethodChoice("exact", None, why)
+    bound = rate_bound(subject, normalisation)
+    values = _shaped(subject, coefficients or {})
+    size = float(np.max(state_size(bound, values, radius or 0.0)))
+    rate = float(np.max(bound.at(values, radius=size, row_sum=row_sum))) if bound.is_finite else None
+    step = float(step_for(method, rate, T, undirected=undirected))
+    return MethodChoice(method, step, f"{why}; {step_reason(bound, rate, step, size)}")
+
+
+@lru_cache(maxsize=256)
+def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
+    """exact, strang or rk4, and why; `has_degrees` says that L is D - A."""
+    try:
+        letter, written = in_one_operator(system, has_degrees=has_degrees)
+    except NotApplicable:
+        return "rk4", "A and L = D - A do not commute"
+    structure = written.structure
+    if not terms_beyond_generator(structure):
+        forced = " and a forcing" if structure.has_source or structure.constant != 0 or structure.coupled != 0 else ""
+        return "exact", f"linear with {_symbol_text(written, letter, has_degrees)}{forced}: exact flow"
+    try:
+        rate = closed_rate(system)
+    except NotApplicable:
+        return "rk4", "; ".join(structure.obstacles)
+    return "strang", f"the reaction h' = {public(sp.factor(rate))} has a closed flow"
+
+
+def _symbol_text(system: System, letter: str, has_degrees: bool) -> str:
+    if not has_degrees:
+        return f"symbol p(lam) = {public(system.generator_symbol)}"
+    x = lam if letter == "L" else sp.Symbol("A")
+    polynomial = sp.collect(sp.Add(*(c * x**k for k, c in system.structure.generator.items())), x)
+    return f"{'symbol p(lam)' if letter == 'L' else 'generator p(A)'} = {public(polynomial)}"
+
+
+# ---------------------------------------------------------------------- steps
+@cache
+def largest_product(method: str, undirected: bool) -> float:
+    """The largest K step that a method is given."""
+    if find_method(method).is_splitting:
+        return 0.5
+    weights = tableau(method)
+    half = float(weights.real_limit) / 2
+    return half if undirected else min(half, float(weights.monotone_radius))
+
+
+def step_for(method: str, rate: Any, T: Any = None, *, undirected: bool = True) -> np.ndarray:
+    """Steps for bounds K, numbers or arrays; None for no bound. A T that is given is cut into equal parts.
+
+    >>> step_for("rk4", np.array([3.0, 30.0]), 1.0)
+    array([0.33333333, 0.04545455])
+    """
+    if rate is None:
+        steps = np.asarray(DEFAULT_STEP)
+    else:
+        with np.errstate(divide="ignore"):
+            steps = _two_digits(largest_product(method, undirected) / np.asarray(rate, dtype=float))
+    if T is None:
+        return np.where(np.isfinite(steps), steps, 1.0)
+    end = np.asarray(T, dtype=float)
+    whole = np.where(end > 0, end, 1.0)
+    with np.errstate(divide="ignore"):
+        return whole / np.clip(np.ceil(whole / steps), 1, MOST_STEPS)
+
+
+def _two_digits(steps: np.ndarray) -> np.ndarray:
+    """Rounded down to two digits, so that they are easy to read and to repeat."""
+    finite = np.isfinite(steps) & (steps > 0)
+    unit = 10.0 ** (np.floor(np.log10(np.where(finite, steps, 1.0))) - 1)
+    return np.where(finite, np.floor(steps / unit + 1e-9) * unit, steps)
+
+
+def state_size(bound: RateBound, coefficients: Mapping[str, Any], start: Any) -> np.ndarray:
+    """R of a local bound: no less than the start, the constant states at which the reaction rests, and 1."""
+    rests = equilibrium_size(bound.system, coefficients) if bound.is_local else 0.0
+    return np.maximum(np.maximum(rests, start), DEFAULT_RADIUS)
+
+
+def step_reason(bound: RateBound, rate: float | None, step: float, radius: float) -> str:
+    """Where the step comes from, in words."""
+    if rate is None:
+        return f"no bound of its slope is known, so that the step is {step:.4g} by default"
+    where = f" on |h| <= {radius:.4g}" if bound.is_local else ""
+    formula = f"{in_words(public(bound.value))} = " if bound.value.free_symbols else ""
+    return f"step {step:.4g} from the Lipschitz bound K = {formula}{rate:.4g}{where}"
+
+
+# ---------------------------------------------------------------------- arguments
+def _shaped(system: System, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Coefficients so that they broadcast against (nodes, channels)."""
+    shaped = {}
+    for name, value in given.items():
+        array = np.asarray(value, dtype=float)
+        shaped[name] = array[:, None] if system.letters[name] is Kind.NODE and array.ndim == 1 else array
+    return shaped
+
+
+def _check(system: System, T: Any, given: Mapping[str, Any], radius: Any, row_sum: Any) -> None:
+    for name in given:
+        if name not in system.letters or system.letters[name] in (Kind.FIELD, Kind.OPERATOR):
+            raise UnknownName(f"coefficient of {system.text}", name, system.coefficients)
+    for name, value in (("T", T), ("radius", radius), ("row_sum", row_sum)):
+        if value is not None and not (isinstance(value, Real) and 0 <= float(value) < float("inf")):
+            raise InvalidArgument(f"expected a finite number {name} >= 0, got {value!r}")

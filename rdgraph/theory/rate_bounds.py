@@ -1,0 +1,155 @@
+"""How fast a field can change: a bound K of its slope by the chain rule, as a formula that numbers are put into.
+
+|f(X) - f(Y)| <= K |X - Y| in the norm of the normalisation, for all states or on |h| <= R. It is an upper bound that is
+found at once; `rdgraph.theory.lipschitz` has the exact constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from rdgraph.algebra.normal_form import Act, H
+from rdgraph.decisions.budget import within_budget
+from rdgraph.decisions.domain import Domain
+from rdgraph.decisions.maxima import Candidate, maximum
+from rdgraph.normalisations.normalisation import Normalisation
+from rdgraph.normalisations.registry import find_normalisation
+from rdgraph.syntax.answer_symbols import R, h, s
+from rdgraph.syntax.tree import Kind
+from rdgraph.systems.structure import structure_of
+from rdgraph.systems.system import System
+from rdgraph.theory.lipschitz import coupled_bound
+from rdgraph.theory.slope_bounds import slopes, sup_magnitude
+
+
+@dataclass(frozen=True)
+class RateBound:
+    """K in the coefficients, norm_W for a matrix W, the largest row sum s of |A| and, if it is local, the radius R."""
+
+    value: sp.Expr
+    system: System
+
+    @property
+    def is_finite(self) -> bool:
+        return not self.value.has(sp.oo, -sp.oo, sp.zoo, sp.nan)
+
+    @property
+    def is_local(self) -> bool:
+        return bool(self.value.has(R))
+
+    def at(self, coefficients: Mapping[str, Any] | None = None, *, radius: Any = 1.0, row_sum: Any = 1.0) -> np.ndarray:
+        """K at numbers or arrays that broadcast; a coefficient without a value counts as 1, or as -1 if it is negative.
+
+        >>> from rdgraph.systems.parser import parse
+        >>> float(rate_bound(parse("-alpha*L@H + beta*tanh(H)")).at({"alpha": 0.5}))
+        2.0
+        """
+        return _evaluate(self.value, self.system, coefficients or {}, {"R": radius, "s": row_sum})
+
+
+def _evaluate(
+    expression: sp.Expr, system: System, given: Mapping[str, Any], more: Mapping[str, Any] | None = None
+) -> np.ndarray:
+    values: dict[str, Any] = dict(more or {})
+    for name, kind in system.letters.items():
+        sign = -1.0 if system.assumptions.sign(name) in ("negative", "nonpositive") else 1.0
+        values[name] = np.asarray(given.get(name, sign), dtype=float)
+        if kind is Kind.MATRIX:
+            values[f"norm_{name}"] = _norm(values[name])
+    letters = sorted(expression.free_symbols, key=str)
+    with np.errstate(all="ignore"):
+        found = _function(expression, tuple(letters))(*(values[x.name] for x in letters))
+    return np.asarray(found, dtype=float)
+
+
+@lru_cache(maxsize=1024)
+def _function(expression: sp.Expr, letters: tuple[sp.Symbol, ...]) -> Callable[..., Any]:
+    made: Callable[..., Any] = sp.lambdify(letters, expression, "numpy")
+    return made
+
+
+def equilibrium_size(system: System, coefficients: Mapping[str, Any] | None = None) -> np.ndarray:
+    """The largest modulus of a constant state at which a polynomial reaction rests; 0 where there is none.
+
+    These are the faces of the boxes such systems keep. Coefficients are numbers or arrays that broadcast.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> round(float(equilibrium_size(parse("-alpha*L@H + beta*H*(4 - H**2)"))), 9)
+    2.0
+    """
+    structure = system.structure
+    field = sp.S.Zero if structure.coupled != 0 or structure.has_source else structure.scalar_field(h, sp.S.Zero)
+    if not field.is_polynomial(h) or sp.degree(field, h) < 1:
+        return np.zeros(())
+    weights = [_evaluate(c, system, coefficients or {}) for c in sp.Poly(field, h).all_coeffs()]
+    leading, *rest = np.broadcast_arrays(*weights)
+    with np.errstate(all="ignore"):
+        ratios = np.stack([-x / leading for x in rest], -1)
+    ratios = np.where(np.isfinite(ratios).all(-1, keepdims=True), ratios, 0.0)
+    companion = np.zeros((*ratios.shape, ratios.shape[-1]))
+    companion[..., 0, :] = ratios
+    companion[..., range(1, len(rest)), range(len(rest) - 1)] = 1.0
+    roots = np.linalg.eigvals(companion)
+    real = np.abs(roots.imag) <= 1e-6 * np.maximum(1.0, np.abs(roots))
+    return np.asarray(np.where(real, np.abs(roots), 0.0).max(-1))
+
+
+def _norm(matrix: np.ndarray) -> Any:
+    """A bound of the 1-, 2- and inf-norm of matrices (..., d, d), of shape (..., 1, 1); a number stands for itself."""
+    if matrix.ndim < 2:
+        return np.abs(matrix)
+    size = np.abs(matrix)
+    return np.maximum(size.sum(-1).max(-1), size.sum(-2).max(-1))[..., None, None]
+
+
+@lru_cache(maxsize=256)
+def rate_bound(system: System, normalisation: str = "symmetric") -> RateBound:
+    """K for all states if there is one, else on |h| <= R; infinite where neither was found.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> print(rate_bound(parse("-alpha*L@H + beta*H*(1 - H)")).value)
+    2*R*Abs(beta) + 2*Abs(alpha) + Abs(beta)
+    """
+    record = find_normalisation(normalisation)
+    found = (RateBound(_chain_rule(system, record, local), system) for local in (False, True))
+    return next((bound for bound in found if bound.is_finite), RateBound(sp.oo, system))
+
+
+def _chain_rule(system: System, record: Normalisation, local: bool) -> sp.Expr:
+    """sum_k |c_k| |A|^k + sup |r'| + what the coupled terms add; where nothing bounds A, it is s times a row A."""
+    structure, size = system.structure, s if record.norm is None else sp.S.One
+    kind = "row" if record.norm is None else record.name
+    if record.has_degrees:  # L = D - A stays a letter; its rows hold a degree beside the entries that add up to it
+        algebra = replace(system.algebra, definitions={})
+        structure = structure_of(algebra.normal(system.expression), algebra.kinds)
+    loose = {x: sp.Symbol(x.name, real=True) for x in system.algebra.symbols.values() if x != H}
+    total = sp.Add(*(sp.Abs(c.xreplace(loose)) * size**k for k, c in structure.generator.items()))
+    total += _reaction_slope(structure.reaction, system.domain, loose, local)
+    coupled = structure.coupled.xreplace(loose).replace(
+        lambda e: isinstance(e, Act), lambda e: sp.Mul(*(2 * size if w.name == "L" else size for w in e.word)) * e
+    )
+    return sp.expand(total + coupled_bound(coupled, kind, local))
+
+
+def _reaction_slope(reaction: sp.Expr, domain: Domain, loose: Mapping[sp.Symbol, sp.Symbol], local: bool) -> sp.Expr:
+    """sup |r'|, term by term; where that is infinite, from the extremes of the slope."""
+    if reaction == 0:
+        return sp.S.Zero
+    loosened = reaction.xreplace(loose)
+    for bound in (coupled_bound(loosened, "row", local), sup_magnitude(sp.expand(sp.diff(loosened, H)), local)):
+        if not bound.has(sp.oo):
+            return bound
+    return sp.oo if reaction.is_polynomial(H) else _largest_slope(reaction, domain, local)
+
+
+@within_budget(lambda problem: sp.oo)
+def _largest_slope(reaction: sp.Expr, domain: Domain, local: bool) -> sp.Expr:
+    found = slopes(reaction, domain, local=local)
+    both = [Candidate(sign * c.value, c.valid) for c in found.candidates for sign in (1, -1)]
+    return found.restore(maximum(both, found.domain(domain)))
