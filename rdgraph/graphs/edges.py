@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, UnknownName
 
 #: Largest number of nodes, so that a pair of nodes fits one 64-bit key.
 MAX_NODES = 2**31 - 1
@@ -71,7 +71,7 @@ def as_array(values: Any, what: str) -> np.ndarray:
     try:
         return np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
     except (TypeError, ValueError) as reason:
-        raise NotApplicable(f"expected numbers in {what}, got {type(values).__name__} ({reason})") from None
+        raise InvalidArgument(f"expected numbers in {what}, got {type(values).__name__} ({reason})") from None
 
 
 def whole_numbers(values: Any, what: str, entry: str = "entry") -> np.ndarray:
@@ -84,14 +84,14 @@ def whole_numbers(values: Any, what: str, entry: str = "entry") -> np.ndarray:
     if array.size == 0:
         return array.astype(np.int64)
     if array.dtype.kind not in "iuf":
-        raise NotApplicable(f"expected whole numbers in {what}, got dtype {array.dtype}; pass integers")
+        raise InvalidArgument(f"expected whole numbers in {what}, got dtype {array.dtype}; pass integers")
     if array.dtype.kind == "f":
         wrong = ~((array == np.trunc(array)) & (np.abs(array) < 2.0**53))
     else:
         wrong = array > np.iinfo(np.int64).max
     if wrong.any():
         place = np.argwhere(wrong)[0]
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected whole numbers in {what}, got {array[tuple(place)]} at {entry} {place[-1] if len(place) else 0}; "
             "round or remove it"
         )
@@ -105,7 +105,7 @@ def read_whole(value: Any, least: int, what: str) -> int:
     except TypeError:
         number = least - 1
     if number < least:
-        raise NotApplicable(f"expected a whole number >= {least} for {what}, got {value!r}")
+        raise InvalidArgument(f"expected a whole number >= {least} for {what}, got {value!r}")
     return number
 
 
@@ -114,11 +114,11 @@ def read_count(num_nodes: Any) -> int:
     try:
         count = operator.index(num_nodes)
     except TypeError:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected a whole number of nodes, got {num_nodes!r} ({type(num_nodes).__name__}); pass an int"
         ) from None
     if not 1 <= count <= MAX_NODES:
-        raise NotApplicable(f"expected 1 to {MAX_NODES} nodes, got {count}; a graph has at least one node")
+        raise InvalidArgument(f"expected 1 to {MAX_NODES} nodes, got {count}; a graph has at least one node")
     return count
 
 
@@ -127,11 +127,13 @@ def read_nodes(nodes: Any, num_nodes: int) -> np.ndarray:
     given = as_array(nodes, "nodes")
     if given.dtype.kind == "b":
         if given.shape != (num_nodes,):
-            raise NotApplicable(f"expected a mask of shape ({num_nodes},), got {given.shape}; one entry per node")
+            raise InvalidArgument(f"expected a mask of shape ({num_nodes},), got {given.shape}; one entry per node")
         given = np.flatnonzero(given)
     chosen = whole_numbers(given, "nodes")
     if chosen.ndim != 1 or not chosen.size:
-        raise NotApplicable(f"expected node numbers of shape (k,), k >= 1, got {chosen.shape}; choose a node at least")
+        raise InvalidArgument(
+            f"expected node numbers of shape (k,), k >= 1, got {chosen.shape}; choose a node at least"
+        )
     _refuse(
         (chosen < 0) | (chosen >= num_nodes),
         lambda k: f"expected nodes in 0..{num_nodes - 1}, got entry {k}: node {chosen[k]}; leave it out",
@@ -150,16 +152,16 @@ def _read_pairs(edge_index: Any) -> np.ndarray:
         return pairs.reshape(2, 0)
     if pairs.ndim != 2 or pairs.shape[0] != 2:
         remedy = "transpose the list of pairs" if pairs.ndim == 2 and pairs.shape[1] == 2 else "sources, then targets"
-        raise NotApplicable(f"expected edge_index of shape (2, E), got {pairs.shape}; {remedy}")
+        raise InvalidArgument(f"expected edge_index of shape (2, E), got {pairs.shape}; {remedy}")
     return pairs
 
 
 def _implied_count(pairs: np.ndarray) -> int:
     if not pairs.size:
-        raise NotApplicable("expected at least one node, got no edges and no number of nodes; pass num_nodes=")
+        raise InvalidArgument("expected at least one node, got no edges and no number of nodes; pass num_nodes=")
     count = read_count(max(int(pairs.max()) + 1, 1))
     if count > max(MAX_IMPLIED, SPARSEST * pairs.shape[1]):
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected num_nodes for a graph of {pairs.shape[1]} edges whose largest node is {count - 1}, got none; "
             f"pass num_nodes={count} if that is meant, or renumber: np.unique(edge_index, return_inverse=True)"
         )
@@ -178,9 +180,9 @@ def _check_range(pairs: np.ndarray, count: int) -> None:
 def _read_weights(weight: Any, edges: int, signed: bool) -> np.ndarray:
     given = as_array(weight, "weight")
     if given.dtype.kind not in "biuf" and given.size:
-        raise NotApplicable(f"expected real weights, got dtype {given.dtype}; pass floats")
+        raise InvalidArgument(f"expected real weights, got dtype {given.dtype}; pass floats")
     if given.shape != (edges,):
-        raise NotApplicable(f"expected weights of shape ({edges},), one per edge, got {given.shape}")
+        raise InvalidArgument(f"expected weights of shape ({edges},), one per edge, got {given.shape}")
     weights = given.astype(np.float64)
     _refuse(~np.isfinite(weights), lambda k: f"expected finite weights, got edge {k}: {weights[k]}; remove the edge")
     if not signed:
@@ -225,4 +227,4 @@ def _coalesced(pairs: np.ndarray, weights: np.ndarray, count: int, duplicates: s
 def _refuse(wrong: Any, text: Callable[[int], str]) -> None:
     """Raise about the first place where `wrong` holds."""
     if wrong.any():
-        raise NotApplicable(text(int(wrong.argmax())))
+        raise InvalidArgument(text(int(wrong.argmax())))

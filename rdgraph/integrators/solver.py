@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.adaptive_steps import MAX_STEPS, Tolerances, integrate_adaptive
 from rdgraph.integrators.adjoint import AdjointSettings, integrate_members
 from rdgraph.integrators.automatic import Automatic, automatic
@@ -90,7 +90,7 @@ def solve(
     if adjoint:
         _check_adjoint(record, step, save_at)
     if record.is_adaptive and torch.finfo(H0.dtype).bits < 32:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected a state of float32 or float64 for {record.name}, whose tolerance {H0.dtype} cannot hold, got "
             "that; convert field and state, or take a fixed step"
         )
@@ -226,22 +226,22 @@ def _record(method: Any) -> Method:
 
 def _check_state(field: Any, H0: Tensor) -> None:
     if not hasattr(field, "check_state"):
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected a vector field, got {type(field).__name__}; make one with lower(system, operator)"
         )
     field.check_state(H0)
     if 0 in H0.shape:
-        raise NotApplicable(f"expected at least one member, node and channel, got a state of shape {tuple(H0.shape)}")
+        raise InvalidArgument(f"expected at least one member, node and channel, got a state of shape {tuple(H0.shape)}")
 
 
 def _check_settings(record: Method, given: Mapping[str, Any], interpolation: str, chosen: Automatic) -> None:
     if interpolation not in ("linear", "cubic"):
-        raise NotApplicable(f"expected interpolation 'linear' or 'cubic', got {interpolation!r}")
+        raise InvalidArgument(f"expected interpolation 'linear' or 'cubic', got {interpolation!r}")
     used = {name for name, value in given.items() if value is not None}
     used |= {"interpolation"} if interpolation != "linear" else set()
     if strangers := sorted(used - set(record.options)):
         why = f", which auto chose ({chosen.reason})" if chosen.method else ""
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected for {record.name}{why} only {', '.join(record.options)}, got {', '.join(strangers)}; leave it "
             "out, or name a method that uses it"
         )
@@ -251,23 +251,23 @@ def _check_numbers(given: Mapping[str, Any], limit: Any) -> None:
     for name in ("rtol", "atol"):
         value = given[name]
         if value is not None and not 0 <= value < float("inf"):
-            raise NotApplicable(f"expected {name} >= 0 and finite, got {value!r}")
+            raise InvalidArgument(f"expected {name} >= 0 and finite, got {value!r}")
     if given["rtol"] == 0 and given["atol"] == 0:
-        raise NotApplicable("expected one of rtol, atol to be > 0, got 0 and 0")
+        raise InvalidArgument("expected one of rtol, atol to be > 0, got 0 and 0")
     if given["max_steps"] is not None and not given["max_steps"] >= 1:
-        raise NotApplicable(f"expected max_steps >= 1, got {given['max_steps']!r}")
+        raise InvalidArgument(f"expected max_steps >= 1, got {given['max_steps']!r}")
     if limit is not None and not limit > 0:
-        raise NotApplicable(f"expected limit > 0, got {limit!r}; limit=None stops at overflow only")
+        raise InvalidArgument(f"expected limit > 0, got {limit!r}; limit=None stops at overflow only")
 
 
 def _check_adjoint(record: Method, step: Any, save_at: Any) -> None:
     if record.adjoint is None:
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected a method with an adjoint, {', '.join(WITH_ADJOINT)}, got {record.name}; without adjoint=True "
             "the gradient comes from the steps themselves"
         )
     if record.is_fixed and step is None and save_at is not None:
-        raise NotApplicable("expected a step for the adjoint with save_at, got none; pass step=...")
+        raise InvalidArgument("expected a step for the adjoint with save_at, got none; pass step=...")
 
 
 def _tolerances(H0: Tensor, given: Mapping[str, Any], bound: float) -> Tolerances:

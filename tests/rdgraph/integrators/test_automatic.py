@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import rdgraph as rd
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.automatic import automatic
 
 F64 = torch.float64
@@ -122,7 +122,7 @@ def test_with_the_adjoint_the_default_steps() -> None:
 )
 def test_settings_that_the_chosen_method_cannot_use_are_refused(line: str, settings: dict[str, Any]) -> None:
     field = rd.lower(line, GRAPH.operator(dtype=F64), values_of(line))
-    with pytest.raises(NotApplicable, match="which auto chose"):
+    with pytest.raises(InvalidArgument, match="which auto chose"):
         rd.solve(field, state(), [0.0, 1.0], **settings)
 
 
