@@ -251,7 +251,7 @@ def _read(H: Any, op: Operator) -> Tensor:
 
 
 def _check_plain(op: Operator, what: str) -> None:
-    if op.normalisation != "none":
+    if not op.record.has_degrees:
         raise NotApplicable(
             f"expected the operator of normalisation none for {what}, got {op!r}; make it with graph.operator('none')"
         )
@@ -276,7 +276,7 @@ def _quadratic(H: Tensor, op: Operator) -> Tensor:
 
 def _sum_of_squares_vector(op: Operator) -> Tensor | None:
     """The vector v of `laplacian_energy`; None where L is not symmetric, or signed, or wants a gradient itself."""
-    if op.normalisation not in ("symmetric", "none") or op.weights.requires_grad:
+    if not ((op.record.is_similar and op.record.is_symmetric) or op.record.has_degrees) or op.weights.requires_grad:
         return None
     if entries(op).is_signed or not entries(op).is_undirected:
         return None

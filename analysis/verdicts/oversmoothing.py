@@ -164,7 +164,7 @@ def oversmoothing(
 
 def _measures(op: Operator, plain: Operator) -> dict[str, Callable[[Tensor], Tensor]]:
     found: dict[str, Callable[[Tensor], Tensor]] = {"dirichlet": lambda H: dirichlet_energy(H, plain)}
-    if op.normalisation == "symmetric":
+    if op.record.is_symmetric and op.record.is_similar:
         found["laplacian"] = lambda H: laplacian_energy(H, op)
     return {**found, "normalised": lambda H: normalised_energy(H, plain)}
 
