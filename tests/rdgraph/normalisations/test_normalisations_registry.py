@@ -139,6 +139,9 @@ def test_preflight_with_and_without_a_graph() -> None:
     assert "lam in [0, 1]" in next(f.text for f in page.findings if f.topic == "graph")
     stepped = rd.preflight("F", normalisation="lazy", method="euler", step=0.1, coefficients=values)
     assert stepped.status == "undecided"
+    # 1 <= 2/(alpha lam) on [0, 1], but not on [0, 2]: nothing false is said
+    long = rd.preflight("diffusion", normalisation="lazy", method="euler", step=1.5, coefficients={"alpha": 1})
+    assert long.status == "undecided"
 
 
 @pytest.mark.usefixtures("lazy_walk")
