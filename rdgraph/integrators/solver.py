@@ -79,7 +79,10 @@ def solve(
     _check_state(field, H0)
     chosen = Automatic("", None, "")
     if method == "auto":
-        chosen = automatic(field.spread(tuple(H0.shape[:-2])), H0, t, stepped=adjoint)
+        wide = field.spread(tuple(H0.shape[:-2]))
+        chosen = automatic(wide, H0, t, stepped=adjoint)
+        if step is not None and chosen.step is None:  # a step that is given asks for steps
+            chosen = automatic(wide, H0, t, stepped=True)
         method, interpolation = chosen.method, interpolation or ("linear" if chosen.step is None else "cubic")
     interpolation = interpolation or "linear"
     record = _record(method)
