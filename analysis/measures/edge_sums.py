@@ -36,7 +36,7 @@ def read_on(H: Any, op: Operator) -> Tensor:
 
 def check_plain(op: Operator, what: str) -> None:
     """Refuse an operator that is normalised, or has negative weights."""
-    if op.normalisation != "none":
+    if not op.record.has_degrees:
         raise InvalidArgument(
             f"expected the operator of normalisation none for {what}, got {op!r}; make it with graph.operator('none')"
         )
@@ -61,7 +61,7 @@ def quadratic_form(H: Tensor, op: Operator) -> Tensor:
 
 def _sum_of_squares_vector(op: Operator) -> Tensor | None:
     """The vector v of `laplacian_energy`; None where L is not symmetric, or signed, or wants a gradient itself."""
-    if op.normalisation not in ("symmetric", "none") or op.weights.requires_grad:
+    if not ((op.record.is_similar and op.record.is_symmetric) or op.record.has_degrees) or op.weights.requires_grad:
         return None
     if entries(op).is_signed or not entries(op).is_undirected:
         return None

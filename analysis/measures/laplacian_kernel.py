@@ -77,13 +77,13 @@ def symmetrised(op: Operator) -> tuple[Operator, Tensor]:
 
 def _find_nullspace(op: Operator) -> Nullspace:
     found = _checked_entries(op, "the kernel of L")
-    if op.normalisation == "none":
+    if op.record.has_degrees:
         vector = torch.ones_like(found.count)
-    elif op.normalisation == "row":
+    elif op.record.row_stochastic:
         vector = (found.count > 0).double()
     else:
         vector = _root_degree(op, found)
-        vector = vector.square() if op.normalisation == "column" else vector
+        vector = vector.square() if op.record.column_stochastic else vector
     _check_kernel(op, vector)
     component, number = _components(op, found)
     return Nullspace(vector, component, number)
@@ -93,19 +93,19 @@ def _find_symmetric(op: Operator) -> tuple[Operator | None, Tensor]:
     """None stands for the operator itself."""
     found = _checked_entries(op, "the inner product of its L")
     one = torch.ones_like(found.count)
-    if op.normalisation in ("symmetric", "none"):
+    if op.record.is_symmetric or op.record.has_degrees:
         if not found.is_undirected:
             raise _directed("the inner product of its L", op)
         return None, one
     root = torch.where(found.count > 0, _root_degree(op, found), one)
-    return _mean_operator(op, found), root if op.normalisation == "row" else 1 / root
+    return _mean_operator(op, found), root if op.record.row_stochastic else 1 / root
 
 
 # ---------------------------------------------------------------------- what is asked of an operator
 def _checked_entries(op: Operator, what: str) -> OperatorEntries:
-    if op.normalisation == "free":
+    if not (op.record.is_similar or op.record.has_degrees):
         raise NotApplicable(
-            f"expected weights of a known normalisation for {what}, got free ones; name it with "
+            f"expected weights of a known normalisation for {what}, got {op.normalisation} ones; name it with "
             "op.with_weights(op.weights, 'row')"
         )
     found = entries(op)
@@ -158,7 +158,7 @@ def _components(op: Operator, found: OperatorEntries) -> tuple[Tensor, int]:
 def _mean_operator(op: Operator, found: OperatorEntries) -> Operator:
     """sqrt(a_ij a_ji), which is w_ij/sqrt(d_i d_j) for the row and for the column normalisation."""
     weights = found.weights
-    if op.normalisation != "symmetric":
+    if not op.record.is_symmetric:
         weights = (weights * weights[..., found.reverse]).sqrt()
     return Operator(op.pattern, weights.to(op.dtype), "symmetric", op.self_loops)
 

@@ -25,7 +25,7 @@ def symmetric_laplacian(op: Operator) -> tuple[csr_array, np.ndarray, float]:
             f"expected an operator with s_i A_ij = s_j A_ji for some s > 0, got {op!r}; make the graph undirected "
             "(Graph.undirected()): directed graphs and free weights have no real orthogonal spectrum"
         )
-    if op.normalisation != "symmetric":
+    if not op.record.is_symmetric:
         back = csr_array(matrix.T)
         back.sort_indices()
         matrix = csr_array(
@@ -34,7 +34,7 @@ def symmetric_laplacian(op: Operator) -> tuple[csr_array, np.ndarray, float]:
         )
     diagonal = np.ones(op.num_nodes) if op.degree is None else op.degree.detach().double().cpu().numpy()[:, 0]
     laplacian = csr_array(diags_array(diagonal) - matrix)
-    norm = 2.0 if op.normalisation in ("symmetric", "row", "column") else float(abs(laplacian).sum(axis=1).max())
+    norm = 2.0 if op.record.norm is not None else float(abs(laplacian).sum(axis=1).max())
     return laplacian, scale, max(norm, np.finfo(float).tiny)
 
 

@@ -68,7 +68,7 @@ class EnergyFate:
 def energy_measures(op: Operator, plain: Operator) -> dict[str, Callable[[Tensor], Tensor]]:
     """The energies that a verdict looks at, by name: tr(H' L H) only where L is symmetric."""
     found: dict[str, Callable[[Tensor], Tensor]] = {"dirichlet": lambda H: dirichlet_energy(H, plain)}
-    if op.normalisation == "symmetric":
+    if op.record.is_symmetric and op.record.is_similar:
         found["laplacian"] = lambda H: laplacian_energy(H, op)
     return {**found, "normalised": lambda H: normalised_energy(H, plain)}
 

@@ -13,7 +13,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.edges import read_count, read_whole
 from rdgraph.graphs.graph import Graph
 
@@ -90,7 +90,7 @@ def barabasi_albert(n: int, m: int, seed: Seed) -> Graph:
     """
     count, links = read_whole(n, 2, "nodes"), read_whole(m, 1, "links per node")
     if links >= count:
-        raise NotApplicable(f"expected fewer links per node than nodes, got m = {links} and n = {count}")
+        raise InvalidArgument(f"expected fewer links per node than nodes, got m = {links} and n = {count}")
     return _graph(nx.barabasi_albert_graph(count, links, seed=_number(_stream(seed))))
 
 
@@ -105,7 +105,9 @@ def sbm(sizes: Sequence[int], probabilities: Any, seed: Seed) -> Graph:
     blocks = _sizes(sizes)
     chances = _probabilities(probabilities, (len(blocks), len(blocks)))
     if not np.array_equal(chances, chances.T):
-        raise NotApplicable("expected symmetric probabilities, p[k][l] = p[l][k], got others; edges have no direction")
+        raise InvalidArgument(
+            "expected symmetric probabilities, p[k][l] = p[l][k], got others; edges have no direction"
+        )
     # The sparse algorithm divides by log(1 - p).
     sparse = bool(((chances == 0) | (1 - chances < 1)).all())
     return _graph(nx.stochastic_block_model(blocks, chances.tolist(), seed=_number(_stream(seed)), sparse=sparse))
@@ -144,9 +146,9 @@ def csbm(
     blocks, width = _sizes(sizes), read_whole(channels, 1, "channels")
     centres = np.asarray(means, dtype=float)
     if centres.shape != (len(blocks),) or not np.isfinite(centres).all():
-        raise NotApplicable(f"expected {len(blocks)} finite means, one per class, got {means}; match sizes")
+        raise InvalidArgument(f"expected {len(blocks)} finite means, one per class, got {means}; match sizes")
     if not (np.isfinite(sigma) and sigma >= 0):
-        raise NotApplicable(f"expected a finite standard deviation sigma >= 0, got {sigma}")
+        raise InvalidArgument(f"expected a finite standard deviation sigma >= 0, got {sigma}")
     chances = np.full((len(blocks), len(blocks)), float(_probabilities(between, ())))
     np.fill_diagonal(chances, float(_probabilities(within, ())))
     edges, noise = _stream(seed).spawn(2)
@@ -169,7 +171,7 @@ def _stream(seed: Seed) -> np.random.Generator:
     except TypeError:
         number = -1
     if number < 0:
-        raise NotApplicable(f"expected a seed, an int >= 0 or a numpy Generator, got {seed!r}; pass seed=0")
+        raise InvalidArgument(f"expected a seed, an int >= 0 or a numpy Generator, got {seed!r}; pass seed=0")
     return np.random.default_rng(number)
 
 
@@ -181,7 +183,7 @@ def _number(stream: np.random.Generator) -> int:
 def _sizes(sizes: Sequence[int]) -> list[int]:
     blocks = [read_whole(size, 1, "nodes in a block") for size in sizes]
     if not blocks:
-        raise NotApplicable("expected the size of one block at least, got none; pass sizes=[n]")
+        raise InvalidArgument("expected the size of one block at least, got none; pass sizes=[n]")
     return blocks
 
 
@@ -189,9 +191,11 @@ def _probabilities(values: Any, shape: tuple[int, ...]) -> np.ndarray:
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
-        raise NotApplicable(f"expected probabilities of shape {shape}, got {values!r}") from None
+        raise InvalidArgument(f"expected probabilities of shape {shape}, got {values!r}") from None
     if array.shape != shape:
-        raise NotApplicable(f"expected probabilities of shape {shape}, got {array.shape}; one for each pair of blocks")
+        raise InvalidArgument(
+            f"expected probabilities of shape {shape}, got {array.shape}; one for each pair of blocks"
+        )
     if not ((array >= 0) & (array <= 1)).all():
-        raise NotApplicable(f"expected probabilities between 0 and 1, got {values!r}")
+        raise InvalidArgument(f"expected probabilities between 0 and 1, got {values!r}")
     return array

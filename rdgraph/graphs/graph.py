@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.edges import as_array, grouped, pair_keys, read_count, read_edges, read_nodes, take_edges
 from rdgraph.graphs.homophily import homophily
 from rdgraph.graphs.interchange import networkx_edges, networkx_graph, pyg_edges
@@ -49,12 +49,12 @@ class Graph:
         count = read_count(self.num_nodes)
         shapes_fit = pairs.dtype == np.int64 and weight.dtype == np.float64 and pairs.shape == (2, weight.size)
         if not (shapes_fit and _is_canonical(pairs, weight, count)):
-            raise NotApplicable(
+            raise InvalidArgument(
                 "expected int64 edges (2, E) in range, sorted by (target, source), each once, with finite nonzero "
                 "float64 weights (E,), got other arrays; build the graph with Graph.from_edges"
             )
         if self.names is not None and len(self.names) != count:
-            raise NotApplicable(f"expected {count} names, one per node, got {len(self.names)}; pass None for 0..n-1")
+            raise InvalidArgument(f"expected {count} names, one per node, got {len(self.names)}; pass None for 0..n-1")
         pairs.flags.writeable = weight.flags.writeable = False
         for field, value in (("edge_index", pairs), ("weight", weight), ("num_nodes", count)):
             object.__setattr__(self, field, value)
@@ -95,9 +95,9 @@ class Graph:
         [[1], [0]]
         """
         if not issparse(matrix):
-            raise NotApplicable(f"expected a scipy sparse matrix, got {type(matrix).__name__}; see Graph.from_dense")
+            raise InvalidArgument(f"expected a scipy sparse matrix, got {type(matrix).__name__}; see Graph.from_dense")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise NotApplicable(f"expected a square matrix, got shape {matrix.shape}; one row and column per node")
+            raise InvalidArgument(f"expected a square matrix, got shape {matrix.shape}; one row and column per node")
         check_sparse(matrix, "the adjacency matrix")
         entries = coo_array(matrix)
         return cls.from_edges(np.stack([entries.col, entries.row]), matrix.shape[0], entries.data, signed=signed)
@@ -111,7 +111,7 @@ class Graph:
         """
         array = as_array(matrix, "the adjacency matrix")
         if array.ndim != 2 or array.shape[0] != array.shape[1]:
-            raise NotApplicable(f"expected a square matrix, got shape {array.shape}; one row and column per node")
+            raise InvalidArgument(f"expected a square matrix, got shape {array.shape}; one row and column per node")
         targets, sources = np.nonzero(array)
         return cls.from_edges(np.stack([sources, targets]), array.shape[0], array[targets, sources], signed=signed)
 
@@ -220,7 +220,7 @@ class Graph:
         """The same graph with renumbered nodes: new node k is old node order[k], A'[k, l] = A[order[k], order[l]]."""
         chosen = read_nodes(order, self.num_nodes)
         if chosen.size != self.num_nodes:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected an order of all {self.num_nodes} nodes, got {chosen.size}; see Graph.subgraph for a choice"
             )
         return self.subgraph(chosen)
@@ -292,7 +292,9 @@ class Graph:
         degree = torch.as_tensor(absolute_degree(matrix)[:, None], **kind) if has_degrees else None
         weights = torch.as_tensor(matrix.data, **kind)
         if degree is not None and not bool(torch.isfinite(weights).all() and torch.isfinite(degree).all()):
-            raise NotApplicable(f"expected weights and degrees that {weights.dtype} holds, got larger ones; scale them")
+            raise InvalidArgument(
+                f"expected weights and degrees that {weights.dtype} holds, got larger ones; scale them"
+            )
         pattern = Pattern.from_csr(matrix.indptr, matrix.indices, weights.device)
         return Operator(pattern, weights, normalisation, float(self_loops), degree)
 

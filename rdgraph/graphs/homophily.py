@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.graphs.edges import as_array, whole_numbers
 
 KINDS = ("edge", "node", "adjusted")
@@ -77,8 +77,8 @@ def _read_labels(labels: Any, num_nodes: int) -> np.ndarray:
     given = as_array(labels, "labels")
     classes = given.astype(np.int64) if given.dtype.kind == "b" else whole_numbers(given, "labels", "node")
     if classes.shape != (num_nodes,):
-        raise NotApplicable(f"expected labels of shape ({num_nodes},), one per node, got {classes.shape}")
+        raise InvalidArgument(f"expected labels of shape ({num_nodes},), one per node, got {classes.shape}")
     if (classes < -1).any():
         node = int((classes < -1).argmax())
-        raise NotApplicable(f"expected labels >= 0, or -1 for unknown, got node {node}: {classes[node]}")
+        raise InvalidArgument(f"expected labels >= 0, or -1 for unknown, got node {node}: {classes[node]}")
     return classes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.edges import as_array
 
 
@@ -20,12 +20,12 @@ def networkx_edges(graph: Any, weight: str | None) -> tuple[np.ndarray, list[Has
            [1]]), ['a', 'b'], [1.0])
     """
     if not (hasattr(graph, "nodes") and hasattr(graph, "is_directed")):
-        raise NotApplicable(f"expected a networkx graph, got {type(graph).__name__}; see Graph.from_edges")
+        raise InvalidArgument(f"expected a networkx graph, got {type(graph).__name__}; see Graph.from_edges")
     names = list(graph)
     number = {name: k for k, name in enumerate(names)}
     attributes = [values for *_, values in graph.edges(data=True)]
     if weight not in (None, "weight") and attributes and not any(weight in values for values in attributes):
-        raise NotApplicable(f"expected edges with the attribute {weight!r}, got none; weight=None counts edges")
+        raise InvalidArgument(f"expected edges with the attribute {weight!r}, got none; weight=None counts edges")
     weights = [1.0 if weight is None else values.get(weight, 1.0) for values in attributes]
     pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2).T
     if graph.is_directed():
@@ -50,14 +50,14 @@ def pyg_edges(data: Any) -> tuple[Any, Any, Any]:
     """(edge_index, num_nodes or None, weight or None) of a `torch_geometric.data.Data` or anything like it."""
     edge_index = getattr(data, "edge_index", None)
     if edge_index is None:
-        raise NotApplicable(f"expected an object with edge_index, got {type(data).__name__}; see Graph.from_edges")
+        raise InvalidArgument(f"expected an object with edge_index, got {type(data).__name__}; see Graph.from_edges")
     weight = getattr(data, "edge_weight", None)
     if weight is None and (attributes := getattr(data, "edge_attr", None)) is not None:
         weight = as_array(attributes, "edge_attr")
         if weight.ndim == 2 and weight.shape[1] == 1:
             weight = weight[:, 0]
         elif weight.ndim != 1:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected an edge_attr of one column, got shape {weight.shape}; choose the weight yourself: "
                 "Graph.from_edges(data.edge_index, data.num_nodes, weight)"
             )

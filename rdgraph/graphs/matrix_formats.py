@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 
 
 def check_sparse(matrix: Any, what: str) -> None:
@@ -70,5 +70,5 @@ def _check_range(numbers: Any, size: int, name: str, what: str) -> None:
         raise _error(what, f"{name} in 0..{size - 1}", f"{numbers.min()}..{numbers.max()}")
 
 
-def _error(what: str, expected: str, got: str) -> NotApplicable:
-    return NotApplicable(f"expected {expected} in {what}, got {got}; build the sparse matrix again")
+def _error(what: str, expected: str, got: str) -> InvalidArgument:
+    return InvalidArgument(f"expected {expected} in {what}, got {got}; build the sparse matrix again")

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator, Pattern
 
 #: What the members have to share, and how to make them.
@@ -71,20 +71,20 @@ def _degrees(members: Sequence[Operator]) -> Tensor | None:
 
 def _check(members: Sequence[Any]) -> None:
     if not members:
-        raise NotApplicable("expected at least one operator to stack, got none")
+        raise InvalidArgument("expected at least one operator to stack, got none")
     for number, op in enumerate(members):
         if not isinstance(op, Operator):
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected operators, got {type(op).__name__} as member {number}; make one with graph.operator(...)"
             )
         if op.batch:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected operators with weights (E,), got member {number} with weights of batch {op.batch}; "
                 "stack its members one by one"
             )
         for name, (read, remedy) in _SHARED.items():
             if read(op) != read(members[0]):
-                raise NotApplicable(
+                raise InvalidArgument(
                     f"expected the same {name} in all members, got {read(members[0])} in member 0 and {read(op)} in "
                     f"member {number}; {remedy}"
                 )

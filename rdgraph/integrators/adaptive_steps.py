@@ -64,7 +64,7 @@ def integrate_adaptive(field: VectorField, H0: Tensor, times: Tensor, tolerances
     columns = times.reshape(len(times), -1).double().expand(-1, len(starts))
     every = field.bind(H0) if field.uses_initial else field
     with torch.no_grad():
-        search = _Search(every, starts, columns.detach().cpu().numpy(), tolerances)
+        search = _StepSearch(every, starts, columns.detach().cpu().numpy(), tolerances)
         search.run()
     states, stats = search.saves.states(len(columns), len(starts)), search.stats
     wanted = H0.requires_grad or times.requires_grad or any(x.requires_grad for x in every.tensors())
@@ -76,7 +76,7 @@ def integrate_adaptive(field: VectorField, H0: Tensor, times: Tensor, tolerances
     return AdaptiveIntegration(states, codes, failed_at, stats)
 
 
-class _Search:
+class _StepSearch:
     """Finds the steps of every member, and how it ends; everything about time stays on the host, as (B,) in float64."""
 
     def __init__(self, field: VectorField, starts: Tensor, times: np.ndarray, tolerances: Tolerances) -> None:
@@ -248,7 +248,9 @@ class _Search:
             self.saves.add(missing, np.full(len(missing), member), states[row].expand(len(missing), -1, -1))
 
 
-def _repeat(field: VectorField, starts: Tensor, times: Tensor, search: _Search, found: Tensor) -> tuple[Tensor, int]:
+def _repeat(
+    field: VectorField, starts: Tensor, times: Tensor, search: _StepSearch, found: Tensor
+) -> tuple[Tensor, int]:
     """The accepted steps once more, recorded: states (K, B, n, d) and the number of evaluations.
 
     Step lengths are constants. Steps behind the last save of a member are not repeated; the state that a failed member

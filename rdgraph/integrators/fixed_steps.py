@@ -120,7 +120,7 @@ def _march(
     if rest is None:
         rest = H0.detach() if moving is None else _rest(H0, moving[0].long())
     survived = torch.zeros(alive.shape, dtype=torch.int64, device=H0.device)
-    saver = _Saver(stepper, timetable, recorder, rest, cubic, cautious=last is not None)
+    saver = _StepSaver(stepper, timetable, recorder, rest, cubic, cautious=last is not None)
     saver.save(-1, H, StepResult(H, None), alive)
     for k in range(timetable.steps):
         active = None if moving is None else moving[k]
@@ -138,7 +138,7 @@ def _march(
     return March(alive, survived, H)
 
 
-class _Saver:
+class _StepSaver:
     """Finds the saves that fall into a step and interpolates: linear as torchdiffeq does, or cubic Hermite."""
 
     def __init__(

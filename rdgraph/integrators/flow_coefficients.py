@@ -16,7 +16,7 @@ import sympy as sp
 import torch
 from torch import Tensor
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.linear_part import Linear
 from rdgraph.integrators.special_functions import phi1
 from rdgraph.kernels.operations import has_triton
@@ -52,11 +52,11 @@ class Schedule:
         if record.is_exact:
             return cls(method)
         if not record.is_fixed and record.tableau is None:
-            raise NotApplicable(
+            raise InvalidArgument(
                 f"expected a method of Runge-Kutta steps or exact, got {method}; take one of {', '.join(WITH_GAINS)}"
             )
         if step is None or not step > 0:
-            raise NotApplicable(f"expected a step > 0 for {method}, got {step!r}; pass step=...")
+            raise InvalidArgument(f"expected a step > 0 for {method}, got {step!r}; pass step=...")
         count = max(1, math.ceil(time / step + 1) - 1)
         # As on the grid of `solve`, a step that would start at the end, but for rounding, is none.
         return cls(method, count - 1 if count > 1 and (count - 1) * step >= time else count, float(step))

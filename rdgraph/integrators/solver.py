@@ -9,17 +9,24 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rdgraph.errors import NotApplicable
-from rdgraph.integrators.adaptive_steps import MAX_STEPS, Tolerances, integrate_adaptive
+from rdgraph.integrators.adaptive_steps import Tolerances, integrate_adaptive
 from rdgraph.integrators.adjoint import AdjointSettings, integrate_members
 from rdgraph.integrators.automatic import Automatic, automatic
 from rdgraph.integrators.fixed_steps import Integration, choose, integrate_fixed, is_within
 from rdgraph.integrators.solution import Solution, Stats, Status
+from rdgraph.integrators.solver_settings import (
+    check_adjoint,
+    check_numbers,
+    check_precision,
+    check_settings,
+    check_state,
+    find_record,
+    tolerances,
+)
 from rdgraph.integrators.steppers import Splitting, Stepper, first_is_nan, fixed_stepper
 from rdgraph.integrators.timetable import Timetable, make_timetable
 from rdgraph.integrators.trackers import Measure, Recorder, Tracker
 from rdgraph.methods.method import Method
-from rdgraph.methods.registry import WITH_ADJOINT, find_method
 from rdgraph.methods.runge_kutta import Tableau
 
 if TYPE_CHECKING:
@@ -46,26 +53,43 @@ def solve(
 ) -> Solution:
     """Integrate dH/dt = f(H) from H(t[0]) = H0 (*batch, n, d) and save H at `t`, or at `save_at` within `t`.
 
-    The batch is that of the field, or any where the field has none and its members differ in their start alone.
-
-    `t` is (K,) or, with times of its own for every member, (K, *batch); it may repeat but not fall, and T = 0 is the
-    identity. By default ("auto") the method follows from the equation: "exact" for linear systems, "strang" for
-    reactions with a closed flow, else "rk4", with a step for every member from a bound of the slope of its field
-    (`choose_method` has the rules); `solution.method` and `solution.reason` say which it was and why, and states
-    between the steps are then interpolated by cubics.
-
-    Methods with a fixed `step`, a number or one per member: "euler", "midpoint", "heun", "rk4" (the 3/8 rule),
-    "rk4-classical" or any `Tableau`, and "strang"; they take ceil(T/step) steps of which the last is shortened, without
-    a step one per interval of `t`, and between steps `interpolation` is "linear" or "cubic". "exact" is for linear
-    systems, to `rtol` and `atol`. "dopri5" adapts the steps of every member to its own error (rtol 1e-7, atol 1e-9; in
-    single precision 1e-5 and 1e-7), and gives up after `max_steps` attempts (10000). `adjoint=True` integrates
-    backwards for the gradient instead of recording the steps, member by member, for euler, midpoint, heun, rk4 and
-    dopri5; it has first derivatives alone, all others have second ones as well.
+    By default ("auto") the method follows from the equation: "exact" for linear systems, "strang" for reactions with a
+    closed flow, else "rk4", with a step for every member from a bound of the slope of its field (`choose_method` has
+    the rules); `solution.method` and `solution.reason` say which it was and why, and states between the steps are then
+    interpolated by cubics. Methods with a fixed step take ceil(T/step) steps of which the last is shortened, without a
+    step one per interval of `t`. "exact" is for linear systems. "dopri5" adapts the steps of every member to its own
+    error.
 
     A member that turns non-finite, or has an entry beyond `limit`, stays at its last good state, marked in `status`
-    and `failed_at`; it changes no bit of the others. `trackers` hear of every saved state. `measures` maps names to
-    functions of a state, collected in `solution.measures`; with `keep_states=False` the fixed-step methods then hold no
-    more than one saved state.
+    and `failed_at`; it changes no bit of the others.
+
+    Args:
+        field: made by `lower`.
+        H0: the start; its batch is that of the field, or any where the field has none and its members differ in their
+            start alone.
+        t: times (K,) or, with times of its own for every member, (K, *batch); they may repeat but not fall, and T = 0
+            is the identity.
+        method: "auto", the name of a method (`register_method` adds one) or any `Tableau`.
+        step: of a fixed-step method, a number or one per member; with "auto" it asks for steps.
+        rtol: of "exact", "strang" and "dopri5" (1e-7; in single precision 1e-5).
+        atol: of "exact" and "dopri5" (1e-9; in single precision 1e-7).
+        save_at: times within `t` to save at instead.
+        adjoint: whether to integrate backwards for the gradient instead of recording the steps, member by member, for
+            methods that torchdiffeq has; first derivatives alone, all others have second ones as well.
+        interpolation: between fixed steps, "linear" or "cubic".
+        limit: the largest modulus of an entry; None stops at overflow only.
+        max_steps: attempts of "dopri5" before it gives up (10000).
+        trackers: hear of every saved state.
+        measures: functions of a state by name, collected in `solution.measures`.
+        keep_states: False with measures lets the fixed-step methods hold no more than one saved state.
+
+    Returns:
+        The states, what they cost, and one status per member.
+
+    Raises:
+        NotApplicable: the method does not apply to the system.
+        InvalidArgument: a setting that the method does not take, or that makes no sense.
+        UnknownName: there is no such method.
 
     >>> import torch, rdgraph as rd
     >>> ring = rd.Graph.from_edges([[0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2]]).operator("row", dtype=torch.float64)
@@ -76,24 +100,23 @@ def solve(
     >>> solve(heat, H0, [0.0, 1.0]).reason
     'linear with symbol p(lam) = -alpha*lam: exact flow'
     """
-    _check_state(field, H0)
+    check_state(field, H0)
     chosen = Automatic("", None, "")
     if method == "auto":
-        chosen = automatic(field.spread(tuple(H0.shape[:-2])), H0, t, stepped=adjoint)
+        wide = field.spread(tuple(H0.shape[:-2]))
+        chosen = automatic(wide, H0, t, stepped=adjoint)
+        if step is not None and chosen.step is None:  # a step that is given asks for steps
+            chosen = automatic(wide, H0, t, stepped=True)
         method, interpolation = chosen.method, interpolation or ("linear" if chosen.step is None else "cubic")
     interpolation = interpolation or "linear"
-    record = _record(method)
+    record = find_record(method)
     given = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps}
-    _check_settings(record, given, interpolation, chosen)
-    _check_numbers(given, limit)
+    check_settings(record, given, interpolation, chosen)
+    check_numbers(given, limit)
     step = chosen.step if step is None else step
     if adjoint:
-        _check_adjoint(record, step, save_at)
-    if record.is_adaptive and torch.finfo(H0.dtype).bits < 32:
-        raise NotApplicable(
-            f"expected a state of float32 or float64 for {record.name}, whose tolerance {H0.dtype} cannot hold, got "
-            "that; convert field and state, or take a fixed step"
-        )
+        check_adjoint(record, step, save_at)
+    check_precision(record, H0)
     field = field.spread(tuple(H0.shape[:-2]))
     timetable = make_timetable(t, save_at, step, field.batch, H0.device)
     largest = torch.finfo(H0.dtype).max
@@ -101,10 +124,10 @@ def solve(
     recorder = Recorder(timetable.saves, measures or {}, trackers, keep_states)
     if adjoint:
         own = None if step is None else torch.as_tensor(step, dtype=torch.float64)
-        settings = AdjointSettings(record, _tolerances(H0, given, bound), own, interpolation)
+        settings = AdjointSettings(record, tolerances(H0, given, bound), own, interpolation)
         integrate = partial(_one_by_one, field, H0, timetable, recorder, settings)
     elif record.is_adaptive:
-        integrate = partial(_adaptive, field, H0, timetable, recorder, _tolerances(H0, given, bound))
+        integrate = partial(_adaptive, field, H0, timetable, recorder, tolerances(H0, given, bound))
     elif record.is_exact:
         integrate = partial(_exact, field, H0, timetable, recorder, bound, rtol, atol)
     else:
@@ -214,65 +237,3 @@ def _columns(*parts: Tensor) -> Tensor:
 
 def _spread(times: Tensor, batch: tuple[int, ...]) -> Tensor:
     return times.reshape(-1, *(1,) * len(batch)).expand(-1, *batch)
-
-
-# ---------------------------------------------------------------------- checks
-def _record(method: Any) -> Method:
-    """The record of a method; one's own tableau is stepped by what it says, whatever its name."""
-    if isinstance(method, Tableau):
-        return Method(method.name, method.note, method.order, method)
-    return find_method(method)
-
-
-def _check_state(field: Any, H0: Tensor) -> None:
-    if not hasattr(field, "check_state"):
-        raise NotApplicable(
-            f"expected a vector field, got {type(field).__name__}; make one with lower(system, operator)"
-        )
-    field.check_state(H0)
-    if 0 in H0.shape:
-        raise NotApplicable(f"expected at least one member, node and channel, got a state of shape {tuple(H0.shape)}")
-
-
-def _check_settings(record: Method, given: Mapping[str, Any], interpolation: str, chosen: Automatic) -> None:
-    if interpolation not in ("linear", "cubic"):
-        raise NotApplicable(f"expected interpolation 'linear' or 'cubic', got {interpolation!r}")
-    used = {name for name, value in given.items() if value is not None}
-    used |= {"interpolation"} if interpolation != "linear" else set()
-    if strangers := sorted(used - set(record.options)):
-        why = f", which auto chose ({chosen.reason})" if chosen.method else ""
-        raise NotApplicable(
-            f"expected for {record.name}{why} only {', '.join(record.options)}, got {', '.join(strangers)}; leave it "
-            "out, or name a method that uses it"
-        )
-
-
-def _check_numbers(given: Mapping[str, Any], limit: Any) -> None:
-    for name in ("rtol", "atol"):
-        value = given[name]
-        if value is not None and not 0 <= value < float("inf"):
-            raise NotApplicable(f"expected {name} >= 0 and finite, got {value!r}")
-    if given["rtol"] == 0 and given["atol"] == 0:
-        raise NotApplicable("expected one of rtol, atol to be > 0, got 0 and 0")
-    if given["max_steps"] is not None and not given["max_steps"] >= 1:
-        raise NotApplicable(f"expected max_steps >= 1, got {given['max_steps']!r}")
-    if limit is not None and not limit > 0:
-        raise NotApplicable(f"expected limit > 0, got {limit!r}; limit=None stops at overflow only")
-
-
-def _check_adjoint(record: Method, step: Any, save_at: Any) -> None:
-    if record.adjoint is None:
-        raise NotApplicable(
-            f"expected a method with an adjoint, {', '.join(WITH_ADJOINT)}, got {record.name}; without adjoint=True "
-            "the gradient comes from the steps themselves"
-        )
-    if record.is_fixed and step is None and save_at is not None:
-        raise NotApplicable("expected a step for the adjoint with save_at, got none; pass step=...")
-
-
-def _tolerances(H0: Tensor, given: Mapping[str, Any], bound: float) -> Tolerances:
-    """Tolerances of dopri5; they default to what the precision can hold."""
-    default = (1e-7, 1e-9) if H0.dtype == torch.float64 else (1e-5, 1e-7)
-    rtol, atol = (d if given[name] is None else given[name] for name, d in zip(("rtol", "atol"), default, strict=True))
-    most = MAX_STEPS if given["max_steps"] is None else int(given["max_steps"])
-    return Tolerances(float(rtol), float(atol), bound, most)

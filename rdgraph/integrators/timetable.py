@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 
 MAX_STEPS = 10**8
 
@@ -99,7 +99,7 @@ def make_timetable(
     first, last = times.detach()[0].cpu(), times.detach()[-1].cpu()
     outside = (saves.detach().cpu() < first) | (saves.detach().cpu() > last)
     if bool(outside.any()):
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected save_at within t, from {_range(first)} to {_range(last)}, got {_range(saves)}; extend t"
         )
     grid = times if step is None else _uniform(times, read_step(step, times, batch))
@@ -119,19 +119,19 @@ def read_times(value: Any, name: str, batch: tuple[int, ...]) -> Tensor:
     try:
         times = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value, dtype=np.float64))
     except (TypeError, ValueError):
-        raise NotApplicable(f"expected {name} to be a list of numbers, got {value!r}; write [0.0, 1.0]") from None
+        raise InvalidArgument(f"expected {name} to be a list of numbers, got {value!r}; write [0.0, 1.0]") from None
     times = times if times.is_floating_point() else times.to(torch.float64)
     if times.ndim == 0 or len(times) == 0:
         got = f"the number {float(times):g}" if times.ndim == 0 else "none"
-        raise NotApplicable(f"expected {name} to hold at least one time, got {got}; write [0.0, 1.0]")
+        raise InvalidArgument(f"expected {name} to hold at least one time, got {got}; write [0.0, 1.0]")
     if times.ndim > 1 and tuple(times.shape[1:]) != batch:
         allowed = f"({len(times)},)" + (f" or {(len(times), *batch)}, one column per member" if batch else "")
-        raise NotApplicable(f"expected {name} of shape {allowed}, got {tuple(times.shape)}")
+        raise InvalidArgument(f"expected {name} of shape {allowed}, got {tuple(times.shape)}")
     known = times.detach()
     if not bool(torch.isfinite(known).all()):
-        raise NotApplicable(f"expected finite times in {name}, got {_range(known)}; remove NaN and inf")
+        raise InvalidArgument(f"expected finite times in {name}, got {_range(known)}; remove NaN and inf")
     if bool((known.diff(dim=0) < 0).any()):
-        raise NotApplicable(
+        raise InvalidArgument(
             f"expected {name} not to decrease, got {_listed(known)}; sort it; to go back in time integrate the system "
             "with the opposite sign"
         )
@@ -151,12 +151,14 @@ def read_step(value: Any, times: Tensor, batch: tuple[int, ...]) -> Tensor:
     try:
         step = torch.as_tensor(value, dtype=times.dtype, device=times.device).detach()
     except (TypeError, ValueError, RuntimeError):
-        raise NotApplicable(f"expected step to be a number > 0, or one per member, got {value!r}") from None
+        raise InvalidArgument(f"expected step to be a number > 0, or one per member, got {value!r}") from None
     if step.ndim and tuple(step.shape) != batch:
         allowed = f" or a tensor {batch}, one per member" if batch else ""
-        raise NotApplicable(f"expected step to be a number{allowed}, got shape {tuple(step.shape)}")
+        raise InvalidArgument(f"expected step to be a number{allowed}, got shape {tuple(step.shape)}")
     if not bool((torch.isfinite(step) & (step > 0)).all()):
-        raise NotApplicable(f"expected step > 0 and finite, got {_range(step)}; step=None takes one step per interval")
+        raise InvalidArgument(
+            f"expected step > 0 and finite, got {_range(step)}; step=None takes one step per interval"
+        )
     return step
 
 
@@ -166,7 +168,7 @@ def _uniform(times: Tensor, step: Tensor) -> Tensor:
     counts = torch.ceil((end - start).detach() / step + 1) - 1
     longest = float(counts.max())
     if longest > MAX_STEPS:
-        raise NotApplicable(f"expected at most {MAX_STEPS} steps, got {longest:.0f}; take a larger step")
+        raise InvalidArgument(f"expected at most {MAX_STEPS} steps, got {longest:.0f}; take a larger step")
     numbers = torch.arange(int(longest) + 1, dtype=times.dtype, device=times.device)
     numbers = numbers.reshape(-1, *(1,) * counts.ndim)
     points = numbers * step + start

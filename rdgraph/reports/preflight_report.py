@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rdgraph.decisions.budget import time_limit
 from rdgraph.decisions.condition_words import in_words
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.identifiability.question import identify
-from rdgraph.reports.findings import INFO, UNKNOWN, Finding, Report
+from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding, Report
 from rdgraph.reports.growth_checks import fidelity, growth
 from rdgraph.reports.run_settings import RunSettings, read_run
 from rdgraph.reports.safety_checks import safety, stepping
@@ -69,7 +70,25 @@ def preflight(
     'exact'
     """
     run = read_run(system, normalisation, T, method, step, graph, coefficients)
-    return Report(run.system, run.shown(), tuple(_within_time(run)))
+    findings = _within_time(run)
+    return Report(run.system, run.shown(), tuple(findings if run.operator_facts.is_sharp else _cautious(run, findings)))
+
+
+def _cautious(run: RunSettings, findings: list[Finding]) -> list[Finding]:
+    """Findings under a normalisation that was registered: what is shown for lam in [0, 2] may not happen on its graphs.
+
+    Where its spectrum is not known to be real, nothing that rests on frequencies is settled either.
+    """
+    remark = f"shown for lam in [0, 2]; graphs of the normalisation {run.normalisation} may not have such frequencies"
+    unknown = {PROBLEM} if run.operator_facts.spectrum is not None else {PROBLEM, OK, IF}
+    found = []
+    for finding in findings:
+        by_frequency = finding.topic in ("growth", "fidelity") or (finding.topic == "step" and run.size is not None)
+        if finding.status == PROBLEM or (by_frequency and finding.status in unknown):
+            reason = "; ".join(part for part in (finding.reason, remark) if part)
+            finding = replace(finding, status=UNKNOWN, reason=reason)
+        found.append(finding)
+    return found
 
 
 def _within_time(run: RunSettings) -> list[Finding]:
@@ -137,6 +156,8 @@ def _conserved(run: RunSettings) -> str:
     law = conserved(run.system)
     if not law.exists:
         return "no weighted mean"
+    if run.normalisation not in law.weights:
+        return f"sum_i w_i H_i for every w with w A = w; none is known for the normalisation {run.normalisation}"
     text = f"sum_i w_i H_i with w = {law.weights[run.normalisation]}, d the degree"
     assumed = law.assumes.get(run.normalisation)
     if run.facts is None:

@@ -38,7 +38,7 @@ def reaction_alone(system: System) -> System:
     """h' = r(h) as a system of its own, under the same assumptions.
 
     >>> print(reaction_alone(parse("F")))
-    -beta*H**2 + beta*H
+    -H**2*beta + H*beta
     """
     rate = public(closed_rate(system)).subs({public(h): "H"})
     kinds = {name: kind for name, kind in system.coefficients.items() if name in {x.name for x in rate.free_symbols}}

@@ -150,12 +150,12 @@ def step_for(method: str, rate: Any, T: Any = None, *, undirected: bool = True) 
     else:
         with np.errstate(divide="ignore"):
             steps = _two_digits(largest_product(method, undirected) / np.asarray(rate, dtype=float))
+    uncut = np.where(np.isfinite(steps), steps, 1.0)
     if T is None:
-        return np.where(np.isfinite(steps), steps, 1.0)
+        return uncut
     end = np.asarray(T, dtype=float)
-    whole = np.where(end > 0, end, 1.0)
     with np.errstate(divide="ignore"):
-        return whole / np.clip(np.ceil(whole / steps), 1, MOST_STEPS)
+        return np.where(end > 0, end / np.clip(np.ceil(end / steps), 1, MOST_STEPS), uncut)
 
 
 def _two_digits(steps: np.ndarray) -> np.ndarray:

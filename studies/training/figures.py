@@ -15,6 +15,7 @@ from gread.training.ensemble import METRICS
 from rdgraph.errors import NotApplicable
 from rdgraph.lowering.coefficients import STATE_LETTERS
 from rdgraph.methods.registry import FIXED
+from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.filters import response
@@ -172,7 +173,7 @@ def gains(network: Network, lam: np.ndarray = GRID) -> np.ndarray:
     model = network.config
     if model.adjacency == "live":
         raise NotApplicable("no response because the adjacency follows the state")
-    if model.adjacency == "original" and model.normalisation == "none":
+    if model.adjacency == "original" and find_normalisation(model.normalisation).norm is None:
         raise NotApplicable("no response on [0, 2] because the operator is not normalised")
     stepped = model.method in FIXED
     method, step = (model.method, model.step) if stepped else ("exact", None)

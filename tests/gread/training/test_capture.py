@@ -18,8 +18,8 @@ from gread.datasets.embedded import karate
 from gread.settings.config import ADJACENCIES, Config
 from gread.settings.trials import Trial
 from gread.training.ensemble import Ensemble
-from rdgraph.graphs.normalisation import NORMALISATIONS
 from rdgraph.methods.registry import METHODS
+from rdgraph.normalisations.registry import NORMALISATIONS
 from tests.equations import random_networks
 
 #: Operations that bring numbers from the host, or wait until the device has numbers for the host.

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from rdgraph.errors import NotApplicable
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.graph import Graph
 from rdgraph.integrators.solver import solve
 from rdgraph.integrators.timetable import MAX_STEPS, make_timetable
@@ -308,19 +308,19 @@ def test_second_derivatives() -> None:
     ],
 )
 def test_bad_times_and_steps_are_refused(t: Any, step: Any, text: str) -> None:
-    with pytest.raises(NotApplicable, match=text):
+    with pytest.raises(InvalidArgument, match=text):
         solve(Stub(1.0), torch.ones(2, 1), t, "euler", step=step)
 
 
 @pytest.mark.parametrize("save_at", [[-0.1], [0.5, 1.1]])
 def test_saves_outside_the_times_are_refused(save_at: list[float]) -> None:
-    with pytest.raises(NotApplicable, match="expected save_at within t, from 0 to 1"):
+    with pytest.raises(InvalidArgument, match="expected save_at within t, from 0 to 1"):
         solve(Stub(1.0), torch.ones(2, 1), [0.0, 1.0], "euler", save_at=save_at)
 
 
 def test_shapes_of_members_times_and_steps_are_checked() -> None:
     stub, H0 = Stub(1.0, (3,)), torch.ones(3, 2, 1)
-    with pytest.raises(NotApplicable, match=r"shape \(2,\) or \(2, 3\), one column per member, got \(2, 2\)"):
+    with pytest.raises(InvalidArgument, match=r"shape \(2,\) or \(2, 3\), one column per member, got \(2, 2\)"):
         solve(stub, H0, torch.rand(2, 2), "euler")
-    with pytest.raises(NotApplicable, match=r"a tensor \(3,\), one per member, got shape \(2,\)"):
+    with pytest.raises(InvalidArgument, match=r"a tensor \(3,\), one per member, got shape \(2,\)"):
         solve(stub, H0, [0.0, 1.0], "euler", step=[0.1, 0.2])

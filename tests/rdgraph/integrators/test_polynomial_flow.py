@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd import grad, gradcheck
 
 import rdgraph as rd
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.graphs.operator import Operator
 from rdgraph.integrators.flow_coefficients import Schedule, coefficients, full_degree, stability
 from rdgraph.integrators.linear_part import linear_part
@@ -256,7 +256,7 @@ def test_the_number_of_steps_is_that_of_solve(case):
 def test_schedules_that_make_no_sense_are_refused():
     assert Schedule.make("exact", 3.0, 0.1) == Schedule("exact")
     for step in (None, 0.0, -1.0, float("nan")):
-        with pytest.raises(NotApplicable, match="expected a step > 0 for euler"):
+        with pytest.raises(InvalidArgument, match="expected a step > 0 for euler"):
             Schedule.make("euler", 1.0, step)
     with pytest.raises(UnknownName, match="did you mean 'euler'"):
         Schedule.make("eulr", 1.0, 0.1)

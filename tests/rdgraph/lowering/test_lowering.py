@@ -449,5 +449,5 @@ def test_mixing_and_products_of_functions_in_half_precision(text, normalisation,
 
 def test_adaptive_steps_need_single_precision():
     field = rd.lower("AC", operator().to(dtype=torch.bfloat16), {"alpha": 1.0, "beta": 1.0})
-    with pytest.raises(rd.NotApplicable, match="float32 or float64 for dopri5"):
+    with pytest.raises(rd.InvalidArgument, match="float32 or float64 for dopri5"):
         rd.solve(field, random(NODES, 2).bfloat16(), [0.0, 1.0], "dopri5")

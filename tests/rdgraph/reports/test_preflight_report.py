@@ -9,6 +9,7 @@ import pytest
 import rdgraph as rd
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities.dense_oracle import evaluate
+from rdgraph.reports.findings import Finding
 
 
 def test_verdicts() -> None:
@@ -102,3 +103,37 @@ def test_page_has_everything() -> None:
     ):
         assert topic in page
     assert page.splitlines()[-1].startswith("verdict: ")
+
+
+def finding(report: rd.Report, topic: str) -> Finding:
+    return next(f for f in report.findings if f.topic == topic)
+
+
+def test_by_default_the_method_follows_from_the_equation() -> None:
+    linear = rd.preflight("BS", T=4, coefficients={"alpha": 1, "beta": 0.5})
+    assert linear.status == "safe"
+    assert linear.settings == {"normalisation": "symmetric", "T": "4", "method": "exact"}
+    assert "exact flow" in finding(linear, "method").reason
+    tanh = rd.preflight("-alpha*L@H + beta*tanh(H)", T=1)
+    assert tanh.settings["method"] == "rk4"
+    assert (tanh.settings["step"], tanh.settings["steps"]) == ("1/3", "3")
+    assert rd.preflight("-alpha*L@H + beta*tanh(H)", T=0).settings["step"] == "23/50"
+    given = rd.preflight("BS", T=4, step=0.25, coefficients={"alpha": 1, "beta": 0.5})
+    assert (given.settings["method"], given.settings["step"]) == ("rk4", "1/4")
+    assert all(f.topic != "method" for f in rd.preflight("BS", method="exact").findings)
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "text"),
+    [
+        ("AC", "ok", "exists for all time from every state"),
+        ("F", "if", "H0 >= 0"),
+        ("-alpha*L@H + H**2", "unknown", "not settled"),
+        ("-alpha*L@H - beta*A@H + H*(1 - H)", "unknown", "not settled"),
+        ("-alpha*L@H + beta*H", "ok", "commute"),
+    ],
+)
+def test_steps_of_a_splitting(line: str, status: str, text: str) -> None:
+    found = finding(rd.preflight(line, T=1, method="strang", step=0.5), "step")
+    assert found.status == status
+    assert text in found.text

@@ -20,7 +20,10 @@ from rdgraph.syntax.tree import Kind
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.system import System
 from rdgraph.testing import graph_families
-from rdgraph.theory.lipschitz import NORMALISATIONS, Constant
+from rdgraph.theory.lipschitz import Constant
+
+#: Those with a norm in which |A| <= 1.
+NORMALISATIONS = ("symmetric", "row", "column")
 
 ORDER = {"symmetric": 2, "row": np.inf, "column": 1}
 QUESTIONS: dict[str, Callable[[System, str], Constant]] = {

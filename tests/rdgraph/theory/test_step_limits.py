@@ -63,10 +63,10 @@ def test_growth_over_the_disc_bounds_directed_graphs(text: str) -> None:
 def test_the_directed_cycle_grows_where_undirected_graphs_decay() -> None:
     system = rd.parse("-L@L@H")
     assert (rd.growth_rate(system), rd.growth_rate(system, directed=True)) == (0, sp.Rational(1, 2))
-    open_graph = rd.preflight(system, normalisation="row", step=0.1)
+    open_graph = rd.preflight(system, normalisation="row", method="euler", step=0.1)
     assert finding(open_graph, "growth").text == "no frequency grows where the graph is undirected (real spectrum)"
     assert "up to 1/2" in finding(open_graph, "growth, directed").text
-    given = rd.preflight(system, normalisation="row", step=0.1, graph=CYCLE)
+    given = rd.preflight(system, normalisation="row", method="euler", step=0.1, graph=CYCLE)
     assert "multiplies states of this graph by up to" in finding(given, "growth").text
     assert not any("no frequency grows" in f.text for f in given.findings)
 
@@ -215,14 +215,14 @@ def test_preflight_names_the_weights_of_this_graph() -> None:
 # ---------------------------------------------------------------------- verdicts
 def test_a_box_without_zero_is_not_safe_with_isolated_nodes() -> None:
     text = "-L@H + (H - 1)*(3 - H)"
-    assert rd.preflight(text, normalisation="row", step=0.1, graph=STAR).status == "unsafe"
-    connected = rd.preflight(text, normalisation="row", step=0.1, graph=STAR[:5, :5])
+    assert rd.preflight(text, normalisation="row", method="euler", step=0.1, graph=STAR).status == "unsafe"
+    connected = rd.preflight(text, normalisation="row", method="euler", step=0.1, graph=STAR[:5, :5])
     assert connected.verdict == "safe if H0 lies in [1, 3]; H0 lies in [1, 3] and step 1/10 <= 1/3"
-    assert "and no node is without edges" in rd.preflight(text, normalisation="row", step=0.1).verdict
+    assert "and no node is without edges" in rd.preflight(text, normalisation="row", method="euler", step=0.1).verdict
 
 
 def test_a_regular_graph_keeps_the_row_box() -> None:
-    report = rd.preflight("-L@H + H*(1 - H)", step=0.1, graph=nx.cycle_graph(5))
+    report = rd.preflight("-L@H + H*(1 - H)", method="euler", step=0.1, graph=nx.cycle_graph(5))
     assert "H0 lies in [0, 1]" in report.verdict
 
 

@@ -105,7 +105,7 @@ def test_declarations_and_assumptions_on_the_command_line(rdgraph: Command) -> N
         (("verify", "M99"), ("expected a claim",)),
         (("preflight", "BS", "--step", "-1"), ("step > 0",)),
         (("preflight", "BS", "--method", "rk5", "--step", "1"), ("did you mean 'rk4'",)),
-        (("preflight", "BS"), ("expected a step",)),
+        (("preflight", "BS", "--method", "euler"), ("expected a step",)),
         (("preflight", "BS", "--step", "1", "--set", "alpha=x"), ("expected NAME=VALUE",)),
         (("preflight", "BS", "--step", "1", "--set", "gamma=1"), ("expected coefficients among",)),
         (("plot", "response", "F"), ("no symbol because",)),
@@ -169,7 +169,9 @@ def test_catalogue_and_show(rdgraph: Command) -> None:
 
 
 def test_preflight_verdicts_and_exit_codes(rdgraph: Command) -> None:
-    unsafe = rdgraph("preflight", "BS", "--time", "40", "--step", "1", "--set", "alpha=1", "--set", "beta=1")
+    unsafe = rdgraph(
+        "preflight", "BS", "--time", "40", "--method", "euler", "--step", "1", "--set", "alpha=1", "--set", "beta=1"
+    )
     assert unsafe.returncode == 1
     assert "unsafe because" in unsafe.stdout
     safe = rdgraph(
