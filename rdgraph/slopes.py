@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.decide import NEGATIVE, POSITIVE, Domain
-from rdgraph.decisions.polynomials import reduced
+from rdgraph.decisions.polynomials import factors, reduced
 from rdgraph.extrema import interval_candidates, rational_candidates
 from rdgraph.maxima import Candidate
 from rdgraph.normal import Act, H, Mix, relu, sigmoid, softplus
@@ -52,7 +52,7 @@ def slopes(reaction: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
         return Slopes(tuple(interval_candidates(slope, H, lower, upper, domain)), exact=True)
     if reaction.is_rational_function(H):
         top, bottom = reduced(sp.diff(sp.Mul(*_quotient(reaction)), H))
-        if keeps_away_from_zero(bottom, domain):
+        if keeps_away_from_zero(sp.Mul(*(f for f, _ in factors(bottom) if f.has(H))), domain):
             return Slopes(tuple(rational_candidates(top / bottom, H, lower, upper, domain)), exact=True)
     slope = sp.expand(sp.diff(reaction, H))
     return _through_one_function(slope, domain, local) or _split_bound(slope, domain, local)
@@ -131,9 +131,12 @@ def sup_magnitude(expression: sp.Expr, local: bool) -> sp.Expr:
     if isinstance(expression, sp.Add):
         return sp.Add(*(sup_magnitude(a, local) for a in expression.args))
     if isinstance(expression, sp.Mul):
-        return sp.Mul(*(sup_magnitude(a, local) for a in expression.args))
+        decaying, rest = _decaying(expression)
+        return sp.Mul(decaying, *(sup_magnitude(a, local) for a in rest))
     if isinstance(expression, sp.Pow) and expression.exp.is_nonnegative and expression.exp.is_number:
         return sup_magnitude(expression.base, local) ** expression.exp
+    if isinstance(expression, sp.Pow) and (bell := _bell(expression)) is not None:
+        return bell[0] ** expression.exp
     if expression.func in BOUNDED_VALUE:
         return sp.Integer(BOUNDED_VALUE[expression.func])
     if isinstance(expression, sp.exp):
@@ -144,3 +147,28 @@ def sup_magnitude(expression: sp.Expr, local: bool) -> sp.Expr:
     if isinstance(expression, softplus):
         return sup_magnitude(expression.args[0], local) + sp.log(2)
     return sp.oo
+
+
+def _bell(power: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
+    """c_0 and c_2 of (c_0 + c_2 H^2)^-q, both positive."""
+    if not isinstance(power, sp.Pow) or not power.exp.is_negative or not power.base.is_polynomial(H):
+        return None
+    terms = dict(sp.Poly(power.base, H).terms())
+    constant, square = terms.get((0,), sp.S.Zero), terms.get((2,), sp.S.Zero)
+    alone = len(terms) == 2 and constant.is_positive and square.is_positive
+    return (constant, square) if alone else None
+
+
+def _decaying(product: sp.Mul) -> tuple[sp.Expr, list[sp.Expr]]:
+    """A bound for H^n (c_0 + c_2 H^2)^-q with n <= 2q, that is c_2^(-n/2) c_0^(n/2 - q), and the other factors."""
+    for power in product.args:
+        bell = _bell(power)
+        if bell is None:
+            continue
+        others = [a for a in product.args if a is not power]
+        states = [a for a in others if a.as_base_exp()[0] == H and a.as_base_exp()[1].is_nonnegative]
+        degree = sum((a.as_base_exp()[1] for a in states), sp.S.Zero)
+        if degree <= -2 * power.exp:
+            bound = bell[1] ** (-degree / 2) * bell[0] ** (degree / 2 + power.exp)
+            return bound, [a for a in others if a not in states]
+    return sp.S.One, list(product.args)

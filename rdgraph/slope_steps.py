@@ -1,0 +1,145 @@
+"""Steps from slopes alone: what a method does at every state, constant or not, to the linearised flow or to distances.
+
+Pointwise systems have the Jacobian p(A) + diag(r'), symmetric up to a scaling of the nodes: its eigenvalues lie above
+-damping = min p + min r'. Elsewhere Euler moves two states apart by |I + step J| <= max |1 + step J_0| + step |rest|,
+J_0 the slope in a node's own entry, which is at most 1 + step m, m = max J_0 + |rest|, as long as step * damping <= 1
+with damping = max -J_0. Methods that damp a half disc of radius r to the left of 0 damp every damped mode up to r/|J|.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import sympy as sp
+
+from rdgraph.decide import Domain
+from rdgraph.errors import Undecided
+from rdgraph.extrema import interval_candidates
+from rdgraph.faces import LocalField
+from rdgraph.lipschitz import coupled_bound, magnitude, raw_constant
+from rdgraph.maxima import Candidate, maximum
+from rdgraph.normal import Act, H, Mix
+from rdgraph.regions import Split
+from rdgraph.slopes import slopes, sup_magnitude
+from rdgraph.symbols import R, h, h0, lam
+from rdgraph.system import System
+
+_INFINITE = (sp.oo, -sp.oo, sp.zoo, sp.nan)
+
+
+@dataclass(frozen=True)
+class Damping:
+    """The strongest damping over all states; over |h| <= R only where `local`."""
+
+    value: sp.Expr
+    local: bool
+
+    @property
+    def states(self) -> str:
+        return "with |h| <= R" if self.local else "whatever its size"
+
+
+def at_every_state(system: System, domain: Domain) -> Damping:
+    """The strongest damping of the linearised flow of a generator plus entrywise reaction.
+
+    >>> from rdgraph.parse import parse
+    >>> system = parse("-alpha*L@H + beta*sin(H)")
+    >>> at_every_state(system, Domain.of(system)).value
+    2*alpha + beta
+    """
+    structure = system.structure
+    if not structure.is_pointwise:
+        raise Undecided("no closed form outside generator plus entrywise reaction")
+    p = sp.expand(sum((c * (1 - lam) ** k for k, c in structure.generator.items()), sp.S.Zero))
+    modes = interval_candidates(p, lam, sp.S.Zero, sp.Integer(2), domain)
+
+    def strongest(local: bool) -> sp.Expr:
+        steep = slopes(structure.reaction, domain, local=local)
+        sums = [Candidate(-g.value - r.value, g.valid + r.valid) for g in modes for r in steep.candidates]
+        return steep.restore(maximum([*sums, Candidate(sp.S.Zero)], steep.domain(domain)))
+
+    return _smallest(strongest)
+
+
+def at_equal_states(system: System, domain: Domain) -> Damping:
+    """A bound for the damping of the linearised flow at states that are the same in all nodes, where A@1 = 1."""
+    field = LocalField.of(system)
+    if field.varying:
+        raise Undecided("coefficients of nodes leave no state that is the same in all of them")
+    seen = {a.letter: a.inner for a in field.averages}
+    own = sp.diff(field.speed, h).xreplace(seen)
+    rest: dict[int, sp.Expr] = {}
+    for a in field.averages:
+        slope = sp.diff(field.speed, a.letter).xreplace(seen) * sp.diff(a.inner, h)
+        rest[a.power] = rest.get(a.power, sp.S.Zero) + slope
+
+    if any(slope.has(h0) for slope in (own, *rest.values())):
+        raise Undecided("the slopes depend on H0")
+
+    def strongest(local: bool) -> sp.Expr:
+        sizes = [_largest(sp.expand(c), domain, local, modulus=True) for c in rest.values()]
+        return sp.Max(0, sp.Add(_largest(sp.expand(-own), domain, local, modulus=False), *sizes))
+
+    return _smallest(strongest)
+
+
+def _largest(expression: sp.Expr, domain: Domain, local: bool, *, modulus: bool) -> sp.Expr:
+    """A bound for an expression, or for its modulus, over all entries h or those with |h| <= R."""
+    if expression.has(h) and expression.is_polynomial(h):
+        lower, upper = (-R, R) if local else (-sp.oo, sp.oo)
+        found = interval_candidates(expression, h, lower, upper, domain)
+        return maximum([*found, *(Candidate(-c.value, c.valid) for c in found if modulus)], domain)
+    if not modulus and not expression.has(h):
+        return expression
+    return sup_magnitude(expression.xreplace({h: H}), local)
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Two runs of Euler's method: `damping` limits the step, `rate` is the m of 1 + step m."""
+
+    damping: Damping
+    rate: sp.Expr
+
+
+def apart(system: System, domain: Domain, normalisation: str) -> Apart:
+    """How fast two runs of Euler's method can separate, for any system."""
+    names = {call: sp.Dummy("x", real=True) for call in system.normal.atoms(Act, Mix)}
+    outer = {call: x for call, x in names.items() if not any(o != call and o.has(call) for o in names)}
+    back = {x: call for call, x in outer.items()}
+    flat = system.normal.xreplace(outer)
+    slope = sp.expand(sp.diff(flat, H))
+    elsewhere = flat.xreplace({H: sp.Dummy("H", real=True)}).xreplace(back)
+
+    def size(expression: sp.Expr, local: bool) -> sp.Expr:
+        """A bound from above: terms that are never positive are left out."""
+        open_terms = [t for t in sp.Add.make_args(expression) if not domain.sign(t).is_nonpositive]
+        return sp.Add(*(magnitude(t.xreplace(back), normalisation, local) for t in open_terms))
+
+    damping = _smallest(lambda local: size(sp.expand(-slope), local))
+
+    def rate(local: bool) -> sp.Expr:
+        return size(slope, local) + coupled_bound(elsewhere, normalisation, local)
+
+    growth = _smallest(rate)
+    local = damping.local or growth.local
+    return Apart(Damping(damping.value, local), growth.value if growth.local == local else rate(local))
+
+
+def lipschitz_size(system: System, normalisation: str) -> Damping:
+    """A bound for the modulus of every eigenvalue of the Jacobian."""
+    domain = Domain.of(system)
+    return _smallest(lambda local: raw_constant(system, normalisation, domain, local=local, one_sided=False)[0])
+
+
+def _smallest(bound: Callable[[bool], sp.Expr]) -> Damping:
+    """The bound over all states if it is finite, else the one over |h| <= R."""
+    for local in (False, True):
+        try:
+            value = sp.sympify(bound(local))
+        except (Undecided, Split):
+            continue
+        if not value.has(*_INFINITE):
+            return Damping(value, local)
+    raise Undecided("the slopes of the field have no bound, not even on |h| <= R")
