@@ -17,7 +17,7 @@ from rdgraph.decisions.budget import within_budget
 from rdgraph.decisions.judge import BOUNDED, watched
 from rdgraph.errors import NotApplicable, UnknownSign
 from rdgraph.extrema import interval_candidates
-from rdgraph.maxima import Candidate, maximum
+from rdgraph.maxima import Candidate, maximum, plus
 from rdgraph.normal import Act, H, Mix
 from rdgraph.regions import cases, strict_sign
 from rdgraph.slopes import BOUNDED_SLOPE, BOUNDED_VALUE, slopes, sup_magnitude
@@ -162,12 +162,12 @@ def _candidates(
     if normalisation == "symmetric":
         p = sum((c * (1 - lam) ** k for k, c in generator.items()), sp.S.Zero)
         modes = interval_candidates(sp.expand(p), lam, sp.S.Zero, sp.Integer(2), domain)
-        sums = [Candidate(g.value + r.value, g.valid + r.valid) for g in modes for r in slope]
+        sums = [Candidate(plus(g.value, r.value), g.valid + r.valid) for g in modes for r in slope]
         return sums if one_sided else sums + [Candidate(-c.value, c.valid) for c in sums]
-    diagonal = [Candidate(generator.get(0, sp.S.Zero) + r.value, r.valid) for r in slope]
+    diagonal = [Candidate(plus(generator.get(0, sp.S.Zero), r.value), r.valid) for r in slope]
     if not one_sided:
         diagonal += [Candidate(-c.value, c.valid) for c in diagonal]
-    return [Candidate(c.value + rest, c.valid) for c in diagonal for rest in _absolute_sums(generator, domain)]
+    return [Candidate(plus(c.value, rest), c.valid) for c in diagonal for rest in _absolute_sums(generator, domain)]
 
 
 def _absolute_sums(generator: dict[int, sp.Expr], domain: Domain) -> list[sp.Expr]:

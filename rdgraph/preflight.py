@@ -47,6 +47,10 @@ SHARES = {
 }
 
 
+#: Seconds of the box among those of existence.
+BOX_SECONDS = 1.5
+
+
 @dataclass(frozen=True)
 class Finding:
     """One line of the page: a topic, how it stands (ok, info, if, problem, unknown), the text and its reason."""
@@ -252,7 +256,11 @@ def _constants(run: _Run) -> list[Finding]:
 def _safety(run: _Run) -> list[Finding]:
     lives = existence(run.system)
     detail = "; ".join([lives.reason, *map(str, lives.blow_ups)])
-    box = _box(run)
+    try:
+        with time_limit(BOX_SECONDS):
+            box = _box(run)
+    except Undecided:
+        box = None
     if lives.status == GLOBAL:
         return [Finding("existence", OK, "solutions exist for all time", detail), *_box_finding(box)]
     if lives.status == LOCAL and box is not None and box.exists:
@@ -297,6 +305,8 @@ def _stepping(run: _Run) -> list[Finding]:
     regular = run.facts is not None and run.facts.is_stochastic
     kind = "symmetric" if run.normalisation == "symmetric" and not regular else "row"
     limit = step_limit(run.system, run.method, kind, isolated=run.has_isolated)
+    if limit.keeps == "linearised" and _settled(run, run.filled(limit.value)) is not False:
+        limit = step_limit(run.system, run.method, kind, isolated=run.has_isolated, everywhere=True)
     if limit.value is None:
         return [Finding("step", UNKNOWN, f"no step limit for {run.method} is known", limit.means)]
     if run.facts is not None and run.facts.directed and limit.keeps == "stability":
@@ -309,11 +319,11 @@ def _bounded_stepping(run: _Run, limit: StepLimit) -> list[Finding]:
     value = run.filled(limit.value)
     settled = _settled(run, value)
     bound = f"{run.size} <= {in_words(value)}"
+    if limit.keeps in ("slopes", "distances"):
+        return _slope_stepping(run, limit, bound, settled)
     if settled is False:
         text = f"the step {run.size} exceeds the limit {in_words(value)} of {run.method}"
         return [Finding("step", PROBLEM, text, limit.means)]
-    if limit.keeps == "linearised":
-        return [Finding("step", UNKNOWN, f"the step meets {bound}, but only near constant states", limit.means)]
     if limit.keeps == "box":
         box = _box(run)
         assert box is not None
@@ -323,6 +333,18 @@ def _bounded_stepping(run: _Run, limit: StepLimit) -> list[Finding]:
     return [
         Finding("step", OK if settled else IF, f"step {bound}{assumed}", limit.means + (directed if assumed else ""))
     ]
+
+
+def _slope_stepping(run: _Run, limit: StepLimit, bound: str, settled: bool | None) -> list[Finding]:
+    """A limit for every state; one with R is a condition on how far the run goes."""
+    if settled is False:
+        status = PROBLEM if limit.sharp else UNKNOWN
+        text = f"the step {run.size} exceeds the limit {in_words(run.filled(limit.value))} of {run.method}"
+        return [Finding("step", status, text, limit.means)]
+    far = " as long as |h| <= R" if "|h| <= R" in limit.means else ""
+    assumed = f" where {limit.assumes}" if limit.assumes and run.may_be_directed else ""
+    status = OK if settled and not far else IF
+    return [Finding("step", status, f"step {bound}{far}{assumed}", limit.means)]
 
 
 def _directed_stepping(run: _Run, limit: StepLimit) -> list[Finding]:

@@ -9,7 +9,7 @@ with damping = max -J_0. Methods that damp a half disc of radius r to the left o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy as sp
 
@@ -18,7 +18,7 @@ from rdgraph.errors import Undecided
 from rdgraph.extrema import interval_candidates
 from rdgraph.faces import LocalField
 from rdgraph.lipschitz import coupled_bound, magnitude, raw_constant
-from rdgraph.maxima import Candidate, maximum
+from rdgraph.maxima import Candidate, maximum, plus
 from rdgraph.normal import Act, H, Mix
 from rdgraph.regions import Split
 from rdgraph.slopes import slopes, sup_magnitude
@@ -30,10 +30,11 @@ _INFINITE = (sp.oo, -sp.oo, sp.zoo, sp.nan)
 
 @dataclass(frozen=True)
 class Damping:
-    """The strongest damping over all states; over |h| <= R only where `local`."""
+    """The strongest damping over all states; over |h| <= R only where `local`; nearly reached where `exact`."""
 
     value: sp.Expr
     local: bool
+    exact: bool = False
 
     @property
     def states(self) -> str:
@@ -41,7 +42,7 @@ class Damping:
 
 
 def at_every_state(system: System, domain: Domain) -> Damping:
-    """The strongest damping of the linearised flow of a generator plus entrywise reaction.
+    """The strongest damping of the linearised flow of a generator plus entrywise terms.
 
     >>> from rdgraph.parse import parse
     >>> system = parse("-alpha*L@H + beta*sin(H)")
@@ -49,17 +50,29 @@ def at_every_state(system: System, domain: Domain) -> Damping:
     2*alpha + beta
     """
     structure = system.structure
-    if not structure.is_pointwise:
+    if structure.coupled.has(Act, Mix):
         raise Undecided("no closed form outside generator plus entrywise reaction")
+    by_node = sp.expand(-sp.diff(structure.coupled, H))
     p = sp.expand(sum((c * (1 - lam) ** k for k, c in structure.generator.items()), sp.S.Zero))
     modes = interval_candidates(p, lam, sp.S.Zero, sp.Integer(2), domain)
 
+    reached = []
+
     def strongest(local: bool) -> sp.Expr:
         steep = slopes(structure.reaction, domain, local=local)
-        sums = [Candidate(-g.value - r.value, g.valid + r.valid) for g in modes for r in steep.candidates]
-        return steep.restore(maximum([*sums, Candidate(sp.S.Zero)], steep.domain(domain)))
+        reached.append(steep.exact and structure.coupled == 0)
+        sums = [Candidate(-plus(g.value, r.value), g.valid + r.valid) for g in modes for r in steep.candidates]
+        alike = steep.restore(maximum([*sums, Candidate(sp.S.Zero)], steep.domain(domain)))
+        return alike + _from_above(by_node, domain, local)
 
-    return _smallest(strongest)
+    found = _smallest(strongest)
+    return replace(found, exact=reached[-1])
+
+
+def _from_above(expression: sp.Expr, domain: Domain, local: bool, normalisation: str = "row") -> sp.Expr:
+    """A bound for a sum whose terms hold coefficients of nodes; those that are never positive are left out."""
+    terms = [t for t in sp.Add.make_args(expression) if t != 0 and not domain.sign(t).is_nonpositive]
+    return sp.Add(*(magnitude(t, normalisation, local) for t in terms))
 
 
 def at_equal_states(system: System, domain: Domain) -> Damping:
@@ -113,9 +126,7 @@ def apart(system: System, domain: Domain, normalisation: str) -> Apart:
     elsewhere = flat.xreplace({H: sp.Dummy("H", real=True)}).xreplace(back)
 
     def size(expression: sp.Expr, local: bool) -> sp.Expr:
-        """A bound from above: terms that are never positive are left out."""
-        open_terms = [t for t in sp.Add.make_args(expression) if not domain.sign(t).is_nonpositive]
-        return sp.Add(*(magnitude(t.xreplace(back), normalisation, local) for t in open_terms))
+        return _from_above(expression.xreplace(back), domain, local, normalisation)
 
     damping = _smallest(lambda local: size(sp.expand(-slope), local))
 

@@ -54,8 +54,14 @@ def slopes(reaction: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
         top, bottom = reduced(sp.diff(sp.Mul(*_quotient(reaction)), H))
         if keeps_away_from_zero(sp.Mul(*(f for f, _ in factors(bottom) if f.has(H))), domain):
             return Slopes(tuple(rational_candidates(top / bottom, H, lower, upper, domain)), exact=True)
-    slope = sp.expand(sp.diff(reaction, H))
+    slope = _expanded(sp.diff(reaction, H))
     return _through_one_function(slope, domain, local) or _split_bound(slope, domain, local)
+
+
+def _expanded(slope: sp.Expr) -> sp.Expr:
+    """A sum of products; roots stay whole, so that (1 + H^2)^(3/2) remains a power."""
+    rooted = any(not power.exp.is_Integer for power in slope.atoms(sp.Pow))
+    return sp.expand_mul(slope) if rooted else sp.expand(slope)
 
 
 def _split_bound(slope: sp.Expr, domain: Domain, local: bool) -> Slopes:

@@ -50,7 +50,7 @@ class StepLimit:
     stability polynomial at step * `rate`, 1 + step * rate for Euler). `assumes` is what the graph must be like beyond
     its normalisation. `directed` is a step, for linear systems, at which on directed graphs too no eigenvalue of the
     step's matrix is larger than 1 in modulus. `sharp` says that coefficients and a state were found where a step larger
-    by a hundredth leaves the box.
+    by a hundredth leaves the box, or that states come as near as one likes to a damped mode that larger steps amplify.
     """
 
     value: sp.Expr | None
@@ -64,9 +64,16 @@ class StepLimit:
 
 @within_budget(lambda problem: StepLimit(None, f"undecided: {problem}"))
 def step_limit(
-    system: System, method: str | Tableau = "euler", normalisation: str = "symmetric", *, isolated: bool = False
+    system: System,
+    method: str | Tableau = "euler",
+    normalisation: str = "symmetric",
+    *,
+    isolated: bool = False,
+    everywhere: bool = False,
 ) -> StepLimit:
     """Largest step that keeps the box or stays stable; `isolated` asks for graphs with isolated nodes.
+
+    With `everywhere` a limit at the constant states alone does not count.
 
     >>> from rdgraph.parse import parse
     >>> step_limit(parse("BS"), "euler").value
@@ -78,7 +85,7 @@ def step_limit(
         raise NotApplicable(f"expected the normalisation row or symmetric, got {normalisation!r}")
     weights = tableau(method)
     problems: list[str] = []
-    for route in _routes(system, weights, normalisation, isolated):
+    for route in _routes(system, weights, normalisation, isolated, everywhere):
         try:
             with time_limit(ROUTE_SECONDS):
                 return route()
@@ -87,14 +94,16 @@ def step_limit(
     return StepLimit(None, f"undecided: {problems[0]}")
 
 
-def _routes(system: System, weights: Tableau, normalisation: str, isolated: bool) -> Iterator[Callable[[], StepLimit]]:
+def _routes(
+    system: System, weights: Tableau, normalisation: str, isolated: bool, everywhere: bool
+) -> Iterator[Callable[[], StepLimit]]:
     """Ways to a limit, those first that say most."""
     if system.structure.is_polynomial_in_operator:
         yield lambda: _linear(system, weights, normalisation)
     if not system.structure.linear:
         if weights.is_euler or weights.averages_euler:
             yield lambda: _box_keeping(system, normalisation, weights, isolated)
-        if not isolated:  # isolated nodes do not rest at the constant states of the others
+        if not isolated and not everywhere:  # isolated nodes do not rest at the constant states of the others
             yield lambda: _at_equilibria(system, weights, normalisation)
     yield lambda: _at_every_state(system, weights, normalisation)
     if not isolated:
@@ -315,7 +324,8 @@ def _at_every_state(system: System, weights: Tableau, normalisation: str) -> Ste
     means = (
         f"at every state {found.states}, each mode that the linearised flow damps is damped; the box is not guaranteed"
     )
-    return StepLimit(limit, means, "slopes", "" if normalisation == "symmetric" else REAL_SPECTRUM)
+    assumes = "" if normalisation == "symmetric" else REAL_SPECTRUM
+    return StepLimit(limit, means, "slopes", assumes, sharp=found.exact and not found.local)
 
 
 def _at_equal_states(system: System, weights: Tableau, normalisation: str) -> StepLimit:
