@@ -55,7 +55,9 @@ class Escapes:
         """Every box is left, whatever the coefficients."""
         try:
             with time_limit(SECONDS):
-                return (None if self.field.has_source else self._no_faces()) or self._runaway(self.domain)
+                uniform, *others = self._modes()
+                corners = None if self.field.has_source else self._no_faces
+                return self._runaway([uniform]) or (corners and corners()) or self._runaway(others)
         except Undecided:
             return None
 
@@ -130,10 +132,10 @@ class Escapes:
                     )
 
     # ------------------------------------------------------------------ states that run away
-    def _runaway(self, domain: Domain) -> Escape | None:
+    def _runaway(self, modes: list[tuple[sp.Expr, str]]) -> Escape | None:
         """States that leave every box: the same in all nodes, or of opposite sign at the two ends of an edge."""
-        for speed, words in self._modes():
-            reason = _runs_away(speed, domain, self.field.has_source)
+        for speed, words in modes:
+            reason = _runs_away(speed, self.domain, self.field.has_source)
             if reason:
                 started = " and H0 = R in every node" if self.field.has_source else ""
                 text = f"{words}{started} h' = {public(factored(speed))}"

@@ -25,7 +25,7 @@ class Proviso:
 
 
 def weakest(faces: Faces, candidates: Sequence[sp.Expr]) -> Proviso | None:
-    """The box between two candidates whose condition is the shortest; only conditions that can hold count.
+    """The box between two candidates whose condition is the weakest, as far as they compare, else the shortest.
 
     >>> from rdgraph.faces import STOCHASTIC, LocalField
     >>> from rdgraph.parse import parse
@@ -37,7 +37,15 @@ def weakest(faces: Faces, candidates: Sequence[sp.Expr]) -> Proviso | None:
         proviso for lower in candidates for upper in candidates
         if lower != upper and (proviso := _proviso(faces, lower, upper)) is not None
     ]  # fmt: skip
-    return min(found, key=lambda p: p.where.count_ops(), default=None)
+    wide, best = faces.domain.where(*faces.rows.conditions), None
+    for rival in sorted(found, key=lambda p: p.where.count_ops()):
+        if best is None or (_implies(best, rival, wide) and not _implies(rival, best, wide)):
+            best = rival
+    return best
+
+
+def _implies(first: Proviso, second: Proviso, domain: Domain) -> bool:
+    return domain.where(first.where).proves(second.where) is True
 
 
 def _proviso(faces: Faces, lower: sp.Expr, upper: sp.Expr) -> Proviso | None:

@@ -19,10 +19,11 @@ from rdgraph.extrema import interval_candidates
 from rdgraph.faces import LocalField
 from rdgraph.lipschitz import coupled_bound, magnitude, raw_constant
 from rdgraph.maxima import Candidate, maximum, plus
+from rdgraph.nodes import Kind
 from rdgraph.normal import Act, H, Mix
 from rdgraph.regions import Split
-from rdgraph.slopes import slopes, sup_magnitude
-from rdgraph.symbols import R, h, h0, lam
+from rdgraph.slopes import extremes, slopes
+from rdgraph.symbols import h, h0, lam
 from rdgraph.system import System
 
 _INFINITE = (sp.oo, -sp.oo, sp.zoo, sp.nan)
@@ -99,13 +100,9 @@ def at_equal_states(system: System, domain: Domain) -> Damping:
 
 def _largest(expression: sp.Expr, domain: Domain, local: bool, *, modulus: bool) -> sp.Expr:
     """A bound for an expression, or for its modulus, over all entries h or those with |h| <= R."""
-    if expression.has(h) and expression.is_polynomial(h):
-        lower, upper = (-R, R) if local else (-sp.oo, sp.oo)
-        found = interval_candidates(expression, h, lower, upper, domain)
-        return maximum([*found, *(Candidate(-c.value, c.valid) for c in found if modulus)], domain)
-    if not modulus and not expression.has(h):
-        return expression
-    return sup_magnitude(expression.xreplace({h: H}), local)
+    steep = extremes(expression.xreplace({h: H}), domain, local=local)
+    negated = [Candidate(-c.value, c.valid) for c in steep.candidates if modulus]
+    return steep.restore(maximum([*steep.candidates, *negated], steep.domain(domain)))
 
 
 @dataclass(frozen=True)
@@ -130,12 +127,20 @@ def apart(system: System, domain: Domain, normalisation: str) -> Apart:
 
     damping = _smallest(lambda local: size(sp.expand(-slope), local))
 
+    alike = sp.Add(*(t for t in sp.Add.make_args(slope) if _is_alike(t, system)))
+
     def rate(local: bool) -> sp.Expr:
-        return size(slope, local) + coupled_bound(elsewhere, normalisation, local)
+        return alike + size(slope - alike, local) + coupled_bound(elsewhere, normalisation, local)
 
     growth = _smallest(rate)
     local = damping.local or growth.local
     return Apart(Damping(damping.value, local), growth.value if growth.local == local else rate(local))
+
+
+def _is_alike(term: sp.Expr, system: System) -> bool:
+    """A number that is the same in all nodes and states."""
+    kinds = system.algebra.kinds
+    return all(kinds.get(x.name) in (Kind.SCALAR, Kind.CHANNEL) and x.name != "M" for x in term.free_symbols)
 
 
 def lipschitz_size(system: System, normalisation: str) -> Damping:

@@ -54,8 +54,13 @@ def slopes(reaction: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
         top, bottom = reduced(sp.diff(sp.Mul(*_quotient(reaction)), H))
         if keeps_away_from_zero(sp.Mul(*(f for f, _ in factors(bottom) if f.has(H))), domain):
             return Slopes(tuple(rational_candidates(top / bottom, H, lower, upper, domain)), exact=True)
-    slope = _expanded(sp.diff(reaction, H))
-    return _through_one_function(slope, domain, local) or _split_bound(slope, domain, local)
+    return extremes(sp.diff(reaction, H), domain, local=local)
+
+
+def extremes(expression: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
+    """Extremes of a function of single entries that is no quotient of polynomials."""
+    expanded = _expanded(expression)
+    return _through_one_function(expanded, domain, local) or _split_bound(expanded, domain, local)
 
 
 def _expanded(slope: sp.Expr) -> sp.Expr:

@@ -86,8 +86,9 @@ def _not_left(drawn: Drawn, normalisation: str, answer: Box, rng: Random) -> str
 
 
 def _kept_elsewhere(drawn: Drawn, normalisation: str, answer: Box, rng: Random) -> str | None:
-    values = escapes.violating(drawn, answer.where, rng)
-    return None if values is None else escapes.kept_after_all(drawn, normalisation, values, rng)
+    outside = (values for _ in range(4) if (values := escapes.violating(drawn, answer.where, rng)) is not None)
+    tried = (escapes.kept_after_all(drawn, normalisation, values, rng) for values in outside)
+    return next(filter(None, tried), None)
 
 
 def _not_kept_on_regular(drawn: Drawn, box: tuple[str, str], rng: Random) -> str | None:

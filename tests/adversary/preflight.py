@@ -64,22 +64,24 @@ def _field(drawn: Drawn, settings: dict[str, Any], rng: Random) -> Field:
     return Field(drawn, graph, normalisation, {n: np.asarray(v) for n, v in settings["coefficients"].items()})
 
 
-def _stated_box(answer: Preflight, field: Field) -> tuple[float, float] | None:
-    """The box of "H0 lies in [l, u]", where a step is promised to keep it."""
-    for topic, _, text in answer.findings:
-        if topic in ("step", "existence") and (found := re.search(r"H0 lies in \[(.*), (.*?)\](?: and|$)", text)):
-            faces = [formulas.evaluate(t, numbers(field, 1.0)) for t in found.groups()]
-            return float(faces[0]), float(faces[1])
+def _stated_box(answer: Preflight, field: Field) -> tuple[float, float, bool] | None:
+    """The box of "H0 lies in [l, u]", and whether a step is promised to keep it, not the flow alone."""
+    pattern = r"H0 lies in \[(.*), (.*?)\](?: for some R > 0)?(?: and|$)"
+    for topic in ("step", "existence"):
+        for text in (text for t, _, text in answer.findings if t == topic):
+            if found := re.search(pattern, text):
+                faces = [formulas.evaluate(t, numbers(field, 1.0)) for t in found.groups()]
+                return float(faces[0]), float(faces[1]), topic == "step"
     return None
 
 
-def _kept(field: Field, settings: dict[str, Any], box: tuple[float, float], rng: Random) -> str | None:
-    lower, upper = box
+def _kept(field: Field, settings: dict[str, Any], box: tuple[float, float, bool], rng: Random) -> str | None:
+    lower, upper, stepped = box
     start = rng.uniform(lower, upper, (field.graph.nodes, 1))
     if rng.random() < 0.5:
         start = rng.choice([lower, upper], start.shape)
     end, method = settings["T"], settings["method"]
-    if method == "exact":
+    if method == "exact" or not stepped:
         after = follow(lambda x: field(x, start), start, end).state
     else:
         after = methods.run(method, lambda x: field(x, start), start, end, settings["step"])
