@@ -215,7 +215,8 @@ def _box_keeping(system: System, normalisation: str, weights: Tableau, isolated:
         if worst != 0 and is_defined(worst, faces.domain) and _keeps(worst, faces, lower, upper):
             text = f"keeps the box [{public(lower)}, {public(upper)}]"
             limit = public(_divide(sp.S.One, worst, faces.domain))
-            sharp = weights.is_euler and _leaves(worst / LARGER, faces, lower, upper)
+            rests = any(sp.simplify(faces.field.uniform(face, sp.S.Zero, rows.highest)) == 0 for face in (lower, upper))
+            sharp = weights.is_euler and rests and _leaves(worst / LARGER, faces, lower, upper)
             return StepLimit(limit, text, "box", box.assumes, sharp=sharp)
     raise Undecided(f"no Euler step that keeps [{public(lower)}, {public(upper)}] was proved")
 
