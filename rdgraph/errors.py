@@ -67,6 +67,14 @@ class Undecided(RdgraphError):
     """Exact means were not enough; the text says what was tried."""
 
 
+class UnknownSign(Undecided):
+    """The sign of one expression is missing; the domain can be split there."""
+
+    def __init__(self, text: str, expression: object) -> None:
+        super().__init__(text)
+        self.expression = expression
+
+
 class AssumptionError(RdgraphError, ValueError):
     """Assumptions on the coefficients that cannot be read or contradict each other."""
 

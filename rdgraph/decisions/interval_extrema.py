@@ -10,7 +10,7 @@ from rdgraph.decisions.domain import NEGATIVE, POSITIVE, Domain
 from rdgraph.decisions.maxima import Candidate, tidy
 from rdgraph.decisions.polynomials import factors, reduced
 from rdgraph.decisions.ratio_cells import isolated_roots
-from rdgraph.errors import Undecided
+from rdgraph.errors import Undecided, UnknownSign
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,21 @@ def interval_candidates(
 
     An infinite end contributes oo or -oo once the leading coefficient has a sign.
     """
-    expression = sp.expand(expression)
+    expression = _without_zeros(sp.expand(expression), x, domain) if domain.conditions else sp.expand(expression)
     if not expression.has(x):
         return [Candidate(expression)]
     polynomial = sp.Poly(expression, x)
     found = [_end_value(polynomial, x, end, domain) for end in (lower, upper)]
     slope = polynomial.diff(x)
     return found + _critical(expression, slope, x, lower, upper, domain)
+
+
+def _without_zeros(expression: sp.Expr, x: sp.Symbol, domain: Domain) -> sp.Expr:
+    """A polynomial without the terms whose coefficients the domain's equations make zero."""
+    if not any(isinstance(c, sp.Eq) for c in domain.conditions) or not expression.has(x):
+        return expression
+    terms = sp.Poly(expression, x).terms()
+    return sp.Add(*(c * x ** m[0] for m, c in terms if domain.proves(sp.Eq(c, 0, evaluate=False)) is not True))
 
 
 def rational_candidates(
@@ -99,7 +107,8 @@ def _end_value(polynomial: sp.Poly, x: sp.Symbol, end: sp.Expr, domain: Domain) 
         return Candidate(sp.oo)
     if sign == NEGATIVE:
         return Candidate(-sp.oo)
-    raise Undecided(f"the sign of {lead} decides whether {polynomial.as_expr()} is bounded; assume a sign")
+    text = f"the sign of {lead} decides whether {polynomial.as_expr()} is bounded; assume a sign"
+    raise UnknownSign(text, lead)
 
 
 def _real_roots(polynomial: sp.Poly, domain: Domain, lower: sp.Expr, upper: sp.Expr) -> list[_Root]:

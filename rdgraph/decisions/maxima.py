@@ -23,6 +23,12 @@ class Candidate:
     at: sp.Expr | None = None
 
 
+def plus(left: sp.Expr, right: sp.Expr) -> sp.Expr:
+    """The sum, infinite where one of them is: sympy leaves x + oo as it is for letters that might be infinite."""
+    infinite = [x for x in (left, right) if x in (sp.oo, -sp.oo)]
+    return infinite[0] if len(infinite) == 1 else left + right
+
+
 def maximum(candidates: Sequence[Candidate], domain: Domain, *, place: bool = False) -> sp.Expr:
     """The largest valid candidate, as one formula, a Piecewise over the coefficients, or a Max.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -54,6 +55,22 @@ class Tableau:
     def is_euler(self) -> bool:
         return len(self.weights) == 1
 
+    @property
+    def averages_euler(self) -> bool:
+        """Heun's method: the mean of a state and of what two steps of Euler make of it."""
+        return self.stages == ((), (sp.S.One,)) and self.weights == (sp.Rational(1, 2), sp.Rational(1, 2))
+
+    @property
+    def half_disc(self) -> sp.Rational:
+        """The largest x, in twentieths, with |R(z)| <= 1 wherever |z| <= x and the real part of z is <= 0.
+
+        By the maximum principle the border decides: z = i y, and z = x (-c + i sqrt(1 - c^2)).
+
+        >>> methods["rk4"].half_disc, methods["euler"].half_disc
+        (13/5, 0)
+        """
+        return _half_disc(self.stability)
+
     def factor(self, argument: sp.Expr) -> sp.Expr:
         """R at a given argument."""
         return self.stability.subs(z, argument)
@@ -75,6 +92,30 @@ class Tableau:
             degree = sp.degree(polynomial, z) if polynomial.has(z) else 0
             pieces += [sp.diff(polynomial, z, k) for k in range(degree + 1)]
         return _first_violation(tuple(pieces))
+
+
+@cache
+def _half_disc(stability: sp.Expr) -> sp.Rational:
+    terms = sp.Poly(stability, z).terms()
+    c, x = sp.Symbol("c", real=True), sp.Symbol("x", real=True)
+    # |R|^2 = sum_jk a_j a_k x^(j+k) cos((j-k) t) at z = x exp(i t), with cos(t) = -c
+    square = sum(a * b * x ** (j + k) * sp.chebyshevt(abs(j - k), -c) for (j,), a in terms for (k,), b in terms)
+
+    def damps(size: sp.Rational) -> bool:
+        arc, axis = sp.Poly(1 - square.subs(x, size), c), sp.Poly(1 - square.subs(c, 0), x)
+        return _is_nonnegative(arc, sp.S.One) and _is_nonnegative(axis, size)
+
+    found = sp.S.Zero
+    while damps(found + sp.Rational(1, 20)):
+        found += sp.Rational(1, 20)
+    return found
+
+
+def _is_nonnegative(polynomial: sp.Poly, end: sp.Rational) -> bool:
+    """Whether a polynomial is >= 0 on [0, end]: tried between its zeros."""
+    inside = sorted({r for r in sp.real_roots(polynomial) if 0 <= r <= end} | {sp.S.Zero, end})
+    points = [(a + b) / 2 for a, b in itertools.pairwise(inside)]
+    return all(sp.N(polynomial.eval(p), 30) >= 0 for p in points)
 
 
 @cache

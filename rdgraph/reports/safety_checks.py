@@ -5,7 +5,9 @@ from __future__ import annotations
 import sympy as sp
 
 from rdgraph.decisions.branches import is_above, is_at_least
+from rdgraph.decisions.budget import time_limit
 from rdgraph.decisions.condition_words import in_words
+from rdgraph.errors import Undecided
 from rdgraph.methods.tableaux import tableau
 from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding
 from rdgraph.reports.run_settings import RunSettings
@@ -15,12 +17,19 @@ from rdgraph.theory.global_existence import GLOBAL, LOCAL, existence
 from rdgraph.theory.invariant_boxes import Box, invariant_box
 from rdgraph.theory.step_limits import StepLimit, step_limit
 
+#: Seconds of the box among those of existence.
+BOX_SECONDS = 1.5
+
 
 def safety(run: RunSettings) -> list[Finding]:
     """Whether solutions exist for all time, and the box that states stay in."""
     lives = existence(run.system)
     detail = "; ".join([lives.reason, *map(str, lives.blow_ups)])
-    box = kept_box(run)
+    try:
+        with time_limit(BOX_SECONDS):
+            box = kept_box(run)
+    except Undecided:
+        box = None
     if lives.status == GLOBAL:
         return [Finding("existence", OK, "solutions exist for all time", detail), *_box_finding(box)]
     if lives.status == LOCAL and box is not None and box.exists:
@@ -71,6 +80,8 @@ def stepping(run: RunSettings) -> list[Finding]:
     regular = run.facts is not None and run.facts.is_stochastic
     kind = "symmetric" if run.operator_facts.is_symmetric and not regular else "row"
     limit = step_limit(run.system, run.method, kind, isolated=run.has_isolated)
+    if limit.keeps == "linearised" and is_settled(run, run.filled(limit.value)) is not False:
+        limit = step_limit(run.system, run.method, kind, isolated=run.has_isolated, everywhere=True)
     if limit.value is None:
         return [Finding("step", UNKNOWN, f"no step limit for {run.method} is known", limit.means)]
     if run.facts is not None and run.facts.directed and limit.keeps == "stability":
@@ -83,11 +94,11 @@ def _bounded_stepping(run: RunSettings, limit: StepLimit) -> list[Finding]:
     value = run.filled(limit.value)
     within = is_settled(run, value)
     bound = f"{run.size} <= {in_words(value)}"
+    if limit.keeps in ("slopes", "distances"):
+        return _slope_stepping(run, limit, bound, within)
     if within is False:
         text = f"the step {run.size} exceeds the limit {in_words(value)} of {run.method}"
         return [Finding("step", PROBLEM, text, limit.means)]
-    if limit.keeps == "linearised":
-        return [Finding("step", UNKNOWN, f"the step meets {bound}, but only near constant states", limit.means)]
     if limit.keeps == "box":
         box = kept_box(run)
         assert box is not None
@@ -97,6 +108,18 @@ def _bounded_stepping(run: RunSettings, limit: StepLimit) -> list[Finding]:
     return [
         Finding("step", OK if within else IF, f"step {bound}{assumed}", limit.means + (directed if assumed else ""))
     ]
+
+
+def _slope_stepping(run: RunSettings, limit: StepLimit, bound: str, within: bool | None) -> list[Finding]:
+    """A limit for every state; one with R is a condition on how far the run goes."""
+    if within is False:
+        status = PROBLEM if limit.sharp else UNKNOWN
+        text = f"the step {run.size} exceeds the limit {in_words(run.filled(limit.value))} of {run.method}"
+        return [Finding("step", status, text, limit.means)]
+    far = " as long as |h| <= R" if "|h| <= R" in limit.means else ""
+    assumed = f" where {limit.assumes}" if limit.assumes and run.may_be_directed else ""
+    status = OK if within and not far else IF
+    return [Finding("step", status, f"step {bound}{far}{assumed}", limit.means)]
 
 
 def _directed_stepping(run: RunSettings, limit: StepLimit) -> list[Finding]:

@@ -61,21 +61,24 @@ class LocalField:
     varying: frozenset[sp.Symbol]
 
     @classmethod
-    def of(cls, system: System) -> LocalField:
+    def of(cls, system: System, *, scaled: bool = False) -> LocalField:
         """The field of a system; NotApplicable where it mixes channels or nests averages.
+
+        With `scaled`, mixing matrices are multiples of the identity, whose letters are theirs.
 
         >>> from rdgraph.systems.parser import parse
         >>> field = LocalField.of(parse("-alpha*L@H"))
         >>> field.speed.subs({a.letter: 0 for a in field.averages}), [a.inner for a in field.averages]
         (-alpha*h, [h])
         """
-        calls = sorted(system.normal.atoms(Act), key=str)
-        if system.normal.has(Mix):
+        normal = system.normal.replace(Mix, _scaled) if scaled else system.normal
+        calls = sorted(normal.atoms(Act), key=str)
+        if normal.has(Mix):
             raise NotApplicable("a matrix mixes the channels")
         own = {H: h, H0: h0}
         letters = {call: sp.Dummy(f"x{i}", real=True) for i, call in enumerate(calls)}
         averages = []
-        speed = system.normal.xreplace(letters).xreplace(own)
+        speed = normal.xreplace(letters).xreplace(own)
         for call, letter in letters.items():
             if call.inner.has(Act) or any(w.name != "A" for w in call.word):
                 raise NotApplicable(f"{call} is an average of averages, or of another operator")
@@ -112,9 +115,9 @@ class Faces:
     def keep(self, lower: sp.Expr, upper: sp.Expr) -> bool:
         """Proved: f is smooth enough inside, on the lower face no entry falls, on the upper face none rises."""
         sides = self.hold(lower, 1, lower, upper) and self.hold(upper, -1, lower, upper)
-        return sides and self._is_lipschitz(lower, upper)
+        return sides and self.is_lipschitz(lower, upper)
 
-    def _is_lipschitz(self, lower: sp.Expr, upper: sp.Expr) -> bool:
+    def is_lipschitz(self, lower: sp.Expr, upper: sp.Expr) -> bool:
         """Proved: inside the box f is defined and has no root of zero, so that solutions are unique."""
         start = self.start or (lower, upper)
         inside = self.domain.where(*self.rows.conditions, *between(h, (lower, upper)), *between(h0, start))
@@ -173,6 +176,12 @@ class Faces:
         facts = between(other[h], box) + (between(other[h0], start) if inner.has(h0) else ())
         moved = tuple(c.xreplace(other) for c in self.domain.conditions if c.free_symbols & self.field.varying)
         return inner.xreplace(other), facts + moved
+
+
+def _scaled(*arguments: sp.Basic) -> sp.Expr:
+    """H @ (w I) as w H."""
+    mixed = Mix(*arguments)
+    return sp.Mul(*(sp.Symbol(w.name, real=True) for w in mixed.word), mixed.inner)
 
 
 def between(letter: sp.Symbol, ends: Interval) -> tuple[sp.Basic, ...]:

@@ -226,7 +226,8 @@ def _on_scalars(system: System, domain: Domain, otherwise: str) -> Existence:
         found = fate(scalar.rate, domain)
         equation = f"h' = {public(_factored(scalar.rate))}"
         if found.blow_ups:
-            return Existence(LOCAL, f"{scalar.states}, {equation} reaches infinity", found.blow_ups)
+            others = f"; other blow-ups are not excluded: {'; '.join(found.open)}" if found.open else ""
+            return Existence(LOCAL, f"{scalar.states}, {equation} reaches infinity{others}", found.blow_ups)
         if _is_uncoupled(system) and found.is_bounded:
             return Existence(GLOBAL, f"{scalar.states}, {equation} has a zero between every start and infinity")
         reasons += [f"{scalar.states}, {reason}" for reason in found.open or (f"{equation} stays finite",)]

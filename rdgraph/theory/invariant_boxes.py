@@ -2,14 +2,16 @@
 
 Candidates for the faces are zeros of the field on states that are the same in all nodes, zero, and multiples of a free
 radius R; a box is given only if the judge proves, for all admissible coefficients and all averages over neighbours,
-that entries on its faces do not leave (`rdgraph.theory.box_faces`). Row-stochastic A: averages of entries in [l, u]
-stay there; a node without edges has the average 0 instead, which is a second question wherever 0 is outside the box.
-Symmetric A: row sums reach s = max_i sum_j A_ij (s = 1 on regular graphs only), and the box must grow with s.
+that entries on its faces do not leave (`rdgraph.theory.box_faces`). Where none of them is kept, a box is sought that is
+large enough for the damping (`rdgraph.theory.absorption`), then a proof that every box is left
+(`rdgraph.theory.escapes`), then a region of the coefficients where a box is kept (`rdgraph.theory.provisos`).
+Row-stochastic A: averages of entries in [l, u] stay there; a node without edges has the average 0 instead, which is a
+second question wherever 0 is outside the box. Symmetric A: row sums reach s = max_i sum_j A_ij (s = 1 on regular graphs
+only), and the box must grow with s.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,7 +20,7 @@ import sympy as sp
 from rdgraph.decisions.branches import is_defined
 from rdgraph.decisions.budget import remaining, time_limit, within_budget
 from rdgraph.decisions.closed_zeros import zeros as zeros_of
-from rdgraph.decisions.condition_words import factored
+from rdgraph.decisions.condition_words import condition_in_words, factored
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.judge import BOUNDED, remembered, watched
 from rdgraph.errors import NotApplicable, Undecided
@@ -27,24 +29,31 @@ from rdgraph.syntax.answer_symbols import R, h, h0, public, s
 from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
+from rdgraph.theory.absorption import absorbing_radius
 from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, RowSums
+from rdgraph.theory.escapes import Escape, Escapes
+from rdgraph.theory.provisos import Proviso, weakest
 
 #: Seconds spent on one candidate for a box.
 PROOF_SECONDS = 1.0
+#: Seconds spent on all candidates, and on a region of the coefficients.
+SEARCH_SECONDS, REGION_SECONDS = 2.6, 1.2
 #: More boxes than this are not listed.
 MAX_BOXES = 8
-#: With more averages than this, their corners are not tried one by one.
-MAX_AVERAGES = 4
+#: Candidates for faces that need a condition on the coefficients; more are not paired.
+MAX_CONDITIONAL = 6
 NO_ISOLATED_NODES = "no node is without edges"
 
 
 @dataclass(frozen=True)
 class Box:
-    """An invariant interval for every entry, None where none was found; `note` says why.
+    """An invariant interval for every entry, None where there is none or none was found; `note` says which.
 
     `others` are further boxes. `assumes` is what the graph must be like beyond its normalisation, empty where nothing
     is needed; `with_isolated` is a box that holds with isolated nodes too. `start` is the range of H0 where it is
-    narrower than the box.
+    narrower than the box. `where` is the condition on the coefficients under which the box is kept. Without a box,
+    `regular` is one that regular graphs with edges keep; `is_proved` says that every box is left, for the coefficients
+    `at` where some are given, else for all.
     """
 
     lower: sp.Expr | None
@@ -54,10 +63,20 @@ class Box:
     assumes: str = ""
     with_isolated: Interval | None = None
     start: Interval | None = None
+    where: sp.Basic = sp.true
+    regular: Interval | None = None
+    is_proved: bool = False
+    at: tuple[tuple[str, sp.Expr], ...] = ()
 
     @property
     def exists(self) -> bool:
-        return self.lower is not None
+        """Kept for all admissible coefficients."""
+        return self.lower is not None and self.where == sp.true
+
+    @property
+    def is_decided(self) -> bool:
+        """A box, perhaps for some coefficients or graphs only, or the proof that there is none."""
+        return self.lower is not None or self.regular is not None or self.is_proved
 
     def allowing_isolated(self) -> Box:
         """What is left of it on graphs with isolated nodes."""
@@ -97,12 +116,11 @@ def invariant_box(system: System, normalisation: str = "row") -> Box:
     """
     check_averages(normalisation)
     own = raw_box(system, normalisation)
-    if not own.exists:
-        return own
+    lower, upper = (None if end is None else public(end) for end in (own.lower, own.upper))
     others = tuple((public(a), public(b)) for a, b in own.others)
-    return Box(
-        public(own.lower), public(own.upper), own.note, others, own.assumes, _public(own.with_isolated),  # type: ignore[type-var]
-        _public(own.start),
+    return replace(
+        own, lower=lower, upper=upper, others=others, with_isolated=_public(own.with_isolated),
+        start=_public(own.start), where=public(own.where), regular=_public(own.regular),
     )  # fmt: skip
 
 
@@ -120,6 +138,17 @@ def _public(pair: Interval | None) -> Interval | None:
 @remembered(512)
 def raw_box(system: System, normalisation: str) -> Box:
     """The box in the package's own symbols."""
+    kept = kept_box(system, normalisation)
+    if kept.exists:
+        return kept
+    with watched() as watch:
+        found = _absent(system, normalisation)
+    return replace(found, note=f"{found.note}; {BOUNDED}") if watch.bounded and found.is_decided else found
+
+
+@remembered(512)
+def kept_box(system: System, normalisation: str) -> Box:
+    """A box for all admissible coefficients in the package's own symbols; none is given without a reason."""
     with watched() as watch:
         found = _found(system, normalisation)
     return replace(found, note=f"{found.note}; {BOUNDED}") if watch.bounded and found.exists else found
@@ -132,17 +161,49 @@ def _found(system: System, normalisation: str) -> Box:
         return _none(f"no box was derived: {problem}")
     stochastic = find_normalisation(normalisation).averages == "stochastic"
     search = _Search(field, system.domain, STOCHASTIC if stochastic else STRETCHED)
-    found = search.best()
-    if stochastic:
-        return _with_isolated(found, search) if found.exists else found
-    if found.exists:
+    try:
+        with time_limit(SEARCH_SECONDS):
+            found = search.best()
+    except Undecided:
+        found = None
+    if found is not None and stochastic:
+        return _with_isolated(found, search)
+    if found is not None:
         remark = "s is the largest row sum of A, 1 on regular graphs only"
         return replace(found, note=remark, with_isolated=(found.lower, found.upper))
-    regular = raw_box(system, "row")
-    if not regular.exists:
-        return regular
-    return _none("no box was found for irregular graphs: row sums of the symmetric A exceed 1; on regular ones with "
-                 f"edges the row box [{public(regular.lower)}, {public(regular.upper)}] holds")  # fmt: skip
+    large = search.absorbing()
+    return large if large is not None and large.exists else _none("no box was found")
+
+
+def _absent(system: System, normalisation: str) -> Box:
+    """What is left to say where no box is kept for all coefficients on every graph."""
+    domain, row = system.domain, find_normalisation(normalisation).averages == "stochastic"
+    try:
+        field = LocalField.of(system)
+    except NotApplicable as problem:
+        return _mixed(system, domain, stars=not row) or _none(f"no box was derived: {problem}")
+    escapes = Escapes(field, domain, stars=not row)
+    search = _Search(field, domain, STOCHASTIC if row else STRETCHED)
+    regular = None if row else kept_box(system, "row")
+    found = _left(escapes.always()) or search.conditional(escapes) or _left(escapes.somewhere())
+    if regular is None or not regular.exists:
+        return found or _none(search.why_not())
+    on_regular = f"on regular graphs with edges the row box [{public(regular.lower)}, {public(regular.upper)}] holds"
+    found = found or _none("no box was found for irregular graphs: row sums of the symmetric A exceed 1")
+    return replace(found, note=f"{found.note}; {on_regular}", regular=(regular.lower, regular.upper))
+
+
+def _mixed(system: System, domain: Domain, *, stars: bool) -> Box | None:
+    """Systems with mixing matrices: multiples of the identity show that every box is left."""
+    try:
+        field = LocalField.of(system, scaled=True)
+    except NotApplicable:
+        return None
+    return _left(Escapes(field, domain, stars).somewhere())
+
+
+def _left(escape: Escape | None) -> Box | None:
+    return None if escape is None else Box(None, None, escape.reason, is_proved=True, at=escape.at)
 
 
 def _with_isolated(found: Box, search: _Search) -> Box:
@@ -153,9 +214,9 @@ def _with_isolated(found: Box, search: _Search) -> Box:
         others = tuple(box for box in found.others if faces.keep(*box))
         return replace(found, with_isolated=(found.lower, found.upper), others=others)
     own = lonely.best()
-    remains = f"[{public(own.lower)}, {public(own.upper)}] is kept" if own.exists else "no box was found"
+    remains = f"[{public(own.lower)}, {public(own.upper)}] is kept" if own else "no box was found"
     return replace(
-        found, assumes=NO_ISOLATED_NODES, with_isolated=(own.lower, own.upper) if own.exists else None,
+        found, assumes=NO_ISOLATED_NODES, with_isolated=(own.lower, own.upper) if own else None,
         note=f"{found.note}; with isolated nodes {remains}",
     )  # fmt: skip
 
@@ -168,12 +229,73 @@ class _Search:
     domain: Domain
     rows: RowSums
 
-    def best(self) -> Box:
-        for start in ((-R, R), (sp.S.Zero, R), (-R, sp.S.Zero)) if self.field.has_source else (None,):
+    def best(self) -> Box | None:
+        for start in self._starts():
             found = self._from(start)
             if found:
                 return self._box(found, start)
-        return _none(self._why_not())
+        return None
+
+    def _starts(self) -> tuple[Interval | None, ...]:
+        return ((-R, R), (sp.S.Zero, R), (-R, sp.S.Zero)) if self.field.has_source else (None,)
+
+    def absorbing(self) -> Box | None:
+        """A box that is large enough for the damping, with the condition under which there is one."""
+        rows = SUBSTOCHASTIC if self.rows is STOCHASTIC else self.rows
+        large = absorbing_radius(self.field, self.domain, rows)
+        if large is None:
+            return None
+        size = large.value
+        facts = [sp.Gt(x, 0, evaluate=False) for x in large.positive]
+        if self.wide.where(*facts).proves(sp.Gt(size, 0, evaluate=False)) is not True:
+            size = size + R
+        faces = replace(self, rows=rows, domain=self.domain.where(*facts)).faces(
+            (-R, R) if self.field.has_source else None
+        )
+        if (facts and self.wide.point(*facts) is None) or not faces.is_lipschitz(-size, size):
+            return None
+        note = "far enough out the damping exceeds everything else"
+        return Box(-size, size, note, with_isolated=(-size, size), start=faces.start, where=sp.And(*facts))
+
+    def conditional(self, escapes: Escapes) -> Box | None:
+        """A box that is kept in a region of the coefficients, which is told."""
+        try:
+            with time_limit(REGION_SECONDS):
+                found = self._conditional()
+        except Undecided:
+            found = None
+        found = found or self.absorbing()
+        if found is None:
+            return None
+        rest = "; elsewhere no box is kept on every graph" if escapes.outside(found.where) else ""
+        words = condition_in_words(public(found.where))
+        return replace(found, note=f"[{public(found.lower)}, {public(found.upper)}] is kept where {words}{rest}")
+
+    def _conditional(self) -> Box | None:
+        kinds = (SUBSTOCHASTIC, STOCHASTIC) if self.rows is STOCHASTIC else (self.rows,)
+        for rows, start in ((rows, start) for rows in kinds for start in self._starts()):
+            search = replace(self, rows=rows)
+            found = weakest(search.faces(start), search._open_candidates(start))
+            if found is not None:
+                return search._with_proviso(found, start)
+        return None
+
+    def _with_proviso(self, found: Proviso, start: Interval | None) -> Box:
+        lower, upper = found.box
+        everywhere = self.rows is not STOCHASTIC
+        return Box(
+            lower, upper, assumes="" if everywhere else NO_ISOLATED_NODES,
+            with_isolated=found.box if everywhere else None, where=found.where,
+            start=start if start is not None and start != found.box else None,
+        )  # fmt: skip
+
+    def _open_candidates(self, start: Interval | None) -> list[sp.Expr]:
+        """Faces that need not be real for all coefficients, the shortest first."""
+        ends = [sp.S.Zero] if start is None else list(start)
+        zeros = [z for end in ends for z in zeros_of(self.field.uniform(h, end, self.rows.highest), h)]
+        kept = [z for z in dict.fromkeys([*zeros, *ends]) if not z.free_symbols & self.field.varying and not z.has(h)]
+        ordered = sorted(kept, key=lambda v: (v.count_ops(), str(v)))[:MAX_CONDITIONAL]
+        return ordered if start is not None else [*ordered, -R, R]
 
     def faces(self, start: Interval | None) -> Faces:
         return Faces(self.field, self.domain, self.rows, start)
@@ -267,11 +389,8 @@ class _Search:
         return sorted((v for v in kept if is_defined(v, self.wide)), key=lambda v: (v.count_ops(), str(v)))
 
     # ------------------------------------------------------------------ why there is none
-    def _why_not(self) -> str:
-        """What is proved where no box was found: that every box is left, or what a maximum principle lacks."""
-        escape = self._escape() or self._nowhere()
-        if escape:
-            return escape
+    def why_not(self) -> str:
+        """What a maximum principle lacks."""
         for average in self.field.averages:
             slope = sp.diff(self.field.speed, average.letter)
             if average.inner != h or slope.has(h):
@@ -283,41 +402,6 @@ class _Search:
             if not sign.is_nonnegative:
                 return f"no box was found: {term} can be negative; assume {public(slope)} >= 0"
         return f"no box was found for h' = {public(factored(self.field.uniform(h, h0)))}"
-
-    def _nowhere(self) -> str:
-        """A proof that no box is kept on every graph.
-
-        In trees of high degree, limits of regular graphs, the averages A^k g(h) of a node can each lie on either face
-        of a box, whatever its own entry; so no box is kept if no two faces hold against all these corners.
-        """
-        averages = self.field.averages
-        if self.field.has_source or self.field.varying or not 0 < len(averages) <= MAX_AVERAGES:
-            return ""
-        lower, upper = sp.Dummy("lower", real=True), sp.Dummy("upper", real=True)
-        held: list[sp.Basic] = [sp.Gt(upper, lower)]
-        for face, inward in ((lower, 1), (upper, -1)):
-            speed = inward * self.field.speed.xreplace({h: face})
-            for ends in itertools.product((lower, upper), repeat=len(averages)):
-                seen = {a.letter: a.inner.xreplace({h: end}) for a, end in zip(averages, ends, strict=True)}
-                held.append(sp.Ge(speed.xreplace(seen), 0, evaluate=False))
-        if not self.domain.where(*held).is_empty():
-            return ""
-        return (
-            "no maximum principle, no box is kept on every graph: averages over many neighbours can lie on either face"
-        )
-
-    def _escape(self) -> str:
-        """A proof that states which are the same in all nodes leave every box."""
-        initial = R if self.field.has_source else sp.S.Zero
-        speed = self.field.uniform(h, initial).xreplace({x: sp.S.One for x in self.field.varying if x.name == "M"})
-        where = " and H0 = R in every node" if self.field.has_source else ""
-        text = f"on states equal in all nodes (A@1 = 1){where} h' = {public(factored(speed))}"
-        for sign in (1, -1):
-            if self.domain.proves(sp.Gt(sign * speed, 0, evaluate=False)) is True:
-                return f"leaves every box: {text} never changes its sign"
-        if initial == 0 and self.domain.where(sp.Ne(h, 0)).proves(sp.Gt(h * speed, 0, evaluate=False)) is True:
-            return f"leaves every box but the point 0: {text} has the sign of h"
-        return ""
 
 
 def _in_time(proof: Callable[..., bool], *arguments: sp.Expr | int) -> bool:

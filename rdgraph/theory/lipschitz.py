@@ -14,17 +14,25 @@ import sympy as sp
 
 from rdgraph.algebra.normal_form import Act, H, Mix
 from rdgraph.decisions.budget import within_budget
+from rdgraph.decisions.condition_words import factored
 from rdgraph.decisions.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
 from rdgraph.decisions.interval_extrema import interval_candidates
 from rdgraph.decisions.judge import BOUNDED, watched
-from rdgraph.decisions.maxima import Candidate, maximum
-from rdgraph.errors import NotApplicable
+from rdgraph.decisions.maxima import Candidate, maximum, plus
+from rdgraph.decisions.regions import cases, strict_sign
+from rdgraph.errors import NotApplicable, UnknownSign
 from rdgraph.normalisations.registry import find_normalisation, records
 from rdgraph.syntax.answer_symbols import R, lam, public, s
 from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
-from rdgraph.theory.slope_bounds import largest_slope, largest_value, slopes, sup_magnitude
+from rdgraph.theory.slope_bounds import (
+    largest_slope,
+    largest_value,
+    slopes,
+    sup_magnitude,
+)
+from rdgraph.theory.unboundedness import is_unbounded
 
 MAX_SIGN_CHOICES = 6
 
@@ -87,9 +95,17 @@ def _constant(system: System, normalisation: str, *, local: bool, one_sided: boo
 
     @within_budget(lambda problem: Constant(None, False, norm, f"undecided: {problem}"))
     def answer() -> Constant:
+        def question(domain: Domain) -> tuple[sp.Expr, bool]:
+            value, exact = raw_constant(system, normalisation, domain, local=local, one_sided=one_sided)
+            infinite = value.has(sp.oo, -sp.oo, sp.zoo, sp.nan)
+            if infinite and not exact and not local:
+                exact = is_unbounded(system, domain, one_sided=one_sided)
+            return (sp.oo if infinite else value), exact
+
         with watched() as watch:
-            value, exact = _value(system, normalisation, local=local, one_sided=one_sided)
-        if value.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
+            parts = cases(system.domain, question)
+        value, exact = _joined(parts), all(exact for _, (_, exact) in parts)
+        if value == sp.oo or any(part == sp.oo and not known for _, (part, known) in parts):
             return Constant(None, exact, norm, _absence(system, exact, local=local, one_sided=one_sided))
         shown = public(sp.expand(value) if not value.has(sp.Piecewise, sp.Max) else value)
         return Constant(shown, exact, norm, _remark(value, exact, watch.bounded))
@@ -97,9 +113,27 @@ def _constant(system: System, normalisation: str, *, local: bool, one_sided: boo
     return answer()
 
 
-def _value(system: System, normalisation: str, *, local: bool, one_sided: bool) -> tuple[sp.Expr, bool]:
-    """The constant, infinite where there is none, and whether it is attained."""
-    domain, structure = system.domain, system.structure
+def _joined(parts: list[tuple[sp.Basic, tuple[sp.Expr, bool]]]) -> sp.Expr:
+    """One formula, infinite on the parts of the coefficients where there is no constant."""
+    if all(value == sp.oo for _, (value, _) in parts):
+        return sp.oo
+    *rest, (_, (last, _)) = sorted(parts, key=lambda part: part[1][0] == sp.oo)
+    return sp.Piecewise(*((value, condition) for condition, (value, _) in rest), (last, True)) if rest else last
+
+
+def raw_constant(
+    system: System, normalisation: str, domain: Domain, *, local: bool, one_sided: bool
+) -> tuple[sp.Expr, bool]:
+    """The constant, infinite where there is none, and whether it is attained; `Split` where the coefficients decide."""
+    try:
+        return _value(system, normalisation, domain, local=local, one_sided=one_sided)
+    except UnknownSign as problem:
+        strict_sign(domain, sp.sympify(problem.expression))
+        raise
+
+
+def _value(system: System, normalisation: str, domain: Domain, *, local: bool, one_sided: bool) -> tuple[sp.Expr, bool]:
+    structure = system.structure
     found = slopes(structure.reaction, domain, local=local)
     candidates = _candidates(system, domain, normalisation, list(found.candidates), one_sided)
     value = found.restore(maximum(candidates, found.domain(domain)))
@@ -113,8 +147,10 @@ def _absence(system: System, exact: bool, *, local: bool, one_sided: bool) -> st
     where = "on |h| <= R" if local else "for all states"
     if not exact:
         return f"undecided: no finite bound for a {what} {where} was found; tried exact slopes and the chain rule"
-    slope = sp.factor(sp.diff(system.structure.reaction, H))
-    return f"no finite {what} {where}: the slope {public(slope)} is unbounded"
+    reaction, coupled = system.structure.reaction, system.structure.coupled
+    if coupled.has(H):
+        return f"no finite {what} {where}: at states equal in all nodes the slopes of {public(coupled + reaction)} grow"
+    return f"no finite {what} {where}: the slope {public(factored(sp.diff(reaction, H)))} is unbounded"
 
 
 def _remark(value: sp.Expr, exact: bool, bounded: bool) -> str:
@@ -124,6 +160,8 @@ def _remark(value: sp.Expr, exact: bool, bounded: bool) -> str:
     parts += [f"{x} is the norm of the matrix" for x in sorted(map(str, value.free_symbols)) if x.startswith("norm_")]
     if value.has(s):
         parts.append("s is the largest row sum of A")
+    if value.has(sp.oo):
+        parts.append("oo where the coefficients leave the slopes unbounded")
     return "; ".join(parts)
 
 
@@ -136,12 +174,12 @@ def _candidates(
         p = sum((c * (1 - lam) ** k for k, c in generator.items()), sp.S.Zero)
         low, high = (exact_number(end, "end of the spectrum") for end in record.spectrum)
         modes = interval_candidates(sp.expand(p), lam, low, high, domain)
-        sums = [Candidate(g.value + r.value, g.valid + r.valid) for g in modes for r in slope]
+        sums = [Candidate(plus(g.value, r.value), g.valid + r.valid) for g in modes for r in slope]
         return sums if one_sided else sums + [Candidate(-c.value, c.valid) for c in sums]
-    diagonal = [Candidate(generator.get(0, sp.S.Zero) + r.value, r.valid) for r in slope]
+    diagonal = [Candidate(plus(generator.get(0, sp.S.Zero), r.value), r.valid) for r in slope]
     if not one_sided:
         diagonal += [Candidate(-c.value, c.valid) for c in diagonal]
-    return [Candidate(c.value + rest, c.valid) for c in diagonal for rest in _absolute_sums(generator, domain)]
+    return [Candidate(plus(c.value, rest), c.valid) for c in diagonal for rest in _absolute_sums(generator, domain)]
 
 
 def _absolute_sums(generator: dict[int, sp.Expr], domain: Domain) -> list[sp.Expr]:

@@ -10,7 +10,7 @@ from rdgraph.algebra.normal_form import Act, H, Mix
 from rdgraph.decisions.domain import NEGATIVE, POSITIVE, Domain
 from rdgraph.decisions.interval_extrema import interval_candidates, rational_candidates
 from rdgraph.decisions.maxima import Candidate
-from rdgraph.decisions.polynomials import reduced
+from rdgraph.decisions.polynomials import factors, reduced
 from rdgraph.syntax.answer_symbols import R
 from rdgraph.syntax.functions import Monotone, Span, record_of
 
@@ -62,10 +62,21 @@ def slopes(reaction: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
         return Slopes(tuple(interval_candidates(slope, H, lower, upper, domain)), exact=True)
     if reaction.is_rational_function(H):
         top, bottom = reduced(sp.diff(sp.Mul(*_quotient(reaction)), H))
-        if keeps_away_from_zero(bottom, domain):
+        if keeps_away_from_zero(sp.Mul(*(f for f, _ in factors(bottom) if f.has(H))), domain):
             return Slopes(tuple(rational_candidates(top / bottom, H, lower, upper, domain)), exact=True)
-    slope = sp.expand(sp.diff(reaction, H))
-    return _through_one_function(slope, domain, local) or _split_bound(slope, domain, local)
+    return extremes(sp.diff(reaction, H), domain, local=local)
+
+
+def extremes(expression: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
+    """Extremes of a function of single entries that is no quotient of polynomials."""
+    expanded = _expanded(expression)
+    return _through_one_function(expanded, domain, local) or _split_bound(expanded, domain, local)
+
+
+def _expanded(slope: sp.Expr) -> sp.Expr:
+    """A sum of products; roots stay whole, so that (1 + H^2)^(3/2) remains a power."""
+    rooted = any(not power.exp.is_Integer for power in slope.atoms(sp.Pow))
+    return sp.expand_mul(slope) if rooted else sp.expand(slope)
 
 
 def _split_bound(slope: sp.Expr, domain: Domain, local: bool) -> Slopes:
@@ -147,12 +158,15 @@ def sup_magnitude(expression: sp.Expr, local: bool) -> sp.Expr:
     if isinstance(expression, sp.Add):
         return sp.Add(*(sup_magnitude(a, local) for a in expression.args))
     if isinstance(expression, sp.Mul):
-        return sp.Mul(*(sup_magnitude(a, local) for a in expression.args))
+        decaying, rest = _decaying(expression)
+        return sp.Mul(decaying, *(sup_magnitude(a, local) for a in rest))
     if isinstance(expression, sp.Pow) and expression.exp.is_nonnegative and expression.exp.is_number:
         return sup_magnitude(expression.base, local) ** expression.exp
     largest = largest_value(expression)
     if largest.is_finite:
         return largest
+    if isinstance(expression, sp.Pow) and (bell := _bell(expression)) is not None:
+        return bell[0] ** expression.exp
     if isinstance(expression, sp.exp):
         inner = sup_magnitude(expression.args[0], local)
         return sp.exp(inner)
@@ -160,3 +174,28 @@ def sup_magnitude(expression: sp.Expr, local: bool) -> sp.Expr:
     if record is not None and record.is_lipschitz and record.at_zero is not None:
         return sp.Abs(record.at_zero) + largest_slope(expression) * sup_magnitude(expression.args[0], local)
     return sp.oo
+
+
+def _bell(power: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
+    """c_0 and c_2 of (c_0 + c_2 H^2)^-q, both positive."""
+    if not isinstance(power, sp.Pow) or not power.exp.is_negative or not power.base.is_polynomial(H):
+        return None
+    terms = dict(sp.Poly(power.base, H).terms())
+    constant, square = terms.get((0,), sp.S.Zero), terms.get((2,), sp.S.Zero)
+    alone = len(terms) == 2 and constant.is_positive and square.is_positive
+    return (constant, square) if alone else None
+
+
+def _decaying(product: sp.Mul) -> tuple[sp.Expr, list[sp.Expr]]:
+    """A bound for H^n (c_0 + c_2 H^2)^-q with n <= 2q, that is c_2^(-n/2) c_0^(n/2 - q), and the other factors."""
+    for power in product.args:
+        bell = _bell(power)
+        if bell is None:
+            continue
+        others = [a for a in product.args if a is not power]
+        states = [a for a in others if a.as_base_exp()[0] == H and a.as_base_exp()[1].is_nonnegative]
+        degree = sum((a.as_base_exp()[1] for a in states), sp.S.Zero)
+        if degree <= -2 * power.exp:
+            bound = bell[1] ** (-degree / 2) * bell[0] ** (degree / 2 + power.exp)
+            return bound, [a for a in others if a not in states]
+    return sp.S.One, list(product.args)

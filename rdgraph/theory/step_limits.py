@@ -3,7 +3,8 @@
 Linear systems: every frequency the flow damps must be damped by the method, |R(step p(lam))| <= 1 where p(lam) <= 0.
 That is for undirected graphs, whose spectrum is real; directed graphs have eigenvalues in the disc |1 - lam| <= 1.
 Nonlinear systems: Euler keeps the box iff step * Q <= 1 with Q the largest quotient of outward speed and distance to
-the face; other methods get the linear limit at the constant states.
+the face, and so does Heun's method; others get the linear limit at the constant states. Where these are not known, the
+slopes of the field say what holds at every state (`rdgraph.theory.slope_steps`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sympy as sp
 
 from rdgraph.algebra.normal_form import H
 from rdgraph.decisions.branches import branches, is_above, is_at_least, is_defined
-from rdgraph.decisions.budget import within_budget
+from rdgraph.decisions.budget import time_limit, within_budget
 from rdgraph.decisions.closed_zeros import all_zeros
 from rdgraph.decisions.condition_words import in_words
 from rdgraph.decisions.domain import Domain
@@ -29,22 +30,28 @@ from rdgraph.syntax.answer_symbols import R, h, lam, public
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, between
-from rdgraph.theory.invariant_boxes import NO_ISOLATED_NODES, Box, check_averages, raw_box
+from rdgraph.theory.invariant_boxes import NO_ISOLATED_NODES, check_averages, kept_box
 from rdgraph.theory.slope_bounds import slopes
+from rdgraph.theory.slope_steps import apart, at_equal_states, at_every_state, lipschitz_size
 
 REAL_SPECTRUM = "the graph is undirected (real spectrum)"
 #: A step that is larger by this factor shows that a limit is sharp.
 LARGER = sp.Rational(101, 100)
+#: Seconds of one way to a limit, and of the limit for directed graphs alone.
+ROUTE_SECONDS, DIRECTED_SECONDS = 3.5, 2.0
 
 
 @dataclass(frozen=True)
 class StepLimit:
     """The largest step, None where none is known; `means` says what is kept.
 
-    `keeps` is "stability" (linear systems, proved), "box" (Euler, proved for states inside) or "linearised" (stability
-    near constant states only). `assumes` is what the graph must be like beyond its normalisation. `directed` is a step,
-    for linear systems, at which on directed graphs too no eigenvalue of the step's matrix is larger than 1 in modulus.
-    `sharp` says that coefficients and a state were found where a step larger by a hundredth leaves the box.
+    `keeps` is "stability" (linear systems, proved), "box" (Euler and Heun, proved for states inside), "linearised"
+    (stability near constant states only), "slopes" (every mode that the linearised flow damps is damped, at every
+    state, or at every state that is the same in all nodes) or "distances" (two runs separate in one step at most by the
+    stability polynomial at step * `rate`, 1 + step * rate for Euler). `assumes` is what the graph must be like beyond
+    its normalisation. `directed` is a step, for linear systems, at which on directed graphs too no eigenvalue of the
+    step's matrix is larger than 1 in modulus. `sharp` says that coefficients and a state were found where a step larger
+    by a hundredth leaves the box, or that states come as near as one likes to a damped mode that larger steps amplify.
     """
 
     value: sp.Expr | None
@@ -53,14 +60,22 @@ class StepLimit:
     assumes: str = ""
     directed: sp.Expr | None = None
     sharp: bool = False
+    rate: sp.Expr | None = None
 
 
 @reads_system
 @within_budget(lambda problem: StepLimit(None, f"undecided: {problem}"))
 def step_limit(
-    system: System, method: str | Tableau = "euler", normalisation: str = "symmetric", *, isolated: bool = False
+    system: System,
+    method: str | Tableau = "euler",
+    normalisation: str = "symmetric",
+    *,
+    isolated: bool = False,
+    everywhere: bool = False,
 ) -> StepLimit:
     """Largest step that keeps the box or stays stable; `isolated` asks for graphs with isolated nodes.
+
+    With `everywhere` a limit at the constant states alone does not count.
 
     >>> from rdgraph.systems.parser import parse
     >>> step_limit(parse("BS"), "euler").value
@@ -70,30 +85,38 @@ def step_limit(
     """
     check_averages(normalisation)
     weights = tableau(method)
-    try:
-        if system.structure.linear:
-            return _linear(system, weights, normalisation)
-        if weights.is_euler:
-            box = raw_box(system, normalisation)
-            box = box.allowing_isolated() if isolated and box.exists else box
-            if box.exists and not box.lower.has(R) and not box.upper.has(R):  # type: ignore[union-attr]
-                return _box_keeping(system, normalisation, box)
-        if isolated:
-            raise Undecided("isolated nodes do not rest at the constant states of the others")
-        return _at_equilibria(system, weights, normalisation)
-    except (Undecided, NotApplicable) as problem:
-        return StepLimit(None, f"undecided: {problem}")
+    problems: list[str] = []
+    for route in _routes(system, weights, normalisation, isolated, everywhere):
+        try:
+            with time_limit(ROUTE_SECONDS):
+                return route()
+        except (Undecided, NotApplicable) as problem:
+            problems.append(str(problem))
+    return StepLimit(None, f"undecided: {problems[0]}")
+
+
+def _routes(
+    system: System, weights: Tableau, normalisation: str, isolated: bool, everywhere: bool
+) -> Iterator[Callable[[], StepLimit]]:
+    """Ways to a limit, those first that say most."""
+    if system.structure.is_polynomial_in_operator:
+        yield lambda: _linear(system, weights, normalisation)
+    if not system.structure.linear:
+        if weights.is_euler or weights.averages_euler:
+            yield lambda: _box_keeping(system, normalisation, weights, isolated)
+        if not isolated and not everywhere:  # isolated nodes do not rest at the constant states of the others
+            yield lambda: _at_equilibria(system, weights, normalisation)
+    yield lambda: _at_every_state(system, weights, normalisation)
+    if not isolated:
+        yield lambda: _at_equal_states(system, weights, normalisation)
+    if weights.is_euler or weights.averages_euler:
+        yield lambda: _separating(system, weights, normalisation)
+    yield lambda: _in_half_disc(system, weights, normalisation)
 
 
 # ---------------------------------------------------------------------- linear systems
 def _linear(system: System, weights: Tableau, normalisation: str) -> StepLimit:
-    try:
-        p = system.generator_symbol
-    except NotApplicable as problem:
-        return StepLimit(
-            None, f"{problem}; use the Lipschitz constant K: step <= {sp.N(weights.real_limit, 6)}/K is the scale"
-        )
-    domain = system.domain
+    p, domain = system.generator_symbol, system.domain
     values = interval_candidates(p, lam, sp.S.Zero, sp.Integer(2), domain)
     strongest = maximum([*(Candidate(-c.value, c.valid) for c in values), Candidate(sp.S.Zero)], domain)
     spectrum = domain.where(*between(lam, (sp.S.Zero, sp.Integer(2))))
@@ -106,7 +129,12 @@ def _linear(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     limit = public(_divide(_decimal(weights.real_limit), strongest, domain))
     if find_normalisation(normalisation).is_symmetric:
         return StepLimit(limit, means, "stability")
-    return StepLimit(limit, means, "stability", REAL_SPECTRUM, _directed_limit(system, weights, domain))
+    try:
+        with time_limit(DIRECTED_SECONDS):
+            directed = _directed_limit(system, weights, domain)
+    except Undecided:
+        directed = None
+    return StepLimit(limit, means, "stability", REAL_SPECTRUM, directed)
 
 
 def _directed_limit(system: System, weights: Tableau, domain: Domain) -> sp.Expr | None:
@@ -170,11 +198,13 @@ def _quotient(top: sp.Expr, bottom: sp.Expr, condition: sp.Basic, domain: Domain
 
 
 # ---------------------------------------------------------------------- boxes
-def _box_keeping(system: System, normalisation: str, box: Box) -> StepLimit:
+def _box_keeping(system: System, normalisation: str, weights: Tableau, isolated: bool) -> StepLimit:
     """Euler: h + step f stays in [l, u] for all h and all averages over neighbours; smaller steps stay inside too."""
+    box = kept_box(system, normalisation)
+    box = box.allowing_isolated() if isolated and box.exists else box
     lower, upper = box.lower, box.upper
-    assert lower is not None
-    assert upper is not None
+    if lower is None or upper is None or lower.has(R) or upper.has(R):
+        raise Undecided("no box of one size was found that a step could keep")
     stretched = find_normalisation(normalisation).averages == "stretched"
     rows = STRETCHED if stretched else STOCHASTIC if box.assumes else SUBSTOCHASTIC
     faces = Faces(LocalField.of(system), system.domain.where(*rows.conditions), rows, box.start)
@@ -187,7 +217,9 @@ def _box_keeping(system: System, normalisation: str, box: Box) -> StepLimit:
         if worst != 0 and is_defined(worst, faces.domain) and _keeps(worst, faces, lower, upper):
             text = f"keeps the box [{public(lower)}, {public(upper)}]"
             limit = public(_divide(sp.S.One, worst, faces.domain))
-            return StepLimit(limit, text, "box", box.assumes, sharp=_leaves(worst / LARGER, faces, lower, upper))
+            rests = any(sp.simplify(faces.field.uniform(face, sp.S.Zero, rows.highest)) == 0 for face in (lower, upper))
+            sharp = weights.is_euler and rests and _leaves(worst / LARGER, faces, lower, upper)
+            return StepLimit(limit, text, "box", box.assumes, sharp=sharp)
     raise Undecided(f"no Euler step that keeps [{public(lower)}, {public(upper)}] was proved")
 
 
@@ -285,3 +317,52 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
     )
     assumes = "the graph is regular" if regular else f"{NO_ISOLATED_NODES}; {REAL_SPECTRUM}"
     return StepLimit(limit, means, "linearised", assumes)
+
+
+# ---------------------------------------------------------------------- slopes
+def _at_every_state(system: System, weights: Tableau, normalisation: str) -> StepLimit:
+    domain = system.domain
+    found = at_every_state(system, domain)
+    limit = public(_divide(_decimal(weights.real_limit), found.value, domain))
+    means = (
+        f"at every state {found.states}, each mode that the linearised flow damps is damped; the box is not guaranteed"
+    )
+    assumes = "" if find_normalisation(normalisation).is_symmetric else REAL_SPECTRUM
+    return StepLimit(limit, means, "slopes", assumes, sharp=found.exact and not found.local)
+
+
+def _at_equal_states(system: System, weights: Tableau, normalisation: str) -> StepLimit:
+    domain = system.domain
+    found = at_equal_states(system, domain)
+    limit = public(_divide(_decimal(weights.real_limit), found.value, domain))
+    regular = find_normalisation(normalisation).averages == "stretched"
+    where_text = "regular graphs" if regular else "row-stochastic A with real spectrum"
+    means = (
+        f"at every state that is the same in all nodes ({where_text}), {found.states}, each mode that the linearised "
+        "flow damps is damped; the box is not guaranteed"
+    )
+    assumes = "the graph is regular" if regular else f"{NO_ISOLATED_NODES}; {REAL_SPECTRUM}"
+    return StepLimit(limit, means, "slopes", assumes)
+
+
+def _separating(system: System, weights: Tableau, normalisation: str) -> StepLimit:
+    domain = system.domain
+    found = apart(system, domain, normalisation)
+    limit, rate = public(_divide(sp.S.One, found.damping.value, domain)), public(found.rate)
+    factor = "1 + step*m" if weights.is_euler else "1 + step*m + (step*m)**2/2"
+    norm = find_normalisation(normalisation).norm_name
+    inside = " and its stage" if weights.averages_euler and found.damping.local else ""
+    means = (
+        f"two runs, each state{inside} {found.damping.states}, separate in one step at most by {factor} ({norm}), "
+        f"m = {in_words(rate)}; solutions separate at most like exp(m t)"
+    )
+    return StepLimit(limit, means, "distances", rate=rate)
+
+
+def _in_half_disc(system: System, weights: Tableau, normalisation: str) -> StepLimit:
+    if weights.half_disc == 0:
+        raise Undecided(f"eigenvalues near the imaginary axis, which {weights.name} does not damp, are not excluded")
+    found = lipschitz_size(system, normalisation)
+    limit = public(_divide(weights.half_disc, found.value, system.domain))
+    means = f"at every state {found.states}, each mode that the linearised flow damps is damped, real or not"
+    return StepLimit(limit, means, "slopes")

@@ -9,9 +9,6 @@ from typing import Any
 import rdgraph as rd
 from tests.adversary.outcome import Question
 
-#: What a note says where it is proved that every box is left on some graph.
-NOT_EVERYWHERE = "no box is kept on every graph"
-
 
 class Undecided(Exception):
     """The tool said that it does not know."""
@@ -35,7 +32,8 @@ class Box:
     """An invariant interval, or none with a note.
 
     `isolated` is the interval for graphs with isolated nodes where the first one presumes that there are none; `start`
-    the range of H0 where it is narrower than the box.
+    the range of H0 where it is narrower than the box; `where` the condition on the coefficients; `regular` an interval
+    for regular graphs with edges. `left` claims that every box is left, for the coefficients `at` if there are any.
     """
 
     lower: str | None
@@ -45,11 +43,15 @@ class Box:
     assumes: str = ""
     isolated: tuple[str, str] | None = None
     start: tuple[str, str] | None = None
+    where: str = "True"
+    regular: tuple[str, str] | None = None
+    left: bool = False
+    at: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step limit; keeps is "stability", "box" or "linearised"."""
+    """A step limit; keeps is "stability", "box", "linearised", "slopes" or "distances" (growing at a `rate`)."""
 
     value: str
     keeps: str
@@ -58,6 +60,7 @@ class Step:
     assumes: str = ""
     directed: str | None = None
     sharp: bool = False
+    rate: str | None = None
 
 
 @dataclass(frozen=True)
@@ -172,11 +175,15 @@ def _text(value: Any) -> str | None:
 
 def _box(text: str, normalisation: str) -> Box:
     found = rd.invariant_box(rd.parse(text), normalisation)
-    if not found.exists and not any(words in found.note for words in ("leaves every box", NOT_EVERYWHERE)):
+    if not found.is_decided:
         raise Undecided(found.note)
     others = tuple((str(a), str(b)) for a, b in found.others)
     isolated = _pair(found.with_isolated) if found.assumes else None
-    return Box(_text(found.lower), _text(found.upper), found.note, others, found.assumes, isolated, _pair(found.start))
+    at = tuple((name, str(value)) for name, value in found.at)
+    return Box(
+        _text(found.lower), _text(found.upper), found.note, others, found.assumes, isolated, _pair(found.start),
+        str(found.where), _pair(found.regular), found.is_proved, at,
+    )  # fmt: skip
 
 
 def _pair(interval: Any) -> tuple[str, str] | None:
@@ -191,7 +198,8 @@ def _step(text: str, method: str, normalisation: str) -> Step:
     box = rd.invariant_box(system, normalisation) if found.keeps == "box" else None
     faces = (str(box.lower), str(box.upper)) if box else None
     directed = _text(found.directed)
-    return Step(str(found.value), found.keeps, found.means, faces, found.assumes, directed, found.sharp)
+    rate = _text(found.rate)
+    return Step(str(found.value), found.keeps, found.means, faces, found.assumes, directed, found.sharp, rate)
 
 
 def _existence(text: str) -> Existence:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from tests.adversary import formulas, graphs
-from tests.adversary.answers import NOT_EVERYWHERE, Box
+from tests.adversary import escapes, formulas, graphs
+from tests.adversary.answers import Box
 from tests.adversary.outcome import Question
 from tests.adversary.systems import Drawn, Field
 
@@ -36,18 +35,70 @@ def numbers(field: Field, radius: float, channel: int = 0) -> dict[str, Any]:
 def check(drawn: Drawn, question: Question, answer: Box, rng: Random) -> str | None:
     """A witness against the answer, or None."""
     normalisation = question.arguments["normalisation"]
-    if answer.lower is None or answer.upper is None:
-        return _kept_on_chains(drawn, rng) if NOT_EVERYWHERE in answer.note else _box_after_all(drawn, rng)
-    for _ in range(CASES):
+    attacks = []
+    if answer.left:
+        attacks.append(lambda: _not_left(drawn, normalisation, answer, rng))
+    if answer.lower is not None:
+        attacks.append(lambda: _not_kept(drawn, normalisation, answer, rng))
+    if "elsewhere no box" in answer.note:
+        attacks.append(lambda: _kept_elsewhere(drawn, normalisation, answer, rng))
+    if answer.regular is not None:
+        attacks.append(lambda: _not_kept_on_regular(drawn, answer.regular, rng))
+    return next((witness for attack in attacks if (witness := attack())), None)
+
+
+def _not_kept(drawn: Drawn, normalisation: str, answer: Box, rng: Random) -> str | None:
+    """A state on the faces that leaves, for coefficients that satisfy the condition."""
+    tried = 0
+    for _ in range(40 * CASES):
         graph = graphs.draw(rng, normalisation, isolated="without edges" not in answer.assumes or rng.random() < 0.5)
         field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes))
         letters = numbers(field, float(np.exp(rng.uniform(-2, 2))))
+        letters["s"] = max(letters["s"], 1.0)
+        if not formulas.holds(answer.where, letters):
+            continue
         start = None if answer.start is None else tuple(formulas.evaluate(t, letters) for t in answer.start)
         for lower_text, upper_text in _told(answer, graph):
             lower, upper = (formulas.evaluate(t, letters) for t in (lower_text, upper_text))
             witness = _leaves(field, lower, upper, start, rng)
             if witness:
                 return f"{witness}; box [{lower_text}, {upper_text}], R = {letters['R']}, {field.told()}"
+        tried += 1
+        if tried == CASES:
+            break
+    return None
+
+
+def _not_left(drawn: Drawn, normalisation: str, answer: Box, rng: Random) -> str | None:
+    """A box that is kept, or a solution that stays, for the coefficients that are told, else for any."""
+    for _ in range(1 if answer.at else 3):
+        values = {**drawn.values(rng, 1), **{name: formulas.evaluate(text, {}) for name, text in answer.at}}
+        if answer.at and not drawn.assumed.satisfied({n: values[n] for n, k in drawn.kinds if k != "matrix"}):
+            return f"the coefficients {dict(answer.at)} are not admissible"
+        if drawn.has_source:
+            alternating = "ends of one edge" in answer.note
+            witness = escapes.stays_after_all(drawn, values, rng, told=bool(answer.at), alternating=alternating)
+        else:
+            witness = escapes.kept_after_all(drawn, normalisation, values, rng)
+        if witness:
+            return witness
+    return None
+
+
+def _kept_elsewhere(drawn: Drawn, normalisation: str, answer: Box, rng: Random) -> str | None:
+    outside = (values for _ in range(4) if (values := escapes.violating(drawn, answer.where, rng)) is not None)
+    tried = (escapes.kept_after_all(drawn, normalisation, values, rng) for values in outside)
+    return next(filter(None, tried), None)
+
+
+def _not_kept_on_regular(drawn: Drawn, box: tuple[str, str], rng: Random) -> str | None:
+    for _ in range(CASES):
+        regular = (graphs.pair(), graphs.cycle(int(rng.integers(3, 9))), graphs.complete(5))[int(rng.integers(3))]
+        field = Field(drawn, regular, "symmetric", drawn.values(rng, regular.nodes))
+        lower, upper = (formulas.evaluate(t, numbers(field, float(np.exp(rng.uniform(-2, 2))))) for t in box)
+        witness = _leaves(field, lower, upper, None, rng)
+        if witness:
+            return f"{witness}; told for regular graphs, {field.told()}"
     return None
 
 
@@ -92,39 +143,3 @@ def _integrated(field: Field, start: Array, lower: float, upper: float) -> str |
     if gap <= 1e-3 * (1 + abs(lower) + abs(upper)):
         return None
     return f"[{lower}, {upper}] is left by {gap:.6g} from H0 = {start.ravel().tolist()} within t = 2"
-
-
-def _box_after_all(drawn: Drawn, rng: Random) -> str | None:
-    """ "Leaves every box": refuted by an interval whose faces are kept on states equal in all nodes, H0 aside."""
-    for _ in range(0 if drawn.has_source else 6):
-        field = Field(drawn, graphs.pair(), "row", drawn.values(rng, 2))
-        sizes = np.exp(np.linspace(-5, 6, 45))
-        upper = [h for h in sizes if field(np.full((2, 1), h))[0, 0] < -1e-9]
-        lower = [-h for h in sizes if field(np.full((2, 1), -h))[0, 0] > 1e-9]
-        if upper and lower:
-            return f"[{lower[0]:.6g}, {upper[0]:.6g}] is kept on states equal in all nodes; {field.told()}"
-    return None
-
-
-def _kept_on_chains(drawn: Drawn, rng: Random) -> str | None:
-    """ "No box is kept on every graph": refuted by an interval that the first node of a directed chain never leaves.
-
-    There A^k h is the entry of the k-th node after it, so that all averages are free.
-    """
-    chain = graphs.chain(6)
-    for _ in range(3):
-        field = Field(drawn, chain, "row", drawn.values(rng, chain.nodes))
-        for _ in range(12):
-            lower, upper = sorted(rng.choice([-1.0, 1.0], 2) * np.exp(rng.uniform(-2, 2, 2)))
-            if upper - lower > 0.1 and not _leaves_first(field, lower, upper):
-                return f"[{lower:.6g}, {upper:.6g}] is kept at the first node of a chain; {field.told()}"
-    return None
-
-
-def _leaves_first(field: Field, lower: float, upper: float) -> bool:
-    for face, outward in ((lower, -1.0), (upper, 1.0)):
-        for others in itertools.product((lower, upper), repeat=field.graph.nodes - 1):
-            state = np.array([face, *others])[:, None]
-            if outward * field(state)[0, 0] > 0:
-                return True
-    return False

@@ -31,7 +31,8 @@ def check(drawn: Drawn, question: Question, answer: Existence, rng: Random) -> s
         witness = _against(drawn, blow_up, answer.reason, rng)
         if witness:
             return witness
-    for way in (1, -1) if "isolated node (" not in answer.reason else ():
+    complete = not any(words in answer.reason for words in ("isolated node (", "other blow-ups are not excluded"))
+    for way in (1, -1) if complete else ():
         conditions = [None if b.example else b.condition for b in answer.blow_ups if b.way == way]
         witness = (
             _too_narrow(drawn, way, [c for c in conditions if c is not None], rng) if None not in conditions else ""

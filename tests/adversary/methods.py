@@ -43,3 +43,13 @@ def run(method: str, field: Callable[[Array], Array], state: Array, end: float, 
             state = step(method, field, state, length)
             done += length
     return state
+
+
+def amplified(method: str, modes: Array, step: float) -> str | None:
+    """A mode with Re p < 0 that a step makes grow."""
+    damped = modes[modes.real < -1e-9 * (1 + np.abs(modes))]
+    gains = np.abs(stability(method, step * damped))
+    if not (gains > 1 + 1e-7).any():
+        return None
+    worst = int(gains.argmax())
+    return f"the mode {damped[worst]:.9g} is damped by the flow and grows by {gains[worst]:.9g} in a step of {step:.9g}"

@@ -51,6 +51,7 @@ def check(drawn: Drawn, question: Question, answer: Preflight, rng: Random) -> s
         field = _field(drawn, settings, rng)
         box = _stated_box(answer, field)
         witness = _kept(field, settings, box, rng) if box else _tame(field, settings, answer, rng)
+        witness = witness or _amplified(field, settings, answer, rng)
         if witness:
             return f"{witness}; {field.told()}"
     return None
@@ -63,22 +64,24 @@ def _field(drawn: Drawn, settings: dict[str, Any], rng: Random) -> Field:
     return Field(drawn, graph, normalisation, {n: np.asarray(v) for n, v in settings["coefficients"].items()})
 
 
-def _stated_box(answer: Preflight, field: Field) -> tuple[float, float] | None:
-    """The box of "H0 lies in [l, u]", where a step is promised to keep it."""
-    for topic, _, text in answer.findings:
-        if topic in ("step", "existence") and (found := re.search(r"H0 lies in \[(.*), (.*?)\](?: and|$)", text)):
-            faces = [formulas.evaluate(t, numbers(field, 1.0)) for t in found.groups()]
-            return float(faces[0]), float(faces[1])
+def _stated_box(answer: Preflight, field: Field) -> tuple[float, float, bool] | None:
+    """The box of "H0 lies in [l, u]", and whether a step is promised to keep it, not the flow alone."""
+    pattern = r"H0 lies in \[(.*), (.*?)\](?: for some R > 0)?(?: and|$)"
+    for topic in ("step", "existence"):
+        for text in (text for t, _, text in answer.findings if t == topic):
+            if found := re.search(pattern, text):
+                faces = [formulas.evaluate(t, numbers(field, 1.0)) for t in found.groups()]
+                return float(faces[0]), float(faces[1]), topic == "step"
     return None
 
 
-def _kept(field: Field, settings: dict[str, Any], box: tuple[float, float], rng: Random) -> str | None:
-    lower, upper = box
+def _kept(field: Field, settings: dict[str, Any], box: tuple[float, float, bool], rng: Random) -> str | None:
+    lower, upper, stepped = box
     start = rng.uniform(lower, upper, (field.graph.nodes, 1))
     if rng.random() < 0.5:
         start = rng.choice([lower, upper], start.shape)
     end, method = settings["T"], settings["method"]
-    if method == "exact":
+    if method == "exact" or not stepped:
         after = follow(lambda x: field(x, start), start, end).state
     else:
         after = methods.run(method, lambda x: field(x, start), start, end, settings["step"])
@@ -106,6 +109,33 @@ def _tame(field: Field, settings: dict[str, Any], answer: Preflight, rng: Random
     return None
 
 
+def _step_claim(answer: Preflight) -> tuple[str, bool] | None:
+    """The limit of a step that holds at every state, and whether only as long as |h| <= R."""
+    for topic, _, text in answer.findings:
+        found = (
+            re.fullmatch(r"step \S+ <= (.*?)( as long as \|h\| <= R)?( where .*)?", text) if topic == "step" else None
+        )
+        if found:
+            return found.group(1), bool(found.group(2))
+    return None
+
+
+def _amplified(field: Field, settings: dict[str, Any], answer: Preflight, rng: Random) -> str | None:
+    """Nonlinear systems, undirected graphs: a damped mode at some state that the step makes grow."""
+    claim, linear = _step_claim(answer), any(topic == "fidelity" for topic, _, _ in answer.findings)
+    if claim is None or linear or settings["step"] is None or not field.graph.is_undirected:
+        return None
+    for radius in np.exp(rng.uniform(-3, 3, 6)):
+        if claim[1] and not settings["step"] <= formulas.evaluate(claim[0], numbers(field, float(radius))):
+            continue
+        height = rng.uniform(-radius, radius, (field.graph.nodes, 1))
+        modes = np.linalg.eigvals(field.jacobian(height))
+        witness = methods.amplified(settings["method"], modes, settings["step"])
+        if witness and np.abs(modes.imag).max() < 1e-9:
+            return f"{witness} at {height.ravel().tolist()}"
+    return None
+
+
 def _largest_gain(p: Array, q: Array, end: float) -> float:
     small = np.abs(p) < 1e-9
     with np.errstate(all="ignore"):
@@ -118,6 +148,8 @@ def _safe_after_all(drawn: Drawn, question: Question, answer: Preflight) -> str 
     """ "Unsafe" because of growth must grow: checked where the system is linear."""
     settings = question.arguments
     reasons = {topic for topic, status, _ in answer.findings if status == "problem"}
+    if reasons == {"step"} and not any(topic == "fidelity" for topic, _, _ in answer.findings):
+        return _step_after_all(drawn, settings)
     if reasons != {"growth"}:
         return None
     field = Field(drawn, graphs.pair(), "row", {n: np.asarray(v) for n, v in settings["coefficients"].items()})
@@ -125,3 +157,15 @@ def _safe_after_all(drawn: Drawn, question: Question, answer: Preflight) -> str 
     if settings["T"] * p.max() < np.log(1e6) - 1e-6:
         return f"told to grow beyond 1e6, but T max p = {settings['T'] * p.max():.6g}"
     return None
+
+
+def _step_after_all(drawn: Drawn, settings: dict[str, Any]) -> str | None:
+    """A step of a nonlinear system that is called too large damps every damped mode at states equal in all nodes."""
+    graph = graphs.cycle(40)
+    field = Field(drawn, graph, "symmetric", {n: np.asarray(v) for n, v in settings["coefficients"].items()})
+    sizes = np.concatenate([np.linspace(-6, 6, 61), [-40.0, 40.0, -300.0, 300.0]])
+    jacobians = (field.jacobian(np.full((graph.nodes, 1), h)) for h in sizes)
+    modes = [np.linalg.eigvals(j) for j in jacobians if np.isfinite(j).all()]
+    if any(methods.amplified(settings["method"], m, settings["step"] * 1.02) for m in modes):
+        return None
+    return f"called too large, but a step of {settings['step']} damps every damped mode at equal states; {field.told()}"

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from tests.adversary import formulas, graphs, methods
+from tests.adversary import formulas, graphs, methods, slopes
 from tests.adversary.answers import Step
 from tests.adversary.boxes import numbers
 from tests.adversary.outcome import Question
@@ -27,7 +27,10 @@ def questions(drawn: Drawn, rng: Random) -> list[Question]:
 def check(drawn: Drawn, question: Question, answer: Step, rng: Random) -> str | None:
     """A witness against the answer, or None."""
     method, normalisation = question.arguments["method"], question.arguments["normalisation"]
-    checks = {"stability": _stable, "box": _box_kept, "linearised": _linearised}
+    checks = {
+        "stability": _stable, "box": _box_kept, "linearised": _linearised, "slopes": slopes.amplified,
+        "distances": slopes.separated,
+    }  # fmt: skip
     return checks[answer.keeps](drawn, method, normalisation, answer, rng)
 
 
@@ -55,7 +58,7 @@ def _stable(drawn: Drawn, method: str, normalisation: str, answer: Step, rng: Ra
             return f"the limit is {limit}; {field.told()}"
         modes = np.linalg.eigvals(field.generator())
         for share in (1.0, 0.5, 0.9, 0.1):
-            witness = _amplified(method, modes, min(limit, 1e6) * share)
+            witness = methods.amplified(method, modes, min(limit, 1e6) * share)
             if witness:
                 return f"{witness}, limit {limit:.9g}; {field.told()}"
     return _sharp(drawn, method, answer, rng)
@@ -77,16 +80,6 @@ def _directed(drawn: Drawn, method: str, answer: Step, rng: Random) -> str | Non
     return None
 
 
-def _amplified(method: str, modes: Array, step: float) -> str | None:
-    """A mode with Re p < 0 that a step makes grow."""
-    damped = modes[modes.real < -1e-9 * (1 + np.abs(modes))]
-    gains = np.abs(methods.stability(method, step * damped))
-    if not (gains > 1 + 1e-7).any():
-        return None
-    worst = int(gains.argmax())
-    return f"the mode {damped[worst]:.9g} is damped by the flow and grows by {gains[worst]:.9g} in a step of {step:.9g}"
-
-
 def _sharp(drawn: Drawn, method: str, answer: Step, rng: Random) -> str | None:
     """Beyond the limit some mode of a long even cycle grows; without a limit nothing is damped."""
     for _ in range(3):
@@ -97,7 +90,7 @@ def _sharp(drawn: Drawn, method: str, answer: Step, rng: Random) -> str | None:
         scale = np.abs(modes).max()
         noticeable = modes[modes.real < -1e-3 * scale]
         strongest = -noticeable.real.min() if len(noticeable) else 0.0
-        if len(noticeable) and strongest > 0.05 * scale and not _amplified(method, noticeable, beyond):
+        if len(noticeable) and strongest > 0.05 * scale and not methods.amplified(method, noticeable, beyond):
             return f"called the largest step, {limit:.9g}, but {beyond:.9g} damps every damped mode; {field.told()}"
     return None
 
@@ -114,19 +107,19 @@ def _box_kept(drawn: Drawn, method: str, normalisation: str, answer: Step, rng: 
         if not limit > 0:
             return f"the limit is {limit}; {field.told()}"
         for share in (1 - 1e-9, 0.4):
-            witness = _leaves_box(field, lower, upper, min(limit, 1e6) * share, rng)
+            witness = _leaves_box(method, field, lower, upper, min(limit, 1e6) * share, rng)
             if witness:
                 return f"{witness}, limit {limit:.9g}; {field.told()}"
     return _sharp_box(drawn, normalisation, answer, rng) if answer.sharp else None
 
 
-def _leaves_box(field: Field, lower: float, upper: float, step: float, rng: Random) -> str | None:
+def _leaves_box(method: str, field: Field, lower: float, upper: float, step: float, rng: Random) -> str | None:
     n = field.graph.nodes
     tolerance = 1e-7 * (1 + abs(lower) + abs(upper))
     for _ in range(8):
         state = rng.choice([lower, upper], (n, 1)) if rng.random() < 0.5 else rng.uniform(lower, upper, (n, 1))
         state[rng.integers(n)] = rng.uniform(lower, upper)
-        after = state + step * field(state)
+        after = methods.step(method, field, state, step)
         gap = max(lower - after.min(), after.max() - upper)
         if gap > tolerance + 1e-9 * np.abs(after).max():
             return f"a step of {step:.9g} leaves [{lower:.9g}, {upper:.9g}] by {gap:.6g} from {state.ravel().tolist()}"
@@ -185,7 +178,7 @@ def _linearised(drawn: Drawn, method: str, normalisation: str, answer: Step, rng
                 continue  # at a kink
             if np.abs(field(state)).max() > 1e-6 * (1 + abs(height)) * (1 + np.abs(slopes).max()):
                 return f"{place} = {height} is no constant state; {field.told()}"
-            witness = _amplified(method, np.linalg.eigvals(slopes), min(limit, 1e6) * rng.choice([1.0, 0.5]))
+            witness = methods.amplified(method, np.linalg.eigvals(slopes), min(limit, 1e6) * rng.choice([1.0, 0.5]))
             if witness:
                 return f"{witness}, limit {limit:.9g}, at {place}; {field.told()}"
     return None

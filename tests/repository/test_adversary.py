@@ -141,9 +141,58 @@ def test_boxes_that_are_left_are_refuted(
 
 
 def test_a_box_that_is_kept_refutes_that_there_is_none() -> None:
-    none = Box(None, None, "leaves every box that contains 0")
+    none = Box(None, None, "leaves every box that contains 0", left=True)
     assert witness(ALLEN_CAHN, "invariant_box", none, normalisation="row")
     assert witness("-alpha*L@H + beta*H**3", "invariant_box", none, normalisation="row") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "normalisation", "right", "wrong"),
+    [
+        ("-alpha*L@H + beta*L@H", "row", Box("-R", "R", "", where="alpha >= beta"),
+         Box("-R", "R", "", where="alpha < 3")),
+        ("-alpha*L@H + beta*L@H", "row", Box("-R", "R", "elsewhere no box", where="alpha >= beta"),
+         Box("-R", "R", "elsewhere no box", where="alpha >= 9*beta")),
+        (DIFFUSION, "symmetric", Box(None, None, "", left=True, regular=("-R", "R")),
+         Box(None, None, "", regular=("R", "2*R + 1/0.0001*R**2 - R**2*10000 - 2*R"))),
+        (FISHER, "row", Box("0", "1", ""), Box(None, None, "", left=True, at=(("alpha", "1"), ("beta", "2")))),
+        (f"{DIFFUSION} + beta*H0 where beta < 0", "row", Box(None, None, "", left=True),
+         Box(None, None, "", left=True, at=(("alpha", "1"), ("beta", "2")))),
+        ("-alpha*L@H + beta*(H0 - 2*H)", "row", Box("-R", "R", "", start=("-R", "R")), Box(None, None, "", left=True)),
+    ],
+)  # fmt: skip
+def test_conditional_and_missing_boxes_are_attacked(text: str, normalisation: str, right: Box, wrong: Box) -> None:
+    assert witness(text, "invariant_box", right, normalisation=normalisation) is None
+    assert witness(text, "invariant_box", wrong, normalisation=normalisation)
+
+
+@pytest.mark.parametrize(
+    ("text", "method", "keeps", "means", "right", "wrong", "rate"),
+    [
+        ("-alpha*L@H - beta*sin(H)", "euler", "slopes", "at every state", "2/(2*alpha + beta)", "3/(2*alpha + beta)",
+         None),
+        ("-alpha*L@H - beta*H**3", "rk4", "slopes", "at every state with |h| <= R",
+         "2.785/(2*alpha + 3*beta*R**2)", "2.785/(2*alpha)", None),
+        ("alpha*A@tanh(H) - 3*H", "midpoint", "slopes", "at every state that is the same in all nodes",
+         "2/(alpha + 3)", "2.5/(alpha + 3)", None),
+        ("-3*H + H@W", "euler", "distances", "whatever its size", "1/3", "1.5", "norm_W - 3"),
+        ("-3*H + k*(A@H) where k node", "euler", "distances", "whatever its size", "1/3", "1", "Abs(k) - 3"),
+    ],
+)  # fmt: skip
+def test_limits_at_every_state_are_attacked(
+    text: str, method: str, keeps: str, means: str, right: str, wrong: str, rate: str | None
+) -> None:
+    for value, refuted in ((right, False), (wrong, True)):
+        answer = Step(value, keeps, means, rate=rate, assumes="undirected")
+        assert bool(witness(text, "step_limit", answer, 6, method=method, normalisation="symmetric")) is refuted
+
+
+def test_constants_that_are_infinite_in_part_are_attacked() -> None:
+    text = "-L@H + beta*H**3 where beta real"
+    right = bound("Piecewise((2, beta <= 0), (oo, True))")
+    wrong = bound("Piecewise((oo, beta <= 0), (2, True))")
+    assert witness(text, "one_sided", right, normalisation="row") is None
+    assert witness(text, "one_sided", wrong, normalisation="row")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 from typing import Any
 
@@ -84,9 +85,11 @@ def test_sources_are_balanced(text: str, start: tuple[str, str], upper: str) -> 
         ("-alpha*L@H + beta*tanh(H)", "leaves every box but the point 0"),
         ("-L@H + M*H0", "leaves every box: on states equal in all nodes (A@1 = 1) and H0 = R in every node h' = R"),
         ("-alpha*L@H + beta*(A@H - A@A@H)", "no maximum principle, no box is kept on every graph"),
-        ("-alpha*L@H + beta*L@H", "can be negative; assume alpha - beta >= 0"),
         ("-L@H - sqrt(abs(H))", "no box was found"),
-        ("-L@H + H@W", "no box was derived: a matrix mixes the channels"),
+        ("-alpha*H@W@W", "no box was derived: a matrix mixes the channels"),
+        ("-L@H + H@W", "no box is kept for all coefficients: with W = 1"),
+        ("L@H - H0", "leaves every box: on states equal in all nodes (A@1 = 1) and H0 = R in every node h' = -R"),
+        ("L@H - H0 + H", "leaves every box: on states h and -h at the two ends of one edge, H0 likewise,"),
     ],
 )
 def test_notes_claim_what_is_proved(text: str, says: str) -> None:
@@ -100,7 +103,105 @@ def test_symmetric_boxes_grow_with_the_row_sums() -> None:
     box = box_of("-alpha*L@H + beta*H**2", "symmetric")
     assert sp.simplify(box.lower - sp.sympify("-R - alpha*(s - 1)/beta", locals={"beta": sp.Symbol("beta")})) == 0
     assert box.upper == 0
-    assert "on regular ones with edges the row box [-R, R] holds" in box_of("-alpha*L@H", "symmetric").note
+    regular = box_of("-alpha*L@H", "symmetric")
+    assert "on regular graphs with edges the row box [-R, R] holds" in regular.note
+    assert tuple(map(str, regular.regular)) == ("-R", "R")
+    assert not regular.exists
+
+
+# ---------------------------------------------------------------------- some coefficients, or none
+@pytest.mark.parametrize(
+    ("text", "normalisation", "where", "elsewhere"),
+    [
+        ("-alpha*L@H + beta*L@H", "row", "alpha >= beta", True),
+        ("-alpha*L@H + beta*L@H - 2*H", "row", "beta <= alpha + 1", True),
+        ("-alpha*H - beta*A@H", "row", "alpha >= beta", True),
+        ("-alpha*H + beta*A@H", "symmetric", "alpha >= beta*s", True),
+        ("-alpha*H + beta*A@H - H0", "row", "alpha >= beta + 1", False),
+        ("(alpha - 1)*H + beta*cos(H) where beta < 1", "row", "alpha < 1", False),
+        ("-L@H + beta*(alpha - H**2) where alpha real", "row", "alpha > 0", False),
+    ],
+)
+def test_boxes_of_some_coefficients(text: str, normalisation: str, where: str, elsewhere: bool) -> None:
+    """The region that is told is the one that was worked out by hand."""
+    box = box_of(text, normalisation)
+    assert not box.exists
+    assert box.is_decided
+    assert ("elsewhere no box is kept" in box.note) is elsewhere
+    rng = np.random.default_rng(3)
+    names = {n: sp.Symbol(n) for n in ("alpha", "beta", "s")}
+    expected, seen = sp.sympify(where, locals=names), set()
+    for _ in range(60):
+        alpha = float(rng.uniform(-2 if "alpha real" in text else 0.01, 3))
+        beta = float(rng.uniform(0.01, 0.99 if "beta < 1" in text else 5))
+        values = {names["alpha"]: alpha, names["beta"]: beta, names["s"]: float(rng.uniform(1, 3))}
+        assert bool(box.where.subs(values)) == bool(expected.subs(values)), values
+        seen.add(bool(expected.subs(values)))
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("text", "normalisation", "size"),
+    [
+        ("alpha*L@H + beta*H*(1 - H**2)", "row", "sqrt(1 + 2*alpha/beta)"),
+        ("-2*H + sin(A@H) + cos(H)", "row", "1"),
+        ("-3*H + A@H + cos(A@H)", "symmetric", None),
+        ("-alpha*A@A@H - beta*H**3", "symmetric", "s*sqrt(alpha/beta)"),
+    ],
+)
+def test_damping_that_outgrows_the_rest(text: str, normalisation: str, size: str | None) -> None:
+    """[-U, U] with U where the damping of the entry equals the largest push of the others."""
+    box = box_of(text, normalisation)
+    if size is None:
+        assert not box.exists
+        assert "s" in {x.name for x in box.where.free_symbols}
+        return
+    names = {n: sp.Symbol(n, positive=True) for n in ("alpha", "beta", "s")}
+    upper = box.upper.subs({sp.Symbol(n): x for n, x in names.items()})
+    assert sp.simplify(upper - sp.sympify(size, locals=names)) == 0
+    assert box.lower == -box.upper
+    assert box.exists
+
+
+def test_a_slightly_smaller_box_is_left() -> None:
+    """The cubic balance is sharp: at the told size the speed on the face is zero, below it points outwards."""
+    system, box = rd.parse("alpha*L@H + beta*H*(1 - H**2)"), box_of("alpha*L@H + beta*H*(1 - H**2)")
+    upper = float(box.upper.subs({"alpha": 0.7, "beta": 1.3}))
+    for size, leaves in ((upper, False), (0.99 * upper, True)):
+        state = {"A": CYCLE_OF_FOUR, "H": np.array([[size], [-size], [size], [-size]]), "alpha": 0.7, "beta": 1.3}
+        assert bool(dense.evaluate(system.expression, state)[0, 0] > 1e-9) is leaves
+
+
+@pytest.mark.parametrize(
+    ("text", "normalisation"),
+    [
+        ("alpha*L@H + beta*(H - 1)*(H - 2)", "row"),
+        ("alpha*L@H - beta*H", "row"),
+        ("-alpha*L@H + beta*L@H - gamma*H**2", "symmetric"),
+        ("-2*L**3@H + alpha*H@W", "row"),
+    ],
+)
+def test_coefficients_without_a_box(text: str, normalisation: str) -> None:
+    """Where coefficients are told, no box of many is kept with them on a directed chain or a star."""
+    box = box_of(text, normalisation)
+    if box.where != sp.true:
+        assert box.lower is not None
+        return
+    assert box.is_proved
+    assert box.at
+    values = {name: float(value) for name, value in box.at}
+    system = rd.parse(text)
+    values |= {name: 1.0 for name in system.letters if name not in values and name not in ("A", "L", "I", "H", "H0")}
+    chain = np.diag(np.ones(4), 1)
+    chain[-1, -1] = 1
+    filled = {n: np.array([[v]]) if n == "W" else v for n, v in values.items()}
+    for lower, upper in ((-1, 1), (0, 1), (-1, 0), (-5, 5), (0.5, 3), (-0.1, 0.1), (1.2, 1.8)):
+        corners = (np.array(c, float)[:, None] for c in itertools.product((lower, upper), repeat=5))
+        speeds = ((c, dense.evaluate(system.expression, {"A": chain, "H": c, **filled})) for c in corners)
+        assert any((np.where(c == upper, v, -v) > 0).any() for c, v in speeds)
+
+
+CYCLE_OF_FOUR = np.array([[0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]]) / 2
 
 
 # ---------------------------------------------------------------------- isolated nodes

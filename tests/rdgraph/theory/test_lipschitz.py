@@ -331,6 +331,52 @@ def test_random_polynomial_reactions(system: System, normalisation: str, questio
 def test_bounds_that_may_be_infinite_are_no_bounds(sign: str) -> None:
     """-oo*delta is nan where delta can vanish."""
     for question in (rd.one_sided, rd.lipschitz_global):
-        found = question(rd.parse(f"-delta*sqrt(1 + H**2) where {sign}"), "row")
+        found = question(rd.parse(f"-delta*H*tanh(H) where {sign}"), "row")
         assert found.value is None
         assert found.note.startswith("undecided")
+
+
+# ---------------------------------------------------------------------- coefficients that decide
+@pytest.mark.parametrize(
+    ("text", "question", "finite"),
+    [
+        ("-L@H + beta*H**2 where beta real", "global", lambda b: b == 0),
+        ("-L@H + beta*H**2 where beta real", "one-sided", lambda b: b == 0),
+        ("-L@H + beta*H**3 where beta real", "one-sided", lambda b: b <= 0),
+        ("-L@H + (beta - 1)*H*(1 - H**2) where beta real", "one-sided", lambda b: b >= 1),
+    ],
+)
+def test_constants_are_infinite_where_slopes_are(text: str, question: str, finite: Callable[[float], bool]) -> None:
+    found = QUESTIONS[question](rd.parse(text), "symmetric")
+    assert found.exact
+    for beta in (-1.5, -0.25, 0, 1, 2):
+        value = found.value.subs(sp.Symbol("beta"), beta)
+        assert (value != sp.oo) is finite(beta), (beta, value)
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "grows"),
+    [
+        ("-L@H + H*(A@H)", "global", True),
+        ("-L@H + H*(A@H)", "one-sided", True),
+        ("L@(H**3)", "global", True),
+        ("-L@H + M*H**2", "one-sided", True),
+        ("-L@H + abs(H) + H**2", "one-sided", True),
+        ("-L@H + abs(H) - H**3", "one-sided", False),
+        ("-L@H + k*exp(H) where k node, k positive", "one-sided", True),
+        ("-L@H + tanh(A@H)", "global", False),
+    ],
+)
+def test_growing_slopes_are_told_from_bounded_ones(text: str, question: str, grows: bool) -> None:
+    found = QUESTIONS[question](rd.parse(text), "row")
+    assert (found.value is None) is grows
+    assert found.note.startswith("no finite") is grows
+
+
+@pytest.mark.parametrize(("text", "bound"), [("H/sqrt(1 + H**2)", 1), ("sqrt(4 + H**2)", 1), ("1/(1 + H**2)", 0.65)])
+def test_slopes_of_algebraic_functions_are_bounded(text: str, bound: float) -> None:
+    value = float(rd.lipschitz_global(rd.parse(text), "row").value)
+    points = np.linspace(-20, 20, 4001)
+    steepest = np.abs(np.gradient(sp.lambdify("H", sp.sympify(text), "numpy")(points), points)).max()
+    assert steepest <= value + 1e-6
+    assert value <= 2.5 * bound

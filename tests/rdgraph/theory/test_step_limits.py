@@ -141,8 +141,67 @@ def test_iterated_steps_stay_in_the_box(text: str) -> None:
 
 def test_isolated_nodes_need_their_own_box() -> None:
     loner = rd.step_limit(rd.parse("-L@H + (H - 1)*(3 - H)"), "euler", "row", isolated=True)
-    assert loner.value is None
+    assert loner.keeps == "slopes"
+    assert limit_of("-L@H + (H - 1)*(3 - H)").keeps == "box"
     assert limit_of("F").value == rd.step_limit(rd.catalogue["F"], "euler", "row", isolated=True).value
+
+
+# ---------------------------------------------------------------------- slopes
+@pytest.mark.parametrize(
+    ("text", "method", "normalisation", "value", "keeps"),
+    [
+        ("-alpha*L@H + beta*sin(2*H) + H0", "euler", "symmetric", "2/(2*alpha + 2*beta)", "slopes"),
+        ("-alpha*L@H + beta*softplus(H)", "rk4", "symmetric", "2.78529356340528/(2*alpha)", "slopes"),
+        ("-alpha*L@H - exp(H)", "midpoint", "row", "2/(2*alpha + exp(R))", "slopes"),
+        ("alpha*A@tanh(H) - 3*H", "midpoint", "symmetric", "2/(alpha + 3)", "slopes"),
+        ("-L@H + H@W", "euler", "row", "1", "distances"),
+        ("-alpha*L@H + beta*H@W - 2*H", "heun", "symmetric", "1/(alpha + 2)", "distances"),
+        ("k*(A@H) where k node", "rk4", "symmetric", "2.6/Abs(k)", "slopes"),
+    ],
+)
+def test_steps_from_slopes(text: str, method: str, normalisation: str, value: str, keeps: str) -> None:
+    limit = rd.step_limit(rd.parse(text), method, normalisation)
+    names = {n: sp.Symbol(n) for n in ("alpha", "beta", "R", "k")}
+    point = {"alpha": 0.7, "beta": 1.3, "R": 0.4, "k": 2}
+    assert limit.keeps == keeps
+    assert float(limit.value.subs(point)) == pytest.approx(float(sp.sympify(value, locals=names).subs(point)))
+
+
+def test_a_longer_step_amplifies_a_damped_mode() -> None:
+    """The limit at every state is sharp where the steepest slope is reached: h = 0 on an even cycle."""
+    limit = rd.step_limit(rd.parse("-0.5*L@H - sin(H) + 0*H0 + H0"), "euler", "symmetric")
+    assert limit.sharp
+    mode = -(2 * 0.5 + 1)
+    assert abs(1 + float(limit.value) * mode) == pytest.approx(1)
+
+
+def test_heun_keeps_the_box_of_euler() -> None:
+    assert rd.step_limit(rd.catalogue["AC"], "heun", "row").value == limit_of("AC").value
+    assert rd.step_limit(rd.catalogue["AC"], "heun", "row").keeps == "box"
+    assert rd.step_limit(rd.catalogue["AC"], "midpoint", "row").keeps == "linearised"
+
+
+def test_distances_grow_as_told() -> None:
+    """At the limit 1/3 two runs of h' = h W - 3 h separate by at most 1 + step*m; twice the step breaks it."""
+    limit = rd.step_limit(rd.parse("H@W - 3*H"), "euler", "row")
+    assert str(limit.value) == "1/3"
+    W = np.array([[0.0, -1.0], [1.0, 0.0]])
+    norm, step = np.abs(W.T).sum(1).max(), float(limit.value)
+    rate = float(limit.rate.subs({"norm_W": norm}))
+    for size, holds in ((step, True), (3 * step, False)):
+        gain = np.abs(np.eye(2) + size * (W - 3 * np.eye(2)).T).sum(1).max()
+        assert bool(gain <= 1 + size * rate + 1e-12) is holds
+
+
+@pytest.mark.parametrize(("method", "radius"), [("rk4", 2.6), ("euler", 0), ("heun", 0), ("midpoint", 0)])
+def test_half_discs(method: str, radius: float) -> None:
+    """Inside the half disc nothing grows; a little further out something does."""
+    tableau = methods[method]
+    assert float(tableau.half_disc) == radius
+    factor = sp.lambdify(sorted(tableau.stability.free_symbols, key=str), tableau.stability, "numpy")
+    angles = np.linspace(np.pi / 2, 3 * np.pi / 2, 400)
+    assert np.abs(factor(radius * np.exp(1j * angles))).max() <= 1 + 1e-12
+    assert np.abs(factor((radius + 0.1) * np.exp(1j * angles))).max() > 1
 
 
 # ---------------------------------------------------------------------- responses without cancellation

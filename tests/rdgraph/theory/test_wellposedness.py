@@ -470,10 +470,13 @@ def test_limits_at_the_constant_states(name: str, method: str) -> None:
     assert np.abs(R(1.01 * size * rates)).max() > 1
 
 
-def test_no_limit_without_a_symbol() -> None:
+def test_no_stability_limit_without_a_symbol() -> None:
     limit = rd.step_limit(rd.parse("-L@H + H@W"))
-    assert limit.value is None
-    assert "no symbol" in limit.means
+    assert limit.keeps == "distances"
+    assert str(limit.rate) == "norm_W"
+    undecided = rd.step_limit(rd.parse("-L@H + H@W"), "midpoint")
+    assert undecided.value is None
+    assert "midpoint does not damp" in undecided.means or "generator plus entrywise" in undecided.means
 
 
 @pytest.mark.parametrize(

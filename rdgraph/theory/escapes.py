@@ -1,0 +1,222 @@
+"""Proofs that every box is left: inequalities that a box must meet on certain graphs, and that nothing meets.
+
+Row-stochastic A: in a directed chain, or in the trees of high degree that regular graphs approach, the averages
+A^k g(h) of a node lie on either face whatever its own entry and whatever those of other powers. Symmetric A: a star
+with m leaves has s = sqrt(m); its hub sees s times the average of the leaves, a leaf the hub divided by s, and after
+two steps either sees itself. A box [l, u] is kept only if no corner of these moves outwards; where no l < u satisfies
+that, there is none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import sympy as sp
+
+from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.condition_words import factored
+from rdgraph.decisions.domain import Domain
+from rdgraph.decisions.enclosure import holds
+from rdgraph.errors import Undecided
+from rdgraph.syntax.answer_symbols import R, h, public, s
+from rdgraph.theory.box_faces import LocalField
+
+#: With more powers of A than this, the corners are not tried one by one.
+MAX_POWERS = 4
+#: Coefficients tried one after the other; the seconds of one proof, and of all proofs of one kind.
+POINTS, PROOF_SECONDS, SECONDS = 16, 0.8, 1.5
+#: The star on which numbers are tried: four leaves.
+LEAVES = 4
+NOT_EVERYWHERE = "no box is kept on every graph"
+
+Held = list[sp.Basic]
+
+
+@dataclass(frozen=True)
+class Escape:
+    """Why every box is left; `at` are coefficients where this is so, empty where it is so for all of them."""
+
+    reason: str
+    at: tuple[tuple[str, sp.Expr], ...] = ()
+
+
+@dataclass(frozen=True)
+class Escapes:
+    """The search for a proof that a field keeps no box, on row-stochastic A or (`stars`) on symmetric A with s > 1."""
+
+    field: LocalField
+    domain: Domain
+    stars: bool = False
+
+    def always(self) -> Escape | None:
+        """Every box is left, whatever the coefficients."""
+        try:
+            with time_limit(SECONDS):
+                uniform, *others = self._modes()
+                corners = None if self.field.has_source else self._no_faces
+                return self._runaway([uniform]) or (corners and corners()) or self._runaway(others)
+        except Undecided:
+            return None
+
+    def somewhere(self) -> Escape | None:
+        """Every box is left for some coefficients, which are told."""
+        try:
+            with time_limit(SECONDS):
+                return next(filter(None, map(self._at, self._points())), None)
+        except Undecided:
+            return None
+
+    def _at(self, point: dict[sp.Symbol, sp.Expr]) -> Escape | None:
+        reason = (self._runs_away_at if self.field.has_source else self._no_faces_at)(point)
+        if not reason:
+            return None
+        told = tuple(sorted((x.name, value) for x, value in point.items()))
+        where = ", ".join(f"{name} = {value}" for name, value in told)
+        return Escape(f"no box is kept for all coefficients: with {where} {reason}", told)
+
+    # ------------------------------------------------------------------ corners
+    def _no_faces(self) -> Escape | None:
+        held = self._held(s)
+        if held is None or not _is_empty(self.domain.where(*held)):
+            return None
+        return Escape(f"no maximum principle, {NOT_EVERYWHERE}: {self._graph(s)}")
+
+    def outside(self, where: sp.Basic) -> bool:
+        """Proved: no box is kept by coefficients that violate a condition."""
+        held = None if self.field.has_source else self._held(s)
+        return held is not None and _is_empty(self.domain.where(sp.Not(where), *held))
+
+    def _no_faces_at(self, point: dict[sp.Symbol, sp.Expr]) -> str:
+        held = self._held(sp.sqrt(LEAVES))
+        if held is None or not _is_empty(Domain(tuple(c.xreplace(point) for c in held))):
+            return ""
+        return f"{NOT_EVERYWHERE}: {self._graph(sp.sqrt(LEAVES))}"
+
+    def _graph(self, stretch: sp.Expr) -> str:
+        if not self.stars:
+            return "averages over many neighbours can lie on either face"
+        leaves = "m leaves, s = sqrt(m)" if stretch == s else f"{LEAVES} leaves, s = {stretch}"
+        return f"a star with {leaves}, beside regular graphs and isolated nodes, leaves all of them"
+
+    def _held(self, stretch: sp.Expr) -> Held | None:
+        """What the faces of a box must satisfy; None where the corners are too many."""
+        if len({a.power for a in self.field.averages}) > MAX_POWERS:
+            return None
+        lower, upper = sp.Dummy("lower", real=True), sp.Dummy("upper", real=True)
+        held: dict[sp.Basic, None] = {sp.Gt(upper, lower): None}
+        for face, inward in ((lower, 1), (upper, -1)):
+            for view in self._views(face, (lower, upper), stretch):
+                seen = {a.letter: view(a.power, a.inner) for a in self.field.averages}
+                speed = inward * self.field.speed.xreplace({h: face}).xreplace(seen)
+                held[sp.Ge(speed, 0, evaluate=False)] = None
+        conditions = [sp.Gt(s, 1)] if self.stars and stretch == s else []
+        return [*conditions, *(c for c in held if c != sp.true)]
+
+    def _views(
+        self, own: sp.Expr, faces: tuple[sp.Expr, sp.Expr], stretch: sp.Expr
+    ) -> Iterator[Callable[[int, sp.Expr], sp.Expr]]:
+        """What a node with entry `own` sees as A^k g(h), as functions of k and g, one for each corner."""
+        powers = sorted({a.power for a in self.field.averages})
+        for ends in itertools.product(faces, repeat=len(powers)):
+            at = dict(zip(powers, ends, strict=True))
+            yield lambda k, g, at=at: g.xreplace({h: at[k]})  # type: ignore[misc]
+        if self.stars:
+            yield lambda k, g: sp.S.Zero
+            for end in faces:
+                for scale in (stretch, 1 / stretch):
+                    yield lambda k, g, end=end, scale=scale: (  # type: ignore[misc]
+                        scale * g.xreplace({h: end}) if k % 2 else g.xreplace({h: own})
+                    )
+
+    # ------------------------------------------------------------------ states that run away
+    def _runaway(self, modes: list[tuple[sp.Expr, str]]) -> Escape | None:
+        """States that leave every box: the same in all nodes, or of opposite sign at the two ends of an edge."""
+        for speed, words in modes:
+            reason = _runs_away(speed, self.domain, self.field.has_source)
+            if reason:
+                started = " and H0 = R in every node" if self.field.has_source else ""
+                text = f"{words}{started} h' = {public(factored(speed))}"
+                return Escape(reason.format(text))
+        return None
+
+    def _runs_away_at(self, point: dict[sp.Symbol, sp.Expr]) -> str:
+        for speed, words in self._modes():
+            here = speed.xreplace(point)
+            reason = _runs_away(here, Domain(), self.field.has_source)
+            if reason:
+                return reason.format(f"{words} and H0 = R in every node h' = {public(factored(here))}")
+        return ""
+
+    def _modes(self) -> Iterator[tuple[sp.Expr, str]]:
+        initial = R if self.field.has_source else sp.S.Zero
+        masked = {x: sp.S.One for x in self.field.varying if x.name == "M"}
+        uniform = self.field.uniform(h, initial).xreplace(masked)
+        yield uniform, "on states equal in all nodes (A@1 = 1)"
+        flips = {h: -h, R: -R}
+        alternating = self.field.uniform(h, initial, lambda k: sp.Integer(-1) ** k).xreplace(masked)
+        odd = [alternating, *(a.inner.xreplace({h: h, **_sources(a.inner)}) for a in self.field.averages)]
+        if alternating != uniform and all(sp.expand(e + e.xreplace(flips)) == 0 for e in odd):
+            yield alternating, "on states h and -h at the two ends of one edge, H0 likewise,"
+
+    # ------------------------------------------------------------------ coefficients to try
+    def _points(self) -> Iterator[dict[sp.Symbol, sp.Expr]]:
+        """Coefficients that satisfy all assumptions: numbers of several sizes, and one that the judge finds."""
+        known = {h, R, s, *(a.letter for a in self.field.averages), *_sources(self.field.speed)}
+        parts = [self.field.speed, *(a.inner for a in self.field.averages), *self.domain.conditions]
+        letters = sorted({x for e in parts for x in e.free_symbols} - known, key=str)
+        generator, found = random.Random(0), 0
+        for _ in range(40 * POINTS):
+            point = {x: _number(x, generator) for x in letters}
+            if all(holds(c, point) for c in self.domain.conditions):
+                found += 1
+                yield point
+            if found >= POINTS or not letters:
+                return
+        judged = self.domain.point() if not found else None
+        if judged is not None:
+            yield {x: judged.get(x, _number(x, generator)) for x in letters}
+
+
+def _sources(expression: sp.Expr) -> dict[sp.Symbol, sp.Expr]:
+    """The letter of H0 in an expression, standing for R."""
+    return {x: R for x in expression.free_symbols if x.name == "h0"}
+
+
+def _number(letter: sp.Symbol, generator: random.Random) -> sp.Rational:
+    size = sp.Rational(generator.choice((1, 2, 3, 4)), generator.choice((1, 1, 2, 4, 10)))
+    if letter.name == "M":
+        return sp.Integer(generator.choice((0, 1)))
+    negative = letter.is_nonpositive or (not letter.is_nonnegative and generator.random() < 0.5)
+    return -size if negative else size
+
+
+def _is_empty(domain: Domain) -> bool:
+    try:
+        with time_limit(PROOF_SECONDS):
+            return domain.is_empty()
+    except Undecided:
+        return False
+
+
+def _runs_away(speed: sp.Expr, domain: Domain, has_source: bool) -> str:
+    """A proof that h' = speed leaves every box, as a text with a place for the equation; empty without one."""
+
+    def proved(claim: sp.Basic, *where: sp.Basic) -> bool:
+        try:
+            with time_limit(PROOF_SECONDS):
+                return domain.where(*where).proves(claim) is True
+        except Undecided:
+            return False
+
+    for sign in (1, -1):
+        if proved(sp.Gt(sign * speed, 0, evaluate=False)):
+            return "leaves every box: {} never changes its sign"
+        beyond = sp.Ge(sign * h, sign * R, evaluate=False)
+        if has_source and proved(sp.Gt(sign * speed, 0, evaluate=False), beyond):
+            return f"leaves every box: {{}} is {'positive from R on' if sign > 0 else 'negative up to R'}"
+    if not has_source and proved(sp.Gt(h * speed, 0, evaluate=False), sp.Ne(h, 0)):
+        return "leaves every box but the point 0: {} has the sign of h"
+    return ""
