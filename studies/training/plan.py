@@ -213,6 +213,7 @@ def _chosen_splits(request: Request, data: NodeData) -> tuple[int, ...]:
 
 def _check_equation(config: Config) -> None:
     """Whether the equation can be read and the method has what it needs."""
+    _ = config.model.system
     model, _ = resolve_method(config.model)
     if find_method(model.method).takes_step and model.step is None:
         raise InvalidArgument(f"expected a step for the method {model.method}, got none; add --set step=0.5")

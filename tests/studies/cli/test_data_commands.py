@@ -18,7 +18,7 @@ from gread.datasets.comparison import Comparison, Printed
 from gread.datasets.embedded import karate
 from gread.datasets.facts import count
 from gread.datasets.sources import entry
-from rdgraph.errors import FileError, InvalidArgument, NotApplicable, RdgraphError, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, MissingDependency, RdgraphError, UnknownName
 from studies.catalogue import find_study
 from studies.cli import app as cli
 from studies.cli import data_commands, data_pages
@@ -81,7 +81,7 @@ def test_list_counts_the_files_of_a_set_half_here(tmp_path: Path) -> None:
 
 def test_a_set_whose_library_is_missing_is_not_is_available(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refuse(*_: object, **__: object) -> None:
-        raise NotApplicable("expected scikit-learn")
+        raise MissingDependency("expected scikit-learn")
 
     monkeypatch.setattr(local_sets, "load_dataset", refuse)
     assert LocalSets(tmp_path).describe("digits")["state"] == "pip install 'rdgraph[gread]'"

@@ -29,7 +29,7 @@ from gread.models.trained_network import Network
 from gread.settings.config import Config
 from gread.settings.presets import presets
 from gread.training.trainer import train
-from rdgraph.errors import FileError, InvalidArgument, MissingDependency, NotApplicable, RdgraphError, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, MissingDependency, RdgraphError, UnknownName
 from studies.cli import app as cli
 from studies.cli.train_display import Display
 from studies.runs import libraries, study_run
@@ -162,7 +162,9 @@ def test_defaults_then_preset_then_command_line(tmp_path: Path) -> None:
     assert (model.reaction, model.hidden, model.time, model.heads, plan.config.training.epochs) == ("ST", 8, 2.0, 4, 7)
     assert plan.preset.source == "file mine.toml; changed here: hidden"
     assert make_plan(Request("karate", preset=str(file), reaction="FB")).reaction == "FB"
-    assert make_plan(Request("karate", preset="defaults")).config == Config()
+    defaults = make_plan(Request("karate", preset="defaults"))
+    assert defaults.config == Config().updated({"method": "exact"})
+    assert defaults.method_reason.endswith("exact flow")
     assert make_plan(Request("karate")).preset.name == "quick"
     written = tmp_path / "config.toml"
     written.write_text(plan.run_config.toml(), encoding="utf-8")
@@ -217,20 +219,20 @@ def test_a_graph_of_ones_own_gets_splits(tmp_path: Path) -> None:
         (("--dataset", "kora"), UnknownName, "did you mean 'cora'"),
         (("--dataset", "cora", "--root", "nowhere"), RdgraphError, "rdgraph data fetch cora"),
         (("--small", "--preset", "papre"), UnknownName, "did you mean 'paper'"),
-        (("--small", "--preset", "paper"), NotApplicable, "got BS on karate"),
+        (("--small", "--preset", "paper"), InvalidArgument, "got BS on karate"),
         (("--small", "--preset", "no.toml"), FileError, "no.toml"),
         (("--small", "--splits", "10"), InvalidArgument, "among 0..9"),
         (("--small", "--splits", "3-1"), InvalidArgument, "among 0..9"),
         (("--small", "--splits", "one"), InvalidArgument, "all, 0,1,2 or 0-4"),
         (("--small", "--set", "hiden=3"), UnknownName, "did you mean 'hidden'"),
         (("--small", "--set", "hidden"), InvalidArgument, "NAME=VALUE"),
-        (("--small", "--set", "hidden=wide"), NotApplicable, "expected int for hidden"),
+        (("--small", "--set", "hidden=wide"), InvalidArgument, "expected int for hidden"),
         (("--small", "--set", "epochs=3", "--epochs", "4"), InvalidArgument, "expected epochs once"),
         (("--small", "--set", "relu=true", "--set", "relu=false"), InvalidArgument, "relu twice"),
         (("--small", "--set", "reaction=ST"), InvalidArgument, "--reaction ST"),
         (("--small", "--method", "rk5"), UnknownName, "did you mean 'rk4'"),
         (("--dataset", "karate", "--preset", "defaults", "--method", "rk4"), InvalidArgument, "--set step=0.5"),
-        (("--small", "--epochs", "0"), NotApplicable, "epochs >= 1"),
+        (("--small", "--epochs", "0"), InvalidArgument, "epochs >= 1"),
         (("--small", "--seeds", "0"), InvalidArgument, "1 to 10,000 seeds"),
         (("--small", "--reaction", "A*H"), RdgraphError, "use A@H"),
         (("--small", "--device", "gpu"), InvalidArgument, "cpu, cuda or cuda:N"),
