@@ -62,7 +62,8 @@ class Trials:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """In place of pytest's own loop."""
         for mutant, module in self._queue:
-            items = [i for i in session.items if str(i.path.relative_to(ROOT)) in self.tests[module]]
+            files = {ROOT / file: i for i, file in enumerate(self.tests[module])}
+            items = sorted((item for item in session.items if item.path in files), key=lambda item: files[item.path])
             self._tell(mutant, self._status(mutant, module, session, items))
         return True
 
