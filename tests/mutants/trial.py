@@ -12,7 +12,6 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from mutmut.mutation.trampoline import set_mutant_under_test
 
 from tests.paths import ROOT
 
@@ -96,6 +95,8 @@ def _try(mutant: str, session: pytest.Session, items: list[pytest.Item], limit: 
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
+        from mutmut.mutation.trampoline import set_mutant_under_test  # only where mutants are tried
+
         set_mutant_under_test(mutant)
         for item, following in zip(items, [*items[1:], None], strict=True):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)

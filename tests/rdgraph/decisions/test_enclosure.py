@@ -11,6 +11,7 @@ from flint import ctx
 
 from rdgraph.decisions.enclosure import NotEnclosed, bounds, enclose, holds, sign_of, touches_zero
 from rdgraph.syntax.functions import relu, sigmoid, softplus
+from tests.naming import shown
 
 X, Y = sp.symbols("x y", real=True)
 #: Zero, but no enclosure can tell.
@@ -25,7 +26,7 @@ HIDDEN_ZERO = sp.sin(sp.S(1)) ** 2 + sp.cos(sp.S(1)) ** 2 - 1
         (sp.sinh, math.sinh), (sp.cosh, math.cosh), (sigmoid, lambda x: 1 / (1 + math.exp(-x))),
         (softplus, lambda x: math.log1p(math.exp(x))), (sp.LambertW, lambda x: 0.3517337112491958),
     ],
-    ids=str,
+    ids=shown,
 )  # fmt: skip
 def test_functions_are_enclosed(function: Callable[[sp.Expr], sp.Expr], value: Callable[[float], float]) -> None:
     ball = enclose(function(sp.Rational(1, 2)), 128)
@@ -45,7 +46,7 @@ def test_functions_are_enclosed(function: Callable[[sp.Expr], sp.Expr], value: C
         (X + sp.E, math.e - 0.75), (sp.Piecewise((1, X > 0), (2, X > -1), (3, True)), 2.0),
         (sp.CRootOf(Y**5 - Y - 1, 0) + X, 1.1673039782614187 - 0.75),
     ],
-    ids=str,
+    ids=shown,
 )  # fmt: skip
 def test_expressions_are_enclosed(expression: sp.Expr, value: float) -> None:
     """At x = -3/4, which is not put in by sympy but stands inside an unevaluated number."""
@@ -81,7 +82,7 @@ def test_steps_at_zero_and_about_it() -> None:
         (sp.Piecewise((sp.S.One, sp.Gt(HIDDEN_ZERO, 0, evaluate=False)), (sp.S(2), True)), "cannot tell whether"),
         (sp.Piecewise((sp.S.One, sp.Gt(sp.pi, 4, evaluate=False)), evaluate=False), "no branch applies"),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_what_has_no_enclosure(expression: sp.Expr, reason: str) -> None:
     with pytest.raises(NotEnclosed, match=reason):

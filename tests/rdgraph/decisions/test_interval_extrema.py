@@ -9,6 +9,7 @@ from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.interval_extrema import interval_candidates, rational_candidates
 from rdgraph.decisions.maxima import Candidate, maximum, tidy
 from rdgraph.errors import Undecided
+from tests.naming import shown
 
 A, B = sp.symbols("a b", positive=True)
 X, Y = sp.symbols("x y", real=True)
@@ -36,7 +37,7 @@ def test_ends_and_the_critical_point_of_a_parabola() -> None:
         (A * X**3, OO, -OO), (-A * X**3, -OO, OO), (A * X**2, OO, OO), (N * X**2, -OO, -OO), (X, OO, -OO),
         (-B * X, -OO, OO),
     ],
-    ids=str,
+    ids=shown,
 )  # fmt: skip
 def test_infinite_ends(expression: sp.Expr, lower: sp.Expr, upper: sp.Expr) -> None:
     """The values at oo and at -oo, by the sign of the leading coefficient and the parity of the degree."""
@@ -57,7 +58,7 @@ def test_an_infinite_end_without_a_sign_is_undecided() -> None:
         (X**6 / 6 - X**2, 3),
         (A * X**4 / 4 + A * X**2 / 2, 1),
     ],
-    ids=str,
+    ids=shown,
 )  # fmt: skip
 def test_critical_points_that_can_be_real(expression: sp.Expr, count: int) -> None:
     critical = interval_candidates(expression, X, sp.Integer(-3), sp.Integer(3), ALL)[2:]
@@ -166,7 +167,7 @@ def test_no_candidate_at_a_sample_is_undecided() -> None:
         (A + B, A + B), (OO, OO), (-OO, -OO), (sp.Integer(3), 3), ((A + 1) * (A - 1) - A**2, sp.S.NegativeOne),
         (A**2 + 2 * A * B + B**2, (A + B) ** 2),
     ],
-    ids=str,
+    ids=shown,
 )  # fmt: skip
 def test_short_forms(expression: sp.Expr, short: sp.Expr) -> None:
     assert tidy(expression) == short

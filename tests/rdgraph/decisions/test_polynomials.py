@@ -9,6 +9,7 @@ import pytest
 import sympy as sp
 
 from rdgraph.decisions.polynomials import factors, reduced
+from tests.naming import shown
 
 A, B, X = sp.symbols("a b x")
 
@@ -25,7 +26,7 @@ A, B, X = sp.symbols("a b x")
         (sp.Integer(6), set()),
         (sp.sqrt(2) * A**2, {(A, 2)}),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_factors(expression: sp.Expr, expected: set[tuple[sp.Expr, int]]) -> None:
     """Up to a number, which is left out."""
@@ -53,7 +54,7 @@ def test_short_factors_come_first() -> None:
         (sp.sqrt(2) * A / A**2, sp.sqrt(2), A),
         (sp.Rational(4, 6), 2, 3),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_fractions_are_reduced(expression: sp.Expr, top: sp.Expr, bottom: sp.Expr) -> None:
     above, below = reduced(expression)

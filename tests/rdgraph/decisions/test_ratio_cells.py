@@ -10,6 +10,7 @@ import sympy as sp
 from rdgraph.decisions.domain import Domain, degree
 from rdgraph.decisions.ratio_cells import Cell, Line, isolated_roots, piecewise, sample_sign
 from rdgraph.errors import AssumptionError, Undecided
+from tests import naming
 
 A, B = sp.symbols("a b", positive=True)
 X, Y = sp.symbols("x y", real=True)
@@ -68,7 +69,7 @@ def test_an_empty_line_is_refused(last: sp.Basic) -> None:
         (A**X, None), (sp.exp(A), None), (sp.sqrt(A + 1), None), (X * A, 1), ((A + 1) * B, None), (A / B, 0),
         (A**3 * B - A**2 * B**2, 4),
     ],
-    ids=str,
+    ids=naming.shown,
 )  # fmt: skip
 def test_degrees(expression: sp.Expr, expected: int | None) -> None:
     assert degree(expression, (A, B)) == expected

@@ -11,6 +11,7 @@ import sympy as sp
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.regions import MAX_DEPTH, Split, cases, reduced, strict_sign
 from rdgraph.errors import Undecided
+from tests.naming import shown
 
 X, Y, Z = sp.symbols("x y z", real=True)
 A, N = sp.Symbol("a", positive=True), sp.Symbol("n", negative=True)
@@ -41,7 +42,7 @@ def test_strict_signs(conditions: tuple[Any, ...], expression: sp.Expr, expected
         ((X - 1) / (A + 2), X - 1),
         (A / (X - 1), X - 1), (sp.sqrt(X), sp.sqrt(X)), (sp.exp(X) - 1, sp.exp(X) - 1), (Q, Q), (M, M),
     ],
-    ids=str,
+    ids=shown,
 )  # fmt: skip
 def test_a_sign_that_differs_splits_at_the_factor_that_decides(expression: sp.Expr, asked: sp.Expr) -> None:
     with pytest.raises(Split) as split:

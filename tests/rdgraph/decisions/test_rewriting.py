@@ -10,6 +10,7 @@ import sympy as sp
 from rdgraph.decisions.judge import always, possible
 from rdgraph.decisions.rewriting import NotRewritten, rewrite, split
 from rdgraph.syntax.functions import sigmoid, softplus
+from tests.naming import shown
 
 X, Y = sp.symbols("x y", real=True)
 P, N = sp.Symbol("p", positive=True), sp.Symbol("n", negative=True)
@@ -58,7 +59,7 @@ SOFTPLUS = [
         (at_least(softplus(X), Y), "_softplus >= y", SOFTPLUS, []),
         (at_least(softplus(-X), Y), "_softplus - x >= y", SOFTPLUS, []),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_functions_become_letters_with_facts(
     condition: sp.Basic, expected: str, facts: list[str], origins: list[str]
@@ -82,7 +83,7 @@ def test_functions_become_letters_with_facts(
         (at_least(softplus(X), X), {"softplus": lambda x: math.log1p(math.exp(x)), "number": lambda x: math.log(2)}),
         (at_least(sp.log(X), X), {"log": lambda x: math.log(x) if x > 0 else 0.0}),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_facts_are_true_of_the_functions(condition: sp.Basic, letters: dict[str, object], value: float) -> None:
     """Where both sides agree to rounding nothing is said; everywhere else the fact holds in floating point."""
@@ -117,7 +118,7 @@ def test_arguments_share_the_largest_unit() -> None:
         (sp.cos(X) - sp.sin(4 * X), lambda x, y: math.cos(x) - math.sin(4 * x)),
         (sp.tanh(X) * sigmoid(3 * X), lambda x, y: math.tanh(x) / (1 + math.exp(-3 * x))),
     ],
-    ids=str,
+    ids=shown,
 )  # fmt: skip
 def test_sums_of_arguments_keep_the_value(term: sp.Expr, value: object) -> None:
     """The letters of every unit set to what they stand for, which the origins tell."""
@@ -141,7 +142,7 @@ def test_sums_of_arguments_keep_the_value(term: sp.Expr, value: object) -> None:
         (at_least(sp.sin(sp.log(P)), 2), r"a function of a function: log\(p\)"),
         (at_least(sp.exp(softplus(X)), 2), "a function of a function"),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_what_the_rewriting_does_not_know(condition: sp.Basic, reason: str) -> None:
     with pytest.raises(NotRewritten, match=reason):
@@ -174,7 +175,7 @@ def test_an_argument_that_is_seen_elsewhere_stays_tied() -> None:
         (at_least(X + 1, 3), "x + 1 >= 3", []),
         (sp.Gt(X, sp.pi), "x > _number", [sp.pi]),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_numbers_become_letters_between_bounds(condition: sp.Basic, expected: str, numbers: list[sp.Expr]) -> None:
     rewritten = rewrite([condition])
@@ -211,7 +212,7 @@ def test_sums_are_split_into_multiples_of_cores() -> None:
         softplus(X) >= sp.log(2) + X / 2, sp.Or(X >= 0, softplus(X) <= sp.log(2)),
         sp.Or(X <= 0, softplus(X) <= sp.log(2) + X), sp.Ne(sp.exp(X), 1) | sp.Eq(X, 0),
     ],
-    ids=str,
+    ids=shown,
 )  # fmt: skip
 def test_every_fact_is_of_use(claim: sp.Basic) -> None:
     assert always(claim) is True

@@ -12,8 +12,9 @@ import sympy as sp
 from rdgraph.decisions import judge
 from rdgraph.decisions.budget import time_limit
 from rdgraph.decisions.domain import Domain, Sign
-from rdgraph.decisions.judge import Outcome, always, possible, recorded, remembered, statistics, watched
+from rdgraph.decisions.judge import Possibility, always, possible, recorded, remembered, statistics, watched
 from rdgraph.errors import AssumptionError, Undecided
+from tests.naming import shown
 
 A, B = sp.symbols("a b", positive=True)
 X, Y = sp.symbols("x y", real=True)
@@ -27,8 +28,8 @@ def no_square(number: int) -> sp.Basic:
 
 # ---------------------------------------------------------------------- rulings
 def test_trivial_questions() -> None:
-    assert possible(sp.false, X > 0).outcome is Outcome.IMPOSSIBLE
-    assert possible().outcome is Outcome.POSSIBLE
+    assert possible(sp.false, X > 0).outcome is Possibility.IMPOSSIBLE
+    assert possible().outcome is Possibility.POSSIBLE
     assert possible(sp.true).point == {}
     assert (always(sp.true), always(sp.false), always(X > 0)) == (True, False, False)
     assert always(sp.gamma(X) > 1) is None
@@ -37,7 +38,7 @@ def test_trivial_questions() -> None:
 
 def test_points_are_exact_and_complete() -> None:
     ruling = possible(sp.Eq(X**2, 2), X > 0, A < 5, N < -1, sp.Ne(M * Y, 7))
-    assert ruling.outcome is Outcome.POSSIBLE
+    assert ruling.outcome is Possibility.POSSIBLE
     assert ruling.point is not None
     assert set(ruling.point) == {X, Y, A, N, M}
     assert ruling.point[X] in (sp.sqrt(2), sp.CRootOf(Y**2 - 2, 1))
@@ -51,7 +52,7 @@ def test_points_of_letters_that_are_functions() -> None:
     """The way back from y = exp(x) and from a point of the circle."""
     for condition in (sp.exp(X) > 7, sp.exp(A) > 7, sp.sin(Q) > sp.Rational(9, 10), sp.cos(M) < -sp.Rational(9, 10)):
         ruling = possible(condition)
-        assert ruling.outcome is Outcome.POSSIBLE, condition
+        assert ruling.outcome is Possibility.POSSIBLE, condition
         assert ruling.point is not None
         assert bool(sp.N(condition.lhs.subs(ruling.point) - condition.rhs) * (1 if condition.func is sp.Gt else -1) > 0)
 
@@ -95,15 +96,15 @@ def test_a_sample_is_found_between_the_attempts(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(judge, "_attempt", tired)
     easy, hard = sp.Gt(X**2 + Y, -101), no_square(102)
     found = possible(easy)
-    assert found.outcome is Outcome.POSSIBLE
+    assert found.outcome is Possibility.POSSIBLE
     assert found.point is not None
     assert easy.subs(found.point) == sp.true
     assert efforts == [judge.EFFORTS[0]]
     given_up = possible(hard)
-    assert given_up.outcome is Outcome.UNKNOWN
+    assert given_up.outcome is Possibility.UNKNOWN
     assert given_up.reason == "no decision within the effort allowed to one question"
     assert efforts == [judge.EFFORTS[0], *judge.EFFORTS]
-    assert possible(sp.Gt(X**2 + Y, -103), thorough=False).outcome is Outcome.UNKNOWN
+    assert possible(sp.Gt(X**2 + Y, -103), thorough=False).outcome is Possibility.UNKNOWN
     assert efforts == [judge.EFFORTS[0], *judge.EFFORTS, judge.EFFORTS[0]]
 
 
@@ -114,13 +115,13 @@ def test_the_long_attempt_decides_after_the_short_one(monkeypatch: pytest.Monkey
         return None if effort == judge.EFFORTS[0] else original(problem, algebraic, conditions, effort)
 
     monkeypatch.setattr(judge, "_attempt", short_fails)
-    assert possible(no_square(104)).outcome is Outcome.IMPOSSIBLE
+    assert possible(no_square(104)).outcome is Possibility.IMPOSSIBLE
 
 
 def test_effort_that_is_too_small_gives_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge, "EFFORTS", (1, 1))
     monkeypatch.setattr(judge, "SAMPLES", 0)
-    assert possible(X**4 + Y**4 + X * Y < -105).outcome is Outcome.UNKNOWN
+    assert possible(X**4 + Y**4 + X * Y < -105).outcome is Possibility.UNKNOWN
 
 
 def test_time_that_ran_out_is_said_and_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,16 +131,16 @@ def test_time_that_ran_out_is_said_and_not_remembered(monkeypatch: pytest.Monkey
         patched.setattr(judge, "remaining", lambda: 0.0)
         with pytest.raises(Undecided, match="time ran out"):
             possible(question)
-    assert possible(question).outcome is Outcome.IMPOSSIBLE
+    assert possible(question).outcome is Possibility.IMPOSSIBLE
 
 
 def test_reasons() -> None:
     assert "gamma" in possible(sp.gamma(X) > 2).reason
     assert "a function of a function" in possible(sp.exp(sp.sin(X)) > 2).reason
     open_question = possible(sp.Eq(sp.exp(X), 2 + X, evaluate=False), X > 5)
-    assert open_question.outcome is not Outcome.POSSIBLE
+    assert open_question.outcome is not Possibility.POSSIBLE
     attained = possible(sp.exp(X) < sp.Rational(3, 2) + X + X**2 / 2, X > 3)
-    assert attained.outcome is Outcome.IMPOSSIBLE or "need not be attained" in attained.reason
+    assert attained.outcome is Possibility.IMPOSSIBLE or "need not be attained" in attained.reason
 
 
 def test_without_z3_nothing_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +153,7 @@ def test_without_z3_nothing_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(builtins, "__import__", refused)
     ruling = possible(no_square(107))
-    assert (ruling.outcome, ruling.reason) == (Outcome.UNKNOWN, "z3-solver is not installed")
+    assert (ruling.outcome, ruling.reason) == (Possibility.UNKNOWN, "z3-solver is not installed")
 
 
 # ---------------------------------------------------------------------- counts, records, watches
@@ -176,7 +177,7 @@ def test_records_tell_the_question() -> None:
         possible(sp.false)
         possible()
     assert [(o.statement, o.outcome) for o in obligations] == [
-        ("x > 0, x < -111", Outcome.IMPOSSIBLE), ("true", Outcome.POSSIBLE),
+        ("x > 0, x < -111", Possibility.IMPOSSIBLE), ("true", Possibility.POSSIBLE),
     ]  # fmt: skip
     assert obligations[0].smt2.splitlines()[:2] == ["(set-logic QF_NRA)", "(set-info :status unsat)"]
     possible(X < -113)
@@ -254,7 +255,7 @@ def test_contradictions_are_named_without_the_rest() -> None:
         ((X > 0,), sp.sqrt(-X), "?"), ((), X**2 + 1, "+"), ((), -(X**2) - 1, "-"), ((), A, "+"), ((A > 1,), 1 - A, "-"),
         ((), sp.exp(X) * 0, "0"), ((), sp.sqrt(2) * sp.sqrt(3) - sp.sqrt(6), "0"),
     ],
-    ids=str,
+    ids=shown,
 )  # fmt: skip
 def test_signs_of_every_kind(conditions: tuple[Any, ...], expression: Any, expected: str) -> None:
     assert Domain(conditions).sign(expression) is Sign(expected)

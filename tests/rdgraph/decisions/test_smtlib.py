@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import sympy as sp
 
-from rdgraph.decisions.smtlib import NotTranslated, Problem, number, translate
+from rdgraph.decisions.smtlib import NotTranslated, SmtProblem, number, translate
 from rdgraph.syntax.functions import relu
+from tests.naming import shown
 
 X, Y = sp.symbols("x y", real=True)
 
@@ -51,7 +52,7 @@ def asserted(*conditions: sp.Basic) -> list[str]:
         (at_least(sp.Piecewise((X, X > 0))), "(and (ite (> x 0.0) true false) (>= (ite (> x 0.0) x 0.0) 0.0))"),
         (sp.true, "true"), (sp.false, "false"),
     ],
-    ids=str,
+    ids=shown,
 )  # fmt: skip
 def test_conditions_are_written(condition: sp.Basic, text: str) -> None:
     assert asserted(condition) == [text]
@@ -68,7 +69,7 @@ def test_conditions_are_written(condition: sp.Basic, text: str) -> None:
         (sp.Not(sp.Eq(1 / X, Y), evaluate=False), "(and (distinct x 0.0) (distinct (/ 1.0 x) y))"),
         (sp.And(sp.Not(X > 0, evaluate=False), Y > 0, evaluate=False), "(and (> y 0.0) (<= x 0.0))"),
     ],
-    ids=str,
+    ids=shown,
 )  # fmt: skip
 def test_negations_move_inwards(condition: sp.Basic, text: str) -> None:
     """A relation and its negation are both false where a side is undefined."""
@@ -112,7 +113,7 @@ def test_algebraic_numbers_are_letters_between_bounds() -> None:
         ({"nonnegative": True}, [">="]), ({"nonpositive": True}, ["<="]),
         ({"real": True, "nonzero": True}, ["distinct"]),
     ],
-    ids=str,
+    ids=shown,
 )  # fmt: skip
 def test_signs_of_letters_are_asserted(assumptions: dict[str, bool], relations: list[str]) -> None:
     letter = sp.Symbol("n", **assumptions)
@@ -142,7 +143,7 @@ def test_names_that_smtlib_cannot_take_are_replaced() -> None:
         (sp.Eq(sp.CRootOf(X**3 - X - 1, 1), Y, evaluate=False), "is not real"),
         (X, "not a condition between real expressions: x"),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_what_is_not_algebraic_is_refused(condition: sp.Basic, reason: str) -> None:
     with pytest.raises(NotTranslated, match=reason):
@@ -161,5 +162,5 @@ def test_numbers() -> None:
 
 def test_a_script_says_what_to_expect() -> None:
     text = "(set-logic QF_NRA)\n(set-info :status unsat)\n(assert false)\n(check-sat)\n"
-    assert Problem("(assert false)\n", {}).script("unsat") == text
+    assert SmtProblem("(assert false)\n", {}).script("unsat") == text
     assert translate([X > 0]).text == "(declare-const x Real)\n(assert (> x 0.0))\n"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import sympy as sp
 import torch
-from analysis.spectra.empirical_gains import empirical_gains
 from typer.testing import CliRunner
 
 import rdgraph as rd
+from analysis import empirical_gains
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.methods.registry import FIXED, METHODS, WITH_ADJOINT, find_method, records
 from rdgraph.methods.runge_kutta import make_tableau
