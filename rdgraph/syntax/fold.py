@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import sympy as sp
@@ -52,10 +53,23 @@ class Fold(Generic[T]):
     rdgraph.syntax.fold.TypeMismatch: expected Name or Plus for Depth, got Times; build expressions with rdgraph.parse
     """
 
+    #: The rules by node type, looked up once for each.
+    _known: dict[type, Callable[..., Any]]
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        cls._known = {}
+
     def __call__(self, node: sp.Basic, *given: Any) -> T:
-        rule = RULES.get(type(node).__name__) or ("number" if isinstance(node, sp.Rational) else "other")
-        result: T = getattr(self, rule, self.other)(node, *given)
+        rule = self._known.get(type(node)) or self._rule(type(node))
+        result: T = rule(self, node, *given)
         return result
+
+    @classmethod
+    def _rule(cls, kind: type) -> Callable[..., Any]:
+        name = RULES.get(kind.__name__) or ("number" if issubclass(kind, sp.Rational) else "other")
+        cls._known[kind] = getattr(cls, name, cls.other)
+        return cls._known[kind]
 
     def other(self, node: sp.Basic, *given: Any) -> T:
         """What the fold says of a node without a rule."""
