@@ -41,7 +41,7 @@ test-gpu: $(INSTALLED)
 	TRITON_INTERPRET=0 $(VENV)/bin/python -m pytest -q -m gpu tests
 	TRITON_INTERPRET=0 $(VENV)/bin/python -m pytest -q tests/rdgraph/kernels tests/gread/kernels
 
-# About half an hour; the page is docs/mutants.md.
+# Ten minutes on a quiet machine; the page is docs/mutants.md.
 mutants: $(INSTALLED)
 	$(VENV)/bin/python -m tests.mutants
 

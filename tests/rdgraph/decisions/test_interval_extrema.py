@@ -113,6 +113,11 @@ def test_conditions_that_always_or_never_hold_are_dropped() -> None:
     assert maximum([Candidate(B), Candidate(2 * B, (Y, -1 - Y))], ALL) == B, "the second presumes the first"
 
 
+def test_a_candidate_keeps_all_its_conditions() -> None:
+    found = maximum([Candidate(ONE), Candidate(sp.Integer(5), (A - 1, 3 - A))], ALL)
+    assert [found.subs(A, v) for v in (sp.Rational(1, 2), 1, 2, 3, 4)] == [1, 5, 5, 5, 1]
+
+
 def test_infinite_candidates() -> None:
     assert maximum([Candidate(A), Candidate(OO)], ALL) == OO
     assert maximum([Candidate(A), Candidate(-OO)], ALL) == A

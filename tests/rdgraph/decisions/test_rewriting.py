@@ -169,6 +169,7 @@ def test_an_argument_that_is_seen_elsewhere_stays_tied() -> None:
     [
         (at_least(sp.exp(2), X), "_number >= x", [sp.exp(2)]),
         (at_least(sp.pi * X, 1), "_number*x >= 1", [sp.pi]),
+        (at_least(sp.pi + 1, X), "_number >= x", [sp.pi + 1]),
         (at_least(sp.E * X**2, 1), "_number*x**2 >= 1", [sp.E]),
         (at_least(sp.sqrt(2) + sp.sqrt(3) + sp.sqrt(5), X), "_number >= x", [sp.sqrt(2) + sp.sqrt(3) + sp.sqrt(5)]),
         (at_least(sp.sqrt(2) + sp.sqrt(3), X), "sqrt(2) + sqrt(3) >= x", []),
@@ -200,6 +201,7 @@ def test_sums_are_split_into_multiples_of_cores() -> None:
     assert set(found) == {(sp.Rational(2, 3), X), (-1, Y), (sp.Rational(1, 2), 1)}
     assert split(sp.S.Zero) == []
     assert set(split(2 * (X + Y))) == {(2, X), (2, Y)}
+    assert split(0.5 * X) == [(1, 0.5 * X)], "a number in floating point is no rational multiple"
 
 
 @pytest.mark.parametrize(

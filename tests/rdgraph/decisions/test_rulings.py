@@ -253,7 +253,7 @@ def test_contradictions_are_named_without_the_rest() -> None:
         ((Q > 0,), Q, "+"), ((M < 0,), M, "-"), ((sp.Eq(Q, 0, evaluate=False),), Q, "0"), ((X >= 0,), X, "0+"),
         ((X <= 0,), X, "0-"), ((X > 0,), -X, "-"), ((), X, "+-"), ((sp.Eq(X, 0),), X, "0"), ((), sp.gamma(X), "?"),
         ((X > 0,), sp.sqrt(-X), "?"), ((), X**2 + 1, "+"), ((), -(X**2) - 1, "-"), ((), A, "+"), ((A > 1,), 1 - A, "-"),
-        ((), sp.exp(X) * 0, "0"), ((), sp.sqrt(2) * sp.sqrt(3) - sp.sqrt(6), "0"),
+        ((), sp.gamma(A), "+"), ((), sp.exp(X) * 0, "0"), ((), sp.sqrt(2) * sp.sqrt(3) - sp.sqrt(6), "0"),
     ],
     ids=shown,
 )  # fmt: skip
