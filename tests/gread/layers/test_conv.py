@@ -18,7 +18,7 @@ from gread.layers.conv import REMEMBERED, GREADConv
 from gread.models.features import Features
 from gread.models.gread_model import GREAD
 from gread.settings.config import Model
-from rdgraph.errors import NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.integrators.polynomial_flow import LinearFlow
 from tests.paths import ROOT
 
@@ -307,7 +307,7 @@ def test_state_dict_carries_everything() -> None:
         ({"beta": "node"}, NotApplicable, "beta of kind node"),
         ({"reaction": "-alpha*L@H + M*H0"}, NotApplicable, "M of kind node"),
         ({"method": "rk5"}, UnknownName, "rk5"),
-        ({"method": "rk4"}, NotApplicable, "step > 0 for rk4"),
+        ({"method": "rk4"}, InvalidArgument, "step > 0 for rk4"),
         ({"adjacency": "live"}, NotApplicable, "take euler or rk4"),
         ({"adjacency": "hard"}, UnknownName, "hard"),
         ({"heads": 3, "attention_dim": 4}, NotApplicable, "3 heads"),
