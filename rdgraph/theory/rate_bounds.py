@@ -114,7 +114,7 @@ def rate_bound(system: System, normalisation: str = "symmetric") -> RateBound:
 
     >>> from rdgraph.systems.parser import parse
     >>> print(rate_bound(parse("-alpha*L@H + beta*H*(1 - H)")).value)
-    2*R*Abs(beta) + 2*Abs(alpha) + Abs(beta)
+    2*R*Abs(beta) + Abs(alpha) + Abs(alpha - beta)
     """
     record = find_normalisation(normalisation)
     found = (RateBound(_chain_rule(system, record, local), system) for local in (False, True))

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from gread.datasets.interchange import encode_labels
 from gread.datasets.masks import Masks
 from gread.datasets.node_data import NodeData
-from rdgraph.errors import FileError, InvalidArgument, NotApplicable
+from rdgraph.errors import FileError, InvalidArgument
 
 EDGES = "source,target\nann,bob\nbob,cat\ncat,ann\ncat,dan\n"
 NODES = """id,label,split_1,age,split_0,height
@@ -279,7 +279,7 @@ def test_pyg_that_is_refused() -> None:
         NodeData.from_pyg(pyg(train_mask=torch.ones(2, dtype=torch.bool)))
     with pytest.raises(InvalidArgument, match=r"labels \(3,\).*\(3, 2\)"):
         NodeData.from_pyg(pyg(y=torch.zeros(3, 2, dtype=torch.long)))
-    with pytest.raises(NotApplicable, match="expected an object with edge_index"):
+    with pytest.raises(InvalidArgument, match="expected an object with edge_index"):
         NodeData.from_pyg(SimpleNamespace())
 
 
@@ -324,5 +324,5 @@ def test_scipy_rows_are_targets() -> None:
     assert data.masks is masks
     assert data.is_sparse
     assert data.warnings() == ("The graph is directed.", "Split 0 trains without class 1.")
-    with pytest.raises(NotApplicable, match="expected a scipy sparse matrix"):
+    with pytest.raises(InvalidArgument, match="expected a scipy sparse matrix"):
         NodeData.from_scipy(np.eye(3), None, None)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gread.settings.config import ADJACENCIES, KINDS, LINKS, Config, Model, Training
 from gread.settings.trials import Trial, grouped, make_trials
-from rdgraph.errors import FileError, InvalidArgument, NotApplicable, RdgraphError, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, RdgraphError, UnknownName
 
 positive = st.floats(1e-12, 1e6)
 shares = st.floats(0, 1, exclude_max=True)
@@ -188,5 +188,5 @@ def test_who_may_share_a_batch():
     assert grouped(trials) == [[0, 1, 2, 3, 4], [5], [6], [7], [8], [9], [10]]
     exact = [Trial(Config().updated({"time": t})) for t in (0.0, 1.0, 50.0)]
     assert grouped(exact) == [[0, 1, 2]]
-    with pytest.raises(NotApplicable, match="expected a step > 0 for euler"):
+    with pytest.raises(InvalidArgument, match="expected a step > 0 for euler"):
         grouped([Trial(Config().updated({"method": "euler"}))])
