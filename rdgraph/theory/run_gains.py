@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.methods.registry import is_exact_flow
 from rdgraph.methods.runge_kutta import Tableau, z
 from rdgraph.methods.tableaux import tableau
@@ -138,5 +138,5 @@ def _numeric_symbols(system: System) -> tuple[sp.Expr, sp.Expr]:
     p, q = system.generator_symbol, system.source_symbol
     letters = sorted({x.name for x in (p.free_symbols | q.free_symbols) - {lam}})
     if letters:
-        raise InvalidArgument(f"expected numbers for all coefficients, got the letters {', '.join(letters)}; set them")
+        raise NotApplicable(f"expected numbers for all coefficients, got the letters {', '.join(letters)}; set them")
     return p, q
