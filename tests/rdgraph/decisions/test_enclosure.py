@@ -25,7 +25,6 @@ HIDDEN_ZERO = sp.sin(sp.S(1)) ** 2 + sp.cos(sp.S(1)) ** 2 - 1
         (sp.sinh, math.sinh), (sp.cosh, math.cosh), (sigmoid, lambda x: 1 / (1 + math.exp(-x))),
         (softplus, lambda x: math.log1p(math.exp(x))), (sp.LambertW, lambda x: 0.3517337112491958),
     ],
-    ids=str,
 )  # fmt: skip
 def test_functions_are_enclosed(function: Callable[[sp.Expr], sp.Expr], value: Callable[[float], float]) -> None:
     ball = enclose(function(sp.Rational(1, 2)), 128)

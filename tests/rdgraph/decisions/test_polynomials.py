@@ -25,7 +25,6 @@ A, B, X = sp.symbols("a b x")
         (sp.Integer(6), set()),
         (sp.sqrt(2) * A**2, {(A, 2)}),
     ],
-    ids=str,
 )
 def test_factors(expression: sp.Expr, expected: set[tuple[sp.Expr, int]]) -> None:
     """Up to a number, which is left out."""

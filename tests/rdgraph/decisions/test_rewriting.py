@@ -82,7 +82,6 @@ def test_functions_become_letters_with_facts(
         (at_least(softplus(X), X), {"softplus": lambda x: math.log1p(math.exp(x)), "number": lambda x: math.log(2)}),
         (at_least(sp.log(X), X), {"log": lambda x: math.log(x) if x > 0 else 0.0}),
     ],
-    ids=str,
 )
 def test_facts_are_true_of_the_functions(condition: sp.Basic, letters: dict[str, object], value: float) -> None:
     """Where both sides agree to rounding nothing is said; everywhere else the fact holds in floating point."""
@@ -117,7 +116,6 @@ def test_arguments_share_the_largest_unit() -> None:
         (sp.cos(X) - sp.sin(4 * X), lambda x, y: math.cos(x) - math.sin(4 * x)),
         (sp.tanh(X) * sigmoid(3 * X), lambda x, y: math.tanh(x) / (1 + math.exp(-3 * x))),
     ],
-    ids=str,
 )  # fmt: skip
 def test_sums_of_arguments_keep_the_value(term: sp.Expr, value: object) -> None:
     """The letters of every unit set to what they stand for, which the origins tell."""
