@@ -9,6 +9,7 @@ machine is doing (where the system does not tell, seconds of the clock on the wa
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -124,6 +125,7 @@ class _Alarm:
         self._end = _clock() + seconds
         self._lock = threading.Lock()
         self._over = False
+        _hide_lost_interrupts()
         self._arm(seconds)
 
     def cancel(self) -> None:
@@ -150,6 +152,20 @@ class _Alarm:
             if left <= 0:
                 _send(self._thread, _Interrupt)
             self._arm(max(left, 0.001) if left > 0 else AGAIN_SECONDS)
+
+
+def _hide_lost_interrupts() -> None:
+    """An interrupt that is lost in a destructor is repeated, so nobody is told of it; all else is told as before."""
+    before = sys.unraisablehook
+    if getattr(before, "hides_lost_interrupts", False):
+        return
+
+    def hook(problem: sys.UnraisableHookArgs) -> None:
+        if problem.exc_type is not _Interrupt:
+            before(problem)
+
+    hook.hides_lost_interrupts = True  # type: ignore[attr-defined]
+    sys.unraisablehook = hook
 
 
 def _send(thread: int, exception: type[BaseException] | None) -> None:

@@ -66,6 +66,7 @@ class Tableau:
 
         By the maximum principle the border decides: z = i y, and z = x (-c + i sqrt(1 - c^2)).
 
+        >>> from rdgraph.methods.tableaux import methods
         >>> methods["rk4"].half_disc, methods["euler"].half_disc
         (13/5, 0)
         """

@@ -116,6 +116,9 @@ def _slope_stepping(run: RunSettings, limit: StepLimit, bound: str, within: bool
         status = PROBLEM if limit.sharp else UNKNOWN
         text = f"the step {run.size} exceeds the limit {in_words(run.filled(limit.value))} of {run.method}"
         return [Finding("step", status, text, limit.means)]
+    if limit.rate is not None and not is_at_least(sp.S.Zero, run.own(run.filled(limit.rate)), run.domain()):
+        text = f"the step bounds how fast errors grow, not that {run.method} damps what the flow damps"
+        return [Finding("step", UNKNOWN, text, limit.means)]
     far = " as long as |h| <= R" if "|h| <= R" in limit.means else ""
     assumed = f" where {limit.assumes}" if limit.assumes and run.may_be_directed else ""
     status = OK if within and not far else IF

@@ -15,7 +15,7 @@ import sympy as sp
 
 from rdgraph.decisions.domain import Domain
 from rdgraph.syntax.answer_symbols import R, h, h0
-from rdgraph.syntax.functions import record_of, relu
+from rdgraph.syntax.functions import record_of
 from rdgraph.theory.box_faces import LocalField, RowSums
 from rdgraph.theory.slope_bounds import largest_slope, largest_value
 
@@ -56,6 +56,11 @@ def absorbing_radius(field: LocalField, domain: Domain, rows: RowSums) -> Radius
     return Radius(sp.Max(*least, *(radius.value for radius in found)), tuple(sorted(needed, key=str)))
 
 
+def _has_pieces(call: sp.Expr) -> bool:
+    record = record_of(call)
+    return record is not None and record.pieces is not None
+
+
 @dataclass(frozen=True)
 class _Face:
     """The outward speed on the face h = side * U."""
@@ -69,7 +74,7 @@ class _Face:
         U = sp.Dummy("U", positive=True)
         exact: Powers = defaultdict(lambda: sp.S.Zero)
         bound: Powers = defaultdict(lambda: sp.S.Zero)
-        outward = sp.expand(self.side * self.field.speed.xreplace({h: self.side * U}).replace(relu, self._relu))
+        outward = sp.expand(self.side * self.field.speed.xreplace({h: self.side * U}).replace(_has_pieces, self._piece))
         for term in sp.Add.make_args(outward):
             factor, power = term.as_independent(U)
             if not factor.free_symbols & self._foreign and power.is_polynomial(U) and not power.has(sp.Add):
@@ -83,9 +88,14 @@ class _Face:
     def _foreign(self) -> set[sp.Symbol]:
         return {h0, *(a.letter for a in self.field.averages), *self.field.varying}
 
-    def _relu(self, argument: sp.Expr) -> sp.Expr:
+    def _piece(self, call: sp.Expr) -> sp.Expr:
+        """A function that is linear on either side of zero, on the side where its argument is proved to lie."""
+        record, argument = record_of(call), call.args[0]
+        assert record is not None
+        assert record.pieces is not None
+        below, above = record.pieces
         sign = self.domain.sign(argument)
-        return argument if sign.is_nonnegative else sp.S.Zero if sign.is_nonpositive else relu(argument)
+        return above * argument if sign.is_nonnegative else below * argument if sign.is_nonpositive else call
 
     def _helps(self, term: sp.Expr) -> bool:
         """Proved: a term with an exponential points inwards."""

@@ -23,7 +23,7 @@ from gread.datasets.checks import read_features
 from gread.datasets.node_data import NodeData
 from gread.models.bundle import Bundle, load_bundle, save_bundle
 from rdgraph import Graph
-from rdgraph.errors import FileError, NotApplicable, RdgraphError
+from rdgraph.errors import FileError, InvalidArgument, RdgraphError
 from rdgraph.files import drafting, read_bytes, read_text, replacing, write_text
 from rdgraph.graphs.matrix_formats import make_csr
 from rdgraph.interrupts import patient, terminable
@@ -292,9 +292,9 @@ BROKEN = [
 
 @pytest.mark.parametrize("matrix", BROKEN, ids=lambda m: m.format)
 def test_matrices_that_point_outside_are_refused(matrix: Any) -> None:
-    with pytest.raises(NotApplicable, match=r"in the features, got .*; build the sparse matrix again"):
+    with pytest.raises(InvalidArgument, match=r"in the features, got .*; build the sparse matrix again"):
         read_features(matrix)
-    with pytest.raises(NotApplicable, match="in the features"):
+    with pytest.raises(InvalidArgument, match="in the features"):
         NodeData.from_scipy(csr_array([[0, 1], [1, 0]]), matrix, [0, 1])
 
 
@@ -302,7 +302,7 @@ def test_adjacencies_that_point_outside_are_refused() -> None:
     matrix = csr_array(([1.0, 1.0], [1, 0], [0, 1, 2]), shape=(2, 2))
     assert Graph.from_scipy(matrix).num_edges == 2
     matrix.indices[0] = 10**6
-    with pytest.raises(NotApplicable, match=r"expected columns in 0\.\.1 in the adjacency matrix, got 0\.\.1000000"):
+    with pytest.raises(InvalidArgument, match=r"expected columns in 0\.\.1 in the adjacency matrix, got 0\.\.1000000"):
         Graph.from_scipy(matrix)
 
 
@@ -319,7 +319,7 @@ def test_room_after_the_last_entry_is_no_damage() -> None:
     longer = (np.append(data, np.nan), np.append(indices, 99), indptr)
     found = read_features(csr_array(longer, shape=(2, 3)))
     assert np.array_equal(found.toarray(), csr_array(arrays(), shape=(2, 3)).toarray())
-    with pytest.raises(NotApplicable, match="expected no more than the 3 entries of indptr in x, got 4"):
+    with pytest.raises(InvalidArgument, match="expected no more than the 3 entries of indptr in x, got 4"):
         make_csr(*longer, (2, 3), "x")
 
 

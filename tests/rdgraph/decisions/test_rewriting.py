@@ -33,8 +33,9 @@ ANGLE = [
 ]  # fmt: skip
 LOGARITHM = ["(0 >= x) | (x - 1 >= _log)", "(0 >= x) | (_log*x >= x - 1)"]
 SOFTPLUS = [
-    "_softplus > 0", "_softplus > x", "_softplus >= _number + x/2", "(_number >= _softplus) | (x >= 0)",
-    "(0 >= x) | (_number + x >= _softplus)",
+    "_softplus > 0", "(0 >= x) | (_softplus >= _number)", "(_number >= _softplus) | (x >= 0)",
+    "(0 >= x) | (_number + x >= _softplus)", "(x >= 0) | (_softplus >= _number + x)", "_softplus > x",
+    "_softplus >= _number + x/2",
 ]  # fmt: skip
 
 

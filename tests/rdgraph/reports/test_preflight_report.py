@@ -43,12 +43,17 @@ def test_nonlinear_runs_are_not_called_safe_for_all_states() -> None:
         for _ in range(40):
             state = state + 0.25 * evaluate(rd.catalogue["AC"].expression, values | {"H": state})
     assert not np.isfinite(state).all()
-    assert (
-        rd.preflight(
-            "AC", normalisation="row", T=1, method="rk4", step=0.1, coefficients={"alpha": 1, "beta": 1}
-        ).status
-        == "undecided"
-    )
+    stepped = rd.preflight("AC", normalisation="row", T=1, method="rk4", step=0.1, coefficients={"alpha": 1, "beta": 1})
+    assert stepped.verdict.startswith("safe if step 1/10 <= 2.78529356340528/(3*R**2 + 1) as long as |h| <= R")
+
+
+def test_bounds_on_the_growth_of_errors_are_no_stability() -> None:
+    """H' = H@W with W = -100 decays; Euler with step 0.1 multiplies by -9, though it separates runs as it may."""
+    report = rd.preflight("-L@H + H@W + H0", T=1, method="euler", step=0.1)
+    assert report.status == "undecided"
+    assert "errors grow" in finding(report, "step").text
+    damped = rd.preflight("-2*H + sin(A@H)", normalisation="row", T=1, method="euler", step=0.1)
+    assert damped.status.startswith("safe")
 
 
 def test_graph_refines_the_bounds() -> None:

@@ -17,6 +17,7 @@ OPERATOR = rd.generators.path(3).operator("symmetric", dtype=torch.float64)
 #: A call of every public function whose first argument is a system.
 CALLS: dict[str, Callable[[Any], Any]] = {
     "analyse": lambda s: rd.analyse(s).to_dict()["symbol"],
+    "choose_method": lambda s: rd.choose_method(s, 1.0).method,
     "classify": rd.classify,
     "conserved": rd.conserved,
     "energy_law": rd.energy_law,

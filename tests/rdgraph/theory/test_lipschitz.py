@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rdgraph as rd
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import NotApplicable
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities import dense_oracle as dense
 from rdgraph.syntax.tree import Kind
@@ -295,7 +295,7 @@ def test_known_slopes_on_a_box(name: str, slope: Callable[[float], float]) -> No
 
 
 def test_the_combinatorial_laplacian_has_no_such_constant() -> None:
-    with pytest.raises(InvalidArgument, match="normalisation among"):
+    with pytest.raises(NotApplicable, match="normalisation among"):
         rd.lipschitz_global(system_of("diffusion"), "none")
 
 

@@ -125,7 +125,7 @@ def test_iterated_steps_stay_in_the_box(text: str) -> None:
     system, limit, rng = rd.parse(text), limit_of(text), np.random.default_rng(6)
     box = rd.invariant_box(system, "row")
     assert limit.keeps == "box"
-    assert limit.sharp
+    assert limit.sharp is ("tanh" not in text)  # its box has no face that rests, where a larger step would leave
     assert limit.assumes == box.assumes
     for kind in KINDS if not limit.assumes else ("undirected", "directed"):
         A, values = dense_operator(random_graph(rng, kind), "row"), {"alpha": 1.3, "beta": 0.7, "a": 0.4}
