@@ -107,6 +107,10 @@ def _as_max(candidates: list[Candidate], domain: Domain) -> sp.Expr:
     certain = [c.value for c in candidates if not c.valid]
     if not certain:
         raise Undecided("every candidate for the maximum depends on a condition")
+    for value in certain:
+        bottom = sp.denom(sp.together(value))
+        if not domain.where(sp.Eq(bottom, 0, evaluate=False)).is_empty():
+            raise Undecided(f"a candidate for the maximum is not defined where {bottom} = 0")
     conditional = []
     for c in candidates:
         if c.valid:

@@ -248,7 +248,7 @@ class _Search:
 
     def _signs_hold(self, values: Mapping[str, Array]) -> bool:
         """Signs of coefficients; a definition overrides only the default."""
-        explicit = set() if self.rules.assumptions is None else set(dict(self.rules.assumptions.signs))
+        explicit = set() if self.rules.assumptions is None else self.rules.assumptions.stated
         for name, kind in self.letters.items():
             if kind in (Kind.FIELD, Kind.OPERATOR, Kind.MATRIX):
                 continue

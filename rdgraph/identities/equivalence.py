@@ -157,8 +157,7 @@ class _Question:
         conditional = None
         for factor in self._factors():
             difference = sp.expand(self.left - factor * self.right)
-            positive = self.rules.domain.proves(sp.Gt(factor, 0, evaluate=False))
-            if positive and self._is_zero(difference):
+            if self.rules.domain.proves(_is_positive(factor)) and self._is_zero(difference):
                 return self._proved(str(public(factor)))
             if conditional is None:
                 conditional = self._conditional_at(factor, difference)
@@ -186,8 +185,7 @@ class _Question:
 
     def _conditional_at(self, factor: sp.Expr, difference: sp.Expr) -> Equivalence | None:
         """Conditions under which the systems run through the same paths at this speed."""
-        positive = sp.Gt(factor, 0, evaluate=False)
-        if self.rules.domain.where(positive).is_empty():
+        if self.rules.domain.where(_is_positive(factor)).is_empty():
             return None
         found = coincidence(difference, self.rules)
         kept = tuple(a for a in found.admissible if self._leaves_speed(a, factor))
@@ -197,13 +195,19 @@ class _Question:
 
     def _leaves_speed(self, alternative: Alternative, factor: sp.Expr) -> bool:
         """Whether the factor is positive under the conditions."""
-        return self.rules.domain.where(*alternative.conditions).proves(sp.Gt(factor, 0, evaluate=False)) is True
+        return self.rules.domain.where(*alternative.conditions).proves(_is_positive(factor)) is True
 
     def _refuted_at_any_speed(self) -> Equivalence:
         """One state whose images are not positive multiples of each other refutes every factor at once."""
         sides = self.first.expression, self.second.expression
         witness = find_witness(*sides, self.rules, self._hints(sp.expand(self.left - self.right)), apart=not_parallel)
         return Equivalence(REFUTED if witness else UNDECIDED, witness=witness, is_complete=False)
+
+
+def _is_positive(factor: sp.Expr) -> sp.Basic:
+    """factor > 0 as a condition between polynomials, which is false where a denominator vanishes."""
+    top, bottom = sp.fraction(sp.together(factor))
+    return sp.Gt(sp.expand(top * bottom), 0, evaluate=False)
 
 
 def _excluded(found: Coincidence) -> str:

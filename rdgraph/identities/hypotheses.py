@@ -119,7 +119,7 @@ class Hypotheses:
 
     def _signs(self, assumptions: Assumptions) -> list[sp.Basic]:
         """Signs of letters that have a definition: their symbols, which carry the sign, no longer occur."""
-        explicit = dict(assumptions.signs)
+        explicit = assumptions.stated
         found = []
         for name, body in self.definitions.items():
             if name not in self._coefficients or name in MASKS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import sympy as sp
 
@@ -40,13 +40,21 @@ class Assumptions:
 
     signs: tuple[tuple[str, str], ...] = ()
     relations: tuple[Relation, ...] = ()
+    #: Letters that were said to be positive, which the others are too; only these may no hypothesis make negative.
+    stated_positive: frozenset[str] = field(default=frozenset(), compare=False)
 
     @classmethod
     def read(cls, texts: Iterable[str], kinds: Mapping[str, Kind] | None = None) -> Assumptions:
         """From texts such as "beta<0", "beta real", "0 < beta <= alpha"."""
         signs, relations = read_statements(texts, kinds)
         ordered = tuple(sorted((name, sign) for name, sign in signs.items() if sign != "positive"))
-        return cls(ordered, tuple(dict.fromkeys(relations)))
+        positive = frozenset(name for name, sign in signs.items() if sign == "positive")
+        return cls(ordered, tuple(dict.fromkeys(relations)), positive)
+
+    @property
+    def stated(self) -> set[str]:
+        """The letters whose sign was said."""
+        return {*dict(self.signs), *self.stated_positive}
 
     def sign(self, name: str) -> str:
         return dict(self.signs).get(name, "positive")
@@ -65,14 +73,16 @@ class Assumptions:
         relations = tuple(
             r for r in self.relations if {n.name for n in names_in(r.lower) | names_in(r.upper)} <= wanted
         )
-        return Assumptions(tuple(pair for pair in self.signs if pair[0] in wanted), relations)
+        signs = tuple(pair for pair in self.signs if pair[0] in wanted)
+        return Assumptions(signs, relations, self.stated_positive & wanted)
 
     def joined(self, other: Assumptions) -> Assumptions:
         """Both together: a sign stated once holds, signs stated twice must agree."""
         signs = dict(self.signs)
         for name, sign in other.signs:
             _add_sign(name, sign, signs)
-        return Assumptions(tuple(sorted(signs.items())), tuple(dict.fromkeys((*self.relations, *other.relations))))
+        relations = tuple(dict.fromkeys((*self.relations, *other.relations)))
+        return Assumptions(tuple(sorted(signs.items())), relations, self.stated_positive | other.stated_positive)
 
     def __str__(self) -> str:
         return ", ".join(self.texts())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.decisions.domain import POSITIVE, Domain
+from rdgraph.decisions.domain import NEGATIVE, POSITIVE, Domain
 from rdgraph.errors import Undecided
 from rdgraph.syntax.answer_symbols import R, h, h0, s
 from rdgraph.theory.box_faces import Faces, Interval
@@ -48,6 +48,15 @@ def _implies(first: Proviso, second: Proviso, domain: Domain) -> bool:
     return domain.where(first.where).proves(second.where) is True
 
 
+def _cleared(condition: sp.Basic, domain: Domain) -> list[sp.Basic]:
+    """A comparison with zero as one between polynomials, which does not hold where a denominator vanishes."""
+    bottom = sp.denom(sp.together(condition.lhs))
+    if condition.rhs != 0 or domain.sign(bottom) in (POSITIVE, NEGATIVE):
+        return [condition]
+    cleared = condition.func(domain.cleared(condition.lhs), 0, evaluate=False)
+    return [cleared] if isinstance(condition, sp.Gt | sp.Lt) else [cleared, sp.Ne(bottom, 0)]
+
+
 def _proviso(faces: Faces, lower: sp.Expr, upper: sp.Expr) -> Proviso | None:
     wide = faces.domain.where(*faces.rows.conditions)
     try:
@@ -58,6 +67,7 @@ def _proviso(faces: Faces, lower: sp.Expr, upper: sp.Expr) -> Proviso | None:
     for condition in needed:
         if wide.where(*open_ones).proves(condition) is not True:
             open_ones.append(condition)
+    open_ones = [part for c in open_ones for part in _cleared(c, wide)]
     where = sp.And(*open_ones, evaluate=False) if len(open_ones) > 1 else sp.And(*open_ones)
     if where.count_ops() > MAX_OPERATIONS or where.has(R) or where.free_symbols & faces.field.varying:
         return None

@@ -20,6 +20,7 @@ from rdgraph.decisions.maxima import Candidate, maximum, plus
 from rdgraph.decisions.regions import Split
 from rdgraph.errors import Undecided
 from rdgraph.syntax.answer_symbols import h, h0, lam
+from rdgraph.syntax.functions import record_of
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import LocalField
@@ -82,6 +83,8 @@ def at_equal_states(system: System, domain: Domain) -> Damping:
     if field.varying:
         raise Undecided("coefficients of nodes leave no state that is the same in all of them")
     seen = {a.letter: a.inner for a in field.averages}
+    if any(_is_kinked(call, seen) for call in field.speed.atoms(sp.Function)):
+        raise Undecided("the field has a kink at states that are the same in all nodes")
     own = sp.diff(field.speed, h).xreplace(seen)
     rest: dict[int, sp.Expr] = {}
     for a in field.averages:
@@ -96,6 +99,12 @@ def at_equal_states(system: System, domain: Domain) -> Damping:
         return sp.Max(0, sp.Add(_largest(sp.expand(-own), domain, local, modulus=False), *sizes))
 
     return _smallest(strongest)
+
+
+def _is_kinked(call: sp.Expr, seen: dict[sp.Symbol, sp.Expr]) -> bool:
+    """Whether a function with a kink at zero, such as abs, is taken of something that vanishes at all these states."""
+    record = record_of(call)
+    return record is not None and record.pieces is not None and sp.expand(call.args[0].xreplace(seen)) == 0
 
 
 def _largest(expression: sp.Expr, domain: Domain, local: bool, *, modulus: bool) -> sp.Expr:

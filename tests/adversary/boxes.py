@@ -29,6 +29,8 @@ def numbers(field: Field, radius: float, channel: int = 0) -> dict[str, Any]:
         value = np.asarray(field.values[name])
         if kind in ("scalar", "channel"):
             found[name] = float(value if kind == "scalar" else value[channel])
+        elif kind == "node" and name != "M":  # a formula holds node by node, for the largest coefficient as well
+            found[name] = float(value.max())
     return found
 
 
@@ -43,7 +45,7 @@ def check(drawn: Drawn, question: Question, answer: Box, rng: Random) -> str | N
     if "elsewhere no box" in answer.note:
         attacks.append(lambda: _kept_elsewhere(drawn, normalisation, answer, rng))
     if answer.regular is not None:
-        attacks.append(lambda: _not_kept_on_regular(drawn, answer.regular, rng))
+        attacks.append(lambda: _not_kept_on_regular(drawn, answer, rng))
     return next((witness for attack in attacks if (witness := attack())), None)
 
 
@@ -91,12 +93,15 @@ def _kept_elsewhere(drawn: Drawn, normalisation: str, answer: Box, rng: Random) 
     return next(filter(None, tried), None)
 
 
-def _not_kept_on_regular(drawn: Drawn, box: tuple[str, str], rng: Random) -> str | None:
+def _not_kept_on_regular(drawn: Drawn, answer: Box, rng: Random) -> str | None:
+    assert answer.regular is not None
     for _ in range(CASES):
         regular = (graphs.pair(), graphs.cycle(int(rng.integers(3, 9))), graphs.complete(5))[int(rng.integers(3))]
         field = Field(drawn, regular, "symmetric", drawn.values(rng, regular.nodes))
-        lower, upper = (formulas.evaluate(t, numbers(field, float(np.exp(rng.uniform(-2, 2))))) for t in box)
-        witness = _leaves(field, lower, upper, None, rng)
+        letters = numbers(field, float(np.exp(rng.uniform(-2, 2))))
+        lower, upper = (formulas.evaluate(t, letters) for t in answer.regular)
+        start = (-letters["R"], letters["R"]) if "R" in formulas.letters(answer.regular[1]) else None
+        witness = _leaves(field, lower, upper, start, rng)
         if witness:
             return f"{witness}; told for regular graphs, {field.told()}"
     return None

@@ -95,9 +95,12 @@ def check(drawn: Drawn, question: Question, answer: Equivalence, rng: Random) ->
 
 
 def _assigned(values: Mapping[str, Any], equations: tuple[str, ...]) -> dict[str, Any]:
-    """Values with "x = expression" put in, one after the other; relations between operators are left to the graph."""
+    """Values with "x = expression" put in, one after the other; relations between operators are left to the graph.
+
+    Twice, since a later equation may change what an earlier one has read.
+    """
     found = dict(values)
-    for name, body in map(_sides_of, equations):
+    for name, body in 2 * [*map(_sides_of, equations)]:
         if name.isidentifier():
             value = np.asarray(_value_of(body, found), dtype=float)
             found[name] = np.broadcast_to(value, np.shape(found.get(name, value))).copy()
@@ -193,8 +196,10 @@ def _insufficient(
             possible = _case(drawn, given, rng) is not None
             return f"told equal if {condition}, which the assumptions exclude" if possible else None
         left, right, state = _sides(field, other, rng)
-        factor = float(field.values["time_factor"]) if rescale else 1.0
-        if factor <= 0:
+        told = any(_sides_of(part)[0] == "time_factor" for part in condition)
+        fitted = float(np.sum(left * right) / max(float(np.sum(right * right)), 1e-300))
+        factor = 1.0 if not rescale else float(field.values["time_factor"]) if told else fitted
+        if factor <= 0 and np.abs(left).max() > 1e-9:
             return f"the time factor is {factor}; {field.told()}"
         if _gap(left, factor * right) > 1e-9:
             return (

@@ -154,7 +154,7 @@ def _survives(field: Field, claim: BlowUp, start: float) -> str | None:
     if times is not None and min(times) < 0:
         return f"the time {claim.time} is negative, {min(times)}, at h0 = {start}"
     state = np.full((2, 1), start)
-    horizon = 30.0 if times is None else max(times) * 2 + 1e-12
+    horizon = 1000.0 if times is None else max(times) * 2 + 1e-12
     path = follow(lambda x: field(x, state), state, horizon)
     side = np.sign(path.state[np.abs(path.state).argmax()])
     if not path.blew_up:
@@ -179,7 +179,8 @@ def _too_narrow(drawn: Drawn, way: int, conditions: list[str], rng: Random) -> s
         for size in np.exp(rng.uniform(-2, 3, 4)) * rng.choice([-1.0, 1.0], 4):
             start = float(size)
             if all(_met(f"Not({condition})", field, start) for condition in conditions):
-                path = follow(lambda x, f=field: f(x), np.full((2, 1), start), 20.0)  # type: ignore[misc]
+                state = np.full((2, 1), start)
+                path = follow(lambda x, f=field, first=state: f(x, first), state, 20.0)  # type: ignore[misc]
                 if path.blew_up and np.sign(path.state[0]) == way and _superlinear(field, path, np.zeros((2, 1))):
                     told = " or ".join(conditions)
                     return f"{start} does not satisfy {told}, blows up at {path.end:.6g}, {field.told()}"

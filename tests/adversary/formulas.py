@@ -34,14 +34,18 @@ def evaluate(text: str, values: Values) -> Any:
 
 def real(value: Any) -> Any:
     """The value as float where its imaginary part is rounding."""
-    if isinstance(value, complex) and abs(value.imag) <= 1e-9 * (1 + abs(value.real)):
+    if isinstance(value, complex) and abs(value.imag) <= 1e-7 * (1 + abs(value.real)):  # the root of a rounding
         return float(value.real)
     return value
 
 
 def holds(text: str, values: Values) -> bool:
-    """The truth of a condition."""
-    return bool(evaluate(text, values))
+    """The truth of a condition; one that divides by zero does not hold."""
+    with np.errstate(divide="raise", invalid="raise"):
+        try:
+            return bool(evaluate(text, values))
+        except (ZeroDivisionError, FloatingPointError):
+            return False
 
 
 def letters(text: str) -> set[str]:

@@ -30,16 +30,16 @@ other exception.
 """
 
 
-def numbers(summary: Summary, command: str) -> dict[str, Any]:
+def numbers(summary: Summary, command: str, history: str = "") -> dict[str, Any]:
     """What is kept of a run."""
     return {
-        "command": command, "systems": summary.systems, "asked": summary.asked, "decided": summary.decided,
+        "command": command, "history": history, "systems": summary.systems, "asked": summary.asked, "decided": summary.decided,
         "refuted": summary.total(REFUTED), "error_rate": summary.error_rate, "families": summary.counts,
         "refutations": [outcome.to_dict() for outcome in summary.refuted],
     }  # fmt: skip
 
 
-def page(summary: Summary, command: str) -> str:
+def page(summary: Summary, command: str, history: str = "") -> str:
     """The page as Markdown."""
     head = ["family", "asked", "held", "undecided", "refused", "refuted", "timeouts", "errors"]
     table = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
@@ -47,7 +47,8 @@ def page(summary: Summary, command: str) -> str:
     rate = (
         f"{summary.total(REFUTED)} of {summary.decided} decided answers were refuted, {100 * summary.error_rate:.3g} %."
     )
-    return "\n".join([HEAD, f"`{command}`: {summary.systems} systems. {rate}", "", *table, MEANING])
+    told = ["", history] if history else []
+    return "\n".join([HEAD, f"`{command}`: {summary.systems} systems. {rate}", *told, "", *table, MEANING])
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -55,12 +56,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.adversary.page", description=__doc__)
     parser.add_argument("results", type=Path, help="json lines of `python -m tests.adversary`")
     parser.add_argument("--command", default="make test-deep", help="the command the results came from")
+    parser.add_argument("--history", default="", help="what a reader must know of how the results came about")
     parser.add_argument("--docs", type=Path, default=DOCS)
     options = parser.parse_args(arguments)
     summary = Summary.of(resumed(options.results).values())
-    text = json.dumps(numbers(summary, options.command), indent=1) + "\n"
+    text = json.dumps(numbers(summary, options.command, options.history), indent=1) + "\n"
     (options.docs / "trust.json").write_text(text, encoding="utf-8")
-    (options.docs / "trust.md").write_text(page(summary, options.command), encoding="utf-8")
+    (options.docs / "trust.md").write_text(page(summary, options.command, options.history), encoding="utf-8")
 
 
 if __name__ == "__main__":

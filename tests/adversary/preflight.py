@@ -48,7 +48,7 @@ def check(drawn: Drawn, question: Question, answer: Preflight, rng: Random) -> s
         return _safe_after_all(drawn, question, answer)
     settings = question.arguments
     for _ in range(CASES):
-        field = _field(drawn, settings, rng)
+        field = _field(drawn, settings, rng, isolated="no node is without edges" not in answer.verdict)
         box = _stated_box(answer, field)
         witness = _kept(field, settings, box, rng) if box else _tame(field, settings, answer, rng)
         witness = witness or _amplified(field, settings, answer, rng)
@@ -57,22 +57,45 @@ def check(drawn: Drawn, question: Question, answer: Preflight, rng: Random) -> s
     return None
 
 
-def _field(drawn: Drawn, settings: dict[str, Any], rng: Random) -> Field:
+def _field(drawn: Drawn, settings: dict[str, Any], rng: Random, *, isolated: bool) -> Field:
     normalisation = settings["normalisation"]
     weights = settings.get("graph")
-    graph = graphs.draw(rng, normalisation) if weights is None else graphs.Graph("given", np.array(weights))
+    graph = (
+        graphs.draw(rng, normalisation, isolated=isolated)
+        if weights is None
+        else graphs.Graph("given", np.array(weights))
+    )
     return Field(drawn, graph, normalisation, {n: np.asarray(v) for n, v in settings["coefficients"].items()})
 
 
 def _stated_box(answer: Preflight, field: Field) -> tuple[float, float, bool] | None:
     """The box of "H0 lies in [l, u]", and whether a step is promised to keep it, not the flow alone."""
-    pattern = r"H0 lies in \[(.*), (.*?)\](?: for some R > 0)?(?: and|$)"
+    pattern = r"H0 lies in \[(.*?)\](?: for some R > 0)?(?: and|$)"
     for topic in ("step", "existence"):
         for text in (text for t, _, text in answer.findings if t == topic):
             if found := re.search(pattern, text):
-                faces = [formulas.evaluate(t, numbers(field, 1.0)) for t in found.groups()]
+                faces = [formulas.evaluate(t, numbers(field, 1.0)) for t in _apart(found.group(1))]
                 return float(faces[0]), float(faces[1]), topic == "step"
     return None
+
+
+def _apart(text: str) -> list[str]:
+    """Two formulas at the comma that stands in no bracket.
+
+    >>> _apart("f(a, b), c")
+    ['f(a, b)', 'c']
+    """
+    places = [i for i, sign in enumerate(text) if sign == "," and text[:i].count("(") == text[:i].count(")")]
+    return [text[: places[0]], text[places[0] + 1 :].strip()]
+
+
+def _formula(words: str) -> str:
+    """A limit in words, as in "no limit if R <= 1, otherwise 2/R", as a formula."""
+    found = re.fullmatch(r"(.*) if (.*), otherwise (.*)", words)
+    if found is None:
+        return words.replace("no limit", "oo")
+    value, condition, rest = found.groups()
+    return f"Piecewise(({_formula(value)}, {condition}), ({_formula(rest)}, True))"
 
 
 def _kept(field: Field, settings: dict[str, Any], box: tuple[float, float, bool], rng: Random) -> str | None:
@@ -116,7 +139,7 @@ def _step_claim(answer: Preflight) -> tuple[str, bool] | None:
             re.fullmatch(r"step \S+ <= (.*?)( as long as \|h\| <= R)?( where .*)?", text) if topic == "step" else None
         )
         if found:
-            return found.group(1), bool(found.group(2))
+            return _formula(found.group(1)), bool(found.group(2))
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -60,7 +61,20 @@ class Drawn:
         return "H0" in self.used
 
     def values(self, rng: Random, nodes: int = 1, channels: int = 1) -> Values:
-        return assumptions.sample(self.assumed, self.letters, rng, nodes, channels)
+        """Numbers for the coefficients under the assumptions, such that no coefficient that is divided by is zero."""
+        for _ in range(100):
+            found = assumptions.sample(self.assumed, self.letters, rng, nodes, channels)
+            if all(np.all(np.asarray(expressions.evaluate(d, found)) != 0) for d in self.divisors):
+                return found
+        raise Unsatisfied
+
+    @cached_property
+    def divisors(self) -> tuple[str, ...]:
+        """What the equation divides by, where that is made of coefficients alone."""
+        divided = (n.right for n in ast.walk(expressions.read(self.body))
+                   if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div))  # fmt: skip
+        texts = (ast.unparse(right) for right in divided)
+        return tuple(t for t in texts if expressions.names(t) and expressions.names(t) <= set(self.letters))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import lambertw
 
 import rdgraph as rd
-from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.errors import AssumptionError, InvalidArgument, NotApplicable
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities import dense_oracle as dense
 from rdgraph.identities.equivalence import CONDITIONAL, PROVED, REFUTED, Equivalence
@@ -496,3 +496,20 @@ def test_pure_powers_are_solved_or_refused(text: str) -> None:
     value = found.expression.subs(h0, sp.Rational(1, 3))
     rate = found.rate.subs(sp.Symbol("h"), value)
     assert abs(sp.N((sp.diff(value, t) - rate).subs(t, sp.Rational(1, 2)))) < 1e-12
+
+
+# ---------------------------------------------------------------------- speeds and signs at their borders
+def test_a_speed_that_may_vanish_is_no_speed() -> None:
+    """With kappa = 0 the second system stands still."""
+    one, other = "-c*L@H - beta*H**2 where kappa >= 0", "kappa*(-c*L@H - beta*H**2) where kappa >= 0"
+    assert rd.equivalent(one, other, rescale_time=True).status != "proved"
+    sure = rd.equivalent("-c*L@H - beta*H**2", "kappa*(-c*L@H - beta*H**2)", rescale_time=True)
+    assert (sure.status, sure.time_factor) == ("proved", "1/kappa")
+
+
+def test_a_sign_that_was_said_binds_hypotheses() -> None:
+    with pytest.raises(AssumptionError, match="-nu > 0"):
+        rd.equivalent("-mu*L@H + nu*H0 where mu positive", "-mu*L@H where mu positive", given=["mu = -nu"])
+    left_open = rd.equivalent("-mu*L@H + nu*H0", "2*(-mu*L@H + nu*H0)", given=["mu = -nu"])
+    assert left_open.status == "refuted"
+    assert rd.parse("mu*H where mu positive") == rd.parse("mu*H")

@@ -124,3 +124,10 @@ def test_other_normalisations_are_refused(question: str) -> None:
         "expected a normalisation among symmetric, row, column, got 'none'; "
         "without a norm in which |A| <= 1 there is no bound that holds for every graph"
     )
+
+
+def test_formulas_that_are_not_defined_everywhere_are_no_answers() -> None:
+    """At alpha = 1 the generator loses its highest power, and the formula for its extremum divides by zero."""
+    found = rd.lipschitz_local(rd.parse("-c*(A - A@A)@H - (1 - alpha)*A@L@A@H where c <= 2, c*alpha <= 1"))
+    assert found.value is None
+    assert found.note == "undecided: a candidate for the maximum is not defined where 27*(alpha - 1)**2 = 0"

@@ -319,3 +319,14 @@ def test_safe_runs_follow_the_flow(seed: int) -> None:
             )
             assert error <= 0.1 * size + 1e-9
     assert safe
+
+
+@pytest.mark.parametrize("text", ["c*A@H - 1.5*abs(L@H)", "-c*L@H - alpha*relu(A@H - H) - 0.3*H**2"])
+def test_kinks_at_equal_states_have_no_linearisation(text: str) -> None:
+    """abs(L@H) and relu(A@H - H) bend exactly where all nodes are equal, so slopes there say nothing."""
+    limit = rd.step_limit(rd.parse(text), "euler", "row")
+    assert "same in all nodes" not in limit.means
+    smooth = rd.step_limit(
+        rd.parse(text.replace("abs(L@H)", "tanh(A@H)").replace("relu(A@H - H)", "H")), "euler", "row"
+    )
+    assert smooth.value is not None
