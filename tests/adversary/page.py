@@ -33,7 +33,8 @@ other exception.
 def numbers(summary: Summary, command: str, history: str = "") -> dict[str, Any]:
     """What is kept of a run."""
     return {
-        "command": command, "history": history, "systems": summary.systems, "asked": summary.asked, "decided": summary.decided,
+        "command": command, "history": history,
+        "systems": summary.systems, "asked": summary.asked, "decided": summary.decided,
         "refuted": summary.total(REFUTED), "error_rate": summary.error_rate, "families": summary.counts,
         "refutations": [outcome.to_dict() for outcome in summary.refuted],
     }  # fmt: skip
