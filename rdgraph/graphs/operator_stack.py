@@ -32,6 +32,15 @@ def stack(operators: Sequence[Operator]) -> Operator:
     and gradients reach the members' weights. Degrees, where L = D - A, are (B, n, 1). Normalisation and self-loops are
     the members' own, the same for all.
 
+    Args:
+        operators: of graphs on the same nodes, of one normalisation, dtype and device.
+
+    Returns:
+        One operator with weights per member.
+
+    Raises:
+        InvalidArgument: there is none, or they do not fit each other.
+
     >>> import torch
     >>> from rdgraph.graphs.generators import path, ring
     >>> both = stack([path(4).operator("none"), ring(4).operator("none")])

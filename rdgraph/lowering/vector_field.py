@@ -347,12 +347,24 @@ def lower(
     dtype: torch.dtype | None = None,
     device: Any = None,
 ) -> VectorField:
-    """The vector field of a system on an operator: a torch module, callable as f(t, H).
+    """The vector field dH/dt = f(H) of a system on an operator: a torch module, callable as f(t, H).
 
-    Coefficients are numbers, tensors or parameters: a scalar (), a channel vector (d,), a node vector (n,), a mixing
-    matrix (d, d), each with or without the batch shape in front. `batch` is the shape of the members that have edge
-    weights or coefficients of their own; states that share all of them need none. dtype and device default to the
-    operator's.
+    Args:
+        system: a system, or a text or name that `parse` reads.
+        operator: the A of a graph, from `graph.operator(...)`.
+        coefficients: numbers, tensors or parameters by name: a scalar (), a channel vector (d,), a node vector (n,), a
+            mixing matrix (d, d), each with or without the batch shape in front.
+        batch: the shape of the members that have edge weights or coefficients of their own; states that share all of
+            them need none.
+        dtype: of the field; by default the operator's.
+        device: of the field; by default the operator's.
+
+    Returns:
+        The field; `f.plan` says which sparse products are taken, `f.source` is the torch code that runs.
+
+    Raises:
+        InvalidArgument: coefficients are missing or have the wrong shape.
+        NotApplicable: the equation cannot be lowered.
 
     >>> import torch, rdgraph as rd
     >>> op = rd.Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]]).operator("row", dtype=torch.float64)

@@ -105,6 +105,17 @@ def invariant_box(system: System, normalisation: str = "row") -> Box:
     The row box is for graphs in which no node is without edges where `assumes` says so; what holds with isolated
     nodes is `with_isolated`. Directed and weighted graphs are included.
 
+    Args:
+        system: a system, or a text or name that `parse` reads.
+        normalisation: of the operator A; one whose rows average, such as row or symmetric.
+
+    Returns:
+        The faces l and u with H(t) in [l, u] for all t where H(0) is, the region of the coefficients where that holds
+        (`where`), or, with `is_proved`, a proof that every box is left; else a note that says what was tried.
+
+    Raises:
+        NotApplicable: the rows of the normalisation are no averages.
+
     >>> from rdgraph.systems.parser import parse
     >>> box = invariant_box(parse("F"), "row")
     >>> box.lower, box.upper

@@ -51,6 +51,17 @@ class Constant:
 def lipschitz_global(system: System, normalisation: str = "symmetric") -> Constant:
     """The smallest K with |f(X) - f(Y)| <= K |X - Y| for all states, if there is one.
 
+    Args:
+        system: a system, or a text or name that `parse` reads.
+        normalisation: of the operator A: symmetric (2-norm), row (inf-norm) or column (1-norm).
+
+    Returns:
+        The constant as a formula, whether it is attained, its norm, and a note; without a value, the note says whether
+        there is none or none was found.
+
+    Raises:
+        NotApplicable: the normalisation has no norm in which |A| <= 1.
+
     >>> from rdgraph.systems.parser import parse
     >>> lipschitz_global(parse("-alpha*L@H + beta*(A@H - A@A@H)")).value
     2*alpha + 2*beta
@@ -60,7 +71,18 @@ def lipschitz_global(system: System, normalisation: str = "symmetric") -> Consta
 
 @reads_system
 def lipschitz_local(system: System, normalisation: str = "symmetric") -> Constant:
-    """The same on the box |h| <= R.
+    """The smallest K with |f(X) - f(Y)| <= K |X - Y| for all states with entries |h| <= R.
+
+    Args:
+        system: a system, or a text or name that `parse` reads.
+        normalisation: of the operator A: symmetric (2-norm), row (inf-norm) or column (1-norm).
+
+    Returns:
+        The constant as a formula, whether it is attained, its norm, and a note; without a value, the note says whether
+        there is none or none was found.
+
+    Raises:
+        NotApplicable: the normalisation has no norm in which |A| <= 1.
 
     >>> from rdgraph.systems.parser import parse
     >>> lipschitz_local(parse("-alpha*L@H + beta*H*(1 - H)")).value
@@ -72,6 +94,17 @@ def lipschitz_local(system: System, normalisation: str = "symmetric") -> Constan
 @reads_system
 def one_sided(system: System, normalisation: str = "symmetric") -> Constant:
     """The smallest m such that two solutions separate at most like exp(m t): the logarithmic norm of the Jacobian.
+
+    Args:
+        system: a system, or a text or name that `parse` reads.
+        normalisation: of the operator A: symmetric (2-norm), row (inf-norm) or column (1-norm).
+
+    Returns:
+        The constant as a formula, whether it is attained, its norm, and a note; without a value, the note says whether
+        there is none or none was found.
+
+    Raises:
+        NotApplicable: the normalisation has no norm in which |A| <= 1.
 
     >>> from rdgraph.systems.parser import parse
     >>> one_sided(parse("-alpha*L@H + beta*H*(1 - H**2)")).value

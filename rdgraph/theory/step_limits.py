@@ -73,9 +73,24 @@ def step_limit(
     isolated: bool = False,
     everywhere: bool = False,
 ) -> StepLimit:
-    """Largest step that keeps the box or stays stable; `isolated` asks for graphs with isolated nodes.
+    """Largest step that keeps the box or stays stable.
 
-    With `everywhere` a limit at the constant states alone does not count.
+    Linear systems: |R(step p(lam))| <= 1 wherever p(lam) <= 0, R the stability polynomial of the method.
+
+    Args:
+        system: a system, or a text or name that `parse` reads.
+        method: an explicit Runge-Kutta method by name, or a `Tableau`.
+        normalisation: of the operator A: symmetric or row.
+        isolated: whether the graph may have nodes without edges.
+        everywhere: whether a limit at the constant states alone does not count.
+
+    Returns:
+        The limit as a formula, what it keeps and what it means, and what it assumes of the graph; without a value, the
+        text says what was tried.
+
+    Raises:
+        UnknownName: no method has that name.
+        NotApplicable: the rows of the normalisation are no averages.
 
     >>> from rdgraph.systems.parser import parse
     >>> step_limit(parse("BS"), "euler").value
