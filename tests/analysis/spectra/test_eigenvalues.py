@@ -255,7 +255,7 @@ def test_gains_want_scalars() -> None:
     op = operator(generators.path(3))
     with pytest.raises(NotApplicable, match="scalar coefficients"):
         empirical_gains("-k*L@H where k channel", op, {"k": 1.0}, T=1.0)
-    with pytest.raises(NotApplicable, match="none for beta"):
+    with pytest.raises(InvalidArgument, match="none for beta"):
         empirical_gains("BS", op, {"alpha": 1.0}, T=1.0)
     with pytest.raises(InvalidArgument, match="at least one"):
         gains_figure([])

@@ -347,7 +347,7 @@ def test_bad_input_is_refused(graph: Graph) -> None:
         oversmoothing("diffusion", graph, {"alpha": 1.0}, H0[:3])
     with pytest.raises(InvalidArgument, match="T > 0"):
         oversmoothing("diffusion", graph, {"alpha": 1.0}, H0, T=0.0)
-    with pytest.raises(NotApplicable, match="none for beta"):
+    with pytest.raises(InvalidArgument, match="none for beta"):
         oversmoothing("BS", graph, {"alpha": 1.0}, H0)
     with pytest.raises(InvalidArgument, match="none for beta"):
         oversmoothing("AC", graph, {"alpha": 1.0}, H0)

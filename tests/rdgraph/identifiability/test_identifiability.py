@@ -12,7 +12,6 @@ from flint import arb, ctx
 from hypothesis import given, settings
 
 import rdgraph as rd
-from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identifiability.entries import ALONE, ROOT, FieldEntries, descendants
 from rdgraph.identifiability.form import forms
@@ -274,7 +273,7 @@ def test_a_directed_graph_is_measured_with_its_own_operator() -> None:
     assert (found.status, set(found.single)) == (MEASURED, {"alpha", "beta"})
     with pytest.raises(rd.NotApplicable, match="undirected"):
         identify(rd.parse("BS"), ring, "symmetric")
-    with pytest.raises(InvalidArgument, match="normalisation"):
+    with pytest.raises(rd.NotApplicable, match="normalisation"):
         identify(rd.parse("BS"), ring, "none")
 
 
