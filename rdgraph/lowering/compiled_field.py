@@ -1,0 +1,246 @@
+"""`compile_field`: a vector field on a CPU as compiled C, for evaluations and Runge-Kutta steps without a gradient."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rdgraph.algebra.factored_form import factored_form
+from rdgraph.algebra.normal_form import H0, H
+from rdgraph.errors import InvalidArgument
+from rdgraph.kernels.c_compiler import find_compiler, load_library
+from rdgraph.lowering.compiled_arrays import (
+    coefficient_array,
+    coefficient_axes,
+    matrix_array,
+    operator_arrays,
+    runs_of,
+    start_array,
+)
+from rdgraph.lowering.compiled_source import CompiledSource, Layout, compiled_source
+from rdgraph.lowering.product_plan import ProductPlan
+from rdgraph.lowering.row_plan import RowPlan
+from rdgraph.lowering.vector_field import VectorField, lowering_algebra
+from rdgraph.syntax.unfolding import unfolded
+from rdgraph.systems.system import System
+
+#: Entries of a state, over all members, from which a second thread pays.
+THREADED_ENTRIES = 1 << 15
+#: Most channels: the sums of a row lie on the stack.
+MAX_CHANNELS = 1024
+
+_REAL = {torch.float64: "double", torch.float32: "float"}
+_POINTER, _WHOLE, _SHORT, _DOUBLE = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_double
+_HEAD_TYPES = [_POINTER, _POINTER, _WHOLE, _WHOLE, _SHORT]
+_FIELD_TYPES = [*_HEAD_TYPES, _DOUBLE, _POINTER, _POINTER, _POINTER]
+_MARCH_TYPES = [
+    *_HEAD_TYPES, _POINTER, _POINTER, _SHORT, _POINTER, _POINTER, _POINTER, _WHOLE, _WHOLE, _WHOLE, _POINTER, _POINTER,
+    _POINTER, _DOUBLE, _SHORT, _POINTER, _POINTER, _POINTER,
+]  # fmt: skip
+_INDEX = {torch.int32: "int32_t", torch.int64: "int64_t"}
+
+
+def why_not_compiled(field: VectorField, *tensors: Tensor) -> str:
+    """What keeps a field from running compiled beside some states and times; empty where nothing does.
+
+    >>> import torch, rdgraph as rd
+    >>> op = rd.generators.path(3).operator("row", dtype=torch.float64)
+    >>> field = rd.lower("diffusion", op, {"alpha": torch.tensor(1.0, dtype=torch.float64, requires_grad=True)})
+    >>> why_not_compiled(field)
+    'a gradient is asked for'
+    """
+    if field.device.type != "cpu":
+        return f"the field lies on {field.device}"
+    if field.dtype not in _REAL:
+        return f"its numbers are {field.dtype}"
+    if torch.is_grad_enabled() and any(x.requires_grad for x in (*field.tensors(), *tensors)):
+        return "a gradient is asked for"
+    if torch.compiler.is_compiling() or not all(map(_is_plain, tensors)) or _is_watched():
+        return "calls are traced or transformed by torch"
+    return "" if find_compiler() is not None else "there is no C compiler"
+
+
+def _is_plain(x: Tensor) -> bool:
+    return type(x) in (Tensor, torch.nn.Parameter) and not torch._C._functorch.is_functorch_wrapped_tensor(x)
+
+
+def _is_watched() -> bool:
+    """Whether somebody hears of every operation of torch, or takes derivatives forwards."""
+    return torch._C._len_torch_dispatch_stack() > 0 or torch.autograd.forward_ad._current_level >= 0
+
+
+def compile_field(field: VectorField, channels: int = 1) -> CompiledField:
+    """A field on a CPU as compiled C, with the weights and coefficients that it has now.
+
+    Args:
+        field: made by `lower`; where its start occurs in the equation, bound by `field.bind(H0)`.
+        channels: of the states that it will be given.
+
+    Returns:
+        A function f(t, H) like the field, without gradients; `f.source` is the C code that runs.
+
+    Raises:
+        MissingDependency: there is no C compiler.
+        InvalidArgument: the field is not on a CPU, or not in single or double precision, or a gradient is asked for.
+
+    >>> import torch, rdgraph as rd
+    >>> ring = rd.generators.ring(4).operator("row", dtype=torch.float64)
+    >>> f = compile_field(rd.lower("-alpha*L@H + beta*H*(1 - H)", ring, {"alpha": 1.0, "beta": 2.0}))
+    >>> f(0.0, torch.tensor([[1.0], [0.0], [0.0], [0.0]], dtype=torch.float64)).ravel()
+    tensor([-1.0000,  0.5000,  0.0000,  0.5000], dtype=torch.float64)
+    """
+    reason = why_not_compiled(field)
+    if reason and find_compiler() is not None:
+        raise InvalidArgument(f"expected a field that can be compiled, but {reason}; evaluate the field itself")
+    if not 1 <= channels <= MAX_CHANNELS:
+        raise InvalidArgument(f"expected 1 to {MAX_CHANNELS} channels, got {channels}; evaluate the field itself")
+    if field.uses_initial and field._initial is None:
+        raise InvalidArgument(
+            f"expected a bound field, since {field.system.text} contains its start; call field.bind(H0) first"
+        )
+    return CompiledField(field, channels)
+
+
+@dataclass(frozen=True, eq=False)
+class StepNumbers:
+    """A tableau as the library reads it: the rows of its stages one after the other, weights, and times of stages."""
+
+    stages: int
+    rows: np.ndarray
+    weights: np.ndarray
+    times: np.ndarray
+
+    @classmethod
+    def make(cls, rows: Sequence[Sequence[float]], weights: Sequence[float]) -> StepNumbers:
+        """From the rows below the diagonal, of which the first is empty."""
+        flat = np.array([a for row in rows for a in row] or [0.0])
+        return cls(len(weights), flat, np.array(weights), np.array([sum(row) for row in rows], dtype=float))
+
+
+class CompiledField:
+    """dH/dt = f(t, H) in C, for states (*batch, nodes, channels); made by `compile_field`."""
+
+    def __init__(self, field: VectorField, channels: int) -> None:
+        self.field, self.channels = field, channels
+        operator = field.operator
+        runs = None if operator.batch else runs_of(operator)
+        layout = Layout(
+            real=_REAL[field.dtype],
+            channels=channels,
+            operators=(("A", _INDEX[operator.pattern.indptr.dtype]),),
+            has_degree=operator.degree is not None,
+            has_runs=runs is not None,
+            axes=coefficient_axes(field),
+        )
+        made = _source_of(field.system, layout)
+        self.source = made.text
+        handed = [start_array(field._initial)]
+        handed += [coefficient_array(field, c, layout.axes_of(c), channels) for c in made.coefficients]
+        handed += [matrix_array(field, matrix) for matrix in made.matrices]
+        handed += operator_arrays(operator, runs)
+        self._handed, self._stored = handed, len(made.stored)
+        self._nodes = operator.num_nodes
+        self._own, self._size = torch.Size((self._nodes, channels)), self._nodes * channels
+        self._addresses = np.array([x.address for x in handed], dtype=np.int64)
+        self._strides = np.array([x.stride for x in handed], dtype=np.int64)
+        library = load_library(self.source)
+        self._field, self._march = library.field, library.march
+        self._field.argtypes, self._march.argtypes = _FIELD_TYPES, _MARCH_TYPES
+        self._field.restype = self._march.restype = None
+        self._head = self._addresses.ctypes.data, self._strides.ctypes.data, self._nodes
+
+    @property
+    def plan(self) -> ProductPlan:
+        """What one evaluation does, as of the field itself."""
+        return self.field.plan
+
+    def __call__(self, t: Any, H: Tensor, out: Tensor | None = None) -> Tensor:
+        """dH/dt at H, into `out` where it is given: a tensor like H, in one piece."""
+        H = self._checked(H)
+        out = torch.empty_like(H) if out is None else out
+        members, threads = self._split(H)
+        work = self._room(H, threads, 0) if self._stored else H
+        time = 0.0 if t is None else float(t)
+        self._field(*self._head, members, threads, time, H.data_ptr(), out.data_ptr(), work.data_ptr())
+        return out
+
+    def march(
+        self,
+        H: Tensor,
+        numbers: StepNumbers,
+        times: np.ndarray,
+        lengths: np.ndarray,
+        *,
+        active: np.ndarray | None = None,
+        bound: float | None = None,
+        alive: np.ndarray,
+        survived: np.ndarray,
+    ) -> tuple[Tensor, Tensor]:
+        """Runge-Kutta steps of all members: the states after them, and the first slopes of the last one.
+
+        Times and lengths (N,) or (N, B) are float64, active (N, B) and alive (B,) uint8, survived (B,) int64; a member
+        that leaves the bound stays where it was, is not alive any more, and survives no further step.
+        """
+        states = self._checked(H).clone()
+        first = torch.empty_like(states)
+        members, threads = self._split(states)
+        scratch = self._room(states, threads, numbers.stages + 2)
+        step_stride, member_stride = (1, 0) if lengths.ndim == 1 else (lengths.shape[1], 1)
+        arrays = (numbers.rows, numbers.weights, numbers.times)
+        self._march(
+            *self._head, members, threads, states.data_ptr(), scratch.data_ptr(),
+            numbers.stages, *map(_address, arrays), len(lengths), step_stride, member_stride,
+            _address(times), _address(lengths), None if active is None else _address(active),
+            0.0 if bound is None else bound, int(bound is not None), _address(alive), _address(survived),
+            first.data_ptr(),
+        )  # fmt: skip
+        return states, first
+
+    def members(self, index: Tensor) -> CompiledField:
+        """The field of some members, counted by `index` (m,) through the flattened batch."""
+        return CompiledField(self.field.members(index), self.channels)
+
+    def prepared(self) -> CompiledField:
+        """Itself: its coefficients are computed."""
+        return self
+
+    # ------------------------------------------------------------------ parts
+    def _checked(self, H: Tensor) -> Tensor:
+        """A state in one piece that fits the library, which itself checks nothing."""
+        is_fit = H.shape[-2:] == self._own and H.dtype is self.field.dtype and H.device.type == "cpu"
+        if not is_fit or (self.field.batch and H.shape[:-2] != self.field.batch):
+            self.field.check_state(H)
+            raise InvalidArgument(
+                f"expected a state of {self.channels} channels, for which this was compiled, got {tuple(H.shape)}; "
+                "compile it again with channels="
+            )
+        return H if H.is_contiguous() else H.contiguous()
+
+    def _split(self, H: Tensor) -> tuple[int, int]:
+        """The number of members, and of threads that are worth their while."""
+        size = H.numel()
+        threads = torch.get_num_threads() if size >= THREADED_ENTRIES else 1
+        return size // self._size, threads
+
+    def _room(self, H: Tensor, threads: int, states: int) -> Tensor:
+        """Memory for every thread: some states and the intermediate arrays."""
+        return H.new_empty(threads * (states + self._stored) * self._size)
+
+
+@lru_cache(maxsize=256)
+def _source_of(system: System, layout: Layout) -> CompiledSource:
+    """The source of a system, which depends on nothing but shapes."""
+    form = factored_form(unfolded(system.expression), lowering_algebra(system, layout.has_degree))
+    plan = RowPlan({"H": form}, {H: "H", H0: "H0"}, system.letters)
+    return compiled_source(plan, layout, f"dH/dt = {system.text}")
+
+
+def _address(values: np.ndarray) -> int:
+    return int(values.ctypes.data)
