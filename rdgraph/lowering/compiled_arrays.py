@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -12,9 +14,9 @@ from torch import Tensor
 
 from rdgraph.graphs.operator import Operator
 from rdgraph.kernels.row_runs import RowRuns, row_runs
-from rdgraph.lowering.torch_source import matrix_code, safe_name
-from rdgraph.lowering.vector_field import VectorField
+from rdgraph.lowering.torch_source import coefficient_code, matrix_code, safe_name
 from rdgraph.syntax.tree import Kind
+from rdgraph.systems.system import System
 
 
 class HandedArray(NamedTuple):
@@ -32,28 +34,60 @@ class HandedArray(NamedTuple):
 _NOTHING = HandedArray(np.zeros(1), 0)
 
 
-def coefficient_axes(field: VectorField) -> tuple[tuple[str, tuple[bool, bool]], ...]:
-    """Whether each coefficient, as it was given, varies along the nodes and along the channels."""
-    found = []
-    for name, value in field.coefficients.items():
-        if field.system.letters[name] is not Kind.MATRIX:
-            rows, columns = (*(1, 1), *value.shape)[-2:]
-            found.append((name, (rows > 1, columns > 1)))
-    return tuple(found)
+@dataclass(frozen=True, eq=False)
+class FieldParts:
+    """What a compiled field is made of: the operators by letter, coefficients that broadcast against (*batch, n, d)."""
 
+    system: System
+    operators: Mapping[str, Operator]
+    coefficients: Mapping[str, Tensor]
+    batch: tuple[int, ...]
+    start: Tensor | None
 
-def coefficient_array(field: VectorField, expression: sp.Expr, axes: tuple[bool, bool], channels: int) -> HandedArray:
-    """A coefficient with the axes that its source reads."""
-    value = field.value(expression).detach()
-    value = value.reshape(*(1,) * (2 - value.ndim), *value.shape)
-    own = (field.operator.num_nodes if axes[0] else 1, channels if axes[1] else 1)
-    return _with_members(value.expand(*value.shape[:-2], *own), field)
+    @property
+    def nodes(self) -> int:
+        return self.operators["A"].num_nodes
 
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.operators["A"].dtype
 
-def matrix_array(field: VectorField, matrix: sp.Expr) -> HandedArray:
-    """A mixing matrix (d, d), computed from those that were given."""
-    names = {safe_name(name): value.detach() for name, value in field.coefficients.items()}
-    return _with_members(eval(compile(matrix_code(matrix), "<matrix>", "eval"), {"torch": torch, **names}), field)
+    @property
+    def has_own_weights(self) -> bool:
+        """Whether members have edge weights of their own."""
+        return any(operator.batch for operator in self.operators.values())
+
+    def axes(self) -> tuple[tuple[str, tuple[bool, bool]], ...]:
+        """Whether each coefficient, as it was given, varies along the nodes and along the channels."""
+        found = []
+        for name, value in self.coefficients.items():
+            if self.system.letters[name] is not Kind.MATRIX:
+                rows, columns = (*(1, 1), *value.shape)[-2:]
+                found.append((name, (rows > 1, columns > 1)))
+        return tuple(found)
+
+    def coefficient_array(self, expression: sp.Expr, axes: tuple[bool, bool], channels: int) -> HandedArray:
+        """A coefficient with the axes that its source reads."""
+        value = self._evaluated(coefficient_code(expression))
+        value = value.reshape(*(1,) * (2 - value.ndim), *value.shape)
+        own = (self.nodes if axes[0] else 1, channels if axes[1] else 1)
+        return self._with_members(value.expand(*value.shape[:-2], *own))
+
+    def matrix_array(self, matrix: sp.Expr) -> HandedArray:
+        """A mixing matrix (d, d), computed from those that were given."""
+        return self._with_members(self._evaluated(matrix_code(matrix)))
+
+    def _evaluated(self, code: str) -> Tensor:
+        names = {safe_name(name): value.detach() for name, value in self.coefficients.items()}
+        found = eval(compile(code, "<coefficient>", "eval"), {"torch": torch, **names})
+        return torch.as_tensor(found, dtype=self.dtype)
+
+    def _with_members(self, value: Tensor) -> HandedArray:
+        """A value (n, d), or one for every member (*batch, n, d), in one piece."""
+        if value.ndim == 2:
+            return HandedArray(value.contiguous(), 0)
+        own = value.shape[-2:]
+        return HandedArray(value.expand(*self.batch, *own).contiguous(), own.numel())
 
 
 def start_array(start: Tensor | None) -> HandedArray:
@@ -61,11 +95,11 @@ def start_array(start: Tensor | None) -> HandedArray:
     if start is None:
         return _NOTHING
     flat = start.detach().contiguous()
-    return HandedArray(flat, flat[..., :, :].numel() // max(1, flat.shape[:-2].numel()) if flat.ndim > 2 else 0)
+    return HandedArray(flat, flat.shape[-2:].numel() if flat.ndim > 2 else 0)
 
 
 def operator_arrays(operator: Operator, runs: RowRuns | None) -> list[HandedArray]:
-    """The rows of an operator, compressed or in runs; then its degrees where it has them."""
+    """The rows of an operator, compressed or in runs."""
     if runs is None:
         weights = operator.weights.detach()
         stride = operator.num_edges if operator.batch else 0
@@ -75,10 +109,14 @@ def operator_arrays(operator: Operator, runs: RowRuns | None) -> list[HandedArra
         count = np.array([runs.count], dtype=np.int64)
         parts = (count, runs.starts, runs.entries, runs.degrees, runs.offsets, runs.weights)
         found = [HandedArray(np.ascontiguousarray(part), 0) for part in parts]
-    if operator.degree is not None:
-        degree = operator.degree.detach().to(operator.dtype).contiguous()
-        found.append(HandedArray(degree, operator.num_nodes if degree.ndim > 2 else 0))
     return found
+
+
+def degree_array(operator: Operator) -> HandedArray:
+    """The degrees (n, 1) or (*batch, n, 1) of an operator with L = D - A."""
+    assert operator.degree is not None
+    degree = operator.degree.detach().to(operator.dtype).contiguous()
+    return HandedArray(degree, operator.num_nodes if degree.ndim > 2 else 0)
 
 
 _runs: WeakKeyDictionary[Operator, tuple[int, RowRuns | None]] = WeakKeyDictionary()
@@ -93,12 +131,3 @@ def runs_of(operator: Operator) -> RowRuns | None:
         runs = row_runs(pattern.indptr.numpy(), pattern.indices.numpy(), weights)
         known = _runs[operator] = changes, runs if runs.pays else None
     return known[1]
-
-
-def _with_members(value: Tensor, field: VectorField) -> HandedArray:
-    """A value (n, d), or one for every member (*batch, n, d), in one piece."""
-    value = value.to(field.dtype)
-    if value.ndim == 2:
-        return HandedArray(value.contiguous(), 0)
-    own = value.shape[-2:]
-    return HandedArray(value.expand(*field.batch, *own).contiguous(), own.numel())

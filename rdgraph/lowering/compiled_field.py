@@ -12,24 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rdgraph.algebra.factored_form import factored_form
-from rdgraph.algebra.normal_form import H0, H
 from rdgraph.errors import InvalidArgument
 from rdgraph.kernels.c_compiler import find_compiler, load_library
-from rdgraph.lowering.compiled_arrays import (
-    coefficient_array,
-    coefficient_axes,
-    matrix_array,
-    operator_arrays,
-    runs_of,
-    start_array,
-)
-from rdgraph.lowering.compiled_source import CompiledSource, Layout, compiled_source
-from rdgraph.lowering.product_plan import ProductPlan
-from rdgraph.lowering.row_plan import RowPlan
-from rdgraph.lowering.vector_field import VectorField, lowering_algebra
-from rdgraph.syntax.unfolding import unfolded
-from rdgraph.systems.system import System
+from rdgraph.lowering.compiled_arrays import FieldParts, degree_array, operator_arrays, runs_of, start_array
+from rdgraph.lowering.compiled_source import Layout, compiled_source
+from rdgraph.lowering.vector_field import VectorField
 
 #: Entries of a state, over all members, from which a second thread pays.
 THREADED_ENTRIES = 1 << 15
@@ -56,6 +43,8 @@ def why_not_compiled(field: VectorField, *tensors: Tensor) -> str:
     >>> why_not_compiled(field)
     'a gradient is asked for'
     """
+    if type(field) is not VectorField:
+        return f"a {type(field).__name__} is not a field made by lower"
     if field.device.type != "cpu":
         return f"the field lies on {field.device}"
     if field.dtype not in _REAL:
@@ -99,13 +88,16 @@ def compile_field(field: VectorField, channels: int = 1) -> CompiledField:
     reason = why_not_compiled(field)
     if reason and find_compiler() is not None:
         raise InvalidArgument(f"expected a field that can be compiled, but {reason}; evaluate the field itself")
-    if not 1 <= channels <= MAX_CHANNELS:
-        raise InvalidArgument(f"expected 1 to {MAX_CHANNELS} channels, got {channels}; evaluate the field itself")
     if field.uses_initial and field._initial is None:
         raise InvalidArgument(
             f"expected a bound field, since {field.system.text} contains its start; call field.bind(H0) first"
         )
-    return CompiledField(field, channels)
+    return CompiledField(parts_of(field), channels)
+
+
+def parts_of(field: VectorField) -> FieldParts:
+    """What a field holds now."""
+    return FieldParts(field.system, {"A": field.operator}, field.coefficients, field.batch, field._initial)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,41 +117,40 @@ class StepNumbers:
 
 
 class CompiledField:
-    """dH/dt = f(t, H) in C, for states (*batch, nodes, channels); made by `compile_field`."""
+    """dH/dt = f(t, H) in C, for states (*batch, nodes, fields*channels); made by `compile_field`."""
 
-    def __init__(self, field: VectorField, channels: int) -> None:
-        self.field, self.channels = field, channels
-        operator = field.operator
-        runs = None if operator.batch else runs_of(operator)
+    def __init__(self, parts: FieldParts, channels: int) -> None:
+        if not 1 <= channels <= MAX_CHANNELS:
+            raise InvalidArgument(f"expected 1 to {MAX_CHANNELS} channels, got {channels}; evaluate the field itself")
+        self.parts, self.channels = parts, channels
+        (first, *further) = parts.operators.values()
+        runs = None if further or parts.has_own_weights else runs_of(first)
         layout = Layout(
-            real=_REAL[field.dtype],
+            real=_REAL[parts.dtype],
             channels=channels,
-            operators=(("A", _INDEX[operator.pattern.indptr.dtype]),),
-            has_degree=operator.degree is not None,
+            operators=tuple((name, _INDEX[op.pattern.indptr.dtype]) for name, op in parts.operators.items()),
+            has_degree=first.degree is not None,
             has_runs=runs is not None,
-            axes=coefficient_axes(field),
+            axes=parts.axes(),
         )
-        made = _source_of(field.system, layout)
+        made = _source_of(parts.system, layout)
         self.source = made.text
-        handed = [start_array(field._initial)]
-        handed += [coefficient_array(field, c, layout.axes_of(c), channels) for c in made.coefficients]
-        handed += [matrix_array(field, matrix) for matrix in made.matrices]
-        handed += operator_arrays(operator, runs)
+        handed = [start_array(parts.start)]
+        handed += [parts.coefficient_array(c, layout.axes_of(c), channels) for c in made.coefficients]
+        handed += [parts.matrix_array(matrix) for matrix in made.matrices]
+        for operator in parts.operators.values():
+            handed += operator_arrays(operator, runs)
+        if first.degree is not None:
+            handed.append(degree_array(first))
         self._handed, self._stored = handed, len(made.stored)
-        self._nodes = operator.num_nodes
-        self._own, self._size = torch.Size((self._nodes, channels)), self._nodes * channels
+        self._own = torch.Size((parts.nodes, channels * len(parts.system.fields)))
         self._addresses = np.array([x.address for x in handed], dtype=np.int64)
         self._strides = np.array([x.stride for x in handed], dtype=np.int64)
         library = load_library(self.source)
         self._field, self._march = library.field, library.march
         self._field.argtypes, self._march.argtypes = _FIELD_TYPES, _MARCH_TYPES
         self._field.restype = self._march.restype = None
-        self._head = self._addresses.ctypes.data, self._strides.ctypes.data, self._nodes
-
-    @property
-    def plan(self) -> ProductPlan:
-        """What one evaluation does, as of the field itself."""
-        return self.field.plan
+        self._head = self._addresses.ctypes.data, self._strides.ctypes.data, parts.nodes
 
     def __call__(self, t: Any, H: Tensor, out: Tensor | None = None) -> Tensor:
         """dH/dt at H, into `out` where it is given: a tensor like H, in one piece."""
@@ -203,23 +194,16 @@ class CompiledField:
         )  # fmt: skip
         return states, first
 
-    def members(self, index: Tensor) -> CompiledField:
-        """The field of some members, counted by `index` (m,) through the flattened batch."""
-        return CompiledField(self.field.members(index), self.channels)
-
-    def prepared(self) -> CompiledField:
-        """Itself: its coefficients are computed."""
-        return self
-
     # ------------------------------------------------------------------ parts
     def _checked(self, H: Tensor) -> Tensor:
         """A state in one piece that fits the library, which itself checks nothing."""
-        is_fit = H.shape[-2:] == self._own and H.dtype is self.field.dtype and H.device.type == "cpu"
-        if not is_fit or (self.field.batch and H.shape[:-2] != self.field.batch):
-            self.field.check_state(H)
+        is_fit = H.shape[-2:] == self._own and H.dtype is self.parts.dtype and H.device.type == "cpu"
+        if not is_fit or (self.parts.batch and H.shape[:-2] != self.parts.batch):
+            lead = ", ".join(map(str, self.parts.batch)) or "..."
             raise InvalidArgument(
-                f"expected a state of {self.channels} channels, for which this was compiled, got {tuple(H.shape)}; "
-                "compile it again with channels="
+                f"expected a state of shape ({lead}, {self._own[0]}, {self._own[1]}) in {self.parts.dtype} on the cpu, "
+                f"for which this was compiled, got {tuple(H.shape)} in {H.dtype} on {H.device}; compile it again with "
+                "channels="
             )
         return H if H.is_contiguous() else H.contiguous()
 
@@ -227,19 +211,14 @@ class CompiledField:
         """The number of members, and of threads that are worth their while."""
         size = H.numel()
         threads = torch.get_num_threads() if size >= THREADED_ENTRIES else 1
-        return size // self._size, threads
+        return size // self._own.numel(), threads
 
     def _room(self, H: Tensor, threads: int, states: int) -> Tensor:
         """Memory for every thread: some states and the intermediate arrays."""
-        return H.new_empty(threads * (states + self._stored) * self._size)
+        return H.new_empty(threads * (states * self._own[1] + self._stored * self.channels) * self._own[0])
 
 
-@lru_cache(maxsize=256)
-def _source_of(system: System, layout: Layout) -> CompiledSource:
-    """The source of a system, which depends on nothing but shapes."""
-    form = factored_form(unfolded(system.expression), lowering_algebra(system, layout.has_degree))
-    plan = RowPlan({"H": form}, {H: "H", H0: "H0"}, system.letters)
-    return compiled_source(plan, layout, f"dH/dt = {system.text}")
+_source_of = lru_cache(maxsize=256)(compiled_source)
 
 
 def _address(values: np.ndarray) -> int:

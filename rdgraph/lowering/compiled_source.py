@@ -6,22 +6,32 @@ frame around it (`rdgraph/data/compiled_frame.c`) is the same for every field.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from importlib import resources
 from string import Template
 
 import sympy as sp
 
-from rdgraph.algebra.factored_form import Entrywise, Term, terms_of
-from rdgraph.algebra.normal_form import Mix
+from rdgraph.algebra.factored_form import Entrywise, Term, factored_form, terms_of
+from rdgraph.algebra.normal_form import LAPLACIAN, TIME, Algebra, Mix, State
+from rdgraph.errors import InvalidArgument
 from rdgraph.lowering.c_expressions import expression_text, function_source, number_text, power_text
 from rdgraph.lowering.row_plan import Product, RowPlan, as_product, mixed
 from rdgraph.lowering.torch_source import matrix_code
+from rdgraph.lowering.vector_field import coefficient_symbol
+from rdgraph.syntax.reader import start_of
+from rdgraph.syntax.tree import Kind
+from rdgraph.syntax.unfolding import unfolded
+from rdgraph.systems.system import System
 
 #: Rows that one thread takes at a time; fixed, so that no bit depends on the number of threads.
 BLOCK = 8192
 #: Degrees for which the rows of a run have a loop of their own.
 RUN_DEGREES = range(1, 9)
+#: Names that the source uses itself.
+_TAKEN = {"t", "p", "i", "c", "k", "I", "real", "int", "do", "if", "for"}
+_GENERATED = re.compile(r"[cwxyk]\d+")
 
 
 @dataclass(frozen=True)
@@ -38,8 +48,6 @@ class Layout:
     has_degree: bool
     has_runs: bool
     axes: tuple[tuple[str, tuple[bool, bool]], ...]
-    fields: tuple[str, ...] = ("H",)
-    starts: tuple[str, ...] = ("H0",)
 
     @property
     def laplacians(self) -> dict[str, str]:
@@ -49,7 +57,7 @@ class Layout:
     def axes_of(self, expression: sp.Expr) -> tuple[bool, bool]:
         """The axes along which an expression in the coefficients varies."""
         known = dict(self.axes)
-        own = [known[s.name] for s in expression.free_symbols]
+        own = [known[s.name] for s in expression.free_symbols - {TIME}]
         return any(a for a, _ in own), any(b for _, b in own)
 
 
@@ -75,16 +83,37 @@ class CompiledSource:
     passes: int
 
 
-def compiled_source(plan: RowPlan, layout: Layout, equation: str) -> CompiledSource:
-    """The C source of the fields of a plan."""
-    return _Writer(plan, layout).source(equation)
+def compiled_source(system: System, layout: Layout) -> CompiledSource:
+    """The C source of all fields of a system; the symbols of its coefficients are those of `coefficient_symbol`."""
+    names = _state_names(system)
+    starts = {state: start_of(state) for state in system.fields}
+    symbols = {name: coefficient_symbol(name) for name in system.letters}
+    symbols |= {name: State(name) for name in (*starts, *starts.values())} | {TIME.name: TIME}
+    kinds = {**system.letters, **dict.fromkeys((*starts, *starts.values()), Kind.FIELD)}
+    algebra = Algebra(symbols, kinds, {} if layout.has_degree else LAPLACIAN)
+    forms = {names[state]: factored_form(unfolded(tree), algebra) for state, tree in system.flow.items()}
+    plan = RowPlan(forms, {State(name): own for name, own in names.items()}, kinds)
+    states = [tuple(names[name] for name in some) for some in (starts, starts.values())]
+    return _Writer(plan, layout, *states).source(system.text)
+
+
+def _state_names(system: System) -> dict[str, str]:
+    """Names in C of the states and their starts: their own, unless the source uses them itself."""
+    names: dict[str, str] = {}
+    for state in (*system.fields, *map(start_of, system.fields)):
+        name = state.replace("'", "_rate")
+        while name in _TAKEN or name in names.values() or _GENERATED.fullmatch(name):
+            name += "_"
+        names[state] = name
+    return names
 
 
 class _Writer:
     """One source in the making."""
 
-    def __init__(self, plan: RowPlan, layout: Layout) -> None:
-        self.plan, self.layout = plan, layout
+    def __init__(self, plan: RowPlan, layout: Layout, fields: tuple[str, ...], starts: tuple[str, ...]) -> None:
+        self.plan, self.layout, self.fields, self.starts = plan, layout, fields, starts
+        self.timed: dict[sp.Expr, str] = {}
         self.coefficients: dict[sp.Expr, str] = {}
         self.matrices: dict[sp.Expr, str] = {}
         self.functions: dict[str, None] = {}
@@ -97,7 +126,7 @@ class _Writer:
             "coefficients": self._coefficient_notes(),
             "real": self.layout.real,
             "channels": self.layout.channels,
-            "width": self.layout.channels * len(self.layout.fields),
+            "width": self.layout.channels * len(self.fields),
             "block": BLOCK,
             "stored_count": len(self.plan.stored),
             "functions": "\n".join(map(function_source, self.functions)),
@@ -161,7 +190,10 @@ class _Writer:
     def _runs(self, text: PassText) -> list[str]:
         """The pass over runs of rows with the same offsets and weights."""
         (letter,) = dict.fromkeys(letter for letter, _ in text.gathers)
-        added = [f"{name}[c] += weights[k] * {self.at(array, '(i + offsets[k])')};" for (_, array), name in text.gathers.items()]
+        added = [
+            f"{name}[c] += weights[k] * {self.at(array, '(i + offsets[k])')};"
+            for (_, array), name in text.gathers.items()
+        ]
         lines = [
             f"static inline void run_{text.level}(const Member *p, const int degree, const int64_t begin, const int64_t end, "
             "const int64_t *restrict offsets, const real *restrict weights) {",
@@ -211,7 +243,7 @@ class _Writer:
     # ------------------------------------------------------------------ where things lie
     def at(self, array: str, row: str, channel: str = "c") -> str:
         """An entry of a state, a start or a stored array."""
-        for names, base in ((self.layout.fields, "state"), (self.layout.starts, "start")):
+        for names, base in ((self.fields, "state"), (self.starts, "start")):
             if array in names:
                 block = names.index(array)
                 return f"p->{base}[{row} * WIDTH + {f'{block} * CHANNELS + ' if block else ''}{channel}]"
@@ -221,10 +253,20 @@ class _Writer:
         """The name of a coefficient in an entry; numbers stand as they are."""
         if expression.is_number:
             return number_text(expression)
+        if expression.has(TIME):
+            return self._timed(expression, loads)
         name = self.coefficients.setdefault(expression, f"c{len(self.coefficients)}")
         along_nodes, along_channels = self.layout.axes_of(expression)
         index = {(True, True): "i * CHANNELS + c", (True, False): "i", (False, True): "c", (False, False): "0"}
         loads[name] = f"p->{name}[{index[along_nodes, along_channels]}]"
+        return name
+
+    def _timed(self, expression: sp.Expr, loads: dict[str, str]) -> str:
+        """The name of a coefficient that varies with the time, computed from those that do not."""
+        loads.setdefault("t", "(real)p->t")
+        own = {s: sp.Symbol(self.coefficient(s, loads)) for s in expression.free_symbols - {TIME}}
+        name = self.timed.setdefault(expression, f"k{len(self.timed)}")
+        loads[name] = expression_text(expression.xreplace(own))
         return name
 
     def _member_lines(self) -> list[str]:
@@ -249,14 +291,12 @@ class _Writer:
         for letter, index in self.layout.operators:
             handed += [(kind, f"{letter}_{part}") for kind, part in self._parts(index)]
         handed += [("real", f"{letter}_degree") for letter in self.layout.laplacians]
-        lines = [
-            f"p.{name} = (const {kind} *)arrays[{k}] + m * strides[{k}];" for k, (kind, name) in enumerate(handed)
-        ]
+        lines = [f"p.{name} = (const {kind} *)arrays[{k}] + m * strides[{k}];" for k, (kind, name) in enumerate(handed)]
         lines += [f"p.{x.name} = work + {k} * nodes * CHANNELS;" for k, x in enumerate(self.plan.stored)]
         return lines
 
     def _coefficient_notes(self) -> str:
-        names = [*((name, str(c)) for c, name in self.coefficients.items())]
+        names = [(name, str(c)) for c, name in self.coefficients.items()]
         names += [(name, matrix_code(m)) for m, name in self.matrices.items()]
         return "\n".join(f"// {name} = {text}" for name, text in names)
 
@@ -341,6 +381,11 @@ class _Entry:
                 array = self.plan.array(mixed(atom))
                 assert array is not None
                 (matrix,) = atom.word
+                if matrix.has(TIME):
+                    raise InvalidArgument(
+                        f"expected mixing matrices that stay as they are, got {matrix} in {TIME}; evaluate the field "
+                        "itself"
+                    )
                 name = self.writer.matrices.setdefault(matrix, f"w{len(self.writer.matrices)}")
                 return self.text.mixes.setdefault((name, array), f"{name}_{array}")
             case Entrywise(function="*" | "/"):
