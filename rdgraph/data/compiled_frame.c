@@ -1,6 +1,5 @@
 // $equation
-$coefficients
-#include <stdint.h>
+$coefficients#include <stdint.h>
 #include <string.h>
 #include <tgmath.h>
 #ifdef _OPENMP
@@ -12,6 +11,7 @@ $coefficients
 
 typedef $real real;
 enum { CHANNELS = $channels, WIDTH = $width, BLOCK = $block, STORED = $stored_count, CHUNK = 256 };
+#define INLINE static inline __attribute__((always_inline))
 #define EACH_CHANNEL for (int c = 0; c < CHANNELS; ++c)
 
 // Where everything lies for one member of the batch.

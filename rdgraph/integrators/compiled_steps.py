@@ -16,10 +16,10 @@ from torch import Tensor
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.steppers import RungeKutta, StepResult
 from rdgraph.lowering.compiled_field import CompiledField, StepNumbers, compile_field, why_not_compiled
-from rdgraph.lowering.vector_field import VectorField
 
 if TYPE_CHECKING:
     from rdgraph.lowering.product_plan import ProductPlan
+    from rdgraph.lowering.vector_field import VectorField
     from rdgraph.methods.runge_kutta import Tableau
 
 #: What an evaluation in torch costs, in seconds: always, and per edge, channel and member.
@@ -42,10 +42,10 @@ class Compilation:
 
     def of(self, field: VectorField, H: Tensor) -> CompiledField | None:
         """The compiled field for states like H, or None where the torch path is to be taken."""
-        if self.wanted is False or not (self.wanted or self._pays(field, H)):
+        if self.wanted is False:
             return None
         reason = why_not_compiled(field, H, self.times)
-        if reason and not self.wanted:
+        if not self.wanted and (reason or not self._pays(field, H)):
             return None
         if reason:
             raise InvalidArgument(f"expected a run that can be compiled, but {reason}; leave compiled= out")
@@ -57,8 +57,6 @@ class Compilation:
             return None
 
     def _pays(self, field: VectorField, H: Tensor) -> bool:
-        if not isinstance(field, VectorField):
-            return False
         entries = field.operator.num_edges * H.shape[-1] * max(1, H.shape[:-2].numel())
         return self.evaluations * (_CALL + _ENTRY * entries) > WORTH
 

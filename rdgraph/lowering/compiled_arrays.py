@@ -107,7 +107,7 @@ def operator_arrays(operator: Operator, runs: RowRuns | None) -> list[HandedArra
         found.append(HandedArray(weights.contiguous(), stride))
     else:
         count = np.array([runs.count], dtype=np.int64)
-        parts = (count, runs.starts, runs.entries, runs.degrees, runs.offsets, runs.weights)
+        parts = (count, runs.starts, runs.entries, runs.offsets, runs.degrees, runs.weights)
         found = [HandedArray(np.ascontiguousarray(part), 0) for part in parts]
     return found
 

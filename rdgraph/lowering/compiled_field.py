@@ -15,7 +15,8 @@ from torch import Tensor
 from rdgraph.errors import InvalidArgument
 from rdgraph.kernels.c_compiler import find_compiler, load_library
 from rdgraph.lowering.compiled_arrays import FieldParts, degree_array, operator_arrays, runs_of, start_array
-from rdgraph.lowering.compiled_source import Layout, compiled_source
+from rdgraph.lowering.compiled_source import compiled_source
+from rdgraph.lowering.source_names import Layout
 from rdgraph.lowering.vector_field import VectorField
 
 #: Entries of a state, over all members, from which a second thread pays.
@@ -25,9 +26,9 @@ MAX_CHANNELS = 1024
 
 _REAL = {torch.float64: "double", torch.float32: "float"}
 _POINTER, _WHOLE, _SHORT, _DOUBLE = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_double
-_HEAD_TYPES = [_POINTER, _POINTER, _WHOLE, _WHOLE, _SHORT]
-_FIELD_TYPES = [*_HEAD_TYPES, _DOUBLE, _POINTER, _POINTER, _POINTER]
-_MARCH_TYPES = [
+_HEAD_TYPES: list[Any] = [_POINTER, _POINTER, _WHOLE, _WHOLE, _SHORT]
+_FIELD_TYPES: list[Any] = [*_HEAD_TYPES, _DOUBLE, _POINTER, _POINTER, _POINTER]
+_MARCH_TYPES: list[Any] = [
     *_HEAD_TYPES, _POINTER, _POINTER, _SHORT, _POINTER, _POINTER, _POINTER, _WHOLE, _WHOLE, _WHOLE, _POINTER, _POINTER,
     _POINTER, _DOUBLE, _SHORT, _POINTER, _POINTER, _POINTER,
 ]  # fmt: skip
@@ -130,7 +131,7 @@ class CompiledField:
             channels=channels,
             operators=tuple((name, _INDEX[op.pattern.indptr.dtype]) for name, op in parts.operators.items()),
             has_degree=first.degree is not None,
-            has_runs=runs is not None,
+            run_degrees=None if runs is None else tuple(np.unique(runs.degrees).tolist()),
             axes=parts.axes(),
         )
         made = _source_of(parts.system, layout)
@@ -155,7 +156,10 @@ class CompiledField:
     def __call__(self, t: Any, H: Tensor, out: Tensor | None = None) -> Tensor:
         """dH/dt at H, into `out` where it is given: a tensor like H, in one piece."""
         H = self._checked(H)
-        out = torch.empty_like(H) if out is None else out
+        if out is None:
+            out = torch.empty_like(H)
+        elif out.shape != H.shape or out.dtype != H.dtype or out.device != H.device or not out.is_contiguous():
+            raise InvalidArgument(f"expected out like the state, {tuple(H.shape)} in one piece, got {tuple(out.shape)}")
         members, threads = self._split(H)
         work = self._room(H, threads, 0) if self._stored else H
         time = 0.0 if t is None else float(t)
