@@ -8,14 +8,15 @@ own:        register_method, unregister_method, Tableau, make_tableau, register_
             unregister_normalisation
 verdicts:   analyse, preflight, verify, read_expression
 graphs:     Graph, Operator, stack, generators
-runs:       lower, VectorField, solve, Solution, Status, ProgressBar, Callback
+runs:       lower, VectorField, compile_field, solve, Solution, Status, ProgressBar, Callback
 errors:     RdgraphError, LanguageError, NotApplicable, InvalidArgument, Undecided, AssumptionError, UnknownName
 
 Every name is loaded when it is first asked for; what stands under graphs and runs needs numpy or torch.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from rdgraph.lazy_door import lazy_door
 
 if TYPE_CHECKING:
     from rdgraph.claims import Claim, verify
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from rdgraph.integrators.solution import Solution, Status
     from rdgraph.integrators.solver import solve
     from rdgraph.integrators.trackers import Callback, ProgressBar
+    from rdgraph.lowering.compiled_field import compile_field
     from rdgraph.lowering.vector_field import VectorField, lower
     from rdgraph.methods.registry import register_method, unregister_method
     from rdgraph.methods.runge_kutta import Tableau, make_tableau
@@ -89,6 +91,7 @@ __all__ = [
     "catalogue",
     "choose_method",
     "classify",
+    "compile_field",
     "conserved",
     "derivation",
     "energy_law",
@@ -152,6 +155,7 @@ _ON_USE = {
     "catalogue": "rdgraph.systems.catalogue",
     "choose_method": "rdgraph.theory.method_choice",
     "classify": "rdgraph.theory.filters",
+    "compile_field": "rdgraph.lowering.compiled_field",
     "conserved": "rdgraph.theory.conservation",
     "derivation": "rdgraph.identities.derivations",
     "energy_law": "rdgraph.theory.conservation",
@@ -159,6 +163,7 @@ _ON_USE = {
     "euler_map": "rdgraph.identities.step_maps",
     "existence": "rdgraph.theory.global_existence",
     "fastest_frequency": "rdgraph.theory.filters",
+    "generators": "rdgraph.graphs.generators",
     "growth_rate": "rdgraph.theory.filters",
     "identify": "rdgraph.identifiability.question",
     "invariant_box": "rdgraph.theory.invariant_boxes",
@@ -185,16 +190,4 @@ _ON_USE = {
     "verify": "rdgraph.claims",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name == "generators":
-        return import_module("rdgraph.graphs.generators")
-    if name not in _ON_USE:
-        raise AttributeError(f"module 'rdgraph' has no attribute {name!r}")
-    value = getattr(import_module(_ON_USE[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_door(__name__, _ON_USE)

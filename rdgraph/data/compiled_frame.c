@@ -75,16 +75,17 @@ static int own_thread(void) {
 
 // The slopes of all members: states and out are (members, nodes, WIDTH), work (threads, STORED, nodes, CHANNELS).
 void field(const void *const *arrays, const int64_t *strides, const int64_t nodes, const int64_t members,
-           const int threads, const double t, const real *states, real *out, real *work) {
+           const int threads, const double *times, const int64_t time_stride, const real *states, real *out,
+           real *work) {
     const int64_t size = nodes * WIDTH, room = STORED * nodes * CHANNELS;
     if (members == 1) {
-        slope(make_member(arrays, strides, nodes, 0, t, states, out, work), nodes, threads);
+        slope(make_member(arrays, strides, nodes, 0, times[0], states, out, work), nodes, threads);
         return;
     }
     #pragma omp parallel for num_threads(threads) if(threads > 1) schedule(static)
     for (int64_t m = 0; m < members; ++m)
-        slope(make_member(arrays, strides, nodes, m, t, states + m * size, out + m * size, work + own_thread() * room),
-              nodes, 1);
+        slope(make_member(arrays, strides, nodes, m, times[m * time_stride], states + m * size, out + m * size,
+                          work + own_thread() * room), nodes, 1);
 }
 
 // to = from + dt * sum of weights[j] * slopes[j], in chunks that stay in the cache; whether all of it is within bound.

@@ -50,7 +50,7 @@ class Compilation:
         if reason:
             raise InvalidArgument(f"expected a run that can be compiled, but {reason}; leave compiled= out")
         try:
-            return compile_field(field, channels_of(field, H))
+            return compile_field(field, field.blocks.width(H))
         except InvalidArgument:  # a function without source in C, or more channels than a row has room for
             if self.wanted:
                 raise
@@ -61,11 +61,6 @@ class Compilation:
         return self.evaluations * (_CALL + _ENTRY * entries) > WORTH
 
 
-def channels_of(field: VectorField, H: Tensor) -> int:
-    """The channels of each field in a state with the blocks of all of them."""
-    return H.shape[-1] // len(field.system.fields)
-
-
 class CompiledRungeKutta(RungeKutta):
     """An explicit method whose steps are taken in C."""
 
@@ -74,17 +69,16 @@ class CompiledRungeKutta(RungeKutta):
         self.compiled = compiled
         self._numbers = StepNumbers.make(self._rows, self._weights)
 
-    def slope(self, H: Tensor) -> Tensor:
+    def slope(self, H: Tensor, t: Tensor | None = None) -> Tensor:
         self.evaluations += 1
-        return self.compiled(None, H)
+        return self.compiled(t, H)
 
-    def advance(self, H: Tensor, dt: Tensor) -> StepResult:
+    def advance(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> StepResult:
         members = max(1, H.shape[:-2].numel())
         alive, survived = np.ones(members, np.uint8), np.zeros(members, np.int64)
         lengths = _numbers(dt[None])
-        state, first = self.compiled.march(
-            H, self._numbers, np.zeros_like(lengths), lengths, alive=alive, survived=survived
-        )
+        times = np.zeros_like(lengths) if t is None else _numbers(t[None])
+        state, first = self.compiled.march(H, self._numbers, times, lengths, alive=alive, survived=survived)
         self.evaluations += self._numbers.stages
         return StepResult(state, first)
 
@@ -93,21 +87,26 @@ class CompiledRungeKutta(RungeKutta):
         return max(1, MOST_ENTRIES // max(1, H.numel() * self._numbers.stages))
 
     def march(
-        self, H: Tensor, lengths: Tensor, active: Tensor | None, bound: float, alive: Tensor, survived: Tensor
+        self,
+        H: Tensor,
+        lengths: Tensor,
+        times: Tensor,
+        active: Tensor | None,
+        bound: float,
+        alive: Tensor,
+        survived: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Several steps: the states after them, who is alive, and how many steps each has survived.
 
-        Lengths are (N,) or (N, *batch, 1, 1), active (N, *batch), alive and survived (*batch). A member whose step
-        leaves the bound stays where it was.
+        Lengths and times are (N,) or (N, *batch, 1, 1), active (N, *batch), alive and survived (*batch). A member whose
+        step leaves the bound stays where it was.
         """
         own = _numbers(lengths)
         living = alive.reshape(-1).to(torch.uint8).numpy().copy()
         steps = survived.reshape(-1).numpy().copy()
         moving = None if active is None else np.ascontiguousarray(active.reshape(len(own), -1).numpy(), dtype=np.uint8)
-        if moving is not None and moving.shape[1] < len(living):
-            moving = np.ascontiguousarray(np.broadcast_to(moving, (len(own), len(living))))
         state, _ = self.compiled.march(
-            H, self._numbers, np.zeros_like(own), own, active=moving, bound=bound, alive=living, survived=steps
+            H, self._numbers, _numbers(times), own, active=moving, bound=bound, alive=living, survived=steps
         )
         self.evaluations += len(own) * self._numbers.stages
         return (
@@ -133,9 +132,13 @@ class CompiledMembers:
     def plan(self) -> ProductPlan:
         return self.field.plan
 
+    @property
+    def is_autonomous(self) -> bool:
+        return self.field.is_autonomous
+
     def __call__(self, t: Any, H: Tensor) -> Tensor:
         if self.compiled is None:
-            self.compiled = compile_field(self.field, channels_of(self.field, H))
+            self.compiled = compile_field(self.field, self.field.blocks.width(H))
         return self.compiled(t, H)
 
     def members(self, index: Tensor) -> CompiledMembers:

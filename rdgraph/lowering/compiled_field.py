@@ -27,7 +27,7 @@ MAX_CHANNELS = 1024
 _REAL = {torch.float64: "double", torch.float32: "float"}
 _POINTER, _WHOLE, _SHORT, _DOUBLE = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_double
 _HEAD_TYPES: list[Any] = [_POINTER, _POINTER, _WHOLE, _WHOLE, _SHORT]
-_FIELD_TYPES: list[Any] = [*_HEAD_TYPES, _DOUBLE, _POINTER, _POINTER, _POINTER]
+_FIELD_TYPES: list[Any] = [*_HEAD_TYPES, _POINTER, _WHOLE, _POINTER, _POINTER, _POINTER]
 _MARCH_TYPES: list[Any] = [
     *_HEAD_TYPES, _POINTER, _POINTER, _SHORT, _POINTER, _POINTER, _POINTER, _WHOLE, _WHOLE, _WHOLE, _POINTER, _POINTER,
     _POINTER, _DOUBLE, _SHORT, _POINTER, _POINTER, _POINTER,
@@ -98,7 +98,8 @@ def compile_field(field: VectorField, channels: int = 1) -> CompiledField:
 
 def parts_of(field: VectorField) -> FieldParts:
     """What a field holds now."""
-    return FieldParts(field.system, {"A": field.operator}, field.coefficients, field.batch, field._initial)
+    operators = {"A": field.operator, **field.further.entries}
+    return FieldParts(field.system, operators, field.coefficients, field.batch, field._initial)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +125,7 @@ class CompiledField:
         if not 1 <= channels <= MAX_CHANNELS:
             raise InvalidArgument(f"expected 1 to {MAX_CHANNELS} channels, got {channels}; evaluate the field itself")
         self.parts, self.channels = parts, channels
+        self._is_autonomous, self._no_time = parts.system.is_autonomous, torch.zeros(1, dtype=torch.float64)
         (first, *further) = parts.operators.values()
         runs = None if further or parts.has_own_weights else runs_of(first)
         layout = Layout(
@@ -162,8 +164,9 @@ class CompiledField:
             raise InvalidArgument(f"expected out like the state, {tuple(H.shape)} in one piece, got {tuple(out.shape)}")
         members, threads = self._split(H)
         work = self._room(H, threads, 0) if self._stored else H
-        time = 0.0 if t is None else float(t)
-        self._field(*self._head, members, threads, time, H.data_ptr(), out.data_ptr(), work.data_ptr())
+        times, stride = (self._no_time, 0) if self._is_autonomous else self._times(t, members)
+        ends = H.data_ptr(), out.data_ptr(), work.data_ptr()
+        self._field(*self._head, members, threads, times.data_ptr(), stride, *ends)
         return out
 
     def march(
@@ -210,6 +213,15 @@ class CompiledField:
                 "channels="
             )
         return H if H.is_contiguous() else H.contiguous()
+
+    def _times(self, t: Any, members: int) -> tuple[Tensor, int]:
+        """The time of every member in double precision, and how far they lie apart."""
+        if t is None:
+            raise InvalidArgument(f"expected a time, since {self.parts.system.text} depends on it, got None")
+        times = torch.as_tensor(t).detach().double().reshape(-1).contiguous()
+        if len(times) not in (1, members):
+            raise InvalidArgument(f"expected one time, or one for each of {members} members, got {len(times)}")
+        return times, int(len(times) > 1)
 
     def _split(self, H: Tensor) -> tuple[int, int]:
         """The number of members, and of threads that are worth their while."""

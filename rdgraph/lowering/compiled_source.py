@@ -15,16 +15,15 @@ from string import Template
 import sympy as sp
 
 from rdgraph.algebra.factored_form import factored_form
-from rdgraph.algebra.normal_form import LAPLACIAN, TIME, Algebra, State
+from rdgraph.algebra.normal_form import State
 from rdgraph.lowering.c_expressions import function_source
 from rdgraph.lowering.entry_source import pass_text
 from rdgraph.lowering.loop_source import loop_source
 from rdgraph.lowering.row_plan import RowPlan
 from rdgraph.lowering.source_names import Layout, SourceNames
 from rdgraph.lowering.torch_source import matrix_code
-from rdgraph.lowering.vector_field import coefficient_symbol
+from rdgraph.lowering.vector_field import lowering_algebra
 from rdgraph.syntax.reader import start_of
-from rdgraph.syntax.tree import Kind
 from rdgraph.syntax.unfolding import unfolded
 from rdgraph.systems.system import System
 
@@ -71,12 +70,9 @@ def compiled_source(system: System, layout: Layout) -> CompiledSource:
 
 def _plan(system: System, layout: Layout, own: dict[str, str]) -> RowPlan:
     """The passes of all fields, from their factored forms."""
-    symbols = {name: coefficient_symbol(name) for name in system.letters}
-    symbols |= {name: State(name) for name in own} | {TIME.name: TIME}
-    kinds = {**system.letters, **dict.fromkeys(own, Kind.FIELD)}
-    algebra = Algebra(symbols, kinds, {} if layout.has_degree else LAPLACIAN)
+    algebra = lowering_algebra(system, layout.has_degree)
     forms = {own[state]: factored_form(unfolded(tree), algebra) for state, tree in system.flow.items()}
-    return RowPlan(forms, {State(name): short for name, short in own.items()}, kinds)
+    return RowPlan(forms, {State(name): short for name, short in own.items()}, algebra.kinds)
 
 
 def _state_names(system: System) -> dict[str, str]:

@@ -74,6 +74,25 @@ def test_members_with_steps_times_and_coefficients_of_their_own():
     assert made.status.tolist() == plain.status.tolist() == [["ok", "ok"], ["ok", "ok"]]
 
 
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "u' = 0.1 - u + u**2*v - Du*L@u; v' = 0.9 - u**2*v - Dv*L@v",
+        "H'' = -gamma*H - alpha*H' + tanh(A@H) + 0.1*H0",
+        "u' = -exp(-t)*L@u + sin(3*t)*v; v' = t*u - v",
+    ],
+)
+def test_several_fields_and_time(text, method):
+    system = rd.parse(text)
+    op = rd.generators.grid(4, 5).operator("none", dtype=F64)
+    field = rd.lower(system, op, dict.fromkeys(system.coefficients, 0.3))
+    settings = {} if method == "dopri5" else {"step": torch.tensor([0.03, 0.07], dtype=F64)}
+    made, plain = both(field, random(2, 20, 4), [0.2, 0.5, 1.3], method, **settings)
+    torch.testing.assert_close(made.states, plain.states, rtol=1e-9, atol=1e-9)
+    assert made.stats == plain.stats
+
+
 def test_adaptive_steps():
     field, H0 = grid_field(batch=(3,), beta=random(3, seed=1)), random(3, 30, 2)
     made, plain = both(field, H0, [0.0, 0.4, 2.0], "dopri5")

@@ -13,8 +13,7 @@ from rdgraph.errors import InvalidArgument, MissingDependency
 from rdgraph.identities.dense_oracle import evaluate
 from rdgraph.kernels import c_compiler
 from rdgraph.lowering import compiled_field
-from rdgraph.lowering.compiled_arrays import FieldParts
-from rdgraph.lowering.compiled_field import CompiledField, compile_field, why_not_compiled
+from rdgraph.lowering.compiled_field import compile_field, why_not_compiled
 from rdgraph.testing import adjacency, systems
 
 pytestmark = pytest.mark.skipif(c_compiler.find_compiler() is None, reason="no C compiler")
@@ -48,14 +47,6 @@ def dense(system: rd.System, op: rd.Operator, values: dict, H: torch.Tensor, sta
     with np.errstate(all="ignore"):
         found = [np.asarray(evaluate(tree, known), dtype=float) for tree in system.flow.values()]
     return np.concatenate([np.broadcast_to(x, (len(matrix), width)) for x in found], axis=1)
-
-
-def parts(system: rd.System, op: rd.Operator, values: dict, start: torch.Tensor | None = None) -> FieldParts:
-    """What a field of several equations is made of; node values are columns."""
-    kinds = system.letters
-    return FieldParts(
-        system, {"A": op}, {n: v[..., None] if str(kinds[n]) == "node" else v for n, v in values.items()}, (), start
-    )
 
 
 # ---------------------------------------------------------------------- the same numbers
@@ -185,17 +176,32 @@ def test_several_fields_are_one_kernel(text, channels, normalisation):
     width = channels * len(system.fields)
     H, start = random(60, width, seed=9), random(60, width, seed=10)
     values = values_for(system, 60, channels)
-    made = CompiledField(parts(system, op, values, start), channels)
+    field = rd.lower(system, op, values).bind(start)
+    found = compile_field(field, channels)(0.7, H)
     expected = dense(system, op, values, H, start, t=0.7)
-    assert np.abs(made(0.7, H).numpy() - expected).max() <= 1e-12 * (1 + np.abs(expected).max())
+    assert np.abs(found.numpy() - expected).max() <= 1e-12 * (1 + np.abs(expected).max())
+    torch.testing.assert_close(found, field(0.7, H), rtol=1e-12, atol=1e-12)
+
+
+def test_members_may_have_times_of_their_own():
+    system = rd.parse("u' = -exp(-t)*L@u + v; v' = sin(t)*u")
+    op = rd.generators.ring(6).operator("symmetric", dtype=F64)
+    field, H = rd.lower(system, op, {}, batch=(3,)), random(3, 6, 2)
+    t = torch.tensor([0.1, 0.5, 2.0], dtype=F64)
+    made = compile_field(field)
+    torch.testing.assert_close(made(t, H), field(t, H), rtol=1e-13, atol=1e-13)
+    torch.testing.assert_close(made(t[:, None, None], H), field(t, H), rtol=1e-13, atol=1e-13)
+    with pytest.raises(InvalidArgument, match="expected a time, since"):
+        made(None, H)
+    with pytest.raises(InvalidArgument, match="got 2"):
+        made(t[:2], H)
 
 
 def test_a_second_operator_has_rows_of_its_own():
-    system = rd.parse("H' = -alpha*L@H + beta*B@tanh(H) + B@A@H where B antisymmetric")
+    system = rd.parse("H' = -alpha*L@H + beta*B@tanh(H) + B@A@H where B operator")
     op = rd.generators.ring(8).operator("row", dtype=F64)
     other = rd.Operator.from_csr([0, 1, 2, 2, 2, 2, 2, 2, 3], [3, 0, 7], torch.tensor([2.0, -1.0, 0.5], dtype=F64))
-    values = {"alpha": torch.tensor(0.3, dtype=F64), "beta": torch.tensor(0.9, dtype=F64)}
-    made = CompiledField(FieldParts(system, {"A": op, "B": other}, values, (), None), 2)
+    made = compile_field(rd.lower(system, op, {"alpha": 0.3, "beta": 0.9}, operators={"B": other}), 2)
     H, A, B = random(8, 2), op.dense(), other.dense()
     torch.testing.assert_close(made(0.0, H), -0.3 * (H - A @ H) + 0.9 * B @ torch.tanh(H) + B @ A @ H)
 
