@@ -6,6 +6,7 @@ Both are compiled for the same equation, agree on the same state, and are timed 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import tempfile
 import time
@@ -134,7 +135,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the numbers to this json file")
     options = parser.parse_args()
     chosen = [p for p in PROBLEMS if options.problems is None or p.name in options.problems]
-    rows = [compare(problem, side, options.turns) for side in options.sizes for problem in chosen]
+    rows = []
+    for problem, side in itertools.product(chosen, options.sizes):
+        rows.append(compare(problem, side, options.turns))
+        print(f"{problem.name}, {side} x {side}: ratio to py-pde {rows[-1].ratio:.2f}", flush=True)
     table = Table("equation", "grid", "compiled, us", "py-pde, us", "ratio", "torch, us", "first, s", "py-pde first, s")
     for row in rows:
         table.add_row(
