@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.steppers import RungeKutta, StepResult
-from rdgraph.lowering.compiled_field import CompiledField, StepNumbers, compile_field, why_not_compiled
+from rdgraph.lowering.compiled_field import CompiledField, StepNumbers, compile_field, is_lowered, why_not_compiled
 
 if TYPE_CHECKING:
     from rdgraph.lowering.product_plan import ProductPlan
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _CALL, _ENTRY = 2e-4, 1.5e-8
 #: A run that would take longer than this in torch is worth a compiler's call, in seconds.
 WORTH = 0.5
+#: Channels beyond which torch mixes them faster.
+MIXED_CHANNELS = 16
 #: Evaluations that a run with adaptive steps is taken to need.
 ADAPTIVE_EVALUATIONS = 100
 #: Entries that are computed in one call at most, so that an interruption is heard in between.
@@ -42,10 +44,10 @@ class Compilation:
 
     def of(self, field: VectorField, H: Tensor) -> CompiledField | None:
         """The compiled field for states like H, or None where the torch path is to be taken."""
-        if self.wanted is False:
+        if self.wanted is False or (self.wanted is None and not (is_lowered(field) and self._pays(field, H))):
             return None
         reason = why_not_compiled(field, H, self.times)
-        if not self.wanted and (reason or not self._pays(field, H)):
+        if reason and not self.wanted:
             return None
         if reason:
             raise InvalidArgument(f"expected a run that can be compiled, but {reason}; leave compiled= out")
@@ -57,6 +59,8 @@ class Compilation:
             return None
 
     def _pays(self, field: VectorField, H: Tensor) -> bool:
+        if field.plan.mixes and field.blocks.width(H) > MIXED_CHANNELS:
+            return False
         entries = field.operator.num_edges * H.shape[-1] * max(1, H.shape[:-2].numel())
         return self.evaluations * (_CALL + _ENTRY * entries) > WORTH
 

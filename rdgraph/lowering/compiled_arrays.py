@@ -119,14 +119,14 @@ def degree_array(operator: Operator) -> HandedArray:
     return HandedArray(degree, operator.num_nodes if degree.ndim > 2 else 0)
 
 
-_runs: WeakKeyDictionary[Operator, tuple[int, RowRuns | None]] = WeakKeyDictionary()
+_runs: WeakKeyDictionary[Operator, tuple[int | None, RowRuns | None]] = WeakKeyDictionary()
 
 
 def runs_of(operator: Operator) -> RowRuns | None:
     """The runs of an operator's rows where they pay, looked for once; its members must share their weights."""
-    changes = operator.weights._version
+    changes = None if operator.weights.is_inference() else operator.weights._version
     known = _runs.get(operator)
-    if known is None or known[0] != changes:
+    if known is None or changes is None or known[0] != changes:
         pattern, weights = operator.pattern, operator.weights.detach().numpy()
         runs = row_runs(pattern.indptr.numpy(), pattern.indices.numpy(), weights)
         known = _runs[operator] = changes, runs if runs.pays else None

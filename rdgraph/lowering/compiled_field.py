@@ -44,7 +44,7 @@ def why_not_compiled(field: VectorField, *tensors: Tensor) -> str:
     >>> why_not_compiled(field)
     'a gradient is asked for'
     """
-    if type(field) is not VectorField:
+    if not is_lowered(field):
         return f"a {type(field).__name__} is not a field made by lower"
     if field.device.type != "cpu":
         return f"the field lies on {field.device}"
@@ -55,6 +55,11 @@ def why_not_compiled(field: VectorField, *tensors: Tensor) -> str:
     if torch.compiler.is_compiling() or not all(map(_is_plain, tensors)) or _is_watched():
         return "calls are traced or transformed by torch"
     return "" if find_compiler() is not None else "there is no C compiler"
+
+
+def is_lowered(field: object) -> bool:
+    """Whether it is what `lower` makes, and nothing that computes otherwise."""
+    return type(field) is VectorField
 
 
 def _is_plain(x: Tensor) -> bool:
@@ -146,7 +151,9 @@ class CompiledField:
         if first.degree is not None:
             handed.append(degree_array(first))
         self._handed, self._stored = handed, len(made.stored)
-        self._own = torch.Size((parts.nodes, channels * len(parts.system.fields)))
+        self._own, self._dtype = torch.Size((parts.nodes, channels * len(parts.system.fields))), parts.dtype
+        #: The shape that was checked last, and its number of members.
+        self._seen = torch.Size(), 0
         self._addresses = np.array([x.address for x in handed], dtype=np.int64)
         self._strides = np.array([x.stride for x in handed], dtype=np.int64)
         library = load_library(self.source)
@@ -157,12 +164,16 @@ class CompiledField:
 
     def __call__(self, t: Any, H: Tensor, out: Tensor | None = None) -> Tensor:
         """dH/dt at H, into `out` where it is given: a tensor like H, in one piece."""
-        H = self._checked(H)
+        seen, members = self._seen
+        if H.shape != seen or H.dtype is not self._dtype or not H.is_cpu or not H.is_contiguous():
+            H = self._checked(H)
+            members = self._count(H)
+            self._seen = H.shape, members
         if out is None:
             out = torch.empty_like(H)
         elif out.shape != H.shape or out.dtype != H.dtype or out.device != H.device or not out.is_contiguous():
             raise InvalidArgument(f"expected out like the state, {tuple(H.shape)} in one piece, got {tuple(out.shape)}")
-        members, threads = self._split(H)
+        threads = self._threads(members)
         work = self._room(H, threads, 0) if self._stored else H
         times, stride = (self._no_time, 0) if self._is_autonomous else self._times(t, members)
         ends = H.data_ptr(), out.data_ptr(), work.data_ptr()
@@ -188,7 +199,8 @@ class CompiledField:
         """
         states = self._checked(H).clone()
         first = torch.empty_like(states)
-        members, threads = self._split(states)
+        members = self._count(states)
+        threads = self._threads(members)
         scratch = self._room(states, threads, numbers.stages + 2)
         step_stride, member_stride = (1, 0) if lengths.ndim == 1 else (lengths.shape[1], 1)
         arrays = (numbers.rows, numbers.weights, numbers.times)
@@ -204,7 +216,7 @@ class CompiledField:
     # ------------------------------------------------------------------ parts
     def _checked(self, H: Tensor) -> Tensor:
         """A state in one piece that fits the library, which itself checks nothing."""
-        is_fit = H.shape[-2:] == self._own and H.dtype is self.parts.dtype and H.device.type == "cpu"
+        is_fit = H.shape[-2:] == self._own and H.dtype is self._dtype and H.device.type == "cpu"
         if not is_fit or (self.parts.batch and H.shape[:-2] != self.parts.batch):
             lead = ", ".join(map(str, self.parts.batch)) or "..."
             raise InvalidArgument(
@@ -218,16 +230,17 @@ class CompiledField:
         """The time of every member in double precision, and how far they lie apart."""
         if t is None:
             raise InvalidArgument(f"expected a time, since {self.parts.system.text} depends on it, got None")
-        times = torch.as_tensor(t).detach().double().reshape(-1).contiguous()
+        times = torch.as_tensor(t, dtype=torch.float64).detach().reshape(-1).contiguous()
         if len(times) not in (1, members):
             raise InvalidArgument(f"expected one time, or one for each of {members} members, got {len(times)}")
         return times, int(len(times) > 1)
 
-    def _split(self, H: Tensor) -> tuple[int, int]:
-        """The number of members, and of threads that are worth their while."""
-        size = H.numel()
-        threads = torch.get_num_threads() if size >= THREADED_ENTRIES else 1
-        return size // self._own.numel(), threads
+    def _count(self, H: Tensor) -> int:
+        return H.numel() // self._own.numel()
+
+    def _threads(self, members: int) -> int:
+        """How many threads are worth their while."""
+        return torch.get_num_threads() if members * self._own.numel() >= THREADED_ENTRIES else 1
 
     def _room(self, H: Tensor, threads: int, states: int) -> Tensor:
         """Memory for every thread: some states and the intermediate arrays."""

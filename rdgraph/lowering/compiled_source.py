@@ -29,9 +29,14 @@ from rdgraph.systems.system import System
 
 #: Rows that one thread takes at a time; fixed, so that no bit depends on the number of threads.
 BLOCK = 8192
-#: Names that the source uses itself, and words of C that are short enough for a field.
-_TAKEN = {"t", "p", "i", "c", "k", "e", "j", "I", "real", "int", "do", "if", "for", "char", "long", "auto", "case"}
-_GENERATED = re.compile(r"[cwxyk]\d+")
+#: Names that the source uses itself, and the words of C.
+_TAKEN = {
+    "t", "p", "i", "c", "real", "I", "auto", "break", "case", "char", "const", "continue", "default", "do", "double",
+    "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
+    "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile",
+    "while",
+}  # fmt: skip
+_GENERATED = re.compile(r"[cwxyk]\d+|.*_.*[^_]")
 
 
 @dataclass(frozen=True)

@@ -77,16 +77,30 @@ class Row:
 
 
 def turns(functions: Sequence[Callable[[], object]], count: int) -> list[float]:
-    """The shortest time of each of several functions, seconds; they take turns, so that noise meets all of them."""
+    """The shortest time of each of several functions, seconds; they take turns, so that noise meets all of them.
+
+    Calls are timed in bunches of about a millisecond, short enough to be left alone on a busy machine.
+    """
+    sizes = [_bunch(function) for function in functions]
     best = [float("inf")] * len(functions)
     for _ in range(count):
         for k, function in enumerate(functions):
-            calls, start = 0, time.perf_counter()
-            while (elapsed := time.perf_counter() - start) < TURN:
-                function()
-                calls += 1
-            best[k] = min(best[k], elapsed / calls)
+            stop = time.perf_counter() + TURN
+            while time.perf_counter() < stop:
+                best[k] = min(best[k], _seconds(function, sizes[k]))
     return best
+
+
+def _bunch(function: Callable[[], object]) -> int:
+    """How many calls take about a millisecond."""
+    return max(1, int(1e-3 / min(_seconds(function, 1) for _ in range(20))))
+
+
+def _seconds(function: Callable[[], object], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        function()
+    return (time.perf_counter() - start) / calls
 
 
 def peer(problem: Problem, state: np.ndarray, side: int) -> Callable[[], np.ndarray]:

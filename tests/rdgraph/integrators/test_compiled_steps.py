@@ -216,3 +216,13 @@ def test_a_row_of_too_many_channels_takes_the_torch_path(steppers, monkeypatch):
     monkeypatch.setattr("rdgraph.lowering.compiled_field.MAX_CHANNELS", 2)
     solve(grid_field(), random(30, 3), [0.0, 1.0], "euler", step=0.02)
     assert steppers == []
+
+
+def test_many_mixed_channels_take_the_torch_path(steppers):
+    op = rd.generators.path(4).operator("row", dtype=F64)
+    for channels, count in ((17, 0), (16, 1)):
+        field = rd.lower("-L@H@W", op, {"W": random(channels, channels) / 20})
+        made = solve(field, random(4, channels), [0.0, 1.0], "euler", step=0.02)
+        assert len(steppers) == count
+    plain = solve(field, random(4, channels), [0.0, 1.0], "euler", step=0.02, compiled=False)
+    torch.testing.assert_close(made.states, plain.states, rtol=1e-12, atol=1e-12)

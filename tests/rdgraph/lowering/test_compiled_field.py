@@ -164,6 +164,7 @@ SEVERAL = [
     "H'' = -gamma*H - alpha*H' + tanh(A@H)",
     "u' = -alpha*exp(-t)*L@u + beta*sin(gamma*t)*u*v; v' = t*u - v",
     "c1' = -L@c1 + c1*x1; x1' = p*(A@c1) - x1; p' = c1 - p",
+    "double' = A@double - A_u; A_u' = A@u + u*double; u' = -L@A_u",
 ]
 
 
@@ -244,6 +245,14 @@ def test_registered_functions():
     finally:
         rd.unregister_function("swish_in_c")
         rd.unregister_function("gelu_in_c")
+
+
+def test_weights_that_are_changed_in_place_are_seen():
+    op = rd.generators.ring(30).operator("row", dtype=F64)
+    field, H = rd.lower("A@H", op, {}), random(30, 1)
+    assert "A_offsets" in compile_field(field).source
+    op.weights[3] = 7.0
+    torch.testing.assert_close(compile_field(field)(0.0, H), op.dense() @ H)
 
 
 def test_values_are_those_of_the_time_of_compiling():
