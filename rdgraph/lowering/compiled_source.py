@@ -53,8 +53,10 @@ def compiled_source(system: System, layout: Layout) -> CompiledSource:
     """The C source of all fields of a system; its coefficients are in the symbols of `coefficient_symbol`."""
     own = _state_names(system)
     plan = _plan(system, layout, own)
-    states = [tuple(own[name] for name in some) for some in (system.fields, map(start_of, system.fields))]
-    names = SourceNames(layout, *states, tuple(x.name for x in plan.stored))
+    starts = tuple(own[start_of(state)] for state in system.fields)
+    names = SourceNames(
+        layout, tuple(own[state] for state in system.fields), starts, tuple(x.name for x in plan.stored)
+    )
     passes = [pass_text(plan, names, level) for level in range(1, plan.passes + 1)]
     loops = ["\n".join(text.function()) + "\n\n" + loop_source(text, names) for text in passes]
     calls = [f"    RUN_PASS(pass_{text.level})" for text in passes]
