@@ -10,7 +10,7 @@ PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 --dist worksteal -
 # The stamp is written last, so an install that was cut short is run again.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[gread,pyg,triton,dev,bench]'
+	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[gread,pyg,triton,dev]'
 	@touch $@
 
 demo: $(INSTALLED)
@@ -62,7 +62,9 @@ lint: $(INSTALLED)
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/mypy
 
+# py-pde, the peer on grids, is installed for this alone.
 bench: $(INSTALLED)
+	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[bench]'
 	$(VENV)/bin/python -m studies.benchmarks.symbolic_speed
 	$(VENV)/bin/python -m studies.benchmarks.compiled_speed --out runs/compiled_speed.json
 	$(VENV)/bin/python -m studies.benchmarks.performance
