@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import sympy as sp
 
 from rdgraph.syntax.printer import to_text
-from rdgraph.syntax.reader import PRIME, start_of
+from rdgraph.syntax.reader import NOISE_LETTER, PRIME, start_of
+from rdgraph.syntax.tree import Times, field
 from rdgraph.systems.coupling import Coupling, OperatorWord
 from rdgraph.systems.system import System
 
@@ -36,8 +37,8 @@ def coupling_words(system: System) -> dict[str, str]:
     for state in system.fields:
         parts = [*_linear(coupling, state), *_rest(coupling, state)]
         if state in system.noise:
-            factor = to_text(system.noise[state])
-            parts.append("noise xi" if factor == "1" else f"noise {factor}*xi")
+            factor, noise = system.noise[state], field(NOISE_LETTER)
+            parts.append(f"noise {to_text(noise if factor == 1 else Times(factor, noise))}")
         found[state + PRIME] = "; ".join(parts) or "nothing"
     return found
 
