@@ -151,6 +151,7 @@ class _Plane:
     def of(
         cls, system: System, names: tuple[str, str], coefficients: Mapping[str, float], relative: bool = False
     ) -> _Plane:
+        system.require_single()
         x, y = (sp.Symbol(name) for name in names)
         p = sp.expand(symbol(system).subs({sp.Symbol(k): sp.Rational(repr(float(v))) for k, v in coefficients.items()}))
         p = sp.expand(p - p.subs(sp.Symbol("lam"), 0)) if relative else p

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 
-from rdgraph.errors import UnknownName
+from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.systems.equation_text import read_system
 from rdgraph.systems.system import System
 
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """One catalogued equation: its names, text, and where it comes from."""
+    """One catalogued system: its names, text, and where it comes from; usual numbers with their own source.
+
+    >>> from rdgraph.systems.catalogue import catalogue
+    >>> catalogue.entry("FHN").parameters
+    {'a': 0.7, 'b': 0.8, 'c': 3}
+    """
 
     name: str
     title: str
@@ -23,6 +28,14 @@ class CatalogueEntry:
     source: str
     note: str = ""
     aliases: tuple[str, ...] = ()
+    parameters: dict[str, float] = field(default_factory=dict, hash=False)
+    parameters_source: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.parameters) != bool(self.parameters_source):
+            raise InvalidArgument(
+                f"expected parameters of {self.name} with their source, got one of both; add the other"
+            )
 
     @cached_property
     def system(self) -> System:
@@ -54,6 +67,11 @@ class Catalogue(Mapping[str, System]):
             for name in (entry.name, *entry.aliases):
                 index[name.casefold()] = entry.name
         return index
+
+    @cached_property
+    def single(self) -> dict[str, System]:
+        """The systems of one autonomous equation of first order, by name: those that most answers are about."""
+        return {name: entry.system for name, entry in self.entries.items() if entry.system.is_single}
 
     def entry(self, name: str) -> CatalogueEntry:
         """The entry behind a name or alias."""

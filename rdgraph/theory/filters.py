@@ -28,14 +28,14 @@ LOW, HIGH, ALL, BAND, STOP, MULTI = "low-pass", "high-pass", "all-pass", "band-p
 
 
 @reads_system
-def symbol(system: System) -> sp.Expr:
+def symbol(system: System) -> sp.Expr | sp.Matrix:
     """Generator symbol p(lam), in plain symbols: on an eigenvector of L with eigenvalue lam, H' = p(lam) H.
 
     Args:
         system: linear, with a polynomial of A as generator.
 
     Returns:
-        p, an expression in lam and the coefficients.
+        p, an expression in lam and the coefficients; for several fields the matrix P(lam), states by states.
 
     Raises:
         NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.

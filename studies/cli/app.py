@@ -90,7 +90,16 @@ def catalogue_command(as_json: AsJson = False) -> None:
 
     if as_json:
         entries = [
-            {"name": e.name, "title": e.title, "equation": e.equation, "source": e.source, "note": e.note}
+            {
+                "name": e.name,
+                "title": e.title,
+                "equation": e.equation,
+                "fields": e.system.fields,
+                "source": e.source,
+                "note": e.note,
+                "parameters": e.parameters,
+                "parameters_source": e.parameters_source,
+            }
             for e in catalogue.entries.values()
         ]
         _print_json(entries)
@@ -100,13 +109,16 @@ def catalogue_command(as_json: AsJson = False) -> None:
 
 @app.command()
 def show(name: Annotated[str, typer.Argument(help="A name of the catalogue, such as BS.")]) -> None:
-    """Show one catalogued system: equation, source, analysis."""
+    """Show one catalogued system: equations, source, usual numbers; its analysis, or how several fields are coupled."""
     from rdgraph.reports.summary import analyse
     from rdgraph.systems.catalogue import catalogue
 
     entry = catalogue.entry(name)
     console.print(pages.entry_panel(entry))
-    console.print(pages.analysis_table(analyse(entry.system)))
+    if entry.system.is_single:
+        console.print(pages.analysis_table(analyse(entry.system)))
+    else:
+        console.print(pages.system_table(entry.system))
 
 
 @app.command("analyse", context_settings=EQUATION_SETTINGS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rdgraph.reports.findings import Report
     from rdgraph.reports.summary import Analysis
     from rdgraph.systems.catalogue import CatalogueEntry
+    from rdgraph.systems.system import System
 
 _COLOURS = {"holds": "green", "holds if": "yellow", "false": "red", "undecided": "magenta"}
 _STATUS = {"ok": "green", "info": "dim", "if": "yellow", "problem": "bold red", "unknown": "magenta"}
@@ -23,23 +24,58 @@ _VERDICT = {"safe": "green", "safe if": "yellow", "unsafe": "red", "undecided": 
 
 
 def catalogue_table(entries: Iterable[CatalogueEntry]) -> Table:
+    """Names, equations, usual numbers and sources; a right-hand side alone is that of dH/dt."""
     table = Table(box=box.SIMPLE_HEAD, title="Catalogue", title_justify="left")
-    for heading, style in (("name", "bold"), ("equation: dH/dt =", "cyan"), ("source", "")):
+    for heading, style in (("name", "bold"), ("equation, or dH/dt =", "cyan"), ("parameters", ""), ("source", "")):
         table.add_column(heading, style=style, overflow="fold")
     for e in entries:
-        table.add_row(
-            escape(e.name), escape(e.equation), escape(f"{e.title}. {e.source}" + (f". {e.note}" if e.note else ""))
-        )
+        words = f"{e.title}. {e.source}" + (f". {e.note}" if e.note else "")
+        table.add_row(escape(e.name), escape(_lines(e.equation)), _numbers(e.parameters), escape(words))
     return table
 
 
+def _lines(equation: str) -> str:
+    """One equation below the other."""
+    return equation.replace("; ", "\n")
+
+
+def _numbers(parameters: Mapping[str, float]) -> str:
+    return escape(", ".join(f"{name} = {value:g}" for name, value in parameters.items()))
+
+
 def entry_panel(entry: CatalogueEntry) -> Panel:
-    lines = [f"dH/dt = [cyan]{escape(entry.equation)}[/]", f"source: {escape(entry.source)}"]
+    """One system of the catalogue: equations, source, usual numbers."""
+    several = not entry.system.is_single
+    lines = [f"{'' if several else 'dH/dt = '}[cyan]{escape(_lines(entry.equation))}[/]"]
+    lines += [f"fields: {escape(', '.join(entry.system.fields))}"] if several else []
+    lines.append(f"source: {escape(entry.source)}")
+    if entry.parameters:
+        lines.append(f"parameters: {_numbers(entry.parameters)} ({escape(entry.parameters_source)})")
     if entry.note:
         lines.append(f"note: {escape(entry.note)}")
     if entry.aliases:
         lines.append(f"also called: {escape(', '.join(entry.aliases))}")
     return Panel("\n".join(lines), title=f"{escape(entry.name)}: {escape(entry.title)}", title_align="left")
+
+
+def system_table(system: System) -> Table:
+    """What a system of several fields is: LaTeX, the matrix symbol or why there is none, and what moves each field."""
+    from rdgraph.errors import NotApplicable
+    from rdgraph.systems.coupling_words import coupling_words
+
+    table = Table(box=box.SIMPLE_HEAD, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(style="cyan", overflow="fold")
+    table.add_row("LaTeX", escape(system.latex()))
+    table.add_row("fields", escape(", ".join(system.fields)))
+    table.add_row("coefficients", escape(", ".join(f"{n} {k}" for n, k in system.coefficients.items())))
+    try:
+        table.add_row("symbol P(lam)", escape(str(system.symbol().tolist())))
+    except NotApplicable as reason:
+        table.add_row("symbol P(lam)", escape(str(reason)))
+    for left, words in coupling_words(system).items():
+        table.add_row(escape(left), escape(words))
+    return table
 
 
 def analysis_table(analysis: Analysis) -> Table:

@@ -37,7 +37,7 @@ def plot_response(
     from rdgraph.systems.catalogue import catalogue
     from rdgraph.systems.parser import parse
 
-    systems = [parse(e) for e in equations] if equations else [s for s in catalogue.values() if s.has_response]
+    systems = [parse(e) for e in equations] if equations else [s for s in catalogue.single.values() if s.has_response]
     numbers = {"alpha": 0.5, "beta": 1.0, **read_numbers(values)}
     methods = (("exact", None), ("euler", step), ("rk4", step))
     figure, curves = response_figure(systems, T=time, coefficients=numbers, methods=methods)

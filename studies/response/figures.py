@@ -62,7 +62,7 @@ def draw_others(run: StudyRun) -> None:
     reaction, dataset = chosen["others_drawn_at"]
     setting = next(s for s in best_settings() if (s.reaction, s.dataset) == (reaction, dataset))
     covered = {name for names in FORMS.values() for name in names}
-    others = [s for n, s in catalogue.items() if n not in covered and s.has_response]
+    others = [s for n, s in catalogue.single.items() if n not in covered and s.has_response]
     numbers = {"alpha": chosen["alpha"], "beta": chosen["beta"]}
     methods = (("exact", None), ("euler", setting.step), ("rk4", setting.step))
     figure, curves = response_figure(others, T=setting.time, coefficients=numbers, methods=methods)

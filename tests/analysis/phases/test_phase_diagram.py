@@ -283,3 +283,13 @@ def test_the_figure_shows_both_and_the_borders(random_op: Operator) -> None:
     labels = [t.get_text() for t in figure.legends[0].get_texts()]
     assert found.ties == ()  # those of Euler's method are no lines
     assert labels[-2:] == ["border, closed form", "... normalised energy -> 0"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["u' = -alpha*L@u; v' = beta*v", "H'' = -alpha*L@H - beta*H'", "-alpha*L@H + beta*xi", "-alpha*L@H + beta*t*H"],
+)
+def test_borders_are_those_of_one_equation(text: str) -> None:
+    for borders in (stability_borders, roughness_borders):
+        with pytest.raises(NotApplicable, match="expected one autonomous equation of first order"):
+            borders(text, np.array([0.5, 1.0]), ("alpha", "beta"), ((0.0, 1.0), (0.0, 1.0)), {})

@@ -46,7 +46,7 @@ def applies(name: str, method: str) -> bool:
     return {"exact": name in LINEAR, "strang": name in CLOSED, "euler": True, "rk4": True}.get(method, few)
 
 
-CASES = [(n, m) for n in rd.catalogue for m in METHODS if applies(n, m)]
+CASES = [(n, m) for n in rd.catalogue.single for m in METHODS if applies(n, m)]
 
 
 @pytest.mark.slow

@@ -51,7 +51,7 @@ def same(text: str, formula: str, **values: float) -> bool:
     return bool(sp.simplify(gap) == 0)
 
 
-@pytest.mark.parametrize("name", list(rd.catalogue))
+@pytest.mark.parametrize("name", list(rd.catalogue.single))
 def test_every_catalogued_system(name: str) -> None:
     answer = answers(name)
     json.dumps(answer)

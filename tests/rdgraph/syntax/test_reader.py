@@ -192,8 +192,9 @@ def test_every_catalogued_system_survives_text_and_sympy(name: str) -> None:
     assert parse(name) == parse(name.lower()) == parse(f" {name} ") == system
     assert parse(name).name == name
     assert parse(str(system)) == system
-    again = parse(system.sympy, system.coefficients, assume=system.assumptions.texts())
-    assert is_zero(sp.expand(again.normal - system.normal))
+    if system.is_single:
+        again = parse(system.sympy, system.coefficients, assume=system.assumptions.texts())
+        assert is_zero(sp.expand(again.normal - system.normal))
 
 
 @given(

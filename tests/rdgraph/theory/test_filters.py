@@ -41,7 +41,7 @@ GRAPHS: dict[str, nx.Graph] = {
     "bipartite": nx.complete_bipartite_graph(2, 4),
     "random": nx.gnp_random_graph(9, 0.35, seed=11),
 }
-LINEAR = [name for name, s in catalogue.items() if s.structure.is_polynomial_in_operator]
+LINEAR = [name for name, s in catalogue.single.items() if s.structure.is_polynomial_in_operator]
 VALUES = {"alpha": 0.7, "beta": 1.3}
 
 

@@ -122,7 +122,7 @@ def test_known_blow_up_times() -> None:
 
 # ---------------------------------------------------------------------- global existence
 GLOBAL = [
-    *(n for n in catalogue if n != "F"),
+    *(n for n in catalogue.single if n != "F"),
     "-alpha*L@H + beta*tanh(H)",
     "-alpha*L@H - beta*H**5 + gamma*H**2",
     "-alpha*L@H + beta*sin(H) + H",

@@ -165,7 +165,43 @@ def test_catalogue_and_show(rdgraph: Command) -> None:
     assert page.returncode == 0
     assert "Fisher" in page.stdout
     assert "[0, 1]" in page.stdout
-    assert len(json.loads(rdgraph("catalogue", "--json").stdout)) == 19
+    listed = {entry["name"]: entry for entry in json.loads(rdgraph("catalogue", "--json").stdout)}
+    assert len(listed) == 31
+    assert listed["BS"]["fields"] == ["H"]
+    assert listed["BS"]["parameters"] == {}
+    assert listed["GraphCON"]["fields"] == ["H", "H'"]
+    assert listed["Schnakenberg"]["parameters"] == {"a": 0.1, "b": 0.9, "Du": 1, "Dv": 10}
+    assert "Madzvamuse" in listed["Schnakenberg"]["parameters_source"]
+
+
+def test_several_fields_are_listed_and_shown(rdgraph: Command) -> None:
+    table = rdgraph("catalogue").stdout
+    for words in (
+        "u' = a - u + u**2*v - Du*L@u",
+        "v' = b - u**2*v - Dv*L@v",
+        "a = 0.7, b = 0.8, c = 3",
+        "equation, or",
+    ):
+        assert words in table
+    page = rdgraph("show", "schnakenberg")
+    assert page.returncode == 0
+    assert page.stderr == ""
+    for words in (
+        "u' = a - u + u**2*v - Du*L@u", "fields: u, v", "parameters: a = 0.1, b = 0.9, Du = 1, Dv = 10 (Madzvamuse",
+        r"\begin{aligned} \dot{\mathbf{u}} &= a", "no symbol because the reaction", "reaction u**2*v", "constant a",
+    ):  # fmt: skip
+        assert words in page.stdout, words
+    oscillators = rdgraph("show", "GraphCON-linear").stdout
+    assert "[[0, 1], [-gamma - lam + 1, -alpha]]" in oscillators
+    assert "linear in H (node and A), H' (node)" in oscillators
+    assert "parameters: alpha = 1, gamma = 1 (the authors' released code" in oscillators
+    assert "dH/dt" not in oscillators
+    infection = rdgraph("show", "SIR").stdout
+    assert "between nodes -beta*u*A@v" in infection
+    assert "couples nodes" in infection
+    one = rdgraph("show", "APPNP").stdout
+    assert "parameters: alpha = 0.9, beta = 0.1 (Gasteiger" in one
+    assert "dH/dt = -alpha*L@H + beta*(H0 - H)" in one
 
 
 def test_preflight_verdicts_and_exit_codes(rdgraph: Command) -> None:
