@@ -124,6 +124,8 @@ def test_linear_systems_of_several_fields() -> None:
 def test_numbers_are_coefficients_with_a_source() -> None:
     for entry in rd.catalogue.entries.values():
         assert set(entry.parameters) <= set(entry.system.coefficients)
+        if not entry.system.is_single:
+            assert set(entry.parameters) == set(entry.system.coefficients)
         assert bool(entry.parameters) == bool(entry.parameters_source)
         assert all(value > 0 for value in entry.parameters.values())
     with pytest.raises(InvalidArgument, match="parameters of x with their source"):
