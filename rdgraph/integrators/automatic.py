@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rdgraph.integrators.linear_part import row_sums
+from rdgraph.integrators.scaled_operator import row_sums
 from rdgraph.integrators.timetable import read_times
 from rdgraph.theory.method_choice import DEFAULT_STEP, family, state_size, step_for, step_reason
 from rdgraph.theory.rate_bounds import rate_bound
