@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import sympy as sp
 import torch
 from torch import Tensor
 
 from rdgraph.integrators.matrix_filters import MatrixFilters
-from rdgraph.integrators.scaled_operator import Base
+from rdgraph.integrators.scaled_operator import Base, operator_base
+from rdgraph.systems.coupling import OperatorWord, Pair
+from rdgraph.systems.single_operator import coupled_in_one_operator
+
+if TYPE_CHECKING:
+    from rdgraph.lowering.vector_field import VectorField
 
 #: A matrix of tensors, each () to (*batch, 1, d), row by row.
 Entries = tuple[tuple[Tensor, ...], ...]
@@ -102,6 +110,28 @@ class CoupledLinear:
     def _identity(self, like: Tensor) -> Entries:
         one = torch.eye(self.fields, dtype=torch.float64, device=like.device)
         return tuple(tuple(row.unbind()) for row in one.unbind())
+
+
+def coupled_part(field: VectorField) -> CoupledLinear:
+    """A linear field of several states as P(X)h + forcing; refuses, with the reason, what is not of that form."""
+    letter, coupling = coupled_in_one_operator(field.system, has_degrees=field.operator.degree is not None)
+    other = any(x != 0 for part in (coupling.constant, coupling.coupled) for x in part.values())
+    source = None if other else _values(field, coupling.fields, coupling.source) if coupling.source else ()
+    generator = _values(field, coupling.fields, coupling.linear)
+    return CoupledLinear(operator_base(field.operator, letter), generator, source)
+
+
+def _values(
+    field: VectorField, fields: tuple[str, ...], terms: Mapping[Pair, Mapping[OperatorWord, sp.Expr]]
+) -> tuple[Entries, ...]:
+    """The matrices of the coefficients by power of X; every word is a power."""
+    powers = {pair: {len(word): c for word, c in words.items()} for pair, words in terms.items()}
+    count = 1 + max((k for words in powers.values() for k in words), default=0)
+
+    def value(i: str, j: str, k: int) -> Tensor:
+        return field.value(powers.get((i, j), {}).get(k, sp.S.Zero)).to(torch.float64)
+
+    return tuple(tuple(tuple(value(i, j, k) for j in fields) for i in fields) for k in range(count))
 
 
 def _deepened(x: Tensor, depth: int) -> Tensor:

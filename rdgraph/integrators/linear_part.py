@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from rdgraph.errors import NotApplicable
+from rdgraph.integrators.coupled_linear import CoupledLinear, coupled_part
 from rdgraph.integrators.operator_filters import Filters
 from rdgraph.integrators.scaled_operator import Base, operator_base
 from rdgraph.systems.single_operator import in_one_operator, terms_beyond_generator
@@ -62,8 +63,13 @@ class Linear:
         return torch.linalg.vector_norm(x, ord=self.base.norm, dim=-2, keepdim=True)
 
 
-def linear_part(field: VectorField) -> Linear:
+def linear_part(field: VectorField) -> Linear | CoupledLinear:
     """A linear field as p(X)H + forcing; refuses, with the reason, what is not of that form."""
+    return single_part(field) if field.system.is_single else coupled_part(field)
+
+
+def single_part(field: VectorField) -> Linear:
+    """The same for one field of first order."""
     system, base = _prepared(field)
     structure = system.structure
     if free := terms_beyond_generator(structure):

@@ -174,7 +174,7 @@ def divided_difference(f: sp.Expr, mu: sp.Symbol, points: tuple[sp.Expr, ...]) -
     """
     count = len(points) - 1
     equal = sp.diff(f, mu, count).subs(mu, points[0]) / sp.factorial(count)
-    pieces = []
+    pieces: list[tuple[sp.Expr, sp.Basic]] = []
     for i, j in itertools.combinations(range(len(points)), 2):
         gap = sp.expand(points[i] - points[j])
         if gap == 0:

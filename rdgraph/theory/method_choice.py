@@ -23,7 +23,12 @@ from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.parser import parse
-from rdgraph.systems.single_operator import in_one_operator, terms_beyond_generator
+from rdgraph.systems.single_operator import (
+    coupled_in_one_operator,
+    coupling_obstacles,
+    in_one_operator,
+    terms_beyond_generator,
+)
 from rdgraph.systems.system import System
 from rdgraph.theory.rate_bounds import RateBound, equilibrium_size, rate_bound
 from rdgraph.theory.reaction_flows import closed_rate
@@ -105,6 +110,8 @@ def choose_method(
 @lru_cache(maxsize=256)
 def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
     """exact, strang or rk4, and why; `has_degrees` says that L is D - A."""
+    if not system.is_single:
+        return _coupled_family(system, has_degrees)
     try:
         letter, written = in_one_operator(system, has_degrees=has_degrees)
     except NotApplicable:
@@ -118,6 +125,18 @@ def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
     except NotApplicable:
         return "rk4", "; ".join(structure.obstacles)
     return "strang", f"the reaction h' = {public(sp.factor(rate))} has a closed flow"
+
+
+def _coupled_family(system: System, has_degrees: bool) -> tuple[str, str]:
+    """exact for several fields with a matrix symbol, else rk4."""
+    if reasons := coupling_obstacles(system, has_degrees=has_degrees):
+        return "rk4", "; ".join(reasons)
+    letter, coupling = coupled_in_one_operator(system, has_degrees=has_degrees)
+    others = (*coupling.source.values(), *coupling.constant.values(), *coupling.coupled.values())
+    forced = " and a forcing" if any(x != 0 for x in others) else ""
+    symbol = f"the matrix symbol P(lam) = {public(coupling.linear_symbol()).tolist()}"
+    name = f"a matrix polynomial of {letter} as generator" if has_degrees else symbol
+    return "exact", f"linear in {', '.join(coupling.fields)} with {name}{forced}: exact flow"
 
 
 def _symbol_text(system: System, letter: str, has_degrees: bool) -> str:
