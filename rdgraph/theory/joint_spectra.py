@@ -186,14 +186,19 @@ def blocks(P: sp.Matrix) -> list[Block]:
     >>> [block.size for block in blocks(sp.Matrix([[0, 1, 5], [-1, 0, 0], [0, 0, -lam]]))]
     [2, 1]
     """
+    return [Block([[_polynomial(P[i, j]) for j in group] for i in group]) for group in groups(P)]
+
+
+def groups(P: sp.Matrix) -> list[tuple[int, ...]]:
+    """Which fields act on each other in a circle."""
     size = P.rows
     reach = [[i == j or P[i, j] != 0 for j in range(size)] for i in range(size)]
     for k, i, j in itertools.product(range(size), repeat=3):
         reach[i][j] = reach[i][j] or (reach[i][k] and reach[k][j])
-    groups = dict.fromkeys(tuple(j for j in range(size) if reach[i][j] and reach[j][i]) for i in range(size))
-    if any(len(group) > MOST_FIELDS for group in groups):
+    found = dict.fromkeys(tuple(j for j in range(size) if reach[i][j] and reach[j][i]) for i in range(size))
+    if any(len(group) > MOST_FIELDS for group in found):
         raise Undecided(f"more than {MOST_FIELDS} fields act on each other")
-    return [Block([[_polynomial(P[i, j]) for j in group] for i in group]) for group in groups]
+    return list(found)
 
 
 def _polynomial(entry: sp.Expr) -> Any:

@@ -67,7 +67,8 @@ def choose_method(
     """The method that fits a system, with a step for its coefficients.
 
     Linear systems with a generator p(A) are evaluated ("exact", any forcing that does not depend on H included);
-    entrywise reactions with a closed flow are split ("strang"); all others are stepped ("rk4").
+    entrywise reactions with a closed flow are split ("strang"); all others are stepped ("rk4"). Several fields are
+    evaluated where they are linear in A alone, else stepped adaptively ("dopri5").
 
     Args:
         system: the system, a name of the catalogue or a line of text.
@@ -97,8 +98,10 @@ def choose_method(
     method, why = family(subject, has_degrees=find_normalisation(normalisation).has_degrees)
     if stepped and method != "rk4":
         method, why = "rk4", f"{why}, but Runge-Kutta steps were asked for"
-    if method == "exact":
-        return MethodChoice("exact", None, why)
+    if method in ("exact", "dopri5"):
+        return MethodChoice(method, None, why)
+    if not subject.is_single:
+        return MethodChoice(method, float(step_for(method, None, T)), why)
     bound = rate_bound(subject, normalisation)
     values = _shaped(subject, coefficients or {})
     size = float(np.max(state_size(bound, values, radius or 0.0)))
@@ -109,7 +112,7 @@ def choose_method(
 
 @lru_cache(maxsize=256)
 def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
-    """exact, strang or rk4, and why; `has_degrees` says that L is D - A."""
+    """exact, strang, rk4 or, for more than one field, dopri5, and why; `has_degrees` says that L is D - A."""
     if not system.is_single:
         return _coupled_family(system, has_degrees)
     try:
@@ -128,9 +131,9 @@ def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
 
 
 def _coupled_family(system: System, has_degrees: bool) -> tuple[str, str]:
-    """exact for several fields with a matrix symbol, else rk4."""
+    """exact for several fields with a matrix symbol, else dopri5, which needs no bound of their slopes."""
     if reasons := coupling_obstacles(system, has_degrees=has_degrees):
-        return "rk4", "; ".join(reasons)
+        return "dopri5", f"{'; '.join(reasons)}: adaptive steps"
     letter, coupling = coupled_in_one_operator(system, has_degrees=has_degrees)
     others = (*coupling.source.values(), *coupling.constant.values(), *coupling.coupled.values())
     forced = " and a forcing" if any(x != 0 for x in others) else ""
