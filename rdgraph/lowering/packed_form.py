@@ -8,6 +8,7 @@ block for each field (`Blocks`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import sympy as sp
@@ -70,7 +71,20 @@ def packed_form(forms: Mapping[str, sp.Expr]) -> sp.Expr:
             values[i] += term.coefficient
     terms = [_per_field(c) * (Act(map(sp.Symbol, word), x) if word else x) for (word, x), c in shared.items()]
     rest = [sp.Add(*block) for block in blocks]
-    return sp.Add(*terms, Blocks(*rest) if any(rest) else sp.S.Zero)
+    if not any(rest):
+        return sp.Add(*terms)
+    if not terms:
+        return Blocks(*rest)
+    fronts, rest = (list(part) for part in zip(*map(_front, rest), strict=True))
+    return sp.Add(*terms, _per_field(fronts) * Blocks(*rest))
+
+
+def _front(form: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """The coefficient of a single term, which costs nothing where blocks are added to others, and what it multiplies."""
+    terms = terms_of(form)
+    if len(terms) != 1:
+        return sp.S.One, form
+    return terms[0].coefficient, replace(terms[0], coefficient=sp.S.One).expression()
 
 
 def needs_packing(forms: Mapping[str, sp.Expr]) -> bool:
