@@ -80,7 +80,7 @@ def packed_form(forms: Mapping[str, sp.Expr]) -> sp.Expr:
 
 
 def _front(form: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
-    """The coefficient of a single term, which costs nothing where blocks are added to others, and what it multiplies."""
+    """The coefficient of a single term, free where blocks are added to others, and what it multiplies."""
     terms = terms_of(form)
     if len(terms) != 1:
         return sp.S.One, form
