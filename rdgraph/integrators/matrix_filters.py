@@ -6,6 +6,7 @@ On an eigenvector of X with eigenvalue x a linear system of F fields is h' = P(x
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -82,7 +83,7 @@ class MatrixFilters:
 
     def exponentials(self) -> MatrixFilters:
         """The functions exp(t P(x)) alone."""
-        return replace(self, source=self.source[:0], flow=True)
+        return replace(self, source=self.source[:0], flow=True) if len(self.source) else self
 
     def sizes(self, series: Tensor) -> Tensor:
         """What terms (..., F, F, R) amount to at most, (..., R), in the norm of the state."""
@@ -90,11 +91,11 @@ class MatrixFilters:
 
     def gain(self) -> Tensor:
         """Largest |g| at sampled points of the interval -1 <= y <= 1, (R,): never above the true maximum."""
-        return self._sampled("chebyshev").amax(-1)
+        return self._on_interval.amax(-1)
 
     def scale(self) -> Tensor:
         """What errors are measured against, (R,), at most the gain: what a generic state keeps (see `Filters`)."""
-        values = self._sampled("chebyshev")
+        values = self._on_interval
         gain = values.amax(-1)
         mean = values[:, 1:].square().mean(-1).sqrt()
         return torch.minimum(gain, mean * gain.clamp(min=1))
@@ -119,7 +120,7 @@ class MatrixFilters:
         terms = self._scaled(self.generator, kind) * self.elapsed
         weights = powers(kind, len(terms), rho)
         plain = self._exponent(terms, weights)
-        units = _balance(norms_of_entries(terms))
+        units = _balance(terms.abs().sum(0))
         # A factor cond(D) stands before the exponential, and in `forced` before max(1, exp): both are bounded so.
         price = (units.amax(0) / units.amin(0)).log()[:, None]
         balanced = self._exponent(terms * units[:, None] / units[None, :], weights) + price
@@ -136,6 +137,11 @@ class MatrixFilters:
     def _exponent(self, terms: Tensor, weights: Tensor) -> Tensor:
         """mu(Q_0) + |Q_1| w_1 + ..., (R, P)."""
         return logarithmic_norm(terms[0], self.norm)[:, None] + _weighted(norms(terms[1:], self.norm), weights[1:])
+
+    @cached_property
+    def _on_interval(self) -> Tensor:
+        with torch.no_grad():
+            return self._sampled("chebyshev")
 
     def _sampled(self, kind: str) -> Tensor:
         """Lower bounds of |g|, within a factor sqrt(F), at sampled points, (R, J): the norm of a column or of a row."""
@@ -166,11 +172,6 @@ def logarithmic_norm(matrices: Tensor, order: float) -> Tensor:
     own = matrices.diagonal(dim1=0, dim2=1).T
     around = matrices.abs().sum(1 if order == torch.inf else 0) - own.abs()
     return (own + around).amax(0)
-
-
-def norms_of_entries(terms: Tensor) -> Tensor:
-    """How large every entry gets over the basis, (F, F, R)."""
-    return terms.abs().sum(0)
 
 
 def _balance(sizes: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 #: The series is summed at this 1-norm, where its terms beyond the last one are below what float64 resolves.
 _SERIES_NORM = 0.5
-_SERIES_TERMS = 16
+_SERIES_TERMS = 14
 #: Most squarings: the 1-norm is then half a million, at which a phase has lost ten of its sixteen digits.
 MOST_SQUARINGS = 20
 
@@ -52,9 +52,10 @@ def exponentials(matrices: Tensor, squarings: int | None = None) -> Exponentials
     small = matrices * 2.0**-used
     phi1 = _series(small)
     exp = plus_identity(product(small, phi1))
+    one = identity_like(matrices)
     for k in range(count):
         doubled = k < used
-        phi1 = torch.where(doubled, product(phi1, plus_identity(exp)) / 2, phi1)
+        phi1 = torch.where(doubled, product(phi1, exp + one) / 2, phi1)
         exp = torch.where(doubled, product(exp, exp), exp)
     beyond = ~(known & (asked <= count))
     return Exponentials(exp.masked_fill(beyond, math.inf), phi1.masked_fill(beyond, math.inf))
@@ -64,7 +65,7 @@ def product(left: Tensor, right: Tensor) -> Tensor:
     """The products of matrices (F, G, ...) and (G, K, ...)."""
     total = left[:, 0, None] * right[None, 0]
     for k in range(1, left.shape[1]):
-        total = total + left[:, k, None] * right[None, k]
+        total = torch.addcmul(total, left[:, k, None], right[None, k])
     return total
 
 
@@ -117,7 +118,8 @@ def norms(matrices: Tensor, order: float) -> Tensor:
 
 def _series(small: Tensor) -> Tensor:
     """phi1 of matrices of norm 1/2 or less, by Horner's rule."""
-    total = torch.zeros_like(small) + identity_like(small)
-    for k in range(_SERIES_TERMS, 1, -1):
-        total = plus_identity(product(total, small) / k)
+    one = identity_like(small)
+    total = torch.add(one, small, alpha=1 / _SERIES_TERMS)
+    for k in range(_SERIES_TERMS - 1, 1, -1):
+        total = torch.add(one, product(total, small), alpha=1 / k)
     return total

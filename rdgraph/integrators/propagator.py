@@ -109,12 +109,16 @@ class _Target:
         parts = torch.ones_like(filters.elapsed)
         limit = max(self.rtol / self.resolution, _ACCEPTED)
         steep = _FINE_GAIN if self.rtol < 1e-8 else _COARSE_GAIN
-        tame = replace(filters, elapsed=filters.elapsed / _MOST_GAIN_PARTS).gain() <= steep
+        tame = None
         excess = torch.ones_like(parts, dtype=torch.bool)
         while bool(excess.any()):
             part = replace(filters, elapsed=filters.elapsed / parts)
             gain = part.gain()
-            excess = ~(gain <= steep) & tame
+            excess = ~(gain <= steep)
+            if bool(excess.any()):
+                if tame is None:
+                    tame = replace(filters, elapsed=filters.elapsed / _MOST_GAIN_PARTS).gain() <= steep
+                excess = excess & tame
             if self.linear.base.kind == "taylor":
                 loss = part.peak() / gain
                 # Half the time has the root of the loss, twice: more parts help as long as it exceeds 4.
