@@ -19,7 +19,7 @@ from rdgraph.decisions.condition_words import in_words
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.interval_extrema import interval_candidates
 from rdgraph.decisions.maxima import Candidate, maximum
-from rdgraph.errors import Undecided
+from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.methods.runge_kutta import Tableau
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.answer_symbols import lam, public
@@ -35,6 +35,8 @@ _MEANS = "every mode that the flow damps or leaves oscillating is not amplified"
 
 def several_fields_limit(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     """The limit of a linear system of several fields; raises Undecided, or NotApplicable where there is no symbol."""
+    if system.is_noisy:
+        raise NotApplicable(f"expected a system without noise for a step limit, got {system.text}; drop the noise xi")
     P, domain = system.generator_matrix, system.domain
     assumes = "" if find_normalisation(normalisation).is_symmetric else REAL_SPECTRUM
     if P.free_symbols <= {lam} and all(sp.Poly(x, lam).domain in (sp.ZZ, sp.QQ) for x in P):
