@@ -62,8 +62,11 @@ lint: $(INSTALLED)
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/mypy
 
+# py-pde, the peer on grids, is installed for this alone.
 bench: $(INSTALLED)
+	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[bench]'
 	$(VENV)/bin/python -m studies.benchmarks.symbolic_speed
+	$(VENV)/bin/python -m studies.benchmarks.compiled_speed --out runs/compiled_speed.json
 	$(VENV)/bin/python -m studies.benchmarks.performance
 	$(VENV)/bin/python -m studies.benchmarks.training_speed --device cpu --out runs/training_speed.json
 

@@ -8,7 +8,7 @@ own:        register_method, unregister_method, Tableau, make_tableau, register_
             unregister_normalisation
 verdicts:   analyse, preflight, verify, read_expression
 graphs:     Graph, Operator, stack, generators
-runs:       lower, VectorField, solve, Solution, Status, ProgressBar, Callback
+runs:       lower, VectorField, compile_field, solve, Solution, Status, ProgressBar, Callback
 errors:     RdgraphError, LanguageError, NotApplicable, InvalidArgument, Undecided, AssumptionError, UnknownName
 
 Every name is loaded when it is first asked for; what stands under graphs and runs needs numpy or torch.
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rdgraph.integrators.solution import Solution, Status
     from rdgraph.integrators.solver import solve
     from rdgraph.integrators.trackers import Callback, ProgressBar
+    from rdgraph.lowering.compiled_field import compile_field
     from rdgraph.lowering.vector_field import VectorField, lower
     from rdgraph.methods.registry import register_method, unregister_method
     from rdgraph.methods.runge_kutta import Tableau, make_tableau
@@ -91,6 +92,7 @@ __all__ = [
     "catalogue",
     "choose_method",
     "classify",
+    "compile_field",
     "conserved",
     "derivation",
     "energy_law",
@@ -154,6 +156,7 @@ _ON_USE = {
     "catalogue": "rdgraph.systems.catalogue",
     "choose_method": "rdgraph.theory.method_choice",
     "classify": "rdgraph.theory.filters",
+    "compile_field": "rdgraph.lowering.compiled_field",
     "conserved": "rdgraph.theory.conservation",
     "derivation": "rdgraph.identities.derivations",
     "energy_law": "rdgraph.theory.conservation",

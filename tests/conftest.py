@@ -6,6 +6,7 @@ import os
 import random
 import socket
 import sys
+import tempfile
 from typing import Any
 
 import matplotlib
@@ -17,6 +18,10 @@ from hypothesis.internal.conjecture import providers
 SEED = 20230723
 
 matplotlib.use("Agg")
+
+# What tests compile is not left in the user's caches.
+_COMPILED = tempfile.TemporaryDirectory(prefix="rdgraph-tests-")
+os.environ["RDGRAPH_CACHE"] = _COMPILED.name
 
 # Hypothesis also draws numbers found in the source of loaded modules; which are loaded depends on the tests that ran
 # before in the same process, and the examples are to be the same on every run.

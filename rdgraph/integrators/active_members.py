@@ -12,6 +12,7 @@ from torch import Tensor
 from rdgraph.integrators.dormand_prince import Attempt
 
 if TYPE_CHECKING:
+    from rdgraph.integrators.compiled_steps import CompiledMembers
     from rdgraph.lowering.vector_field import VectorField
 
 
@@ -42,12 +43,14 @@ class Group:
     """The members still under way: who they are (m,), their field, states and slopes (m, n, d)."""
 
     members: np.ndarray
-    field: VectorField
+    field: VectorField | CompiledMembers
     state: Tensor
     slope: Tensor
 
     @classmethod
-    def make(cls, field: VectorField, starts: Tensor, members: np.ndarray, times: np.ndarray) -> Group:
+    def make(
+        cls, field: VectorField | CompiledMembers, starts: Tensor, members: np.ndarray, times: np.ndarray
+    ) -> Group:
         """Some members at their start and its time (m,); one evaluation."""
         index = index_beside(members, starts)
         chosen, state = field.members(index).prepared(), starts.index_select(0, index)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from rdgraph.errors import NotApplicable
 from rdgraph.integrators.active_members import Group, Saves, beside, host, index_beside
+from rdgraph.integrators.compiled_steps import Compilation, CompiledMembers
 from rdgraph.integrators.dormand_prince import EVALUATIONS, Attempt, inner, root_mean_square
 from rdgraph.integrators.fixed_steps import is_within
 from rdgraph.integrators.solution import Stats, Status
@@ -56,7 +57,9 @@ class AdaptiveIntegration(NamedTuple):
     stats: Stats
 
 
-def integrate_adaptive(field: VectorField, H0: Tensor, times: Tensor, tolerances: Tolerances) -> AdaptiveIntegration:
+def integrate_adaptive(
+    field: VectorField, H0: Tensor, times: Tensor, tolerances: Tolerances, asked: Compilation | None = None
+) -> AdaptiveIntegration:
     """All members of a batch from H0 (*batch, n, d); times (K,) or (K, *batch) never fall, and the first is the start.
 
     As in torchdiffeq the steps do not land on the times: states there are interpolated.
@@ -64,8 +67,11 @@ def integrate_adaptive(field: VectorField, H0: Tensor, times: Tensor, tolerances
     starts = H0.reshape(-1, *H0.shape[-2:])
     columns = times.reshape(len(times), -1).double().expand(-1, len(starts))
     every = field.bind(H0) if field.uses_initial else field
+    made = None if asked is None else asked.of(every, H0)
     with torch.no_grad():
-        search = _StepSearch(every, starts, columns.detach().cpu().numpy(), tolerances)
+        search = _StepSearch(
+            every if made is None else CompiledMembers(every, made), starts, columns.detach().cpu().numpy(), tolerances
+        )
         search.run()
     states, stats = search.saves.states(len(columns), len(starts)), search.stats
     wanted = H0.requires_grad or times.requires_grad or any(x.requires_grad for x in every.tensors())
@@ -80,7 +86,9 @@ def integrate_adaptive(field: VectorField, H0: Tensor, times: Tensor, tolerances
 class _StepSearch:
     """Finds the steps of every member, and how it ends; everything about time stays on the host, as (B,) in float64."""
 
-    def __init__(self, field: VectorField, starts: Tensor, times: np.ndarray, tolerances: Tolerances) -> None:
+    def __init__(
+        self, field: VectorField | CompiledMembers, starts: Tensor, times: np.ndarray, tolerances: Tolerances
+    ) -> None:
         self.field, self.starts, self.times, self.tolerances = field, starts, times, tolerances
         count = times.shape[1]
         self.time, self.step = times[0].copy(), np.zeros(count)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rdgraph.integrators.solution import Stats, Status
-from rdgraph.integrators.steppers import Stepper, StepResult
+from rdgraph.integrators.steppers import Marching, Stepper, StepResult
 from rdgraph.integrators.timetable import Event, Timetable
 from rdgraph.integrators.trackers import Recorder
 
@@ -124,7 +124,14 @@ def _march(
     survived = torch.zeros(alive.shape, dtype=torch.int64, device=H0.device)
     saver = _StepSaver(stepper, timetable, recorder, rest, cubic, cautious=last is not None)
     saver.save(-1, H, StepResult(H, None), alive)
-    for k in range(timetable.steps):
+    k = -1
+    while (k := k + 1) < timetable.steps:
+        if isinstance(stepper, Marching) and last is None and (end := saver.stretch(k, stepper.most_steps(H))) > k:
+            active = None if moving is None else moving[k:end]
+            H, alive, survived = stepper.march(H, lengths[k:end], times[k:end], active, bound, alive, survived)
+            k = end - 1
+            saver.save(k, H, StepResult(H, None), alive)
+            continue
         active = None if moving is None else moving[k]
         if last is not None:
             active = k < last if active is None else active & (k < last)
@@ -153,6 +160,14 @@ class _StepSaver:
         self.cubic = cubic
         self.cautious = cautious
         self.pending: dict[int, Tensor] = {}
+
+    def stretch(self, k: int, most: int) -> int:
+        """The end of the steps from k on that need no state in between: nothing is saved but at the end of the last."""
+        last = min(k + most, self.timetable.steps)
+        for step in range(k, last):
+            if events := self.timetable.events.get(step):
+                return step + 1 if all(event.at_end for event in events) else step
+        return last
 
     def save(self, k: int, before: Tensor, step: StepResult, moved: Tensor) -> None:
         """All saves of step k, from the state before it to the state after it."""

@@ -12,10 +12,12 @@ from torch import Tensor
 from rdgraph.integrators.adaptive_steps import Tolerances, integrate_adaptive
 from rdgraph.integrators.adjoint import AdjointSettings, integrate_members
 from rdgraph.integrators.automatic import Automatic, automatic
+from rdgraph.integrators.compiled_steps import ADAPTIVE_EVALUATIONS, Compilation, CompiledRungeKutta
 from rdgraph.integrators.fixed_steps import Integration, choose, integrate_fixed, is_within
 from rdgraph.integrators.solution import Solution, Stats, Status
 from rdgraph.integrators.solver_settings import (
     check_adjoint,
+    check_compiled,
     check_numbers,
     check_precision,
     check_settings,
@@ -51,6 +53,7 @@ def solve(
     trackers: Sequence[Tracker] = (),
     measures: Mapping[str, Measure] | None = None,
     keep_states: bool = True,
+    compiled: bool | None = None,
 ) -> Solution:
     """Integrate dH/dt = f(t, H) from H(t[0]) = H0 (*batch, n, d) and save H at `t`, or at `save_at` within `t`.
 
@@ -84,6 +87,8 @@ def solve(
         trackers: hear of every saved state.
         measures: functions of a state by name, collected in `solution.measures`.
         keep_states: False with measures lets the fixed-step methods hold no more than one saved state.
+        compiled: whether methods with a tableau run as compiled C, which needs a C compiler, a CPU and no gradient; by
+            default long runs do, where they can, and agree with the torch path to rounding.
 
     Returns:
         The states, what they cost, and one status per member.
@@ -120,6 +125,8 @@ def solve(
     if adjoint:
         check_adjoint(record, step, save_at)
     check_precision(record, H0)
+    if compiled:
+        check_compiled(record, adjoint)
     field = field.spread(tuple(H0.shape[:-2]))
     timetable = make_timetable(t, save_at, step, field.batch, H0.device)
     largest = torch.finfo(H0.dtype).max
@@ -130,11 +137,15 @@ def solve(
         settings = AdjointSettings(record, tolerances(H0, given, bound), own, interpolation)
         integrate = partial(_one_by_one, field, H0, timetable, recorder, settings)
     elif record.is_adaptive:
-        integrate = partial(_adaptive, field, H0, timetable, recorder, tolerances(H0, given, bound))
+        asked = Compilation(compiled, ADAPTIVE_EVALUATIONS, timetable.grid)
+        integrate = partial(_adaptive, field, H0, timetable, recorder, tolerances(H0, given, bound), asked)
     elif record.is_exact:
         integrate = partial(_exact, field, H0, timetable, recorder, bound, rtol, atol)
     else:
-        make_stepper = partial(_make_stepper, field, record, rtol)
+        asked = Compilation(
+            compiled, timetable.steps * (1 if record.tableau is None else len(record.tableau.weights)), timetable.grid
+        )
+        make_stepper = partial(_make_stepper, field, record, rtol, asked)
         cubic = interpolation == "cubic"
         integrate = partial(integrate_fixed, make_stepper, H0, timetable, recorder, bound=bound, cubic=cubic)
     run = _tracked(integrate, trackers, len(timetable.saves))
@@ -156,8 +167,10 @@ def _tracked(integrate: Callable[[], Integration], trackers: Sequence[Tracker], 
             tracker.stop()
 
 
-def _make_stepper(field: VectorField, record: Method, rtol: float | None, start: Tensor) -> Stepper:
+def _make_stepper(field: VectorField, record: Method, rtol: float | None, asked: Compilation, start: Tensor) -> Stepper:
     field = _bound(field, start)
+    if record.tableau is not None and (made := asked.of(field, start)) is not None:
+        return CompiledRungeKutta(field, made, record.tableau)
     if record.is_fixed:
         return fixed_stepper(field.prepared(), record)
     from rdgraph.integrators.strang_splitting import make_strang
@@ -171,11 +184,11 @@ def _bound(field: VectorField, start: Tensor) -> VectorField:
 
 # ---------------------------------------------------------------------- methods that give all states at once
 def _adaptive(
-    field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, given: Tolerances
+    field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, given: Tolerances, asked: Compilation
 ) -> Integration:
     """dopri5 for all members at once, from the start through every save to the end."""
     times = _columns(timetable.grid[:1], timetable.saves, timetable.grid[-1:])
-    course = integrate_adaptive(field, H0, times, given)
+    course = integrate_adaptive(field, H0, times, given, asked)
     for states in course.states[1:-1].reshape(-1, *H0.shape):
         recorder.save(states)
     return Integration(recorder, course.codes.reshape(field.batch), course.failed_at.reshape(field.batch), course.stats)

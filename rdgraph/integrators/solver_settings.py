@@ -96,3 +96,13 @@ def tolerances(H0: Tensor, given: Mapping[str, Any], bound: float) -> Tolerances
     rtol, atol = (d if given[name] is None else given[name] for name, d in zip(("rtol", "atol"), default, strict=True))
     most = MAX_STEPS if given["max_steps"] is None else int(given["max_steps"])
     return Tolerances(float(rtol), float(atol), bound, most)
+
+
+def check_compiled(record: Method, adjoint: bool) -> None:
+    """Raise unless a method has steps that can run as compiled C."""
+    if adjoint or record.tableau is None:
+        got = "the adjoint" if adjoint else record.name
+        raise InvalidArgument(
+            f"expected a method with a tableau for compiled=True, got {got}; take one of rk4, euler, dopri5, or leave "
+            "compiled= out"
+        )

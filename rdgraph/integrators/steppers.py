@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -41,6 +41,26 @@ class Stepper(Protocol):
 
     def is_undefined(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> Tensor:
         """(*batch): whether the step from H breaks on NaN rather than on overflow."""
+
+
+@runtime_checkable
+class Marching(Protocol):
+    """A stepper that can take several steps at once."""
+
+    def most_steps(self, H: Tensor) -> int:
+        """How many steps of such states it takes in one call at most."""
+
+    def march(
+        self,
+        H: Tensor,
+        lengths: Tensor,
+        times: Tensor,
+        active: Tensor | None,
+        bound: float,
+        alive: Tensor,
+        survived: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The states after several steps, who is alive, and how many steps each has survived."""
 
 
 class FlowMap(Protocol):

@@ -75,6 +75,8 @@ class ElementwiseFunction:
         numpy: on float arrays.
         torch: source text with {0} for the argument, an expression in `torch` alone; None where the tree of
             `definition` is lowered instead.
+        c: source text in the argument `x`, of the type `real`, with the functions of <tgmath.h>; NaN stays NaN. None
+            where `formula` or the tree of `definition` is compiled instead.
         ball: on a rational (`flint.fmpq`) or a ball (`flint.arb`); an enclosure, exact where it can be.
         domain: where f is defined.
         range: the values of f on its domain.
@@ -109,6 +111,7 @@ class ElementwiseFunction:
     ties: Callable[[Any, Any], list[sp.Basic]] | None = None
     definition: sp.Basic | None = None
     is_sharp: bool = True
+    c: str | None = None
 
     @property
     def is_bounded(self) -> bool:
