@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from rdgraph.graphs.operator import Operator
     from rdgraph.graphs.operator_stack import stack
     from rdgraph.identifiability.question import identify
+    from rdgraph.identities.comparison import Equivalence
     from rdgraph.identities.derivations import Derivation, derivation
-    from rdgraph.identities.equivalence import Equivalence, equivalent
+    from rdgraph.identities.equivalence import equivalent
     from rdgraph.identities.function_registration import register_function, unregister_function
     from rdgraph.identities.step_maps import euler_map
     from rdgraph.integrators.solution import Solution, Status
@@ -133,7 +134,7 @@ _ON_USE = {
     "Callback": "rdgraph.integrators.trackers",
     "Claim": "rdgraph.claims.registry",
     "Derivation": "rdgraph.identities.derivations",
-    "Equivalence": "rdgraph.identities.equivalence",
+    "Equivalence": "rdgraph.identities.comparison",
     "Graph": "rdgraph.graphs.graph",
     "InvalidArgument": "rdgraph.errors",
     "LanguageError": "rdgraph.errors",

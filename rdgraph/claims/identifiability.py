@@ -13,7 +13,8 @@ from rdgraph.decisions.domain import BOTH, NEGATIVE, Domain
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identifiability.question import PROVED, identify
-from rdgraph.identities.equivalence import REFUTED, equivalent
+from rdgraph.identities.comparison import REFUTED
+from rdgraph.identities.equivalence import equivalent
 from rdgraph.identities.step_maps import euler_map, iterate
 from rdgraph.syntax.answer_symbols import lam as own_lam
 from rdgraph.systems.catalogue import catalogue

@@ -11,7 +11,8 @@ from rdgraph.claims.formulas import all_hold
 from rdgraph.claims.numerics import make_field
 from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.identities.equivalence import CONDITIONAL, REFUTED, equivalent
+from rdgraph.identities.comparison import CONDITIONAL, REFUTED
+from rdgraph.identities.equivalence import equivalent
 from rdgraph.identities.step_maps import euler_map, iterate
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse

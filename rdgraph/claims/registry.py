@@ -22,7 +22,7 @@ HOLDS, HOLDS_IF, FALSE, UNDECIDED = "holds", "holds if", "false", "undecided"
 CROSS_CHECK_GRAPHS = 25
 _MODULES = (
     "blurring", "filters", "passbands", "integrators", "identifiability", "well_posedness", "box_keeping", "splitting",
-    "layers", "special_cases",
+    "layers", "special_cases", "overdamping",
 )  # fmt: skip
 
 

@@ -12,7 +12,8 @@ from rdgraph.claims.layers import gcn, gcnii
 from rdgraph.claims.numerics import generator, make_field
 from rdgraph.claims.registry import FALSE, HOLDS, HOLDS_IF, UNDECIDED, ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.identities.equivalence import CONDITIONAL, equivalent
+from rdgraph.identities.comparison import CONDITIONAL
+from rdgraph.identities.equivalence import equivalent
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse
 from rdgraph.theory.filters import response

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import H0, MASKS, Act, Algebra, H
+from rdgraph.algebra.normal_form import H0, MASKS, Act, Algebra, H, State
 from rdgraph.algebra.word_rules import Polynomial, WordRules, completed
 from rdgraph.decisions.domain import Domain
 from rdgraph.errors import AssumptionError, InvalidArgument, NotApplicable
@@ -72,7 +72,8 @@ class Hypotheses:
         known = self.assumptions
         plain = {n: sp.Symbol(n, real=True) for n in self.vocabulary.kinds}
         signed = {} if known is None else {n: known.symbol(n) for n, k in self._coefficients.items() if n not in MASKS}
-        return plain | signed | {"H": H, "H0": H0}
+        states = {n: State(n) for n, k in self.vocabulary.kinds.items() if k is Kind.FIELD}
+        return plain | signed | states | {"H": H, "H0": H0}
 
     @cached_property
     def _coefficients(self) -> dict[str, Kind]:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rdgraph.integrators.linear_part import row_sums
+from rdgraph.integrators.scaled_operator import row_sums
 from rdgraph.integrators.timetable import read_times
 from rdgraph.theory.method_choice import DEFAULT_STEP, family, state_size, step_for, step_reason
 from rdgraph.theory.rate_bounds import rate_bound
@@ -37,12 +37,12 @@ def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) 
     >>> method, step
     ('rk4', tensor([0.2500, 0.1000], dtype=torch.float64))
     """
-    if not field.system.is_single:
-        step = torch.tensor(DEFAULT_STEP, dtype=torch.float64) if stepped else None
-        return Automatic("rk4" if stepped else "dopri5", step, "more than one autonomous equation: adaptive steps")
     operator = field.operator
     has_degrees = operator.degree is not None
     method, why = family(field.system, has_degrees=has_degrees)
+    if not field.system.is_single:
+        step = torch.tensor(DEFAULT_STEP, dtype=torch.float64) if stepped else None
+        return Automatic("rk4" if stepped else method, step, why)
     if stepped and method != "rk4":
         method, why = "rk4", f"{why}, but Runge-Kutta steps were asked for"
     if method == "exact":

@@ -41,6 +41,12 @@ def exact_states(
     stays small. rtol defaults to 1e-10 for float64 and to 1e-6 otherwise, atol to 0. A member whose exponential
     overflows gets infinite states; the others do not notice.
 
+    Several fields, h' = P(X)h + S(X)h0 with F x F matrices P(x) and S(x), are a packed state (*batch, n, F*d): g(x) is
+    then the matrix exp(t P(x)) + t phi1(t P(x)) S(x) and g(X)h0 = sum_k C_k b_k(X) h0 with F x F coefficients, one
+    product over all fields for each k. The bound holds channel by channel, |H0| being the norm over nodes and fields
+    and |g| at most the operator norm in it. The degree follows in advance: in any norm |C_k| <= 2 M rho^-k where
+    |g| <= M on the Bernstein ellipse rho, and M comes from the logarithmic norm (`MatrixFilters.log_bound`).
+
     Differentiable in coefficients, times, edge weights and H0. Where a derivative with respect to coefficients or times
     is recorded, deg p more products hold it to a like tolerance.
 

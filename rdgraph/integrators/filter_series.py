@@ -7,6 +7,7 @@ from torch import Tensor
 
 from rdgraph.errors import NotApplicable
 from rdgraph.integrators.expansions import coefficients, nodes
+from rdgraph.integrators.matrix_filters import MatrixFilters
 from rdgraph.integrators.operator_filters import Filters
 
 #: Numbers of coefficients that are computed before the cut; a row takes the first that is proved to be enough.
@@ -17,8 +18,10 @@ _BEYOND = 0.05
 _RELATIVE_FLOOR, _FLOOR = 8 * torch.finfo(torch.float64).eps, 1e-290
 
 
-def make_series(filters: Filters, kind: str, tolerance: Tensor) -> Tensor:
-    """Coefficients (K + 1, R) of the filters, each cut at its own degree, the rest zero; differentiable.
+def make_series(filters: Filters | MatrixFilters, kind: str, tolerance: Tensor) -> Tensor:
+    """Coefficients (K + 1, R), or (K + 1, F, F, R), of the filters, each cut at its own degree, the rest zero.
+
+    Differentiable; matrices count by their norms.
 
     What is left out of row r, infinitely many coefficients included, amounts to at most tolerance[r]: their sum in a
     Chebyshev series; in a power series the root of the sum of their squares, and their sum to at most twice that. A
@@ -36,16 +39,17 @@ def make_series(filters: Filters, kind: str, tolerance: Tensor) -> Tensor:
         index = (lengths == length).nonzero().squeeze(-1)
         part = filters.rows(index)
         expanded = torch.stack([coefficients(each(nodes(kind, length, gain)), kind) for each in part.parts()])
-        found, sizes = expanded.sum(0), expanded.detach().abs().sum(0)
+        found, sizes = expanded.sum(0), part.sizes(expanded.detach()).sum(0)
         degree = _degrees(sizes, kind, (1 - _BEYOND) * tolerance[index]) + filters.reserve
         degree = degree.masked_fill((part.elapsed == 0) | lost[index], 0)
-        kept = torch.arange(length, device=gain.device)[:, None] <= degree
-        pieces.append((index, torch.where(kept, found, 0.0)[: int(degree.max()) + 1]))
+        order = torch.arange(length, device=gain.device).reshape(-1, *(1,) * (found.ndim - 1))
+        pieces.append((index, torch.where(order <= degree, found, 0.0)[: int(degree.max()) + 1]))
     longest = max(len(piece) for _, piece in pieces)
-    out = gain.new_zeros((longest, len(gain)))
+    shape = pieces[0][1].shape[1:-1]
+    out = gain.new_zeros((longest, *shape, len(gain)))
     for index, piece in pieces:
-        padding = piece.new_zeros((longest - len(piece), len(index)))
-        out = out.index_copy(1, index, torch.cat([piece, padding]))
+        padding = piece.new_zeros((longest - len(piece), *shape, len(index)))
+        out = out.index_copy(-1, index, torch.cat([piece, padding]))
     return torch.cat([torch.where(lost, gain, out[0])[None], torch.where(lost, 0.0, out[1:])])
 
 
@@ -58,7 +62,7 @@ def _degrees(sizes: Tensor, kind: str, tolerance: Tensor) -> Tensor:
     return ((squares.sqrt() > tolerance) | (beyond > 2 * tolerance)).sum(0)
 
 
-def _lengths(filters: Filters, kind: str, tolerance: Tensor, gain: Tensor) -> Tensor:
+def _lengths(filters: Filters | MatrixFilters, kind: str, tolerance: Tensor, gain: Tensor) -> Tensor:
     """How many coefficients of every row to compute, (R,), so that what lies beyond is negligible.
 
     On the ellipse or disc rho, |g| <= M implies |a_k| <= 2 M rho^-k (Bernstein) or M rho^-k (Cauchy), so the tail

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from rdgraph.errors import InvalidArgument
+from rdgraph.integrators.coupled_linear import CoupledLinear
 from rdgraph.integrators.linear_part import Linear
 from rdgraph.integrators.special_functions import phi1
 from rdgraph.kernels.operations import has_triton
@@ -86,7 +87,7 @@ def _numbers(tableau: Tableau) -> tuple[float, ...]:
     return tuple(float(c) for c in reversed(sp.Poly(tableau.stability, z).all_coeffs()))
 
 
-def full_degree(linear: Linear, schedule: Schedule) -> int:
+def full_degree(linear: Linear | CoupledLinear, schedule: Schedule) -> int:
     """The degree of the whole polynomial; for the exact flow, which has none, more than single precision ever needs."""
     if schedule.is_exact:
         return _MOST_TERMS
@@ -136,7 +137,7 @@ def _deepened(x: Tensor, depth: int) -> Tensor:
 
 
 @cache
-def _angles(count: int, device: torch.device) -> Tensor:
+def sample_angles(count: int, device: torch.device) -> Tensor:
     """Sample points on the upper half of the circle, halfway between equal parts."""
     return torch.pi * (torch.arange(count, dtype=torch.float64, device=device) + 0.5) / count
 
@@ -144,7 +145,7 @@ def _angles(count: int, device: torch.device) -> Tensor:
 @cache
 def _basis(kind: str, count: int, terms: int, device: torch.device) -> Tensor:
     """Real and imaginary parts of the powers of the sample points, (terms, 2, count)."""
-    angle, k = _angles(count, device), torch.arange(terms, dtype=torch.float64, device=device)[:, None]
+    angle, k = sample_angles(count, device), torch.arange(terms, dtype=torch.float64, device=device)[:, None]
     if kind == "chebyshev":
         real = torch.cos(angle) ** k
         return torch.stack([real, torch.zeros_like(real)], 1)
@@ -152,9 +153,9 @@ def _basis(kind: str, count: int, terms: int, device: torch.device) -> Tensor:
 
 
 @cache
-def _transform(kind: str, count: int, degree: int, device: torch.device) -> Tensor:
+def transform_table(kind: str, count: int, degree: int, device: torch.device) -> Tensor:
     """From real and imaginary parts of the values to the coefficients, (2 count, degree + 1)."""
-    phase = _angles(count, device)[:, None] * torch.arange(degree + 1, dtype=torch.float64, device=device)
+    phase = sample_angles(count, device)[:, None] * torch.arange(degree + 1, dtype=torch.float64, device=device)
     real, imaginary = torch.cos(phase) / count, torch.sin(phase) / count
     if kind == "chebyshev":
         real[:, 1:] *= 2
@@ -182,7 +183,7 @@ class _Coefficients(torch.autograd.Function):
         from rdgraph.kernels import triton_polynomial as stacks
 
         device = generator.device
-        ctx.tables = _basis(kind, count, len(generator), device), _transform(kind, count, degree, device)
+        ctx.tables = _basis(kind, count, len(generator), device), transform_table(kind, count, degree, device)
         values, slopes = stacks.gains(generator, times, ctx.tables[0], _weights(schedule, device), schedule.steps)
         ctx.save_for_backward(slopes, generator, times)
         ctx.settings = schedule, kind, count, degree
@@ -213,20 +214,20 @@ def _by_autograd(
 ) -> Response:
     """The same in plain torch, with a source."""
     device = generator.device
-    angle = _angles(count, device)
+    angle = sample_angles(count, device)
     y = torch.cos(angle) if kind == "chebyshev" else torch.polar(torch.ones_like(angle), angle)
-    table = _transform(kind, count, degree, device)
+    table = transform_table(kind, count, degree, device)
     p, s = _horner(generator, y), None if source is None else _horner(source, y)
     flow, push = _gain(schedule, p, s, time[:, None])
-    series = _expanded(flow, table)
+    series = expanded(flow, table)
     if push is None:
         return Response(series, series.detach().abs(), flow.detach().abs().amax(-1))
-    extra = _expanded(push, table)
+    extra = expanded(push, table)
     sizes = series.detach().abs() + extra.detach().abs()
     return Response(series + extra, sizes, (flow + push).detach().abs().amax(-1))
 
 
-def _expanded(values: Tensor, table: Tensor) -> Tensor:
+def expanded(values: Tensor, table: Tensor) -> Tensor:
     """Coefficients (degree + 1, R) from the values (R, count) at the sample points."""
     real, imaginary = (values.real, values.imag) if values.is_complex() else (values, torch.zeros_like(values))
     return (torch.cat([real, imaginary], -1) @ table).T

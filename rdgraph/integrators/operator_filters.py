@@ -79,6 +79,10 @@ class Filters:
         """The functions exp(t p(x)) alone."""
         return replace(self, source=self.source[:0], flow=True)
 
+    def sizes(self, series: Tensor) -> Tensor:
+        """What terms (..., R) amount to."""
+        return series.abs()
+
     def gain(self) -> Tensor:
         """Largest |g| at sampled points of the interval -1 <= y <= 1, (R,): never above the true maximum."""
         return self(nodes("chebyshev", _SAMPLES, self.elapsed)).abs().amax(-1)

@@ -15,8 +15,10 @@ from torch import Tensor
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
-from rdgraph.integrators.flow_coefficients import Schedule, coefficients, full_degree
-from rdgraph.integrators.linear_part import linear_part
+from rdgraph.integrators.coupled_flow import apply_coupled, coupled_coefficients
+from rdgraph.integrators.coupled_linear import CoupledLinear
+from rdgraph.integrators.flow_coefficients import Response, Schedule, coefficients, full_degree
+from rdgraph.integrators.linear_part import Linear, linear_part
 from rdgraph.kernels import operations as ops
 from rdgraph.kernels.row_order import Rows
 
@@ -51,7 +53,8 @@ class LinearFlow:
     """H0 -> H(T) for linear fields, by a polynomial of fixed degree: capturable, differentiable in everything.
 
     `schedule` says how the time is cut, `degree` how many products are taken; `needed` tells which degree a field
-    asks for. A `quotient` of the field's operator saves the twins. Shapes: time (*batch), H0 (*batch, n, d).
+    asks for. A `quotient` of the field's operator saves the twins of one field. Shapes: time (*batch), H0
+    (*batch, n, d), or (*batch, n, F*d) for F fields.
 
     >>> import rdgraph as rd
     >>> op = rd.generators.path(4).operator("row", dtype=torch.float64)
@@ -72,9 +75,11 @@ class LinearFlow:
     def run(self, field: VectorField, H0: Tensor, time: Tensor, *, watch: bool) -> tuple[Tensor, Tensor | None]:
         """H(T); with `watch` also the terms just behind the degree, summed, as shares of the gains (*batch)."""
         linear = linear_part(field.bind(H0) if field.uses_initial else field)
-        found = coefficients(linear, self.schedule, time, self.degree + (WATCHED if watch else 0))
+        found = _response(linear, self.schedule, time, self.degree + (WATCHED if watch else 0))
         beyond = (found.sizes[self.degree + 1 :].sum(0) / found.gain).amax((-2, -1)) if watch else None
         kept = found.series[: self.degree + 1]
+        if isinstance(linear, CoupledLinear):
+            return apply_coupled(linear.base.operator, kept, H0, linear.base.kind), beyond
         if self.quotient is not None:
             return apply_on_quotient(self.quotient, kept, H0, linear.base.kind), beyond
         series = kept.to(torch.promote_types(H0.dtype, torch.float32))
@@ -93,12 +98,18 @@ class LinearFlow:
         length = 64
         while True:
             length = min(length, most)
-            found = coefficients(linear, schedule, time, length)
+            found = _response(linear, schedule, time, length)
             beyond = found.sizes.flip(0).cumsum(0).flip(0)[1:] / found.gain
             degree = int((beyond.reshape(length, -1).amax(-1) > rtol).sum()) if length else 0
             if degree + WATCHED <= length or length == most:
                 return degree
             length *= 2
+
+
+def _response(linear: Linear | CoupledLinear, schedule: Schedule, time: Tensor, degree: int) -> Response:
+    if isinstance(linear, CoupledLinear):
+        return coupled_coefficients(linear, schedule, time, degree)
+    return coefficients(linear, schedule, time, degree)
 
 
 def apply_polynomial(operator: Operator, series: Tensor, x: Tensor, kind: str) -> Tensor:

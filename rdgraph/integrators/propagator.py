@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from rdgraph.integrators.coupled_linear import CoupledLinear
 from rdgraph.integrators.filter_series import make_series
 from rdgraph.integrators.linear_part import Linear
+from rdgraph.integrators.matrix_filters import MatrixFilters
 from rdgraph.integrators.operator_filters import Filters
 
 #: Rounding that is always accepted, in units of the dtype's resolution: below it, sub-steps would not help.
@@ -26,19 +28,21 @@ _MOST_GAIN_PARTS = 128
 class Segment:
     """One part of the time: the save times in it, which members have them here, and the filters' coefficients.
 
-    `series` (K + 1, S, ..., 1, 1 or d) holds the save times, then the end of the part where another one follows.
+    `series` (K + 1, R), or (K + 1, F, F, R) for several fields, has a row for every entry of `shape`
+    (S, ..., 1, 1 or d): the save times, then the end of the part where another one follows.
     """
 
     saved: tuple[int, ...]
     inside: Tensor
     series: Tensor
+    shape: torch.Size
 
 
 @dataclass(frozen=True)
 class Propagator:
     """The flow of a linear field over given times, prepared: H -> the states after `elapsed` (S, *batch, 1, 1)."""
 
-    linear: Linear
+    linear: Linear | CoupledLinear
     count: int
     segments: tuple[Segment, ...]
     rate: Callable[[Tensor], Tensor] | None = None
@@ -46,7 +50,7 @@ class Propagator:
     @classmethod
     def make(
         cls,
-        linear: Linear,
+        linear: Linear | CoupledLinear,
         elapsed: Tensor,
         H: Tensor,
         *,
@@ -73,7 +77,7 @@ class Propagator:
     def __call__(self, H: Tensor) -> list[Tensor]:
         states = [H] * self.count
         for segment in self.segments:
-            found = self.linear.base.sums(segment.series, H if self.rate is None else self.rate(H))
+            found = self.linear.sums(segment.series, segment.shape, H if self.rate is None else self.rate(H))
             found = found if self.rate is None else H + found
             if len(self.segments) > 1:  # what overflowed in an earlier part is infinite, not infinity less infinity
                 found = torch.where(found.isnan(), torch.inf, found)
@@ -87,7 +91,7 @@ class Propagator:
 class _Target:
     """The accuracy that is asked for, and the resolution of the states."""
 
-    linear: Linear
+    linear: Linear | CoupledLinear
     rtol: float
     resolution: float
     room: Tensor | None = None
@@ -105,12 +109,16 @@ class _Target:
         parts = torch.ones_like(filters.elapsed)
         limit = max(self.rtol / self.resolution, _ACCEPTED)
         steep = _FINE_GAIN if self.rtol < 1e-8 else _COARSE_GAIN
-        tame = replace(filters, elapsed=filters.elapsed / _MOST_GAIN_PARTS).gain() <= steep
+        tame = None
         excess = torch.ones_like(parts, dtype=torch.bool)
         while bool(excess.any()):
             part = replace(filters, elapsed=filters.elapsed / parts)
             gain = part.gain()
-            excess = ~(gain <= steep) & tame
+            excess = ~(gain <= steep)
+            if bool(excess.any()):
+                if tame is None:
+                    tame = replace(filters, elapsed=filters.elapsed / _MOST_GAIN_PARTS).gain() <= steep
+                excess = excess & tame
             if self.linear.base.kind == "taylor":
                 loss = part.peak() / gain
                 # Half the time has the root of the loss, twice: more parts help as long as it exceeds 4.
@@ -132,10 +140,10 @@ class _Target:
                 local.append(torch.where(parts > j + 1, end / parts, 0.0)[0])
             filters, shape = self.linear.filters(torch.stack(local), increment)
             series = make_series(filters, kind, self._tolerance(filters, shape, end, parts).reshape(-1))
-            yield Segment(saved, inside[list(saved)], series.reshape(-1, *shape))
+            yield Segment(saved, inside[list(saved)], series, shape)
 
     @torch.no_grad()
-    def _tolerance(self, filters: Filters, shape: torch.Size, end: Tensor, parts: Tensor) -> Tensor:
+    def _tolerance(self, filters: Filters | MatrixFilters, shape: torch.Size, end: Tensor, parts: Tensor) -> Tensor:
         """What every filter may leave out of its series, in the shape of the rows.
 
         An error made in one of m parts grows by at most S in each of the others, S the sum of |a_k| over one part:
@@ -149,7 +157,7 @@ class _Target:
             whole = ends.exponentials().gain().reshape(rows)
             part = self.linear.filters(end / parts)[0].exponentials()
             series = make_series(part, self.linear.base.kind, torch.zeros_like(part.elapsed))
-            growth = torch.where(cut, series.abs().sum(0).reshape(rows).clamp(min=1), growth)
+            growth = torch.where(cut, part.sizes(series).sum(0).reshape(rows).clamp(min=1), growth)
             flow = torch.where(cut & whole.isfinite(), whole, flow)
         if filters.flow:
             reference = torch.where(cut, flow.clamp(min=1), size)
@@ -162,7 +170,6 @@ class _Target:
         return allowed / (parts * growth ** (parts - 1))
 
 
-def _room(linear: Linear, atol: float, vector: Tensor) -> Tensor:
+def _room(linear: Linear | CoupledLinear, atol: float, vector: Tensor) -> Tensor:
     """What `atol` allows a filter of this vector to leave out, (*batch, 1, d)."""
-    vector = vector.detach().double()
-    return atol / torch.linalg.vector_norm(vector, ord=linear.base.norm, dim=-2, keepdim=True)
+    return atol / linear.size(vector.detach().double())

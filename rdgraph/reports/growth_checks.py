@@ -12,7 +12,7 @@ from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding
 from rdgraph.reports.run_settings import RunSettings
 from rdgraph.theory.filters import growth_rate
-from rdgraph.theory.step_limits import REAL_SPECTRUM
+from rdgraph.theory.step_limit_values import REAL_SPECTRUM
 
 MAX_AMPLIFICATION = 1e6
 MAX_RELATIVE_ERROR = 0.1

@@ -15,7 +15,8 @@ from rdgraph.reports.split_steps import splitting
 from rdgraph.theory.filters import symbol
 from rdgraph.theory.global_existence import GLOBAL, LOCAL, existence
 from rdgraph.theory.invariant_boxes import Box, invariant_box
-from rdgraph.theory.step_limits import StepLimit, step_limit
+from rdgraph.theory.step_limit_values import StepLimit
+from rdgraph.theory.step_limits import step_limit
 
 #: Seconds of the box among those of existence.
 BOX_SECONDS = 1.5

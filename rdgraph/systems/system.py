@@ -36,6 +36,7 @@ from rdgraph.systems.coefficient_domain import check_consistency, coefficient_do
 from rdgraph.systems.coupling import Coupling, coupling_of
 from rdgraph.systems.equation import Equation, split_noise
 from rdgraph.systems.further_operators import FurtherOperators
+from rdgraph.systems.matrix_responses import matrix_gain
 from rdgraph.systems.spelling import Spelling
 from rdgraph.systems.structure import Structure, structure_of
 from rdgraph.systems.system_text import declarations, system_latex, system_text
@@ -313,9 +314,21 @@ class System:
         """
         return public(self.generator_symbol if self.is_single else self.generator_matrix)
 
-    def response(self, T: Any = None, method: str | Tableau = "exact", step: Any = None) -> sp.Expr:
-        """Gain of the frequency lam after time T, exact or under a Runge-Kutta method with a fixed step."""
-        return public(responses.gain(self.structure, T, method, step))
+    def response(self, T: Any = None, method: str | Tableau = "exact", step: Any = None) -> sp.Expr | sp.Matrix:
+        """Gain of the frequency lam after time T, exact or under a Runge-Kutta method with a fixed step.
+
+        For several fields the matrix by which the states at lam are multiplied; noise is left out, which gives means.
+
+        >>> import rdgraph as rd
+        >>> rd.parse("H'' = -L@H").response(1, "euler", step=1)
+        Matrix([
+        [   1, 1],
+        [-lam, 1]])
+        """
+        if self.is_single:
+            return public(responses.gain(self.structure, T, method, step))
+        P, Q = self.generator_matrix, self.coupling.source_symbol()
+        return public(matrix_gain(P.as_immutable(), Q.as_immutable(), T, method, step))
 
     # ------------------------------------------------------------------ other systems made of this one
     @classmethod

@@ -23,7 +23,12 @@ from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.parser import parse
-from rdgraph.systems.single_operator import in_one_operator, terms_beyond_generator
+from rdgraph.systems.single_operator import (
+    coupled_in_one_operator,
+    coupling_obstacles,
+    in_one_operator,
+    terms_beyond_generator,
+)
 from rdgraph.systems.system import System
 from rdgraph.theory.rate_bounds import RateBound, equilibrium_size, rate_bound
 from rdgraph.theory.reaction_flows import closed_rate
@@ -62,7 +67,8 @@ def choose_method(
     """The method that fits a system, with a step for its coefficients.
 
     Linear systems with a generator p(A) are evaluated ("exact", any forcing that does not depend on H included);
-    entrywise reactions with a closed flow are split ("strang"); all others are stepped ("rk4").
+    entrywise reactions with a closed flow are split ("strang"); all others are stepped ("rk4"). Several fields are
+    evaluated where they are linear in A alone, else stepped adaptively ("dopri5").
 
     Args:
         system: the system, a name of the catalogue or a line of text.
@@ -92,8 +98,10 @@ def choose_method(
     method, why = family(subject, has_degrees=find_normalisation(normalisation).has_degrees)
     if stepped and method != "rk4":
         method, why = "rk4", f"{why}, but Runge-Kutta steps were asked for"
-    if method == "exact":
-        return MethodChoice("exact", None, why)
+    if method in ("exact", "dopri5"):
+        return MethodChoice(method, None, why)
+    if not subject.is_single:
+        return MethodChoice(method, float(step_for(method, None, T)), why)
     bound = rate_bound(subject, normalisation)
     values = _shaped(subject, coefficients or {})
     size = float(np.max(state_size(bound, values, radius or 0.0)))
@@ -104,7 +112,9 @@ def choose_method(
 
 @lru_cache(maxsize=256)
 def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
-    """exact, strang or rk4, and why; `has_degrees` says that L is D - A."""
+    """exact, strang, rk4 or, for more than one field, dopri5, and why; `has_degrees` says that L is D - A."""
+    if not system.is_single:
+        return _coupled_family(system, has_degrees)
     try:
         letter, written = in_one_operator(system, has_degrees=has_degrees)
     except NotApplicable:
@@ -118,6 +128,18 @@ def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
     except NotApplicable:
         return "rk4", "; ".join(structure.obstacles)
     return "strang", f"the reaction h' = {public(sp.factor(rate))} has a closed flow"
+
+
+def _coupled_family(system: System, has_degrees: bool) -> tuple[str, str]:
+    """exact for several fields with a matrix symbol, else dopri5, which needs no bound of their slopes."""
+    if reasons := coupling_obstacles(system, has_degrees=has_degrees):
+        return "dopri5", f"{'; '.join(reasons)}: adaptive steps"
+    letter, coupling = coupled_in_one_operator(system, has_degrees=has_degrees)
+    others = (*coupling.source.values(), *coupling.constant.values(), *coupling.coupled.values())
+    forced = " and a forcing" if any(x != 0 for x in others) else ""
+    symbol = f"the matrix symbol P(lam) = {public(coupling.linear_symbol()).tolist()}"
+    name = f"a matrix polynomial of {letter} as generator" if has_degrees else symbol
+    return "exact", f"linear in {', '.join(coupling.fields)} with {name}{forced}: exact flow"
 
 
 def _symbol_text(system: System, letter: str, has_degrees: bool) -> str:

@@ -1,6 +1,7 @@
 """Step-size limits of explicit methods: keep the invariant box (Euler), or stay stable.
 
 Linear systems: every frequency the flow damps must be damped by the method, |R(step p(lam))| <= 1 where p(lam) <= 0.
+Several fields: the same for every eigenvalue of P(lam), complex ones too (`rdgraph.theory.field_step_limits`).
 That is for undirected graphs, whose spectrum is real; directed graphs have eigenvalues in the disc |1 - lam| <= 1.
 Nonlinear systems: Euler keeps the box iff step * Q <= 1 with Q the largest quotient of outward speed and distance to
 the face, and so does Heun's method; others get the linear limit at the constant states. Where these are not known, the
@@ -10,7 +11,6 @@ slopes of the field say what holds at every state (`rdgraph.theory.slope_steps`)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import sympy as sp
 
@@ -30,37 +30,16 @@ from rdgraph.syntax.answer_symbols import R, h, lam, public
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, between
+from rdgraph.theory.field_step_limits import several_fields_limit
 from rdgraph.theory.invariant_boxes import NO_ISOLATED_NODES, check_averages, kept_box
 from rdgraph.theory.slope_bounds import slopes
 from rdgraph.theory.slope_steps import apart, at_equal_states, at_every_state, lipschitz_size
+from rdgraph.theory.step_limit_values import REAL_SPECTRUM, StepLimit, decimal, divide
 
-REAL_SPECTRUM = "the graph is undirected (real spectrum)"
 #: A step that is larger by this factor shows that a limit is sharp.
 LARGER = sp.Rational(101, 100)
 #: Seconds of one way to a limit, and of the limit for directed graphs alone.
 ROUTE_SECONDS, DIRECTED_SECONDS = 3.5, 2.0
-
-
-@dataclass(frozen=True)
-class StepLimit:
-    """The largest step, None where none is known; `means` says what is kept.
-
-    `keeps` is "stability" (linear systems, proved), "box" (Euler and Heun, proved for states inside), "linearised"
-    (stability near constant states only), "slopes" (every mode that the linearised flow damps is damped, at every
-    state, or at every state that is the same in all nodes) or "distances" (two runs separate in one step at most by the
-    stability polynomial at step * `rate`, 1 + step * rate for Euler). `assumes` is what the graph must be like beyond
-    its normalisation. `directed` is a step, for linear systems, at which on directed graphs too no eigenvalue of the
-    step's matrix is larger than 1 in modulus. `sharp` says that coefficients and a state were found where a step larger
-    by a hundredth leaves the box, or that states come as near as one likes to a damped mode that larger steps amplify.
-    """
-
-    value: sp.Expr | None
-    means: str
-    keeps: str = ""
-    assumes: str = ""
-    directed: sp.Expr | None = None
-    sharp: bool = False
-    rate: sp.Expr | None = None
 
 
 @reads_system
@@ -75,7 +54,8 @@ def step_limit(
 ) -> StepLimit:
     """Largest step that keeps the box or stays stable.
 
-    Linear systems: |R(step p(lam))| <= 1 wherever p(lam) <= 0, R the stability polynomial of the method.
+    Linear systems: |R(step p(lam))| <= 1 wherever p(lam) <= 0, R the stability polynomial of the method. Several
+    linear fields: |R(step mu)| <= 1 for every eigenvalue mu of P(lam) that does not grow.
 
     Args:
         system: a system, or a text or name that `parse` reads.
@@ -114,6 +94,9 @@ def _routes(
     system: System, weights: Tableau, normalisation: str, isolated: bool, everywhere: bool
 ) -> Iterator[Callable[[], StepLimit]]:
     """Ways to a limit, those first that say most."""
+    if not system.is_single:
+        yield lambda: several_fields_limit(system, weights, normalisation)
+        return
     if system.structure.is_polynomial_in_operator:
         yield lambda: _linear(system, weights, normalisation)
     if not system.structure.linear:
@@ -141,7 +124,7 @@ def _linear(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     growth = maximum(values, domain)
     if is_at_least(sp.S.Zero, growth, domain) is not True:
         means += f"; the flow itself grows at rate {in_words(public(growth))}, whatever the step"
-    limit = public(_divide(_decimal(weights.real_limit), strongest, domain))
+    limit = public(divide(decimal(weights.real_limit), strongest, domain))
     if find_normalisation(normalisation).is_symmetric:
         return StepLimit(limit, means, "stability")
     try:
@@ -164,7 +147,7 @@ def _directed_limit(system: System, weights: Tableau, domain: Domain) -> sp.Expr
     own, others = generator.get(0, sp.S.Zero), [c for k, c in generator.items() if k > 0]
     total = sp.expand(own + sum(others, sp.S.Zero))
     if domain.is_nonnegative(-total) and all(domain.is_nonnegative(c) for c in others):
-        return public(_divide(_decimal(weights.monotone_radius), sp.expand(-own), domain))
+        return public(divide(decimal(weights.monotone_radius), sp.expand(-own), domain))
     if not weights.is_euler:
         return None
     c = sp.Dummy("c", real=True)
@@ -180,36 +163,7 @@ def _directed_limit(system: System, weights: Tableau, domain: Domain) -> sp.Expr
     inside = domain.where(*between(c, (sp.S.NegativeOne, sp.S.One)))
     if worst.has(sp.oo, -sp.oo, sp.zoo, sp.nan) or is_above(worst, sp.S.Zero, domain) is not True:
         return None
-    return public(_divide(sp.S.One, worst, domain)) if is_at_least(-2 * real * worst, square, inside) else None
-
-
-def _decimal(limit: sp.Expr) -> sp.Expr:
-    return limit if limit.is_Rational or limit == sp.oo else sp.Float(sp.N(limit, 15), 15)
-
-
-def _divide(top: sp.Expr, bottom: sp.Expr, domain: Domain) -> sp.Expr:
-    """top / bottom branch by branch; where the bottom is zero there is no limit."""
-    pieces: list[tuple[sp.Expr, sp.Basic]] = []
-    before: tuple[sp.Basic, ...] = ()
-    for value, condition in bottom.args if isinstance(bottom, sp.Piecewise) else ((bottom, sp.true),):
-        pieces += _quotient(top, value, condition, domain.where(*before))
-        before += (sp.Not(condition),)
-    return pieces[0][0] if pieces[0][1] == sp.true else sp.Piecewise(*pieces)
-
-
-def _quotient(top: sp.Expr, bottom: sp.Expr, condition: sp.Basic, domain: Domain) -> list[tuple[sp.Expr, sp.Basic]]:
-    if bottom == 0:
-        return [(sp.oo, condition)]
-    if isinstance(bottom, sp.Max):
-        bottom = sp.Max(*(part for part in bottom.args if part != 0))
-    value = sp.cancel(top / bottom) if top.is_Rational and bottom.is_rational_function() else top / bottom
-    positive = sp.Gt(bottom, 0)
-    if domain.where(condition).proves(positive) is True:
-        return [(value, condition)]
-    strict = {sp.Ge: sp.Gt, sp.Le: sp.Lt}.get(type(condition))
-    if strict is not None and domain.where(strict(*condition.args)).proves(positive) is True:
-        return [(value, strict(*condition.args)), (sp.oo, condition)]
-    return [(value, sp.And(condition, positive)), (sp.oo, condition)]
+    return public(divide(sp.S.One, worst, domain)) if is_at_least(-2 * real * worst, square, inside) else None
 
 
 # ---------------------------------------------------------------------- boxes
@@ -231,7 +185,7 @@ def _box_keeping(system: System, normalisation: str, weights: Tableau, isolated:
             continue
         if worst != 0 and is_defined(worst, faces.domain) and _keeps(worst, faces, lower, upper):
             text = f"keeps the box [{public(lower)}, {public(upper)}]"
-            limit = public(_divide(sp.S.One, worst, faces.domain))
+            limit = public(divide(sp.S.One, worst, faces.domain))
             rests = any(sp.simplify(faces.field.uniform(face, sp.S.Zero, rows.highest)) == 0 for face in (lower, upper))
             sharp = weights.is_euler and rests and _leaves(worst / LARGER, faces, lower, upper)
             return StepLimit(limit, text, "box", box.assumes, sharp=sharp)
@@ -323,7 +277,7 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
     if not damping:
         raise Undecided("no attracting or neutral constant state was found")
     strongest = maximum(damping, domain)
-    limit = public(_divide(_decimal(weights.real_limit), strongest, domain))
+    limit = public(divide(decimal(weights.real_limit), strongest, domain))
     regular = find_normalisation(normalisation).is_symmetric
     where_text = "regular graphs" if regular else "row-stochastic A with real spectrum"
     means = (
@@ -338,7 +292,7 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
 def _at_every_state(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     domain = system.domain
     found = at_every_state(system, domain)
-    limit = public(_divide(_decimal(weights.real_limit), found.value, domain))
+    limit = public(divide(decimal(weights.real_limit), found.value, domain))
     means = (
         f"at every state {found.states}, each mode that the linearised flow damps is damped; the box is not guaranteed"
     )
@@ -349,7 +303,7 @@ def _at_every_state(system: System, weights: Tableau, normalisation: str) -> Ste
 def _at_equal_states(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     domain = system.domain
     found = at_equal_states(system, domain)
-    limit = public(_divide(_decimal(weights.real_limit), found.value, domain))
+    limit = public(divide(decimal(weights.real_limit), found.value, domain))
     regular = find_normalisation(normalisation).averages == "stretched"
     where_text = "regular graphs" if regular else "row-stochastic A with real spectrum"
     means = (
@@ -363,7 +317,7 @@ def _at_equal_states(system: System, weights: Tableau, normalisation: str) -> St
 def _separating(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     domain = system.domain
     found = apart(system, domain, normalisation)
-    limit, rate = public(_divide(sp.S.One, found.damping.value, domain)), public(found.rate)
+    limit, rate = public(divide(sp.S.One, found.damping.value, domain)), public(found.rate)
     factor = "1 + step*m" if weights.is_euler else "1 + step*m + (step*m)**2/2"
     norm = find_normalisation(normalisation).norm_name
     inside = " and its stage" if weights.averages_euler and found.damping.local else ""
@@ -378,6 +332,6 @@ def _in_half_disc(system: System, weights: Tableau, normalisation: str) -> StepL
     if weights.half_disc == 0:
         raise Undecided(f"eigenvalues near the imaginary axis, which {weights.name} does not damp, are not excluded")
     found = lipschitz_size(system, normalisation)
-    limit = public(_divide(weights.half_disc, found.value, system.domain))
+    limit = public(divide(weights.half_disc, found.value, system.domain))
     means = f"at every state {found.states}, each mode that the linearised flow damps is damped, real or not"
     return StepLimit(limit, means, "slopes")

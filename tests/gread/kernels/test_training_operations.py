@@ -22,7 +22,7 @@ from gread.kernels.linear_layers import _Linear, gathered_product, linear
 from gread.models.features import Features
 from gread.models.soft_adjacency import soft_weights
 from rdgraph.integrators import flow_coefficients as responses
-from rdgraph.integrators.flow_coefficients import Schedule, _basis, _by_autograd, _transform, _weights
+from rdgraph.integrators.flow_coefficients import Schedule, _basis, _by_autograd, _weights, transform_table
 from rdgraph.integrators.polynomial_flow import _moments, _sampled
 from rdgraph.kernels.rectangular_matrix import Rectangle
 from rdgraph.kernels.row_order import LONG, MUCH, SHORT, SMALL, Rows
@@ -114,7 +114,7 @@ def test_gains_and_their_gradients(kind, method, time, step, terms):
     times = torch.tensor([time, time - 0.05], dtype=torch.float64)
     schedule, cpu = Schedule.make(method, time, step), torch.device("cpu")
     expected, _, gain = _by_autograd(generator, None, times.repeat_interleave(3), schedule, kind, count, degree)
-    basis, transform = _basis(kind, count, terms, cpu), _transform(kind, count, degree, cpu)
+    basis, transform = _basis(kind, count, terms, cpu), transform_table(kind, count, degree, cpu)
     values, slopes = stacks.gains(generator.detach(), times, basis, _weights(schedule, cpu), schedule.steps)
     torch.testing.assert_close((values.flatten(1) @ transform).T, expected.detach(), rtol=1e-11, atol=1e-12)
     torch.testing.assert_close(values.square().sum(1).amax(-1).sqrt(), gain, rtol=1e-11, atol=1e-12)

@@ -18,7 +18,7 @@ import rdgraph as rd
 from rdgraph.errors import AssumptionError, InvalidArgument, NotApplicable
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities import dense_oracle as dense
-from rdgraph.identities.equivalence import CONDITIONAL, PROVED, REFUTED, Equivalence
+from rdgraph.identities.comparison import CONDITIONAL, PROVED, REFUTED, Equivalence
 from rdgraph.identities.step_maps import compose, iterate
 from rdgraph.syntax.tree import Apply, Kind, Minus, Name, Negative, Plus, Times
 from rdgraph.systems.catalogue import catalogue

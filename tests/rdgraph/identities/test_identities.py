@@ -16,7 +16,7 @@ from rdgraph.algebra.word_rules import completed
 from rdgraph.errors import AssumptionError
 from rdgraph.identities import dense_oracle as dense
 from rdgraph.identities import exact_values
-from rdgraph.identities.equivalence import CONDITIONAL, PROVED, REFUTED, RESTRICTED, UNDECIDED
+from rdgraph.identities.comparison import CONDITIONAL, PROVED, REFUTED, RESTRICTED, UNDECIDED
 from rdgraph.identities.hypotheses import Hypotheses
 from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.reader import read_expression

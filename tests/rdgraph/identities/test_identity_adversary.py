@@ -18,7 +18,7 @@ import rdgraph as rd
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities import dense_oracle as dense
-from rdgraph.identities.equivalence import CONDITIONAL, PROVED, REFUTED, RESTRICTED, Equivalence
+from rdgraph.identities.comparison import CONDITIONAL, PROVED, REFUTED, RESTRICTED, Equivalence
 from rdgraph.syntax.assumptions import Assumptions
 from rdgraph.syntax.reader import USUAL_COEFFICIENTS
 from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of, names_in

@@ -9,7 +9,7 @@ from rdgraph.errors import NotApplicable
 from tests.rdgraph.systems.test_text_arguments import CALLS
 
 #: Questions that are asked of several fields too, or that run a system: their own tests say what they answer.
-MADE_FOR_ALL = {"analyse", "choose_method", "lower", "parse", "preflight", "response", "symbol"}
+MADE_FOR_ALL = {"analyse", "choose_method", "lower", "parse", "preflight", "response", "step_limit", "symbol"}
 
 #: Systems each of which would be answered if what makes it more than one equation were passed over.
 BEYOND = {
@@ -31,10 +31,20 @@ def test_questions_about_one_equation_refuse_the_others(name: str, reason: str) 
 
 
 @pytest.mark.parametrize("reason", BEYOND)
-def test_nothing_is_equivalent_to_more_than_one_equation(reason: str) -> None:
-    for one, other in ((BEYOND[reason], "-alpha*L@H"), ("-alpha*L@H", BEYOND[reason]), (BEYOND[reason],) * 2):
-        with pytest.raises(NotApplicable, match=reason):
-            rd.equivalent(one, other)
+def test_equivalence_sees_what_makes_it_more_than_one_equation(reason: str) -> None:
+    text, plain = BEYOND[reason], "-alpha*L@H"
+    assert rd.equivalent(text, text)
+    is_nothing = reason == "depends on the time t"  # 0*t*H
+    assert bool(rd.equivalent(text, plain)) == bool(rd.equivalent(plain, text)) == is_nothing
+
+
+@pytest.mark.parametrize(
+    "reason", ["depends on the time t", "is driven by the noise xi", "has the further operators B"]
+)
+def test_no_step_is_known_where_the_modes_are_not(reason: str) -> None:
+    found = rd.step_limit(BEYOND[reason])
+    assert found.value is None
+    assert any(word in found.means for word in ("time t", "noise", "operator B"))
 
 
 @pytest.mark.parametrize("name", sorted(set(CALLS) - {"analyse", "lower", "parse", "preflight"}))

@@ -1,0 +1,177 @@
+"""Equivalence of systems of several fields: equation by equation, up to the names and the order of the fields.
+
+Equations of second order are compared in their first-order form, H'' = f as H' = V and V' = f with V the velocity.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import sympy as sp
+
+from rdgraph.errors import AssumptionError, InvalidArgument, NotApplicable, RdgraphError
+from rdgraph.identities.comparison import (
+    CONDITIONAL,
+    PROVED,
+    REFUTED,
+    RESTRICTED,
+    UNDECIDED,
+    Comparison,
+    Equivalence,
+    make_rules,
+)
+from rdgraph.identities.hypotheses import Hypotheses
+from rdgraph.syntax.reader import TIME_LETTER, start_of
+from rdgraph.syntax.tree import Kind
+from rdgraph.syntax.tree import field as field_name
+from rdgraph.systems.system import System
+
+#: Most fields that are paired in all ways.
+MOST_FIELDS = 5
+#: Most sets of conditions that are tried for all equations at once.
+_MOST_ALTERNATIVES = 16
+
+#: The time as a letter of its own.
+_TIME = re.compile(rf"\b{TIME_LETTER}\b")
+
+Pairing = dict[str, str]
+
+
+def compare_fields(
+    first: System, second: System, given: tuple[str, ...], fields: Mapping[str, str] | None
+) -> Equivalence:
+    """Compare two systems, of which one at least has several fields; see `equivalent`."""
+    one, other = first.fields, second.fields
+    if fields is not None:
+        return _Pair(first, second, given, _checked(fields, one, other)).answer()
+    if len(one) != len(other):
+        note = f"{len(one)} against {len(other)} states: {', '.join(one)} and {', '.join(other)}"
+        return Equivalence(REFUTED, note=note)
+    best: Equivalence | None = None
+    for pairing in _pairings(one, other):
+        found = _Pair(first, second, given, pairing).answer()
+        if found.status == PROVED:
+            return found
+        best = found if best is None or _rank(found) < _rank(best) else best
+    assert best is not None
+    return best
+
+
+def _at_all_times(part: Equivalence) -> Equivalence:
+    """Conditions on the time t hold at single times only: without others, the equations differ."""
+    if part.status != CONDITIONAL:
+        return part
+    kept = tuple(texts for texts in part.conditions if not any(_TIME.search(text) for text in texts))
+    if kept:
+        return replace(part, conditions=kept)
+    return replace(part, status=REFUTED if part.witness else UNDECIDED, conditions=(), note="equal at single times")
+
+
+def _rank(answer: Equivalence) -> int:
+    """What says more comes first; one pairing that is not refuted keeps the systems from being refuted."""
+    return (PROVED, RESTRICTED, CONDITIONAL, UNDECIDED, REFUTED).index(answer.status)
+
+
+def _checked(fields: Mapping[str, str], one: tuple[str, ...], other: tuple[str, ...]) -> Pairing:
+    if set(fields) != set(one) or sorted(fields.values()) != sorted(other):
+        raise InvalidArgument(
+            f"expected fields to give each of {', '.join(one)} one of {', '.join(other)}, got {dict(fields)}; name all"
+        )
+    return {name: fields[name] for name in one}
+
+
+def _pairings(one: tuple[str, ...], other: tuple[str, ...]) -> Iterator[Pairing]:
+    """Fields of the same names; else in order, and then in every other way."""
+    if set(one) == set(other):
+        yield {name: name for name in one}
+        return
+    if len(one) > MOST_FIELDS:
+        raise NotApplicable(f"expected at most {MOST_FIELDS} fields of other names, got {len(one)}; say fields={{...}}")
+    for order in itertools.permutations(other):
+        yield dict(zip(one, order, strict=True))
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two systems and which field is which."""
+
+    first: System
+    second: System
+    given: tuple[str, ...]
+    pairing: Pairing
+
+    def answer(self) -> Equivalence:
+        parts = self._parts(self.given)
+        pairs = tuple(self.pairing.items())
+        refuted = next((part for part in parts.values() if part.status == REFUTED), None)
+        if refuted is not None:
+            return self._refuted(parts)
+        statuses = {part.status for part in parts.values()}
+        if UNDECIDED in statuses:
+            note = "; ".join(f"{name}: {p.note or 'not decided'}" for name, p in parts.items() if p.status == UNDECIDED)
+            return Equivalence(UNDECIDED, note=note, is_complete=False, fields=pairs)
+        domain = tuple(dict.fromkeys(text for part in parts.values() for text in part.domain))
+        if CONDITIONAL not in statuses:
+            status = PROVED if statuses == {PROVED} else RESTRICTED
+            return Equivalence(status, domain=domain, fields=pairs)
+        return replace(self._conditional(parts), fields=pairs)
+
+    def _parts(self, given: tuple[str, ...]) -> dict[str, Equivalence]:
+        """The verdict about every state's equation, and about its noise."""
+        rules, letters = self._rules(given), self._letters()
+        found = {}
+        for own, theirs in self.pairing.items():
+            found[own] = Comparison(self.first.flow[own], self.second.flow[theirs].xreplace(letters), rules).answer()
+            one, other = self.first.noise.get(own, sp.S.Zero), self.second.noise.get(theirs, sp.S.Zero)
+            if one != 0 or other != 0:
+                found[f"noise of {own}"] = Comparison(one, other.xreplace(letters), rules).answer()
+        return {name: _at_all_times(part) for name, part in found.items()}
+
+    def _letters(self) -> dict[sp.Basic, sp.Basic]:
+        """The first system's names for the second one's fields and their starts."""
+        pairs = [(name(theirs), name(own)) for own, theirs in self.pairing.items() for name in (str, start_of)]
+        return {field_name(theirs): field_name(own) for theirs, own in pairs}
+
+    def _rules(self, given: tuple[str, ...]) -> Hypotheses:
+        states = {name: Kind.FIELD for own in self.first.fields for name in (own, start_of(own))}
+        gone = {letter.name for letter in self._letters()}
+        others = {n: kind for n, kind in self.second.letters.items() if n not in gone}
+        kinds = [self.first.letters | states, others]
+        return make_rules(kinds, [self.first.assumptions, self.second.assumptions], given)
+
+    def _refuted(self, parts: Mapping[str, Equivalence]) -> Equivalence:
+        """One equation that differs is enough; the counter-example must respect what is said of further operators."""
+        name, part = next((n, p) for n, p in parts.items() if p.status == REFUTED)
+        pairs = tuple(self.pairing.items())
+        words = {word for system in (self.first, self.second) for _, said in system.operators.entries for word in said}
+        if words - {"operator"}:
+            note = f"the equation of {name} differs, but not on operators that are {', '.join(sorted(words))} for sure"
+            return Equivalence(UNDECIDED, note=note, is_complete=False, fields=pairs)
+        note = f"the {name if name.startswith('noise') else f'equation of {name}'} differs" + (
+            f"; {part.note}" if part.note else ""
+        )
+        return replace(part, note=note, fields=pairs)
+
+    def _conditional(self, parts: Mapping[str, Equivalence]) -> Equivalence:
+        """Conditions under which all equations agree, each set proved for all of them together."""
+        choices = [part.conditions for part in parts.values() if part.status == CONDITIONAL]
+        joined = [tuple(dict.fromkeys(itertools.chain(*choice))) for choice in itertools.product(*choices)]
+        complete = len(joined) <= _MOST_ALTERNATIVES and all(part.is_complete for part in parts.values())
+        witness = next((part.witness for part in parts.values() if part.witness is not None), None)
+        if len(choices) == 1:
+            return Equivalence(CONDITIONAL, tuple(joined), witness, is_complete=complete)
+        kept = [texts for texts in dict.fromkeys(joined[:_MOST_ALTERNATIVES]) if self._holds(texts)]
+        if kept:
+            return Equivalence(CONDITIONAL, tuple(kept), witness, is_complete=complete and len(kept) == len(joined))
+        status = REFUTED if witness is not None else UNDECIDED
+        return Equivalence(status, witness=witness, note="the equations agree under different conditions only")
+
+    def _holds(self, texts: tuple[str, ...]) -> bool:
+        try:
+            parts = self._parts((*self.given, *texts))
+        except (AssumptionError, InvalidArgument, RdgraphError):
+            return False
+        return all(part.status == PROVED for part in parts.values())
