@@ -33,7 +33,7 @@ KEEPS_CONSTANTS = {
 class Kinetics:
     """Rates f(u) of the fields at a constant state u, and the linearisation P(lam) there, in the same letters.
 
-    `assumes` says which graphs keep constant states; `operators` are the letters L and A that the equations use.
+    `assumes` says which graphs keep constant states; with `zero_is_kept` no graph is needed to keep the state 0.
     """
 
     fields: tuple[str, ...]
@@ -42,6 +42,7 @@ class Kinetics:
     matrix: sp.ImmutableMatrix
     domain: Domain = Domain()
     assumes: str = EVERY_GRAPH
+    zero_is_kept: bool = True
 
     def __post_init__(self) -> None:
         size = len(self.fields)
@@ -137,7 +138,10 @@ def kinetics_of(
     rates = tuple(sp.expand(constant_value(normal)) for normal in normals.values())
     rows = [[tidy_in_lam(slope(normal, x)) for x in symbols] for normal in normals.values()]
     assumes = KEEPS_CONSTANTS[frozenset("A") if "A" in operators else operators & frozenset("L")]
-    return Kinetics(tuple(normals), symbols, rates, sp.ImmutableMatrix(rows), domain, assumes)
+    zero = dict.fromkeys(symbols, sp.S.Zero)
+    inner = {act.inner for normal in normals.values() for act in normal.atoms(Act)}
+    zero_is_kept = all(constant_value(part).xreplace(zero) == 0 for part in inner)
+    return Kinetics(tuple(normals), symbols, rates, sp.ImmutableMatrix(rows), domain, assumes, zero_is_kept)
 
 
 def _check(normal: sp.Expr, kinds: Mapping[str, Kind]) -> None:
