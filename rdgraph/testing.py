@@ -259,4 +259,4 @@ def _system(draw: Draw, expression: sp.Basic) -> System:
     texts = [f"{name} {sign}" for name, sign in signs.items()]
     if len(positive) > 1 and draw(st.booleans()):
         texts.append(f"{positive[0]} {draw(st.sampled_from(['<', '<=']))} 2*{positive[1]}")
-    return System(expression, tuple(declared), Assumptions.read(texts, used))
+    return System.of(expression, tuple(declared), Assumptions.read(texts, used))

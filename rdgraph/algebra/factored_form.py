@@ -15,7 +15,7 @@ import sympy as sp
 from sympy.core.symbol import Str
 from sympy.printing.precedence import PRECEDENCE
 
-from rdgraph.algebra.normal_form import H0, Act, Algebra, Expansion, H, Mix, called, reciprocal
+from rdgraph.algebra.normal_form import Act, Algebra, Expansion, Mix, State, called, reciprocal
 from rdgraph.errors import NotApplicable
 from rdgraph.syntax.fold import Fold
 from rdgraph.syntax.linear_fold import scaling
@@ -31,8 +31,9 @@ Word = tuple[str, ...]
 class Entrywise(sp.Expr):
     """A function of single entries that is held: "*", "/", "**" (with a whole number), or one of the language.
 
-    >>> Entrywise("*", H, 1 - H)
-    (H)*(1 - H)
+    >>> u = State("u")
+    >>> Entrywise("*", u, 1 - u)
+    (u)*(1 - u)
     """
 
     is_commutative = True
@@ -63,7 +64,7 @@ class Entrywise(sp.Expr):
 
 @dataclass(frozen=True)
 class Term:
-    """coefficient * word @ atom: the atom is H, H0, 1, an `Entrywise`, a `Mix`, or a sum that varies over the nodes."""
+    """coefficient * word @ atom: the atom is a state or start, 1, an `Entrywise`, a `Mix`, or a sum with node factors."""
 
     coefficient: sp.Expr
     word: Word
@@ -99,8 +100,8 @@ def factored_form(node: sp.Basic, algebra: Algebra) -> sp.Expr:
 def terms_of(form: sp.Expr) -> tuple[Term, ...]:
     """The terms of a factored form: short words first, coefficients of one word and atom added up.
 
-    >>> alpha, beta = sp.symbols("alpha beta")
-    >>> [t.coefficient for t in terms_of(beta*H + alpha*Act([sp.Symbol("A")], H) + 2*H)]
+    >>> alpha, beta, u = *sp.symbols("alpha beta"), State("u")
+    >>> [t.coefficient for t in terms_of(beta*u + alpha*Act([sp.Symbol("A")], u) + 2*u)]
     [beta + 2, alpha]
     """
     merged: dict[tuple[Word, sp.Expr], list[sp.Expr]] = {}
@@ -123,7 +124,7 @@ def _added(coefficients: list[sp.Expr]) -> sp.Expr:
 
 def is_coefficient(form: sp.Expr) -> bool:
     """Whether a form is made of coefficients alone: no state in it, no operator, no matrix."""
-    return not form.has(H, H0, Act, Mix, Entrywise)
+    return not form.has(State, Act, Mix, Entrywise)
 
 
 def _split(part: sp.Expr) -> tuple[sp.Expr, sp.Expr]:

@@ -32,8 +32,28 @@ MASKS = ("M",)
 MAX_TERMS = 3000
 MAX_WORK = 5000
 
-H = sp.Symbol("H", real=True)
-H0 = sp.Symbol("H0", real=True)
+
+class State(sp.Symbol):
+    """The symbol of a field: a state such as H or u, or its start H0 or u0. It sorts like any other symbol.
+
+    >>> State("u").is_real, (2*State("u")).has(State)
+    (True, True)
+    """
+
+    def __new__(cls, name: str, **assumptions: Any) -> State:
+        made: State = super().__new__(cls, name, **{"real": True, **assumptions})
+        return made
+
+    @classmethod
+    def class_key(cls) -> tuple[int, int, str]:
+        key: tuple[int, int, str] = sp.Symbol.class_key()
+        return key
+
+
+H = State("H")
+H0 = State("H0")
+#: Time, for equations in which it occurs.
+TIME = sp.Symbol("t", real=True)
 
 
 class _Word(sp.Expr):

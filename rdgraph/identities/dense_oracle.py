@@ -136,4 +136,4 @@ def _repeated(once: Callable[[Array, Values], Array], count: int) -> Callable[[A
 
 
 def _is_exact(values: Values) -> bool:
-    return getattr(values.get("A", values.get("H")), "dtype", None) == np.dtype(object)
+    return any(getattr(value, "dtype", None) == np.dtype(object) for value in values.values())

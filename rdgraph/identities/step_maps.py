@@ -39,14 +39,14 @@ def euler_map(system: System, step: Any = "epsilon") -> System:
         kinds = system.kinds if step in USUAL_COEFFICIENTS else (*system.kinds, (step, Kind.SCALAR))
     else:
         factor, kinds = number_node(sp.sympify(step)), system.kinds
-    return System(Plus(field("H"), Times(factor, system.expression)), tuple(sorted(kinds)), system.assumptions)
+    return System.of(Plus(field("H"), Times(factor, system.expression)), tuple(sorted(kinds)), system.assumptions)
 
 
 def compose(outer: System, inner: System) -> System:
     """outer(inner(H)): the inner map is put in the place of H."""
     expression = outer.expression.xreplace({field("H"): inner.expression})
     kinds = dict(outer.kinds) | dict(inner.kinds)
-    return System(expression, tuple(sorted(kinds.items())), outer.assumptions)
+    return System.of(expression, tuple(sorted(kinds.items())), outer.assumptions)
 
 
 def iterate(step_map: System, count: int) -> System:

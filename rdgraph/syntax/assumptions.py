@@ -10,7 +10,7 @@ import sympy as sp
 
 from rdgraph.errors import AssumptionError, LanguageError
 from rdgraph.syntax.printer import to_text
-from rdgraph.syntax.reader import Vocabulary, read_expression
+from rdgraph.syntax.reader import DRIVERS, Vocabulary, read_expression
 from rdgraph.syntax.tree import ELEMENTWISE, Kind, kind_of, names_in
 
 SIGN_WORDS = ("positive", "negative", "nonnegative", "nonpositive", "real")
@@ -92,7 +92,7 @@ def read_statements(
     texts: Iterable[str], kinds: Mapping[str, Kind] | None = None
 ) -> tuple[dict[str, str], list[Relation]]:
     """Every sign that is stated, "positive" included, and every relation."""
-    vocabulary = Vocabulary.standard(kinds)
+    vocabulary = Vocabulary.standard(kinds).without(*DRIVERS)
     signs: dict[str, str] = {}
     relations: list[Relation] = []
     for text in texts:

@@ -158,8 +158,17 @@ _LATEX = _Latex()
 
 
 def _latex_name(node: Name) -> str:
-    if node.name == "H0":
-        return r"\mathbf{H}(0)"
-    if node.kind in (Kind.FIELD, Kind.OPERATOR, Kind.MATRIX):
+    if node.kind is Kind.FIELD:
+        return _latex_field(node.name)
+    if node.kind in (Kind.OPERATOR, Kind.MATRIX):
         return sp.latex(sp.MatrixSymbol(node.name, 1, 1), mat_symbol_style="bold")
     return sp.latex(sp.Symbol(node.name))
+
+
+def _latex_field(name: str) -> str:
+    """Bold; a velocity with a dot, a start at the time 0."""
+    base = name.removesuffix("'")
+    start = base.endswith("0") and len(base) > 1
+    bold = str(sp.latex(sp.MatrixSymbol(base[:-1] if start else base, 1, 1), mat_symbol_style="bold"))
+    dotted = bold if base == name else rf"\dot{{{bold}}}"
+    return f"{dotted}(0)" if start else dotted

@@ -12,7 +12,7 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 
 import sympy as sp
@@ -51,11 +51,16 @@ STRUCTURAL: dict[str, Kind] = {
     "W": Kind.MATRIX,
     "M": Kind.NODE,
 }
-USUAL_COEFFICIENTS = ("alpha", "beta", "gamma", "delta", "epsilon", "kappa", "mu", "nu", "a", "b", "c")
+#: The time and white noise, which drive a system from outside.
+TIME_LETTER, NOISE_LETTER = "t", "xi"
+DRIVERS = {TIME_LETTER: Kind.SCALAR, NOISE_LETTER: Kind.FIELD}
+USUAL_COEFFICIENTS = (
+    "alpha", "beta", "gamma", "delta", "epsilon", "kappa", "mu", "nu", "a", "b", "c",
+    "eta", "theta", "rho", "sigma", "omega",
+)  # fmt: skip
 RESERVED = {
     "lam": "an eigenvalue of L",
     "T": "the end time",
-    "t": "the time",
     "tau": "the step size",
     "R": "the radius of a box",
     "s": "the largest row sum of A",
@@ -67,6 +72,9 @@ RESERVED = {
     "E": "the constant",
     "where": "the word before declarations",
 }
+#: The mark of a derivative in time, after the name of a field.
+PRIME = "'"
+_PRIMED = re.compile(r"[A-Za-z_]\w*'+")
 
 _BINARY = {ast.Add: Plus, ast.Sub: Minus, ast.Mult: Times, ast.Div: Over, ast.MatMult: Apply}
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -86,21 +94,53 @@ class Vocabulary:
 
     kinds: Mapping[str, Kind] = dataclass_field(default_factory=dict)
     functions: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
 
     @classmethod
-    def standard(cls, coefficients: Mapping[str, Kind] | None = None, functions: Iterable[str] = ()) -> Vocabulary:
-        """H, H0, A, L, I, W, M, the usual coefficient letters, and what is declared."""
-        kinds: dict[str, Kind] = {**STRUCTURAL, **dict.fromkeys(USUAL_COEFFICIENTS, Kind.SCALAR)}
+    def standard(
+        cls,
+        coefficients: Mapping[str, Kind] | None = None,
+        functions: Iterable[str] = (),
+        fields: Iterable[str] | None = None,
+    ) -> Vocabulary:
+        """H, H0, A, L, I, W, M, t, xi, the usual coefficient letters, and what is declared.
+
+        Named `fields` take the place of H: each brings its start, u0, and the usual names of its diffusivity, Du and
+        D_u; a velocity such as u' brings nothing else.
+        """
+        kinds: dict[str, Kind] = {**STRUCTURAL, **DRIVERS, **dict.fromkeys(USUAL_COEFFICIENTS, Kind.SCALAR)}
+        names = tuple(fields or ())
+        if fields is not None:
+            del kinds["H"], kinds["H0"]
+            kinds.update(dict.fromkeys(usual_of_fields(names), Kind.SCALAR))
+            kinds.update({letter: Kind.FIELD for name in names for letter in (name, start_of(name))})
         kinds.update(coefficients or {})
-        return cls(kinds, tuple(functions))
+        return cls(kinds, tuple(functions), names)
+
+    def without(self, *letters: str) -> Vocabulary:
+        return replace(self, kinds={n: k for n, k in self.kinds.items() if n not in letters})
 
     def extended(self, letters: Mapping[str, Kind]) -> Vocabulary:
-        return Vocabulary({**self.kinds, **letters}, self.functions)
+        return replace(self, kinds={**self.kinds, **letters})
 
     @property
     def function_names(self) -> list[str]:
         """The functions of the language and the declared ones."""
         return [*FUNCTIONS, *self.functions]
+
+
+def start_of(name: str) -> str:
+    """The letter of the start of a field.
+
+    >>> start_of("u"), start_of("u'")
+    ('u0', "u0'")
+    """
+    return f"{name[:-1]}0{PRIME}" if name.endswith(PRIME) else f"{name}0"
+
+
+def usual_of_fields(names: Iterable[str]) -> tuple[str, ...]:
+    """Coefficients that need no declaration beside named fields: their diffusivities."""
+    return tuple(f"{lead}{name}" for name in names if not name.endswith(PRIME) for lead in ("D", "D_"))
 
 
 def check_new_name(name: str) -> None:
@@ -110,7 +150,7 @@ def check_new_name(name: str) -> None:
             str(name)[:40], 0, expected="a name as text", got=type(name).__name__, remedy="declare names, as in ['k']"
         )
     meaning = RESERVED.get(name)
-    if name in STRUCTURAL:
+    if name in STRUCTURAL or name in DRIVERS:
         meaning = "a letter of the language"
     elif name in FUNCTIONS:
         meaning = "an elementwise function"
@@ -161,7 +201,7 @@ class _Reader:
             raise self.error(0, "an equation", "nothing", 'write the right-hand side, as in "-alpha*L@H"')
         depth = 0
         for at, character in enumerate(text[: MAX_LENGTH + 1]):
-            if not (character.isascii() and (character.isalnum() or character in "_+-*/@(). \t\n")):
+            if not (character.isascii() and (character.isalnum() or character in "_+-*/@(). \t\n'")):
                 raise self.unexpected_character(at, character)
             depth += (character == "(") - (character == ")")
             if depth > MAX_NESTING:
@@ -169,6 +209,10 @@ class _Reader:
         if len(text) > MAX_LENGTH:
             got = f"{len(text)} characters"
             raise self.error(MAX_LENGTH, f"at most {MAX_LENGTH} characters", got, "shorten the equation")
+        marked = {at for found in _PRIMED.finditer(text) for at in range(*found.span())}
+        for at, character in enumerate(text):
+            if character == PRIME and at not in marked:
+                raise self.error(at, "' after the name of a field", "' alone", "write u' for the derivative of u")
 
     def unexpected_character(self, at: int, character: str) -> LanguageError:
         if character.isascii():
@@ -181,7 +225,7 @@ class _Reader:
         return self.error(at, "plain ASCII text", f"{character!r} ({name})", remedy)
 
     def syntax_tree(self) -> ast.expr:
-        flat = self.text.replace("\n", " ").replace("\t", " ")
+        flat = self.text.replace("\n", " ").replace("\t", " ").replace(PRIME, "_")
         self.indent = len(flat) - len(flat.lstrip())
         try:
             with warnings.catch_warnings():
@@ -219,7 +263,7 @@ class _Reader:
             case ast.UnaryOp(op=ast.UAdd()):
                 return self.convert(node.operand)
             case ast.Name():
-                return self.letter(node.id, at)
+                return self.letter(self.source(node), at)
             case ast.Constant():
                 return self.number(node, at)
             case ast.Call():
@@ -251,10 +295,28 @@ class _Reader:
         if name in RESERVED:
             got = f"{name!r}, reserved for {RESERVED[name]}"
             raise self.error(at, "a letter of the language", got, "use another name for a coefficient")
+        if name.endswith(PRIME):
+            raise self.unknown_derivative(name, at)
         near = closest(name, [*self.vocabulary.kinds, *self.vocabulary.function_names])
         remedy = f"did you mean {near}?  " if near else ""
+        if self.vocabulary.fields:
+            remedy += f"give {name}' = ..., or declare it: where {name} scalar"
+            expected = "a field that has an equation, or a coefficient"
+            raise self.error(at, expected, f"{name!r}, which has neither equation nor declaration", remedy)
         remedy += f"or declare it: coefficients={{{name!r}: 'scalar'}} (command line: --coefficient {name})"
         raise self.error(at, "a known name", f"unknown name {name!r}", remedy)
+
+    def unknown_derivative(self, name: str, at: int) -> LanguageError:
+        base = name.rstrip(PRIME)
+        second = f"{base}{PRIME}{PRIME}"
+        if len(name) - len(base) > 1:
+            return self.error(
+                at, "derivatives below the second on this side", name, f"write {second} = ... on the left"
+            )
+        return self.error(
+            at, f"a state; {name} is one where {base} has an equation of second order", name,
+            f"write the right-hand side of {name} in its place, or give {second} = ...",
+        )  # fmt: skip
 
     def number(self, node: ast.Constant, at: int) -> sp.Rational:
         literal = self.text[at : (node.end_col_offset or 0) + self.indent]

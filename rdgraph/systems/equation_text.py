@@ -1,6 +1,7 @@
-"""The text of one equation: an optional `dH/dt =`, a right-hand side, and declarations after `where`.
+"""The text of a system: right-hand sides, each after `u' =` or alone for H, and declarations after `where`.
 
-Declarations are kinds (`beta channel`), assumptions (`beta < 0`) and functions of one argument (`g = H**2/(1 + H)`).
+Declarations are kinds (`beta channel`), further operators (`B antisymmetric`), assumptions (`beta < 0`) and functions
+of one argument (`g = H**2/(1 + H)`).
 """
 
 from __future__ import annotations
@@ -14,15 +15,27 @@ import sympy as sp
 
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
 from rdgraph.syntax.assumptions import SIGN_WORDS
+from rdgraph.syntax.fold import TypeMismatch
 from rdgraph.syntax.printer import to_text
-from rdgraph.syntax.reader import MAX_LENGTH, STRUCTURAL, Vocabulary, check_new_name, read_expression
+from rdgraph.syntax.reader import (
+    DRIVERS,
+    MAX_LENGTH,
+    NOISE_LETTER,
+    PRIME,
+    STRUCTURAL,
+    Vocabulary,
+    check_new_name,
+    read_expression,
+    start_of,
+)
 from rdgraph.syntax.tree import COEFFICIENT_KINDS, Apply, Kind, kind_of, names_in
 from rdgraph.syntax.unfolding import unfolded
+from rdgraph.systems.equation import Equation
+from rdgraph.systems.equation_lines import Line, read_lines
+from rdgraph.systems.further_operators import OPERATOR_WORDS, FurtherOperators
 from rdgraph.systems.spelling import Spelling
 from rdgraph.systems.system import System
 
-_PREFIX = re.compile(r"\s*dH\s*/\s*dt\s*=(?!=)")
-_WHERE = re.compile(r"\bwhere\b")
 _DEFINITION = re.compile(r"\s*([^\W\d]\w*)\s*=(?!=)")
 
 
@@ -57,37 +70,80 @@ def declared_kinds(coefficients: Mapping[str, str] | Iterable[str] | None) -> di
 
 @dataclass(frozen=True)
 class _Clause:
-    """What follows `where`: kinds, assumptions, and functions as (name, column of the name, text, its column)."""
+    """What follows `where`: kinds, operators, assumptions, and functions as (name, its column, text, its column)."""
 
     kinds: dict[str, Kind] = field(default_factory=dict)
+    operators: dict[str, str] = field(default_factory=dict)
     assumed: list[str] = field(default_factory=list)
     functions: list[tuple[str, int, str, int]] = field(default_factory=list)
 
 
 def read_system(
-    text: str, kinds: Mapping[str, Kind], assumed: list[str], named: Mapping[str, System] | None = None
+    text: str,
+    kinds: Mapping[str, Kind],
+    assumed: list[str],
+    named: Mapping[str, System] | None = None,
+    operators: FurtherOperators | None = None,
 ) -> System:
     """The system a text describes; where its right-hand side is a name in `named`, that system under declarations."""
-    prefix = _PREFIX.match(text)
-    start = prefix.end() if prefix else 0
-    where = _WHERE.search(text, start)
-    body = text[start : where.start()] if where else text[start:]
-    clause = _read_clause(text, where.end()) if where else _Clause()
+    lines = read_lines(text)
+    clause = _Clause()
+    for line in lines:
+        if line.clause is not None:
+            _read_clause(text, line.clause, line.end, clause)
     kinds, assumed = {**clause.kinds, **kinds}, clause.assumed + assumed
-    if named is not None and body.strip() in named:
-        return named[body.strip()].declared(kinds, assumed)
-    functions = _read_functions(text, clause, kinds)
-    written = _read_part(text, body, start, Vocabulary.standard(kinds, functions))
+    further = FurtherOperators.of(clause.operators).joined(operators or FurtherOperators())
+    first = lines[0]
+    body = text[first.start : first.stop].strip()
+    if named is not None and not first.is_named and body in named:
+        return named[body].declared(kinds, assumed, further)
+    states = tuple(first.field + PRIME * k for first in lines for k in range(first.order))
+    is_plain = len(lines) == 1 and states == ("H",)
+    _check_declared(text, states, kinds, further)
+    letters = {**kinds, **dict.fromkeys(further.names, Kind.OPERATOR)}
+    functions = _read_functions(text, clause, letters)
+    vocabulary = Vocabulary.standard(letters, functions, None if is_plain else states)
+    equations = [_read_equation(text, line, vocabulary, functions) for line in lines]
+    system = System.build(equations, kinds, assumed, operators=further)
+    if functions and (length := len(str(system)) - sum(len(e.written) for e in equations)) > MAX_LENGTH:
+        raise _too_large(text, first.start, f"{length} characters of declarations when printed")
+    return system
+
+
+def _read_equation(text: str, line: Line, vocabulary: Vocabulary, functions: Mapping[str, sp.Basic]) -> Equation:
+    written = _read_part(text, text[line.start : line.stop], line.start, vocabulary)
     try:
         expression = unfolded(written, functions)
     except NotApplicable as problem:
-        raise _too_large(text, start, str(problem).partition(", got ")[2].partition(";")[0]) from None
+        raise _too_large(text, line.start, str(problem).partition(", got ")[2].partition(";")[0]) from None
     if functions and (length := len(to_text(expression))) > MAX_LENGTH:
-        raise _too_large(text, start, f"{length} characters with the functions written out")
-    system = System.build(expression, kinds, assumed, spelling=Spelling.of(written, functions))
-    if functions and (length := len(str(system)) - len(to_text(written))) > MAX_LENGTH:
-        raise _too_large(text, start, f"{length} characters of declarations when printed")
-    return system
+        raise _too_large(text, line.start, f"{length} characters with the functions written out")
+    try:
+        return Equation(line.field, line.order, expression, Spelling.of(written, functions))
+    except LanguageError as problem:
+        blank = len(text[line.start :]) - len(text[line.start :].lstrip())
+        raise LanguageError(
+            text, line.start + blank, expected=problem.expected, got=problem.got, remedy=problem.remedy
+        ) from None
+    except TypeMismatch as problem:
+        noise = re.compile(rf"\b{NOISE_LETTER}\b").search(text, line.start, line.stop)
+        at = noise.start() if noise else line.start
+        raise LanguageError(text, at, expected=problem.expected, got=problem.got, remedy=problem.remedy) from None
+
+
+def _check_declared(text: str, states: tuple[str, ...], kinds: Mapping[str, Kind], further: FurtherOperators) -> None:
+    """Refuse a letter that is declared as two things."""
+    for name in (*kinds, *further.names):
+        if name in states or name in map(start_of, states):
+            found = re.compile(rf"\b{name}\b").search(text)
+            raise LanguageError(
+                text, found.start() if found else 0, expected=f"{name!r} as a field or as a declared letter",
+                got="both", remedy="give the coefficient another name",
+            )  # fmt: skip
+        if name in kinds and name in further.names:
+            raise LanguageError(
+                text, 0, expected=f"{name!r} as an operator or as a coefficient", got="both", remedy="declare it once"
+            )
 
 
 def _read_part(text: str, part: str, start: int, vocabulary: Vocabulary) -> sp.Basic:
@@ -110,15 +166,15 @@ def _too_large(text: str, at: int, got: str) -> LanguageError:
     )
 
 
-def _read_clause(text: str, start: int) -> _Clause:
-    clause = _Clause()
-    if len(text) - start > MAX_LENGTH:
+def _read_clause(text: str, start: int, stop: int, clause: _Clause) -> None:
+    """Add what a text says between two columns to a clause."""
+    if stop - start > MAX_LENGTH:
         raise LanguageError(
-            text, start, expected=f"at most {MAX_LENGTH} characters after 'where'", got=f"{len(text) - start}",
+            text, start, expected=f"at most {MAX_LENGTH} characters after 'where'", got=f"{stop - start}",
             remedy="say less, or use coefficients= and assume=",
         )  # fmt: skip
     at = start
-    for item in text[start:].split(","):
+    for item in text[start:stop].split(","):
         words = item.split()
         definition = _DEFINITION.match(item)
         if definition:
@@ -126,6 +182,8 @@ def _read_clause(text: str, start: int) -> _Clause:
             clause.functions.append((definition[1], at + definition.start(1), item[body:], at + body))
         elif len(words) == 2 and words[1] in COEFFICIENT_KINDS:
             clause.kinds.update(declared_kinds({words[0]: words[1]}))
+        elif len(words) >= 2 and set(words[1:]) <= set(OPERATOR_WORDS):
+            clause.operators[words[0]] = " ".join(words[1:])
         elif (len(words) == 2 and words[1] in SIGN_WORDS) or re.search("[<>]", item):
             clause.assumed.append(item.strip())
         else:
@@ -134,15 +192,15 @@ def _read_clause(text: str, start: int) -> _Clause:
                 got=item.strip()[:40] or "nothing", remedy="separate declarations by commas",
             )  # fmt: skip
         at += len(item) + 1
-    return clause
 
 
 def _read_functions(text: str, clause: _Clause, kinds: Mapping[str, Kind]) -> dict[str, sp.Basic]:
     """The declared functions, each a tree in the letter H that may call those before it."""
     functions: dict[str, sp.Basic] = {}
     letters = Vocabulary.standard(kinds).kinds
-    for name, at, body, place in clause.functions:
+    for place_in_clause, (name, at, body, place) in enumerate(clause.functions):
         _check_function_name(text, name, at, letters, functions)
+        _check_no_cycle(text, body, place, [later for later, *_ in clause.functions[place_in_clause:]])
         tree = _read_part(text, body, place, Vocabulary.standard(kinds, functions))
         if reason := _why_not_elementwise(tree):
             at_body = place + len(body) - len(body.lstrip())
@@ -152,6 +210,18 @@ def _read_functions(text: str, clause: _Clause, kinds: Mapping[str, Kind]) -> di
             )  # fmt: skip
         functions[name] = tree
     return functions
+
+
+def _check_no_cycle(text: str, body: str, place: int, later: list[str]) -> None:
+    """Refuse a definition that calls itself or one that follows it; so no chain of calls comes back to its start."""
+    for call in re.finditer(r"\b([^\W\d]\w*)\s*\(", body):
+        if call[1] in later:
+            name, own = call[1], later[0]
+            got = f"{own}, which calls itself" if name == own else f"{own}, which calls {name}, declared after it"
+            raise LanguageError(
+                text, place + call.start(), expected="definitions that call only those before them, without a cycle",
+                got=got, remedy="write the function out" if name == own else f"declare {name} before {own}",
+            )  # fmt: skip
 
 
 def _check_function_name(
@@ -170,7 +240,7 @@ def _why_not_elementwise(tree: sp.Basic) -> str:
     """What keeps a tree from being a function of one entry; empty where nothing does."""
     if tree.has(Apply):
         return "an operator or a matrix product"
-    others = sorted(n.name for n in names_in(tree) if n.name in STRUCTURAL and n.name != "H")
+    others = sorted(n.name for n in names_in(tree) if n.name in {*STRUCTURAL, *DRIVERS} and n.name != "H")
     if others:
         return f"the letter {others[0]}"
     return "" if kind_of(tree) is Kind.FIELD else "an expression without H"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import sympy as sp
 
@@ -13,6 +13,7 @@ from rdgraph.syntax.reader import Vocabulary
 from rdgraph.syntax.sympy_form import from_sympy
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.equation_text import as_texts, declared_kinds, read_system
+from rdgraph.systems.further_operators import FurtherOperators
 from rdgraph.systems.system import System
 
 _Rest = ParamSpec("_Rest")
@@ -20,21 +21,25 @@ _Answer = TypeVar("_Answer")
 
 
 def parse(
-    source: str | sp.Basic | System,
+    source: str | sp.Basic | System | Sequence[str] | Mapping[str, str],
     coefficients: Mapping[str, str] | Iterable[str] | None = None,
     *,
     assume: Iterable[str] | str = (),
+    operators: Mapping[str, str] | None = None,
 ) -> System:
-    """Read one line of maths into a `System`.
+    """Read one line of maths into a `System`, or one line for each of several fields.
 
     Args:
-        source: a text in the language, a sympy expression, a name of the catalogue, or a `System`. After `where` a text
-            declares kinds ("k channel"), assumptions ("k < 0") and functions ("g = H**2/(1 + H)").
+        source: a text in the language, a sympy expression, a name of the catalogue, or a `System`; for several fields
+            equations separated by `;`, a list of them, or right-hand sides by field. After `where` a text declares
+            kinds ("k channel"), further operators ("B antisymmetric"), assumptions ("k < 0") and functions
+            ("g = H**2/(1 + H)").
         coefficients: kinds of coefficients, `{"k": "channel"}`, or just `["k"]` for scalars.
         assume: texts such as "beta<0", "beta real", "beta <= alpha".
+        operators: what is known of operators beside A, `{"B": "antisymmetric"}`.
 
     Returns:
-        The system dH/dt = source.
+        The system; a right-hand side alone is that of dH/dt.
 
     Raises:
         LanguageError: a text that cannot be read, with the column.
@@ -47,18 +52,35 @@ def parse(
     True
     >>> parse("-alpha*L@H + k*H", ["k"], assume="k<0").assumptions.sign("k")
     'negative'
+    >>> parse(["u' = a - u + u**2*v - Du*L@u", "v' = b - u**2*v - Dv*L@v"]).fields
+    ('u', 'v')
+    >>> parse("H'' = -gamma*H - alpha*H' + tanh(A@H)").fields
+    ('H', "H'")
     """
     kinds = declared_kinds(coefficients)
     assumed = [assume] if isinstance(assume, str) else as_texts(assume, "assumptions")
+    further = FurtherOperators.of(operators or {})
     if isinstance(source, System):
-        return source.declared(kinds, assumed)
+        return source.declared(kinds, assumed, further)
     if isinstance(source, sp.Basic):
         return System.build(from_sympy(source, Vocabulary.standard(kinds)), kinds, assumed)
-    if not isinstance(source, str):
+    text = _one_text(source)
+    if text is None:
         raise InvalidArgument(
             f"expected text, a sympy expression or a System, got {type(source).__name__}; see rdgraph.parse"
         )
-    return read_system(source, kinds, assumed, catalogue)
+    return read_system(text, kinds, assumed, catalogue, further)
+
+
+def _one_text(source: Any) -> str | None:
+    """Equations given as a list, or by field, in one text; None for what is neither."""
+    if isinstance(source, str):
+        return source
+    if isinstance(source, Mapping):
+        source = [f"{field}' = {right}" if all(isinstance(x, str) for x in (field, right)) else None
+                  for field, right in source.items()]  # fmt: skip
+    is_list = isinstance(source, list | tuple) and source and all(isinstance(line, str) for line in source)
+    return "; ".join(source) if is_list else None
 
 
 def reads_system(

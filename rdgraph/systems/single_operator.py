@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -40,7 +39,7 @@ def in_one_operator(system: System, *, has_degrees: bool = False) -> OneOperator
             f"commute with A, got {system}; write it in one letter or normalise the operator"
         )
     letters = {Name("L", Kind.OPERATOR): Name("A", Kind.OPERATOR)}
-    return OneOperator("L", replace(system, expression=system.expression.xreplace(letters), spelling=None))
+    return OneOperator("L", system.with_expression(system.expression.xreplace(letters)))
 
 
 def terms_beyond_generator(structure: Structure) -> list[sp.Expr]:

@@ -1,38 +1,54 @@
-"""`System`: one equation dH/dt = f(H), with its coefficient kinds and assumptions. Everything starts here."""
+"""`System`: equations u' = f(u, v, ...) of one or several fields, with coefficient kinds and assumptions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import H0, Algebra, H
+from rdgraph.algebra.normal_form import H0, TIME, Algebra, H, State
 from rdgraph.decisions.domain import Domain
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
 from rdgraph.methods.runge_kutta import Tableau
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.assumptions import Assumptions, read_statements
 from rdgraph.syntax.exact_numbers import exact_number
-from rdgraph.syntax.printer import to_latex, to_text
-from rdgraph.syntax.reader import STRUCTURAL, USUAL_COEFFICIENTS, Vocabulary, check_new_name, read_expression
+from rdgraph.syntax.reader import (
+    DRIVERS,
+    NOISE_LETTER,
+    STRUCTURAL,
+    TIME_LETTER,
+    USUAL_COEFFICIENTS,
+    Vocabulary,
+    check_new_name,
+    read_expression,
+    start_of,
+    usual_of_fields,
+)
 from rdgraph.syntax.sympy_form import number_node, to_sympy
-from rdgraph.syntax.tree import ELEMENTWISE, Kind, Name, kind_of, names_in
+from rdgraph.syntax.tree import COEFFICIENT_KINDS, Kind, Name, kind_of, names_in
+from rdgraph.syntax.tree import field as field_name
 from rdgraph.systems import responses
 from rdgraph.systems.coefficient_domain import check_consistency, coefficient_domain
+from rdgraph.systems.coupling import Coupling, coupling_of
+from rdgraph.systems.equation import Equation, split_noise
+from rdgraph.systems.further_operators import FurtherOperators
 from rdgraph.systems.spelling import Spelling
 from rdgraph.systems.structure import Structure, structure_of
+from rdgraph.systems.system_text import declarations, system_latex, system_text
 
 
 @dataclass(frozen=True, repr=False)
 class System:
-    """A graph reaction-diffusion system dH/dt = expression.
+    """A graph reaction-diffusion system: dH/dt = f(H), or one equation for each of several fields.
 
     `str` gives one line that `rdgraph.parse` reads back to an equal system; what differs from the defaults
-    (kinds of coefficients, signs) and functions that are declared with the equation follow the word `where`.
-    `expression` has such functions written out; `spelling` keeps them.
+    (kinds of coefficients, signs, further operators) and functions that are declared with it follow the word `where`.
+    A right-hand side alone is that of dH/dt. Most of what is proved is about such systems: `is_single` says whether
+    this is one, and `expression`, `normal` and `structure` are theirs, in the letter H whatever the field is called.
 
     >>> import rdgraph as rd
     >>> s = rd.parse("-alpha*L@H + beta*H0", {"beta": "channel"}, assume=["beta<0"])
@@ -40,74 +56,197 @@ class System:
     -alpha*L@H + beta*H0 where beta channel, beta negative
     >>> rd.parse(str(s)) == s
     True
+    >>> pair = rd.parse("u' = u*v - Du*L@u; v' = 1 - u*v - Dv*L@v")
+    >>> pair.fields, pair.is_single
+    (('u', 'v'), False)
     """
 
-    expression: sp.Basic
+    equations: tuple[Equation, ...]
     kinds: tuple[tuple[str, Kind], ...] = ()
     assumptions: Assumptions = field(default_factory=Assumptions)
     name: str | None = field(default=None, compare=False)
-    spelling: Spelling | None = None
+    operators: FurtherOperators = field(default_factory=FurtherOperators)
 
     def __post_init__(self) -> None:
-        if self.spelling is not None and self.spelling.unfolded != self.expression:
-            raise InvalidArgument("expected a spelling of the expression, got that of another; give spelling=None")
-        kind = kind_of(self.expression)
-        if kind is not Kind.FIELD:
+        names = [equation.field for equation in self.equations]
+        if not names or len(set(names)) < len(names):
+            raise InvalidArgument(f"expected one equation for each field, got {names}; give every field one")
+        first = self.equations[0]
+        if all(kind_of(equation.expression) is not Kind.FIELD for equation in self.equations):
             raise LanguageError(
-                to_text(self.expression) if kind in ELEMENTWISE or kind is Kind.OPERATOR else "", 0,
-                expected="a field: an expression in H", got=f"a {kind}",
-                remedy="apply it to the state, as in A@H or beta*H",
+                first.written, 0, expected=f"a field: an expression in {first.field}",
+                got=f"a {kind_of(first.expression)}",
+                remedy=f"apply it to the state, as in A@{first.field} or beta*{first.field}",
             )  # fmt: skip
         for name, _ in self.kinds:
             check_new_name(name)
 
     def __str__(self) -> str:
-        used = self.coefficients
-        declared = Vocabulary.standard().kinds
-        notes = self.spelling.declarations() if self.spelling else []
-        notes += [f"{name} {kind}" for name, kind in used.items() if declared.get(name) is not kind]
-        notes += self.assumptions.about(used).texts()
-        body = self.spelling.expression if self.spelling else self.expression
-        return to_text(body) + (f" where {', '.join(notes)}" if notes else "")
+        notes = declarations(self.equations, self._usual, self.coefficients)
+        notes += self.operators.texts() + list(self.assumptions.about(self.coefficients).texts())
+        return system_text(self.equations) + (f" where {', '.join(notes)}" if notes else "")
 
     def __repr__(self) -> str:
-        return f"dH/dt = {self}"
+        return f"dH/dt = {self}" if self._is_plain else str(self)
 
     def _repr_latex_(self) -> str:
-        return f"$\\dot{{\\mathbf{{H}}}} = {self.latex()}$"
+        return f"${system_latex(self.equations)}$"
 
     @property
     def text(self) -> str:
-        """The right-hand side alone, without declarations, and with declared functions written out."""
-        return to_text(self.expression)
+        """The equations alone, without declarations, and with declared functions written out."""
+        return system_text(tuple(replace(equation, spelling=None) for equation in self.equations))
+
+    # ------------------------------------------------------------------ what occurs in it
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """The states, in order: every field, and after a field of second order its velocity, as in H, H'."""
+        return tuple(state for equation in self.equations for state in equation.states)
 
     @cached_property
     def letters(self) -> dict[str, Kind]:
-        """Every letter that occurs, with its kind."""
-        found: dict[str, Kind] = {n.name: n.kind for n in names_in(self.expression)}
+        """Every letter that occurs on the right, with its kind."""
+        found: dict[str, Kind] = {n.name: n.kind for e in self.equations for n in names_in(e.expression)}
         return dict(sorted(found.items()))
 
     @cached_property
     def coefficients(self) -> dict[str, Kind]:
         """The coefficients that occur (scalar, channel, node or matrix), with their kinds."""
-        return {name: kind for name, kind in self.letters.items() if name not in STRUCTURAL}
+        others = {*STRUCTURAL, *DRIVERS}
+        return {n: kind for n, kind in self.letters.items() if kind in COEFFICIENT_KINDS and n not in others}
 
+    @cached_property
+    def flow(self) -> dict[str, sp.Basic]:
+        """The right-hand sides of first order by state, velocities included and noise left out."""
+        trees: dict[str, sp.Basic] = {}
+        for equation in self.equations:
+            for state, velocity in zip(equation.states, equation.states[1:], strict=False):
+                trees[state] = field_name(velocity)
+            trees[equation.states[-1]] = split_noise(equation.expression)[0]
+        return trees
+
+    @cached_property
+    def noise(self) -> dict[str, sp.Basic]:
+        """The factor of white noise by state, for the states that have some."""
+        parts = {e.states[-1]: split_noise(e.expression)[1] for e in self.equations}
+        return {state: factor for state, factor in parts.items() if factor is not None}
+
+    @property
+    def is_autonomous(self) -> bool:
+        """Whether the time t does not occur."""
+        return TIME_LETTER not in self.letters
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether white noise xi occurs."""
+        return NOISE_LETTER in self.letters
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one autonomous equation of first order in A alone, without noise."""
+        return not self._beyond_single
+
+    @property
+    def _beyond_single(self) -> list[str]:
+        """What makes it more than one equation dH/dt = f(H)."""
+        names = ", ".join(equation.field for equation in self.equations)
+        second = [equation.field for equation in self.equations if equation.order > 1]
+        reasons = [f"has the fields {names}"] if len(self.equations) > 1 else []
+        reasons += [f"is of second order in {', '.join(second)}"] if second else []
+        reasons += [] if self.is_autonomous else ["depends on the time t"]
+        reasons += ["is driven by the noise xi"] if self.is_noisy else []
+        further = [name for name in self.operators.names if name in self.letters]
+        return reasons + ([f"has the further operators {', '.join(further)}"] if further else [])
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether it is written as a right-hand side alone."""
+        return len(self.equations) == 1 and self.equations[0].left == "H'"
+
+    @property
+    def _usual(self) -> dict[str, Kind]:
+        """The coefficients that need no declaration."""
+        usual = dict.fromkeys(USUAL_COEFFICIENTS, Kind.SCALAR)
+        return usual if self._is_plain else usual | dict.fromkeys(usual_of_fields(self.fields), Kind.SCALAR)
+
+    def require_autonomous(self, purpose: str) -> None:
+        """Raise NotApplicable where the time occurs."""
+        if not self.is_autonomous:
+            raise NotApplicable(
+                f"expected an autonomous system for {purpose}, got {self.text}, which depends on the time t; "
+                "freeze the time with replace(t=...)"
+            )
+
+    # ------------------------------------------------------------------ exact forms
     @cached_property
     def algebra(self) -> Algebra:
-        """Rules of this system's normal form: L = I - A and nothing else."""
-        symbols = {name: self.assumptions.symbol(name) for name in self.letters}
-        symbols |= {"H": H, "H0": H0, "M": sp.Symbol("M", real=True)}
-        return Algebra(symbols, self.letters)
+        """Rules of this system's normal forms: L = I - A and nothing else."""
+        symbols: dict[str, sp.Symbol] = {name: self.assumptions.symbol(name) for name in self.letters}
+        states = [*self.fields, *map(start_of, self.fields)]
+        symbols |= {name: State(name) for name in states}
+        symbols |= {"H": H, "H0": H0, "M": sp.Symbol("M", real=True), TIME_LETTER: TIME}
+        return Algebra(symbols, {**self.letters, **dict.fromkeys(states, Kind.FIELD)})
 
     @cached_property
-    def normal(self) -> sp.Expr:
-        """The expanded right-hand side: `*` elementwise, operators as `Act`, mixing as `Mix`."""
-        return self.algebra.normal(self.expression)
+    def normals(self) -> dict[str, sp.Expr]:
+        """The normal forms of `flow`, by state."""
+        return {state: self.algebra.normal(tree) for state, tree in self.flow.items()}
+
+    @cached_property
+    def coupling(self) -> Coupling:
+        """The normal forms sorted into linear terms between the states, sources, reactions and the rest."""
+        return coupling_of(self.fields, self.normals, self.algebra.kinds)
+
+    @cached_property
+    def generator_matrix(self) -> sp.Matrix:
+        """P(lam), states by states, in the package's own symbols; raises NotApplicable where there is none."""
+        self.require_autonomous("a symbol")
+        return self.coupling.symbol()
 
     @cached_property
     def domain(self) -> Domain:
         """The admissible values of the coefficients; contradictory assumptions raise `AssumptionError`."""
         return coefficient_domain(self.assumptions, self.algebra)
+
+    @property
+    def sympy(self) -> Any:
+        """The right-hand side as a sympy matrix expression in H (n x d), A (n x n), W (d x d).
+
+        For several fields a dictionary, by state.
+        """
+        if self.is_single:
+            return to_sympy(self.equations[0].expression)
+        return {state: to_sympy(tree) for state, tree in self.flow.items()}
+
+    # ------------------------------------------------------------------ one autonomous equation of first order
+    @cached_property
+    def expression(self) -> sp.Basic:
+        """The tree of f in dH/dt = f(H); the field is called H here. Raises NotApplicable for other systems."""
+        if reasons := self._beyond_single:
+            raise NotApplicable(
+                f"expected one autonomous equation of first order in A alone, got {self.text}, which "
+                f"{' and '.join(reasons)}"
+            )
+        return self._single.expression
+
+    @property
+    def spelling(self) -> Spelling | None:
+        """How the expression was written where functions are declared with it."""
+        return self._single.spelling
+
+    @cached_property
+    def _single(self) -> Equation:
+        (equation,) = self.equations
+        letters: dict[sp.Basic, sp.Basic] = {
+            field_name(equation.field): field_name("H"),
+            field_name(start_of(equation.field)): field_name("H0"),
+        }
+        return equation if equation.field == "H" else equation.replaced(letters)
+
+    @cached_property
+    def normal(self) -> sp.Expr:
+        """The expanded right-hand side: `*` elementwise, operators as `Act`, mixing as `Mix`."""
+        return self.algebra.normal(self.expression)
 
     @cached_property
     def structure(self) -> Structure:
@@ -132,19 +271,25 @@ class System:
         except NotApplicable:
             return False
 
-    @cached_property
-    def sympy(self) -> sp.MatrixExpr:
-        """The right-hand side as a sympy matrix expression in H (n x d), A (n x n), W (d x d)."""
-        return to_sympy(self.expression)
-
     def latex(self) -> str:
-        """LaTeX of the right-hand side, term by term as written."""
-        return self.spelling.latex() if self.spelling else to_latex(self.expression)
+        """LaTeX of the right-hand side, term by term as written; of all equations where there are several."""
+        if self._is_plain:
+            return self.equations[0].latex()
+        return system_latex(self.equations)
 
     # ------------------------------------------------------------------ the questions people ask first
-    def symbol(self) -> sp.Expr:
-        """Generator symbol p(lam): on an eigenvector of L with eigenvalue lam, H' = p(lam) H."""
-        return public(self.generator_symbol)
+    def symbol(self) -> sp.Expr | sp.Matrix:
+        """Generator symbol p(lam): on an eigenvector of L with eigenvalue lam, H' = p(lam) H.
+
+        For several fields the matrix P(lam), states by states.
+
+        >>> import rdgraph as rd
+        >>> rd.parse("u' = -L@u + 2*v; v' = -u").symbol()
+        Matrix([
+        [-lam, 2],
+        [  -1, 0]])
+        """
+        return public(self.generator_symbol if self.is_single else self.generator_matrix)
 
     def response(self, T: Any = None, method: str | Tableau = "exact", step: Any = None) -> sp.Expr:
         """Gain of the frequency lam after time T, exact or under a Runge-Kutta method with a fixed step."""
@@ -152,49 +297,80 @@ class System:
 
     # ------------------------------------------------------------------ other systems made of this one
     @classmethod
-    def build(
+    def of(
         cls,
         expression: sp.Basic,
-        kinds: Mapping[str, Kind],
-        assumed: Sequence[str],
+        kinds: tuple[tuple[str, Kind], ...] = (),
+        assumptions: Assumptions | None = None,
         name: str | None = None,
         spelling: Spelling | None = None,
     ) -> System:
-        """A system of a tree, declared kinds and texts of assumptions; what concerns other letters is left out."""
-        letters = {n.name for n in names_in(expression)}
-        usual = dict.fromkeys(USUAL_COEFFICIENTS, Kind.SCALAR)
-        kept = {k: v for k, v in kinds.items() if k in letters and usual.get(k) is not v}
-        stated = Assumptions.read(assumed, kinds)
+        """The system dH/dt = expression."""
+        return cls((Equation("H", 1, expression, spelling),), kinds, assumptions or Assumptions(), name)
+
+    @classmethod
+    def build(
+        cls,
+        equations: sp.Basic | Iterable[Equation],
+        kinds: Mapping[str, Kind],
+        assumed: Sequence[str],
+        name: str | None = None,
+        operators: FurtherOperators | None = None,
+    ) -> System:
+        """A system of equations (or of the tree of dH/dt), declared kinds and texts of assumptions.
+
+        What concerns other letters is left out.
+        """
+        lines = (Equation("H", 1, equations),) if isinstance(equations, sp.Basic) else tuple(equations)
+        letters = {n.name for equation in lines for n in names_in(equation.expression)}
+        fields = {state: Kind.FIELD for equation in lines for state in equation.states}
+        stated = Assumptions.read(assumed, {**kinds, **fields})
         if stated.relations:
             check_consistency(stated, kinds)
-        return cls(expression, tuple(sorted(kept.items())), stated.about(letters), name, spelling)
+        bare = cls(lines)
+        kept = {k: v for k, v in kinds.items() if k in letters and bare._usual.get(k) is not v}
+        own = (operators or FurtherOperators()).about(letters)
+        return cls(lines, tuple(sorted(kept.items())), stated.about(letters), name, own)
 
-    def declared(self, kinds: Mapping[str, Kind], assumed: Sequence[str]) -> System:
+    def with_expression(self, expression: sp.Basic) -> System:
+        """The same declarations around another right-hand side of dH/dt."""
+        return replace(self, equations=(Equation("H", 1, expression),))
+
+    def declared(
+        self, kinds: Mapping[str, Kind], assumed: Sequence[str], operators: FurtherOperators | None = None
+    ) -> System:
         """This system under further declarations and assumptions."""
-        if not kinds and not assumed:
+        further = self.operators.joined(operators or FurtherOperators())
+        if not kinds and not assumed and further == self.operators:
             return self
         merged = {**dict(self.kinds), **kinds}
-        renamed = {n: Name(n.name, merged[n.name]) for n in names_in(self.expression) if n.name in merged}
+        renamed: dict[sp.Basic, sp.Basic] = {
+            n: Name(n.name, merged[n.name]) for e in self.equations for n in names_in(e.expression) if n.name in merged
+        }
         restated, _ = read_statements(assumed, merged)
         kept = [f"{name} {sign}" for name, sign in self.assumptions.signs if name not in restated]
         kept += map(str, self.assumptions.relations)
-        spelling = self.spelling.replaced(renamed) if self.spelling else None
-        return System.build(self.expression.xreplace(renamed), merged, [*kept, *assumed], self.name, spelling)
+        lines = [equation.replaced(renamed) for equation in self.equations]
+        return System.build(lines, merged, [*kept, *assumed], self.name, further)
 
     def replace(self, **values: Any) -> System:
-        """The system with coefficients set to numbers or texts of coefficients, as in `s.replace(beta=0)`."""
-        unknown = set(values) - set(self.coefficients)
+        """The system with coefficients set to numbers or texts of coefficients, as in `s.replace(beta=0)`.
+
+        `t` may be set too, which freezes the time.
+        """
+        known = [*self.coefficients, *([] if self.is_autonomous else [TIME_LETTER])]
+        unknown = set(values) - set(known)
         if unknown:
-            raise InvalidArgument(f"expected coefficients among {list(self.coefficients)}, got {sorted(unknown)}")
-        vocabulary = Vocabulary.standard(dict(self.kinds))
-        trees = {}
-        for node in names_in(self.expression):
+            raise InvalidArgument(f"expected coefficients among {known}, got {sorted(unknown)}")
+        vocabulary = Vocabulary.standard(dict(self.kinds), fields=None if self._is_plain else self.fields)
+        trees: dict[sp.Basic, sp.Basic] = {}
+        for node in {n for equation in self.equations for n in names_in(equation.expression)}:
             if node.name in values:
                 value = values[node.name]
                 trees[node] = read_expression(value, vocabulary) if isinstance(value, str) else _number(value)
-        spelling = self.spelling.replaced(trees) if self.spelling else None
         texts = list(self.assumptions.texts())
-        return System.build(self.expression.xreplace(trees), dict(self.kinds), texts, spelling=spelling)
+        lines = [equation.replaced(trees) for equation in self.equations]
+        return System.build(lines, dict(self.kinds), texts, operators=self.operators)
 
 
 def _number(value: Any) -> sp.Basic:

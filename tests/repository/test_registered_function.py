@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sympy as sp
 import torch
 
 import rdgraph as rd
@@ -119,7 +118,7 @@ def test_entry_points_are_loaded_and_called(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.delenv("RDGRAPH_PLUGINS", raising=False)
     try:
         assert load_plugins() == ("cube",)
-        assert rd.parse("cube_of_package(H)").normal == sp.Symbol("H", real=True) ** 3
+        assert rd.parse("cube_of_package(H)").normal == rd.parse("H").normal ** 3
         points.write_text("[rdgraph.plugins]\ncube = cube_package:nobody\n", encoding="utf-8")
         with pytest.raises(MissingDependency, match="expected the plugin cube at cube_package:nobody"):
             load_plugins()

@@ -277,7 +277,7 @@ def test_normal_forms_are_blind_to_rewriting(tree: sp.Basic, seed: int) -> None:
         assume(False)
     kinds = tuple(sorted((n.name, n.kind) for n in names_in(tree) if n.name not in STRUCTURAL))
     try:
-        first, second = System(tree, kinds).normal, System(other, kinds).normal
+        first, second = System.of(tree, kinds).normal, System.of(other, kinds).normal
     except NotApplicable:
         assume(False)
     assert first == second or is_zero(sp.expand(first - second))
@@ -287,7 +287,7 @@ def test_normal_forms_are_blind_to_rewriting(tree: sp.Basic, seed: int) -> None:
 @given(systems(linear=True), st.integers(0, 2**20))
 def test_polynomial_normal_forms_are_unique(system: System, seed: int) -> None:
     rewriter = Rewriter(seed)
-    other = System(rewriter(system.expression), system.kinds, system.assumptions)
+    other = System.of(rewriter(system.expression), system.kinds, system.assumptions)
     assume(rewriter.steps > 0)
     assert other.normal == system.normal
 

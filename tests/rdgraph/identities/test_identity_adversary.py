@@ -84,7 +84,7 @@ class Builder:
 def as_system(tree: sp.Basic, texts: tuple[str, ...]) -> System:
     letters = {n.name: n.kind for n in names_in(tree) if n.name in KINDS}
     declared = tuple(sorted((n, k) for n, k in letters.items() if n not in USUAL_COEFFICIENTS))
-    return System(tree, declared, Assumptions.read(texts, KINDS).about(letters))
+    return System.of(tree, declared, Assumptions.read(texts, KINDS).about(letters))
 
 
 # ---------------------------------------------------------------------- rewriting that keeps the value

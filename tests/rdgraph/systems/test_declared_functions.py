@@ -72,7 +72,7 @@ def test_a_function_of_a_coefficient() -> None:
 def test_the_spelling_belongs_to_its_expression() -> None:
     system = rd.parse(HILL)
     with pytest.raises(InvalidArgument, match="spelling of the expression"):
-        replace(system, expression=rd.parse("H").expression)
+        replace(system.equations[0], expression=rd.parse("H").expression)
     assert str(rd.euler_map(system, step=1)) == "H + 1*(-alpha*L@H + beta*(H**3/(1 + H**2)))"
 
 
@@ -93,8 +93,8 @@ def test_the_spelling_belongs_to_its_expression() -> None:
         ("H*g where g = H", 3, "g without brackets"),
         ("g(H, H) where g = H", 4, "','"),
         ("g(L) where g = H", 1, "operator"),
-        ("g(H) where g = f(H), f = H", 16, "'f'"),
-        ("g(H) where g = g(H)", 16, "'g'"),
+        ("g(H) where g = f(H), f = H", 16, "declared after it"),
+        ("g(H) where g = g(H)", 16, "calls itself"),
         ("g(H) where g = H +* 2", 19, "invalid syntax"),
         ("g(H) where g = H**40", 17, "40"),
         ("g(H) where g =", 15, "nothing"),

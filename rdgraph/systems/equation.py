@@ -1,0 +1,130 @@
+"""`Equation`: one line u' = ... or u'' = ..., and its right-hand side parted into drift and noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+import sympy as sp
+
+from rdgraph.errors import InvalidArgument, LanguageError
+from rdgraph.syntax.fold import TypeMismatch
+from rdgraph.syntax.printer import to_latex, to_text
+from rdgraph.syntax.reader import NOISE_LETTER, PRIME
+from rdgraph.syntax.tree import ELEMENTWISE, Kind, Minus, Name, Negative, Plus, Times, kind_of, names_in
+from rdgraph.systems.spelling import Spelling
+
+#: The highest derivative an equation may have on its left.
+MAX_ORDER = 2
+
+
+@dataclass(frozen=True)
+class Equation:
+    """The derivative of a field of the given order is `expression`; `spelling` keeps how it was written.
+
+    >>> from rdgraph.syntax.reader import read_expression
+    >>> print(Equation("H", 2, read_expression("-beta*H")))
+    H'' = -beta*H
+    """
+
+    field: str
+    order: int
+    expression: sp.Basic
+    spelling: Spelling | None = None
+
+    def __post_init__(self) -> None:
+        if self.spelling is not None and self.spelling.unfolded != self.expression:
+            raise InvalidArgument("expected a spelling of the expression, got that of another; give spelling=None")
+        if not 1 <= self.order <= MAX_ORDER:
+            raise InvalidArgument(f"expected an equation of order 1 or 2, got {self.order}; add fields for the others")
+        kind = kind_of(self.expression)
+        if kind not in ELEMENTWISE:
+            raise LanguageError(
+                to_text(self.expression) if kind is Kind.OPERATOR else "", 0,
+                expected=f"a field: an expression in {self.field}", got=f"a {kind}",
+                remedy=f"apply it to the state, as in A@{self.field} or beta*{self.field}",
+            )  # fmt: skip
+        split_noise(self.expression)
+
+    def __str__(self) -> str:
+        return f"{self.left} = {self.written}"
+
+    @property
+    def left(self) -> str:
+        return self.field + PRIME * self.order
+
+    @property
+    def written(self) -> str:
+        """The right-hand side, with declared functions as calls."""
+        return to_text(self.spelling.expression if self.spelling else self.expression)
+
+    def latex(self) -> str:
+        """LaTeX of the right-hand side, and of the functions declared for it."""
+        return self.spelling.latex() if self.spelling else to_latex(self.expression)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The states it stands for: the field, and its velocity where it is of second order."""
+        return tuple(self.field + PRIME * k for k in range(self.order))
+
+    def replaced(self, letters: dict[sp.Basic, sp.Basic]) -> Equation:
+        """The same equation with letters replaced, in the spelling too."""
+        spelling = self.spelling.replaced(letters) if self.spelling else None
+        return Equation(self.field, self.order, self.expression.xreplace(letters), spelling)
+
+
+def split_noise(tree: sp.Basic) -> tuple[sp.Basic, sp.Basic | None]:
+    """The terms without xi, and the factor of xi, None where there is no noise.
+
+    >>> from rdgraph.syntax.reader import read_expression
+    >>> drift, factor = split_noise(read_expression("-L@H + sigma*H*xi"))
+    >>> to_text(drift), to_text(factor)
+    ('-L@H', 'sigma*H')
+    """
+    drift: list[sp.Basic] = []
+    noise: list[sp.Basic] = []
+    for sign, term in _signed_terms(tree, sp.S.One):
+        target, kept = (noise, _noise_factor(term)) if _is_noisy(term) else (drift, term)
+        target.append(kept if sign == 1 else Negative(kept))
+    if not noise:
+        return tree, None
+    return _added(drift), _added(noise)
+
+
+def _added(terms: list[sp.Basic]) -> sp.Basic:
+    return (
+        reduce(lambda a, b: Minus(a, b.inner) if isinstance(b, Negative) else Plus(a, b), terms) if terms else sp.S.Zero
+    )
+
+
+def _signed_terms(tree: sp.Basic, sign: sp.Integer) -> list[tuple[sp.Integer, sp.Basic]]:
+    match tree:
+        case Plus():
+            return _signed_terms(tree.left, sign) + _signed_terms(tree.right, sign)
+        case Minus():
+            return _signed_terms(tree.left, sign) + _signed_terms(tree.right, -sign)
+        case Negative():
+            return _signed_terms(tree.inner, -sign)
+    return [(sign, tree)]
+
+
+def _is_noisy(tree: sp.Basic) -> bool:
+    return any(n.name == NOISE_LETTER for n in names_in(tree))
+
+
+def _noise_factor(term: sp.Basic) -> sp.Basic:
+    """What multiplies xi in a term; xi must be one of its factors, once."""
+    match term:
+        case Name():
+            return sp.S.One
+        case Negative():
+            return Negative(_noise_factor(term.inner))
+        case Times() if _is_noisy(term.left) != _is_noisy(term.right):
+            noisy, other = (term.left, term.right) if _is_noisy(term.left) else (term.right, term.left)
+            inner = _noise_factor(noisy)
+            return other if inner == 1 else Times(inner, other) if noisy is term.left else Times(other, inner)
+    raise TypeMismatch(
+        "white noise as a factor of a term, as in sigma*xi or sigma*u*xi",
+        to_text(term),
+        "write the noise last: ... + sigma*xi",
+    )
