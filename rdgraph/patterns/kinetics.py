@@ -19,9 +19,11 @@ from rdgraph.decisions.enclosure import holds
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.syntax.answer_symbols import lam
 from rdgraph.syntax.exact_numbers import exact_number
-from rdgraph.syntax.tree import Kind
+from rdgraph.syntax.tree import Kind, names_in
+from rdgraph.systems.system import System
 
 EVERY_GRAPH = "every graph"
+WITH_IDENTITY = "every graph with L = I - A, that is, any normalisation but none"
 KEEPS_CONSTANTS = {
     frozenset(): EVERY_GRAPH,
     frozenset("L"): "L@1 = 0: normalisation none or row, or a regular graph; weights >= 0, and with row no node without edges",
@@ -43,6 +45,8 @@ class Kinetics:
     domain: Domain = Domain()
     assumes: str = EVERY_GRAPH
     zero_is_kept: bool = True
+    #: what the linearisation at zero, or of a linear system, assumes of a graph
+    modes_assume: str = EVERY_GRAPH
 
     def __post_init__(self) -> None:
         size = len(self.fields)
@@ -112,7 +116,19 @@ def _text(numbers: Mapping[sp.Symbol, sp.Expr]) -> str:
     return ", ".join(f"{x} = {value}" for x, value in numbers.items())
 
 
-# ---------------------------------------------------------------------- from normal forms
+# ---------------------------------------------------------------------- from systems and normal forms
+def system_kinetics(system: System) -> Kinetics:
+    """The kinetics of a system; white noise is left out, and starts are letters like coefficients.
+
+    Raises NotApplicable where no state is the same in all nodes, or time occurs.
+    """
+    system.require_autonomous("steady states")
+    written = {n.name for tree in system.flow.values() for n in names_in(tree)}
+    letters = {name: system.algebra.symbols[name] for name in system.fields}
+    operators = frozenset(written & {"A", "L"})
+    return kinetics_of(system.normals, letters, system.algebra.kinds, system.domain, operators)
+
+
 def kinetics_of(
     normals: Mapping[str, sp.Expr],
     letters: Mapping[str, sp.Symbol],
@@ -141,7 +157,9 @@ def kinetics_of(
     zero = dict.fromkeys(symbols, sp.S.Zero)
     inner = {act.inner for normal in normals.values() for act in normal.atoms(Act)}
     zero_is_kept = all(constant_value(part).xreplace(zero) == 0 for part in inner)
-    return Kinetics(tuple(normals), symbols, rates, sp.ImmutableMatrix(rows), domain, assumes, zero_is_kept)
+    modes_assume = WITH_IDENTITY if "A" in operators else EVERY_GRAPH
+    matrix = sp.ImmutableMatrix(rows)
+    return Kinetics(tuple(normals), symbols, rates, matrix, domain, assumes, zero_is_kept, modes_assume)
 
 
 def _check(normal: sp.Expr, kinds: Mapping[str, Kind]) -> None:

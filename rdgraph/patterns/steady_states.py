@@ -18,7 +18,7 @@ from rdgraph.decisions.domain import POSITIVE, ZERO, Domain
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.patterns.box_search import search_box
 from rdgraph.patterns.elimination import proposals
-from rdgraph.patterns.kinetics import EVERY_GRAPH, Kinetics
+from rdgraph.patterns.kinetics import Kinetics
 from rdgraph.patterns.real_solutions import Continuum, real_solutions
 from rdgraph.patterns.states import CERTIFIED, SteadyState, SteadyStates
 from rdgraph.syntax.exact_numbers import exact_number
@@ -201,8 +201,8 @@ def _answer(kinetics: Kinetics, states: Sequence[SteadyState], complete: bool, n
 
 
 def _with_assumption(state: SteadyState, kinetics: Kinetics) -> SteadyState:
-    zero = kinetics.assumes != EVERY_GRAPH and all(value == 0 for value in state.point.values()) and not state.free
-    assumes = EVERY_GRAPH if zero and kinetics.zero_is_kept else kinetics.assumes
+    is_zero = all(value == 0 for value in state.point.values())
+    assumes = kinetics.modes_assume if is_zero and kinetics.zero_is_kept else kinetics.assumes
     return SteadyState(state.point, state.how, state.conditions, state.enclosures, state.free, assumes)
 
 
