@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,9 +90,7 @@ class ConditionSet:
         return {
             "outcome": self.outcome,
             "reason": self.reason,
-            "conditions": [
-                {"name": c.name, "relation": str(c.relation), "scope": c.scope} for c in self.conditions
-            ],
+            "conditions": [{"name": c.name, "relation": str(c.relation), "scope": c.scope} for c in self.conditions],
             "example": {name: str(value) for name, value in self.point.items()},
         }
 
@@ -125,5 +124,5 @@ def _samples(gaps: list[sp.Expr], to: sp.Expr) -> list[sp.Expr]:
     product = sp.Mul(*(gap for gap in gaps if gap.has(lam)))
     roots = real_roots(product, lam, sp.S.Zero, to) if product.has(lam) else []
     edges = [sp.S.Zero, *roots, to]
-    samples = [between(left, right) for left, right in zip(edges, edges[1:], strict=False)]
+    samples = [between(left, right) for left, right in itertools.pairwise(edges)]
     return samples + ([to] if to.is_finite else [])

@@ -214,7 +214,7 @@ def dispersion(
     >>> s = rd.parse("u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v")
     >>> answer = rd.dispersion(s, {"a": 0.1, "b": 0.9, "Du": 0.05, "Dv": 1})
     >>> answer.kind, [str(band) for band in answer.unstable]
-    ('turing', '...')
+    ('turing', ['(1.4792, 2]'])
     """
     kinetics = system_kinetics(system).at(values)
     spectrum = None if operator is None else mode_spectrum(operator)
@@ -222,7 +222,10 @@ def dispersion(
 
 
 def dispersion_of(
-    kinetics: Kinetics, state: int | Mapping[str, Any] | SteadyState = 0, spectrum: ModeSpectrum | None = None, to: Any = END
+    kinetics: Kinetics,
+    state: int | Mapping[str, Any] | SteadyState = 0,
+    spectrum: ModeSpectrum | None = None,
+    to: Any = END,
 ) -> Dispersion:
     """The dispersion relation of a kinetics with numbers as coefficients."""
     end = sp.oo if to in (sp.oo, float("inf")) else exact_number(to, "end of the range")

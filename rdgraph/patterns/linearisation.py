@@ -87,7 +87,7 @@ class Linearisation:
             return 1 if ball > 0 else -1 if ball < 0 else None
 
     def has_odd_growth(self, to: sp.Expr) -> bool:
-        """Whether an odd number of eigenvalues grows for some lam in (0, to]; by samples where numbers are irrational."""
+        """Whether an odd number of eigenvalues grows for some lam in (0, to]; irrational numbers are sampled."""
         last = sp.Lt(characteristic(self.matrix)[-1], 0, evaluate=False)
         if self.is_rational:
             return bool(holds_somewhere(last, to))

@@ -74,7 +74,9 @@ class Turing:
 
     def _set(self, name: str) -> ConditionSet:
         if name not in self.sets:
-            raise NotApplicable(f"one field does not oscillate: expected several fields for {name}, got {self.fields[0]}")
+            raise NotApplicable(
+                f"one field does not oscillate: expected several fields for {name}, got {self.fields[0]}"
+            )
         return self.sets[name]
 
     def holds(self, values: Mapping[str, Any], name: str = TURING, state: int = 0) -> bool:

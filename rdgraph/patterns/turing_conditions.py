@@ -8,7 +8,6 @@ Hurwitz. One field never has such an instability: there the growth is that of th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import sympy as sp
 
@@ -83,26 +82,24 @@ class SymbolicGrowth:
 
     def stable_at_zero(self) -> tuple[Condition, ...]:
         """The constant mode decays."""
-        coefficients = characteristic(self.constant)
         if self.size == 1:
             return (Condition("decays at lam = 0", self.below(self.constant[0, 0])),)
         if self.size == 2:
             return (
-                Condition("trace at lam = 0", self.below(-coefficients[1])),
-                Condition("determinant at lam = 0", self.above(coefficients[2])),
+                Condition("trace at lam = 0", self.below(self.constant.trace())),
+                Condition("determinant at lam = 0", self.above(self.constant.det())),
             )
-        minors = hurwitz_determinants(coefficients)
+        minors = hurwitz_determinants(characteristic(self.constant))
         return tuple(Condition(f"Hurwitz {k + 1} at lam = 0", self.above(minor)) for k, minor in enumerate(minors))
 
     def hopf(self) -> tuple[Condition, ...]:
         """The constant mode grows and oscillates at onset: an even number of its eigenvalues grows."""
-        coefficients = characteristic(self.constant)
         if self.size == 2:
             return (
-                Condition("trace at lam = 0", self.above(-coefficients[1])),
-                Condition("determinant at lam = 0", self.above(coefficients[2])),
+                Condition("trace at lam = 0", self.above(self.constant.trace())),
+                Condition("determinant at lam = 0", self.above(self.constant.det())),
             )
-        last, constant = hurwitz_determinants(coefficients)[-2:]
+        last, constant = hurwitz_determinants(characteristic(self.constant))[-2:]
         return (
             Condition(f"Hurwitz {self.size - 1} at lam = 0", self.below(last)),
             Condition("determinant at lam = 0", self.above(constant)),
@@ -151,6 +148,12 @@ class SymbolicGrowth:
 
     def stationary_band(self) -> tuple[Condition, ...]:
         """An odd number of eigenvalues of P(lam) grows for some lam: c_n(lam) < 0."""
+        if self.size == 2 and not self.transport.has(lam):
+            (j, k), (m, n) = self.constant.tolist()
+            (p, q), (r, t) = (-self.transport).tolist()
+            bend = self.transport.det()
+            if self.domain.sign(bend) is POSITIVE:
+                return self._parabola(bend, p * n + t * j - q * m - r * k, j * n - k * m)
         last = sp.expand(characteristic(self.matrix)[-1])
         numerator = sp.Poly(last, lam) if last.has(lam) else None
         if numerator is None:
