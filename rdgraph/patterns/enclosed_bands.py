@@ -6,7 +6,7 @@ prove decay, a negative one proves growth, on the whole interval; the rest is ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import sympy as sp
@@ -19,37 +19,38 @@ from rdgraph.patterns.half_planes import characteristic, hurwitz_determinants
 #: Bits of the enclosures, how often an interval is halved, and how many intervals are looked at.
 BITS = 192
 HALVINGS = 46
-MAX_CELLS = 20_000
-
-Balls = Callable[[int], Mapping[sp.Basic, Any]]
+MAX_CELLS = 5_000
 
 
 class EnclosedGrowth:
     """The sign of the growth of a matrix in `letter` and other letters, which are given as balls."""
 
-    def __init__(self, matrix: sp.Matrix, letter: sp.Symbol, balls: Balls) -> None:
+    def __init__(self, matrix: sp.Matrix, letter: sp.Symbol, balls: Mapping[sp.Basic, Any]) -> None:
         from flint import arb_poly
 
         coefficients = characteristic(matrix)
         tests = [sp.Poly(c, letter) for c in (*coefficients[1:], *hurwitz_determinants(coefficients))]
         with precision(BITS):
-            given = balls(BITS)
-            enclosed = [[enclose_at(c, given) for c in reversed(test.all_coeffs())] for test in tests]
+            enclosed = [[enclose_at(c, balls) for c in reversed(test.all_coeffs())] for test in tests]
             polynomials = [arb_poly(row) for row in enclosed]
             self._polynomials = [(p, p.derivative()) for p in polynomials]
         self._first_determinant = len(coefficients) - 1
 
-    def sign(self, lower: sp.Rational, upper: sp.Rational) -> int | None:
+    def sign(self, lower: Any, upper: Any) -> int | None:
         """1 or -1 where the growth is proved to be positive or negative on a whole interval, else None.
+
+        Its ends are rational numbers of FLINT or integers.
 
         >>> x, u = sp.symbols("x u")
         >>> from flint import arb
-        >>> growth = EnclosedGrowth(sp.Matrix([[u - x]]), x, lambda bits: {u: arb(2).sqrt()})
-        >>> [growth.sign(sp.Integer(low), sp.Integer(high)) for low, high in ((0, 1), (2, 3), (1, 2))]
+        >>> growth = EnclosedGrowth(sp.Matrix([[u - x]]), x, {u: arb(2).sqrt()})
+        >>> [growth.sign(low, high) for low, high in ((0, 1), (2, 3), (1, 2))]
         [1, -1, None]
         """
+        from flint import arb
+
         with precision(BITS):
-            place = enclose_at(lower, {}).union(enclose_at(upper, {}))
+            place = arb(lower).union(arb(upper))
             values = [_value_over(p, slope, place) for p, slope in self._polynomials]
             if all(value > 0 for value in values[self._first_determinant :]):
                 return -1
@@ -85,9 +86,12 @@ def enclosed_bands(growth: EnclosedGrowth, to: sp.Expr) -> tuple[tuple[Band, ...
 
 def _cells(growth: EnclosedGrowth, to: sp.Rational) -> list[tuple[sp.Rational, sp.Rational, int | None]]:
     """[0, to] cut into intervals of one proved sign, or None; neighbours of one sign are joined."""
-    waiting = [(to * k / 16, to * (k + 1) / 16) for k in reversed(range(16))]
-    shortest = to / 2**HALVINGS
-    cells: list[tuple[sp.Rational, sp.Rational, int | None]] = []
+    from flint import fmpq
+
+    end = fmpq(int(to.p), int(to.q))
+    waiting = [(end * k / 16, end * (k + 1) / 16) for k in reversed(range(16))]
+    shortest = end / 2**HALVINGS
+    cells: list[tuple[Any, Any, int | None]] = []
     seen = 0
     while waiting:
         lower, upper = waiting.pop()
@@ -100,4 +104,8 @@ def _cells(growth: EnclosedGrowth, to: sp.Rational) -> list[tuple[sp.Rational, s
             cells[-1] = (cells[-1][0], upper, sign)
         else:
             cells.append((lower, upper, sign))
-    return cells
+    return [(_rational(lower), _rational(upper), sign) for lower, upper, sign in cells]
+
+
+def _rational(number: Any) -> sp.Rational:
+    return sp.Rational(int(number.p), int(number.q))

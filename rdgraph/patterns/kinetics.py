@@ -1,8 +1,8 @@
 """`Kinetics`: a system on states that are the same in all nodes, and its linearisation there.
 
 On a state u that is constant over the nodes every operator word acts as a number (A as 1, L as 0), where the graph
-keeps constants. A small deviation that is an eigenvector of L with eigenvalue lam evolves by the matrix P(lam), in which A is
-1 - lam; terms such as L@(u*v) or tanh(A@u) are linearised with the rest.
+keeps constants. A small deviation that is an eigenvector of L with eigenvalue lam evolves by the matrix P(lam), in
+which A is 1 - lam; terms such as L@(u*v) or tanh(A@u) are linearised with the rest.
 """
 
 from __future__ import annotations

@@ -19,11 +19,10 @@ from rdgraph.patterns.conditions import holds_somewhere
 from rdgraph.patterns.enclosed_bands import EnclosedGrowth, enclosed_bands
 from rdgraph.patterns.half_planes import characteristic, growth_sign
 from rdgraph.patterns.kinetics import Kinetics
-from rdgraph.patterns.states import SteadyState
+from rdgraph.patterns.states import BITS, SteadyState
 from rdgraph.syntax.answer_symbols import lam
 
-#: Bits of enclosures, and lam that are tried where a question about all of them is not decided.
-BITS = 256
+#: Values of lam that are tried where a question about all of them is not decided.
 SAMPLES = 200
 #: Digits with which numbers are evaluated before they become floating-point numbers.
 DIGITS = 40
@@ -70,20 +69,25 @@ class Linearisation:
         """The same with `rate` taken from every eigenvalue."""
         return Linearisation(sp.ImmutableMatrix(self.matrix - rate * sp.eye(self.size)), self.state)
 
-    def balls(self, bits: int) -> dict[sp.Basic, Any]:
-        return {} if self.state is None else self.state.balls(bits)
+    @property
+    def balls(self) -> dict[sp.Basic, Any]:
+        """Enclosures of the letters that are left."""
+        return {} if self.state is None else self.state.balls
 
     def sign_at(self, place: sp.Rational) -> int | None:
         """The sign of the growth at a rational lam: 1, 0 or -1, or None where an enclosure does not tell it from 0."""
+        from flint import fmpq
+
         if self.is_rational:
             return growth_sign(characteristic(self.matrix.subs(lam, place)))
-        return self._enclosed.sign(place, place)
+        number = fmpq(int(place.p), int(place.q))
+        return self._enclosed.sign(number, number)
 
     def parity_at(self, place: sp.Rational) -> int | None:
         """1 or -1 where an even or an odd number of eigenvalues is positive or grows at lam; None where one is zero."""
         last = characteristic(self.matrix)[-1].subs(lam, place)
         with precision(BITS):
-            ball = enclose_at(sp.sympify(last), self.balls(BITS))
+            ball = enclose_at(sp.sympify(last), self.balls)
             return 1 if ball > 0 else -1 if ball < 0 else None
 
     def has_odd_growth(self, to: sp.Expr) -> bool:
@@ -145,8 +149,8 @@ def _check_smooth(kinetics: Kinetics, state: SteadyState) -> None:
     if not kinks:
         return
     point = {x: value for x, value in state.point.items() if value.is_Rational}
-    with precision(256):
-        given = state.balls(256)
+    with precision(BITS):
+        given = state.balls
         for kink in sorted(kinks, key=str):
             try:
                 ball = enclose_at(kink.args[0].xreplace(point), given)

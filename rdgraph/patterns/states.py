@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import sympy as sp
@@ -15,6 +16,8 @@ from rdgraph.patterns.kinetics import EVERY_GRAPH
 from rdgraph.syntax.answer_symbols import public
 
 EXACT, CERTIFIED = "exact", "certified"
+#: Bits of the enclosures of values that are not rational.
+BITS = 256
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,13 @@ class SteadyState:
         """The values as floating-point numbers."""
         return {name: float(value) for name, value in self.values.items()}
 
-    def balls(self, bits: int) -> dict[sp.Basic, Any]:
+    @cached_property
+    def balls(self) -> dict[sp.Basic, Any]:
         """Enclosures of the values by ball arithmetic, for every field whose value is not rational."""
         if self.how == EXACT:
             irrational = {x: value for x, value in self.point.items() if not value.is_Rational}
-            return {x: enclose(value, bits) for x, value in irrational.items()}
-        with precision(bits):
+            return {x: enclose(value, BITS) for x, value in irrational.items()}
+        with precision(BITS):
             return {x: enclose_at(low, {}).union(enclose_at(high, {})) for x, (low, high) in self.enclosures.items()}
 
     def __str__(self) -> str:
