@@ -96,27 +96,27 @@ class ConditionSet:
 
 
 def holds_somewhere(relation: sp.Basic, to: sp.Expr) -> bool | None:
-    """Whether a relation with polynomials of lam, or several joined by And, holds for some lam in (0, to]."""
-    parts = relation.args if isinstance(relation, sp.And) else (relation,)
-    gaps = [sp.expand(part.lhs - part.rhs) for part in parts]
+    """Whether relations between polynomials of lam, joined by And and Or, hold for some lam in (0, to].
+
+    Exact where all numbers are rational; otherwise None is possible.
+
+    >>> holds_somewhere(sp.And(lam**2 - 3 * lam + 2 < 0, lam > sp.Rational(19, 10)), sp.Integer(2))
+    True
+    """
+    gaps = [sp.expand(part.lhs - part.rhs) for part in relation.atoms(sp.Rel)]
     polynomials = [sp.Poly(gap, lam) for gap in gaps]
     if all(c.is_Rational for p in polynomials for c in p.coeffs()):
-        return any(all(bool(part.subs(lam, x)) for part in parts) for x in _samples(gaps, to))
+        return any(relation.subs(lam, x) == sp.true for x in _samples(gaps, to))
     end = to if to.is_finite else sp.Integer(1000)
-    for k in range(1, SAMPLES + 1):
-        if all(holds(part.subs(lam, end * k / SAMPLES)) for part in parts):
-            return True
-    return _refuted(parts, polynomials)
+    if any(holds(relation.subs(lam, end * k / SAMPLES)) for k in range(1, SAMPLES + 1)):
+        return True
+    return False if isinstance(relation, sp.Rel) and _is_refuted(relation, polynomials[0]) else None
 
 
-def _refuted(parts: tuple[sp.Basic, ...], polynomials: list[sp.Poly]) -> bool | None:
-    """False where one relation p < 0 or p > 0 is refuted for all lam > 0 by the signs of its coefficients."""
-    for part, polynomial in zip(parts, polynomials, strict=True):
-        signs = {sign_of(c) for c in polynomial.coeffs()}
-        wanted = -1 if isinstance(part, sp.Lt) else 1
-        if wanted not in signs and None not in signs:
-            return False
-    return None
+def _is_refuted(relation: sp.Rel, polynomial: sp.Poly) -> bool:
+    """Whether p < 0, or p > 0, is refuted for all lam > 0 by the signs of the coefficients."""
+    signs = {sign_of(c) for c in polynomial.coeffs()}
+    return None not in signs and (-1 if isinstance(relation, sp.Lt) else 1) not in signs
 
 
 def _samples(gaps: list[sp.Expr], to: sp.Expr) -> list[sp.Expr]:

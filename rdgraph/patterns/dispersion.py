@@ -123,7 +123,8 @@ class Dispersion:
         turns = abs(leading.imag) > TOLERANCE * abs(leading)
         if parity == -1 or (parity is None and not turns):
             return UNSTABLE
-        return TURING_HOPF if turns and self.linearisation.has_odd_growth(self.to) else HOPF
+        stationary = turns and self.linearisation.has_odd_growth(self.to) and not self.transport.bands(self.to)[0]
+        return TURING_HOPF if stationary else HOPF
 
     def _oscillates(self, mode: Fastest | None) -> bool:
         return mode is not None and mode.frequency > TOLERANCE * max(mode.growth, 1.0)

@@ -129,9 +129,9 @@ class StateBranch:
 
 def _is_plain(value: sp.Expr) -> bool:
     """A rational number, or a rational function of letters with rational numbers."""
-    return bool(value.is_rational_function()) and all(
-        number.is_Rational for number in value.atoms(sp.Number, sp.NumberSymbol)
-    )  # fmt: skip
+    numbers = value.atoms(sp.Number, sp.NumberSymbol)
+    whole = all(power.exp.is_Integer for power in value.atoms(sp.Pow))
+    return whole and not value.has(sp.CRootOf, sp.Function) and all(number.is_Rational for number in numbers)
 
 
 def follow(kinetics: Kinetics, letter: sp.Symbol, state: int) -> StateBranch:

@@ -15,12 +15,13 @@ import sympy as sp
 
 from rdgraph.decisions.budget import remaining, time_limit, within_budget
 from rdgraph.decisions.domain import POSITIVE, ZERO, Domain
+from rdgraph.decisions.enclosure import precision
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.patterns.box_search import search_box
 from rdgraph.patterns.elimination import proposals
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.patterns.real_solutions import Continuum, real_solutions
-from rdgraph.patterns.states import CERTIFIED, SteadyState, SteadyStates
+from rdgraph.patterns.states import BITS, CERTIFIED, SteadyState, SteadyStates
 from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
@@ -216,11 +217,14 @@ def _certified(letters: Sequence[sp.Symbol], zero: Sequence[Any]) -> SteadyState
 
 
 def _ends(ball: Any) -> tuple[sp.Rational, sp.Rational]:
+    """Both ends of a ball, exactly."""
+
     def rational(end: Any) -> sp.Rational:
         mantissa, exponent = end.man_exp()
         return sp.Rational(int(mantissa)) * sp.Integer(2) ** int(exponent)
 
-    return rational(ball.lower().mid()), rational(ball.upper().mid())
+    with precision(BITS):
+        return rational(ball.lower()), rational(ball.upper())
 
 
 # ---------------------------------------------------------------------- order and answer

@@ -99,10 +99,10 @@ class SymbolicGrowth:
                 Condition("trace at lam = 0", self.above(self.constant.trace())),
                 Condition("determinant at lam = 0", self.above(self.constant.det())),
             )
-        last, constant = hurwitz_determinants(characteristic(self.constant))[-2:]
+        *minors, last = hurwitz_determinants(characteristic(self.constant))
         return (
-            Condition(f"Hurwitz {self.size - 1} at lam = 0", self.below(last)),
-            Condition("determinant at lam = 0", self.above(constant)),
+            Condition("a Hurwitz determinant at lam = 0", sp.Or(*(self.below(minor) for minor in minors))),
+            Condition("determinant at lam = 0", self.above(last)),
         )
 
     def oscillates_at_zero(self) -> tuple[Condition, ...]:
@@ -182,9 +182,10 @@ class SymbolicGrowth:
 
     def oscillating_band(self) -> tuple[Condition, ...]:
         """An even number of eigenvalues of P(lam) grows for some lam."""
-        last, constant = (sp.expand(x) for x in hurwitz_determinants(characteristic(self.matrix))[-2:])
-        both = sp.And(sp.Lt(last, 0, evaluate=False), sp.Gt(constant, 0, evaluate=False), evaluate=False)
-        return (Condition(f"Hurwitz {self.size - 1} < 0 < determinant for lam > 0", both, SOME_LAM),)
+        *minors, last = (sp.expand(x) for x in hurwitz_determinants(characteristic(self.matrix)))
+        unstable = sp.Or(*(sp.Lt(minor, 0, evaluate=False) for minor in minors))
+        both = sp.And(unstable, sp.Gt(last, 0, evaluate=False), evaluate=False)
+        return (Condition("a Hurwitz determinant < 0 < determinant for lam > 0", both, SOME_LAM),)
 
     # ------------------------------------------------------------------ short forms, and the judge
     def plain(self, expression: sp.Expr) -> sp.Expr:
