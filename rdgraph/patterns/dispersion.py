@@ -20,7 +20,7 @@ from rdgraph.html_tables import html_table
 from rdgraph.patterns.bands import Band
 from rdgraph.patterns.fastest_modes import Fastest, fastest_mode
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
-from rdgraph.patterns.linearisation import Linearisation
+from rdgraph.patterns.linearisation import Bands, Linearisation
 from rdgraph.patterns.mode_spectra import ModeSpectrum, mode_spectrum
 from rdgraph.patterns.states import SteadyState
 from rdgraph.patterns.steady_states import state_at
@@ -33,6 +33,7 @@ from rdgraph.systems.system import System
 END = sp.Integer(2)
 
 STABLE, MARGINAL, TURING, WAVE, TURING_WAVE = "stable", "marginal", "turing", "wave", "turing-wave"
+UNDECIDED = "undecided"
 HOPF, TURING_HOPF, UNSTABLE, LONG_WAVE, ANTI = "hopf", "turing-hopf", "unstable at 0", "long-wave", "anti-diffusion"
 
 MEANINGS = {
@@ -45,6 +46,7 @@ MEANINGS = {
     TURING_HOPF: "oscillates with growing amplitude where all nodes agree, and a stationary mode grows beside it",
     UNSTABLE: "an odd number of eigenvalues grows where all nodes agree",
     LONG_WAVE: "the constant mode neither grows nor decays, and a band next to lam = 0 grows",
+    UNDECIDED: "enclosures do not tell the growth from zero",
     ANTI: "decays where all nodes agree; transport alone makes modes grow",
 }
 
@@ -73,10 +75,19 @@ class Dispersion:
     transport: Linearisation
     state: SteadyState | None
     to: sp.Expr
-    unstable: tuple[Band, ...]
-    how: str
+    found: Bands
     assumes: str
     spectrum: ModeSpectrum | None = None
+
+    @property
+    def unstable(self) -> tuple[Band, ...]:
+        """The intervals of lam in [0, to] on which a mode grows."""
+        return self.found.bands
+
+    @property
+    def how(self) -> str:
+        """How these are known: exact, or enclosed by interval arithmetic."""
+        return self.found.how
 
     @property
     def symbol(self) -> sp.ImmutableMatrix:
@@ -107,12 +118,15 @@ class Dispersion:
         at_zero = self.sign_at_zero
         if at_zero == 1:
             return self._kind_beyond_zero()
+        if at_zero is None or (not self.unstable and not self.found.is_sure):
+            return UNDECIDED
         if not self.unstable:
             return STABLE if at_zero == -1 else MARGINAL
-        if at_zero != -1:
+        if at_zero == 0:
             return LONG_WAVE
-        if self.transport.bands(self.to)[0]:
-            return ANTI
+        alone = self.transport.bands(self.to)
+        if alone.bands or not alone.is_sure:
+            return ANTI if alone.bands else UNDECIDED
         oscillates = {self._oscillates(fastest_mode(self.linearisation, (band,), self.to)) for band in self.unstable}
         return TURING_WAVE if len(oscillates) == 2 else WAVE if True in oscillates else TURING
 
@@ -123,7 +137,7 @@ class Dispersion:
         turns = abs(leading.imag) > TOLERANCE * abs(leading)
         if parity == -1 or (parity is None and not turns):
             return UNSTABLE
-        stationary = turns and self.linearisation.has_odd_growth(self.to) and not self.transport.bands(self.to)[0]
+        stationary = turns and self.linearisation.has_odd_growth(self.to) and not self.transport.bands(self.to).bands
         return TURING_HOPF if stationary else HOPF
 
     def _oscillates(self, mode: Fastest | None) -> bool:
@@ -241,9 +255,8 @@ def dispersion_of(
         )
     whole = Linearisation.at(kinetics, steady)
     moved = sp.ImmutableMatrix((whole.matrix - whole.matrix.subs(lam, 0)).applyfunc(lambda x: sp.cancel(x / lam)))
-    bands, how = whole.bands(end)
     transport = Linearisation(moved, steady)
-    return Dispersion(kinetics.fields, whole, transport, steady, end, bands, how, assumes, spectrum)
+    return Dispersion(kinetics.fields, whole, transport, steady, end, whole.bands(end), assumes, spectrum)
 
 
 def _steady(kinetics: Kinetics, state: int | Mapping[str, Any] | SteadyState) -> SteadyState | None:

@@ -19,6 +19,8 @@ from rdgraph.patterns.half_planes import characteristic, hurwitz_determinants
 #: Bits of the enclosures, how often an interval is halved, and how many intervals are looked at.
 BITS = 192
 HALVINGS = 46
+#: The end of a band is known if it lies in an interval no longer than this part of the range.
+LONGEST_END = sp.Rational(1, 10**9)
 MAX_CELLS = 5_000
 
 
@@ -64,7 +66,7 @@ def _value_over(polynomial: Any, slope: Any, place: Any) -> Any:
 
 
 def enclosed_bands(growth: EnclosedGrowth, to: sp.Expr) -> tuple[tuple[Band, ...], tuple[tuple[float, float], ...]]:
-    """The bands in [0, to], and the short intervals on which nothing is proved and both sides agree."""
+    """The bands in [0, to], and the intervals on which nothing is proved, short ends of bands left out."""
     if not to.is_finite:
         raise Undecided("bands on an unbounded range need rational coefficients; give a number as the range's end")
     cells = _cells(growth, sp.Rational(to))
@@ -79,7 +81,7 @@ def enclosed_bands(growth: EnclosedGrowth, to: sp.Expr) -> tuple[tuple[Band, ...
             bands.append(Band(lower, upper, lower == 0, upper == to, slack))
         elif sign is None:
             around = {cells[k][2] for k in (i - 1, i + 1) if 0 <= k < len(cells)}
-            if len(around) == 1:
+            if len(around) < 2 or upper - lower > to * LONGEST_END:
                 open_cells.append((float(lower), float(upper)))
     return tuple(bands), tuple(open_cells)
 

@@ -37,7 +37,7 @@ def fastest_mode(linearisation: Linearisation, bands: Sequence[Band], to: sp.Exp
 
     >>> from rdgraph.syntax.answer_symbols import lam
     >>> swift = Linearisation(sp.ImmutableMatrix([[lam - lam**2]]))
-    >>> print(fastest_mode(swift, swift.bands(sp.Integer(2))[0], sp.Integer(2)))
+    >>> print(fastest_mode(swift, swift.bands(sp.Integer(2)).bands, sp.Integer(2)))
     lam = 0.5, growth 0.25
     """
     if not bands or any(not band.upper.is_finite for band in bands):
@@ -46,10 +46,10 @@ def fastest_mode(linearisation: Linearisation, bands: Sequence[Band], to: sp.Exp
     is_proved = False
     for _ in range(ROUNDS):
         bound = sp.Rational(growth * (1 + TOLERANCE)) + sp.Rational(TOLERANCE) * sp.Rational(1, 1000)
-        higher, how = linearisation.shifted(bound).bands(to)
-        inside = [band for band in higher if any(_overlap(band, own) for own in bands)]
+        higher = linearisation.shifted(bound).bands(to)
+        inside = [band for band in higher.bands if any(_overlap(band, own) for own in bands)]
         if not inside:
-            is_proved = "nothing is proved" not in how
+            is_proved = higher.is_sure
             break
         again, value = max((_best_in(linearisation, *band.ends) for band in inside), key=lambda pair: pair[1])
         if value <= growth:

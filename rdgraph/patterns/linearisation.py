@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -26,6 +26,14 @@ from rdgraph.syntax.answer_symbols import lam
 SAMPLES = 200
 #: Digits with which numbers are evaluated before they become floating-point numbers.
 DIGITS = 40
+
+
+class Bands(NamedTuple):
+    """Bands that grow, how they are known, and whether everything outside them is proved not to grow."""
+
+    bands: tuple[Band, ...]
+    how: str
+    is_sure: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +106,13 @@ class Linearisation:
         end = to if to.is_finite else sp.Integer(1000)
         return any(self.parity_at(end * k / SAMPLES) == -1 for k in range(1, SAMPLES + 1))
 
-    def bands(self, to: sp.Expr) -> tuple[tuple[Band, ...], str]:
+    def bands(self, to: sp.Expr) -> Bands:
         """The bands in [0, to], and how they are known."""
         if self.is_rational:
-            return exact_bands(self.matrix, lam, to), "exact"
+            return Bands(exact_bands(self.matrix, lam, to), "exact", True)
         bands, unsure = enclosed_bands(self._enclosed, to)
         near = f"; nothing is proved within {unsure[0][1] - unsure[0][0]:.1g} of {unsure[0][0]:.6g}" if unsure else ""
-        return bands, f"enclosed by interval arithmetic{near}"
+        return Bands(bands, f"enclosed by interval arithmetic{near}", not unsure)
 
     @cached_property
     def _enclosed(self) -> EnclosedGrowth:

@@ -86,8 +86,8 @@ class _Family:
 
 def mode_changes(
     kinetics: Kinetics, letter: sp.Symbol, branch: StateBranch, spectrum: ModeSpectrum, limits: tuple[sp.Expr, sp.Expr]
-) -> tuple[list[Change], tuple[tuple[sp.Expr, sp.Expr, str], ...], bool]:
-    """Thresholds (value, mode, kind below, kind above), the regions between them, and whether these are all."""
+) -> tuple[list[Change], tuple[tuple[sp.Expr, sp.Expr, str], ...]]:
+    """Thresholds (value, mode, kind below, kind above), and the regions between them."""
     family = _Family(kinetics, letter, branch)
     bounds = (float(limits[0]), float(limits[1]))
     modes = spectrum.eigenvalues
@@ -109,7 +109,7 @@ def mode_changes(
             at_rest = {regions[-1][2], kind} & {STABLE, MARGINAL, ANTI}
             changes.append((low, float(mode.real) if at_rest else 0.0, regions[-1][2], kind))
         regions.append((_number(low), _number(high), kind))
-    return changes, tuple(regions), spectrum.is_real
+    return changes, tuple(regions)
 
 
 def _kind(family: _Family, modes: np.ndarray, value: float) -> str:

@@ -37,6 +37,11 @@ class StateBranch:
     assumes: str
 
     @property
+    def is_closed(self) -> bool:
+        """Whether P(lam) is a rational function of the coefficient with rational numbers."""
+        return self.index is None and (self.state is None or all(_is_plain(v) for v in self.state.point.values()))
+
+    @property
     def limits(self) -> list[sp.Expr]:
         """Expressions that vanish where the state ceases to exist."""
         if self.state is None:

@@ -9,14 +9,14 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.html_tables import html_table
-from rdgraph.patterns.dispersion import MARGINAL, STABLE, TURING, TURING_WAVE, WAVE
+from rdgraph.patterns.dispersion import MARGINAL, STABLE, TURING, TURING_WAVE, UNDECIDED, WAVE
 from rdgraph.patterns.states import shown
 
 NO_STATE, OUTSIDE = "no steady state", "outside the assumptions"
 #: The kinds of instability that make patterns of a state that is stable where all nodes agree.
 PATTERNS = (TURING, WAVE, TURING_WAVE)
 
-CALM = (STABLE, MARGINAL, NO_STATE, OUTSIDE)
+CALM = (STABLE, MARGINAL, UNDECIDED, NO_STATE, OUTSIDE)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class Threshold:
 class Thresholds:
     """All thresholds of one coefficient in ascending order, and what happens between them.
 
-    `regions` are triples (lower, upper, kind). With `is_complete` there are no others; `note` says how that is known.
+    `regions` are triples (lower, upper, kind at a value inside); with three or more fields patterns may be stationary in
+    one part of a region and oscillate in another. With `is_complete` there are no other thresholds; `note` says why.
     """
 
     coefficient: str

@@ -98,7 +98,8 @@ def thresholds_of(
 # ---------------------------------------------------------------------- a range of lam
 def _on_range(kinetics: Kinetics, letter: sp.Symbol, branch: StateBranch, to: sp.Expr) -> Thresholds:
     lower, upper = _admissible(letter)
-    places, is_exact = _candidates(kinetics, letter, branch, to, lower, upper)
+    places, is_complete = _candidates(kinetics, letter, branch, to, lower, upper)
+    is_exact = branch.is_closed
     edges = [lower, *places, upper]
     answers = [_at(kinetics, letter, branch, between(a, b), to) for a, b in itertools.pairwise(edges)]
     regions: list[tuple[sp.Expr, sp.Expr, str]] = []
@@ -114,10 +115,13 @@ def _on_range(kinetics: Kinetics, letter: sp.Symbol, branch: StateBranch, to: sp
         regions.append((low, high, found))
     if not is_exact:
         _confirm(thresholds, lambda value: _at(kinetics, letter, branch, value, to))
-    note = "all changes are roots of polynomials, and one value between any two decides"
     if not is_exact:
         note = "changes were located numerically; each is proved to lie within a part of 1e-9"
-    return Thresholds(letter.name, tuple(thresholds), tuple(regions), is_exact, note, branch.assumes)
+    elif is_complete:
+        note = "all changes are roots of polynomials, and one value between any two decides"
+    else:
+        note = "some eigenvalues come in pairs s, -s for all values, whose changes were not looked for"
+    return Thresholds(letter.name, tuple(thresholds), tuple(regions), is_complete, note, branch.assumes)
 
 
 def _admissible(letter: sp.Symbol) -> tuple[sp.Expr, sp.Expr]:
@@ -152,9 +156,9 @@ def _candidates(
     if branch.index is not None:
         return branch.scanned(kinetics, letter, lower, upper), False
     matrix = branch.matrix(kinetics)
-    whole = characteristic(matrix)
-    moved = characteristic((matrix - matrix.subs(lam, 0)).applyfunc(lambda x: sp.cancel(x / lam)))
-    tests = [*hurwitz_determinants(whole)[-2:], *hurwitz_determinants(moved)[-2:], *branch.limits]
+    moved = (matrix - matrix.subs(lam, 0)).applyfunc(lambda x: sp.cancel(x / lam))
+    tests = [*_tests(matrix), *_tests(moved), _meeting_eigenvalues(matrix.subs(lam, 0)), *branch.limits]
+    is_complete = sp.S.Zero not in _tests(matrix) + _tests(moved)
     tests += [c.lhs - c.rhs for c in kinetics.domain.conditions if isinstance(c, sp.Rel)]
     polynomials = [p for test in tests for p in _projections(test, letter, to)]
     unknown = {x for p in polynomials for x in p.free_symbols} - {letter}
@@ -162,7 +166,22 @@ def _candidates(
         return branch.roots(polynomials, letter, lower, upper), False
     product = sp.Mul(*dict.fromkeys(polynomials))
     roots = real_roots(product, letter, lower, upper) if product.has(letter) else []
-    return roots, True
+    return roots, is_complete
+
+
+def _tests(matrix: sp.Matrix) -> list[sp.Expr]:
+    """What vanishes where an eigenvalue that is not zero throughout is zero, or two add up to zero."""
+    coefficients = [sp.cancel(c) for c in characteristic(matrix)]
+    while len(coefficients) > 1 and coefficients[-1] == 0:
+        coefficients.pop()
+    return list(hurwitz_determinants(coefficients)[-2:]) if len(coefficients) > 1 else []
+
+
+def _meeting_eigenvalues(matrix: sp.Matrix) -> sp.Expr:
+    """What vanishes where two eigenvalues are equal: there a pair begins or ceases to oscillate."""
+    x = sp.Dummy("x")
+    polynomial = sp.Poly(list(characteristic(matrix)), x)
+    return sp.discriminant(polynomial) if polynomial.degree() > 1 else sp.S.One
 
 
 def _projections(test: sp.Expr, letter: sp.Symbol, to: sp.Expr) -> Iterator[sp.Expr]:
@@ -204,7 +223,7 @@ def _confirm(thresholds: Sequence[Threshold], kind_at: Callable[[sp.Rational], s
 # ---------------------------------------------------------------------- the modes of one graph
 def _on_modes(kinetics: Kinetics, letter: sp.Symbol, branch: StateBranch, spectrum: ModeSpectrum) -> Thresholds:
     lower, upper = _admissible(letter)
-    changes, regions, is_complete = mode_changes(kinetics, letter, branch, spectrum, (lower, upper))
+    changes, regions = mode_changes(kinetics, letter, branch, spectrum, (lower, upper))
     found = tuple(Threshold(sp.Float(c, 17), mode, below, above, False) for c, mode, below, above in changes)
     note = f"{spectrum.source}; thresholds in double precision"
-    return Thresholds(letter.name, found, regions, is_complete, note, branch.assumes)
+    return Thresholds(letter.name, found, regions, False, note, branch.assumes)

@@ -113,7 +113,7 @@ class Turing:
     def _transport_grows(self, numbers: Mapping[sp.Basic, sp.Expr]) -> bool:
         """Whether transport alone lets a mode grow; for conditions that are necessary only."""
         moved = (self.kinetics.transport.xreplace(dict(numbers)) / lam).applyfunc(sp.expand)
-        return bool(Linearisation(sp.ImmutableMatrix(moved)).bands(self.to)[0])
+        return bool(Linearisation(sp.ImmutableMatrix(moved)).bands(self.to).bands)
 
     def __str__(self) -> str:
         return "\n".join(f"{head}: {cell}" for head, cell in self._rows())
@@ -136,6 +136,7 @@ class Turing:
         """The sets of conditions and their outcomes as texts."""
         return {
             "state": None if self.state is None else self.state.to_dict(),
+            "symbol": [[str(entry) for entry in row] for row in self.symbol.tolist()],
             "sets": {name: found.to_dict() for name, found in self.sets.items()},
             "range": [0, str(self.to)],
             "assumes": self.assumes,

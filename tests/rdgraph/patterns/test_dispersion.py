@@ -60,7 +60,8 @@ def test_terms_with_operators_on_products_are_linearised() -> None:
 
 def test_second_order_fields() -> None:
     relation = rd.dispersion("H'' = -gamma*L@H - alpha*H'", {"gamma": 4, "alpha": 1})
-    assert relation.fields == ("H", "H'") and relation.kind == "marginal"
+    assert relation.fields == ("H", "H'")
+    assert relation.kind == "marginal"
     assert relation.growth(1.0) == pytest.approx(-0.5)
     assert relation.frequency(1.0) == pytest.approx(np.sqrt(4 - 0.25))
     assert relation.growth(np.array([0.0, 1.0, 2.0])).shape == (3,)
@@ -78,7 +79,9 @@ def test_operators_must_keep_constants_where_the_state_is_not_zero() -> None:
     path = np.array([[1.0, -1 / np.sqrt(2), 0], [-1 / np.sqrt(2), 1, -1 / np.sqrt(2)], [0, -1 / np.sqrt(2), 1]])
     with pytest.raises(NotApplicable, match="not kept"):
         rd.dispersion(SCHNAKENBERG, VALUES, operator=path)
-    assert rd.dispersion("u' = -L@u + v; v' = -u", {}, operator=path).modes.eigenvalues[0] == pytest.approx(0, abs=1e-12)
+    assert rd.dispersion("u' = -L@u + v; v' = -u", {}, operator=path).modes.eigenvalues[0] == pytest.approx(
+        0, abs=1e-12
+    )
 
 
 def test_operators_of_the_package() -> None:
@@ -150,7 +153,8 @@ def test_three_fields_can_have_waves() -> None:
     kinetics = from_reaction(["u", "v", "w"], rates, sp.diag(0, 5, 0).tolist())
     relation = dispersion_of(kinetics, to=2)
     assert relation.kind == oracle(np.array(matrix, dtype=float), np.diag([0.0, 5, 0]), 2.0) == "wave"
-    assert relation.fastest is not None and relation.fastest.frequency > 1
+    assert relation.fastest is not None
+    assert relation.fastest.frequency > 1
 
 
 def test_transport_that_amplifies_is_not_called_turing() -> None:
@@ -168,14 +172,17 @@ def test_irrational_steady_states_have_enclosed_bands() -> None:
     grid = np.linspace(0, 2, 2001)
     growth = np.linalg.eigvals(local - grid[:, None, None] * np.diag([0.05, 1.5])).real.max(axis=1)
     (band,) = relation.unstable
-    assert relation.kind == "turing" and "enclosed" in relation.how
+    assert relation.kind == "turing"
+    assert "enclosed" in relation.how
     assert grid[growth > 0].min() == pytest.approx(band.ends[0], abs=1e-3)
-    assert relation.fastest is not None and relation.fastest.growth == pytest.approx(growth.max(), abs=1e-6)
+    assert relation.fastest is not None
+    assert relation.fastest.growth == pytest.approx(growth.max(), abs=1e-6)
 
 
 def test_certified_steady_states_have_a_dispersion_relation() -> None:
     relation = rd.dispersion("u' = -u + 2*tanh(v) - L@u; v' = -v + tanh(u) - L@v", {})
-    assert relation.state is not None and relation.state.how == "certified"
+    assert relation.state is not None
+    assert relation.state.how == "certified"
     assert relation.kind == "stable"
     assert rd.dispersion("u' = -u + 2*tanh(v) - L@u; v' = -v + tanh(u) - L@v", {}, 1).kind == "unstable at 0"
 
@@ -212,8 +219,12 @@ def test_modes_need_an_operator() -> None:
 def test_answers_can_be_read_and_written() -> None:
     relation = rd.dispersion(SCHNAKENBERG, VALUES, operator=ring(5))
     text = str(relation)
-    assert text.startswith("kind: turing") and "u = 1, v = 9/10" in text and "of 5 grow" in text
-    assert "<table>" in relation._repr_html_() and "Dispersion of u, v" in repr(relation)
+    assert text.startswith("kind: turing")
+    assert "u = 1, v = 9/10" in text
+    assert "of 5 grow" in text
+    assert "<table>" in relation._repr_html_()
+    assert "Dispersion of u, v" in repr(relation)
     found = relation.to_dict()
     assert found["symbol"] == [["4/5 - lam/50", "1"], ["-9/5", "-lam - 1"]]
-    assert found["kind"] == "turing" and found["modes"] == list(relation.modes.unstable)
+    assert found["kind"] == "turing"
+    assert found["modes"] == list(relation.modes.unstable)

@@ -20,7 +20,8 @@ FITZHUGH_NAGUMO = "u' = u - u**3/3 - v + c - Du*L@u; v' = epsilon*(u + a - b*v) 
 def test_schnakenberg_has_one_steady_state_with_murrays_jacobian() -> None:
     states = rd.steady_states(SCHNAKENBERG)
     a, b = sp.symbols("a b")
-    assert states.is_complete and len(states) == 1
+    assert states.is_complete
+    assert len(states) == 1
     assert sp.simplify(states[0].values["u"] - (a + b)) == 0
     assert sp.simplify(states[0].values["v"] - b / (a + b) ** 2) == 0
     symbol = rd.turing(SCHNAKENBERG, to=sp.oo).symbol.subs(sp.Symbol("lam"), 0)
@@ -71,13 +72,15 @@ MIMURA = {"a": 35, "b": 16, "c": 9, "delta": 0.4}
 
 def test_mimura_murray_on_networks() -> None:
     states = rd.steady_states(MIMURA_MURRAY, MIMURA)
-    assert states.is_complete and len(states) == 6
+    assert states.is_complete
+    assert len(states) == 6
     assert states[0].values == {"u": 5, "v": 10}
     ratio = rd.critical_ratio(MIMURA_MURRAY, MIMURA)
     assert (ratio.activator, ratio.inhibitor) == ("u", "v")
     assert float(ratio) == pytest.approx(15.5, abs=0.02)
     found = rd.turing_threshold(MIMURA_MURRAY, "Dv", {**MIMURA, "Du": sp.Rational(12, 100)}, to=sp.oo)
-    assert len(found) == 1 and found[0].unstable_side == "above"
+    assert len(found) == 1
+    assert found[0].unstable_side == "above"
     assert sp.simplify(found[0].value - ratio.value * sp.Rational(12, 100)) == 0
 
 
@@ -90,7 +93,8 @@ def test_on_a_graph_the_threshold_is_the_best_of_its_modes() -> None:
         matrices = jacobian - modes[:, None, None] * np.diag([0.12, diffusivity])
         return float(np.linalg.eigvals(matrices).real.max())
 
-    assert len(found) == 1 and found[0].unstable_side == "above"
+    assert len(found) == 1
+    assert found[0].unstable_side == "above"
     value = float(found[0].value)
     assert largest(value * (1 - 1e-6)) < 0 < largest(value * (1 + 1e-6))
     assert value > 0.12 * float(rd.critical_ratio(MIMURA_MURRAY, MIMURA))
@@ -101,7 +105,8 @@ def test_on_a_graph_the_threshold_is_the_best_of_its_modes() -> None:
 def test_gierer_meinhardt() -> None:
     a, b = sp.symbols("a b")
     states = rd.steady_states(GIERER_MEINHARDT)
-    assert states.is_complete and len(states) == 1
+    assert states.is_complete
+    assert len(states) == 1
     assert sp.simplify(states[0].values["u"] - (a + 1) / b) == 0
     answer = rd.turing(GIERER_MEINHARDT, to=sp.oo)
     jacobian = answer.symbol.subs(sp.Symbol("lam"), 0)
@@ -119,7 +124,8 @@ def test_fitzhugh_nagumo_rests_and_fires() -> None:
     values = {"a": 0.7, "b": 0.8, "epsilon": 0.08, "Du": 1, "Dv": 1}
     system = rd.parse(FITZHUGH_NAGUMO, assume=["c real"])
     rest = rd.steady_states(system, {**values, "c": 0})
-    assert rest.is_complete and len(rest) == 1
+    assert rest.is_complete
+    assert len(rest) == 1
     assert rest[0].numbers() == pytest.approx({"u": -1.19941, "v": -0.62426}, abs=1e-5)
     assert rd.dispersion(system, {**values, "c": 0}).kind == "stable"
     assert rd.dispersion(system, {**values, "c": 0.5}).kind == "hopf"
@@ -140,17 +146,20 @@ def test_two_inhibitors_have_no_critical_ratio() -> None:
 @pytest.mark.parametrize("name", ["F", "AC", "Z", "ST"])
 def test_one_field_grows_fastest_where_all_nodes_agree(name: str) -> None:
     answer = rd.turing(name)
-    assert answer.outcome == "impossible" and "largest at lam = 0" in answer.reason
+    assert answer.outcome == "impossible"
+    assert "largest at lam = 0" in answer.reason
     assert answer.sets["anti-diffusion"].outcome == "impossible"
 
 
 def test_blurring_sharpening_has_a_band_by_anti_diffusion_alone() -> None:
     answer = rd.turing("BS")
     alpha, beta = sp.symbols("alpha beta")
-    assert answer.outcome == "impossible" and answer.sets["anti-diffusion"].outcome == "possible"
+    assert answer.outcome == "impossible"
+    assert answer.sets["anti-diffusion"].outcome == "possible"
     assert answer.sets["anti-diffusion"].relations["transport amplifies"] == (beta - alpha > 0)
     relation = rd.dispersion("BS", {"alpha": 1, "beta": 4})
     assert relation.kind == "long-wave"
     assert [(b.lower, b.upper) for b in relation.unstable] == [(0, sp.Rational(3, 4))]
-    assert relation.fastest is not None and relation.fastest.lam == pytest.approx(3 / 8, abs=1e-7)
+    assert relation.fastest is not None
+    assert relation.fastest.lam == pytest.approx(3 / 8, abs=1e-7)
     assert rd.dispersion("BS", {"alpha": 4, "beta": 1}).kind == "marginal"

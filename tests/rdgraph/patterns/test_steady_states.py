@@ -92,10 +92,12 @@ def test_lists_that_are_complete_miss_nothing_newton_finds() -> None:
 # ---------------------------------------------------------------------- rates that are not rational
 def test_transcendental_rates_are_searched_over_a_box() -> None:
     states = rd.steady_states("u' = -u + 2*tanh(v) - L@u; v' = -v + tanh(u) - L@v", {}, box=(-5, 5))
-    assert states.is_complete and "[-5, 5]" in states.note
+    assert states.is_complete
+    assert "[-5, 5]" in states.note
     assert [state.how for state in states] == ["certified", "exact", "certified"]
     u = float(states[0].values["u"])
-    assert u > 0 and abs(-u + 2 * np.tanh(np.tanh(u))) < 1e-14
+    assert u > 0
+    assert abs(-u + 2 * np.tanh(np.tanh(u))) < 1e-14
     lower, upper = next(iter(states[0].enclosures.values()))
     assert 0 < upper - lower < sp.Rational(1, 10**40)
     assert abs(sp.Rational(states[0].values["u"]) - lower) < sp.Rational(1, 10**25)
@@ -103,7 +105,8 @@ def test_transcendental_rates_are_searched_over_a_box() -> None:
 
 def test_a_zero_without_slope_is_not_certified() -> None:
     found = search_box([x**2], [x], sp.Integer(-1), sp.Integer(1))
-    assert found.zeros == () and found.open_boxes
+    assert found.zeros == ()
+    assert found.open_boxes
     assert search_box([sp.exp(x) + 1], [x], sp.Integer(-9), sp.Integer(9)) == type(found)((), ())
 
 
@@ -117,7 +120,8 @@ def test_zeros_on_the_border_of_two_boxes_are_found_once() -> None:
 def test_closed_forms_come_with_their_conditions() -> None:
     states = rd.steady_states("u' = a - b*u + u**2 - L@u; v' = u - v - L@v")
     a, b = sp.symbols("a b")
-    assert states.is_complete and len(states) == 2
+    assert states.is_complete
+    assert len(states) == 2
     assert {str(c) for state in states for c in state.to_dict()["conditions"]} == {"-4*a + b**2 >= 0"}
     assert sp.simplify(states[0].values["u"] + states[1].values["u"] - b) == 0
     assert sp.simplify(states[0].values["u"] * states[1].values["u"] - a) == 0
@@ -125,7 +129,8 @@ def test_closed_forms_come_with_their_conditions() -> None:
 
 def test_lines_of_steady_states_are_said_to_be_free() -> None:
     states = rd.steady_states("u' = -a*u*v - L@u; v' = a*u*v - b*v - L@v")
-    assert states.is_complete and states[0].free == ("u",)
+    assert states.is_complete
+    assert states[0].free == ("u",)
     with pytest.raises(InvalidArgument, match="family"):
         rd.dispersion("u' = -a*u*v - L@u; v' = a*u*v - b*v - L@v", {"a": 1, "b": 1})
     relation = rd.dispersion("u' = -a*u*v - L@u; v' = a*u*v - b*v - L@v", {"a": 1, "b": 1}, {"u": 2, "v": 0})
@@ -134,7 +139,8 @@ def test_lines_of_steady_states_are_said_to_be_free() -> None:
 
 def test_what_has_no_closed_form_is_not_called_complete() -> None:
     states = rd.steady_states("u' = a + u - u**3 - v; v' = b*u + c - v**3")
-    assert len(states) == 0 and not states.is_complete
+    assert len(states) == 0
+    assert not states.is_complete
 
 
 def test_values_are_read_as_written_and_checked() -> None:
@@ -171,6 +177,7 @@ def test_systems_without_constant_states_are_refused(text: str, reason: str) -> 
 
 def test_answers_can_be_read_and_written() -> None:
     states = rd.steady_states("u' = a - u - L@u; v' = u - v - L@v")
-    assert "u = a, v = a (exact)" in str(states) and "complete" in repr(states)
+    assert "u = a, v = a (exact)" in str(states)
+    assert "complete" in repr(states)
     assert "<table>" in states._repr_html_()
     assert states.to_dict()["states"][0]["values"] == {"u": "a", "v": "a"}

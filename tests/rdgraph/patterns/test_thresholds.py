@@ -44,16 +44,20 @@ def test_examples_of_the_judge_are_examples() -> None:
 
 def test_conditions_in_the_letters_of_the_fields_where_there_is_no_closed_form() -> None:
     answer = rd.turing(NAGUMO)
-    assert answer.state is None and answer.at_every_state and answer.outcome == "possible"
+    assert answer.state is None
+    assert answer.at_every_state
+    assert answer.outcome == "possible"
     values = {"a": 0.1, "b": 0.9, "c": 0.1, "epsilon": 1.2, "Du": 0.05, "Dv": 1.5}
-    assert answer.holds(values) and not answer.holds({**values, "Dv": 0.05})
+    assert answer.holds(values)
+    assert not answer.holds({**values, "Dv": 0.05})
     assert rd.dispersion(NAGUMO, values).kind == "turing"
 
 
 def test_an_inhibitor_that_does_not_spread_makes_no_patterns() -> None:
     assert rd.turing("u' = a*u - b*v - Du*L@u; v' = c*u - gamma*v").outcome == "impossible"
     still = rd.turing("u' = a*u - b*v; v' = c*u - gamma*v - Dv*L@v")
-    assert still.outcome == "possible" and list(still.conditions)[-1] == "determinant at the end of the range"
+    assert still.outcome == "possible"
+    assert list(still.conditions)[-1] == "determinant at the end of the range"
 
 
 def test_three_fields_have_hurwitz_conditions() -> None:
@@ -95,7 +99,9 @@ def test_every_region_is_what_it_is_called() -> None:
     grid = np.linspace(0, 2, 1201)
     for name in values:
         found = rd.turing_threshold(SCHNAKENBERG, name, values)
-        assert found.is_complete and found.regions[0][0] == 0 and found.regions[-1][1] == sp.oo
+        assert found.is_complete
+        assert found.regions[0][0] == 0
+        assert found.regions[-1][1] == sp.oo
         for low, high, kind in found.regions:
             for part in (0.05, 0.5, 0.95):
                 value = float(low) + part * (float(high) - float(low)) if high != sp.oo else float(low) * (1.05 + part)
@@ -106,21 +112,27 @@ def test_every_region_is_what_it_is_called() -> None:
                 assert (kind == "turing") is bool(growth[0] < 0 < growth.max()), (name, value, kind)
                 assert (kind == "stable") is bool(growth.max() < 0), (name, value, kind)
         for threshold in found:
-            assert threshold.is_exact and (threshold.below == "turing") != (threshold.above == "turing")
+            assert threshold.is_exact
+            assert (threshold.below == "turing") != (threshold.above == "turing")
             assert threshold.unstable_side in ("above", "below", "both")
 
 
 def test_the_side_is_below_where_growth_of_the_coefficient_calms() -> None:
     found = rd.turing_threshold(SCHNAKENBERG, "Du", {"a": 0.1, "b": 0.9, "Dv": 1})
-    assert len(found) == 1 and found[0].unstable_side == "below" and found[0].above == "stable"
+    assert len(found) == 1
+    assert found[0].unstable_side == "below"
+    assert found[0].above == "stable"
     # det P(lam) = 1 + lam*(Du - 0.8) + Du*lam^2 has its last zero in (0, 2] at lam = 2: 6 Du = 0.6
-    assert found[0].value == sp.Rational(1, 10) and found[0].lam == 2
+    assert found[0].value == sp.Rational(1, 10)
+    assert found[0].lam == 2
 
 
 def test_thresholds_at_irrational_steady_states_are_proved_to_lie_in_a_narrow_interval() -> None:
     values = {"a": 0.1, "b": 0.9, "c": 0.1, "epsilon": 1.2, "Du": 0.05}
     found = rd.turing_threshold(NAGUMO, "Dv", values)
-    assert len(found) == 1 and not found[0].is_exact and found[0].unstable_side == "above"
+    assert len(found) == 1
+    assert not found[0].is_exact
+    assert found[0].unstable_side == "above"
     critical = float(found[0].value)
     u = rd.steady_states(NAGUMO, {**values, "Dv": 1})[0].numbers()["u"]
     grid = np.linspace(0, 2, 20001)
@@ -134,7 +146,8 @@ def test_thresholds_at_irrational_steady_states_are_proved_to_lie_in_a_narrow_in
 
 def test_no_threshold_is_said_so() -> None:
     found = rd.turing_threshold("u' = -u + v - Du*L@u; v' = -u - v - Dv*L@v", "Dv", {"Du": 1})
-    assert len(found) == 0 and "stable throughout" in str(found)
+    assert len(found) == 0
+    assert "stable throughout" in str(found)
     assert found.regions == ((0, sp.oo, "stable"),)
 
 
@@ -148,7 +161,8 @@ def test_thresholds_on_a_directed_graph() -> None:
         whole = np.kron(local, np.eye(8)) - np.kron(np.diag([0.01, diffusivity]), ring)
         return float(np.linalg.eigvals(whole).real.max())
 
-    assert not found.is_complete and len(found) >= 1
+    assert not found.is_complete
+    assert len(found) >= 1
     for threshold in found:
         below, above = (largest(float(threshold.value) * x) > 0 for x in (1 - 1e-6, 1 + 1e-6))
         assert (below, above) == {"above": (False, True), "below": (True, False), "both": (True, True)}[
@@ -173,9 +187,13 @@ def test_answers_can_be_read_and_written() -> None:
     found = rd.turing_threshold(SCHNAKENBERG, "Du", {"a": 0.1, "b": 0.9, "Dv": 1})
     assert "Du = 1/10 (at lam = 2): turing below, stable above" in str(found)
     assert found.to_dict()["thresholds"][0]["unstable_side"] == "below"
-    assert "<table>" in found._repr_html_() and "Thresholds of Du" in repr(found)
+    assert "<table>" in found._repr_html_()
+    assert "Thresholds of Du" in repr(found)
     answer = rd.turing(SCHNAKENBERG)
-    assert "steady state: u = a + b" in str(answer) and "<table>" in answer._repr_html_()
+    assert "steady state: u = a + b" in str(answer)
+    assert "<table>" in answer._repr_html_()
     assert answer.to_dict()["sets"]["turing"]["outcome"] == "possible"
     ratio = rd.critical_ratio(SCHNAKENBERG, {"a": 0.1, "b": 0.9})
-    assert ratio.to_dict()["activator"] == "u" and "times as fast" in str(ratio) and "<table>" in ratio._repr_html_()
+    assert ratio.to_dict()["activator"] == "u"
+    assert "times as fast" in str(ratio)
+    assert "<table>" in ratio._repr_html_()
