@@ -57,8 +57,8 @@ class Threshold:
 class Thresholds:
     """All thresholds of one coefficient in ascending order, and what happens between them.
 
-    `regions` are triples (lower, upper, kind at a value inside); with three or more fields patterns may be stationary in
-    one part of a region and oscillate in another. With `is_complete` there are no other thresholds; `note` says why.
+    `regions` are triples (lower, upper, kind at a value inside); with three or more fields patterns may be stationary
+    in one part of a region and oscillate in another. With `is_complete` there are no other thresholds; `note` says why.
     """
 
     coefficient: str
@@ -84,8 +84,10 @@ class Thresholds:
         return "\n".join([*lines, f"assumes: {self.assumes}"])
 
     def _none(self) -> str:
-        kinds = ", ".join(dict.fromkeys(kind for _, _, kind in self.regions))
-        return f"no threshold of {self.coefficient}: {kinds} throughout"
+        kinds = list(dict.fromkeys(kind for _, _, kind in self.regions))
+        if len(kinds) == 1:
+            return f"no threshold of {self.coefficient}: {kinds[0]} throughout"
+        return f"no threshold of {self.coefficient}: no value makes patterns of a state that is stable without transport"
 
     def __repr__(self) -> str:
         return f"Thresholds of {self.coefficient}\n{self}"
