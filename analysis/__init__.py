@@ -13,8 +13,9 @@ Every name is loaded when it is first asked for. A system is given as a `System`
 text.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from rdgraph.lazy_door import lazy_door
 
 if TYPE_CHECKING:
     from analysis.figures import save_figure
@@ -126,14 +127,4 @@ _ON_USE = {
     "unregister_measure": "analysis.measures.registry",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _ON_USE:
-        raise AttributeError(f"module 'analysis' has no attribute {name!r}")
-    value = getattr(import_module(_ON_USE[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_door(__name__, _ON_USE)

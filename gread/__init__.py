@@ -8,8 +8,9 @@ training:    train, Config, Trial, make_trials, Ensemble, find_preset
 Names are loaded when they are first asked for.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from rdgraph.lazy_door import lazy_door
 
 if TYPE_CHECKING:
     from gread.classifier.estimator import GREADClassifier
@@ -81,14 +82,4 @@ _ON_USE = {
     "train": "gread.training.trainer",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _ON_USE:
-        raise AttributeError(f"module 'gread' has no attribute {name!r}")
-    value = getattr(import_module(_ON_USE[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_door(__name__, _ON_USE)

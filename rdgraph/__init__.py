@@ -15,8 +15,9 @@ errors:     RdgraphError, LanguageError, NotApplicable, InvalidArgument, Undecid
 Every name is loaded when it is first asked for; what stands under graphs and runs needs numpy or torch.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from rdgraph.lazy_door import lazy_door
 
 if TYPE_CHECKING:
     from rdgraph.claims import Claim, verify
@@ -174,6 +175,7 @@ _ON_USE = {
     "euler_map": "rdgraph.identities.step_maps",
     "existence": "rdgraph.theory.global_existence",
     "fastest_frequency": "rdgraph.theory.filters",
+    "generators": "rdgraph.graphs.generators",
     "growth_rate": "rdgraph.theory.filters",
     "identify": "rdgraph.identifiability.question",
     "invariant_box": "rdgraph.theory.invariant_boxes",
@@ -203,16 +205,4 @@ _ON_USE = {
     "verify": "rdgraph.claims",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name == "generators":
-        return import_module("rdgraph.graphs.generators")
-    if name not in _ON_USE:
-        raise AttributeError(f"module 'rdgraph' has no attribute {name!r}")
-    value = getattr(import_module(_ON_USE[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_door(__name__, _ON_USE)

@@ -22,8 +22,10 @@ import sympy as sp
 from rdgraph.errors import MissingDependency
 from rdgraph.syntax.assumptions import SIGN_WORDS, Assumptions
 from rdgraph.syntax.functions import BUILT_IN
-from rdgraph.syntax.reader import STRUCTURAL, USUAL_COEFFICIENTS
+from rdgraph.syntax.reader import STRUCTURAL, USUAL_COEFFICIENTS, start_of
 from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times
+from rdgraph.systems.equation import Equation
+from rdgraph.systems.further_operators import OPERATOR_WORDS, FurtherOperators
 from rdgraph.systems.system import System
 
 try:
@@ -37,6 +39,9 @@ except ImportError as problem:
 
 #: Names drawn for coefficients: usual letters and names that have to be declared.
 COEFFICIENT_NAMES = ("alpha", "beta", "mu", "a", "k", "omega", "rho_1", "n", "x", "Gamma2", "diffusivity", "real")
+
+#: Names drawn for fields; none of them is a name drawn for a coefficient.
+FIELD_NAMES = ("u", "v", "w", "H", "rho_2")
 
 #: Functions that are drawn: those of the language itself, so that a drawing does not depend on what is registered.
 FUNCTION_NAMES = tuple(function.name for function in BUILT_IN)
@@ -150,9 +155,10 @@ def expressions(
 class _Grower:
     """Draws trees top down; the first choice is always the simplest, to which hypothesis shrinks."""
 
-    def __init__(self, draw: Draw, coefficients: Letters) -> None:
+    def __init__(self, draw: Draw, coefficients: Letters, states: Sequence[str] = ("H",)) -> None:
         self.draw = draw
-        self.kinds = {**STRUCTURAL, **coefficients}
+        fields = {letter: _F for state in states for letter in (state, start_of(state))}
+        self.kinds = {**fields, **{n: k for n, k in STRUCTURAL.items() if k is not _F}, **coefficients}
 
     def pick(self, options: Sequence[Any]) -> Any:
         return self.draw(st.sampled_from(options))
@@ -229,22 +235,72 @@ def systems(
     return _system(draw, expression)
 
 
+@st.composite
+def field_systems(
+    draw: Draw,
+    linear: bool | None = None,
+    max_fields: int = 3,
+    kinds: Sequence[Kind | str] = (_S, _C, _N, _M),
+    depth: int = 2,
+) -> System:
+    """A random `System` of up to `max_fields` fields, of first or second order, sometimes with t, xi and an operator B.
+
+    `linear=True`: operators with scalar or channel coefficients on the states, maybe on their starts, maybe with a
+    constant. `linear=False`: such a system plus nonlinear reactions. None: any right-hand sides of the language.
+    """
+    names = draw(st.lists(st.sampled_from(FIELD_NAMES), min_size=1, max_size=max_fields, unique=True))
+    orders = [draw(st.sampled_from([1, 1, 2])) for _ in names]
+    states = [name + "'" * k for name, order in zip(names, orders, strict=True) for k in range(order)]
+    known = {**draw(letters(kinds)), **draw(st.sampled_from([{}, {f"D{names[0]}": _S}]))}
+    further = draw(st.sampled_from([{}, {}, *({"B": word} for word in OPERATOR_WORDS)]))
+    lines = []
+    for name, order in zip(names, orders, strict=True):
+        grower = _Grower(draw, known | dict.fromkeys(further, _O) | draw(st.sampled_from([{}, {}, {"t": _S}])), states)
+        right = grower.compound(_F, depth) if linear is None else _coupled(draw, grower.kinds, states, linear)
+        lines.append(Equation(name, order, _noisy(draw, right, name)))
+    texts = [f"{n} {draw(st.sampled_from(SIGN_WORDS))}" for n, k in sorted(known.items()) if k is _S and draw(_RARELY)]
+    return System.build(lines, known, texts, operators=FurtherOperators.of(further))
+
+
+_RARELY = st.integers(0, 3).map(lambda x: x == 3)
+
+
+def _noisy(draw: Draw, right: sp.Basic, name: str) -> sp.Basic:
+    """A right-hand side, now and then with white noise, additive or multiplied by the field."""
+    amplitude = draw(st.sampled_from([None, None, None, Name("sigma", _S), Name(name, _F)]))
+    return right if amplitude is None else Plus(right, Times(amplitude, Name("xi", _F)))
+
+
+def _coupled(draw: Draw, kinds: Letters, states: Sequence[str], linear: bool) -> sp.Basic:
+    """Operators on some of the states and starts, a constant now and then, and a reaction unless it is linear."""
+    passing = {name: kind for name, kind in kinds.items() if kind in (_S, _C)}
+    operators = [name for name, kind in kinds.items() if kind is _O]
+    chosen = draw(st.lists(st.sampled_from(states), min_size=1, max_size=3))
+    chosen += [start_of(draw(st.sampled_from(states)))] * draw(_RARELY)
+    terms = [Apply(_polynomial(draw, passing, operators), Name(name, _F)) for name in chosen]
+    terms += [_coefficient(draw, passing)] * draw(_RARELY)
+    terms += [] if linear else [Times(_coefficient(draw, passing), _reaction(draw, states))]
+    return reduce(lambda left, right: draw(st.sampled_from([Plus, Minus]))(left, right), terms)
+
+
 def _coefficient(draw: Draw, known: Letters) -> sp.Basic:
     named = [Name(name, kind) for name, kind in known.items()]
     return draw(st.sampled_from(named) | numbers(positive=True) if named else numbers(positive=True))
 
 
-def _polynomial(draw: Draw, known: Letters) -> sp.Basic:
-    """Sum of coefficient times I, A, L, A@A, A**k or L**k: an operator."""
-    words = [Name(name, _O) for name in "IAL"]
+def _polynomial(draw: Draw, known: Letters, letters: Sequence[str] = "IAL") -> sp.Basic:
+    """Sum of coefficient times I, A, L, A@A, A**k or L**k and further letters: an operator."""
+    words = [Name(name, _O) for name in ("I", "A", "L")]
     words += [Apply(words[1], words[1]), Power(words[1], sp.Integer(3)), Power(words[2], sp.Integer(2))]
+    further = [Name(name, _O) for name in letters if name not in "IAL"]
+    words += [*further, *(Apply(word, words[1]) for word in further)]
     terms = [Times(_coefficient(draw, known), draw(st.sampled_from(words))) for _ in range(draw(st.integers(1, 3)))]
     return reduce(lambda left, right: draw(st.sampled_from([Plus, Minus]))(left, right), terms)
 
 
-def _reaction(draw: Draw) -> sp.Basic:
-    state = Name("H", _F)
-    polynomials = [Power(state, sp.Integer(2)), Power(state, sp.Integer(3)), Times(state, Minus(sp.S.One, state))]
+def _reaction(draw: Draw, states: Sequence[str] = ("H",)) -> sp.Basic:
+    state, other = (Name(draw(st.sampled_from(states)), _F) for _ in range(2))
+    polynomials = [Power(state, sp.Integer(2)), Power(state, sp.Integer(3)), Times(state, Minus(sp.S.One, other))]
     return draw(st.sampled_from([*polynomials, *(Call(f, state) for f in FUNCTION_NAMES if f != "sqrt")]))
 
 
@@ -252,9 +308,8 @@ def _system(draw: Draw, expression: sp.Basic) -> System:
     """The system of a tree, declared as `parse` would declare it, with signs and an inequality now and then."""
     used = {n.name: n.kind for n in expression.atoms(Name) if n.name not in STRUCTURAL}
     declared = sorted((n, k) for n, k in used.items() if k is not _S or n not in USUAL_COEFFICIENTS)
-    rarely = st.integers(0, 3).map(lambda x: x == 3)
     elementwise = sorted(n for n, k in used.items() if k is not _M)
-    signs = {name: draw(st.sampled_from(SIGN_WORDS)) for name in elementwise if draw(rarely)}
+    signs = {name: draw(st.sampled_from(SIGN_WORDS)) for name in elementwise if draw(_RARELY)}
     positive = [name for name in elementwise if name not in signs]
     texts = [f"{name} {sign}" for name, sign in signs.items()]
     if len(positive) > 1 and draw(st.booleans()):

@@ -6,8 +6,9 @@ running one:           find_study, execute; on the command line `rdgraph study N
 Every name is loaded when it is first asked for.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from rdgraph.lazy_door import lazy_door
 
 if TYPE_CHECKING:
     from studies.catalogue import find_study, register_study, unregister_study
@@ -26,14 +27,4 @@ _ON_USE = {
     "unregister_study": "studies.catalogue",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _ON_USE:
-        raise AttributeError(f"module 'studies' has no attribute {name!r}")
-    value = getattr(import_module(_ON_USE[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_door(__name__, _ON_USE)

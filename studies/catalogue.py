@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any
 
-from rdgraph.errors import InvalidArgument, UnknownName
+from rdgraph.errors import InvalidArgument
+from rdgraph.records import Records
 from studies.runs.libraries import EXTRAS, require
 from studies.runs.study import Study
 
-_studies: dict[str, Study] = {}
 #: The registered studies by name, in the order of registration.
-STUDIES: Mapping[str, Study] = MappingProxyType(_studies)
+STUDIES: Records[Study] = Records("study", tuple)
 
 
 def register_study(study: Study) -> Study:
@@ -36,12 +35,9 @@ def register_study(study: Study) -> Study:
     """
     if not isinstance(study, Study):
         raise InvalidArgument(f"expected a Study, got {type(study).__name__}; make one with studies.Study(...)")
-    if study.name in _studies:
-        raise InvalidArgument(f"expected a new name for a study, got {study.name!r}, which is taken; choose another")
     if study.extra is not None and study.extra not in EXTRAS:
         raise InvalidArgument(f"expected an extra among {', '.join(EXTRAS)}, got {study.extra!r}")
-    _studies[study.name] = study
-    return study
+    return STUDIES.add(study)
 
 
 def unregister_study(name: str) -> None:
@@ -56,7 +52,7 @@ def unregister_study(name: str) -> None:
     Example:
         See `register_study`.
     """
-    del _studies[find_study(name).name]
+    STUDIES.remove(name)
 
 
 def find_study(name: str) -> Study:
@@ -75,9 +71,7 @@ def find_study(name: str) -> Study:
         >>> find_study("grid").title
         'Diffusion and blurring-sharpening on a grid'
     """
-    if name not in _studies:
-        raise UnknownName("study", name, _studies)
-    return _studies[name]
+    return STUDIES.find(name)
 
 
 def require_libraries(study: Study) -> None:

@@ -11,9 +11,8 @@ smooth, the Dirichlet and the Laplacian energy in the weights too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor
@@ -23,8 +22,9 @@ from analysis.measures.distances import kernel_distance, mad
 from analysis.measures.edge_sums import check_plain
 from analysis.measures.energies import dirichlet_energy, laplacian_energy, normalised_energy, rayleigh
 from analysis.measures.ranks import effective_rank, numerical_rank
-from rdgraph.errors import InvalidArgument, UnknownName
+from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
+from rdgraph.records import Records
 
 #: What a measure may need beside the state: the operator `none`, the operator of the dynamics, the classes of nodes.
 NEEDS = ("plain", "operator", "labels")
@@ -78,9 +78,43 @@ class Measure:
         return lambda H: self.function(H, *rest)
 
 
-_measures: dict[str, Measure] = {}
-#: The registered measures by name, in the order of registration.
-MEASURES: Mapping[str, Measure] = MappingProxyType(_measures)
+def _built_in() -> tuple[Measure, ...]:
+    return (
+        Measure("dirichlet_energy", dirichlet_energy, ("plain",), "Dirichlet energy", r"$E(H)$", (0.0, math.inf)),
+        Measure(
+            "laplacian_energy", laplacian_energy, ("operator",), "Laplacian energy", r"$\mathrm{tr}(H^\top L H)$",
+            (-math.inf, math.inf),
+        ),
+        Measure(
+            "normalised_energy", normalised_energy, ("plain",), "normalised energy",
+            r"$\mathrm{tr}(H^\top (D-W) H)/\|H\|_F^2$", (0.0, math.inf),
+        ),
+        Measure(
+            "rayleigh", rayleigh, ("operator",), "Rayleigh quotient", r"$\langle H, L H\rangle/\langle H, H\rangle$",
+            (0.0, math.inf),
+        ),
+        Measure("mad", mad, ("plain",), "mean average distance (cosine)", r"$\mathrm{MAD}(H)$", (0.0, 2.0)),
+        Measure(
+            "kernel_distance", kernel_distance, ("operator",), "distance to the kernel of L", r"$\|H - PH\|_F/\|H\|_F$",
+            (0.0, 1.0),
+        ),
+        Measure(
+            "effective_rank", effective_rank, (), "effective rank", r"$\exp(-\sum_k p_k \log p_k)$", (1.0, math.inf),
+            is_log=False,
+        ),
+        Measure(
+            "numerical_rank", numerical_rank, (), "numerical rank", r"$\#\{\sigma_k > \mathrm{tol}\,\sigma_1\}$",
+            (0.0, math.inf), is_log=False,
+        ),
+        Measure(
+            "fisher_ratio", fisher_ratio, ("labels",), "Fisher ratio", r"$\mathrm{tr}\,S_B/\mathrm{tr}\,S_W$",
+            (0.0, math.inf),
+        ),
+    )  # fmt: skip
+
+
+#: The measures by name, in the order of registration.
+MEASURES: Records[Measure] = Records("measure", _built_in, pattern=r"[^\W\d]\w*")
 
 
 def register_measure(measure: Measure) -> Measure:
@@ -107,10 +141,7 @@ def register_measure(measure: Measure) -> Measure:
     """
     if not isinstance(measure, Measure):
         raise InvalidArgument(f"expected a Measure, got {type(measure).__name__}; make one with analysis.Measure(...)")
-    if measure.name in _measures:
-        raise InvalidArgument(f"expected a new name for a measure, got {measure.name!r}, which is taken")
-    _measures[measure.name] = measure
-    return measure
+    return MEASURES.add(measure)
 
 
 def unregister_measure(name: str) -> None:
@@ -125,7 +156,7 @@ def unregister_measure(name: str) -> None:
     Example:
         See `register_measure`.
     """
-    del _measures[find_measure(name).name]
+    MEASURES.remove(name)
 
 
 def find_measure(name: str) -> Measure:
@@ -144,9 +175,7 @@ def find_measure(name: str) -> Measure:
         >>> find_measure("mad").range
         (0.0, 2.0)
     """
-    if name not in _measures:
-        raise UnknownName("measure", str(name), _measures)
-    return _measures[name]
+    return MEASURES.find(name)
 
 
 def make_measures(
@@ -176,10 +205,10 @@ def make_measures(
     check_plain(plain, "the Dirichlet energy")
     own = plain if op is None else op
     if names is None:
-        chosen = [m.name for m in _measures.values() if labels is not None or "labels" not in m.needs]
+        chosen = [m.name for m in MEASURES.values() if labels is not None or "labels" not in m.needs]
     else:
         chosen = [find_measure(name).name for name in names]
-    return {name: measure.on(plain, own, labels) for name, measure in _measures.items() if name in chosen}
+    return {name: measure.on(plain, own, labels) for name, measure in MEASURES.items() if name in chosen}
 
 
 def measure_all(H: Tensor, *, plain: Operator, op: Operator | None = None, labels: Any = None) -> dict[str, Tensor]:
@@ -205,38 +234,3 @@ def measure_all(H: Tensor, *, plain: Operator, op: Operator | None = None, label
         (tensor(3.3333), tensor(1))
     """
     return {name: measure(H) for name, measure in make_measures(plain=plain, op=op, labels=labels).items()}
-
-
-for _record in (
-    Measure("dirichlet_energy", dirichlet_energy, ("plain",), "Dirichlet energy", r"$E(H)$", (0.0, math.inf)),
-    Measure(
-        "laplacian_energy", laplacian_energy, ("operator",), "Laplacian energy", r"$\mathrm{tr}(H^\top L H)$",
-        (-math.inf, math.inf),
-    ),
-    Measure(
-        "normalised_energy", normalised_energy, ("plain",), "normalised energy",
-        r"$\mathrm{tr}(H^\top (D-W) H)/\|H\|_F^2$", (0.0, math.inf),
-    ),
-    Measure(
-        "rayleigh", rayleigh, ("operator",), "Rayleigh quotient", r"$\langle H, L H\rangle/\langle H, H\rangle$",
-        (0.0, math.inf),
-    ),
-    Measure("mad", mad, ("plain",), "mean average distance (cosine)", r"$\mathrm{MAD}(H)$", (0.0, 2.0)),
-    Measure(
-        "kernel_distance", kernel_distance, ("operator",), "distance to the kernel of L", r"$\|H - PH\|_F/\|H\|_F$",
-        (0.0, 1.0),
-    ),
-    Measure(
-        "effective_rank", effective_rank, (), "effective rank", r"$\exp(-\sum_k p_k \log p_k)$", (1.0, math.inf),
-        is_log=False,
-    ),
-    Measure(
-        "numerical_rank", numerical_rank, (), "numerical rank", r"$\#\{\sigma_k > \mathrm{tol}\,\sigma_1\}$",
-        (0.0, math.inf), is_log=False,
-    ),
-    Measure(
-        "fisher_ratio", fisher_ratio, ("labels",), "Fisher ratio", r"$\mathrm{tr}\,S_B/\mathrm{tr}\,S_W$",
-        (0.0, math.inf),
-    ),
-):  # fmt: skip
-    register_measure(_record)

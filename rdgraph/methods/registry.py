@@ -3,43 +3,23 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
-from rdgraph.errors import InvalidArgument, UnknownName
+from rdgraph.errors import InvalidArgument
 from rdgraph.methods.method import Method, StepFunction
 from rdgraph.methods.runge_kutta import Tableau
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,39}")
-
-
-class Methods(Mapping[str, Method]):
-    """The records by name: what is built in, made on first use, and what was registered."""
-
-    def __init__(self) -> None:
-        self._registered: dict[str, Method] = {}
-
-    @cached_property
-    def _built_in(self) -> dict[str, Method]:
-        from rdgraph.methods.built_in import built_in_methods
-
-        return {method.name: method for method in built_in_methods()}
-
-    def __getitem__(self, name: str) -> Method:
-        return self._registered[name] if name in self._registered else self._built_in[name]
-
-    def __iter__(self) -> Iterator[str]:
-        yield from self._built_in
-        yield from self._registered
-
-    def __len__(self) -> int:
-        return len(self._built_in) + len(self._registered)
+from rdgraph.records import Records
 
 
-records = Methods()
+def _built_in() -> Iterable[Method]:
+    from rdgraph.methods.built_in import built_in_methods
+
+    return built_in_methods()
+
+
+records: Records[Method] = Records("method", _built_in, pattern=r"[A-Za-z][A-Za-z0-9-]{0,39}", reserved=("auto",))
 
 
 class MethodNames(Collection[str]):
@@ -74,9 +54,7 @@ def find_method(name: str) -> Method:
     >>> find_method("heun").note
     "Heun's explicit trapezoidal rule"
     """
-    if name not in records:
-        raise UnknownName("method", str(name), ("auto", *records))
-    return records[name]
+    return records.find(name)
 
 
 def is_exact_flow(method: str | Tableau) -> bool:
@@ -111,10 +89,7 @@ def register_method(
     2
     >>> unregister_method("ralston")
     """
-    if not _NAME.fullmatch(str(name)):
-        raise InvalidArgument(f"expected a name of letters, digits and -, got {name!r}; as in 'ralston' or 'ssp-3'")
-    if name in records or name == "auto":
-        raise InvalidArgument(f"expected a name that is free, got {name!r}, which is a method already; choose another")
+    records.check_free(name)
     if isinstance(definition, Tableau):
         if order not in (None, definition.order):
             raise InvalidArgument(f"expected the order {definition.order} of the tableau, got {order}; leave it out")
@@ -127,8 +102,7 @@ def register_method(
         record = Method(name, note, order, step_function=definition)
     else:
         raise InvalidArgument(f"expected a Tableau or a function (f, H, dt), got {type(definition).__name__}")
-    records._registered[name] = record
-    return record
+    return records.add(record)
 
 
 def unregister_method(name: str) -> None:
@@ -140,9 +114,7 @@ def unregister_method(name: str) -> None:
     Raises:
         UnknownName: nothing was registered under this name.
     """
-    if name not in records._registered:
-        raise UnknownName("registered method", name, records._registered)
-    del records._registered[name]
+    records.remove(name)
 
 
 #: Equations with a known solution: f, h(0) and h(t).

@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Collection, Iterable, Iterator
 
-from rdgraph.errors import InvalidArgument, UnknownName
+from rdgraph.errors import InvalidArgument
 from rdgraph.normalisations.claims import check_claims
 from rdgraph.normalisations.normalisation import NORMS, Entry, Normalisation
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-
-
-class Normalisations(Mapping[str, Normalisation]):
-    """The records by name: what is built in and what was registered; "free" stands for weights of unknown kind."""
-
-    def __init__(self) -> None:
-        self._registered: dict[str, Normalisation] = {}
-
-    @cached_property
-    def _built_in(self) -> dict[str, Normalisation]:
-        from rdgraph.normalisations.built_in import built_in_normalisations
-
-        return {record.name: record for record in built_in_normalisations()}
-
-    def __getitem__(self, name: str) -> Normalisation:
-        return self._registered[name] if name in self._registered else self._built_in[name]
-
-    def __iter__(self) -> Iterator[str]:
-        yield from self._built_in
-        yield from self._registered
-
-    def __len__(self) -> int:
-        return len(self._built_in) + len(self._registered)
+from rdgraph.records import Records
 
 
-records = Normalisations()
+def _built_in() -> Iterable[Normalisation]:
+    from rdgraph.normalisations.built_in import built_in_normalisations
+
+    return built_in_normalisations()
+
+
+#: The records by name; "free" stands for weights of unknown kind.
+records: Records[Normalisation] = Records("normalisation", _built_in)
 
 
 class NormalisationNames(Collection[str]):
@@ -61,9 +42,7 @@ def find_normalisation(name: str) -> Normalisation:
     >>> find_normalisation("row").norm, find_normalisation("none").laplacian
     ('inf', 'D - A')
     """
-    if name not in records:
-        raise UnknownName("normalisation", str(name), NORMALISATIONS)
-    return records[name]
+    return records.find(name, NORMALISATIONS)
 
 
 def register_normalisation(
@@ -106,10 +85,7 @@ def register_normalisation(
     'I - A'
     >>> unregister_normalisation("lazy")
     """
-    if not _NAME.fullmatch(str(name)):
-        raise InvalidArgument(f"expected a name of letters, digits, - and _, got {name!r}; as in 'lazy'")
-    if name in records:
-        raise InvalidArgument(f"expected a name that is free, got {name!r}, which is a normalisation already")
+    records.check_free(name)
     if norm is not None and norm not in NORMS:
         raise InvalidArgument(f"expected a norm among {', '.join(NORMS)}, got {norm!r}")
     record = Normalisation(
@@ -118,8 +94,7 @@ def register_normalisation(
         transposed=name if is_symmetric else "free",
     )  # fmt: skip
     check_claims(record)
-    records._registered[name] = record
-    return record
+    return records.add(record)
 
 
 def unregister_normalisation(name: str) -> None:
@@ -131,6 +106,4 @@ def unregister_normalisation(name: str) -> None:
     Raises:
         UnknownName: nothing was registered under this name.
     """
-    if name not in records._registered:
-        raise UnknownName("registered normalisation", name, records._registered)
-    del records._registered[name]
+    records.remove(name)

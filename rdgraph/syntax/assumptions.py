@@ -15,6 +15,7 @@ from rdgraph.syntax.tree import ELEMENTWISE, Kind, kind_of, names_in
 
 SIGN_WORDS = ("positive", "negative", "nonnegative", "nonpositive", "real")
 _SIGN_OF_RELATION = {"<": "negative", "<=": "nonpositive", ">": "positive", ">=": "nonnegative"}
+_DRIVER_WORDS = {"t": "the time t, which runs from 0 on", "xi": "the noise xi"}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -92,7 +93,7 @@ def read_statements(
     texts: Iterable[str], kinds: Mapping[str, Kind] | None = None
 ) -> tuple[dict[str, str], list[Relation]]:
     """Every sign that is stated, "positive" included, and every relation."""
-    vocabulary = Vocabulary.standard(kinds).without(*DRIVERS)
+    vocabulary = Vocabulary.standard(kinds)
     signs: dict[str, str] = {}
     relations: list[Relation] = []
     for text in texts:
@@ -119,9 +120,12 @@ def _comparisons(text: str, vocabulary: Vocabulary) -> list[tuple[sp.Basic, str,
             node = read_expression(part, vocabulary)
         except LanguageError as problem:
             raise AssumptionError(f"cannot read the assumption {text!r}: {problem}") from None
+        if driving := sorted(n.name for n in names_in(node) if n.name in DRIVERS):
+            raise AssumptionError(f"expected coefficients and numbers in {text!r}, got {_DRIVER_WORDS[driving[0]]}")
         if kind_of(node) not in ELEMENTWISE - {Kind.FIELD}:
+            article = "an" if kind_of(node) is Kind.OPERATOR else "a"
             raise AssumptionError(
-                f"expected coefficients and numbers in {text!r}, got a {kind_of(node)}: {part.strip()}"
+                f"expected coefficients and numbers in {text!r}, got {article} {kind_of(node)}: {part.strip()}"
             )
         sides.append(node)
     return [(sides[i], parts[2 * i + 1], sides[i + 1]) for i in range(len(sides) - 1)]
@@ -156,7 +160,7 @@ def _add_sign(name: str, sign: str, signs: dict[str, str]) -> None:
 
 def _check_coefficient(name: str, vocabulary: Vocabulary, text: str) -> None:
     kind = vocabulary.kinds.get(name)
-    if kind is None or kind in (Kind.FIELD, Kind.OPERATOR, Kind.MATRIX):
+    if kind is None or kind in (Kind.FIELD, Kind.OPERATOR, Kind.MATRIX) or name in DRIVERS:
         raise AssumptionError(
             f"expected a coefficient in {text!r}, got {name!r}; declare it first or check the spelling"
         )

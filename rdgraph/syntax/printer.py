@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import sympy as sp
 
 from rdgraph.syntax.fold import Fold
@@ -155,6 +157,8 @@ class _Latex(Fold[str]):
 
 
 _LATEX = _Latex()
+#: The diffusivity of a field, Du or Dv, which is written with an index.
+_DIFFUSIVITY = re.compile(r"D([A-Za-z]\d*)")
 
 
 def _latex_name(node: Name) -> str:
@@ -162,7 +166,8 @@ def _latex_name(node: Name) -> str:
         return _latex_field(node.name)
     if node.kind in (Kind.OPERATOR, Kind.MATRIX):
         return sp.latex(sp.MatrixSymbol(node.name, 1, 1), mat_symbol_style="bold")
-    return sp.latex(sp.Symbol(node.name))
+    diffusivity = _DIFFUSIVITY.fullmatch(node.name)
+    return sp.latex(sp.Symbol(f"D_{diffusivity[1]}" if diffusivity else node.name))
 
 
 def _latex_field(name: str) -> str:

@@ -58,6 +58,8 @@ USUAL_COEFFICIENTS = (
     "alpha", "beta", "gamma", "delta", "epsilon", "kappa", "mu", "nu", "a", "b", "c",
     "eta", "theta", "rho", "sigma", "omega",
 )  # fmt: skip
+#: Usual coefficients that give way to a function declared by their name, as in sigma(H) where sigma = tanh(H).
+GIVING_WAY = frozenset({"eta", "theta", "rho", "sigma", "omega"})
 RESERVED = {
     "lam": "an eigenvalue of L",
     "T": "the end time",
@@ -108,14 +110,16 @@ class Vocabulary:
         Named `fields` take the place of H: each brings its start, u0, and the usual names of its diffusivity, Du and
         D_u; a velocity such as u' brings nothing else.
         """
-        kinds: dict[str, Kind] = {**STRUCTURAL, **DRIVERS, **dict.fromkeys(USUAL_COEFFICIENTS, Kind.SCALAR)}
+        named = tuple(functions)
+        usual = [letter for letter in USUAL_COEFFICIENTS if letter not in GIVING_WAY.intersection(named)]
+        kinds: dict[str, Kind] = {**STRUCTURAL, **DRIVERS, **dict.fromkeys(usual, Kind.SCALAR)}
         names = tuple(fields or ())
         if fields is not None:
             del kinds["H"], kinds["H0"]
             kinds.update(dict.fromkeys(usual_of_fields(names), Kind.SCALAR))
             kinds.update({letter: Kind.FIELD for name in names for letter in (name, start_of(name))})
         kinds.update(coefficients or {})
-        return cls(kinds, tuple(functions), names)
+        return cls(kinds, named, names)
 
     def without(self, *letters: str) -> Vocabulary:
         return replace(self, kinds={n: k for n, k in self.kinds.items() if n not in letters})
@@ -213,10 +217,21 @@ class _Reader:
         for at, character in enumerate(text):
             if character == PRIME and at not in marked:
                 raise self.error(at, "' after the name of a field", "' alone", "write u' for the derivative of u")
+            if (
+                character == PRIME
+                and (following := text[at + 1 : at + 2])
+                and (following.isalnum() or following == "_")
+            ):
+                got = f"{following!r} right after it"
+                raise self.error(at + 1, "an operator after u'", got, "write * between factors, as in u'*v")
 
     def unexpected_character(self, at: int, character: str) -> LanguageError:
         if character.isascii():
-            words = {"^": "write a power as **", "=": "write the right-hand side only"}
+            words = {
+                "^": "write a power as **",
+                "=": "write the right-hand side only, or u' = ... once for every field, with ; between them",
+                ",": "separate equations by ; and give a function one argument in round brackets",
+            }
             remedy = words.get(character, "use names, numbers, + - * / ** @ and round brackets")
             return self.error(at, "a character of the language", repr(character), remedy)
         name = unicodedata.name(character, "unnamed character")
@@ -353,7 +368,7 @@ class _Reader:
             raise self.error(
                 at, "a function name before the bracket", type(node.func).__name__, "write * between factors"
             )
-        name = node.func.id
+        name = self.source(node.func)
         known = self.vocabulary.function_names
         if name not in known:
             near = closest(name, known)

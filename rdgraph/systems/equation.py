@@ -11,7 +11,7 @@ from rdgraph.errors import InvalidArgument, LanguageError
 from rdgraph.syntax.fold import TypeMismatch
 from rdgraph.syntax.printer import to_latex, to_text
 from rdgraph.syntax.reader import NOISE_LETTER, PRIME
-from rdgraph.syntax.tree import ELEMENTWISE, Kind, Minus, Name, Negative, Plus, Times, kind_of, names_in
+from rdgraph.syntax.tree import ELEMENTWISE, Kind, Minus, Name, Negative, Over, Plus, Times, kind_of, names_in
 from rdgraph.systems.spelling import Spelling
 
 #: The highest derivative an equation may have on its left.
@@ -39,9 +39,10 @@ class Equation:
             raise InvalidArgument(f"expected an equation of order 1 or 2, got {self.order}; add fields for the others")
         kind = kind_of(self.expression)
         if kind not in ELEMENTWISE:
+            article = "an" if kind is Kind.OPERATOR else "a"
             raise LanguageError(
                 to_text(self.expression) if kind is Kind.OPERATOR else "", 0,
-                expected=f"a field: an expression in {self.field}", got=f"a {kind}",
+                expected=f"a field: an expression in {self.field}", got=f"{article} {kind}",
                 remedy=f"apply it to the state, as in A@{self.field} or beta*{self.field}",
             )  # fmt: skip
         split_noise(self.expression)
@@ -123,6 +124,8 @@ def _noise_factor(term: sp.Basic) -> sp.Basic:
             noisy, other = (term.left, term.right) if _is_noisy(term.left) else (term.right, term.left)
             inner = _noise_factor(noisy)
             return other if inner == 1 else Times(inner, other) if noisy is term.left else Times(other, inner)
+        case Over() if not _is_noisy(term.right):
+            return Over(_noise_factor(term.left), term.right)
     raise TypeMismatch(
         "white noise as a factor of a term, as in sigma*xi or sigma*u*xi",
         to_text(term),

@@ -19,6 +19,7 @@ from rdgraph.syntax.fold import TypeMismatch
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.reader import (
     DRIVERS,
+    GIVING_WAY,
     MAX_LENGTH,
     NOISE_LETTER,
     PRIME,
@@ -35,6 +36,7 @@ from rdgraph.systems.equation_lines import Line, read_lines
 from rdgraph.systems.further_operators import OPERATOR_WORDS, FurtherOperators
 from rdgraph.systems.spelling import Spelling
 from rdgraph.systems.system import System
+from rdgraph.systems.system_text import system_text
 
 _DEFINITION = re.compile(r"\s*([^\W\d]\w*)\s*=(?!=)")
 
@@ -70,12 +72,16 @@ def declared_kinds(coefficients: Mapping[str, str] | Iterable[str] | None) -> di
 
 @dataclass(frozen=True)
 class _Clause:
-    """What follows `where`: kinds, operators, assumptions, and functions as (name, its column, text, its column)."""
+    """What follows `where`: kinds, operators, assumptions, and functions as (name, its column, text, its column).
+
+    `places` has the column at which a kind or an operator was declared.
+    """
 
     kinds: dict[str, Kind] = field(default_factory=dict)
     operators: dict[str, str] = field(default_factory=dict)
     assumed: list[str] = field(default_factory=list)
     functions: list[tuple[str, int, str, int]] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
 
 
 def read_system(
@@ -99,14 +105,20 @@ def read_system(
         return named[body].declared(kinds, assumed, further)
     states = tuple(first.field + PRIME * k for first in lines for k in range(first.order))
     is_plain = len(lines) == 1 and states == ("H",)
-    _check_declared(text, states, kinds, further)
+    _check_declared(text, clause, states, kinds, further)
     letters = {**kinds, **dict.fromkeys(further.names, Kind.OPERATOR)}
-    functions = _read_functions(text, clause, letters)
+    functions = _read_functions(text, clause, letters, states)
     vocabulary = Vocabulary.standard(letters, functions, None if is_plain else states)
     equations = [_read_equation(text, line, vocabulary, functions) for line in lines]
-    system = System.build(equations, kinds, assumed, operators=further)
-    if functions and (length := len(str(system)) - sum(len(e.written) for e in equations)) > MAX_LENGTH:
-        raise _too_large(text, first.start, f"{length} characters of declarations when printed")
+    try:
+        system = System.build(equations, kinds, assumed, operators=further)
+    except LanguageError as problem:  # no equation has a field
+        raise _moved(problem, text, _after_blanks(text, first.start)) from None
+    if (length := len(str(system)) - len(system_text(equations))) > MAX_LENGTH:
+        raise LanguageError(
+            text, first.start, expected=f"at most {MAX_LENGTH} characters of declarations when printed",
+            got=str(length), remedy="declare less, or use shorter names",
+        )  # fmt: skip
     return system
 
 
@@ -121,28 +133,35 @@ def _read_equation(text: str, line: Line, vocabulary: Vocabulary, functions: Map
     try:
         return Equation(line.field, line.order, expression, Spelling.of(written, functions))
     except LanguageError as problem:
-        blank = len(text[line.start :]) - len(text[line.start :].lstrip())
-        raise LanguageError(
-            text, line.start + blank, expected=problem.expected, got=problem.got, remedy=problem.remedy
-        ) from None
+        raise _moved(problem, text, _after_blanks(text, line.start)) from None
     except TypeMismatch as problem:
         noise = re.compile(rf"\b{NOISE_LETTER}\b").search(text, line.start, line.stop)
-        at = noise.start() if noise else line.start
-        raise LanguageError(text, at, expected=problem.expected, got=problem.got, remedy=problem.remedy) from None
+        raise _moved(problem, text, noise.start() if noise else line.start) from None
 
 
-def _check_declared(text: str, states: tuple[str, ...], kinds: Mapping[str, Kind], further: FurtherOperators) -> None:
+def _moved(problem: LanguageError | TypeMismatch, text: str, at: int) -> LanguageError:
+    """The same words at a place of the whole text."""
+    return LanguageError(text, at, expected=problem.expected, got=problem.got, remedy=problem.remedy)
+
+
+def _after_blanks(text: str, start: int) -> int:
+    return len(text) - len(text[start:].lstrip())
+
+
+def _check_declared(
+    text: str, clause: _Clause, states: tuple[str, ...], kinds: Mapping[str, Kind], further: FurtherOperators
+) -> None:
     """Refuse a letter that is declared as two things."""
     for name in (*kinds, *further.names):
+        at = clause.places.get(name, 0)
         if name in states or name in map(start_of, states):
-            found = re.compile(rf"\b{name}\b").search(text)
             raise LanguageError(
-                text, found.start() if found else 0, expected=f"{name!r} as a field or as a declared letter",
-                got="both", remedy="give the coefficient another name",
+                text, at, expected=f"{name!r} as a field or as a declared letter", got="both",
+                remedy="give the coefficient another name",
             )  # fmt: skip
         if name in kinds and name in further.names:
             raise LanguageError(
-                text, 0, expected=f"{name!r} as an operator or as a coefficient", got="both", remedy="declare it once"
+                text, at, expected=f"{name!r} as an operator or as a coefficient", got="both", remedy="declare it once"
             )
 
 
@@ -151,9 +170,7 @@ def _read_part(text: str, part: str, start: int, vocabulary: Vocabulary) -> sp.B
     try:
         return read_expression(part, vocabulary)
     except LanguageError as problem:
-        raise LanguageError(
-            text, problem.offset + start, expected=problem.expected, got=problem.got, remedy=problem.remedy
-        ) from None
+        raise _moved(problem, text, problem.offset + start) from None
 
 
 def _too_large(text: str, at: int, got: str) -> LanguageError:
@@ -181,9 +198,9 @@ def _read_clause(text: str, start: int, stop: int, clause: _Clause) -> None:
             body = definition.end()
             clause.functions.append((definition[1], at + definition.start(1), item[body:], at + body))
         elif len(words) == 2 and words[1] in COEFFICIENT_KINDS:
-            clause.kinds.update(declared_kinds({words[0]: words[1]}))
+            _declare_kind(text, _after_blanks(text, at), words[0], words[1], clause)
         elif len(words) >= 2 and set(words[1:]) <= set(OPERATOR_WORDS):
-            clause.operators[words[0]] = " ".join(words[1:])
+            _declare_operator(text, _after_blanks(text, at), words[0], words[1:], clause)
         elif (len(words) == 2 and words[1] in SIGN_WORDS) or re.search("[<>]", item):
             clause.assumed.append(item.strip())
         else:
@@ -194,14 +211,42 @@ def _read_clause(text: str, start: int, stop: int, clause: _Clause) -> None:
         at += len(item) + 1
 
 
-def _read_functions(text: str, clause: _Clause, kinds: Mapping[str, Kind]) -> dict[str, sp.Basic]:
+def _declare_kind(text: str, at: int, name: str, word: str, clause: _Clause) -> None:
+    try:
+        kind = declared_kinds({name: word})[name]
+    except LanguageError as problem:
+        raise _moved(problem, text, at) from None
+    if (before := clause.kinds.setdefault(name, kind)) is not kind:
+        raise LanguageError(
+            text, at, expected=f"one kind for {name}", got=f"{before} and {kind}", remedy="drop one of them"
+        )
+    clause.places[name] = at
+
+
+def _declare_operator(text: str, at: int, name: str, words: list[str], clause: _Clause) -> None:
+    """What is said of an operator in several places holds together."""
+    said = f"{clause.operators.get(name, '')} {' '.join(words)}".strip()
+    try:
+        FurtherOperators.of({name: said})
+    except LanguageError as problem:
+        raise _moved(problem, text, at) from None
+    clause.operators[name] = said
+    clause.places[name] = at
+
+
+def _read_functions(
+    text: str, clause: _Clause, kinds: Mapping[str, Kind], states: tuple[str, ...]
+) -> dict[str, sp.Basic]:
     """The declared functions, each a tree in the letter H that may call those before it."""
     functions: dict[str, sp.Basic] = {}
-    letters = Vocabulary.standard(kinds).kinds
+    names = [name for name, *_ in clause.functions]
+    letters = {**Vocabulary.standard(kinds, names).kinds, **dict.fromkeys(states, Kind.FIELD)}
     for place_in_clause, (name, at, body, place) in enumerate(clause.functions):
         _check_function_name(text, name, at, letters, functions)
-        _check_no_cycle(text, body, place, [later for later, *_ in clause.functions[place_in_clause:]])
-        tree = _read_part(text, body, place, Vocabulary.standard(kinds, functions))
+        _check_no_cycle(text, body, place, names[place_in_clause:])
+        _check_no_field(text, body, place, states)
+        unused = GIVING_WAY.intersection(names) - set(kinds)
+        tree = _read_part(text, body, place, Vocabulary.standard(kinds, functions).without(*unused))
         if reason := _why_not_elementwise(tree):
             at_body = place + len(body) - len(body.lstrip())
             raise LanguageError(
@@ -221,6 +266,17 @@ def _check_no_cycle(text: str, body: str, place: int, later: list[str]) -> None:
             raise LanguageError(
                 text, place + call.start(), expected="definitions that call only those before them, without a cycle",
                 got=got, remedy="write the function out" if name == own else f"declare {name} before {own}",
+            )  # fmt: skip
+
+
+def _check_no_field(text: str, body: str, place: int, states: tuple[str, ...]) -> None:
+    """Refuse a field in a definition: the letter H stands for the argument, whatever the fields are called."""
+    fields = {name for state in states for name in (state, start_of(state))} - {"H", "H0"}
+    for found in re.finditer(r"[^\W\d]\w*'?", body):
+        if found[0] in fields:
+            raise LanguageError(
+                text, place + found.start(), expected="a function of H alone, as in g = H**3/(1 + H**2)",
+                got=f"the field {found[0]}", remedy=f"write H for the argument, and call the function of {found[0]}",
             )  # fmt: skip
 
 

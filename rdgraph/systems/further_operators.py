@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from rdgraph.errors import InvalidArgument, LanguageError
+from rdgraph.errors import LanguageError
 from rdgraph.syntax.reader import check_new_name
 
 #: What may be said of an operator: `operator` says nothing, `stochastic` that rows sum to 1 and entries are >= 0,
@@ -40,7 +40,10 @@ class FurtherOperators:
                 )  # fmt: skip
             for one, other in _EXCLUSIVE:
                 if one in said and other in said:
-                    raise InvalidArgument(f"expected {name} to be {one} or {other}, got both; drop one of them")
+                    raise LanguageError(
+                        f"{name} {' '.join(said)}", 0, expected=f"{name} to be {one} or {other}", got="both",
+                        remedy="drop one of them",
+                    )  # fmt: skip
             facts = tuple(word for word in OPERATOR_WORDS if word in said and word != "operator")
             found[name] = facts or ("operator",)
         return cls(tuple(sorted(found.items())))

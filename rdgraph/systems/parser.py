@@ -9,8 +9,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import sympy as sp
 
 from rdgraph.errors import InvalidArgument
-from rdgraph.syntax.reader import Vocabulary
+from rdgraph.syntax.reader import PRIME, Vocabulary
 from rdgraph.syntax.sympy_form import from_sympy
+from rdgraph.syntax.tree import Kind
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.equation_text import as_texts, declared_kinds, read_system
 from rdgraph.systems.further_operators import FurtherOperators
@@ -31,7 +32,8 @@ def parse(
 
     Args:
         source: a text in the language, a sympy expression, a name of the catalogue, or a `System`; for several fields
-            equations separated by `;`, a list of them, or right-hand sides by field. After `where` a text declares
+            equations separated by `;`, a list of them, or right-hand sides by field, {"u": "-u"}, or by left-hand
+            side, {"u''": "-u"}. After `where` a text declares
             kinds ("k channel"), further operators ("B antisymmetric"), assumptions ("k < 0") and functions
             ("g = H**2/(1 + H)").
         coefficients: kinds of coefficients, `{"k": "channel"}`, or just `["k"]` for scalars.
@@ -63,7 +65,8 @@ def parse(
     if isinstance(source, System):
         return source.declared(kinds, assumed, further)
     if isinstance(source, sp.Basic):
-        return System.build(from_sympy(source, Vocabulary.standard(kinds)), kinds, assumed)
+        letters = {**kinds, **dict.fromkeys(further.names, Kind.OPERATOR)}
+        return System.build(from_sympy(source, Vocabulary.standard(letters)), kinds, assumed, operators=further)
     text = _one_text(source)
     if text is None:
         raise InvalidArgument(
@@ -77,10 +80,15 @@ def _one_text(source: Any) -> str | None:
     if isinstance(source, str):
         return source
     if isinstance(source, Mapping):
-        source = [f"{field}' = {right}" if all(isinstance(x, str) for x in (field, right)) else None
-                  for field, right in source.items()]  # fmt: skip
+        source = [f"{_left(name)} = {right}" if isinstance(name, str) and isinstance(right, str) else None
+                  for name, right in source.items()]  # fmt: skip
     is_list = isinstance(source, list | tuple) and source and all(isinstance(line, str) for line in source)
-    return "; ".join(source) if is_list else None
+    return "; ".join(line.rstrip().removesuffix(";") for line in source) if is_list else None
+
+
+def _left(name: str) -> str:
+    """The left-hand side a key stands for: u and u' are the first derivative, u'' is the second."""
+    return name if name.rstrip().endswith(PRIME) else name + PRIME
 
 
 def reads_system(

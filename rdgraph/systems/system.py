@@ -169,6 +169,32 @@ class System:
         usual = dict.fromkeys(USUAL_COEFFICIENTS, Kind.SCALAR)
         return usual if self._is_plain else usual | dict.fromkeys(usual_of_fields(self.fields), Kind.SCALAR)
 
+    def _known(self, kinds: Mapping[str, Kind], operators: FurtherOperators) -> dict[str, Kind]:
+        """The letters that assumptions may speak of, and those that they may not: fields and operators."""
+        taken = {**dict.fromkeys(operators.names, Kind.OPERATOR), **dict.fromkeys(self.fields, Kind.FIELD)}
+        return {**self._usual, **kinds, **taken}
+
+    def _check_declared(self, kinds: Mapping[str, Kind], operators: FurtherOperators) -> None:
+        """Refuse declarations of letters that are something else here."""
+        fields = {letter for state in self.fields for letter in (state, start_of(state))}
+        coefficients, known = {*self.coefficients, *kinds}, {*operators.names, *self.operators.names}
+        clashes = [(name, "a field") for name in (*kinds, *operators.names) if name in fields]
+        clashes += [(name, "an operator") for name in kinds if name in known]
+        clashes += [(name, "a coefficient") for name in operators.names if name in coefficients]
+        for name, meaning in clashes:
+            raise LanguageError(
+                name, 0, expected="a free name", got=f"{name!r}, {meaning} of {self.text}"[:120],
+                remedy=f"call it {name}_1",
+            )  # fmt: skip
+
+    def require_single(self) -> None:
+        """Raise NotApplicable with the reasons where it is more than one equation dH/dt = f(H)."""
+        if reasons := self._beyond_single:
+            raise NotApplicable(
+                f"expected one autonomous equation of first order in A alone, got {self.text}, which "
+                f"{' and '.join(reasons)}"
+            )
+
     def require_autonomous(self, purpose: str) -> None:
         """Raise NotApplicable where the time occurs."""
         if not self.is_autonomous:
@@ -222,11 +248,7 @@ class System:
     @cached_property
     def expression(self) -> sp.Basic:
         """The tree of f in dH/dt = f(H); the field is called H here. Raises NotApplicable for other systems."""
-        if reasons := self._beyond_single:
-            raise NotApplicable(
-                f"expected one autonomous equation of first order in A alone, got {self.text}, which "
-                f"{' and '.join(reasons)}"
-            )
+        self.require_single()
         return self._single.expression
 
     @property
@@ -323,14 +345,12 @@ class System:
         """
         lines = (Equation("H", 1, equations),) if isinstance(equations, sp.Basic) else tuple(equations)
         letters = {n.name for equation in lines for n in names_in(equation.expression)}
-        fields = {state: Kind.FIELD for equation in lines for state in equation.states}
-        stated = Assumptions.read(assumed, {**kinds, **fields})
+        bare, further = cls(lines), operators or FurtherOperators()
+        stated = Assumptions.read(assumed, bare._known(kinds, further))
         if stated.relations:
-            check_consistency(stated, kinds)
-        bare = cls(lines)
+            check_consistency(stated, bare._known(kinds, further))
         kept = {k: v for k, v in kinds.items() if k in letters and bare._usual.get(k) is not v}
-        own = (operators or FurtherOperators()).about(letters)
-        return cls(lines, tuple(sorted(kept.items())), stated.about(letters), name, own)
+        return cls(lines, tuple(sorted(kept.items())), stated.about(letters), name, further.about(letters))
 
     def with_expression(self, expression: sp.Basic) -> System:
         """The same declarations around another right-hand side of dH/dt."""
@@ -343,11 +363,12 @@ class System:
         further = self.operators.joined(operators or FurtherOperators())
         if not kinds and not assumed and further == self.operators:
             return self
+        self._check_declared(kinds, further)
         merged = {**dict(self.kinds), **kinds}
         renamed: dict[sp.Basic, sp.Basic] = {
             n: Name(n.name, merged[n.name]) for e in self.equations for n in names_in(e.expression) if n.name in merged
         }
-        restated, _ = read_statements(assumed, merged)
+        restated, _ = read_statements(assumed, self._known(merged, further))
         kept = [f"{name} {sign}" for name, sign in self.assumptions.signs if name not in restated]
         kept += map(str, self.assumptions.relations)
         lines = [equation.replaced(renamed) for equation in self.equations]
@@ -362,7 +383,9 @@ class System:
         unknown = set(values) - set(known)
         if unknown:
             raise InvalidArgument(f"expected coefficients among {known}, got {sorted(unknown)}")
-        vocabulary = Vocabulary.standard(dict(self.kinds), fields=None if self._is_plain else self.fields)
+        functions = [name for e in self.equations if e.spelling for name, _ in e.spelling.functions]
+        vocabulary = Vocabulary.standard(dict(self.kinds), functions, None if self._is_plain else self.fields)
+        vocabulary = replace(vocabulary, functions=())
         trees: dict[sp.Basic, sp.Basic] = {}
         for node in {n for equation in self.equations for n in names_in(equation.expression)}:
             if node.name in values:

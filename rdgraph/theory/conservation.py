@@ -17,6 +17,7 @@ from rdgraph.identities.function_identities import is_zero
 from rdgraph.normalisations.registry import records
 from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.syntax.formula_functions import FormulaFunction
+from rdgraph.syntax.printer import to_text
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 
@@ -121,14 +122,18 @@ def energy_law(system: System) -> EnergyLaw:
     Returns:
         The rate of the energy by frequency, where there is a symbol, and whether the energy must decay.
 
+    Raises:
+        NotApplicable: a system of several fields, of second order, with time, noise or further operators.
+
     >>> from rdgraph.systems.parser import parse
     >>> energy_law(parse("-alpha*L@H")).mode_rate
     -2*alpha*lam**2
     """
+    right = to_text(system.expression)
     try:
         p, q = system.generator_symbol, system.source_symbol
     except NotApplicable as reason:
-        return EnergyLaw(None, None, f"dE/dt = 2 tr(H^T L f(H)), f(H) = {system.text}", f"undecided: {reason}")
+        return EnergyLaw(None, None, f"dE/dt = 2 tr(H^T L f(H)), f(H) = {right}", f"undecided: {reason}")
     rate = public(sp.expand(2 * lam * p))
     source = public(sp.expand(2 * lam * q)) if q != 0 else None
     text = f"dE/dt = sum_k ({rate}) |c_k|^2" + (f" + ({source}) c_k.c_k(0)" if source is not None else "")

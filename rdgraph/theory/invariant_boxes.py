@@ -114,7 +114,8 @@ def invariant_box(system: System, normalisation: str = "row") -> Box:
         (`where`), or, with `is_proved`, a proof that every box is left; else a note that says what was tried.
 
     Raises:
-        NotApplicable: the rows of the normalisation are no averages.
+        NotApplicable: the rows of the normalisation are no averages, or the system is more than one autonomous
+            equation of first order.
 
     >>> from rdgraph.systems.parser import parse
     >>> box = invariant_box(parse("F"), "row")
@@ -126,6 +127,7 @@ def invariant_box(system: System, normalisation: str = "row") -> Box:
     'no node is without edges'
     """
     check_averages(normalisation)
+    system.require_single()
     own = raw_box(system, normalisation)
     lower, upper = (None if end is None else public(end) for end in (own.lower, own.upper))
     others = tuple((public(a), public(b)) for a, b in own.others)

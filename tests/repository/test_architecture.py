@@ -296,7 +296,8 @@ def test_init_files_only_re_export(path: Path) -> None:
         ("VERSION = '1'", False),
         ("if TYPE_CHECKING:\n    from rdgraph.systems.parser import parse", True),
         ("if TYPE_CHECKING:\n    setup()", False),
-        ("def __getattr__(name): ...", True),
+        ("__getattr__, __dir__ = lazy_door(__name__, _ON_USE)", True),
+        ("def __getattr__(name): ...", False),
         ("def helper(): ...", False),
         ("setup()", False),
     ],
@@ -306,7 +307,7 @@ def test_what_counts_as_the_work_of_a_door(statement: str, allowed: bool) -> Non
 
 
 def is_door_work(node: ast.stmt) -> bool:
-    """Imports by name (under TYPE_CHECKING too), `__all__`, private tables of literals, `__getattr__`, `__dir__`."""
+    """Imports by name (under TYPE_CHECKING too), `__all__`, private tables of literals, and the lazy door."""
     match node:
         case ast.Import():
             return True
@@ -318,8 +319,8 @@ def is_door_work(node: ast.stmt) -> bool:
             ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=value)
         ):
             return name.startswith("_") and value is not None and is_literal(value)
-        case ast.FunctionDef(name="__getattr__" | "__dir__"):
-            return True
+        case ast.Assign():
+            return ast.unparse(node) == "__getattr__, __dir__ = lazy_door(__name__, _ON_USE)"
         case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=[]):
             return all(isinstance(inner, ast.Import | ast.ImportFrom) and is_door_work(inner) for inner in node.body)
     return False

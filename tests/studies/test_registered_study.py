@@ -112,7 +112,7 @@ def test_registration_is_checked(registered: studies.Study) -> None:
     def body(run: studies.StudyRun) -> None:
         run.results([])
 
-    with pytest.raises(InvalidArgument, match="'two-and-two', which is taken"):
+    with pytest.raises(InvalidArgument, match="'two-and-two', which is a study already"):
         studies.register_study(registered)
     with pytest.raises(InvalidArgument, match="expected a Study, got function"):
         studies.register_study(body)  # type: ignore[arg-type]

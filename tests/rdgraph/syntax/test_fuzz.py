@@ -206,11 +206,27 @@ VALID = [
     "f(A@H) - g(H) where g = k*tanh(H), f = g(H)**2 - g(-H), k channel",
 ]
 
+SEVERAL = [
+    "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v where Du < Dv",
+    "du/dt = -L@u + g(v)\ndv/dt = u - 2*v where g = H**2/(1 + H**2)",
+    "H'' = -gamma*H - alpha*H' + tanh(A@H) - H0'",
+    "u' = -alpha*exp(-t)*L@u + beta*sin(omega*t); v'' = v' + k*v where k channel, beta<0",
+    "u' = B@A@u - A@B@v where B antisymmetric; v' = C@v where C symmetric stochastic",
+    "u' = -L@u + sigma*u*xi - xi/2; v' = u@W + M*v0",
+    "B@H + t*xi where B signed",
+]
+
+#: Pieces of systems of several fields, in their place and out of it.
+MARKS = [
+    "'", "''", "; ", ";", " = ", "=", "\n", "u' = ", "v'' = ", "dv/dt = ", "du/dt", "u0'", "t", "xi", " where ",
+    " where B symmetric", " where u scalar", " where g = u", "B@u", "u'v", "\u2032", "t' = t", "u; v", "where", "'='",
+]  # fmt: skip
+
 NOISE = "AHLIMW0123456789abckalphbet_+-*/@(). \t\n,<>='\"[]{}:;!%&|^~\\#$`?\u03b1\u2212\u00b2\x00"
 
 
 class Fuzzer:
-    """Strings of four sorts: pieces glued by signs, hostile fragments, mutated equations, hostile clauses."""
+    """Strings of five sorts: pieces glued by signs, hostile fragments, mutated equations, hostile clauses, lines."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -220,8 +236,9 @@ class Fuzzer:
         yield from PLAIN
         yield from FORBIDDEN_SIGNS
         yield from (f"beta*H{clause}" for clause in CLAUSES)
+        yield from SEVERAL
         while True:
-            yield self.random.choice([self.glued, self.hostile, self.mutated, self.mutated, self.clause])()
+            yield self.random.choice([self.glued, self.hostile, self.mutated, self.mutated, self.clause, self.lines])()
 
     def piece(self) -> str:
         return self.random.choice([self.random.choice(PLAIN), self.random.choice(self.names), self.wrapped()])
@@ -242,8 +259,26 @@ class Fuzzer:
         self.random.shuffle(parts)
         return self.random.choice(["", " ", "+", "*", "@", "\n", ";"]).join(parts[: self.random.randint(1, 3)])
 
+    def lines(self) -> str:
+        """Equations with left sides, glued by what separates them, some with pieces put in anywhere."""
+        letters = ["u", "v", "w", "H", "u0", "x", "t", "lambda", "\u03b1"]
+        first, *others = self.random.sample(letters, self.random.randint(1, 3))
+        bodies = ["-L@u", "B@u", "u*v - w", "u' - v", "tanh(H)", "t*xi", self.random.choice(PLAIN), self.piece()]
+        text = self.random.choice([f"{first}' = ", f"{first}'' = ", f"d{first}/dt = "]) + self.random.choice(bodies)
+        for name in others:
+            sign = self.random.choice(["; ", "\n", ";\n", " ", ", "])
+            text += sign + self.random.choice([f"{name}' = ", f"d{name}/dt="]) + self.random.choice(bodies)
+        text += self.random.choice(["" if "B@" not in text else " where B signed", self.random.choice(CLAUSES)])
+        return self.random.choice([text, self.changed(text), self.changed(self.random.choice(SEVERAL))])
+
+    def changed(self, text: str) -> str:
+        for _ in range(self.random.randint(1, 3)):
+            i = self.random.randint(0, len(text))
+            text = text[:i] + self.random.choice(MARKS) + text[i + self.random.choice([0, 0, 1, 4]) :]
+        return text
+
     def mutated(self) -> str:
-        text = self.random.choice(VALID)
+        text = self.random.choice([*VALID, *SEVERAL])
         for _ in range(self.random.randint(1, 4)):
             i, j = sorted(self.random.randint(0, len(text)) for _ in "ab")
             j = min(j, i + 6)
@@ -302,7 +337,7 @@ def strings() -> list[str]:
 def _warm() -> None:
     """Load what is loaded lazily before anything is recorded."""
     for door in DOORS.values():
-        for text in (*VALID, *PLAIN, *FORBIDDEN_SIGNS, *CLAUSES):
+        for text in (*VALID, *SEVERAL, *PLAIN, *FORBIDDEN_SIGNS, *CLAUSES):
             result = outcome(door, text)
             assert str(result)
 
@@ -343,6 +378,29 @@ def test_refusals_of_hostile_strings_say_where_and_why(strings: list[str]) -> No
             assert lines[0] == f"cannot read the equation, column {error.column}"
             assert lines[2].strip() == "^"
             assert len(lines[1]) <= 80
+
+
+def test_several_fields_are_read_and_refused(strings: list[str]) -> None:
+    """Among the strings are systems of each sort, and refusals of each sort."""
+    results = [outcome(parse, text) for text in strings[1::3]]
+    systems = [result for result in results if isinstance(result, System)]
+    sorts: dict[str, Callable[[System], bool]] = {
+        "several": lambda s: len(s.equations) > 1,
+        "second order": lambda s: any(e.order == 2 for e in s.equations),
+        "time": lambda s: not s.is_autonomous,
+        "noise": lambda s: s.is_noisy,
+        "operators": lambda s: bool(s.operators.names),
+    }
+    for sort, holds in sorts.items():
+        found = [system for system in systems if holds(system)]
+        assert len(found) > 5, sort
+        for system in found[:50]:
+            assert parse(str(system)) == system
+            assert not system.is_single
+    expected = " ".join({result.expected for result in results if isinstance(result, LanguageError)})
+    for words in ("a field with ' before", "a free name for a field", "one equation for u", "after the name of a field",
+                  "white noise as a factor", "a field that has an equation", "an operator after u'"):  # fmt: skip
+        assert words in expected
 
 
 def test_whatever_is_read_prints_and_reads_back(strings: list[str]) -> None:

@@ -1,0 +1,57 @@
+"""No question about one equation dH/dt = f(H) is answered for a system that is more than that."""
+
+from __future__ import annotations
+
+import pytest
+
+import rdgraph as rd
+from rdgraph.errors import NotApplicable
+from tests.rdgraph.systems.test_text_arguments import CALLS
+
+#: Questions that are asked of several fields too, or that run a system: their own tests say what they answer.
+MADE_FOR_ALL = {"analyse", "choose_method", "lower", "parse", "preflight", "response", "symbol"}
+
+#: Systems each of which would be answered if what makes it more than one equation were passed over.
+BEYOND = {
+    "has the fields u, v": "u' = -alpha*L@u + beta*(A@u - A@A@u); v' = -alpha*L@v",
+    "has the fields u, w": "u' = -alpha*L@u + beta*u*(1 - u); w' = 0*w",
+    "is of second order in H": "H'' = -alpha*L@H + beta*(A@H - A@A@H)",
+    "depends on the time t": "-alpha*L@H + 0*t*H",
+    "is driven by the noise xi": "-alpha*L@H + beta*xi",
+    "has the further operators B": "-alpha*L@H + beta*B@H where B symmetric",
+}
+
+
+@pytest.mark.parametrize("reason", BEYOND)
+@pytest.mark.parametrize("name", sorted(set(CALLS) - MADE_FOR_ALL - {"equivalent"}))
+def test_questions_about_one_equation_refuse_the_others(name: str, reason: str) -> None:
+    for given in (BEYOND[reason], rd.parse(BEYOND[reason])):
+        with pytest.raises(NotApplicable, match=reason):
+            CALLS[name](given)
+
+
+@pytest.mark.parametrize("reason", BEYOND)
+def test_nothing_is_equivalent_to_more_than_one_equation(reason: str) -> None:
+    for one, other in ((BEYOND[reason], "-alpha*L@H"), ("-alpha*L@H", BEYOND[reason]), (BEYOND[reason],) * 2):
+        with pytest.raises(NotApplicable, match=reason):
+            rd.equivalent(one, other)
+
+
+@pytest.mark.parametrize("name", sorted(set(CALLS) - {"analyse", "lower", "parse", "preflight"}))
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("u' = -alpha*L@u + beta*(A@u - A@A@u)", "-alpha*L@H + beta*(A@H - A@A@H)"),
+        ("u' = -alpha*L@u + beta*u*(1 - u)", "-alpha*L@H + beta*H*(1 - H)"),
+        ("a' = -alpha*L@a + a0", "-alpha*L@H + H0"),
+        ("u' = -Du*L@u + g(u) where g = -H**3, Du channel", "-Du*L@H + g(H) where g = -H**3, Du channel"),
+    ],
+)
+def test_one_equation_is_answered_whatever_its_field_is_called(name: str, text: str, plain: str) -> None:
+    def answer(given: str) -> object:
+        try:
+            return CALLS[name](given)
+        except rd.RdgraphError as problem:
+            return type(problem), str(problem)
+
+    assert answer(text) == answer(plain)
