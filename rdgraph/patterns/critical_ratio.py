@@ -13,8 +13,8 @@ from rdgraph.decisions.enclosure import sign_of
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.html_tables import html_table
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
+from rdgraph.patterns.state_choice import state_at
 from rdgraph.patterns.states import SteadyState, shown
-from rdgraph.patterns.steady_states import state_at
 from rdgraph.syntax.answer_symbols import lam
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System

@@ -22,8 +22,8 @@ from rdgraph.patterns.fastest_modes import Fastest, fastest_mode
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.patterns.linearisation import Bands, Linearisation
 from rdgraph.patterns.mode_spectra import ModeSpectrum, mode_spectrum
+from rdgraph.patterns.state_choice import state_at
 from rdgraph.patterns.states import SteadyState
-from rdgraph.patterns.steady_states import state_at
 from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.systems.parser import reads_system

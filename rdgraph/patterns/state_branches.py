@@ -12,8 +12,9 @@ from rdgraph.errors import NotApplicable
 from rdgraph.patterns.dispersion import dispersion_of
 from rdgraph.patterns.half_planes import characteristic, hurwitz_determinants
 from rdgraph.patterns.kinetics import Kinetics
+from rdgraph.patterns.state_choice import state_at
 from rdgraph.patterns.states import EXACT, SteadyState
-from rdgraph.patterns.steady_states import solve_states, state_at
+from rdgraph.patterns.steady_states import solve_states
 from rdgraph.syntax.answer_symbols import lam
 
 #: Digits of numbers that are not rational, the values at which a branch without closed form is looked at (times its

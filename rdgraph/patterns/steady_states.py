@@ -16,7 +16,7 @@ import sympy as sp
 from rdgraph.decisions.budget import remaining, time_limit, within_budget
 from rdgraph.decisions.domain import POSITIVE, ZERO, Domain
 from rdgraph.decisions.enclosure import precision
-from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
+from rdgraph.errors import InvalidArgument, Undecided
 from rdgraph.patterns.box_search import search_box
 from rdgraph.patterns.elimination import proposals
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
@@ -230,11 +230,12 @@ def _ends(ball: Any) -> tuple[sp.Rational, sp.Rational]:
 # ---------------------------------------------------------------------- order and answer
 def _answer(kinetics: Kinetics, states: Sequence[SteadyState], complete: bool, note: str) -> SteadyStates:
     ordered = sorted(states, key=lambda state: _rank(state, kinetics.domain))
-    named = tuple(_with_assumption(state, kinetics) for state in ordered)
+    named = tuple(with_assumption(state, kinetics) for state in ordered)
     return SteadyStates(kinetics.fields, named, complete, note, kinetics.assumes)
 
 
-def _with_assumption(state: SteadyState, kinetics: Kinetics) -> SteadyState:
+def with_assumption(state: SteadyState, kinetics: Kinetics) -> SteadyState:
+    """The state with what it assumes of a graph; zero assumes less than others."""
     is_zero = all(value == 0 for value in state.point.values())
     assumes = kinetics.modes_assume if is_zero and kinetics.zero_is_kept else kinetics.assumes
     return SteadyState(state.point, state.how, state.conditions, state.enclosures, state.free, assumes)
@@ -249,38 +250,3 @@ def _rank(state: SteadyState, domain: Domain) -> tuple[Any, ...]:
     signs = [domain.where(*state.conditions).sign(value) for value in values]
     doubtful = sum(sign not in (POSITIVE, ZERO) for sign in signs)
     return (doubtful > 0, sum(sign is ZERO for sign in signs) + doubtful, [], str(values))
-
-
-def state_at(kinetics: Kinetics, state: int | Mapping[str, Any]) -> SteadyState:
-    """The steady state with a number, or with the values that are given, which are put in.
-
-    Raises:
-        InvalidArgument: there is no such state, or the rates do not vanish at the values.
-        NotApplicable: no steady state was found.
-    """
-    if isinstance(state, Mapping):
-        return _given(kinetics, state)
-    if isinstance(state, bool) or not isinstance(state, int):
-        raise InvalidArgument(f"expected the number of a steady state or values of the fields, got {state!r}")
-    found = solve_states(kinetics)
-    if not found.states:
-        raise NotApplicable(f"no steady state that is the same in all nodes was found; {found.note}")
-    if not 0 <= state < len(found):
-        raise InvalidArgument(f"expected a state among 0..{len(found) - 1}, got {state}; the states are\n{found}")
-    return found[state]
-
-
-def _given(kinetics: Kinetics, values: Mapping[str, Any]) -> SteadyState:
-    if set(values) != set(kinetics.fields):
-        raise InvalidArgument(f"expected a value for each of {list(kinetics.fields)}, got {sorted(values)}")
-    point = {
-        x: exact_number(values[name], f"value of {name}")
-        for name, x in zip(kinetics.fields, kinetics.letters, strict=True)
-    }  # fmt: skip
-    left = [sp.simplify(rate.xreplace(point)) for rate in kinetics.rates]
-    if any(rate != 0 for rate in left):
-        raise InvalidArgument(
-            f"expected a steady state, got {dict(values)}, where the rates are {', '.join(map(str, left))}; take the "
-            "number of one of steady_states(...)"
-        )
-    return _with_assumption(SteadyState(point), kinetics)

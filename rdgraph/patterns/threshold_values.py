@@ -87,7 +87,9 @@ class Thresholds:
         kinds = list(dict.fromkeys(kind for _, _, kind in self.regions))
         if len(kinds) == 1:
             return f"no threshold of {self.coefficient}: {kinds[0]} throughout"
-        return f"no threshold of {self.coefficient}: no value makes patterns of a state that is stable without transport"
+        return (
+            f"no threshold of {self.coefficient}: no value makes patterns of a state that is stable without transport"
+        )
 
     def __repr__(self) -> str:
         return f"Thresholds of {self.coefficient}\n{self}"

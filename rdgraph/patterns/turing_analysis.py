@@ -16,8 +16,9 @@ from rdgraph.patterns.conditions import ConditionSet
 from rdgraph.patterns.dispersion import END
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.patterns.linearisation import Linearisation
+from rdgraph.patterns.state_choice import state_at
 from rdgraph.patterns.states import EXACT, SteadyState
-from rdgraph.patterns.steady_states import solve_states, state_at
+from rdgraph.patterns.steady_states import solve_states
 from rdgraph.patterns.turing_conditions import HOPF, TURING, TURING_HOPF, SymbolicGrowth
 from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.syntax.exact_numbers import exact_number
