@@ -49,6 +49,8 @@ class Kinetics:
     zero_is_kept: bool = True
     #: what the linearisation at zero, or of a linear system, assumes of a graph
     modes_assume: str = EVERY_GRAPH
+    #: coefficients that may be given values although they do not occur, such as those of white noise
+    unused: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         size = len(self.fields)
@@ -84,7 +86,8 @@ class Kinetics:
         if not values:
             return self
         known = self.coefficients
-        unknown = set(values) - set(known) - {x.name for c in self.domain.conditions for x in c.free_symbols}
+        assumed = {x.name for c in self.domain.conditions for x in c.free_symbols}
+        unknown = set(values) - set(known) - assumed - self.unused
         if unknown:
             raise InvalidArgument(f"expected coefficients among {sorted(known)}, got {sorted(unknown)}")
         numbers = {known[name]: _checked(known[name], value) for name, value in values.items() if name in known}
@@ -128,7 +131,8 @@ def system_kinetics(system: System) -> Kinetics:
     written = {n.name for tree in system.flow.values() for n in names_in(tree)}
     letters = {name: system.algebra.symbols[name] for name in system.fields}
     operators = frozenset(written & {"A", "L"})
-    return kinetics_of(system.normals, letters, system.algebra.kinds, system.domain, operators)
+    kinetics = kinetics_of(system.normals, letters, system.algebra.kinds, system.domain, operators)
+    return replace(kinetics, unused=frozenset(system.coefficients) - set(kinetics.coefficients))
 
 
 def kinetics_of(

@@ -38,9 +38,9 @@ def turing_threshold(
     system: System,
     coefficient: str,
     values: Mapping[str, Any],
-    state: int = 0,
     operator: Any = None,
     *,
+    state: int = 0,
     to: Any = END,
 ) -> Thresholds:
     """The values of one coefficient at which patterns begin or end, the others held.
@@ -49,8 +49,8 @@ def turing_threshold(
         system: of several fields.
         coefficient: the name of the coefficient that varies, over all values of its sign.
         values: numbers for all others.
-        state: which of `steady_states`; it is followed while the coefficient varies.
         operator: an `Operator`, a matrix L or its eigenvalues: then only these lam count, in double precision.
+        state: which of `steady_states`; it is followed while the coefficient varies.
         to: the end of the range of lam; `sympy.oo` for no end.
 
     Returns:

@@ -154,6 +154,11 @@ def test_values_are_read_as_written_and_checked() -> None:
         rd.steady_states(rd.parse(text, assume="a < b"), {"a": 2, "b": 1})
 
 
+def test_coefficients_of_noise_may_be_given_and_are_left_out() -> None:
+    noisy = "u' = a - u - L@u + b*xi; v' = u - v"
+    assert rd.steady_states(noisy, {"a": 2, "b": 5})[0].values == {"u": 2, "v": 2}
+
+
 def test_which_graphs_keep_constant_states() -> None:
     assert "none or row" in rd.steady_states("u' = 1 - u - L@u; v' = u - v").assumes
     assert rd.steady_states("u' = 1 - u - A@u; v' = u - v").assumes.startswith("A@1 = 1")
