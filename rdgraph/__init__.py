@@ -6,6 +6,7 @@ regularity: lipschitz_global, lipschitz_local, one_sided, existence, invariant_b
 more:       identify, conserved, energy_law, reaction_flow, euler_map, choose_method, MethodChoice
 own:        register_method, unregister_method, Tableau, make_tableau, register_normalisation,
             unregister_normalisation
+patterns:   steady_states, dispersion, turing, turing_threshold, critical_ratio
 verdicts:   analyse, preflight, verify, read_expression
 graphs:     Graph, Operator, stack, generators
 runs:       lower, VectorField, compile_field, solve, Solution, Status, ProgressBar, Callback
@@ -47,6 +48,11 @@ if TYPE_CHECKING:
     from rdgraph.methods.registry import register_method, unregister_method
     from rdgraph.methods.runge_kutta import Tableau, make_tableau
     from rdgraph.normalisations.registry import register_normalisation, unregister_normalisation
+    from rdgraph.patterns.critical_ratio import critical_ratio
+    from rdgraph.patterns.dispersion import Dispersion, dispersion
+    from rdgraph.patterns.steady_states import steady_states
+    from rdgraph.patterns.thresholds import turing_threshold
+    from rdgraph.patterns.turing_analysis import turing
     from rdgraph.reports.findings import Report
     from rdgraph.reports.preflight_report import preflight
     from rdgraph.reports.summary import Analysis, analyse
@@ -70,6 +76,7 @@ __all__ = [
     "Callback",
     "Claim",
     "Derivation",
+    "Dispersion",
     "Equivalence",
     "Graph",
     "InvalidArgument",
@@ -94,7 +101,9 @@ __all__ = [
     "classify",
     "compile_field",
     "conserved",
+    "critical_ratio",
     "derivation",
+    "dispersion",
     "energy_law",
     "equivalent",
     "euler_map",
@@ -119,8 +128,11 @@ __all__ = [
     "response",
     "solve",
     "stack",
+    "steady_states",
     "step_limit",
     "symbol",
+    "turing",
+    "turing_threshold",
     "unregister_function",
     "unregister_method",
     "unregister_normalisation",
@@ -134,6 +146,7 @@ _ON_USE = {
     "Callback": "rdgraph.integrators.trackers",
     "Claim": "rdgraph.claims.registry",
     "Derivation": "rdgraph.identities.derivations",
+    "Dispersion": "rdgraph.patterns.dispersion",
     "Equivalence": "rdgraph.identities.comparison",
     "Graph": "rdgraph.graphs.graph",
     "InvalidArgument": "rdgraph.errors",
@@ -158,7 +171,9 @@ _ON_USE = {
     "classify": "rdgraph.theory.filters",
     "compile_field": "rdgraph.lowering.compiled_field",
     "conserved": "rdgraph.theory.conservation",
+    "critical_ratio": "rdgraph.patterns.critical_ratio",
     "derivation": "rdgraph.identities.derivations",
+    "dispersion": "rdgraph.patterns.dispersion",
     "energy_law": "rdgraph.theory.conservation",
     "equivalent": "rdgraph.identities.equivalence",
     "euler_map": "rdgraph.identities.step_maps",
@@ -183,8 +198,11 @@ _ON_USE = {
     "response": "rdgraph.theory.filters",
     "solve": "rdgraph.integrators.solver",
     "stack": "rdgraph.graphs.operator_stack",
+    "steady_states": "rdgraph.patterns.steady_states",
     "step_limit": "rdgraph.theory.step_limits",
     "symbol": "rdgraph.theory.filters",
+    "turing": "rdgraph.patterns.turing_analysis",
+    "turing_threshold": "rdgraph.patterns.thresholds",
     "unregister_function": "rdgraph.identities.function_registration",
     "unregister_method": "rdgraph.methods.registry",
     "unregister_normalisation": "rdgraph.normalisations.registry",

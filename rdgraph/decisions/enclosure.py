@@ -50,14 +50,14 @@ def sign_of(expression: sp.Expr, point: Mapping[sp.Basic, sp.Expr] | None = None
 
 def bounds(number: sp.Expr, bits: int = 128) -> tuple[sp.Rational, sp.Rational]:
     """Rational numbers below and above a real number."""
-    with _precision(bits):
+    with precision(bits):
         ball = _finite(number)
         return _rational(ball.lower()), _rational(ball.upper())
 
 
 def enclose(expression: sp.Expr, bits: int = 64) -> Any:
     """A ball of arb that contains the value of a number."""
-    with _precision(bits):
+    with precision(bits):
         return _finite(expression)
 
 
@@ -68,8 +68,14 @@ def enclose_function(formula: sp.Expr, letter: sp.Symbol, argument: Any) -> Any:
     return _ball(formula, {letter: arb(argument)})
 
 
+def enclose_at(formula: sp.Expr, given: Mapping[sp.Basic, Any]) -> Any:
+    """A ball that contains the values of a formula whose letters are given as balls, with the bits in force."""
+    return _ball(formula, given)
+
+
 @contextmanager
-def _precision(bits: int) -> Iterator[None]:
+def precision(bits: int) -> Iterator[None]:
+    """Compute with so many bits in the block."""
     try:
         from flint import ctx
     except ImportError:

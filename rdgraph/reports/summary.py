@@ -13,6 +13,7 @@ from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.html_tables import html_table
 from rdgraph.identifiability.question import identify
 from rdgraph.normalisations.registry import find_normalisation
+from rdgraph.reports.field_summary import field_answers, field_method
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 from rdgraph.theory.conservation import conserved, energy_law
@@ -47,7 +48,7 @@ class Analysis:
     def _repr_html_(self) -> str:
         rows = [(key, self.words[key], self.notes.get(key, "")) for key in self.answers if key != "text"]
         rows += [("method", self.method.method, self.method.reason), ("energy law", self.energy, "")]
-        return html_table(f"dH/dt = {self.system}", rows)
+        return html_table(repr(self.system), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """One flat object: strings sympy can read, None where a question does not apply, explained under `notes`."""
@@ -73,6 +74,8 @@ def analyse(source: System | str, normalisations: Sequence[str] = NORMALISATIONS
     """
     system = parse(source)
     kinds = tuple(find_normalisation(name).name for name in normalisations)
+    if not system.is_single:
+        return _of_fields(system, kinds)
     notes: dict[str, str] = {}
     lives = existence(system)
     known = identify(system)
@@ -108,6 +111,14 @@ def analyse(source: System | str, normalisations: Sequence[str] = NORMALISATIONS
         _classes(system), _fastest(system), tuple(map(str, lives.blow_ups)), _energy(system), lives.reason,
         choose_method(system, normalisation=kinds[0] if kinds else NORMALISATIONS[0]),
     )  # fmt: skip
+
+
+def _of_fields(system: System, kinds: Sequence[str]) -> Analysis:
+    """The analysis of several fields, or of one beyond dH/dt = f(H)."""
+    answers, words, notes = field_answers(system)
+    method = field_method(system, kinds[0] if kinds else NORMALISATIONS[0])
+    reason = notes["existence"]
+    return Analysis(system, answers, words, notes, (), None, (), f"undecided; {reason}", reason, method)
 
 
 def _existence_note(lives: Existence) -> str:

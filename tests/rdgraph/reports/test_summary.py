@@ -170,3 +170,41 @@ def test_transcendental_constants_are_left_alone() -> None:
     answer = rd.analyse("(exp(0.784)*exp(0.389))**-2 + exp(H)").to_dict()
     assert answer["existence"] == "local"
     assert answer["lipschitz_local"] == {"symmetric": "exp(R)", "row": "exp(R)"}
+
+
+# ---------------------------------------------------------------------- several fields
+SEVERAL = {
+    "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v": ["u", "v"],
+    "H'' = -gamma*H - alpha*H' - L@H": ["H", "H'"],
+    "u' = -alpha*exp(-t)*L@u": ["u"],
+    "H' = -alpha*L@H + beta*B@H where B antisymmetric": ["H"],
+    "u' = -L@u + alpha*u*xi": ["u"],
+}
+
+
+@pytest.mark.parametrize("text", SEVERAL)
+def test_several_fields_are_analysed_and_say_what_is_undecided(text: str) -> None:
+    analysis = rd.analyse(text)
+    found = analysis.to_dict()
+    assert json.loads(json.dumps(found)) == found
+    assert found["fields"] == SEVERAL[text]
+    assert found["existence"] == "undecided"
+    assert "expected one autonomous equation" in found["notes"]["existence"]
+    assert {"symbol", "steady_states", "turing"} <= set(found)
+    assert "<table>" in analysis._repr_html_()
+    assert analysis.method.method
+
+
+def test_symbols_and_steady_states_of_several_fields() -> None:
+    linear = rd.analyse("u' = -L@u + 2*v; v' = -u").to_dict()
+    assert linear["symbol"] == [["-lam", "2"], ["-1", "0"]]
+    assert linear["linear"] is True
+    pair = rd.analyse("u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v").to_dict()
+    assert pair["symbol"] is None
+    assert "nonlinear" in pair["notes"]["symbol"]
+    assert pair["steady_states"]["states"][0]["values"] == {"u": "a + b", "v": "b/(a + b)**2"}
+    assert pair["turing"]["sets"]["turing"]["outcome"] == "possible"
+    assert pair["turing"]["symbol"][0][1] == "(a + b)**2"
+    timed = rd.analyse("u' = -alpha*exp(-t)*L@u").to_dict()
+    assert timed["steady_states"] == timed["turing"] == "undecided"
+    assert "time" in timed["notes"]["turing"]

@@ -1,0 +1,1 @@
+"""Patterns of several fields: steady states, dispersion, Turing's conditions, thresholds."""

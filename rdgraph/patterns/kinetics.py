@@ -1,0 +1,244 @@
+"""`Kinetics`: a system on states that are the same in all nodes, and its linearisation there.
+
+On a state u that is constant over the nodes every operator word acts as a number (A as 1, L as 0), where the graph
+keeps constants. A small deviation that is an eigenvector of L with eigenvalue lam evolves by the matrix P(lam), in
+which A is 1 - lam; terms such as L@(u*v) or tanh(A@u) are linearised with the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import sympy as sp
+
+from rdgraph.algebra.normal_form import Act, Mix
+from rdgraph.decisions.domain import Domain
+from rdgraph.decisions.enclosure import holds
+from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.syntax.answer_symbols import lam
+from rdgraph.syntax.exact_numbers import exact_number
+from rdgraph.syntax.tree import Kind, names_in
+from rdgraph.systems.system import System
+
+EVERY_GRAPH = "every graph"
+WITH_IDENTITY = "every graph with L = I - A, that is, any normalisation but none"
+KEEPS_CONSTANTS = {
+    frozenset(): EVERY_GRAPH,
+    frozenset(
+        "L"
+    ): "L@1 = 0: normalisation none or row, or a regular graph; weights >= 0, and with row no node without edges",
+    frozenset("A"): "A@1 = 1: normalisation row, or a regular graph; weights >= 0 and no node without edges",
+}
+
+
+@dataclass(frozen=True)
+class Kinetics:
+    """Rates f(u) of the fields at a constant state u, and the linearisation P(lam) there, in the same letters.
+
+    `assumes` says which graphs keep constant states; with `zero_is_kept` no graph is needed to keep the state 0.
+    """
+
+    fields: tuple[str, ...]
+    letters: tuple[sp.Symbol, ...]
+    rates: tuple[sp.Expr, ...]
+    matrix: sp.ImmutableMatrix
+    domain: Domain = field(default_factory=Domain)
+    assumes: str = EVERY_GRAPH
+    zero_is_kept: bool = True
+    #: what the linearisation at zero, or of a linear system, assumes of a graph
+    modes_assume: str = EVERY_GRAPH
+    #: coefficients that may be given values although they do not occur, such as those of white noise
+    unused: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        size = len(self.fields)
+        if not size or len(self.letters) != size or len(self.rates) != size or self.matrix.shape != (size, size):
+            raise InvalidArgument(
+                f"expected one letter, one rate and one row of the matrix for each of {size} fields, got "
+                f"{len(self.letters)} letters, {len(self.rates)} rates and a matrix {self.matrix.shape}"
+            )
+
+    @property
+    def coefficients(self) -> dict[str, sp.Symbol]:
+        """The letters that are neither states nor lam, by name."""
+        used = set().union(*(rate.free_symbols for rate in self.rates), self.matrix.free_symbols)
+        return {x.name: x for x in sorted(used - {*self.letters, lam}, key=str)}
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the linearisation is the same at every state."""
+        return not self.matrix.free_symbols & set(self.letters)
+
+    @property
+    def jacobian(self) -> sp.ImmutableMatrix:
+        """The linearisation without transport, P(0)."""
+        return self.matrix.subs(lam, 0)
+
+    @property
+    def transport(self) -> sp.ImmutableMatrix:
+        """What the graph adds to it, P(lam) - P(0)."""
+        return (self.matrix - self.jacobian).applyfunc(sp.expand)
+
+    def at(self, values: Mapping[str, Any] | None) -> Kinetics:
+        """The same with coefficients set to numbers; decimals are taken as written."""
+        if not values:
+            return self
+        known = self.coefficients
+        assumed = {x.name for c in self.domain.conditions for x in c.free_symbols}
+        unknown = set(values) - set(known) - assumed - self.unused
+        if unknown:
+            raise InvalidArgument(f"expected coefficients among {sorted(known)}, got {sorted(unknown)}")
+        numbers = {known[name]: _checked(known[name], value) for name, value in values.items() if name in known}
+        kept = [c.xreplace(numbers) for c in self.domain.conditions]
+        for before, after in zip(self.domain.conditions, kept, strict=True):
+            if not after.free_symbols and holds(after) is False:
+                raise InvalidArgument(f"expected values with {before}, as assumed, got {_text(numbers)}")
+        return replace(
+            self,
+            rates=tuple(sp.sympify(rate.xreplace(numbers)) for rate in self.rates),
+            matrix=self.matrix.xreplace(numbers),
+            domain=Domain(tuple(c for c in kept if c.free_symbols)),
+        )
+
+
+def _checked(letter: sp.Symbol, value: Any) -> sp.Expr:
+    number = exact_number(value, f"value of {letter.name}")
+    if number.free_symbols:
+        raise InvalidArgument(f"expected a number for {letter.name}, got {number}")
+    signs = {"positive": sp.Gt, "negative": sp.Lt, "nonnegative": sp.Ge, "nonpositive": sp.Le}
+    for word, relation in signs.items():
+        if getattr(letter, f"is_{word}") and holds(relation(number, 0, evaluate=False)) is False:
+            raise InvalidArgument(
+                f"expected a {word} {letter.name}, as assumed, got {value}; declare another sign, as in "
+                f"'where {letter.name} real'"
+            )
+    return number
+
+
+def _text(numbers: Mapping[sp.Symbol, sp.Expr]) -> str:
+    return ", ".join(f"{x} = {value}" for x, value in numbers.items())
+
+
+# ---------------------------------------------------------------------- from systems and normal forms
+def system_kinetics(system: System) -> Kinetics:
+    """The kinetics of a system; white noise is left out, and starts are letters like coefficients.
+
+    Raises NotApplicable where no state is the same in all nodes, or time occurs.
+    """
+    system.require_autonomous("steady states")
+    written = {n.name for tree in system.flow.values() for n in names_in(tree)}
+    letters = {name: system.algebra.symbols[name] for name in system.fields}
+    operators = frozenset(written & {"A", "L"})
+    kinetics = kinetics_of(system.normals, letters, system.algebra.kinds, system.domain, operators)
+    return replace(kinetics, unused=frozenset(system.coefficients) - set(kinetics.coefficients))
+
+
+def kinetics_of(
+    normals: Mapping[str, sp.Expr],
+    letters: Mapping[str, sp.Symbol],
+    kinds: Mapping[str, Kind],
+    domain: Domain,
+    operators: frozenset[str],
+) -> Kinetics:
+    """The kinetics of right-hand sides in normal form, one for each field.
+
+    Args:
+        normals: right-hand sides by field.
+        letters: the symbols of the fields.
+        kinds: of the other letters.
+        domain: of the coefficients.
+        operators: the letters among L and A in which the equations are written.
+
+    Raises:
+        NotApplicable: no constant states, since coefficients differ between nodes or matrices mix channels.
+    """
+    for normal in normals.values():
+        _check(normal, kinds)
+    symbols = tuple(letters[name] for name in normals)
+    rates = tuple(sp.expand(constant_value(normal)) for normal in normals.values())
+    rows = [[tidy_in_lam(slope(normal, x)) for x in symbols] for normal in normals.values()]
+    assumes = KEEPS_CONSTANTS[frozenset("A") if "A" in operators else operators & frozenset("L")]
+    zero = dict.fromkeys(symbols, sp.S.Zero)
+    inner = {act.inner for normal in normals.values() for act in normal.atoms(Act)}
+    zero_is_kept = all(constant_value(part).xreplace(zero) == 0 for part in inner)
+    modes_assume = WITH_IDENTITY if "A" in operators else EVERY_GRAPH
+    matrix = sp.ImmutableMatrix(rows)
+    return Kinetics(tuple(normals), symbols, rates, matrix, domain, assumes, zero_is_kept, modes_assume)
+
+
+def _check(normal: sp.Expr, kinds: Mapping[str, Kind]) -> None:
+    if normal.has(Mix):
+        raise NotApplicable("states that are the same in all nodes are not enough: a matrix mixes channels")
+    other = {w.name for act in normal.atoms(Act) for w in act.word} - {"A", "L"}
+    if other:
+        raise NotApplicable(f"constant states are not known to be kept by {', '.join(sorted(other))}")
+    nodewise = sorted(x.name for x in normal.free_symbols if kinds.get(x.name) is Kind.NODE or x.name == "M")
+    if nodewise:
+        raise NotApplicable(f"no state is the same in all nodes: {', '.join(nodewise)} differs between them")
+
+
+def constant_value(normal: sp.Expr) -> sp.Expr:
+    """A normal form on a state that is the same in all nodes: A is 1 there, and L is 0.
+
+    >>> A, u = sp.Symbol("A"), sp.Symbol("u", real=True)
+    >>> constant_value(Act((A,), u**2) - u)
+    u**2 - u
+    """
+    flat = {act: _kept(act) * constant_value(act.inner) for act in _outermost(normal)}
+    return normal.xreplace(flat)
+
+
+def slope(normal: sp.Expr, state: sp.Symbol) -> sp.Expr:
+    """The derivative of a normal form at a constant state in the direction of an eigenvector of L in one field.
+
+    >>> A, u = sp.Symbol("A"), sp.Symbol("u", real=True)
+    >>> slope(Act((A,), u**2) - u, u)
+    2*u*(1 - lam) - 1
+    """
+    acts = _outermost(normal)
+    places = {act: sp.Dummy(f"act{i}", real=True) for i, act in enumerate(acts)}
+    flat = normal.xreplace(places)
+    total = sp.diff(flat, state)
+    for act, place in places.items():
+        total += sp.diff(flat, place) * _factor(act) * slope(act.inner, state)
+    values = {place: _kept(act) * constant_value(act.inner) for act, place in places.items()}
+    return sp.sympify(total.xreplace(values))
+
+
+def _outermost(normal: sp.Expr) -> list[Act]:
+    """The operator words that stand in no other."""
+    if isinstance(normal, Act):
+        return [normal]
+    return list(dict.fromkeys(act for part in normal.args for act in _outermost(part)))
+
+
+def _kept(act: Act) -> sp.Expr:
+    return sp.S.Zero if any(w.name == "L" for w in act.word) else sp.S.One
+
+
+def _factor(act: Act) -> sp.Expr:
+    return sp.Mul(*(lam if w.name == "L" else 1 - lam for w in act.word))
+
+
+def tidy_in_lam(entry: sp.Expr) -> sp.Expr:
+    """A polynomial in lam, collected; what does not depend on it as short as it comes."""
+    expanded = sp.expand(entry)
+    return sp.collect(expanded, lam) if expanded.has(lam) else expanded
+
+
+def from_reaction(
+    fields: Sequence[str], reaction: Sequence[sp.Expr], diffusion: Sequence[Sequence[Any]], domain: Domain | None = None
+) -> Kinetics:
+    """u' = reaction(u) - diffusion @ (L u), the kinetics of reaction-diffusion in its usual form.
+
+    >>> u = sp.Symbol("u", real=True)
+    >>> from_reaction(["u"], [u - u**3], [[2]]).matrix
+    Matrix([[-2*lam - 3*u**2 + 1]])
+    """
+    letters = tuple(sp.Symbol(name, real=True) for name in fields)
+    jacobian = sp.Matrix([[sp.diff(f, x) for x in letters] for f in reaction])
+    matrix = (jacobian - lam * sp.Matrix(diffusion)).applyfunc(tidy_in_lam)
+    assumes = KEEPS_CONSTANTS[frozenset("L")]
+    return Kinetics(tuple(fields), letters, tuple(reaction), sp.ImmutableMatrix(matrix), domain or Domain(), assumes)
