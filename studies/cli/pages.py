@@ -44,7 +44,7 @@ def entry_panel(entry: CatalogueEntry) -> Panel:
 
 def analysis_table(analysis: Analysis) -> Table:
     """Question, answer, note."""
-    table = Table(box=box.SIMPLE_HEAD, title=f"dH/dt = {escape(str(analysis.system))}", title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, title=escape(repr(analysis.system)), title_justify="left")
     table.add_column("question", style="bold", no_wrap=True)
     table.add_column("answer", style="cyan", overflow="fold")
     table.add_column("note", style="dim", overflow="fold")

@@ -1,6 +1,6 @@
 """Densities: do non-negative states stay non-negative?
 
-They do where no field falls at zero while the others are non-negative (quasi-positivity). Where f is not defined at
+They do where no field falls at zero while the others are non-negative (quasi-positivity). Where f is not smooth at
 zero, as in u**2/v, positive states stay positive if every field falls no faster than in proportion to itself.
 """
 
@@ -76,7 +76,7 @@ def _decided(system: System, faces: RectangleFaces) -> Positivity:
 
 
 def _open(faces: RectangleFaces, cone: dict[str, tuple[sp.Expr, sp.Expr]]) -> Positivity:
-    """Where f is defined for positive states only: f_i >= -k u_i keeps u_i above u_i(0) exp(-k t)."""
+    """Where f is smooth for positive states only: f_i >= -k u_i keeps u_i above u_i(0) exp(-k t)."""
     positive = {State(name): sp.Symbol(f"{name}_positive", positive=True) for name in cone}
     domain = faces.domain.where(*faces.starting(cone))
     for name in cone:
@@ -85,7 +85,7 @@ def _open(faces: RectangleFaces, cone: dict[str, tuple[sp.Expr, sp.Expr]]) -> Po
             own = domain.where(*(c.xreplace(positive) for c in facts))
             smooth = not has_gap(rest) and is_defined(rest, own, smooth=True)
             if not smooth or own.proves(sp.Ge(rest, 0, evaluate=False)) is not True:
-                return Positivity(UNDECIDED, "f is not defined at zero, and some field may fall faster than itself")
+                return Positivity(UNDECIDED, "f is not smooth at zero, and it is not proved that no field falls faster than itself")
     note = "every field falls no faster than in proportion to itself: positive states stay positive while they exist"
     return Positivity(PROVED, note, is_closed=False)
 

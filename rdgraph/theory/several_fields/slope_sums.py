@@ -119,9 +119,11 @@ class _Row:
         crude = self._crude()
         if crude.has(sp.oo):
             return SlopeSum(sp.oo, self.own is None and self._is_unbounded())
-        clean = self.rest == 0 and self.is_attained and not self._all().has(*UNSTEADY)
         if not is_sharp:
             return SlopeSum(crude, False)
+        if self._all().has(*UNSTEADY):
+            return SlopeSum(self._resolved(crude), False)
+        clean = self.rest == 0 and self.is_attained
         if self._is_reached():
             return SlopeSum(self._resolved(crude), clean)
         try:
