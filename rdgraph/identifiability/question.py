@@ -81,7 +81,7 @@ def identify(system: System, graph: Any = None, normalisation: str = "symmetric"
 
 
 def _of_fields(system: System, graph: Any) -> Identifiability:
-    """The answer for several fields, on all graphs: f_1, f_2, ... are revealed as one sum of e_i f_i, e_i being given."""
+    """The answer for several fields on all graphs: all f_i are seen in one sum of e_i f_i, the e_i being given."""
     from rdgraph.identifiability.examination import examined
 
     further = [name for name in system.operators.names if name in system.letters]

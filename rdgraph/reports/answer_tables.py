@@ -54,9 +54,7 @@ def constants(
     return {n: c.value for n, c in found.items()}
 
 
-def where_known(
-    kinds: Sequence[str], question: Callable[[str], Answer]
-) -> tuple[dict[str, Answer], dict[str, str]]:
+def where_known(kinds: Sequence[str], question: Callable[[str], Answer]) -> tuple[dict[str, Answer], dict[str, str]]:
     """Answers by normalisation, and why there is none for the others."""
     found: dict[str, Answer] = {}
     reasons: dict[str, str] = {}

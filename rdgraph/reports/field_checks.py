@@ -59,7 +59,9 @@ def _safety(run: RunSettings) -> list[Finding]:
     if lives.status == GLOBAL and not lives.starts:
         first = Finding("existence", OK, "solutions exist for all time", detail)
     elif lives.status == GLOBAL:
-        first = Finding("existence", IF, f"the starts have {lives.starts}", f"solutions then exist for all time: {detail}")
+        first = Finding(
+            "existence", IF, f"the starts have {lives.starts}", f"solutions then exist for all time: {detail}"
+        )
     elif lives.status == LOCAL:
         first = Finding("existence", PROBLEM, "solutions can blow up", detail)
     else:

@@ -9,11 +9,11 @@ from rdgraph.errors import Undecided
 from rdgraph.identifiability.question import identify
 from rdgraph.reports.answer_tables import constants, remarks, steps, with_assumption
 from rdgraph.systems.system import System
+from rdgraph.theory.conservation import conserved
 from rdgraph.theory.global_existence import Existence, existence
+from rdgraph.theory.invariant_boxes import invariant_box
 from rdgraph.theory.lipschitz import lipschitz_global, lipschitz_local, one_sided
 from rdgraph.theory.several_fields.conserved_sums import ConservedSums
-from rdgraph.theory.conservation import conserved
-from rdgraph.theory.invariant_boxes import invariant_box
 from rdgraph.theory.several_fields.rectangles import Rectangle
 
 

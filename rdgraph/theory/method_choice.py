@@ -126,7 +126,7 @@ def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
 
 
 def _family_of_fields(system: System, *, has_degrees: bool) -> tuple[str, str]:
-    """The same for several fields: exact where there is a matrix symbol, any forcing that is constant in time included."""
+    """The same for several fields: exact where there is a matrix symbol, with any forcing constant in time."""
     if system.is_noisy:
         raise NotApplicable(
             f"expected a system without noise, got {system.text}: no method for Ito equations follows from the equation"

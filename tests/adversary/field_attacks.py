@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import time
 import warnings
 from collections import Counter
@@ -24,6 +25,7 @@ from tests.adversary.field_systems import DrawnFields, FieldRun
 
 Array = np.ndarray
 Random = np.random.Generator
+Bounds = Mapping[str, tuple[Any, Any]]
 
 NORMALISATIONS = ("symmetric", "row", "column", "none")
 CASES = 6
@@ -68,8 +70,9 @@ def states(rng: Random, lower: Array, upper: Array, nodes: int, count: int = STA
         scale = 1.0 if k % 2 else float(np.exp(rng.uniform(-3, 2)))
         top = np.where(np.isfinite(upper)[:, None], high, low + scale * (high - low))
         bottom = np.where(np.isfinite(lower)[:, None], low, high - scale * (high - low))
-        part = [rng.random(shape), rng.integers(0, 2, shape).astype(float), np.repeat(rng.random((len(lower), 1)), nodes, 1)]  # fmt: skip
-        yield bottom + part[k % 3] * (top - bottom)
+        uniform = np.repeat(rng.random((len(lower), 1)), nodes, 1)
+        part = [rng.random(shape), rng.integers(0, 2, shape).astype(float), uniform][k % 3]
+        yield bottom + part * (top - bottom)
 
 
 # ---------------------------------------------------------------------- slopes
@@ -86,7 +89,8 @@ def lipschitz(drawn: DrawnFields, constant: Any, normalisation: str, rng: Random
             t = float(rng.uniform(0, END))
             found = np.abs(run.jacobian(state, t)).sum(1).max()
             if found > claimed + 1e-7 * (1 + abs(found)):
-                return f"slopes sum to {found:.9g} > {claimed:.9g} at R = {radius}, t = {t}, {state.tolist()}, {run.told()}"
+                place = f"R = {radius}, t = {t}, {state.tolist()}"
+                return f"slopes sum to {found:.9g} > {claimed:.9g} at {place}, {run.told()}"
     return _reached(drawn, constant, normalisation, rng, is_local) if constant.exact else None
 
 
@@ -114,14 +118,12 @@ def _reached(drawn: DrawnFields, constant: Any, normalisation: str, rng: Random,
 def _is_bounded(drawn: DrawnFields, normalisation: str, rng: Random) -> str | None:
     run = next(runs(drawn, normalisation, rng))
     ends = np.full(len(drawn.fields), 1.0)
-    largest = max(
-        np.abs(run.jacobian(1e7 * x)).sum(1).max() for x in states(rng, -ends, ends, run.graph.nodes)
-    )
+    largest = max(np.abs(run.jacobian(1e7 * x)).sum(1).max() for x in states(rng, -ends, ends, run.graph.nodes))
     return f"no constant is claimed, but slopes reach {largest:.3g} only, {run.told()}" if largest < 1e3 else None
 
 
 # ---------------------------------------------------------------------- rectangles
-def rectangle(drawn: DrawnFields, bounds: Mapping[str, tuple[Any, Any]], normalisation: str, rng: Random, assumes: str) -> str | None:  # fmt: skip
+def rectangle(drawn: DrawnFields, bounds: Bounds, normalisation: str, rng: Random, assumes: str) -> str | None:
     """A state on a face that moves outwards, or a run that leaves."""
     for k, run in enumerate(runs(drawn, normalisation, rng, isolated=not assumes)):
         if assumes and (run.graph.weights.sum(1) == 0).any():
@@ -146,7 +148,8 @@ def _crossed(run: FieldRun, state: Array, ends: Array, t: float) -> str | None:
             speeds = run.speed(at, t)
             outward = speeds[i, node] * (1 if side else -1)
             if outward > 1e-8 * (1 + np.abs(at).max() ** 3 + np.abs(speeds).max()):
-                return f"at t = {t} field {run.drawn.fields[i]} leaves with speed {outward:.6g} at node {node} of {at.tolist()}"  # fmt: skip
+                name = run.drawn.fields[i]
+                return f"at t = {t} {name} leaves with speed {outward:.6g} at node {node} of {at.tolist()}"
     return None
 
 
@@ -178,7 +181,7 @@ _far.terminal = True  # type: ignore[attr-defined]
 _POINT = re.compile(r"([A-Za-z]\w*'?)(?: (there|elsewhere))? = (-?[^,]+)")
 
 
-def refutation(drawn: DrawnFields, bounds: Mapping[str, tuple[Any, Any]], note: str) -> str | None:
+def refutation(drawn: DrawnFields, bounds: Bounds, note: str) -> str | None:
     """The point of a refutation has to be one: entries inside, one on its face, moving outwards on two nodes."""
     head = re.search(r"edge (\w+) (rises|falls) .*?: \w+' = (.*?) at (.*)", note)
     if head is None:
@@ -199,10 +202,8 @@ def refutation(drawn: DrawnFields, bounds: Mapping[str, tuple[Any, Any]], note: 
     run = FieldRun(drawn, graphs.pair(), "row", letters)
     i = drawn.fields.index(field)
     outward = run.speed(state, t)[i, 0] * way
-    inside = all(
-        float(str(bounds[n][0]).replace("oo", "inf")) - 1e-9 <= x <= float(str(bounds[n][1]).replace("oo", "inf")) + 1e-9
-        for n, row in zip(drawn.fields, state, strict=True) for x in row
-    )  # fmt: skip
+    ends = np.array([[float(str(end).replace("oo", "inf")) for end in bounds[name]] for name in drawn.fields])
+    inside = bool((state >= ends[:, :1] - 1e-9).all() and (state <= ends[:, 1:] + 1e-9).all())
     return None if outward > 0 and inside else f"the point does not refute: speed {outward}, inside {inside}, {note}"
 
 
@@ -250,7 +251,9 @@ def conserved(drawn: DrawnFields, found: Any, rng: Random) -> str | None:
         table = np.array(rows)
         rank = np.linalg.matrix_rank(table, tol=1e-9 * (1 + np.abs(table).max()))
         if found.is_complete and len(drawn.fields) - rank > held:
-            return f"{len(drawn.fields) - rank} sums with the weights {law} are constant, {held} were found; {run.told()}"
+            return (
+                f"{len(drawn.fields) - rank} sums with the weights {law} are constant, {held} were found; {run.told()}"
+            )
     return None
 
 
@@ -307,7 +310,7 @@ def attacked(drawn: DrawnFields, question: str, rng: Random) -> Attack:
 
 
 def _of_densities(drawn: DrawnFields, found: Any, normalisation: str, rng: Random) -> str | None:
-    cone = {name: (0, "oo") for name in drawn.fields}
+    cone = dict.fromkeys(drawn.fields, (0, "oo"))
     if found.status == "refuted":
         return refutation(drawn, cone, found.note)
     return rectangle(drawn, cone, normalisation, rng, "") if found.status == "proved" and found.is_closed else None
@@ -332,6 +335,11 @@ def attacks(count: int, seed: int, first: int = 0) -> Iterator[Attack]:
             yield Attack(drawn.text, question, "error", f"{type(problem).__name__}: {problem}")
 
 
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=200)
@@ -344,10 +352,10 @@ def main() -> None:
     for index, found in enumerate(attacks(chosen.count, chosen.seed, chosen.first), chosen.first):
         counts[found.question.partition(",")[0], found.status] += 1
         if found.status in ("refuted", "error"):
-            print(f"{index} {found.status}: {found.question}\n  {found.text}\n  {found.detail}", flush=True)
+            _say(f"{index} {found.status}: {found.question}\n  {found.text}\n  {found.detail}")
     for (question, status), number in sorted(counts.items()):
-        print(f"{question:<20} {status:<10} {number}")
-    print(f"{chosen.count} systems in {time.perf_counter() - start:.0f} s")
+        _say(f"{question:<20} {status:<10} {number}")
+    _say(f"{chosen.count} systems in {time.perf_counter() - start:.0f} s")
 
 
 if __name__ == "__main__":

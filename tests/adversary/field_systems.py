@@ -1,4 +1,4 @@
-"""Random systems of two or three fields: their text, and the same equations in numpy, which shares nothing with the tool."""
+"""Random systems of two or three fields: their text, and the same equations in numpy, without the tool."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ class FieldRun:
         names = {**NUMPY, **self.letters, "A": A, "L": L, "t": t}
         names |= dict(zip(self.drawn.fields, state, strict=True))
         with np.errstate(all="ignore"):
-            return np.stack([np.broadcast_to(eval(code, {"__builtins__": {}}, names), state.shape[1]) for code in self._code])  # fmt: skip
+            speeds = [eval(code, {"__builtins__": {}}, names) for code in self._code]
+        return np.stack([np.broadcast_to(speed, state.shape[1]) for speed in speeds])
 
     def jacobian(self, state: Array, t: float = 0.0) -> Array:
         """Derivatives by complex steps, (fields*nodes, fields*nodes)."""

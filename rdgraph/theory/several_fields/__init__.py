@@ -1,1 +1,1 @@
-"""Systems of several fields, with time, noise or further operators: what is proved beside the theory of one equation."""
+"""Several fields, time, noise and further operators: what is proved beside the theory of one equation."""

@@ -1,8 +1,8 @@
 """Conserved sums of several fields: numbers c_i with sum_i c_i w^T u_i constant, w weights of the nodes.
 
-w^T f_i is brought to one form by the laws of the normalisations (`node_sums`). The combinations that vanish are the kernel of the
-matrix of coefficients of independent functions of the state, over the field of the coefficients of the system: they are
-all there are. Where a combination vanishes before it is contracted, every node conserves it by itself.
+w^T f_i is brought to one form by the laws of the normalisations (`node_sums`). The combinations that vanish are the
+kernel of the matrix of coefficients of independent functions of the state, over the field of the coefficients of the
+system: they are all there are. Where a combination vanishes before it is contracted, every node conserves it by itself.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ def conserved_sums(system: System) -> ConservedSums:
     note = "" if found else "no combination of the fields with constant coefficients has a constant weighted sum"
     complete = local.is_complete and all(kernel.is_complete for _, kernel in laws)
     if not complete:
-        note = "; ".join([*([note] if note else []), "others may exist: not all functions in f are known to be independent"])
+        note = "; ".join(
+            [*([note] if note else []), "others may exist: not all functions in f are known to be independent"]
+        )
     return ConservedSums(tuple(found), complete, note)
 
 
@@ -145,7 +147,9 @@ def _kernel(system: System, rates: Mapping[str, sp.Expr]) -> _Kernel:
         form = canonical(total, replace(system.algebra, kinds=kinds))
     except NotApplicable:
         form = CanonicalForm(total, sp.S.One)
-    scalars = [x for n, x in system.algebra.symbols.items() if kinds.get(n) in (Kind.SCALAR, Kind.CHANNEL) and x != TIME]
+    scalars = [
+        x for n, x in system.algebra.symbols.items() if kinds.get(n) in (Kind.SCALAR, Kind.CHANNEL) and x != TIME
+    ]
     table = form.collected([*marks.values(), *scalars])
     rows = [[c.coeff(mark) for mark in marks.values()] for c in table.values()]
     rows += [[sp.Integer(name == own) for own in system.fields] for name in system.noise]

@@ -1,6 +1,6 @@
 """Do solutions of several fields exist for all time? What is proved on every graph, from which starts.
 
-In this order: f is affine; every |f_i| grows at most linearly; large states are damped, sum u_i r_i(u) <= c (1 + |u|^2);
+In this order: f is affine; every |f_i| grows at most linearly; large states are damped, sum u_i f_i <= c (1 + |u|^2);
 densities stay non-negative and a weighted sum of all fields grows at most linearly; a bounded rectangle is kept.
 Coefficients may depend on t continuously. With noise, xi, the equation is Ito's, and Lipschitz drift and factors are
 asked for. Blow-up is shown on states in which one field is alone.
@@ -63,7 +63,9 @@ def lifetime(system: System) -> Lifetime:
     if all(found.status == PROVED and found.is_closed for found in densities):
         sums = [mass_control(system, kind) for kind in kinds]
         if (mass := sums[0]) is not None and None not in sums:
-            return Lifetime("global", f"{mass}: non-negative solutions stay bounded on finite times", _nonnegative(system))
+            return Lifetime(
+                "global", f"{mass}: non-negative solutions stay bounded on finite times", _nonnegative(system)
+            )
         tried.append("no weighted sum of the fields is seen to grow at most linearly")
     kept = rectangle(system, "row")
     if kept.is_bounded:

@@ -1,8 +1,8 @@
 """Mass control: positive weights w with sum_i w_i f_i <= c (1 + sum_i u_i) for densities.
 
-Terms that grow faster than linearly are collected over the fields: what one field gains another one loses, as u**2*v or
-u*(A@v) in u and v. Where densities stay non-negative, every field is then at most of the size of the sum, which grows at
-most exponentially.
+Terms that grow faster than linearly are collected over the fields: what one field gains another one loses, as u**2*v
+or u*(A@v) in u and v. Where densities stay non-negative, every field is then at most of the size of the sum, which
+grows at most exponentially.
 """
 
 from __future__ import annotations

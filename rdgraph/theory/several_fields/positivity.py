@@ -63,7 +63,7 @@ def positivity(system: System, normalisation: str = "row") -> Positivity:
 
 
 def _decided(system: System, faces: RectangleFaces) -> Positivity:
-    cone = {name: (sp.S.Zero, sp.oo) for name in system.fields}
+    cone = dict.fromkeys(system.fields, (sp.S.Zero, sp.oo))
     if faces.keep(cone):
         note = "no field falls at zero while the others are non-negative, on every graph with weights >= 0"
         return Positivity(PROVED, note)
@@ -85,7 +85,9 @@ def _open(faces: RectangleFaces, cone: dict[str, tuple[sp.Expr, sp.Expr]]) -> Po
             own = domain.where(*(c.xreplace(positive) for c in facts))
             smooth = not has_gap(rest) and is_defined(rest, own, smooth=True)
             if not smooth or own.proves(sp.Ge(rest, 0, evaluate=False)) is not True:
-                return Positivity(UNDECIDED, "f is not smooth at zero, and it is not proved that no field falls faster than itself")
+                return Positivity(
+                    UNDECIDED, "f is not smooth at zero, and it is not proved that no field falls faster than itself"
+                )
     note = "every field falls no faster than in proportion to itself: positive states stay positive while they exist"
     return Positivity(PROVED, note, is_closed=False)
 

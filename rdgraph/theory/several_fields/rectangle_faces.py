@@ -125,9 +125,7 @@ class RectangleFaces:
             values = {letter: value for letter, (value, _) in zip(letters, chosen, strict=True)}
             yield values, tuple(fact for _, facts in chosen for fact in facts)
 
-    def _collected(
-        self, call: Call, bounds: Bounds, *, is_affine: bool
-    ) -> list[tuple[sp.Expr, tuple[sp.Basic, ...]]]:
+    def _collected(self, call: Call, bounds: Bounds, *, is_affine: bool) -> list[tuple[sp.Expr, tuple[sp.Basic, ...]]]:
         """What a call can be: ends of its range where that suffices, else a letter in it."""
         sums = self._sums(call.word)
         if sums is None:  # nothing is known of the operator
@@ -150,7 +148,8 @@ class RectangleFaces:
                     return None
             elif letter == "A":
                 lowest = min(lowest, self.collecting.lowest)
-                highest = None if highest is None or self.collecting.highest is None else highest * self.collecting.highest  # fmt: skip
+                most = self.collecting.highest
+                highest = None if highest is None or most is None else highest * most
             else:
                 return None
         return lowest, highest
@@ -173,8 +172,8 @@ class RectangleFaces:
 
     def elsewhere(self, inner: sp.Expr, bounds: Bounds) -> tuple[sp.Expr, tuple[sp.Basic, ...]]:
         """A function of another node's entries, in letters of their own, with their intervals."""
-        varying = self.speeds.varying
-        own = {x: sp.Dummy(x.name, **x.assumptions0) for x in inner.free_symbols if isinstance(x, State) or x in varying}  # fmt: skip
+        moving = [x for x in inner.free_symbols if isinstance(x, State) or x in self.speeds.varying]
+        own = {x: sp.Dummy(x.name, **x.assumptions0) for x in moving}
         facts: tuple[sp.Basic, ...] = ()
         for name, interval in bounds.items():
             for letter in (State(name), State(start_of(name))):

@@ -24,16 +24,17 @@ def found_rectangle(faces: RectangleFaces, lower: sp.Expr) -> Bounds | None:
     """A rectangle that is kept, as small as it was found; `lower` is 0 where densities stay non-negative, else -oo."""
     fields = faces.speeds.system.fields
     for side in dict.fromkeys((lower if lower == 0 else -R, -R)):
-        common = {name: (side, R) for name in fields}
+        common = dict.fromkeys(fields, (side, R))
         if _is_kept(faces, common):
             return common
     if lower == 0:
-        bounds: dict[str, Interval] = {name: (sp.S.Zero, sp.oo) for name in fields}
+        bounds: dict[str, Interval] = dict.fromkeys(fields, (sp.S.Zero, sp.oo))
         changed = True
         while changed:
             changed = False
             for name in (n for n in fields if bounds[n][1] == sp.oo):
-                end = next((e for e in _ends(faces, name) if _holds(faces, {**bounds, name: (sp.S.Zero, e)}, name)), None)  # fmt: skip
+                tried = ((e, {**bounds, name: (sp.S.Zero, e)}) for e in _ends(faces, name))
+                end = next((e for e, smaller in tried if _holds(faces, smaller, name)), None)
                 if end is not None:
                     bounds[name], changed = (sp.S.Zero, end), True
         if all(end != sp.oo for _, end in bounds.values()) or (sized := _damped(faces)) is None:

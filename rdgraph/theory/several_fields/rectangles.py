@@ -35,6 +35,10 @@ from rdgraph.theory.several_fields.rectangle_search import found_rectangle
 #: Seconds of the search for a rectangle, and of a proof of one.
 SEARCH_SECONDS, PROOF_SECONDS = 4.0, 2.5
 NO_ISOLATED_NODES = "no node is without edges"
+NOT_FOUND = (
+    "undecided: no rectangle was found; tried zeros of the speeds, a common radius and sizes at which damping exceeds "
+    "the rest"
+)
 
 
 @dataclass(frozen=True)
@@ -171,7 +175,8 @@ def _on_regular(system: System, collecting: Collecting, bounds: Bounds, answer: 
     """An answer about the symmetric normalisation with what holds where its rows sum to 1."""
     if collecting is not UP_TO_S or not RectangleFaces(NodeSpeeds.of(system, "row"), AVERAGING).keep(bounds):
         return answer
-    note = f"{answer.note}; on regular graphs with edges {in_text(_public(bounds) or {})} is kept: rows of A sum to 1 there"
+    shown = in_text(_public(bounds) or {})
+    note = f"{answer.note}; on regular graphs with edges, where rows of A sum to 1, {shown} is kept"
     return replace(answer, note=note, regular=bounds)
 
 
@@ -189,13 +194,16 @@ def _sought(system: System, speeds: NodeSpeeds, collecting: Collecting, densitie
         if collecting is not UP_TO_S or answer.is_bounded:
             return answer
     else:
-        answer = Rectangle(UNDECIDED, None, "undecided: no rectangle was found; tried zeros of the speeds, a common radius and sizes at which damping exceeds the rest")  # fmt: skip
+        answer = Rectangle(UNDECIDED, None, NOT_FOUND)
     if collecting is not UP_TO_S:
         return answer
     row = rectangle(system, "row")
     if not row.is_bounded:
         return answer
-    note = f"{answer.note}; rows of the symmetric A sum to more than 1 on irregular graphs; on regular graphs with edges {row.inside} is kept"  # fmt: skip
+    note = (
+        f"{answer.note}; rows of the symmetric A sum to more than 1 on irregular graphs; on regular graphs with edges "
+        f"{row.inside} is kept"
+    )
     return replace(answer, note=note.removeprefix("; "), regular=row.bounds)
 
 
@@ -221,14 +229,12 @@ def read_bounds(system: System, given: Mapping[str, Any]) -> dict[str, Interval]
 
 
 def _end(system: System, value: Any, name: str) -> sp.Expr:
-    if value is None or value in (float("inf"), float("-inf")):
-        raise_remedy = "give oo or -oo as a text, 'oo'"
-        if value is None:
-            raise InvalidArgument(f"expected a bound of {name}, got None; {raise_remedy}")
-        return sp.oo if value > 0 else -sp.oo
+    infinite = {"oo": sp.oo, "-oo": -sp.oo, float("inf"): sp.oo, float("-inf"): -sp.oo}
+    if value is None:
+        raise InvalidArgument(f"expected a bound of {name}, got None; give 'oo' or '-oo' where there is none")
+    if isinstance(value, str | float) and value in infinite:
+        return infinite[value]
     if isinstance(value, str):
-        if value.strip() in ("oo", "-oo"):
-            return sp.oo if value.strip() == "oo" else -sp.oo
         value = read_expression(value)
     if isinstance(value, sp.Basic):
         own = {sp.Symbol(n): x for n, x in system.algebra.symbols.items()} | {sp.Symbol("R"): R}
