@@ -60,7 +60,7 @@ class DrawnFields:
 
 @dataclass(frozen=True)
 class FieldRun:
-    """A drawn system on a graph with numbers for its letters; states have the shape (fields, nodes)."""
+    """A drawn system on a graph with numbers for its letters; states are (fields, nodes), or (fields, nodes, count)."""
 
     drawn: DrawnFields
     graph: Graph
@@ -84,16 +84,12 @@ class FieldRun:
         names |= dict(zip(self.drawn.fields, state, strict=True))
         with np.errstate(all="ignore"):
             speeds = [eval(code, {"__builtins__": {}}, names) for code in self._code]
-        return np.stack([np.broadcast_to(speed, state.shape[1]) for speed in speeds])
+        return np.stack([np.broadcast_to(speed, state.shape[1:]) for speed in speeds])
 
     def jacobian(self, state: Array, t: float = 0.0) -> Array:
         """Derivatives by complex steps, (fields*nodes, fields*nodes)."""
-        columns = []
-        for k in range(state.size):
-            moved = state.astype(complex)
-            moved.flat[k] += 1e-30j
-            columns.append(self.speed(moved, t).imag.ravel() / 1e-30)
-        return np.stack(columns, axis=1)
+        moved = state[..., None] + 1e-30j * np.eye(state.size).reshape(*state.shape, state.size)
+        return self.speed(moved, t).imag.reshape(state.size, state.size) / 1e-30
 
     @property
     def row_sum(self) -> float:

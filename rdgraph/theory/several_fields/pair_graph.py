@@ -1,7 +1,7 @@
 """Two nodes and one edge: a graph on which every normalisation is the same, so that it can refute for all of them.
 
-A exchanges the two nodes, L = I - A = D - A; a further operator exchanges them as well, with a sign unless it is
-stochastic. A point with entries inside a rectangle at which a face is crossed proves that the rectangle is left.
+A exchanges the two nodes, L = I - A = D - A; a further operator exchanges them as well, with an entry
+of either sign unless it is stochastic. A point with entries inside a rectangle at which a face is crossed proves that the rectangle is left.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.several_fields.node_speeds import starts_of, states_of, timely
 from rdgraph.theory.several_fields.rectangle_faces import Bounds, within
+
+#: The modulus of the entries of operators of which nothing bounds them, more than A has.
+STRENGTH = 3
 
 
 @dataclass(frozen=True)
@@ -77,16 +80,17 @@ def _across(pair: _Pair, bounds: Bounds, name: str, side: int, end: sp.Expr) -> 
         return None
     shown = sorted(((pair.shown(x), v) for x, v in point.items() if speed.has(x)), key=lambda entry: entry[0])
     fixed = [(f"{name} there", public(end.xreplace(point)))]
+    fixed += [(f"{n}[there, elsewhere]", sp.Integer(pair._entry(n, 0))) for n in system.operators.names]
     return Crossing(name, side, tuple(fixed + shown), value)
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """The letters of the second node, by those of the first, and the sign of operators that may have one."""
+    """The letters of the second node, by those of the first, and the entry of operators that may have any."""
 
     system: System
     others: Mapping[sp.Symbol, sp.Symbol]
-    sign: int
+    entry: int
 
     @classmethod
     def all_of(cls, system: System) -> Iterator[_Pair]:
@@ -95,18 +99,18 @@ class _Pair:
         letters = [*states_of(system).values(), *starts_of(system).values(), *nodes]
         others = {x: sp.Symbol(f"{x.name} elsewhere", **x._assumptions_orig) for x in letters}
         signed = any("stochastic" not in system.operators.facts(name) for name in system.operators.names)
-        yield from (cls(system, others, sign) for sign in ((1, -1) if signed else (1,)))
+        yield from (cls(system, others, entry) for entry in ((STRENGTH, -STRENGTH) if signed else (1,)))
 
     def shown(self, letter: sp.Symbol) -> str:
         own = letter in self.others
         return f"{letter.name} there" if own else "t" if letter == TIME else letter.name
 
     def _entry(self, letter: str, row: int) -> int:
-        """What an operator multiplies the other node's entry by: 1 for A, a sign for others."""
+        """What an operator multiplies the other node's entry by: 1 for A."""
         if letter not in self.system.operators.names or "stochastic" in self.system.operators.facts(letter):
             return 1
         turned = -1 if "antisymmetric" in self.system.operators.facts(letter) and row == 1 else 1
-        return self.sign * turned
+        return self.entry * turned
 
     def at(self, expression: sp.Expr, node: int = 0) -> sp.Expr:
         """The value of a normal form at the first or the second node."""

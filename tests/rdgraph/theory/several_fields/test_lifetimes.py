@@ -41,13 +41,17 @@ def test_blow_up_is_shown_on_a_field_that_is_alone() -> None:
     [
         "u' = u**2 + v; v' = -u",
         "u' = u**2*v; v' = u*v**2",
-        "u' = L@(u**3) + A@(u**3) - 2*u**3; v' = -v",  # -u**3 under L = I - A, (d - 2) u**3 under L = D - A
         "u' = u**2/v; v' = -v",
         "u' = sqrt(u); v' = -v",
     ],
 )
 def test_what_is_not_proved_is_not_global(text: str) -> None:
     assert rd.existence(text).status != "global"
+
+
+def test_what_one_laplacian_damps_is_said_of_it_alone() -> None:
+    text = "u' = L@(u**3) + A@(u**3) - 2*u**3; v' = -v"  # -u**3 under L = I - A, (d - 2) u**3 under L = D - A
+    assert "row normalisation" in rd.existence(text).starts
 
 
 def test_noise_asks_for_lipschitz_drift_and_factors() -> None:
