@@ -16,7 +16,7 @@ from rdgraph.identities.dense_oracle import evaluate
 from rdgraph.syntax.answer_symbols import h, public
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse
-from rdgraph.theory.invariant_boxes import invariant_box
+from rdgraph.theory.invariant_boxes import single_box
 from rdgraph.theory.step_limits import step_limit
 
 BOXES = {"F": (0, 1), "AC": (-1, 1), "Z": (0, 1)}
@@ -38,7 +38,7 @@ STEPS = {
 def invariant_boxes(e: Evidence) -> ClaimVerdict:
     kept = []
     for name, box in BOXES.items():
-        found = invariant_box(parse(name, assume="beta real"), "row")
+        found = single_box(parse(name, assume="beta real"), "row")
         kept.append((found.lower, found.upper) == box)
         e.check(f"{name}: row-stochastic A keeps {list(box)} for beta of any sign", kept[-1], found.note)
     speeds = {name: _speed_at_hub(name) for name in BOXES}
@@ -79,7 +79,7 @@ def boxes_on_graphs(adjacency: Any, rng: Any) -> bool:
 @decides("M4.5-symmetric")
 def symmetric_boxes(e: Evidence) -> ClaimVerdict:
     for name, upper in STRETCHED.items():
-        found = invariant_box(catalogue[name], "symmetric")
+        found = single_box(catalogue[name], "symmetric")
         lower = -upper if name == "AC" else 0
         e.check(f"{name}: [{lower}, {upper}]", _same_end(found.upper, upper) and _same_end(found.lower, lower), found)
         structure = catalogue[name].structure
@@ -88,7 +88,7 @@ def symmetric_boxes(e: Evidence) -> ClaimVerdict:
                 identical(_outside(alpha * (s - 1) * upper + reaction), sp.S.Zero))  # fmt: skip
         regular = sp.simplify(upper.subs(s, 1))
         e.check(f"{name}: s = 1 gives the box of the row-stochastic A", regular == BOXES[name][1], regular)
-    none = invariant_box(catalogue["BS"], "symmetric")
+    none = single_box(catalogue["BS"], "symmetric")
     two_hops = public(catalogue["BS"].structure.generator[2])
     e.check(
         "BS: no maximum principle, A^2 enters with a negative coefficient",

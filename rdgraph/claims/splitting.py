@@ -11,7 +11,7 @@ from rdgraph.claims.numerics import final, generator, make_field
 from rdgraph.claims.registry import ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.systems.catalogue import catalogue
-from rdgraph.theory.invariant_boxes import invariant_box
+from rdgraph.theory.invariant_boxes import single_box
 from rdgraph.theory.reaction_flows import reaction_flow
 from rdgraph.theory.step_limits import step_limit
 
@@ -127,7 +127,7 @@ def splitting(e: Evidence) -> ClaimVerdict:
         "exp(-tau alpha L) averages: A^k enters with c_k >= 0, sum 0; its rows are >= 0 and sum to 1", averages, parts
     )
     for name in ("F", "AC", "Z"):
-        box = invariant_box(catalogue[name], "row")
+        box = single_box(catalogue[name], "row")
         reacted = reaction_flow(catalogue[name]).expression.subs(_SIGNED)
         faces = [sp.simplify(reacted.subs(h0, face)) for face in (box.lower, box.upper)]
         e.check(f"{name}: the reaction flow rests at both faces, so it maps the box to itself for every step",

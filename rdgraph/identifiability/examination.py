@@ -14,7 +14,7 @@ from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.identifiability.answer import MEASURED, PROVED, Identifiability
 from rdgraph.identifiability.certainty import Certainty
 from rdgraph.identifiability.entries import FieldEntries
-from rdgraph.identifiability.form import GIVEN, ExaminedForm, forms, whole
+from rdgraph.identifiability.form import ExaminedForm, forms, is_unknown, whole
 from rdgraph.identifiability.gauges import Gauge, gauges
 from rdgraph.identifiability.ranks import Point, admissible_points, balls, certain_rank, sample_states
 from rdgraph.identities.function_identities import is_zero
@@ -32,7 +32,7 @@ REWRITING_SECONDS = 3.0
 
 def examined(system: System, expression: sp.Expr) -> Identifiability:
     """What a form of f reveals, whatever the signs of the coefficients are."""
-    names = [name for name in system.letters if name not in GIVEN]
+    names = [name for name, kind in system.letters.items() if is_unknown(name, kind)]
     cells = [(form, Examination(form).answer(names)) for form in forms(system, expression)]
     return cells[0][1] if len(cells) == 1 else _joined(Examination(whole(system, expression)), cells)
 

@@ -11,11 +11,18 @@ import sympy as sp
 
 from rdgraph.algebra.normal_form import Mix
 from rdgraph.syntax.functions import FUNCTIONS
-from rdgraph.syntax.tree import Kind
+from rdgraph.syntax.reader import TIME_LETTER
+from rdgraph.syntax.tree import COEFFICIENT_KINDS, Kind
 from rdgraph.systems.system import System
 
-#: Letters that are given with the state; all others are unknowns.
-GIVEN = {"H", "H0", "M", "A", "L", "I"}
+#: Letters that are given with the state, beside fields and operators; all other letters are unknowns.
+GIVEN = {"M", TIME_LETTER}
+
+
+def is_unknown(name: str, kind: Kind) -> bool:
+    """Whether a letter is a coefficient or a matrix whose value is asked for."""
+    return kind in COEFFICIENT_KINDS and name not in GIVEN
+
 
 #: Functions with a kink at zero: what they do to a*x depends on the sign of a.
 KINKED = (*(record.sympy for record in FUNCTIONS.values() if record.pieces is not None), sp.sign, sp.Heaviside)
@@ -37,7 +44,7 @@ class ExaminedForm:
     def letters(self) -> dict[str, Kind]:
         """The unknowns that f depends on: coefficients and mixing matrices."""
         present = {x.name for x in self.expression.free_symbols}
-        return {name: kind for name, kind in self.kinds.items() if name not in GIVEN and name in present}
+        return {name: kind for name, kind in self.kinds.items() if is_unknown(name, kind) and name in present}
 
     @cached_property
     def relations(self) -> tuple[sp.Basic, ...]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import Mix
+from rdgraph.algebra.normal_form import Mix, State
 from rdgraph.decisions.budget import within_budget
 from rdgraph.errors import Undecided
 from rdgraph.identifiability.answer import MEASURED, PROVED, UNDECIDED, Identifiability
@@ -61,6 +61,8 @@ def identify(system: System, graph: Any = None, normalisation: str = "symmetric"
     """
     from rdgraph.identifiability.examination import examined
 
+    if not system.is_single:
+        return _of_fields(system, graph)
     everywhere = examined(system, system.normal)
     if graph is None or not everywhere.rank:
         return everywhere
@@ -76,6 +78,21 @@ def identify(system: System, graph: Any = None, normalisation: str = "symmetric"
         reason = f"two nodes are {distance} steps apart, so L has at least {distance + 1} eigenvalues, {needed} suffice"
         return _noted(everywhere, f"on this graph nothing is lost: {reason}")
     return _on_spectrum(system, everywhere, place, needed)
+
+
+def _of_fields(system: System, graph: Any) -> Identifiability:
+    """The answer for several fields on all graphs: all f_i are seen in one sum of e_i f_i, the e_i being given."""
+    from rdgraph.identifiability.examination import examined
+
+    further = [name for name in system.operators.names if name in system.letters]
+    if further:
+        raise Undecided(f"what operators beside A reveal is not examined: {', '.join(further)}")
+    if system.is_noisy:
+        raise Undecided("what the law of the noise reveals is not examined")
+    if graph is not None:
+        raise Undecided("several fields are examined on all graphs together, not on one")
+    marks = {name: State(f"mark of {name}") for name in system.fields}
+    return examined(system, sp.expand(sp.Add(*(mark * system.normals[name] for name, mark in marks.items()))))
 
 
 def _noted(answer: Identifiability, note: str) -> Identifiability:
@@ -113,11 +130,11 @@ def _losses(everywhere: Identifiability, here: Identifiability) -> str:
 
 def _measured(system: System, everywhere: Identifiability, place: Place) -> Identifiability:
     """The answer on a graph for any system: which combinations survive, measured at random states."""
-    from rdgraph.identifiability.form import GIVEN, ExaminedForm
+    from rdgraph.identifiability.form import ExaminedForm, is_unknown
     from rdgraph.identifiability.on_graph import measure, unknown_values
     from rdgraph.identifiability.ranks import admissible_points
 
-    letters = {name: system.letters[name] for name in system.letters if name not in {*GIVEN, *everywhere.hidden}}
+    letters = {n: kind for n, kind in system.letters.items() if is_unknown(n, kind) and n not in everywhere.hidden}
     symbols = [_symbol_of(system, name) for name in letters]
     point = next(admissible_points(ExaminedForm(system, system.normal, system.letters), symbols, 1), None)
     if point is None:

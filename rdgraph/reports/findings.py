@@ -60,12 +60,12 @@ class Report:
     def _repr_html_(self) -> str:
         settings = ", ".join(f"{k} = {v}" for k, v in self.settings.items())
         rows = [(f.topic, f.status, f.text, f.reason) for f in self.findings]
-        title = f"preflight of dH/dt = {self.system} ({settings})"
+        title = f"preflight of {self.system!r} ({settings})"
         return html_table(title, rows, footer=f"verdict: {self.verdict}")
 
     def __str__(self) -> str:
         lines = [
-            f"preflight of dH/dt = {self.system}",
+            f"preflight of {self.system!r}",
             "  " + ", ".join(f"{k} = {v}" for k, v in self.settings.items()),
             "",
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,24 +10,25 @@ from rdgraph.decisions.budget import time_limit
 from rdgraph.decisions.condition_words import in_words
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.identifiability.question import identify
+from rdgraph.reports.field_checks import FIELD_PARTS, Part
 from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding, Report
 from rdgraph.reports.growth_checks import fidelity, growth
-from rdgraph.reports.run_settings import RunSettings, read_run
-from rdgraph.reports.safety_checks import safety, stepping
+from rdgraph.reports.run_settings import NO_METHOD, RunSettings, read_run
+from rdgraph.reports.safety_checks import graph_findings, safety, stepping
 from rdgraph.systems.system import System
-from rdgraph.theory.conservation import conserved, energy_law
+from rdgraph.theory.conservation import energy_law, single_mean
 from rdgraph.theory.filters import classify, symbol
 from rdgraph.theory.lipschitz import lipschitz_global, lipschitz_local, one_sided
 
-#: Seconds of the parts of the page, ten together.
+#: Seconds of the parts of the page, ten together, in the order of the page.
 SHARES = {
     "graph": 0.5,
+    "symbol": 0.5,
+    "Lipschitz": 1,
     "existence": 3,
     "step": 3,
     "growth": 1,
     "fidelity": 0.5,
-    "symbol": 0.5,
-    "Lipschitz": 1,
     "observables": 0.5,
 }
 
@@ -70,7 +71,7 @@ def preflight(
     'exact'
     """
     run = read_run(system, normalisation, T, method, step, graph, coefficients)
-    findings = _within_time(run)
+    findings = _within_time(run, PARTS if run.system.is_single else {**FIELD_PARTS, "graph": graph_findings})
     return Report(run.system, run.shown(), tuple(findings if run.operator_facts.is_sharp else _cautious(run, findings)))
 
 
@@ -91,30 +92,17 @@ def _cautious(run: RunSettings, findings: list[Finding]) -> list[Finding]:
     return found
 
 
-def _within_time(run: RunSettings) -> list[Finding]:
+def _within_time(run: RunSettings, parts: Mapping[str, Part]) -> list[Finding]:
     """All parts of the page; what takes longer than its share of the time is undecided."""
-    parts: dict[str, Callable[[RunSettings], list[Finding]]] = {
-        "graph": _graph_findings, "symbol": _nature, "Lipschitz": _constants, "existence": safety, "step": stepping,
-        "growth": growth, "fidelity": fidelity, "observables": _observables,
-    }  # fmt: skip
-    found = [Finding("method", INFO, run.method, run.reason)] if run.reason else []
-    for topic, part in parts.items():
+    status = UNKNOWN if run.method == NO_METHOD else INFO
+    found = [Finding("method", status, run.method, run.reason)] if run.reason else []
+    for topic in sorted(parts, key=list(SHARES).index):
         try:
             with time_limit(SHARES[topic]):
-                found += part(run)
+                found += parts[topic](run)
         except Undecided as problem:
             status = UNKNOWN if topic in ("existence", "step", "growth", "fidelity") else INFO
             found.append(Finding(topic, status, f"{topic} is undecided: {problem}"))
-    return found
-
-
-def _graph_findings(run: RunSettings) -> list[Finding]:
-    if run.facts is None:
-        return [Finding("graph", INFO, "none given: bounds hold for every graph, lam in [0, 2] where it is undirected")]
-    found = [Finding("graph", INFO, str(run.facts))]
-    if run.facts.isolated:
-        text = f"{run.facts.isolated} nodes have no {'incoming ' if run.facts.directed else ''}edge"
-        found.append(Finding("isolated nodes", INFO, f"{text}; L acts on them as the identity"))
     return found
 
 
@@ -153,7 +141,7 @@ def _observables(run: RunSettings) -> list[Finding]:
 
 def _conserved(run: RunSettings) -> str:
     """The conserved mean with its weights on this graph, or with what they assume."""
-    law = conserved(run.system)
+    law = single_mean(run.system)
     if not law.exists:
         return "no weighted mean"
     if run.normalisation not in law.weights:
@@ -166,3 +154,10 @@ def _conserved(run: RunSettings) -> str:
         return "sum_i w_i H_i with w a left eigenvector of A, w A = w; on directed graphs not a function of the degree"
     isolated = " (0 for isolated nodes)" if run.has_isolated and run.operator_facts.column_stochastic else ""
     return text.replace(", d the", f"{isolated}, d the")
+
+
+#: The parts of the page of one field.
+PARTS: Mapping[str, Part] = {
+    "graph": graph_findings, "symbol": _nature, "Lipschitz": _constants, "existence": safety, "step": stepping,
+    "growth": growth, "fidelity": fidelity, "observables": _observables,
+}  # fmt: skip

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from rdgraph.decisions.domain import Domain
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.methods.registry import find_method
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax import answer_symbols as symbols
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from rdgraph.graphs.graph_facts import GraphFacts
     from rdgraph.methods.method import Method
     from rdgraph.normalisations.normalisation import Normalisation
+
+#: The method where none follows from the equation.
+NO_METHOD = "undecided"
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,9 @@ def read_run(
     coefficients: Mapping[str, Any] | None,
 ) -> RunSettings:  # fmt: skip
     """The settings of a run, checked; the method follows from the equation where it is "auto"."""
-    check_normalisation(normalisation)
     subject = parse(system)
+    if subject.is_single:
+        check_normalisation(normalisation)
     if coefficients:
         subject = subject.replace(**coefficients)
     end = exact_number(T, "T")
@@ -123,7 +127,10 @@ def _automatic(
     choose = partial(
         choose_method, system, float(end), normalisation=normalisation, undirected=not directed, row_sum=row_sum
     )
-    choice = choose()
+    try:
+        choice = choose()
+    except NotApplicable as reason:
+        return RunSettings(system, normalisation, end, NO_METHOD, size, facts, str(reason))
     if size is not None and choice.step is None:
         choice = choose(stepped=True)
     if size is None and choice.step is not None:

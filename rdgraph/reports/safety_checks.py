@@ -14,12 +14,23 @@ from rdgraph.reports.run_settings import RunSettings
 from rdgraph.reports.split_steps import splitting
 from rdgraph.theory.filters import symbol
 from rdgraph.theory.global_existence import GLOBAL, LOCAL, existence
-from rdgraph.theory.invariant_boxes import Box, invariant_box
+from rdgraph.theory.invariant_boxes import Box, single_box
 from rdgraph.theory.step_limit_values import StepLimit
 from rdgraph.theory.step_limits import step_limit
 
 #: Seconds of the box among those of existence.
 BOX_SECONDS = 1.5
+
+
+def graph_findings(run: RunSettings) -> list[Finding]:
+    """What is known of the graph."""
+    if run.facts is None:
+        return [Finding("graph", INFO, "none given: bounds hold for every graph, lam in [0, 2] where it is undirected")]
+    found = [Finding("graph", INFO, str(run.facts))]
+    if run.facts.isolated:
+        text = f"{run.facts.isolated} nodes have no {'incoming ' if run.facts.directed else ''}edge"
+        found.append(Finding("isolated nodes", INFO, f"{text}; L acts on them as the identity"))
+    return found
 
 
 def safety(run: RunSettings) -> list[Finding]:
@@ -45,7 +56,7 @@ def kept_box(run: RunSettings) -> Box | None:
     if not run.operator_facts.averages:
         return None
     regular = run.facts is not None and run.facts.is_stochastic
-    box = invariant_box(run.system, "row" if regular else run.normalisation)
+    box = single_box(run.system, "row" if regular else run.normalisation)
     return box.allowing_isolated() if run.has_isolated and box.exists else box
 
 

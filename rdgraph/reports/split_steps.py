@@ -9,7 +9,7 @@ from rdgraph.syntax.answer_symbols import R, h, public
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 from rdgraph.theory.global_existence import GLOBAL, existence
-from rdgraph.theory.invariant_boxes import invariant_box
+from rdgraph.theory.invariant_boxes import single_box
 from rdgraph.theory.reaction_flows import closed_rate
 
 STABLE = "both parts are solved exactly, whatever the step"
@@ -47,7 +47,7 @@ def reaction_alone(system: System) -> System:
 
 def _keeps_half_line(reaction: System) -> bool:
     """Whether [0, u] is invariant for arbitrarily large u."""
-    box = invariant_box(reaction, "row")
+    box = single_box(reaction, "row")
     if not box.exists:
         return False
     intervals = [(box.lower, box.upper), *box.others]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import sympy as sp
 
@@ -13,21 +13,20 @@ from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.html_tables import html_table
 from rdgraph.identifiability.question import identify
 from rdgraph.normalisations.registry import find_normalisation
+from rdgraph.reports.answer_tables import attempted, constants, remarks, rendered, steps, where_known, with_assumption
+from rdgraph.reports.field_regularity import existence_note
 from rdgraph.reports.field_summary import field_answers, field_method
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
-from rdgraph.theory.conservation import conserved, energy_law
+from rdgraph.theory.conservation import energy_law, single_mean
 from rdgraph.theory.filters import classify, fastest_frequency, response, symbol
-from rdgraph.theory.global_existence import Existence, existence
-from rdgraph.theory.invariant_boxes import invariant_box
-from rdgraph.theory.lipschitz import Constant, lipschitz_global, lipschitz_local, one_sided
+from rdgraph.theory.global_existence import existence
+from rdgraph.theory.invariant_boxes import single_box
+from rdgraph.theory.lipschitz import lipschitz_global, lipschitz_local, one_sided
 from rdgraph.theory.method_choice import MethodChoice, choose_method
-from rdgraph.theory.step_limits import step_limit
 
 #: What is asked about unless others are named.
 NORMALISATIONS = ("symmetric", "row")
-
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -84,30 +83,30 @@ def analyse(source: System | str, normalisations: Sequence[str] = NORMALISATIONS
         "latex": system.latex(),
         "linear": system.structure.linear,
         "has_source": system.structure.has_source,
-        "symbol": _attempt("symbol", lambda: symbol(system), notes),
-        "response_exact": _attempt("response_exact", lambda: response(system), notes),
-        "lipschitz_global": _constants("lipschitz_global", lipschitz_global, system, kinds, notes),
-        "lipschitz_local": _constants("lipschitz_local", lipschitz_local, system, kinds, notes),
-        "one_sided": _constants("one_sided", one_sided, system, kinds, notes),
+        "symbol": attempted("symbol", lambda: symbol(system), notes),
+        "response_exact": attempted("response_exact", lambda: response(system), notes),
+        "lipschitz_global": constants("lipschitz_global", lipschitz_global, system, kinds, notes),
+        "lipschitz_local": constants("lipschitz_local", lipschitz_local, system, kinds, notes),
+        "one_sided": constants("one_sided", one_sided, system, kinds, notes),
         "existence": lives.status,
         "invariant_box": _boxes(system, kinds, notes),
-        "step_limit_euler": _steps("step_limit_euler", "euler", system, kinds, notes),
-        "step_limit_rk4": _steps("step_limit_rk4", "rk4", system, kinds, notes),
+        "step_limit_euler": steps("step_limit_euler", "euler", system, kinds, notes),
+        "step_limit_rk4": steps("step_limit_rk4", "rk4", system, kinds, notes),
         "identifiable": list(known.combinations),
-        "conserved": conserved(system).weights or None,
+        "conserved": single_mean(system).weights or None,
     }
-    notes["existence"] = _existence_note(lives)
+    notes["existence"] = existence_note(lives)
     notes["identifiable"] = known.note
     if found["conserved"] is None:
-        notes["conserved"] = f"no weighted mean is constant: its rate is the mean of {conserved(system).rate}"
+        notes["conserved"] = f"no weighted mean is constant: its rate is the mean of {single_mean(system).rate}"
     else:
         notes["conserved"] = "sum_i w_i H_i is constant, w in terms of the degree d; " + "; ".join(
-            f"{n}: {assumed}" for n, assumed in conserved(system).assumes.items()
+            f"{n}: {assumed}" for n, assumed in single_mean(system).assumes.items()
         )
     if system.coefficients and any(k in ("channel", "node") for k in system.coefficients.values()):
         notes["coefficients"] = "answers hold per channel; node coefficients enter bounds by their largest modulus"
     return Analysis(
-        system, _rendered(found, str), _rendered(found, in_words), {k: v for k, v in notes.items() if v},
+        system, rendered(found, str), rendered(found, in_words), {k: v for k, v in notes.items() if v},
         _classes(system), _fastest(system), tuple(map(str, lives.blow_ups)), _energy(system), lives.reason,
         choose_method(system, normalisation=kinds[0] if kinds else NORMALISATIONS[0]),
     )  # fmt: skip
@@ -115,91 +114,23 @@ def analyse(source: System | str, normalisations: Sequence[str] = NORMALISATIONS
 
 def _of_fields(system: System, kinds: Sequence[str]) -> Analysis:
     """The analysis of several fields, or of one beyond dH/dt = f(H)."""
-    answers, words, notes = field_answers(system)
-    method = field_method(system, kinds[0] if kinds else NORMALISATIONS[0])
-    reason = notes["existence"]
-    return Analysis(system, answers, words, notes, (), None, (), f"undecided; {reason}", reason, method)
-
-
-def _existence_note(lives: Existence) -> str:
-    return "; ".join([lives.reason, *map(str, lives.blow_ups)])
-
-
-def _rendered(value: Any, show: Callable[[sp.Basic], str]) -> Any:
-    """Every expression inside an answer as text."""
-    match value:
-        case dict():
-            return {k: _rendered(v, show) for k, v in value.items()}
-        case list():
-            return [_rendered(v, show) for v in value]
-        case sp.Basic():
-            return show(value)
-    return value
-
-
-def _attempt(key: str, question: Callable[[], sp.Expr], notes: dict[str, str]) -> sp.Expr | None:
-    try:
-        return question()
-    except (NotApplicable, Undecided) as reason:
-        notes[key] = str(reason)
-        return None
-
-
-def _remarks(texts: dict[str, str]) -> str:
-    """Notes per normalisation, said once where they agree."""
-    if len(set(texts.values())) == 1:
-        return next(iter(texts.values()))
-    return "; ".join(f"{n}: {text}" for n, text in texts.items() if text)
-
-
-def _constants(
-    key: str, question: Callable[[System, str], Constant], system: System, kinds: Sequence[str], notes: dict[str, str]
-) -> dict[str, sp.Expr | None] | None:
-    found = {n: question(system, n) for n in kinds}
-    notes[key] = _remarks({n: c.note for n, c in found.items()})
-    if all(c.value is None for c in found.values()):
-        return None
-    return {n: c.value for n, c in found.items()}
-
-
-def _where_averages_are_known(
-    kinds: Sequence[str], question: Callable[[str], Answer]
-) -> tuple[dict[str, Answer], dict[str, str]]:
-    """Answers by normalisation, and why there is none for the others."""
-    found: dict[str, Answer] = {}
-    remarks: dict[str, str] = {}
-    for name in kinds:
-        try:
-            found[name] = question(name)
-        except NotApplicable as reason:
-            remarks[name] = str(reason)
-    return found, remarks
-
-
-def _with_assumption(note: str, assumes: str) -> str:
-    return f"{note}; assumes: {assumes}" if assumes else note
+    answers, words, notes = field_answers(system, kinds)
+    lives, method = existence(system), field_method(system, kinds[0] if kinds else NORMALISATIONS[0])
+    energy = "not applicable: the energy law is that of one field"
+    return Analysis(
+        system, answers, words, notes, (), None, tuple(map(str, lives.blow_ups)), energy, lives.reason, method
+    )
 
 
 def _boxes(
     system: System, kinds: Sequence[str], notes: dict[str, str]
 ) -> dict[str, list[sp.Expr | None] | None] | None:
-    found, remarks = _where_averages_are_known(kinds, lambda n: invariant_box(system, n))
-    remarks |= {n: _with_assumption(b.note, b.assumes) for n, b in found.items()}
-    notes["invariant_box"] = _remarks({n: remarks[n] for n in kinds})
+    found, reasons = where_known(kinds, lambda n: single_box(system, n))
+    reasons |= {n: with_assumption(b.note, b.assumes) for n, b in found.items()}
+    notes["invariant_box"] = remarks({n: reasons[n] for n in kinds})
     if not any(b.exists for b in found.values()):
         return None
     return {n: [found[n].lower, found[n].upper] if n in found and found[n].exists else None for n in kinds}
-
-
-def _steps(
-    key: str, method: str, system: System, kinds: Sequence[str], notes: dict[str, str]
-) -> dict[str, sp.Expr | None] | None:
-    found, remarks = _where_averages_are_known(kinds, lambda n: step_limit(system, method, n))
-    remarks |= {n: _with_assumption(limit.means, limit.assumes) for n, limit in found.items()}
-    notes[key] = _remarks({n: remarks[n] for n in kinds})
-    if all(limit.value is None for limit in found.values()):
-        return None
-    return {n: found[n].value if n in found else None for n in kinds}
 
 
 def _classes(system: System) -> tuple[str, ...]:

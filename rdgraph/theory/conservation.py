@@ -20,6 +20,7 @@ from rdgraph.syntax.formula_functions import FormulaFunction
 from rdgraph.syntax.printer import to_text
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
+from rdgraph.theory.several_fields.conserved_sums import ConservedSums, conserved_sums
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,15 @@ class Conservation:
 
 
 @reads_system
-def conserved(system: System) -> Conservation:
+def conserved(system: System) -> Conservation | ConservedSums:
     """Is w^T H constant, w the stationary weights of A? Exactly when w^T f(H) = 0 after w^T A = w^T.
 
     Args:
-        system: dH/dt = f(H).
+        system: dH/dt = f(H), or several fields.
 
     Returns:
-        The weights for each normalisation, empty where nothing is conserved, and the rate of the weighted mean.
+        The weights for each normalisation, empty where nothing is conserved, and the rate of the weighted mean. For
+        several fields `ConservedSums`: a basis of the combinations of the fields that are conserved.
 
     Raises:
         Undecided: it is not known whether the rate vanishes, or time ran out.
@@ -55,7 +57,17 @@ def conserved(system: System) -> Conservation:
     >>> from rdgraph.systems.parser import parse
     >>> conserved(parse("-alpha*L@(H**3 - H)")).weights["row"]
     'd'
+    >>> print(*conserved("u' = -beta*u*(A@v); v' = beta*u*(A@v) - v; w' = v").sums)
+    u + v + w at every node
     """
+    if not system.is_single:
+        with time_limit():
+            return conserved_sums(system)
+    return single_mean(system)
+
+
+def single_mean(system: System) -> Conservation:
+    """The conserved mean of one field."""
     with time_limit():
         rate = sp.expand(_contracted(system.normal, system))
         if not is_zero(rate):

@@ -29,6 +29,7 @@ from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.blowup import BlowUp, fate
 from rdgraph.theory.growth_at_infinity import Trend, growth, order
+from rdgraph.theory.several_fields.lifetimes import lifetime
 
 GLOBAL, LOCAL, UNDECIDED = "global", "local", "undecided"
 
@@ -37,11 +38,15 @@ __all__ = ["GLOBAL", "LOCAL", "UNDECIDED", "BlowUp", "Existence", "existence"]
 
 @dataclass(frozen=True)
 class Existence:
-    """global, local (can blow up) or undecided, with the reason and what it assumes of the graph."""
+    """global, local (can blow up) or undecided, with the reason and what it assumes of the graph.
+
+    `starts` is what the starts must satisfy for it, as in "u, v >= 0"; empty where all of them do.
+    """
 
     status: str
     reason: str
     blow_ups: tuple[BlowUp, ...] = ()
+    starts: str = ""
 
 
 @reads_system
@@ -51,10 +56,11 @@ def existence(system: System) -> Existence:
     """Whether every solution lives for all time.
 
     Args:
-        system: dH/dt = f(H).
+        system: dH/dt = f(H), or several fields, with time or noise (an equation in the sense of Ito).
 
     Returns:
-        global, local (with blow-ups and their times) or undecided, with the reason.
+        global, local (with blow-ups and their times) or undecided, with the reason; for several fields `starts` says
+        from which starts.
 
     >>> from rdgraph.systems.parser import parse
     >>> existence(parse("F")).blow_ups[0].time
@@ -63,8 +69,13 @@ def existence(system: System) -> Existence:
     'global'
     """
     with watched() as watch:
-        found = _decided(system)
+        found = _decided(system) if system.is_single else _of_fields(system)
     return replace(found, reason=f"{found.reason}; {BOUNDED}") if watch.bounded else found
+
+
+def _of_fields(system: System) -> Existence:
+    found = lifetime(system)
+    return Existence(found.status, found.reason, found.blow_ups, found.starts)
 
 
 def _decided(system: System) -> Existence:

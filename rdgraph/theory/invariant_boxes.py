@@ -12,8 +12,9 @@ only), and the box must grow with s.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import sympy as sp
 
@@ -33,6 +34,7 @@ from rdgraph.theory.absorption import absorbing_radius
 from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, RowSums
 from rdgraph.theory.escapes import Escape, Escapes
 from rdgraph.theory.provisos import Proviso, weakest
+from rdgraph.theory.several_fields.rectangles import Rectangle, rectangle
 
 #: Seconds spent on one candidate for a box.
 PROOF_SECONDS = 1.0
@@ -98,8 +100,9 @@ def _none(note: str) -> Box:
 
 
 @reads_system
-@within_budget(lambda problem: _none(f"undecided: {problem}"))
-def invariant_box(system: System, normalisation: str = "row") -> Box:
+def invariant_box(
+    system: System, normalisation: str = "row", bounds: Mapping[str, Any] | None = None
+) -> Box | Rectangle:
     """The box between the outermost zeros of the reaction, or one of any size R where any size is kept.
 
     The row box is for graphs in which no node is without edges where `assumes` says so; what holds with isolated
@@ -107,15 +110,19 @@ def invariant_box(system: System, normalisation: str = "row") -> Box:
 
     Args:
         system: a system, or a text or name that `parse` reads.
-        normalisation: of the operator A; one whose rows average, such as row or symmetric.
+        normalisation: of the operator A; one whose rows average, such as row or symmetric. For several fields any.
+        bounds: intervals by field to be decided about, as in {"u": (0, 1), "v": (0, "oo")}; without them a box is
+            sought.
 
     Returns:
         The faces l and u with H(t) in [l, u] for all t where H(0) is, the region of the coefficients where that holds
-        (`where`), or, with `is_proved`, a proof that every box is left; else a note that says what was tried.
+        (`where`), or, with `is_proved`, a proof that every box is left; else a note that says what was tried. For
+        several fields, and where bounds are given, a `Rectangle`: its status is proved, refuted by a point or
+        undecided, and `nonnegative` says whether densities stay non-negative.
 
     Raises:
-        NotApplicable: the rows of the normalisation are no averages, or the system is more than one autonomous
-            equation of first order.
+        NotApplicable: the rows of the normalisation are no averages.
+        InvalidArgument: bounds that are no intervals.
 
     >>> from rdgraph.systems.parser import parse
     >>> box = invariant_box(parse("F"), "row")
@@ -125,7 +132,17 @@ def invariant_box(system: System, normalisation: str = "row") -> Box:
     (alpha*s - alpha + beta)/beta
     >>> invariant_box(parse("-L@H + (H - 1)*(3 - H)"), "row").assumes
     'no node is without edges'
+    >>> invariant_box("u' = u*(1 - u - a*v) - Du*L@u; v' = v*(1 - v - b*u) - Dv*L@v").bounds
+    {'u': (0, 1), 'v': (0, 1)}
     """
+    if bounds is not None or not system.is_single:
+        return rectangle(system, normalisation, bounds)
+    return single_box(system, normalisation)
+
+
+@within_budget(lambda problem: _none(f"undecided: {problem}"))
+def single_box(system: System, normalisation: str) -> Box:
+    """The box of one field."""
     check_averages(normalisation)
     system.require_single()
     own = raw_box(system, normalisation)

@@ -3,6 +3,7 @@
 symmetric: 2-norm, spectrum of L in [0, 2]. row: inf-norm, row-stochastic A. column: 1-norm, column-stochastic A.
 For f = p(A) H + r(H) + source the constants are exact suprema over graphs and states:
 2-norm max |p(lam) + r'|; inf-norm max |c_0 + r'| + sum_{k>=1} |c_k| with p = sum c_k A^k, reached on long cycles.
+Systems of several fields are measured in the inf-norm under every normalisation (`rdgraph.theory.several_fields`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from rdgraph.syntax.answer_symbols import R, lam, public, s
 from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
+from rdgraph.theory.several_fields.slope_constants import slope_constant
 from rdgraph.theory.slope_bounds import (
     largest_slope,
     largest_value,
@@ -53,7 +55,8 @@ def lipschitz_global(system: System, normalisation: str = "symmetric") -> Consta
 
     Args:
         system: a system, or a text or name that `parse` reads.
-        normalisation: of the operator A: symmetric (2-norm), row (inf-norm) or column (1-norm).
+        normalisation: of the operator A: symmetric (2-norm), row (inf-norm) or column (1-norm); for several fields any
+            one, the norm being the inf-norm over all entries of all fields.
 
     Returns:
         The constant as a formula, whether it is attained, its norm, and a note; without a value, the note says whether
@@ -75,7 +78,8 @@ def lipschitz_local(system: System, normalisation: str = "symmetric") -> Constan
 
     Args:
         system: a system, or a text or name that `parse` reads.
-        normalisation: of the operator A: symmetric (2-norm), row (inf-norm) or column (1-norm).
+        normalisation: of the operator A: symmetric (2-norm), row (inf-norm) or column (1-norm); for several fields any
+            one, the norm being the inf-norm over all entries of all fields.
 
     Returns:
         The constant as a formula, whether it is attained, its norm, and a note; without a value, the note says whether
@@ -97,7 +101,8 @@ def one_sided(system: System, normalisation: str = "symmetric") -> Constant:
 
     Args:
         system: a system, or a text or name that `parse` reads.
-        normalisation: of the operator A: symmetric (2-norm), row (inf-norm) or column (1-norm).
+        normalisation: of the operator A: symmetric (2-norm), row (inf-norm) or column (1-norm); for several fields any
+            one, the norm being the inf-norm over all entries of all fields.
 
     Returns:
         The constant as a formula, whether it is attained, its norm, and a note; without a value, the note says whether
@@ -123,6 +128,8 @@ def check_normalisation(normalisation: str) -> None:
 
 
 def _constant(system: System, normalisation: str, *, local: bool, one_sided: bool) -> Constant:
+    if not system.is_single:
+        return Constant(*slope_constant(system, normalisation, is_local=local, is_one_sided=one_sided))
     check_normalisation(normalisation)
     norm = find_normalisation(normalisation).norm_name
 

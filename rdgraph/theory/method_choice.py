@@ -39,6 +39,8 @@ DEFAULT_STEP = 0.1
 MOST_STEPS = 10_000
 #: The least size of the state that a bound is asked for, since small states grow.
 DEFAULT_RADIUS = 1.0
+#: The end of a run for coefficients that depend on the time, where none is given.
+DEFAULT_END = 1.0
 
 
 @dataclass(frozen=True)
@@ -105,14 +107,15 @@ def choose_method(
     bound = rate_bound(subject, normalisation)
     values = _shaped(subject, coefficients or {})
     size = float(np.max(state_size(bound, values, radius or 0.0)))
-    rate = float(np.max(bound.at(values, radius=size, row_sum=row_sum))) if bound.is_finite else None
-    step = float(step_for(method, rate, T, undirected=undirected))
+    end = DEFAULT_END if T is None else T
+    rate = float(np.max(bound.at(values, radius=size, row_sum=row_sum, end=end))) if bound.is_finite else None
+    step = float(step_for(method, rate, T, undirected=undirected and subject.is_single))
     return MethodChoice(method, step, f"{why}; {step_reason(bound, rate, step, size)}")
 
 
 @lru_cache(maxsize=256)
 def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
-    """exact, strang, rk4 or, for more than one field, dopri5, and why; `has_degrees` says that L is D - A."""
+    """exact, strang or rk4, and why; `has_degrees` says that L is D - A."""
     if not system.is_single:
         return _coupled_family(system, has_degrees)
     try:
@@ -131,9 +134,13 @@ def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
 
 
 def _coupled_family(system: System, has_degrees: bool) -> tuple[str, str]:
-    """exact for several fields with a matrix symbol, else dopri5, which needs no bound of their slopes."""
+    """The same for several fields: exact where there is a matrix symbol, with any forcing constant in time."""
+    if system.is_noisy:
+        raise NotApplicable(
+            f"expected a system without noise, got {system.text}: no method for Ito equations follows from the equation"
+        )
     if reasons := coupling_obstacles(system, has_degrees=has_degrees):
-        return "dopri5", f"{'; '.join(reasons)}: adaptive steps"
+        return "rk4", "; ".join(reasons)
     letter, coupling = coupled_in_one_operator(system, has_degrees=has_degrees)
     others = (*coupling.source.values(), *coupling.constant.values(), *coupling.coupled.values())
     forced = " and a forcing" if any(x != 0 for x in others) else ""
@@ -197,7 +204,8 @@ def step_reason(bound: RateBound, rate: float | None, step: float, radius: float
     """Where the step comes from, in words."""
     if rate is None:
         return f"no bound of its slope is known, so that the step is {step:.4g} by default"
-    where = f" on |h| <= {radius:.4g}" if bound.is_local else ""
+    letter = "h" if bound.system.is_single else "u"
+    where = f" on |{letter}| <= {radius:.4g}" if bound.is_local else ""
     formula = f"{in_words(public(bound.value))} = " if bound.value.free_symbols else ""
     return f"step {step:.4g} from the Lipschitz bound K = {formula}{rate:.4g}{where}"
 

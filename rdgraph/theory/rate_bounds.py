@@ -25,12 +25,16 @@ from rdgraph.syntax.tree import Kind
 from rdgraph.systems.structure import structure_of
 from rdgraph.systems.system import System
 from rdgraph.theory.lipschitz import coupled_bound
+from rdgraph.theory.several_fields.slope_sums import slope_sum
 from rdgraph.theory.slope_bounds import slopes, sup_magnitude
 
 
 @dataclass(frozen=True)
 class RateBound:
-    """K in the coefficients, norm_W for a matrix W, the largest row sum s of |A| and, if it is local, the radius R."""
+    """K in the coefficients, norm_W for a matrix W, the largest row sum s of |A| and, if it is local, the radius R.
+
+    For several fields also s_B, the largest row sum of an operator B, and the end T of a run.
+    """
 
     value: sp.Expr
     system: System
@@ -43,14 +47,34 @@ class RateBound:
     def is_local(self) -> bool:
         return bool(self.value.has(R))
 
-    def at(self, coefficients: Mapping[str, Any] | None = None, *, radius: Any = 1.0, row_sum: Any = 1.0) -> np.ndarray:
+    def at(
+        self,
+        coefficients: Mapping[str, Any] | None = None,
+        *,
+        radius: Any = 1.0,
+        row_sum: Any = 1.0,
+        end: Any = 1.0,
+        operator_sums: Mapping[str, Any] | None = None,
+    ) -> np.ndarray:
         """K at numbers or arrays that broadcast; a coefficient without a value counts as 1, or as -1 if it is negative.
+
+        Args:
+            coefficients: by name.
+            radius: R.
+            row_sum: s.
+            end: T, for coefficients that depend on the time.
+            operator_sums: the largest row sums of |B| by the letter of further operators; 1 where not given.
+
+        Returns:
+            The bounds.
 
         >>> from rdgraph.systems.parser import parse
         >>> float(rate_bound(parse("-alpha*L@H + beta*tanh(H)")).at({"alpha": 0.5}))
         2.0
         """
-        return _evaluate(self.value, self.system, coefficients or {}, {"R": radius, "s": row_sum})
+        sums = {f"s_{name}": 1.0 for name in self.system.operators.names}
+        sums |= {f"s_{name}": value for name, value in (operator_sums or {}).items()}
+        return _evaluate(self.value, self.system, coefficients or {}, {"R": radius, "s": row_sum, "T": end, **sums})
 
 
 def _evaluate(
@@ -83,6 +107,8 @@ def equilibrium_size(system: System, coefficients: Mapping[str, Any] | None = No
     >>> round(float(equilibrium_size(parse("-alpha*L@H + beta*H*(4 - H**2)"))), 9)
     2.0
     """
+    if not system.is_single:
+        return np.zeros(())
     structure = system.structure
     field = sp.S.Zero if structure.coupled != 0 or structure.has_source else structure.scalar_field(h, sp.S.Zero)
     if not field.is_polynomial(h) or sp.degree(field, h) < 1:
@@ -117,8 +143,14 @@ def rate_bound(system: System, normalisation: str = "symmetric") -> RateBound:
     2*R*Abs(beta) + Abs(alpha) + Abs(alpha - beta)
     """
     record = find_normalisation(normalisation)
-    found = (RateBound(_chain_rule(system, record, local), system) for local in (False, True))
+    rule = _chain_rule if system.is_single else _of_fields
+    found = (RateBound(rule(system, record, local), system) for local in (False, True))
     return next((bound for bound in found if bound.is_finite), RateBound(sp.oo, system))
+
+
+def _of_fields(system: System, record: Normalisation, local: bool) -> sp.Expr:
+    """The largest sum of |slopes| over a row, in the inf-norm."""
+    return slope_sum(system, record.name, is_local=local, is_sharp=False).value
 
 
 def _chain_rule(system: System, record: Normalisation, local: bool) -> sp.Expr:

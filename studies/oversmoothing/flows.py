@@ -20,6 +20,7 @@ from analysis.measures.registry import make_measures
 from rdgraph.errors import NotApplicable, UnknownName
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.operator_stack import stack
+from rdgraph.theory.invariant_boxes import single_box
 
 #: Entries beyond this are frozen: their square, summed over the nodes, is still a number.
 LIMIT = 1e100
@@ -81,7 +82,7 @@ def box(system: str) -> tuple[float, float]:
     >>> box("AC")
     (-1.0, 1.0)
     """
-    found = rd.invariant_box(rd.catalogue[system], "row")
+    found = single_box(rd.catalogue[system], "row")
     if found.lower is None or found.upper is None:
         raise NotApplicable(f"expected a system with an invariant box, got {system}; start from the features")
     return float(found.lower), float(found.upper)

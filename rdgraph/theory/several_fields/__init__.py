@@ -1,0 +1,1 @@
+"""Several fields, time, noise and further operators: what is proved beside the theory of one equation."""

@@ -1,0 +1,226 @@
+"""Bounds by the chain rule: how large an expression can be, and how fast it changes, in the max norm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import sympy as sp
+
+from rdgraph.algebra.normal_form import TIME, Act, H, Mix, State
+from rdgraph.decisions.branches import is_defined
+from rdgraph.decisions.domain import POSITIVE, Domain
+from rdgraph.decisions.maxima import Candidate, maximum
+from rdgraph.decisions.regions import cases
+from rdgraph.errors import NotApplicable, Undecided, UnknownSign
+from rdgraph.normalisations.normalisation import Normalisation
+from rdgraph.syntax.answer_symbols import R, T
+from rdgraph.syntax.reader import start_of
+from rdgraph.systems.system import System
+from rdgraph.theory.growth_at_infinity import order
+from rdgraph.theory.several_fields.node_speeds import has_gap, row_size, starts_of, states_of, timely
+from rdgraph.theory.slope_bounds import largest_slope, largest_value, slopes
+
+
+@dataclass(frozen=True)
+class Magnitudes:
+    """Bounds on states with entries |u| <= R if `is_local`, else on all states; at times 0 <= t <= T."""
+
+    system: System
+    record: Normalisation
+    is_local: bool
+
+    @property
+    def domain(self) -> Domain:
+        return timely(self.system.domain)
+
+    def size(self, expression: sp.Expr) -> sp.Expr:
+        """A bound of |expression|, infinite where none is known."""
+        if isinstance(expression, State):
+            return R if self.is_local else sp.oo
+        if isinstance(expression, sp.Symbol):
+            return self._letter(expression)
+        match expression:
+            case sp.Number() | sp.NumberSymbol():
+                return sp.Abs(expression)
+            case Act():
+                return row_size(_names(expression), self.system, self.record) * self.size(expression.inner)
+            case Mix():
+                return _norms(expression) * self.size(expression.inner)
+            case sp.Add():
+                return _sum(self.size(part) for part in expression.args)
+            case sp.Mul():
+                return _product(self.size(part) for part in expression.args)
+            case sp.Pow(exp=sp.Rational()):
+                return self._power(expression)
+        return self._function(expression)
+
+    def _letter(self, letter: sp.Symbol) -> sp.Expr:
+        if letter == TIME:
+            return T
+        return sp.S.One if letter.name == "M" else sp.Abs(letter)
+
+    def _power(self, power: sp.Pow) -> sp.Expr:
+        if power.exp.is_positive:
+            size = self.size(power.base)
+            return sp.oo if size.has(sp.oo) else size**power.exp
+        floor = self.floor(power.base)
+        return sp.oo if floor is None else floor**power.exp
+
+    def floor(self, base: sp.Expr) -> sp.Expr | None:
+        """A positive number that an expression keeps above in modulus: one part of it, the rest being never negative.
+
+        An expression without states and times is its own.
+        """
+        if not base.has(State, TIME):
+            return sp.Abs(base) if self.domain.proves(sp.Ne(base, 0, evaluate=False)) else None
+        plain = base.xreplace({atom: sp.Dummy("z", real=True) for atom in base.atoms(Act, Mix)})
+        moving = [x for x in plain.free_symbols if isinstance(x, State | sp.Dummy) or x == TIME]
+        constant, rest = plain.as_independent(*moving, as_Add=True)
+        return constant if self.domain.sign(constant) is POSITIVE and self.domain.is_nonnegative(rest) else None
+
+    def _function(self, call: sp.Expr) -> sp.Expr:
+        largest = largest_value(call)
+        if largest.is_finite:
+            return largest
+        if not call.args:
+            return sp.oo
+        if isinstance(call, sp.exp):
+            return self._exponential(call.args[0])
+        slope = largest_slope(call)
+        if slope.is_finite and not has_gap(call):
+            at_zero = self.size(call.func(sp.S.Zero))
+            return _sum((at_zero, _product((slope, self.size(call.args[0])))))
+        return sp.oo
+
+    def _exponential(self, exponent: sp.Expr) -> sp.Expr:
+        plain = exponent.xreplace({atom: sp.Dummy("z", real=True) for atom in exponent.atoms(Act, Mix)})
+        if self.domain.proves(sp.Le(plain, 0, evaluate=False)):
+            return sp.S.One
+        size = self.size(exponent)
+        return sp.oo if size.has(sp.oo) else sp.exp(size)
+
+    # ------------------------------------------------------------------ slopes
+    def slope(self, expression: sp.Expr) -> sp.Expr:
+        """A bound of the sum of |derivatives| in all entries of all states."""
+        if not expression.has(*states_of(self.system).values()):
+            return sp.S.Zero
+        if isinstance(expression, State):
+            return sp.S.One
+        match expression:
+            case sp.Add():
+                return _sum(self.slope(part) for part in expression.args)
+            case Act():
+                return _product((row_size(_names(expression), self.system, self.record), self.slope(expression.inner)))
+            case Mix():
+                return _product((_norms(expression), self.slope(expression.inner)))
+        own = self._of_one(expression)
+        if own is not None:
+            return own
+        match expression:
+            case sp.Mul():
+                return _sum(self._beside(expression, k) for k in range(len(expression.args)))
+            case sp.Pow(exp=sp.Rational()):
+                outer = _product((sp.Abs(expression.exp), self.size(expression.base ** (expression.exp - 1))))
+                return _product((outer, self.slope(expression.base)))
+        if largest_slope(expression).is_finite and not has_gap(expression):
+            return _product((largest_slope(expression), self.slope(expression.args[0])))
+        if isinstance(expression, sp.exp):
+            return _product((self.size(expression), self.slope(expression.args[0])))
+        return sp.oo
+
+    def _beside(self, product: sp.Mul, k: int) -> sp.Expr:
+        """What one factor adds to the slope of a product."""
+        own = self.slope(product.args[k])
+        if own == 0:
+            return sp.S.Zero
+        return _product((own, *(self.size(a) for j, a in enumerate(product.args) if j != k)))
+
+    def _of_one(self, expression: sp.Expr) -> sp.Expr | None:
+        """The largest slope of a quotient, or of another nonlinear function, of one state alone; None for others."""
+        letters = [x for x in states_of(self.system).values() if expression.has(x)]
+        if len(letters) != 1 or expression.has(Act, Mix, TIME, *starts_of(self.system).values()):
+            return None
+        if expression.is_polynomial(*letters) or not is_defined(expression, self.domain, smooth=True):
+            return None
+        try:
+            found = slopes(expression.xreplace({letters[0]: H}), self.system.domain, local=self.is_local)
+            both = [Candidate(sign * c.value, c.valid) for c in found.candidates for sign in (1, -1)]
+            largest = found.restore(maximum(both, found.domain(self.system.domain)))
+        except (Undecided, UnknownSign, NotApplicable):
+            return None
+        return None if largest.has(sp.oo, -sp.oo, sp.nan, sp.zoo) else largest
+
+    # ------------------------------------------------------------------ growth
+    def order(self, expression: sp.Expr) -> sp.Expr:
+        """A power q with |expression| <= c (1 + |state|^q) on a fixed graph; infinite where none is known."""
+        if not expression.has(*states_of(self.system).values()):
+            return sp.S.Zero if self.size(expression.xreplace(self._still)).is_finite is not False else sp.oo
+        if isinstance(expression, State):
+            return sp.S.One
+        match expression:
+            case Act() | Mix():
+                return self.order(expression.inner)
+            case sp.Add():
+                return sp.Max(*(self.order(part) for part in expression.args))
+        letters = [x for x in states_of(self.system).values() if expression.has(x)]
+        if len(letters) == 1 and not expression.has(Act, Mix, TIME):
+            return self._order_in(expression, letters[0])
+        match expression:
+            case sp.Mul():
+                return sp.Add(*(self.order(part) for part in _by_states(expression, letters)))
+            case sp.Pow(exp=sp.Rational()) if expression.exp.is_positive:
+                return self.order(expression.base) * expression.exp
+            case sp.Pow() if self.floor(expression.base) is not None:
+                return sp.S.Zero
+        if largest_value(expression).is_finite:
+            return sp.S.Zero
+        if largest_slope(expression).is_finite and not has_gap(expression):
+            return self.order(expression.args[0])
+        if isinstance(expression, sp.exp) and self.order(expression.args[0]) == 0:
+            return sp.S.Zero
+        return sp.oo
+
+    @property
+    def _still(self) -> dict[State, sp.Expr]:
+        """Starts as fixed numbers."""
+        return {State(start_of(n)): sp.Symbol(f"fixed_{n}", real=True) for n in self.system.fields}
+
+    def _order_in(self, expression: sp.Expr, state: State) -> sp.Expr:
+        letter = sp.Dummy("z", real=True)
+        flat = expression.xreplace(self._still).xreplace({state: letter})
+        try:
+            return sp.Max(*(p for _, p in cases(self.system.domain, partial(order, flat, letter))))
+        except Undecided:
+            return sp.oo
+
+
+def _by_states(product: sp.Mul, letters: list[State]) -> list[sp.Expr]:
+    """Factors that hold the same states, multiplied."""
+    groups: dict[tuple[bool, ...], sp.Expr] = {}
+    for factor in product.args:
+        key = (*(factor.has(x) for x in letters), factor.has(Act, Mix, TIME))
+        groups[key] = groups.get(key, sp.S.One) * factor
+    return list(groups.values()) if len(groups) > 1 else list(product.args)
+
+
+def _names(word: Act | Mix) -> tuple[str, ...]:
+    return tuple(w.name for w in word.word)
+
+
+def _norms(mixed: Mix) -> sp.Expr:
+    return sp.Mul(*(sp.Symbol(f"norm_{name}", nonnegative=True) for name in _names(mixed)))
+
+
+def _sum(parts: object) -> sp.Expr:
+    """A sum of bounds, infinite where one of them is."""
+    terms = list(parts)  # type: ignore[call-overload]
+    return sp.oo if any(x.has(sp.oo) for x in terms) else sp.Add(*terms)
+
+
+def _product(parts: object) -> sp.Expr:
+    """A product of bounds: zero where one of them is, else infinite where one of them is."""
+    factors = list(parts)  # type: ignore[call-overload]
+    if any(x == 0 for x in factors):
+        return sp.S.Zero
+    return sp.oo if any(x.has(sp.oo) for x in factors) else sp.Mul(*factors)

@@ -1,0 +1,126 @@
+"""The right-hand sides at one node: what it sees of other nodes through operators stands as letters.
+
+`Act(word, g)` becomes a letter with the word and g beside it. Sums of |entries| over a row bound an operator: 1 for the
+row normalisation and for a stochastic operator, s for any other A, s_B for an operator B, and 2 s for L = D - A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import sympy as sp
+
+from rdgraph.algebra.normal_form import TIME, Act, Mix, State
+from rdgraph.decisions.domain import Domain
+from rdgraph.errors import NotApplicable
+from rdgraph.normalisations.normalisation import Normalisation
+from rdgraph.normalisations.registry import find_normalisation
+from rdgraph.syntax.answer_symbols import s
+from rdgraph.syntax.functions import REALS, record_of
+from rdgraph.syntax.reader import start_of
+from rdgraph.syntax.tree import Kind
+from rdgraph.systems.system import System
+
+
+@dataclass(frozen=True)
+class Call:
+    """(word @ inner) at the node, written as `letter`; `inner` is a function of the entries of single nodes."""
+
+    letter: sp.Symbol
+    word: tuple[str, ...]
+    inner: sp.Expr
+
+    @property
+    def is_of_state(self) -> bool:
+        """Whether the words act on a state, or its start, as it is."""
+        return isinstance(self.inner, State)
+
+
+@dataclass(frozen=True)
+class NodeSpeeds:
+    """f at one node by field, in the states, the starts, the coefficients and the letters of the calls."""
+
+    system: System
+    record: Normalisation
+    speeds: Mapping[str, sp.Expr]
+    calls: tuple[Call, ...]
+
+    @classmethod
+    def of(cls, system: System, normalisation: str) -> NodeSpeeds:
+        """The speeds of a system; NotApplicable where matrices mix channels or an operator acts on what another made.
+
+        >>> from rdgraph.systems.parser import parse
+        >>> found = NodeSpeeds.of(parse("u' = -beta*u*(A@v); v' = beta*u*(A@v) - v"), "row")
+        >>> [(call.word, call.inner) for call in found.calls]
+        [(('A',), v)]
+        """
+        normals = normal_forms(system, normalisation)
+        if any(normal.has(Mix) for normal in normals.values()):
+            raise NotApplicable("a matrix mixes the channels")
+        atoms = sorted({atom for normal in normals.values() for atom in normal.atoms(Act)}, key=str)
+        for atom in atoms:
+            if atom.inner.has(Act):
+                raise NotApplicable(f"{atom} is an average of averages")
+        letters = {atom: sp.Dummy(f"x{i}", real=True) for i, atom in enumerate(atoms)}
+        calls = tuple(Call(x, tuple(w.name for w in atom.word), atom.inner) for atom, x in letters.items())
+        speeds = {name: normal.xreplace(letters) for name, normal in normals.items()}
+        return cls(system, find_normalisation(normalisation), speeds, calls)
+
+    @property
+    def varying(self) -> frozenset[sp.Symbol]:
+        """Letters that differ from node to node beside the states: node coefficients and masks."""
+        kinds = self.system.algebra.kinds
+        present = {x for part in (*self.speeds.values(), *(c.inner for c in self.calls)) for x in part.free_symbols}
+        return frozenset(x for x in present if kinds.get(x.name) is Kind.NODE or x.name == "M")
+
+
+@lru_cache(maxsize=256)
+def normal_forms(system: System, normalisation: str) -> Mapping[str, sp.Expr]:
+    """The normal forms of the flow under a normalisation: L = D - A stays a letter, else it is I - A."""
+    if not find_normalisation(normalisation).has_degrees:
+        return system.normals
+    algebra = replace(system.algebra, definitions={})
+    return {name: algebra.normal(tree) for name, tree in system.flow.items()}
+
+
+def states_of(system: System) -> dict[str, State]:
+    """The symbols of the states, by field."""
+    return {name: State(name) for name in system.fields}
+
+
+def starts_of(system: System) -> dict[str, State]:
+    """The symbols of the starts, by field."""
+    return {name: State(start_of(name)) for name in system.fields}
+
+
+def row_size(word: tuple[str, ...], system: System, record: Normalisation) -> sp.Expr:
+    """A bound of the sums of |entries| over a row of a word of operators.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> system = parse("u' = B@A@u where B signed")
+    >>> row_size(("B", "A"), system, find_normalisation("symmetric"))
+    s*s_B
+    """
+    return sp.Mul(*(_letter_size(letter, system, record) for letter in word))
+
+
+def _letter_size(letter: str, system: System, record: Normalisation) -> sp.Expr:
+    if letter in system.operators.names:
+        is_average = "stochastic" in system.operators.facts(letter)
+        return sp.S.One if is_average else sp.Symbol(f"s_{letter}", positive=True)
+    if letter == "L":
+        return 2 * s
+    return sp.S.One if record.norm == "inf" else s
+
+
+def timely(domain: Domain) -> Domain:
+    """The domain, with times t >= 0."""
+    return domain.where(sp.Ge(TIME, 0, evaluate=False))
+
+
+def has_gap(expression: sp.Expr) -> bool:
+    """Whether a function occurs that is not defined for all real numbers."""
+    records = (record_of(call) for call in expression.atoms(sp.Function))
+    return expression.has(sp.log) or any(record is not None and record.domain != REALS for record in records)

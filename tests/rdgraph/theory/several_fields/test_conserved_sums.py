@@ -1,0 +1,53 @@
+"""Conserved sums: known combinations, their weights, and completeness."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rdgraph as rd
+from tests.adversary import field_attacks
+from tests.adversary.field_systems import DrawnFields
+
+
+def texts(system: str) -> list[str]:
+    return [one.text for one in rd.conserved(system).sums]
+
+
+@pytest.mark.parametrize(
+    ("system", "sums"),
+    [
+        ("u' = -beta*u*(A@v); v' = beta*u*(A@v) - gamma*v; w' = gamma*v", ["u + v + w"]),
+        ("u' = -Du*L@u; v' = -Dv*L@v", ["u", "v"]),
+        ("u' = a*u*v - L@u; v' = -b*u*v - L@v", ["a*v + b*u"]),
+        ("H'' = -gamma*L@H", ["H'"]),
+        ("u' = sin(t)*v; v' = -sin(t)*v", ["u + v"]),
+        ("u' = a - u + u**2*v; v' = b - u**2*v", []),
+        ("u' = -L@u + xi; v' = L@v", ["v"]),
+    ],
+)
+def test_combinations(system: str, sums: list[str]) -> None:
+    assert texts(system) == sums
+
+
+def test_weights_follow_the_normalisation_and_nodes_may_conserve_by_themselves() -> None:
+    diffusing = rd.conserved("u' = -u*v - L@u; v' = u*v - L@v").sums[0]
+    assert dict(diffusing.weights) == {"symmetric": "sqrt(d)", "row": "d", "column": "1", "none": "1"}
+    assert not diffusing.is_local
+    local = rd.conserved("u' = -u*v; v' = u*v").sums[0]
+    assert local.is_local
+    assert set(local.weights.values()) == {"any"}
+    laplacian = rd.conserved("u' = -L@u; v' = A@u - u").sums[0]
+    assert (laplacian.text, "none" in laplacian.weights) == ("u - v", False)
+
+
+def test_exchange_along_edges_is_conserved_on_undirected_graphs() -> None:
+    found = rd.conserved("u' = u*(A@v); v' = -v*(A@u)")
+    assert [one.text for one in found.sums] == ["u + v"]
+    assert dict(found.sums[0].weights) == {"row": "d", "none": "1", "symmetric": "1"}
+    drawn = DrawnFields((("u", "u*(A@v)"), ("v", "-v*(A@u)")))
+    assert field_attacks.conserved(drawn, found, np.random.default_rng(5)) is None
+
+
+def test_products_of_two_operators_are_not_claimed_to_be_complete() -> None:
+    assert not rd.conserved("u' = (A@u)*(A@v); v' = -u*(A@A@v)").is_complete

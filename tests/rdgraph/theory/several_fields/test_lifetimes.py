@@ -1,0 +1,61 @@
+"""Existence of several fields: what is proved, from which starts, and what is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import rdgraph as rd
+
+
+@pytest.mark.parametrize(
+    ("text", "starts", "words"),
+    [
+        ("u' = -L@u + 2*v; v' = -u", "", "affine"),
+        ("u' = -alpha*exp(-t)*L@u + beta*sin(omega*t)", "", "continuous in t"),
+        ("H'' = -gamma*H - alpha*H' + tanh(A@H)", "", "at most linear growth"),
+        ("u' = u*tanh(v); v' = u/(1 + u**2)", "", "at most linear growth"),
+        ("u' = u - u**3/3 - v + c - Du*L@u; v' = epsilon*(u + a - b*v)", "", "damped"),
+        ("u' = -beta*u*(A@v); v' = beta*u*(A@v) - v; w' = v", "u, v, w >= 0", "u + v + w"),
+        ("u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v", "u, v >= 0", "u + v"),
+        ("u' = alpha*u - a*u*v; v' = b*u*v - gamma*v", "u, v >= 0", "a/b*v"),
+    ],
+)
+def test_solutions_that_live_for_all_time(text: str, starts: str, words: str) -> None:
+    found = rd.existence(text)
+    assert (found.status, found.starts) == ("global", starts)
+    assert words in found.reason
+
+
+def test_blow_up_is_shown_on_a_field_that_is_alone() -> None:
+    found = rd.existence("u' = u**2 - L@u; v' = v*u - v")
+    assert found.status == "local"
+    assert found.blow_ups
+    done = solve_ivp(lambda t, y: [y[0] ** 2, y[1] * y[0] - y[1]], (0, 2), [1.0, 0.0])
+    assert not done.success or np.abs(done.y).max() > 1e6
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "u' = u**2 + v; v' = -u",
+        "u' = u**2*v; v' = u*v**2",
+        "u' = u**2/v; v' = -v",
+        "u' = sqrt(u); v' = -v",
+    ],
+)
+def test_what_is_not_proved_is_not_global(text: str) -> None:
+    assert rd.existence(text).status != "global"
+
+
+def test_what_one_laplacian_damps_is_said_of_it_alone() -> None:
+    text = "u' = L@(u**3) + A@(u**3) - 2*u**3; v' = -v"  # -u**3 under L = I - A, (d - 2) u**3 under L = D - A
+    assert "row normalisation" in rd.existence(text).starts
+
+
+def test_noise_asks_for_lipschitz_drift_and_factors() -> None:
+    assert rd.existence("u' = -L@u + sigma*u*xi").status == "global"
+    assert "Ito" in rd.existence("u' = -L@u + sigma*u*xi").reason
+    assert "drift of u" in rd.existence("u' = -u**3 + sigma*xi").reason
+    assert "factor of xi in u" in rd.existence("u' = -u + u**2*xi").reason

@@ -1,0 +1,115 @@
+"""Rectangles and densities of known systems, refutations by points, and bounds that are asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import rdgraph as rd
+from tests.adversary import field_attacks
+from tests.adversary.field_systems import DrawnFields
+
+COMPETITION = "u' = alpha*u*(1 - u - a*v) - Du*L@u; v' = beta*v*(1 - v - b*u) - Dv*L@v"
+FITZHUGH_NAGUMO = "u' = u - u**3/3 - v + c - Du*L@u; v' = epsilon*(u + a - b*v)"
+GRAY_SCOTT = "u' = -u*v**2 + a*(1 - u) - Du*L@u; v' = u*v**2 - (a + b)*v - Dv*L@v"
+DENSITIES = {
+    "SIR": "u' = -beta*u*(A@v); v' = beta*u*(A@v) - gamma*v; w' = gamma*v",
+    "SIS": "u' = -beta*u*(A@v) + gamma*v; v' = beta*u*(A@v) - gamma*v",
+    "competition": COMPETITION,
+    "Gray-Scott": GRAY_SCOTT,
+    "Schnakenberg": "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v",
+    "Brusselator": "u' = a - (b + 1)*u + u**2*v - Du*L@u; v' = b*u - u**2*v - Dv*L@v",
+}
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+@pytest.mark.parametrize("normalisation", ["row", "none"])
+def test_densities_stay_non_negative(name: str, normalisation: str) -> None:
+    found = rd.invariant_box(DENSITIES[name], normalisation).nonnegative
+    assert (found.status, found.is_closed) == ("proved", True)
+
+
+def test_an_activator_over_its_inhibitor_stays_positive() -> None:
+    found = rd.invariant_box("u' = u**2/v - b*u + a - Du*L@u; v' = u**2 - v - Dv*L@v").nonnegative
+    assert (found.status, found.is_closed) == ("proved", False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["u' = -v; v' = u", "u' = u - L@v; v' = -v", "H' = -L@H + B@H where B antisymmetric", FITZHUGH_NAGUMO],
+)
+def test_densities_that_become_negative_are_refuted_by_a_point(text: str) -> None:
+    found = rd.invariant_box(text).nonnegative
+    assert found.status == "refuted"
+    assert "falls below" in found.note
+
+
+def test_cross_diffusion_keeps_densities_under_one_laplacian_and_not_under_the_other() -> None:
+    text = "u' = v - L@v; v' = -v"  # A@v under L = I - A, v - D v + A@v under L = D - A
+    assert rd.invariant_box(text, "row").nonnegative.status == "proved"
+    assert rd.invariant_box(text, "none").nonnegative.status != "proved"
+
+
+def test_the_rectangle_of_competition_is_the_unit_square_and_grows_with_the_row_sums() -> None:
+    assert rd.invariant_box(COMPETITION, "row").bounds == {"u": (0, 1), "v": (0, 1)}
+    assert rd.invariant_box(COMPETITION, "none").bounds == {"u": (0, 1), "v": (0, 1)}
+    upper = rd.invariant_box(COMPETITION, "symmetric").bounds["u"][1]
+    assert sp.simplify(upper - (1 + sp.Symbol("Du") * (sp.Symbol("s") - 1) / sp.Symbol("alpha"))) == 0
+
+
+def test_half_of_a_rectangle_is_infinite_where_nothing_bounds_it() -> None:
+    found = rd.invariant_box(GRAY_SCOTT, "row")
+    assert found.bounds == {"u": (0, 1), "v": (0, sp.oo)}
+    assert found.exists
+    assert not found.is_bounded
+
+
+def test_damping_gives_a_rectangle_that_no_face_of_which_is_crossed() -> None:
+    found = rd.invariant_box(FITZHUGH_NAGUMO.replace("epsilon", "0.1"), "row")
+    assert found.is_bounded
+    right = ("u - u**3/3 - v + c - Du*L@u", "0.1*(u + a - b*v)")
+    drawn = DrawnFields((("u", right[0]), ("v", right[1])))
+    assert field_attacks.rectangle(drawn, found.bounds, "row", np.random.default_rng(3), found.assumes) is None
+
+
+def test_bounds_that_are_asked_for() -> None:
+    assert rd.invariant_box(COMPETITION, "row", {"u": (0, 2), "v": (0, 1)}).status == "proved"
+    low = rd.invariant_box(COMPETITION, "row", {"u": (0, 0.5), "v": (0, 1)})
+    assert low.status == "refuted"
+    assert "u rises above" in low.note
+    assert rd.invariant_box("u' = -a*u + b; v' = -v", "row", {"u": (0, "b/a"), "v": (-1, 1)}).status == "proved"
+    assert rd.invariant_box("-alpha*L@H + beta*H*(1 - H)", "row", {"H": (0, 1)}).status == "proved"
+
+
+def test_a_symmetric_operator_keeps_constants_on_regular_graphs_only() -> None:
+    found = rd.invariant_box("u' = -L@u; v' = -L@v", "symmetric", {"u": (0, 1), "v": (0, 1)})
+    assert found.status == "undecided"
+    assert found.regular == {"u": (0, 1), "v": (0, 1)}
+
+
+def test_isolated_nodes_are_assumed_away_where_zero_lies_outside() -> None:
+    found = rd.invariant_box("u' = -L@u; v' = -L@v", "row", {"u": (1, 2), "v": (0, 1)})
+    assert found.status == "proved"
+    assert found.assumes == "no node is without edges"
+
+
+def test_time_that_only_slows_diffusion_keeps_the_rectangle() -> None:
+    assert rd.invariant_box("u' = -exp(-t)*L@u", "row", {"u": (0, 1)}).status == "proved"
+
+
+def test_noise_is_undecided_with_its_reason() -> None:
+    found = rd.invariant_box("u' = -L@u + sigma*xi", "row")
+    assert found.status == "undecided"
+    assert "noise" in found.note
+
+
+@pytest.mark.parametrize("bounds", [{"u": (1, 0)}, {"u": 3}, {"u": (0, None)}])
+def test_bounds_that_are_no_intervals_are_refused(bounds: dict[str, object]) -> None:
+    with pytest.raises(rd.InvalidArgument, match="expected"):
+        rd.invariant_box("u' = -u; v' = -v", "row", bounds)
+
+
+def test_fields_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(rd.UnknownName, match="field"):
+        rd.invariant_box("u' = -u; v' = -v", "row", {"w": (0, 1)})

@@ -1,0 +1,70 @@
+"""Lipschitz constants of several fields: known values, and Jacobians in numpy that respect and reach them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import rdgraph as rd
+from tests.adversary import graphs
+from tests.adversary.field_systems import DrawnFields, FieldRun
+
+SCHNAKENBERG = "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v"
+R, s = sp.symbols("R s")
+Du, Dv, alpha, beta, gamma = sp.symbols("Du Dv alpha beta gamma")
+
+
+@pytest.mark.parametrize(
+    ("text", "normalisation", "expected", "exact"),
+    [
+        (SCHNAKENBERG, "row", sp.Max(2 * Dv + 3 * R**2, 2 * Du + 3 * R**2 + 1), True),
+        (SCHNAKENBERG, "symmetric", sp.Max(Dv * (s + 1) + 3 * R**2, Du * (s + 1) + 3 * R**2 + 1), True),
+        (SCHNAKENBERG, "none", sp.Max(2 * Dv * s + 3 * R**2, 2 * Du * s + 3 * R**2 + 1), False),
+        ("u' = -beta*u*(A@v); v' = beta*u*(A@v) - gamma*v", "row", 2 * R * beta + gamma, True),
+        ("u' = (alpha - beta)*u; v' = 0*v", "row", sp.Abs(alpha - beta), True),
+        ("u' = u - u**3 - v; v' = u", "row", sp.Max(2, 3 * R**2), True),
+        ("u' = M*u*v; v' = -v", "row", sp.Max(1, 2 * R), False),
+        ("u' = -alpha*exp(-t)*L@u", "row", 2 * alpha, False),
+        ("u' = t*u", "row", sp.Symbol("T"), False),
+        ("u' = B@u - u where B antisymmetric", "row", 1 + sp.Symbol("s_B"), False),
+        ("u' = B@u - u where B stochastic", "row", sp.Integer(2), False),
+    ],
+)
+def test_local_constants(text: str, normalisation: str, expected: sp.Expr, exact: bool) -> None:
+    found = rd.lipschitz_local(text, normalisation)
+    assert found.norm == "inf-norm"
+    assert found.exact is exact
+    for numbers in ((0.5, 1.3, 0.7, 2.0, 1.1, 0.4, 3.0, 1.7), (2.5, 0.2, 1.9, 0.3, 0.6, 2.1, 1.2, 0.8)):
+        letters = [R, s, Du, Dv, alpha, beta, gamma, sp.Symbol("T")]
+        point = dict(zip(letters, numbers, strict=True)) | {sp.Symbol("s_B"): 1.5}
+        assert float(found.value.subs(point)) == pytest.approx(float(expected.subs(point)), rel=1e-12)
+
+
+def test_a_constant_for_all_states_exists_for_bounded_slopes_and_not_for_products() -> None:
+    assert rd.lipschitz_global("H'' = -gamma*H - alpha*H' + tanh(A@H)", "row").value == sp.Symbol("alpha") + gamma + 1
+    none = rd.lipschitz_global(SCHNAKENBERG, "row")
+    assert none.value is None
+    assert none.exact
+    open_one = rd.lipschitz_global("u' = u**2/v; v' = -v", "row")
+    assert open_one.value is None
+    assert open_one.note.startswith("undecided")
+
+
+@pytest.mark.parametrize("normalisation", ["symmetric", "row", "column", "none"])
+def test_sampled_jacobians_respect_the_constant_and_reach_an_exact_one(normalisation: str) -> None:
+    drawn = DrawnFields((("u", "a - u + u**2*v - 0.5*L@u"), ("v", "2 - u**2*v - 3*L@v")))
+    found = rd.lipschitz_local(drawn.text, normalisation)
+    rng = np.random.default_rng(7)
+    for graph in (graphs.star(5), graphs.cycle(6), graphs.with_isolated(graphs.pair())):
+        run = FieldRun(drawn, graph, normalisation, {"a": 1.0})
+        claimed = float(found.value.subs({"R": 1.5, "s": run.row_sum}))
+        corners = [1.5 * rng.choice([-1.0, 1.0], (2, graph.nodes)) for _ in range(200)]
+        sums = [np.abs(run.jacobian(x)).sum(1).max() for x in corners]
+        assert max(sums) <= claimed + 1e-9
+        if found.exact and graph.nodes == 5:
+            assert max(sums) == pytest.approx(claimed, rel=1e-12)
+
+
+def test_one_sided_constants_keep_the_sign_of_damping() -> None:
+    assert rd.one_sided("u' = -2*u + v; v' = -u - 3*v", "row").value == -1

@@ -1,0 +1,98 @@
+"""Random systems of several fields that the adversary may not refute, and false answers that it must."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from tests.adversary import field_attacks
+from tests.adversary.field_systems import DrawnFields
+
+SEED = 20230724
+SLICE, LONG = 30, 300
+
+DECAY = DrawnFields((("u", "- u + v"), ("v", "- v")))
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An answer that somebody made up."""
+
+    value: sp.Expr | None = None
+    exact: bool = False
+    status: str = "global"
+    starts: str = ""
+    sums: tuple[object, ...] = ()
+    is_complete: bool = True
+    coefficients: tuple[tuple[str, sp.Expr], ...] = ()
+    weights: tuple[tuple[str, str], ...] = ()
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(11)
+
+
+def refuted(first: int, count: int) -> list[field_attacks.Attack]:
+    found = list(field_attacks.attacks(count, SEED, first))
+    assert sum(attack.status == "held" for attack in found) >= count // 4
+    return [attack for attack in found if attack.status in ("refuted", "error")]
+
+
+def test_no_answer_of_a_slice_is_refuted() -> None:
+    assert refuted(0, SLICE) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(SLICE, LONG, SLICE))
+def test_no_answer_of_many_is_refuted(first: int) -> None:
+    assert refuted(first, SLICE) == []
+
+
+# ---------------------------------------------------------------------- false answers
+def test_a_constant_that_is_too_small_is_refuted() -> None:
+    assert field_attacks.lipschitz(DECAY, Claim(sp.Integer(2)), "row", rng(), is_local=True) is None
+    assert field_attacks.lipschitz(DECAY, Claim(sp.Rational(19, 10)), "row", rng(), is_local=True)
+
+
+def test_a_constant_that_is_called_exact_and_is_too_large_is_refuted() -> None:
+    assert "called exact" in str(
+        field_attacks.lipschitz(DECAY, Claim(sp.Integer(3), True), "row", rng(), is_local=True)
+    )
+    assert "no constant" in str(field_attacks.lipschitz(DECAY, Claim(None, True), "row", rng(), is_local=False))
+
+
+def test_a_rectangle_that_is_left_is_refuted() -> None:
+    assert field_attacks.rectangle(DECAY, {"u": (0, 1), "v": (0, 1)}, "row", rng(), "") is None
+    assert field_attacks.rectangle(DECAY, {"u": (0, 1), "v": (0, 2)}, "row", rng(), "")
+
+
+def test_a_point_that_does_not_refute_is_noticed() -> None:
+    note = "on two nodes joined by an edge u rises above its upper bound: u' = 1 at u there = 1, v there = {}"
+    bounds = {"u": (0, 1), "v": (0, 2)}
+    assert field_attacks.refutation(DECAY, bounds, note.format(2)) is None
+    assert field_attacks.refutation(DECAY, bounds, note.format("1/2"))
+    assert field_attacks.refutation(DECAY, bounds, note.format(3))
+
+
+def test_a_life_that_ends_is_noticed() -> None:
+    squares = DrawnFields((("u", "u**2 + 3"), ("v", "- v")))
+    assert field_attacks.existence(DECAY, Claim(), rng()) is None
+    assert field_attacks.existence(squares, Claim(starts="u, v >= 0"), rng())
+
+
+def test_a_sum_that_moves_and_a_sum_that_was_missed_are_noticed() -> None:
+    exchange = DrawnFields((("u", "- u*v"), ("v", "u*v")))
+
+    @dataclass(frozen=True)
+    class Sum:
+        coefficients: tuple[tuple[str, sp.Expr], ...]
+        weights: dict[str, str]
+
+    right = Sum((("u", sp.S.One), ("v", sp.S.One)), dict.fromkeys(field_attacks.NORMALISATIONS, "any"))
+    wrong = Sum((("u", sp.S.One), ("v", sp.Integer(2))), right.weights)
+    assert field_attacks.conserved(exchange, Claim(sums=(right,)), rng()) is None
+    assert "moves" in str(field_attacks.conserved(exchange, Claim(sums=(wrong,)), rng()))
+    assert "were found" in str(field_attacks.conserved(exchange, Claim(), rng()))
