@@ -87,7 +87,7 @@ def _lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lower
     source = module_source(system.text, note, list(names), kept, is_packed=len(forms) > 1)
     filename = f"<rdgraph field {next(_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    namespace: dict[str, Any] = {"__name__": "rdgraph_generated"}
+    namespace: dict[str, Any] = {}  # without a name: torch.compile would look for a module of that name
     exec(compile(source, filename, "exec"), namespace)
     return Lowered(forms, free, functions[0], functions[1], names, source, namespace)
 
