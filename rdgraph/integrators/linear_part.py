@@ -140,11 +140,15 @@ def _values(field: VectorField, polynomial: Mapping[int, sp.Expr]) -> tuple[Tens
 # ---------------------------------------------------------------------- the operator
 def _prepared(field: VectorField) -> tuple[System, Base]:
     """The system written in X, under the letter A, and X."""
-    degree = field.operator.degree
-    letter, system = in_one_operator(field.system, has_degrees=degree is not None)
-    if degree is None or letter == "A":
-        return system, _adjacency_base(field.operator)
-    return system, _laplacian_base(field.operator, degree)
+    letter, system = in_one_operator(field.system, has_degrees=field.operator.degree is not None)
+    return system, operator_base(field.operator, letter)
+
+
+def operator_base(operator: Operator, letter: str) -> Base:
+    """X with its bounds: A, or L = D - A where the letter is L."""
+    if operator.degree is None or letter == "A":
+        return _adjacency_base(operator)
+    return _laplacian_base(operator, operator.degree)
 
 
 def _adjacency_base(operator: Operator) -> Base:

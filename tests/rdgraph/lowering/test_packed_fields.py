@@ -279,7 +279,7 @@ def test_storage_in_bfloat16_keeps_coefficients_in_float32(text: str) -> None:
 
 
 def test_a_field_changes_precision_with_its_operators() -> None:
-    field, H, start = made(WIND)
+    field, H, _ = made(WIND)
     wanted = field(None, H)
     moved = field.to(torch.float32)
     assert moved.further.entries["B"].dtype == torch.float32
