@@ -14,6 +14,7 @@ from rdgraph.integrators.adjoint import AdjointSettings, integrate_members
 from rdgraph.integrators.automatic import Automatic, automatic
 from rdgraph.integrators.brownian_path import BrownianPath, read_seeds
 from rdgraph.integrators.exponential_steps import ExponentialEulerMaruyama, Imex
+from rdgraph.integrators.field_splitting import FieldStrang
 from rdgraph.integrators.fixed_steps import Integration, choose, integrate_fixed, is_within
 from rdgraph.integrators.noisy_steps import EulerMaruyama
 from rdgraph.integrators.solution import Solution, Stats, Status
@@ -190,6 +191,8 @@ def _make_stepper(
         return EulerMaruyama(field.prepared(), noise)
     if noise is not None:
         return ExponentialEulerMaruyama(field.prepared(), noise, start, rtol)
+    if not field.system.is_single:
+        return Splitting(field, FieldStrang(field, start, rtol))
     from rdgraph.integrators.strang_splitting import make_strang
 
     return Splitting(field, make_strang(field, rtol=rtol))

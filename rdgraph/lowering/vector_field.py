@@ -274,6 +274,12 @@ class VectorField(nn.Module):
         wider._shapes = coefficient_shapes(self.system, self._operator.num_nodes, batch)
         return wider
 
+    def with_system(self, system: System) -> VectorField:
+        """The field of another system in the same letters: its operators and coefficients are those of this one."""
+        shapes = coefficient_shapes(system, self._operator.num_nodes, self.batch)
+        values = {name: getattr(self, f"coefficient_{name}") for name in shapes}
+        return VectorField(system, self.operator, values, self.batch, self.further)
+
     def prepared(self) -> VectorField:
         """The field with its coefficients computed once, for many evaluations between two backward passes."""
         ready = self._copy()
