@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -39,12 +39,17 @@ def split_stages(system: System, keeps_laplacian: bool) -> SplitStages:
     forms = lowered_forms(system, system.flow, keeps_laplacian)
     kinds = dict(system.letters)
     states = [H] if len(forms) == 1 else [State(name) for name in forms]
-    letter = "L" if any(_is_own(t, s, "L", kinds) and t.word for f, s in _pairs(forms, states) for t in f) else "A"
+    letter = "L" if any(t.word and _is_own(t, s, "L") for f, s in _pairs(forms, states) for t in f) else "A"
     generators, remainders = [], {}
     for name, (terms, state) in zip(forms, _pairs(forms, states), strict=True):
-        own = [term for term in terms if _is_own(term, state, letter, kinds)]
-        generators.append({len(term.word): term.coefficient for term in own})
-        remainders[name] = sp.Add(*(term.expression() for term in terms if term not in own))
+        own: dict[int, sp.Expr] = {}
+        rest = [term for term in terms if not _is_own(term, state, letter)]
+        for term in (term for term in terms if _is_own(term, state, letter)):
+            constant, other = _constant_part(term.coefficient, kinds)
+            own |= {len(term.word): constant} if constant != 0 else {}
+            rest += [replace(term, coefficient=other)] if other != 0 else []
+        generators.append(own)
+        remainders[name] = sp.Add(*(term.expression() for term in rest))
     function = schedule("remainder", remainders, kinds)
     source = module_source(system.text, "The part that is stepped.", list(coefficient_letters(system)), [function],
                            is_packed=len(forms) > 1)  # fmt: skip
@@ -55,11 +60,21 @@ def _pairs(forms: Mapping[str, sp.Expr], states: list[State]) -> list[tuple[tupl
     return [(terms_of(form), state) for form, state in zip(forms.values(), states, strict=True)]
 
 
-def _is_own(term: Term, state: State, letter: str, kinds: Mapping[str, Kind]) -> bool:
-    """Whether a term is a constant scalar or channel coefficient times letter^k of the state itself."""
-    letters = {s.name for s in term.coefficient.free_symbols}
-    is_constant = TIME_LETTER not in letters and all(kinds[x] in (Kind.SCALAR, Kind.CHANNEL) for x in letters)
-    return bool(term.atom == state and set(term.word) <= {letter} and is_constant)
+def _is_own(term: Term, state: State, letter: str) -> bool:
+    """Whether a term is a coefficient times letter^k of the state itself."""
+    return bool(term.atom == state and set(term.word) <= {letter})
+
+
+def _constant_part(coefficient: sp.Expr, kinds: Mapping[str, Kind]) -> tuple[sp.Expr, sp.Expr]:
+    """The scalar and channel terms of a coefficient that do not depend on the time, and all others."""
+
+    def is_constant(term: sp.Expr) -> bool:
+        letters = {s.name for s in term.free_symbols}
+        return TIME_LETTER not in letters and all(kinds[x] in (Kind.SCALAR, Kind.CHANNEL) for x in letters)
+
+    terms = sp.Add.make_args(sp.expand(coefficient))
+    constant = [term for term in terms if is_constant(term)]
+    return sp.Add(*constant), sp.Add(*(term for term in terms if term not in constant))
 
 
 class SplitField:
