@@ -41,7 +41,7 @@ def make_strang(field: VectorField, *, rtol: float | None = None) -> Strang:
 
     `rtol` is the accuracy of each diffusion step, as in `exact_states`. Raises `NotApplicable` with the reason.
 
-    >>> import rdgraph as rd
+    >>> import torch, rdgraph as rd
     >>> op = rd.Graph.from_edges([[0, 1], [1, 0]]).operator("row", dtype=torch.float64)
     >>> strang = make_strang(rd.lower("F", op, {"alpha": 1.0, "beta": 1.0}))
     >>> strang.advance(torch.tensor([[0.5], [0.5]], dtype=torch.float64), torch.tensor(1.0)).ravel()
