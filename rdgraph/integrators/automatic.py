@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from rdgraph.integrators.scaled_operator import row_sums
+from rdgraph.integrators.stiffness import choose_for_fields
 from rdgraph.integrators.timetable import read_times
 from rdgraph.theory.method_choice import DEFAULT_STEP, family, state_size, step_for, step_reason
 from rdgraph.theory.rate_bounds import rate_bound
@@ -37,12 +38,13 @@ def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) 
     >>> method, step
     ('rk4', tensor([0.2500, 0.1000], dtype=torch.float64))
     """
+    if not field.system.is_single:
+        times = read_times(t, "t", field.batch).detach().cpu().double()
+        chosen = choose_for_fields(field, H0, times, stepped)
+        return Automatic(chosen.method, None if chosen.step is None else _shared(chosen.step), chosen.reason)
     operator = field.operator
     has_degrees = operator.degree is not None
     method, why = family(field.system, has_degrees=has_degrees)
-    if not field.system.is_single:
-        step = torch.tensor(DEFAULT_STEP, dtype=torch.float64) if stepped else None
-        return Automatic("rk4" if stepped else method, step, why)
     if stepped and method != "rk4":
         method, why = "rk4", f"{why}, but Runge-Kutta steps were asked for"
     if method == "exact":
@@ -61,7 +63,11 @@ def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) 
         rates = np.broadcast_to(rates, np.broadcast_shapes(rates.shape, (*field.batch, 1, 1))).max((-2, -1))
     steps = step_for(method, rates, end, undirected=operator.is_symmetric)
     steps = np.where(np.isfinite(steps) & (steps > 0), steps, DEFAULT_STEP)
-    shared = steps.flat[0] if (steps == steps.flat[0]).all() else steps
     rate = None if rates is None else float(np.nanmax(rates, initial=0.0))
     reason = step_reason(bound, rate, float(steps.min()), float(np.nanmax(size, initial=0.0)))
-    return Automatic(method, torch.as_tensor(shared, dtype=torch.float64), f"{why}; {reason}")
+    return Automatic(method, _shared(steps), f"{why}; {reason}")
+
+
+def _shared(steps: np.ndarray) -> Tensor:
+    """The step () that all members have, or theirs (*batch)."""
+    return torch.as_tensor(steps.flat[0] if (steps == steps.flat[0]).all() else steps, dtype=torch.float64)

@@ -12,12 +12,17 @@ from torch import Tensor
 from rdgraph.integrators.adaptive_steps import Tolerances, integrate_adaptive
 from rdgraph.integrators.adjoint import AdjointSettings, integrate_members
 from rdgraph.integrators.automatic import Automatic, automatic
+from rdgraph.integrators.brownian_path import BrownianPath, read_seeds
 from rdgraph.integrators.compiled_steps import ADAPTIVE_EVALUATIONS, Compilation, CompiledRungeKutta
+from rdgraph.integrators.exponential_steps import ExponentialEulerMaruyama, Imex
+from rdgraph.integrators.field_splitting import FieldStrang
 from rdgraph.integrators.fixed_steps import Integration, choose, integrate_fixed, is_within
+from rdgraph.integrators.noisy_steps import EulerMaruyama
 from rdgraph.integrators.solution import Solution, Stats, Status
 from rdgraph.integrators.solver_settings import (
     check_adjoint,
     check_compiled,
+    check_noise,
     check_numbers,
     check_precision,
     check_settings,
@@ -50,6 +55,8 @@ def solve(
     interpolation: str | None = None,
     limit: float | None = None,
     max_steps: int | None = None,
+    seed: Any = None,
+    path_parts: int | None = None,
     trackers: Sequence[Tracker] = (),
     measures: Mapping[str, Measure] | None = None,
     keep_states: bool = True,
@@ -84,6 +91,10 @@ def solve(
         interpolation: between fixed steps, "linear" or "cubic".
         limit: the largest modulus of an entry; None stops at overflow only.
         max_steps: attempts of "dopri5" before it gives up (10000).
+        seed: of the paths of white noise, a whole number for each member, or one from which the members count on (0);
+            a member's path follows from its own seed alone.
+        path_parts: increments that make up the noise of one step (1): a run with the same seed and steps that many
+            times shorter follows the same path.
         trackers: hear of every saved state.
         measures: functions of a state by name, collected in `solution.measures`.
         keep_states: False with measures lets the fixed-step methods hold no more than one saved state.
@@ -115,10 +126,14 @@ def solve(
         chosen = automatic(wide, H0, t, stepped=adjoint)
         if step is not None and chosen.step is None:  # a step that is given asks for steps
             chosen = automatic(wide, H0, t, stepped=True)
-        method, interpolation = chosen.method, interpolation or ("linear" if chosen.step is None else "cubic")
+        has_cubic = chosen.step is not None and "interpolation" in find_record(chosen.method).options
+        method, interpolation = chosen.method, interpolation or ("cubic" if has_cubic else "linear")
     interpolation = interpolation or "linear"
     record = find_record(method)
-    given = {"step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps}
+    given = {
+        "step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "seed": seed, "path_parts": path_parts,
+    }  # fmt: skip
+    check_noise(record, field, t)
     check_settings(record, given, interpolation, chosen)
     check_numbers(given, limit)
     step = chosen.step if step is None else step
@@ -145,7 +160,8 @@ def solve(
         asked = Compilation(
             compiled, timetable.steps * (1 if record.tableau is None else len(record.tableau.weights)), timetable.grid
         )
-        make_stepper = partial(_make_stepper, field, record, rtol, asked)
+        noise = _noise(field, H0, seed, path_parts, step) if record.is_stochastic else None
+        make_stepper = partial(_make_stepper, field, record, rtol, asked, noise)
         cubic = interpolation == "cubic"
         integrate = partial(integrate_fixed, make_stepper, H0, timetable, recorder, bound=bound, cubic=cubic)
     run = _tracked(integrate, trackers, len(timetable.saves))
@@ -167,12 +183,34 @@ def _tracked(integrate: Callable[[], Integration], trackers: Sequence[Tracker], 
             tracker.stop()
 
 
-def _make_stepper(field: VectorField, record: Method, rtol: float | None, asked: Compilation, start: Tensor) -> Stepper:
+def _noise(field: VectorField, H0: Tensor, seed: Any, parts: int | None, step: Any) -> BrownianPath:
+    """The paths of all members; their seeds count up from 0 where none is given."""
+    seeds = read_seeds(0 if seed is None else seed, field.batch, H0.device)
+    whole = None if step is None else torch.as_tensor(step, dtype=torch.float64, device=H0.device)
+    return BrownianPath(seeds, field.system.fields, tuple(field.system.noise), whole, int(parts or 1))
+
+
+def _make_stepper(
+    field: VectorField,
+    record: Method,
+    rtol: float | None,
+    asked: Compilation,
+    noise: BrownianPath | None,
+    start: Tensor,
+) -> Stepper:
     field = _bound(field, start)
     if record.tableau is not None and (made := asked.of(field, start)) is not None:
         return CompiledRungeKutta(field, made, record.tableau)
     if record.is_fixed:
         return fixed_stepper(field.prepared(), record)
+    if record.name == "imex":
+        return Imex(field.prepared(), start, rtol)
+    if noise is not None and record.name == "euler-maruyama":
+        return EulerMaruyama(field.prepared(), noise)
+    if noise is not None:
+        return ExponentialEulerMaruyama(field.prepared(), noise, start, rtol)
+    if not field.system.is_single:
+        return Splitting(field, FieldStrang(field, start, rtol))
     from rdgraph.integrators.strang_splitting import make_strang
 
     return Splitting(field, make_strang(field, rtol=rtol))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.integrators.adaptive_steps import MAX_STEPS, Tolerances
 from rdgraph.integrators.automatic import Automatic
 from rdgraph.methods.method import Method
-from rdgraph.methods.registry import WITH_ADJOINT, find_method
+from rdgraph.methods.registry import FOR_NOISE, WITH_ADJOINT, find_method
 from rdgraph.methods.runge_kutta import Tableau
 
 
@@ -36,10 +37,24 @@ def packed_start(field: Any, H0: Tensor | Mapping[str, Tensor]) -> Tensor:
 def check_state(field: Any, H0: Tensor) -> None:
     """Whether a state fits a field."""
     field.check_state(H0)
-    if field.system.is_noisy:
-        raise NotApplicable(f"expected a system without noise, got {field.system.text}; leave out the terms with xi")
     if 0 in H0.shape:
         raise InvalidArgument(f"expected at least one member, node and channel, got a state of shape {tuple(H0.shape)}")
+
+
+def check_noise(record: Method, field: Any, times: Any) -> None:
+    """Whether the method is for systems with noise where the system has some, and for others where it has none."""
+    if field.system.is_noisy and not record.is_stochastic:
+        raise NotApplicable(
+            f"expected {' or '.join(FOR_NOISE)} for white noise, got {record.name} for {field.system.text}; name it, "
+            "or leave out the terms with xi"
+        )
+    if record.is_stochastic and not field.system.is_noisy:
+        raise NotApplicable(
+            f"expected a system with noise for {record.name}, got {field.system.text}; add a term such as sigma*xi, or "
+            "name another method"
+        )
+    if record.is_stochastic and isinstance(times, Tensor) and times.requires_grad:
+        raise NotApplicable("expected times without a gradient for a path of white noise, which has none; detach them")
 
 
 def check_settings(record: Method, given: Mapping[str, Any], interpolation: str, chosen: Automatic) -> None:
@@ -75,6 +90,9 @@ def check_numbers(given: Mapping[str, Any], limit: Any) -> None:
         raise InvalidArgument("expected one of rtol, atol to be > 0, got 0 and 0")
     if given["max_steps"] is not None and not given["max_steps"] >= 1:
         raise InvalidArgument(f"expected max_steps >= 1, got {given['max_steps']!r}")
+    parts = given["path_parts"]
+    if parts is not None and not (isinstance(parts, Integral) and int(parts) >= 1):
+        raise InvalidArgument(f"expected path_parts to be a whole number >= 1, got {parts!r}")
     if limit is not None and not limit > 0:
         raise InvalidArgument(f"expected limit > 0, got {limit!r}; limit=None stops at overflow only")
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from rdgraph.integrators.closed_reactions import make_reaction
 from rdgraph.integrators.linear_part import diffusion_part
-from rdgraph.integrators.propagator import Propagator
+from rdgraph.integrators.prepared_flow import PreparedFlow
 
 if TYPE_CHECKING:
     from rdgraph.lowering.vector_field import VectorField
@@ -26,30 +25,15 @@ class Strang:
 
     def __init__(self, field: VectorField, *, rtol: float | None = None) -> None:
         self.reaction = make_reaction(field)
-        self.diffusion = diffusion_part(field)
-        self.rtol = rtol
+        self.diffusion = PreparedFlow(diffusion_part(field), rtol)
         self.products = 0
-        self._prepared: tuple[Tensor, Propagator] | None = None
 
     def advance(self, H: Tensor, dt: Tensor) -> Tensor:
         """H after a step dt, () or (*batch, 1, 1); entries that pass their blow-up become infinite or NaN."""
         H = self.reaction(H, dt / 2)
-        propagator = self._propagator(H, dt)
+        propagator = self.diffusion.over(dt, H)
         self.products += propagator.products
         return self.reaction(propagator(H)[0], dt / 2)
-
-    def _propagator(self, H: Tensor, dt: Tensor) -> Propagator:
-        """Prepared once for steps of equal length, up to the rounding of the times; with a gradient, prepared anew."""
-        known = self._prepared
-        if known is not None and known[0].shape == dt.shape and not dt.requires_grad:
-            rounding = 16 * torch.finfo(dt.dtype).eps
-            if bool(((known[0] - dt).abs() <= rounding * dt.abs()).all()):
-                return known[1]
-        elapsed = dt.to(device=H.device, dtype=torch.float64)
-        elapsed = elapsed.reshape((1,) * (H.ndim + 1 - elapsed.ndim) + tuple(elapsed.shape))
-        made = Propagator.make(self.diffusion, elapsed, H, rtol=self.rtol)
-        self._prepared = None if dt.requires_grad else (dt.clone(), made)
-        return made
 
 
 def make_strang(field: VectorField, *, rtol: float | None = None) -> Strang:
@@ -57,7 +41,7 @@ def make_strang(field: VectorField, *, rtol: float | None = None) -> Strang:
 
     `rtol` is the accuracy of each diffusion step, as in `exact_states`. Raises `NotApplicable` with the reason.
 
-    >>> import rdgraph as rd
+    >>> import torch, rdgraph as rd
     >>> op = rd.Graph.from_edges([[0, 1], [1, 0]]).operator("row", dtype=torch.float64)
     >>> strang = make_strang(rd.lower("F", op, {"alpha": 1.0, "beta": 1.0}))
     >>> strang.advance(torch.tensor([[0.5], [0.5]], dtype=torch.float64), torch.tensor(1.0)).ravel()

@@ -52,9 +52,7 @@ class HeldOperators:
     def members(self, index: Tensor) -> HeldOperators:
         """Those of some members, counted through the flattened batch."""
         return self._each(
-            lambda held: (
-                _with(held, held.weights.reshape(-1, held.num_edges).index_select(0, index)) if held.batch else held
-            )
+            lambda held: _with(held, held.weights.flatten(0, -2).index_select(0, index)) if held.batch else held
         )
 
     def _each(self, change: Callable[[Operator], Operator]) -> HeldOperators:
@@ -107,7 +105,7 @@ def _operator(name: str, value: Any) -> Operator:
 
 def _check_facts(name: str, held: Operator, facts: tuple[str, ...]) -> None:
     """Whether the weights are what the equation says of them."""
-    weights = held.weights.detach().reshape(-1, held.num_edges).cpu().double().numpy()
+    weights = torch.atleast_2d(held.weights.detach()).flatten(0, -2).cpu().double().numpy()
     rows, columns = held.pattern.rows.cpu().numpy(), held.pattern.indices.cpu().numpy()
     size = np.abs(weights).max(initial=1.0) * TOLERANCE.get(held.dtype, 1e-2)
     for member in weights:

@@ -22,3 +22,8 @@ class GeneratedFunction:
     @property
     def coefficient_names(self) -> tuple[str, ...]:
         return tuple(f"c{i}" for i in range(len(self.coefficients)))
+
+    @property
+    def coefficient_function(self) -> str:
+        """The name of the generated function that computes the coefficients."""
+        return "coefficients" if self.name == "field" else f"{self.name}_coefficients"

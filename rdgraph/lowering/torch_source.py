@@ -17,8 +17,8 @@ from rdgraph.syntax.functions import BUILT_IN, FUNCTIONS, ElementwiseFunction, r
 
 #: Names the generated source uses itself.
 _TAKEN = {
-    "torch", "field", "forcing", "coefficients", "plain", "matrix", "x", "scale", "terms", "out", "one",
-    "state", "start", "d", "per_field",
+    "torch", "field", "forcing", "noise", "remainder", "coefficients", "plain", "matrix", "x", "scale", "terms", "out",
+    "one", "state", "start", "d", "per_field",
 }  # fmt: skip
 
 
@@ -238,11 +238,12 @@ def module_source(
 
 def _coefficient_source(function: GeneratedFunction, names: list[str]) -> str:
     """coefficients(alpha, beta, ...) of one function: what is computed once, before any evaluation."""
-    name = "coefficients" if function.name == "field" else f"{function.name}_coefficients"
     lines = [
         f"    {c} = {coefficient_code(e)}\n"
         for c, e in zip(function.coefficient_names, function.coefficients, strict=True)
     ]
     returned = ", ".join(function.coefficient_names) + ("," if len(function.coefficients) == 1 else "")
-    signature = f"def {name}({', '.join(n if n in ('one', 'd') else safe_name(n) for n in names)}):"
+    signature = (
+        f"def {function.coefficient_function}({', '.join(n if n in ('one', 'd') else safe_name(n) for n in names)}):"
+    )
     return f"{signature}\n{''.join(lines)}    return ({returned})\n"

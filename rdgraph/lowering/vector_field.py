@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from rdgraph.algebra.factored_form import factored_form
 from rdgraph.algebra.normal_form import H0, LAPLACIAN, Algebra, H, State
-from rdgraph.errors import InvalidArgument, UnknownName
+from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.graphs.operator import Operator
 from rdgraph.lowering.coefficients import STORAGE_ONLY, coefficient_shapes, read_coefficients, valued_letters
 from rdgraph.lowering.field_blocks import FieldBlocks
@@ -42,6 +42,7 @@ class Lowered:
     free: dict[str, sp.Expr]
     field: GeneratedFunction
     forcing: GeneratedFunction
+    noise: GeneratedFunction | None
     names: tuple[str, ...]
     source: str
     code: dict[str, Callable[..., Any]]
@@ -70,26 +71,46 @@ def lowering_algebra(system: System, keeps_laplacian: bool = False) -> Algebra:
 def _lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lowered:
     """Stages that depend on the equation and on the meaning of L alone."""
     kinds = dict(system.letters)
-    algebra = lowering_algebra(system, keeps_laplacian)
-    forms = {state: factored_form(lowerable(tree), algebra) for state, tree in system.flow.items()}
+    forms = lowered_forms(system, system.flow, keeps_laplacian)
     states = {"H": H} if len(forms) == 1 else {state: State(state) for state in forms}
-    if len(forms) == 1:
-        ((name, form),) = forms.items()
-        forms = {"H": form.xreplace({State(name): H, State(start_of(name)): H0})}
     free = {i: sp.Add(*(t for t in sp.Add.make_args(f) if not t.has(*states.values()))) for i, f in forms.items()}
     functions = [schedule("field", forms, kinds), schedule("forcing", free, kinds)]
-    names = (*valued_letters(system), *(() if system.is_autonomous else (TIME_LETTER,)))
+    noise = None
+    if system.is_noisy:
+        noise = schedule("noise", lowered_forms(system, system.noise, keeps_laplacian), kinds)
+    names = coefficient_letters(system)
     shapes = (
         "H (..., nodes, channels)" if len(forms) == 1 else f"state (..., nodes, {len(forms)}*d), {', '.join(forms)}"
     )
     note = f"Operator: {normalisation}, L = {'D' if keeps_laplacian else 'I'} - A. Shapes: {shapes}."
     kept = functions if any(free.values()) else functions[:1]
+    kept = kept if noise is None else [*kept, noise]
     source = module_source(system.text, note, list(names), kept, is_packed=len(forms) > 1)
+    return Lowered(forms, free, functions[0], functions[1], noise, names, source, compiled(source))
+
+
+def coefficient_letters(system: System) -> tuple[str, ...]:
+    """What the generated coefficients are functions of: the letters that need a value, and the time where it occurs."""
+    return (*valued_letters(system), *(() if system.is_autonomous else (TIME_LETTER,)))
+
+
+def lowered_forms(system: System, trees: Mapping[str, sp.Basic], keeps_laplacian: bool) -> dict[str, sp.Expr]:
+    """The factored forms of trees by state, zero for a state without one; a single field is called H."""
+    algebra = lowering_algebra(system, keeps_laplacian)
+    forms = {state: factored_form(lowerable(trees.get(state, sp.S.Zero)), algebra) for state in system.fields}
+    if len(forms) > 1:
+        return forms
+    ((name, form),) = forms.items()
+    return {"H": form.xreplace({State(name): H, State(start_of(name)): H0})}
+
+
+def compiled(source: str) -> dict[str, Callable[..., Any]]:
+    """The functions of a generated module; a traceback shows its lines."""
     filename = f"<rdgraph field {next(_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    namespace: dict[str, Any] = {"__name__": "rdgraph_generated"}
+    namespace: dict[str, Any] = {}  # without a name: torch.compile would look for a module of that name
     exec(compile(source, filename, "exec"), namespace)
-    return Lowered(forms, free, functions[0], functions[1], names, source, namespace)
+    return namespace
 
 
 class VectorField(nn.Module):
@@ -124,7 +145,7 @@ class VectorField(nn.Module):
         for name, value in coefficients.items():
             self._hold(f"coefficient_{name}", value)
         self._initial: Tensor | None = None
-        self._prepared: dict[int, tuple[Tensor, ...]] | None = None
+        self._prepared: dict[tuple[str, int], tuple[Tensor, ...]] | None = None
         self._constants: dict[tuple[float, torch.dtype, torch.device], Tensor] = {}
 
     def _hold(self, name: str, value: Tensor) -> None:
@@ -171,6 +192,11 @@ class VectorField(nn.Module):
         return ProductPlan(self.system.text, function.steps, function.products, function.mixes)
 
     @property
+    def noise_products(self) -> int:
+        """The sparse products of one evaluation of the factor of noise."""
+        return 0 if self._stages.noise is None else self._stages.noise.products
+
+    @property
     def source(self) -> str:
         """The generated torch module as text; it runs on its own, with `plain(matrix)` as operator."""
         return self._stages.source
@@ -197,11 +223,28 @@ class VectorField(nn.Module):
     # ------------------------------------------------------------------ evaluation
     def forward(self, t: Any, H: Tensor) -> Tensor:
         """dH/dt at H and t; an autonomous equation does not look at the time. t is a number, () or (*batch)."""
+        return self.evaluate(self._stages.field, self._stages.code, t, H)
+
+    def diffusion(self, t: Any, H: Tensor) -> Tensor:
+        """The factor of white noise at H and t, (*batch, nodes, channels); zero in the blocks of fields without noise.
+
+        >>> import torch, rdgraph as rd
+        >>> field = rd.lower("u' = -L@u + sigma*u*xi", rd.generators.path(2).operator("row"), {"sigma": 0.5})
+        >>> field.diffusion(None, torch.tensor([[2.0], [4.0]])).ravel()
+        tensor([1., 2.])
+        """
+        if self._stages.noise is None:
+            raise NotApplicable(f"expected a system with noise, got {self.system.text}; add a term such as sigma*xi")
+        return self.evaluate(self._stages.noise, self._stages.code, t, H)
+
+    def evaluate(
+        self, function: GeneratedFunction, code: Mapping[str, Callable[..., Any]], t: Any, H: Tensor
+    ) -> Tensor:
+        """The value of a function that was generated for this system, shaped like H; `code` is its module."""
         self.check_state(H)
-        function = self._stages.field
-        values = self._current_values(t, H)
-        time = [] if TIME_LETTER in function.arguments else [t]
-        out = self._stages.code["field"](*time, *self._arguments(function, H, t), *values)
+        values = self._current_values(function, code, t, H)
+        time = [t] if function.name == "field" and TIME_LETTER not in function.arguments else []
+        out = code[function.name](*time, *self._arguments(function, H, t), *values)
         return out if out.shape == H.shape and out.dtype == H.dtype else out.to(H.dtype).expand(H.shape)
 
     def bind(self, H0: Tensor) -> VectorField:
@@ -231,12 +274,18 @@ class VectorField(nn.Module):
         wider._shapes = coefficient_shapes(self.system, self._operator.num_nodes, batch)
         return wider
 
+    def with_system(self, system: System) -> VectorField:
+        """The field of another system in the same letters: its operators and coefficients are those of this one."""
+        shapes = coefficient_shapes(system, self._operator.num_nodes, self.batch)
+        values = {name: getattr(self, f"coefficient_{name}") for name in shapes}
+        return VectorField(system, self.operator, values, self.batch, self.further)
+
     def prepared(self) -> VectorField:
         """The field with its coefficients computed once, for many evaluations between two backward passes."""
         ready = self._copy()
         ready._prepared = {}
         if len(self.system.fields) == 1 and self.system.is_autonomous:  # with several the width of a state is needed
-            ready._prepared[0] = self._values(self._stages.field)
+            ready._prepared["field", 0] = self._values(self._stages.field, self._stages.code)
         return ready
 
     def value(self, expression: sp.Expr | float) -> Tensor:
@@ -259,7 +308,7 @@ class VectorField(nn.Module):
         if self._initial is None:
             raise InvalidArgument("expected a bound field, got one without a start; call field.bind(H0) first")
         function = self._stages.forcing
-        values = self._values(function, "forcing_coefficients", self.blocks.width(self._initial))
+        values = self._values(function, self._stages.code, self.blocks.width(self._initial))
         found = self._stages.code["forcing"](*self._arguments(function, self._initial), *values)
         return found.to(self._initial.dtype).expand(self._initial.shape)
 
@@ -350,6 +399,10 @@ class VectorField(nn.Module):
         value = self.coefficients[name]
         return value.to(H.dtype) if self._shapes[name].kind is Kind.MATRIX else value
 
+    def operator_on(self, letter: str, x: Tensor) -> Tensor:
+        """A@x or L@x, L being D - A where the operator has degrees."""
+        return self._apply_laplacian(x) if letter == "L" else self._apply_adjacency(x)
+
     def _apply_adjacency(self, x: Tensor, scale: Tensor | None = None, *terms: tuple[Tensor, Tensor]) -> Tensor:
         return self.operator.product(x.to(self.dtype), scale, [(k, y.to(self.dtype)) for k, y in terms])
 
@@ -363,16 +416,19 @@ class VectorField(nn.Module):
         others = [(k, y.to(self.dtype)) for k, y in terms]
         return operator.product(x, -factor, [(factor * operator.degree, x), *others])
 
-    def _current_values(self, t: Any, H: Tensor) -> tuple[Tensor, ...]:
+    def _current_values(
+        self, function: GeneratedFunction, code: Mapping[str, Callable[..., Any]], t: Any, H: Tensor
+    ) -> tuple[Tensor, ...]:
         """The coefficients at a time, for a state of a width; computed once where the field is prepared."""
         if not self.system.is_autonomous:
-            return self._values(self._stages.field, width=self.blocks.width(H), t=self._time(t, H))
+            return self._values(function, code, self.blocks.width(H), self._time(t, H))
         width = self.blocks.width(H) if len(self.system.fields) > 1 else 0
         if self._prepared is None:
-            return self._values(self._stages.field, width=width)
-        if width not in self._prepared:
-            self._prepared[width] = self._values(self._stages.field, width=width)
-        return self._prepared[width]
+            return self._values(function, code, width)
+        key = (function.name, width)
+        if key not in self._prepared:
+            self._prepared[key] = self._values(function, code, width)
+        return self._prepared[key]
 
     def _time(self, t: Any, H: Tensor) -> Tensor:
         """The time as it broadcasts against a state: () or (*batch, 1, 1)."""
@@ -387,12 +443,16 @@ class VectorField(nn.Module):
         return time[..., None, None] if 0 < time.ndim < H.ndim else time
 
     def _values(
-        self, function: GeneratedFunction, name: str = "coefficients", width: int = 0, t: Tensor | None = None
+        self,
+        function: GeneratedFunction,
+        code: Mapping[str, Callable[..., Any]],
+        width: int = 0,
+        t: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
         """The coefficients that the generated function takes, from the ones the user gave."""
         given = {**self.coefficients, TIME_LETTER: t}
         lead = [self._constant(1.0), width] if len(self.system.fields) > 1 else []
-        found = self._stages.code[name](*lead, *(given[n] for n in self._stages.names))
+        found = code[function.coefficient_function](*lead, *(given[n] for n in self._stages.names))
         return tuple(x if isinstance(x, Tensor) else self._constant(float(x)) for x in found)
 
     def _constant(self, number: float) -> Tensor:

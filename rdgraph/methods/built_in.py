@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rdgraph.methods.method import ADAPTIVE_OPTIONS, FLOW_OPTIONS, SPLIT_OPTIONS, Method
+from rdgraph.methods.method import (
+    ADAPTIVE_OPTIONS,
+    FLOW_OPTIONS,
+    NOISE_OPTIONS,
+    SPLIT_NOISE_OPTIONS,
+    SPLIT_OPTIONS,
+    Method,
+)
 from rdgraph.methods.runge_kutta import make_tableau
 
 _DOPRI_ROWS: list[list[object]] = [
@@ -35,12 +42,18 @@ def built_in_methods() -> tuple[Method, ...]:
         ),
         Method("strang", "exact diffusion between halves of the exact reaction", 2, applies="closed",
                options=SPLIT_OPTIONS),
+        Method("imex", "exact linear diffusion of every field, explicit reaction: the exponential midpoint rule", 2,
+               options=SPLIT_OPTIONS),
         Method("exact", "the flow of a linear system, evaluated", applies="linear", options=FLOW_OPTIONS),
         Method(
             "dopri5", "Dormand-Prince with steps that follow the error; formulas take its fifth-order weights", 5,
             make_tableau("dopri5", _DOPRI_ROWS, _DOPRI_WEIGHTS, 5, "fifth-order weights, with a fixed step"),
             is_adaptive=True, options=ADAPTIVE_OPTIONS, adjoint="dopri5",
         ),
+        Method("euler-maruyama", "explicit Euler with the noise of the step; strong order 1/2, additive noise 1", 1,
+               applies="noise", options=NOISE_OPTIONS),
+        Method("exponential-euler-maruyama", "exact linear diffusion, explicit reaction and noise; the same orders", 1,
+               applies="noise", options=SPLIT_NOISE_OPTIONS),
     )  # fmt: skip
 
 

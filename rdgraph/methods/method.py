@@ -13,6 +13,7 @@ StepFunction = Callable[[Callable[[Any], Any], Any, Any], Any]
 #: Settings of `solve` that belong to one kind of method or another.
 FIXED_OPTIONS, SPLIT_OPTIONS = ("step", "interpolation"), ("step", "interpolation", "rtol")
 FLOW_OPTIONS, ADAPTIVE_OPTIONS = ("rtol", "atol"), ("rtol", "atol", "max_steps")
+NOISE_OPTIONS, SPLIT_NOISE_OPTIONS = ("step", "seed", "path_parts"), ("step", "seed", "path_parts", "rtol")
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,10 @@ class Method:
     """What is known of an integrator.
 
     `tableau` and `step_function` are the two forms of a step; the exact flow and the splitting have neither. `applies`
-    is "all", "linear" (a generator p(A) and a forcing) or "closed" (entrywise reactions with a closed flow). `options`
-    are the settings of `solve` that it listens to, `adjoint` is torchdiffeq's name for it, None where it has none.
+    is "all", "linear" (a generator p(A) and a forcing), "closed" (entrywise reactions with a closed flow) or "noise"
+    (white noise, without which a method of this kind has nothing to do). `order` is that of smooth systems, and the
+    weak one for noise. `options` are the settings of `solve` that it listens to, `adjoint` is torchdiffeq's name for
+    it, None where it has none.
 
     >>> from rdgraph.methods.registry import find_method
     >>> find_method("rk4").order, find_method("exact").applies, find_method("dopri5").is_adaptive
@@ -62,3 +65,8 @@ class Method:
     def is_splitting(self) -> bool:
         """Whether it composes flows of parts of the equation."""
         return self.applies == "closed"
+
+    @property
+    def is_stochastic(self) -> bool:
+        """Whether it is for systems with white noise, and for no others."""
+        return self.applies == "noise"

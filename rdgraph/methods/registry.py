@@ -44,6 +44,8 @@ METHODS = MethodNames(lambda method: True)
 FIXED = MethodNames(lambda method: method.is_fixed)
 #: Those whose flows of linear systems are polynomials of one step or the exponential.
 WITH_GAINS = MethodNames(lambda method: method.is_runge_kutta or method.is_exact)
+#: Those for systems with white noise.
+FOR_NOISE = MethodNames(lambda method: method.is_stochastic)
 #: Those that torchdiffeq can run backwards.
 WITH_ADJOINT = MethodNames(lambda method: method.adjoint is not None)
 

@@ -19,6 +19,7 @@ from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.graph import Graph
 from rdgraph.integrators.solver import solve
 from rdgraph.integrators.timetable import MAX_STEPS, make_timetable
+from rdgraph.lowering.field_blocks import FieldBlocks
 from rdgraph.lowering.vector_field import VectorField, lower
 from rdgraph.methods.registry import FIXED
 from rdgraph.methods.runge_kutta import z
@@ -44,6 +45,8 @@ class Stub(nn.Module):
         super().__init__()
         self.rate, self.batch = rate, batch
         self.plan = SimpleNamespace(products=5)
+        self.system = SimpleNamespace(fields=("H",), is_noisy=False, is_single=True)
+        self.blocks = FieldBlocks(self.system.fields)
         self.uses_initial = False
         self.calls = 0
 

@@ -287,7 +287,7 @@ def test_a_reaction_without_an_operator_needs_no_products() -> None:
 
 
 def test_products_are_counted_and_equal_steps_are_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    import rdgraph.integrators.strang_splitting as module
+    import rdgraph.integrators.prepared_flow as module
 
     calls = []
     make = module.Propagator.make

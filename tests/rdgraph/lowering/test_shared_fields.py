@@ -10,7 +10,7 @@ import rdgraph as rd
 from rdgraph.errors import InvalidArgument
 from rdgraph.lowering.coefficients import valued_letters
 from rdgraph.lowering.vector_field import VectorField
-from rdgraph.methods.registry import METHODS
+from rdgraph.methods.registry import FOR_NOISE, METHODS
 from rdgraph.syntax.tree import Kind
 
 NODES, CHANNELS = 6, 2
@@ -42,7 +42,7 @@ def run(field: VectorField, H0: Tensor, method: str) -> rd.Solution:
 
 
 def applies(name: str, method: str) -> bool:
-    few = name in ("AC", "ST", "CGNN")
+    few = name in ("AC", "ST", "CGNN") and method not in FOR_NOISE
     return {"exact": name in LINEAR, "strang": name in CLOSED, "euler": True, "rk4": True}.get(method, few)
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import rdgraph as rd
 from analysis import empirical_gains
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
-from rdgraph.methods.registry import FIXED, METHODS, WITH_ADJOINT, find_method, records
+from rdgraph.methods.registry import FIXED, FOR_NOISE, METHODS, WITH_ADJOINT, find_method, records
 from rdgraph.methods.runge_kutta import make_tableau
 
 F64 = torch.float64
@@ -39,7 +39,9 @@ def own_methods() -> Iterator[None]:
 
 # ---------------------------------------------------------------------- the records
 def test_every_record_says_what_it_applies_to() -> None:
-    assert list(records) == ["euler", "midpoint", "heun", "rk4", "rk4-classical", "strang", "exact", "dopri5"]
+    fixed = ["euler", "midpoint", "heun", "rk4", "rk4-classical"]
+    assert list(records) == [*fixed, "strang", "imex", "exact", "dopri5", *FOR_NOISE]
+    assert list(FOR_NOISE) == ["euler-maruyama", "exponential-euler-maruyama"]
     assert set(FIXED) == {"euler", "midpoint", "heun", "rk4", "rk4-classical"}
     assert set(WITH_ADJOINT) == {"euler", "midpoint", "heun", "rk4", "dopri5"}
     assert [n for n in METHODS if find_method(n).is_exact] == ["exact"]

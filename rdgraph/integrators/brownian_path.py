@@ -1,0 +1,94 @@
+"""`BrownianPath`: the increments of white noise for every member, step by step, the same for the same seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rdgraph.errors import InvalidArgument
+from rdgraph.integrators.counted_normals import normals
+
+#: Numbers that are drawn in one go, so that small states do not pay for every step.
+_AT_ONCE = 1 << 16
+
+
+@dataclass(eq=False)
+class BrownianPath:
+    """Increments of independent Brownian motions, one for each entry of the noisy blocks of a state.
+
+    A member's path follows from its seed, the number of its step, and its own nodes and channels: not from its
+    neighbours, nor from the times that are saved. `parts` independent increments make up a step: a run with the same
+    seed and steps of 1/parts of the length follows the same path, up to rounding. `step` is the length of a whole step,
+    () or (*batch); None where the steps differ, and are then cut into equal parts.
+
+    >>> path = BrownianPath(torch.tensor(7), ("u",), ("u",), parts=2)
+    >>> fine = BrownianPath(torch.tensor(7), ("u",), ("u",))
+    >>> like, h = torch.zeros(3, 1, dtype=torch.float64), torch.tensor(0.5)
+    >>> sums = fine.increment(0, h / 2, like) + fine.increment(1, h / 2, like)
+    >>> torch.allclose(path.increment(0, h, like), sums)
+    True
+    """
+
+    seeds: Tensor
+    fields: tuple[str, ...]
+    noisy: tuple[str, ...]
+    step: Tensor | None = None
+    parts: int = 1
+    _drawn: dict[str, tuple[int, Tensor]] = field(default_factory=dict)
+
+    def increment(self, number: int, dt: Tensor, like: Tensor) -> Tensor:
+        """W(t + dt) - W(t) in step `number`, shaped like the state; dt is () or (*batch, 1, 1)."""
+        lengths = self._lengths(dt.detach().to(torch.float64))
+        blocks = [torch.zeros_like(like).chunk(len(self.fields), -1)[0]] * len(self.fields)
+        for k, name in enumerate(self.fields):
+            if name in self.noisy:
+                shape = blocks[k].shape
+                draws = self._draws(name, k, number, shape[-2] * shape[-1])
+                roots = lengths.sqrt().reshape(self.parts, *(1,) * (len(shape) + 1 - lengths.ndim), *lengths.shape[1:])
+                blocks[k] = (roots * draws.reshape(self.parts, *shape)).sum(0).to(like.dtype)
+        return torch.cat(blocks, -1) if len(blocks) > 1 else blocks[0]
+
+    def _lengths(self, dt: Tensor) -> Tensor:
+        """The lengths of the parts of a step, (parts, ...): whole ones, then what is left of a last short step."""
+        if self.parts == 1:
+            return dt[None]
+        whole = dt if self.step is None else self.step.to(dt)
+        whole = whole[..., None, None] if whole.ndim and whole.ndim < dt.ndim else whole
+        numbers = torch.arange(self.parts, dtype=dt.dtype, device=dt.device).reshape(
+            -1, *(1,) * max(dt.ndim, whole.ndim)
+        )
+        part = whole / self.parts
+        return torch.minimum((dt - numbers * part).clamp(min=0), part)
+
+    def _draws(self, name: str, stream: int, number: int, size: int) -> Tensor:
+        """The normal numbers of a step, (parts, M, size); a stretch of steps is drawn at once."""
+        first, block = self._drawn.get(name, (0, None))
+        seeds = self.seeds.reshape(-1)
+        if block is None or not first <= number < first + len(block):
+            steps = max(1, _AT_ONCE // (self.parts * len(seeds) * size))
+            made = normals(seeds, stream, number * self.parts, steps * self.parts, size)
+            first, block = number, made.reshape(steps, self.parts, len(seeds), size)
+            self._drawn[name] = first, block
+        return block[number - first]
+
+
+def read_seeds(seed: Any, batch: tuple[int, ...], device: Any) -> Tensor:
+    """Seeds (*batch) as int64: those that are given, or the numbers from the given one on.
+
+    >>> read_seeds(5, (3,), "cpu").tolist(), read_seeds([8, 2], (2,), "cpu").tolist()
+    ([5, 6, 7], [8, 2])
+    """
+    if not isinstance(seed, bool) and isinstance(seed, Integral):
+        return int(seed) + torch.arange(torch.Size(batch).numel(), device=device).reshape(batch)
+    if isinstance(seed, Sequence | Tensor | np.ndarray):
+        found = torch.as_tensor(seed, device=device)
+        if tuple(found.shape) == batch and not (found.is_floating_point() or found.dtype == torch.bool):
+            return found.to(torch.int64)
+    got = f"a tensor {tuple(seed.shape)} of {seed.dtype}" if isinstance(seed, Tensor) else repr(seed)
+    raise InvalidArgument(f"expected a whole number as seed, or one for each member of {batch}, got {got}; pass seed=0")
