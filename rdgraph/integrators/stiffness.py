@@ -102,7 +102,7 @@ def choose_for_fields(field: VectorField, H: Tensor, times: Tensor, stepped: boo
         return FieldChoice("rk4", step, f"Runge-Kutta steps were asked for: {_text(step)} from the {speeds}")
     stiff = (rates.linear > MUCH_FASTER * rates.rest) & (rates.linear * end > MANY_TIMES) & np.isfinite(rates.rest)
     if not stiff.all():
-        return FieldChoice("dopri5", None, f"not linear, and not stiff: adaptive steps; {speeds}")
+        return FieldChoice("dopri5", None, f"no exact flow is known, and not stiff: adaptive steps; {speeds}")
     count = int((end / _steps(_IMEX, rates.rest, end, _FEWEST)).max().round())
     if not (count := _enough_steps(bound, H, times, count)):
         return FieldChoice("dopri5", None, f"stiff, but the rest grows beyond explicit steps: adaptive steps; {speeds}")

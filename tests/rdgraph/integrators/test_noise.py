@@ -13,6 +13,7 @@ from torch import Tensor
 
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument, NotApplicable, RdgraphError
+from rdgraph.integrators import brownian_path
 from rdgraph.integrators.brownian_path import BrownianPath, read_seeds
 from rdgraph.integrators.counted_normals import normals, philox
 from rdgraph.integrators.solver import solve
@@ -89,6 +90,19 @@ def test_parts_of_a_step_are_steps_of_a_finer_path(step: Tensor | None) -> None:
         sums = sum(fine.increment(4 * k + j, dt / 4, like) for j in range(4))
         torch.testing.assert_close(coarse.increment(k, dt, like), sums, rtol=0, atol=1e-15)
     assert float(coarse.increment(5, dt, like)[..., :2].abs().max()) == 0
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+def test_how_many_numbers_are_drawn_at_once_does_not_matter(parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    like, dt = torch.zeros(2, 3, 4, dtype=F64), torch.tensor(0.5, dtype=F64)
+    found = []
+    for most in (1 << 16, 200, 1):
+        monkeypatch.setattr(brownian_path, "_AT_ONCE", most)
+        path = BrownianPath(torch.tensor([4, 9]), ("u", "v"), ("u", "v"), parts=parts)
+        found.append(torch.stack([path.increment(k, dt, like) for k in range(12)]))
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+    assert len(found[0].unique()) == found[0].numel()
 
 
 # ---------------------------------------------------------------------- what a step is
