@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+import torch
+from torch import Tensor
+
 from gread.settings.config import AUTO, Model
 from gread.settings.equation import read_equation
 from gread.settings.trials import Trial
 from rdgraph.normalisations.registry import find_normalisation
+from rdgraph.syntax.reader import usual_of_fields
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.method_choice import choose_method
@@ -17,22 +21,44 @@ from rdgraph.theory.rate_bounds import rate_bound
 
 #: The letter of an equation that stands for the training nodes.
 TRUSTED = "M"
-#: Kinds of letters that stand for numbers.
-VALUED = (Kind.SCALAR, Kind.CHANNEL, Kind.NODE, Kind.MATRIX)
+#: Links beside free: values in (0, 1), and in (-1, 0) for coefficients that are declared negative.
+SIGMOID, NEGATED, FREE = "sigmoid", "negated sigmoid", "free"
 #: The nonlinear reactions of the GREAD paper, whose coefficients start as in its authors' code.
 PUBLISHED = ("F", "AC", "Z")
 
 
 def link_of(model: Model, name: str, kind: Kind) -> str:
-    """sigmoid or free: how the parameter of a coefficient becomes its value.
+    """sigmoid, negated sigmoid or free: how the parameter of a coefficient becomes its value.
+
+    A sign that is declared with the equation decides, unless the model has a link for the coefficient.
 
     >>> link_of(Model(), "alpha", Kind.CHANNEL), link_of(Model(), "beta", Kind.CHANNEL)
     ('sigmoid', 'free')
+    >>> link_of(Model("u' = -Du*L@u + beta*v; v' = u where beta negative"), "beta", Kind.CHANNEL)
+    'negated sigmoid'
     """
-    declared = {"alpha": model.alpha_link, "beta": model.beta_link}.get(name, "auto")
-    if declared != "auto":
+    declared = {"alpha": model.alpha_link, "beta": model.beta_link}.get(name, AUTO)
+    if declared != AUTO:
         return declared
-    return "sigmoid" if name == "alpha" or kind is Kind.SCALAR else "free"
+    if kind is Kind.MATRIX:
+        return FREE
+    stated = model.system.assumptions
+    if name in stated.stated:
+        return {"real": FREE, "negative": NEGATED, "nonpositive": NEGATED}.get(stated.sign(name), SIGMOID)
+    is_diffusivity = name == "alpha" or name in usual_of_fields(model.system.fields)
+    return SIGMOID if is_diffusivity or kind is Kind.SCALAR else FREE
+
+
+def linked(parameter: Tensor, link: str) -> Tensor:
+    """The values of a coefficient whose parameter has that link.
+
+    >>> linked(torch.zeros(2), NEGATED)
+    tensor([-0.5000, -0.5000])
+    """
+    if link == FREE:
+        return parameter
+    values = torch.sigmoid(parameter)
+    return -values if link == NEGATED else values
 
 
 def resolve_method(model: Model) -> tuple[Model, str]:
@@ -73,6 +99,8 @@ def _needs_sign(system: System, normalisation: str) -> bool:
     kind = system.letters.get("beta")
     if kind not in (Kind.CHANNEL, Kind.NODE):
         return False
+    if not system.is_single:
+        return not system.coupling.is_linear
     bound = rate_bound(system, normalisation)
     if bound.is_finite and not bound.is_local:
         return False

@@ -105,6 +105,9 @@ def choose_method(
 @lru_cache(maxsize=256)
 def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
     """exact, strang or rk4, and why; `has_degrees` says that L is D - A."""
+    if not system.is_single:
+        timed = [] if system.is_autonomous else ["it depends on the time t"]
+        return "rk4", "; ".join([*system.coupling.obstacles, *timed]) or f"linear in {', '.join(system.fields)}"
     try:
         letter, written = in_one_operator(system, has_degrees=has_degrees)
     except NotApplicable:
