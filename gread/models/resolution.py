@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 from gread.settings.config import AUTO, Model
 from gread.settings.equation import read_equation
 from gread.settings.trials import Trial
+from rdgraph.methods.registry import find_method
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.reader import usual_of_fields
 from rdgraph.syntax.tree import Kind
@@ -83,10 +84,13 @@ def resolve_method(model: Model) -> tuple[Model, str]:
 @lru_cache(maxsize=256)
 def _chosen(model: Model) -> tuple[Model, str]:
     normalisation = model.normalisation if model.adjacency == "original" else "row"
-    choice = choose_method(
-        model.system, model.time, normalisation=normalisation, stepped=model.adjacency == "live",
+    choose = partial(
+        choose_method, model.system, model.time, normalisation=normalisation,
         undirected=find_normalisation(normalisation).is_symmetric,
     )  # fmt: skip
+    choice = choose(stepped=model.adjacency == "live")
+    if find_method(choice.method).is_adaptive:  # which asks the host after every step, so that no graph records it
+        choice = choose(stepped=True)
     step = None if choice.step is None else model.step or choice.step
     if model.beta_link == AUTO and _needs_sign(model.system, normalisation):
         told = f"{choice.reason}; beta in (0, 1), as no bound of the slope holds for all states"

@@ -202,6 +202,11 @@ def gains(network: Network, lam: np.ndarray = GRID) -> np.ndarray:
     For a linear equation with scalar or channel coefficients; NotApplicable says why there is none otherwise.
     """
     model = network.config
+    if not network.system.is_single:
+        raise NotApplicable(
+            f"no one gain for each frequency because {network.system.text} is more than one autonomous equation of "
+            "first order"
+        )
     if model.adjacency == "live":
         raise NotApplicable("no response because the adjacency follows the state")
     if model.adjacency == "original" and find_normalisation(model.normalisation).norm is None:

@@ -112,6 +112,17 @@ def test_beta_keeps_its_sign_where_several_fields_are_not_linear() -> None:
     assert "beta in (0, 1)" in reason
 
 
+@pytest.mark.parametrize(
+    "reaction", ["H'' = -gamma*H - alpha*H' + tanh(A@H)", "u' = u*v; v' = -L@v", "-sin(t)*tanh(H)"]
+)
+@pytest.mark.parametrize("adjacency", ["original", "soft", "live"])
+def test_the_method_that_is_chosen_can_be_recorded(reaction: str, adjacency: str) -> None:
+    chosen, reason = resolve_method(Model(reaction, adjacency=adjacency, time=3.0))
+    assert chosen.method == "rk4"
+    assert chosen.step == pytest.approx(0.1)
+    assert reason
+
+
 # ---------------------------------------------------------------------- what is refused
 def test_noise_and_further_operators_are_refused() -> None:
     with pytest.raises(NotApplicable, match="expected an equation without white noise to train"):
