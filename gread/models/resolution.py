@@ -101,7 +101,7 @@ def _chosen(model: Model) -> tuple[Model, str]:
 def _needs_sign(system: System, normalisation: str) -> bool:
     """Whether beta, per channel or node, is free in a field that may outgrow the state and is not the authors' own."""
     kind = system.letters.get("beta")
-    if kind not in (Kind.CHANNEL, Kind.NODE):
+    if kind not in (Kind.CHANNEL, Kind.NODE) or "beta" in system.assumptions.stated:
         return False
     if not system.is_single:
         return not system.coupling.is_linear

@@ -110,6 +110,8 @@ def test_beta_keeps_its_sign_where_several_fields_are_not_linear() -> None:
     chosen, reason = resolve_method(Model(curved))
     assert chosen.beta_link == "sigmoid"
     assert "beta in (0, 1)" in reason
+    negative = resolve_method(Model(f"{curved} where beta negative"))[0]
+    assert link_of(negative, "beta", Kind.CHANNEL) == "negated sigmoid"
 
 
 @pytest.mark.parametrize(
