@@ -37,11 +37,12 @@ DATA = ("graph", "features")
 class GREADClassifier(ClassifierMixin, BaseEstimator):
     """Classifies the nodes of a graph from the labels of some of them.
 
-    The network is H(0) = e(X), dH/dt = f(H), logits = o(H(T)), with f the equation of `reaction`. Beside the arguments
-    below it takes all settings of `gread.settings.config.Model` and `Training` under their own names.
+    The network is H(0) = e(X), dH/dt = f(t, H), logits = o(H(T)), with f the equation of `reaction`. Beside the
+    arguments below it takes all settings of `gread.settings.config.Model` and `Training` under their own names.
 
     Args:
-        reaction: A name of the catalogue, or an equation in the language of rdgraph.
+        reaction: A name of the catalogue, or an equation in the language of rdgraph; several fields, as in
+            "u' = ...; v' = ...", and second order, as in "H'' = ...", too.
         method: "auto" lets the equation decide how it is integrated; `network_.config.method` says how, and
             `network_.reason` why.
         seed: Where the random numbers start, those of the validation nodes included.
@@ -78,10 +79,10 @@ class GREADClassifier(ClassifierMixin, BaseEstimator):
         self, reaction: str = "BS", *, alpha: str = "scalar", beta: str = "channel", alpha_link: str = "auto",
         beta_link: str = "auto", adjacency: str = "soft", normalisation: str = "symmetric", self_loops: float = 1.0,
         heads: int = 4, attention_dim: int = 64, time: float = 1.0, method: str = "auto", step: float | None = None,
-        hidden: int = 64, encoder_mlp: bool = False, relu: bool = True, decoder_mlp: bool = False,
-        input_dropout: float = 0.5, dropout: float = 0.4, epochs: int = 200, learning_rate: float = 0.01,
-        weight_decay: float = 5e-4, seed: int = 0, device: str = "auto", validation: float = 0.2, members: int = 1,
-        graph: Any = None, features: Any = None,
+        hidden: int = 64, velocity: str = "zero", readout: str = "all", encoder_mlp: bool = False, relu: bool = True,
+        decoder_mlp: bool = False, input_dropout: float = 0.5, dropout: float = 0.4, epochs: int = 200,
+        learning_rate: float = 0.01, weight_decay: float = 5e-4, seed: int = 0, device: str = "auto",
+        validation: float = 0.2, members: int = 1, graph: Any = None, features: Any = None,
     ) -> None:  # fmt: skip
         self.reaction = reaction
         self.alpha = alpha
@@ -97,6 +98,8 @@ class GREADClassifier(ClassifierMixin, BaseEstimator):
         self.method = method
         self.step = step
         self.hidden = hidden
+        self.velocity = velocity
+        self.readout = readout
         self.encoder_mlp = encoder_mlp
         self.relu = relu
         self.decoder_mlp = decoder_mlp

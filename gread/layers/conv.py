@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from gread.layers.edge_layout import Layout, check_edges, read_weights
 from gread.models.flow import Flow
 from gread.models.gread_model import ATTENTION_START
-from gread.models.resolution import link_of, resolve_method
+from gread.models.resolution import FREE, link_of, linked, resolve_method
 from gread.models.soft_adjacency import soft_weights
+from gread.models.state_layout import StateLayout
 from gread.settings.config import Model
 from rdgraph import VectorField, lower
 from rdgraph.errors import InvalidArgument, NotApplicable
@@ -29,7 +30,10 @@ NOISE = 4096
 
 
 class GREADConv(nn.Module):
-    """H(T) of dH/dt = f(H), H(0) = x (n, channels), for any system of rdgraph; the graph may change at every call.
+    """H(T) of dH/dt = f(t, H), H(0) = x (n, channels), for any system of rdgraph; the graph may change at every call.
+
+    Of several fields x holds the starts side by side, (n, `in_channels`), and what comes out is what `readout` names,
+    (n, `out_channels`); velocities are among them where `velocity` is "encoded", and start at zero otherwise.
 
     Edges j -> i stand in `edge_index` (2, E) as source j and target i; edges that occur twice add up. With adjacency
     "soft" (attention from x) or "live" (from H(t)) the edges alone count and `edge_weight` is refused; with "original",
@@ -38,7 +42,7 @@ class GREADConv(nn.Module):
     the states alone, coefficients, attention and degrees are computed in float32. Under autocast x keeps its precision.
 
     Args:
-        channels: Columns of x.
+        channels: Columns of x; of several fields, those of each.
         reaction: A name of the catalogue, an equation, or a `System`.
         alpha: The kind of alpha, scalar or channel, and so on: the other settings are those of
             `gread.settings.config.Model`. Coefficients start as in the classifier.
@@ -46,8 +50,8 @@ class GREADConv(nn.Module):
 
     Raises:
         NotApplicable: For coefficients that belong to nodes, since a layer has none, and for a method without steps
-            where attention follows the state.
-        UnknownName: For a method or a choice that there is not.
+            where attention follows the state; for white noise and operators beside A.
+        UnknownName: For a method, a choice or a field that there is not.
 
     >>> _ = torch.manual_seed(0)
     >>> layer = GREADConv(8, "BS", time=2.0)
@@ -78,20 +82,25 @@ class GREADConv(nn.Module):
         time: float = 1.0,
         method: str = "auto",
         step: float | None = None,
+        velocity: str = "zero",
+        readout: str = "all",
     ) -> None:
         super().__init__()
         asked = Model.of(
             reaction, alpha=alpha, beta=beta, alpha_link=alpha_link, beta_link=beta_link,
             adjacency=adjacency, normalisation=normalisation, self_loops=self_loops, heads=heads,
-            attention_dim=attention_dim, time=time, method=method, step=step, hidden=channels,
+            attention_dim=attention_dim, time=time, method=method, step=step, hidden=channels, velocity=velocity,
+            readout=readout,
         )  # fmt: skip
         self.config, self.reason = resolve_method(asked)
         self.channels = channels
         self.system = self.config.system
         self.letters = valued_letters(self.system)
         _check(self.config, self.letters)
+        self.layout = StateLayout.of(self.config)
+        self.in_channels, self.out_channels = self.layout.encoded_width, self.layout.read_width
         if adjacency != "original":
-            self.query, self.key = nn.Linear(channels, attention_dim), nn.Linear(channels, attention_dim)
+            self.query, self.key = (nn.Linear(self.in_channels, attention_dim) for _ in range(2))
         for name, kind in self.letters.items():
             shape = {Kind.SCALAR: (), Kind.CHANNEL: (channels,), Kind.MATRIX: (channels, channels)}[kind]
             self.register_parameter(f"coefficient_{name}", nn.Parameter(torch.empty(shape)))
@@ -107,10 +116,10 @@ class GREADConv(nn.Module):
         for name, kind in self.letters.items():
             value = getattr(self, f"coefficient_{name}")
             bound = self.channels**-0.5 if kind is Kind.MATRIX else 1.0
-            if link_of(self.config, name, kind) == "sigmoid":
-                nn.init.zeros_(value)
-            else:
+            if link_of(self.config, name, kind) == FREE:
                 nn.init.uniform_(value, -bound, bound)
+            else:
+                nn.init.zeros_(value)
 
     def coefficients(self, dtype: torch.dtype | None = None) -> dict[str, Tensor]:
         """The coefficients of the equation as they are now: (), (channels,) or (channels, channels)."""
@@ -118,7 +127,7 @@ class GREADConv(nn.Module):
         for name, kind in self.letters.items():
             value = getattr(self, f"coefficient_{name}")
             value = value if dtype is None else value.to(dtype)
-            found[name] = torch.sigmoid(value) if link_of(self.config, name, kind) == "sigmoid" else value
+            found[name] = linked(value, link_of(self.config, name, kind))
         return found
 
     def extra_repr(self) -> str:
@@ -133,7 +142,7 @@ class GREADConv(nn.Module):
     def operator(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Operator:
         """A as the layer uses it at the start; attention included."""
         blank = self._blank(x, edge_index, edge_weight)
-        return self._coupled(blank, x)
+        return self._coupled(blank, self.layout.start(x))
 
     def _blank(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Operator:
         """The operator of the edges; for attention its pattern alone counts."""
@@ -150,7 +159,8 @@ class GREADConv(nn.Module):
     def _coupled(self, blank: Operator, H: Tensor) -> Operator:
         if self.config.adjacency == "original":
             return blank
-        query, key = (part(H.to(part.weight.dtype))[None].to(_wide(H)) for part in (self.query, self.key))
+        seen = self.layout.seen(H)
+        query, key = (part(seen.to(part.weight.dtype))[None].to(_wide(H)) for part in (self.query, self.key))
         weights = soft_weights(blank, query, key, self.config.heads)
         return blank.with_stochastic_weights(weights[0].to(H.dtype))
 
@@ -167,17 +177,18 @@ class GREADConv(nn.Module):
 
     # ------------------------------------------------------------------ the flow
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
-        """H(T) (n, channels) of x (n, channels) on the edges (2, E)."""
-        if x.ndim != 2 or x.shape[1] != self.channels:
-            raise InvalidArgument(f"expected x of shape (nodes, {self.channels}), got {tuple(x.shape)}")
+        """H(T) (n, out_channels) of x (n, in_channels) on the edges (2, E)."""
+        if x.ndim != 2 or x.shape[1] != self.in_channels:
+            several = f", the starts of {', '.join(self.layout.encoded)} side by side" if self.system.fields[1:] else ""
+            raise InvalidArgument(f"expected x of shape (nodes, {self.in_channels}){several}, got {tuple(x.shape)}")
         self._check_precision(x)
         if not len(x):
-            return x
-        start = x.to(Flow.start_dtype(self.config.method, x.dtype))
-        return self._flow(start, edge_index, edge_weight).to(x.dtype)
+            return x.new_empty((0, self.out_channels))
+        start = self.layout.start(x.to(Flow.start_dtype(self.config.method, x.dtype)))
+        return self.layout.readout(self._flow(start, edge_index, edge_weight)).to(x.dtype)
 
     def _flow(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
-        """H(T) in the precision of x."""
+        """H(T) of all states x, in their precision."""
         c = self.config
         blank = self._blank(x, edge_index, edge_weight)
 

@@ -25,6 +25,7 @@ from rdgraph.methods.registry import find_method
 
 if TYPE_CHECKING:
     from rdgraph.lowering.vector_field import VectorField
+    from rdgraph.systems.system import System
 
 #: Makes the field that a state implies, with attention computed from it where there is some.
 MakeField = Callable[[Tensor], "VectorField"]
@@ -42,7 +43,7 @@ STAGES = 7
 
 @dataclass(frozen=True)
 class Flow:
-    """H(0) -> H(T) for a kind of field, in one of three forms: polynomial, steps or solve.
+    """H(0) -> H(T) for fields of a system, in one of three forms: polynomial, steps or solve.
 
     `schedule` says how the time is cut where the form has steps or a polynomial, `whole` is the degree of the whole
     polynomial, `is_live` says that the operator follows the state.
@@ -58,6 +59,7 @@ class Flow:
     True
     """
 
+    system: System
     form: str
     method: str
     step: float | None
@@ -85,10 +87,10 @@ class Flow:
         record = find_method(method)
         if not is_live and (record.is_exact or record.is_runge_kutta) and is_polynomial(field):
             schedule = Schedule.make(method, time, step)
-            return cls(POLYNOMIAL, method, step, schedule, full_degree(linear_part(field), schedule))
+            return cls(field.system, POLYNOMIAL, method, step, schedule, full_degree(linear_part(field), schedule))
         if record.is_fixed:
-            return cls(STEPS, method, step, Schedule.make(method, time, step), is_live=is_live)
-        return cls(SOLVE, method, step if record.takes_step else None, None)
+            return cls(field.system, STEPS, method, step, Schedule.make(method, time, step), is_live=is_live)
+        return cls(field.system, SOLVE, method, step if record.takes_step else None, None)
 
     @property
     def is_capturable(self) -> bool:
@@ -155,11 +157,14 @@ class Flow:
         return solve(make_field(H0), H0, [0.0, end], self.method, step=step, save_at=times).states
 
     def _stepped(self, make_field: MakeField, H0: Tensor, schedule: Schedule, time: Tensor) -> Tensor:
-        """Steps of one kind; a live field is made anew from every state."""
-        field = _Live(make_field, H0) if self.is_live else _bound(make_field(H0), H0).prepared()
+        """Steps of one kind, told the time where it occurs; a live field is made anew from every state."""
+        field = _Live(self.system, make_field, H0) if self.is_live else _bound(make_field(H0), H0).prepared()
         stepper, H = fixed_stepper(field, find_method(schedule.method)), H0  # type: ignore[arg-type]
-        for length in schedule.lengths(time.to(H0.dtype)):
-            H = stepper.advance(H, length[..., None, None]).state
+        for number, length in enumerate(schedule.lengths(time.to(H0.dtype))):
+            begin = (
+                None if self.system.is_autonomous else torch.full_like(time, number * schedule.step)[..., None, None]
+            )
+            H = stepper.advance(H, length[..., None, None], begin).state
         return H
 
 
@@ -170,8 +175,12 @@ def _bound(field: VectorField, H0: Tensor) -> VectorField:
 class _Live:
     """A field whose operator is computed from the state at every evaluation."""
 
-    def __init__(self, make_field: MakeField, H0: Tensor) -> None:
-        self.make_field, self.start = make_field, H0
+    def __init__(self, system: System, make_field: MakeField, H0: Tensor) -> None:
+        self.system, self.make_field, self.start = system, make_field, H0
+
+    @property
+    def is_autonomous(self) -> bool:
+        return self.system.is_autonomous
 
     def __call__(self, t: object, H: Tensor) -> Tensor:
         return _bound(self.make_field(H), self.start)(t, H)

@@ -1,7 +1,8 @@
 """`GREAD`: encoder, reaction-diffusion layer, decoder, for all members of an ensemble at once.
 
-H(0) = e(X), dH/dt = f(H) of any rdgraph system up to T, logits = o(H(T)). Every parameter has the members as its first
-axis; members never touch each other.
+H(0) = e(X), dH/dt = f(t, H) of any rdgraph system up to T, logits = o(H(T)). Every parameter has the members as its
+first axis; members never touch each other. The states of several fields lie side by side in H (M, n, states*d), and
+share one adjacency.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from gread.kernels.linear_layers import linear
 from gread.kernels.operations import dropout
 from gread.models.features import Features
 from gread.models.flow import Flow
-from gread.models.resolution import TRUSTED, VALUED, link_of, resolve_method
+from gread.models.resolution import FREE, TRUSTED, link_of, linked, resolve_method
 from gread.models.soft_adjacency import soft_weights
+from gread.models.state_layout import StateLayout
 from gread.settings.config import Model
 from rdgraph import VectorField, lower
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
+from rdgraph.lowering.coefficients import valued_letters
 from rdgraph.syntax.tree import Kind
 
 #: Where the queries and keys of the soft adjacency start: so small that the first adjacency is nearly uniform.
@@ -60,8 +63,9 @@ class Rates:
 class GREAD(nn.Module):
     """A batch of networks of one shape: encoder, reaction-diffusion, decoder; `forward` gives logits (M, n, classes).
 
-    H(0) = e(X), dH/dt = f(H), logits = o(H(T)). Weights and biases of linear layers start as torch's own do.
-    `config.method` is the method that is used, and `reason` says why where it was chosen ("auto").
+    H(0) = e(X), dH/dt = f(t, H), logits = o(H(T)). Weights and biases of linear layers start as torch's own do.
+    `config.method` is the method that is used, and `reason` says why where it was chosen ("auto"). `layout` says which
+    of several states are encoded and read.
 
     Args:
         config: The network; one `gread.settings.config.Model` for all members.
@@ -71,8 +75,9 @@ class GREAD(nn.Module):
         seeds: One per member (M,); they decide the initial parameters.
 
     Raises:
-        UnknownName: For a method or a reaction that is not known.
+        UnknownName: For a method, a reaction or a readout that is not known.
         LanguageError: For an equation that cannot be read.
+        NotApplicable: For white noise and operators beside A.
 
     >>> import numpy as np, rdgraph as rd
     >>> op = rd.generators.path(4).operator("row", self_loops=1.0)
@@ -89,25 +94,26 @@ class GREAD(nn.Module):
         self.seeds = torch.tensor(list(seeds), dtype=torch.int64, device=operator.device)
         self.trusted: Tensor | None = None
         self._streams = 0
-        d = config.hidden
-        self._linear("encoder", features, d)
+        self.layout = StateLayout.of(self.config)
+        encoded, read = self.layout.encoded_width, self.layout.read_width
+        self._linear("encoder", features, encoded)
         if config.encoder_mlp:
-            self._linear("encoder_first", d, d)
-            self._linear("encoder_second", d, d)
+            self._linear("encoder_first", encoded, encoded)
+            self._linear("encoder_second", encoded, encoded)
         if config.adjacency != "original":
             for name in ("query", "key"):
-                self._linear(name, d, config.attention_dim, constant=ATTENTION_START)
+                self._linear(name, encoded, config.attention_dim, constant=ATTENTION_START)
         for name, kind in self.letters.items():
             self._coefficient(name, kind)
         if config.decoder_mlp:
-            self._linear("decoder_hidden", d, d)
-        self._linear("decoder", d, classes)
+            self._linear("decoder_hidden", read, read)
+        self._linear("decoder", read, classes)
 
     # ------------------------------------------------------------------ parameters
     @property
     def letters(self) -> dict[str, Kind]:
         """The letters of the equation that need values, with their kinds: coefficients, trusted nodes, matrices."""
-        return {name: kind for name, kind in self.system.letters.items() if kind in VALUED}
+        return valued_letters(self.system)
 
     def _uniform(self, shape: tuple[int, ...], bound: float) -> Tensor:
         """U(-bound, bound), every member from its own stream."""
@@ -131,14 +137,14 @@ class GREAD(nn.Module):
         shape = {Kind.SCALAR: (), Kind.CHANNEL: (d,), Kind.NODE: (n,), Kind.MATRIX: (d, d)}[kind]
         if kind is Kind.MATRIX:
             value = self._uniform(shape, d**-0.5)
-        elif self.link(name, kind) == "sigmoid":
-            value = torch.zeros((self.members, *shape), dtype=self.operator.dtype, device=self.operator.device)
-        else:
+        elif self.link(name, kind) == FREE:
             value = self._uniform(shape, 1.0)
+        else:
+            value = torch.zeros((self.members, *shape), dtype=self.operator.dtype, device=self.operator.device)
         self.register_parameter(f"coefficient_{name}", nn.Parameter(value))
 
     def link(self, name: str, kind: Kind) -> str:
-        """sigmoid or free: how a parameter becomes a coefficient."""
+        """sigmoid, negated sigmoid or free: how a parameter becomes a coefficient."""
         return link_of(self.config, name, kind)
 
     def coefficients(self) -> dict[str, Tensor]:
@@ -152,8 +158,7 @@ class GREAD(nn.Module):
                     )
                 found[name] = self.trusted
                 continue
-            value = self.get_parameter(f"coefficient_{name}")
-            found[name] = torch.sigmoid(value) if self.link(name, kind) == "sigmoid" else value
+            found[name] = linked(self.get_parameter(f"coefficient_{name}"), self.link(name, kind))
         return found
 
     def _apply_linear(self, name: str, x: Tensor) -> Tensor:
@@ -162,7 +167,7 @@ class GREAD(nn.Module):
 
     # ------------------------------------------------------------------ the parts
     def encode(self, x: Features, rates: Rates | None = None, random: Randomness | None = None) -> Tensor:
-        """H(0), (M, n, d); with rates and random numbers, entries are dropped as in training."""
+        """H(0), (M, n, states*d); with rates and random numbers, entries are dropped as in training."""
         drop = _Dropper(rates, random)
         weight, bias = self.get_parameter("encoder_weight"), self.get_parameter("encoder_bias")
         h = drop.features(x) @ weight + bias[:, None, :]
@@ -170,13 +175,14 @@ class GREAD(nn.Module):
             h = drop(h)
             h = drop(h + self._apply_linear("encoder_first", torch.relu(h)))
             h = drop(h + self._apply_linear("encoder_second", torch.relu(h)))
-        return h
+        return self.layout.start(h)
 
     def couple(self, H: Tensor) -> Operator:
         """The operator that a state implies: the given one, or attention on its edges."""
         if self.config.adjacency == "original":
             return self.operator
-        query, key = self._apply_linear("query", H), self._apply_linear("key", H)
+        seen = self.layout.seen(H)
+        query, key = self._apply_linear("query", seen), self._apply_linear("key", seen)
         weights = soft_weights(self.operator, query, key, self.config.heads)
         return self.operator.with_stochastic_weights(weights)
 
@@ -190,9 +196,9 @@ class GREAD(nn.Module):
         return lower(self.system, self.couple(H), self.coefficients(), batch=(self.members,))
 
     def decode(self, H: Tensor, rates: Rates | None = None, random: Randomness | None = None) -> Tensor:
-        """Logits (M, n, classes) of a state."""
+        """Logits (M, n, classes) of a state (M, n, states*d), from what is read out of it."""
         drop = _Dropper(rates, random, first=8)
-        H = drop(H, relu=self.config.relu)
+        H = drop(self.layout.readout(H), relu=self.config.relu)
         if not self.config.decoder_mlp:
             return self._apply_linear("decoder", H)
         H = drop(H)

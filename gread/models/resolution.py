@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
+
+import torch
+from torch import Tensor
 
 from gread.settings.config import AUTO, Model
 from gread.settings.equation import read_equation
 from gread.settings.trials import Trial
+from rdgraph.methods.registry import find_method
 from rdgraph.normalisations.registry import find_normalisation
+from rdgraph.syntax.reader import usual_of_fields
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.method_choice import choose_method
@@ -17,22 +22,44 @@ from rdgraph.theory.rate_bounds import rate_bound
 
 #: The letter of an equation that stands for the training nodes.
 TRUSTED = "M"
-#: Kinds of letters that stand for numbers.
-VALUED = (Kind.SCALAR, Kind.CHANNEL, Kind.NODE, Kind.MATRIX)
+#: Links beside free: values in (0, 1), and in (-1, 0) for coefficients that are declared negative.
+SIGMOID, NEGATED, FREE = "sigmoid", "negated sigmoid", "free"
 #: The nonlinear reactions of the GREAD paper, whose coefficients start as in its authors' code.
 PUBLISHED = ("F", "AC", "Z")
 
 
 def link_of(model: Model, name: str, kind: Kind) -> str:
-    """sigmoid or free: how the parameter of a coefficient becomes its value.
+    """sigmoid, negated sigmoid or free: how the parameter of a coefficient becomes its value.
+
+    A sign that is declared with the equation decides, unless the model has a link for the coefficient.
 
     >>> link_of(Model(), "alpha", Kind.CHANNEL), link_of(Model(), "beta", Kind.CHANNEL)
     ('sigmoid', 'free')
+    >>> link_of(Model("u' = -Du*L@u + beta*v; v' = u where beta negative"), "beta", Kind.CHANNEL)
+    'negated sigmoid'
     """
-    declared = {"alpha": model.alpha_link, "beta": model.beta_link}.get(name, "auto")
-    if declared != "auto":
+    declared = {"alpha": model.alpha_link, "beta": model.beta_link}.get(name, AUTO)
+    if declared != AUTO:
         return declared
-    return "sigmoid" if name == "alpha" or kind is Kind.SCALAR else "free"
+    if kind is Kind.MATRIX:
+        return FREE
+    stated = model.system.assumptions
+    if name in stated.stated:
+        return {"real": FREE, "negative": NEGATED, "nonpositive": NEGATED}.get(stated.sign(name), SIGMOID)
+    is_diffusivity = name == "alpha" or name in usual_of_fields(model.system.fields)
+    return SIGMOID if is_diffusivity or kind is Kind.SCALAR else FREE
+
+
+def linked(parameter: Tensor, link: str) -> Tensor:
+    """The values of a coefficient whose parameter has that link.
+
+    >>> linked(torch.zeros(2), NEGATED)
+    tensor([-0.5000, -0.5000])
+    """
+    if link == FREE:
+        return parameter
+    values = torch.sigmoid(parameter)
+    return -values if link == NEGATED else values
 
 
 def resolve_method(model: Model) -> tuple[Model, str]:
@@ -57,10 +84,13 @@ def resolve_method(model: Model) -> tuple[Model, str]:
 @lru_cache(maxsize=256)
 def _chosen(model: Model) -> tuple[Model, str]:
     normalisation = model.normalisation if model.adjacency == "original" else "row"
-    choice = choose_method(
-        model.system, model.time, normalisation=normalisation, stepped=model.adjacency == "live",
+    choose = partial(
+        choose_method, model.system, model.time, normalisation=normalisation,
         undirected=find_normalisation(normalisation).is_symmetric,
     )  # fmt: skip
+    choice = choose(stepped=model.adjacency == "live")
+    if find_method(choice.method).is_adaptive:  # which asks the host after every step, so that no graph records it
+        choice = choose(stepped=True)
     step = None if choice.step is None else model.step or choice.step
     if model.beta_link == AUTO and _needs_sign(model.system, normalisation):
         told = f"{choice.reason}; beta in (0, 1), as no bound of the slope holds for all states"
@@ -71,8 +101,10 @@ def _chosen(model: Model) -> tuple[Model, str]:
 def _needs_sign(system: System, normalisation: str) -> bool:
     """Whether beta, per channel or node, is free in a field that may outgrow the state and is not the authors' own."""
     kind = system.letters.get("beta")
-    if kind not in (Kind.CHANNEL, Kind.NODE):
+    if kind not in (Kind.CHANNEL, Kind.NODE) or "beta" in system.assumptions.stated:
         return False
+    if not system.is_single:
+        return not system.coupling.is_linear
     bound = rate_bound(system, normalisation)
     if bound.is_finite and not bound.is_local:
         return False

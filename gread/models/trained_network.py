@@ -15,6 +15,7 @@ from gread.models.bundle import load_bundle, save_bundle
 from gread.models.features import Features
 from gread.models.gread_model import GREAD
 from gread.models.problem import make_operator
+from gread.models.state_layout import StateLayout
 from gread.settings.config import Config, Model
 from rdgraph import Graph
 from rdgraph.errors import FileError, InvalidArgument, RdgraphError
@@ -101,14 +102,18 @@ class Network:
         return torch.softmax(self.logits(x, graph), -1)
 
     @torch.no_grad()
-    def states(self, x: Any, graph: Graph, times: Sequence[float]) -> Tensor:
-        """States H(t) of the flow (K, n, d) at rising times between 0 and T, by the network's own method."""
+    def states(self, x: Any, graph: Graph, times: Sequence[float], field: str | None = None) -> Tensor:
+        """States H(t) of the flow (K, n, d) at rising times between 0 and T, by the network's own method.
+
+        Of several fields those of `field`, or of all `system.fields` side by side where none is named.
+        """
         model, features = self._start(x, graph)
         c, H0 = model.config, model.encode(features)
         asked = torch.tensor(list(times), dtype=torch.float64, device=H0.device)
         if not len(asked) or not (asked[0] >= 0 and asked[-1] <= c.time + 1e-9 and bool((asked.diff() >= 0).all())):
             raise InvalidArgument(f"expected rising times between 0 and {c.time:g}, got {list(times)}")
-        return model.flow(H0).states(model.field, H0, max(c.time, float(asked[-1])), asked)[:, 0]
+        found = model.flow(H0).states(model.field, H0, max(c.time, float(asked[-1])), asked)[:, 0]
+        return found if field is None else model.layout.block(found, field)
 
     def coefficients(self) -> dict[str, Tensor]:
         """The coefficients of the equation as trained: (), (d,), (n,) or (d, d)."""
@@ -132,8 +137,9 @@ class Network:
             if not value.is_floating_point() or value.ndim < 1 or len(value) != 1:
                 raise InvalidArgument(f"expected numbers (1, ...) for {name}, got {value.dtype} {tuple(value.shape)}")
         encoder = self.parameters["encoder_weight"]
-        if encoder.shape != (1, self.features, self.config.hidden):
-            raise InvalidArgument(f"expected an encoder (1, {self.features}, hidden), got {tuple(encoder.shape)}")
+        columns = StateLayout.of(self.config).encoded_width
+        if encoder.shape != (1, self.features, columns):
+            raise InvalidArgument(f"expected an encoder (1, {self.features}, {columns}), got {tuple(encoder.shape)}")
         needed = dict(self.model(graph).named_parameters())
         if different := (set(needed) ^ set(self.parameters)) - {TRUSTED_NODES}:
             raise InvalidArgument(f"expected the parameters {', '.join(needed)}, got a difference in {min(different)}")

@@ -24,8 +24,11 @@ from rdgraph.systems.system import System
 KINDS = ("scalar", "channel", "node")
 LINKS = ("auto", "sigmoid", "free")
 ADJACENCIES = ("original", "soft", "live")
+VELOCITIES = ("zero", "encoded")
 #: The method that stands for the one that follows from the equation.
 AUTO = "auto"
+#: The readout that stands for every encoded state.
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,14 @@ class Model:
     """The network: encoder, reaction-diffusion layer, decoder.
 
     Args:
-        reaction: A name of the catalogue, or an equation in the language of rdgraph.
+        reaction: A name of the catalogue, or an equation in the language of rdgraph, also one for each of several
+            fields or of second order.
         alpha: The kind of the coefficient alpha: scalar, channel (one value per column of H) or node (one per node).
+            The kinds of all others but beta are those of the equation: scalar unless it declares another.
         beta: The kind of the coefficient beta.
         alpha_link: sigmoid keeps alpha in (0, 1); free leaves it as it is; auto, the choice of the GREAD authors' code,
-            is the sigmoid for alpha and for scalars, else free, drawn from U(-1, 1).
+            is the sigmoid for alpha and for scalars, else free, drawn from U(-1, 1). All coefficients but alpha and
+            beta go by auto, diffusivities such as Du as alpha does; a sign that the equation declares is kept.
         beta_link: The same for beta; with the method auto, also the sigmoid in equations of one's own whose slope has
             no bound for all states.
         adjacency: original: A from the graph, by `normalisation`; soft: attention from H(0), frozen in time; live:
@@ -49,7 +55,12 @@ class Model:
         time: T; the decoder reads H(T).
         method: A method of `rdgraph.solve`, or auto for the one that follows from the equation.
         step: The step, for methods that have one; with auto it replaces the step that was chosen.
-        hidden: Channels of H.
+        hidden: Channels of every field, so that published settings mean for each of several fields what they mean for
+            one, as the number of values of a channel coefficient does; the encoder has so many columns for each state
+            that it sets.
+        velocity: How the velocities of fields of second order start: zero, or encoded from the features as the fields
+            are. Starting at zero costs no parameters: a network of second order has those of first order.
+        readout: What the decoder reads at T: all (every encoded state, side by side) or one field or velocity by name.
         encoder_mlp: Whether two residual layers follow the linear encoder.
         relu: Whether a ReLU follows the flow.
         decoder_mlp: Whether the decoder has a hidden layer.
@@ -75,6 +86,8 @@ class Model:
     method: str = AUTO
     step: float | None = None
     hidden: int = 64
+    velocity: str = "zero"
+    readout: str = ALL
     encoder_mlp: bool = False
     relu: bool = True
     decoder_mlp: bool = False
@@ -87,6 +100,7 @@ class Model:
         _one_of("alpha_link", self.alpha_link, LINKS)
         _one_of("beta_link", self.beta_link, LINKS)
         _one_of("adjacency", self.adjacency, ADJACENCIES)
+        _one_of("velocity", self.velocity, VELOCITIES)
         _one_of("normalisation", self.normalisation, tuple(NORMALISATIONS))
         for name in ("hidden", "heads", "attention_dim"):
             _at_least(name, getattr(self, name), 1)

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from rdgraph import parse
+from rdgraph.errors import NotApplicable
 from rdgraph.systems.system import System
 
 
 def read_equation(reaction: str | System, alpha: str, beta: str) -> System:
     """The system of a catalogue name, a text or a `System`, with alpha and beta of the kinds asked for.
 
+    Raises NotApplicable for white noise, under which there is no one H(T) to read classes from, and for operators
+    beside A, since a network has one graph.
+
     >>> print(read_equation("ST", "scalar", "channel"))
     -alpha*L@H + beta*H0 where beta channel
+    >>> print(read_equation("u' = -Du*L@u + beta*v; v' = u - v", "scalar", "channel"))
+    u' = -Du*L@u + beta*v; v' = u - v where beta channel
     """
     system = parse(reaction)
+    if system.is_noisy:
+        raise NotApplicable(
+            f"expected an equation without white noise to train, got {system.text}; leave out the term of xi, or draw "
+            "paths with rdgraph.solve"
+        )
+    if further := [name for name in system.operators.names if name in system.letters]:
+        raise NotApplicable(
+            f"expected an equation in A and L alone to train, got {system.text}, for whose {', '.join(further)} a "
+            "network has no graph; write it in A and L, or run it with rdgraph.solve"
+        )
     asked = {"alpha": alpha, "beta": beta}
     letters = system.coefficients
     return parse(system, {name: kind for name, kind in asked.items() if letters.get(name, kind) != kind})

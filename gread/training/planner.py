@@ -38,7 +38,7 @@ def estimate(ensemble: Ensemble) -> Need:
     watched = ensemble.flow.is_cut(ensemble.degree)
     copies = 4 + ensemble.keep_best + (3 + ensemble.keep_best if watched else 0)
     config, problem, flow = ensemble.model.config, ensemble.problem, ensemble.flow
-    state = problem.nodes * config.hidden
+    state = problem.nodes * config.hidden * len(ensemble.model.layout.fields)
     soft = config.adjacency != "original"
     held = 12 + (ensemble.degree * (1 + soft) if flow.form == POLYNOMIAL else 6 * flow.evaluations)
     held += 8 * config.encoder_mlp + 6 * config.decoder_mlp

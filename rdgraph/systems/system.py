@@ -383,6 +383,7 @@ class System:
         }
         restated, _ = read_statements(assumed, self._known(merged, further))
         kept = [f"{name} {sign}" for name, sign in self.assumptions.signs if name not in restated]
+        kept += [f"{name} positive" for name in sorted(self.assumptions.stated_positive - set(restated))]
         kept += map(str, self.assumptions.relations)
         lines = [equation.replaced(renamed) for equation in self.equations]
         return System.build(lines, merged, [*kept, *assumed], self.name, further)

@@ -25,7 +25,11 @@ Dataset = Annotated[
 ]
 Reaction = Annotated[
     str | None,
-    typer.Option("--reaction", help="A name of the catalogue, or an equation.", show_default="of the preset, else BS"),
+    typer.Option(
+        "--reaction",
+        help="A name of the catalogue, or an equation, of several fields too.",
+        show_default="of the preset, else BS",
+    ),
 ]
 PresetName = Annotated[
     str | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from rdgraph.errors import NotApplicable
 from rdgraph.lowering.coefficients import valued_letters
 from rdgraph.methods.registry import FIXED
 from rdgraph.normalisations.registry import find_normalisation
-from rdgraph.syntax.tree import Kind
+from rdgraph.syntax.tree import Kind, names_in
 from rdgraph.systems.system import System
 from rdgraph.theory.filters import response
 
@@ -106,31 +107,62 @@ def _mark_best(panel: Axes, done: Trained, values: np.ndarray) -> None:
 def coefficient_bars(done: Trained, sound: Sequence[int]) -> Drawing | None:
     """Learned coefficients: a bar per trial for scalars, else a histogram over the values of all trials.
 
+    A row of panels for the equation of each field; a coefficient of several equations stands in the first of them.
     None where the equation has none: the trusted nodes M of a source are given, not learned.
     """
-    kinds = learned(done.network(sound[0]).system)
+    system = done.network(sound[0]).system
+    kinds = learned(system)
     found = [done.network(k).coefficients() for k in sound]
-    names = [name for name in found[0] if name in kinds]
-    if not names:
+    values = {name: [one[name].detach().double().numpy().reshape(-1) for one in found] for name in kinds}
+    lines = coefficient_lines(system)
+    if not lines:
         return None
-    figure = empty_figure(4.6 * len(names) + 0.4, 3.4)
-    panels = figure.subplots(1, len(names), squeeze=False)[0]
+    columns = max(map(len, lines.values()))
+    figure = empty_figure(4.6 * columns + 0.4, 3.4 * len(lines))
+    panels = figure.subplots(len(lines), columns, squeeze=False)
     rows: list[dict[str, Any]] = []
-    for panel, name in zip(panels, names, strict=True):
-        values = [one[name].detach().double().numpy().reshape(-1) for one in found]
-        kind = str(kinds[name].value)
-        for k, own in zip(sound, values, strict=True):
-            trial = done.trials[k]
-            rows += [
-                {"coefficient": name, "kind": kind, "split": trial.split, "seed": trial.seed, "index": i, "value": v}
-                for i, v in enumerate(own.tolist())
-            ]
-        _draw_values(panel, name, kind, values)
+    for line, (left, names) in zip(panels, lines.items(), strict=True):
+        for panel, name in itertools.zip_longest(line, names):
+            if name is None:
+                panel.set_axis_off()
+                continue
+            _draw_values(panel, name, str(kinds[name].value), values[name], f"{left}: " if len(lines) > 1 else "")
+            rows += _value_rows(done, sound, name, kinds[name], values[name])
+    each = ", a row of panels for the equation of each field" if len(lines) > 1 else ""
     caption = (
-        "Learned coefficients at the best epochs: a bar per trial where there is one value, else how the values of "
-        f"all channels, nodes or matrix entries of all {len(sound)} trials are spread; dashed, their mean."
+        f"Learned coefficients at the best epochs{each}: a bar per trial where there is one value, else how the values "
+        f"of all channels, nodes or matrix entries of all {len(sound)} trials are spread; dashed, their mean."
     )
     return Drawing("coefficients", figure, caption, rows)
+
+
+def coefficient_lines(system: System) -> dict[str, list[str]]:
+    """The learned coefficients by the left-hand side of the first equation that they occur in, where it has some.
+
+    >>> import rdgraph as rd
+    >>> coefficient_lines(rd.parse("u' = -Du*L@u + beta*v; v' = beta*u - Dv*L@v"))
+    {"u'": ['Du', 'beta'], "v'": ['Dv']}
+    """
+    left = dict(learned(system))
+    found: dict[str, list[str]] = {}
+    for equation in system.equations:
+        letters = {name.name for name in names_in(equation.expression)}
+        if own := [name for name in left if name in letters]:
+            found[equation.left] = own
+            left = {name: kind for name, kind in left.items() if name not in letters}
+    return found
+
+
+def _value_rows(
+    done: Trained, sound: Sequence[int], name: str, kind: Kind, values: Sequence[np.ndarray]
+) -> list[dict[str, Any]]:
+    """The values of a coefficient, entry by entry, of every trial."""
+    return [
+        {"coefficient": name, "kind": str(kind.value), "split": done.trials[k].split, "seed": done.trials[k].seed,
+         "index": i, "value": v}
+        for k, own in zip(sound, values, strict=True)
+        for i, v in enumerate(own.tolist())
+    ]  # fmt: skip
 
 
 def learned(system: System) -> dict[str, Kind]:
@@ -143,7 +175,7 @@ def learned(system: System) -> dict[str, Kind]:
     return {n: kind for n, kind in valued_letters(system).items() if not (n == TRUSTED and kind is Kind.NODE)}
 
 
-def _draw_values(panel: Axes, letter: str, kind: str, values: Sequence[np.ndarray]) -> None:
+def _draw_values(panel: Axes, letter: str, kind: str, values: Sequence[np.ndarray], lead: str = "") -> None:
     name = plain(letter)
     every = np.concatenate(values)
     colour = PALETTE[0] if name == "alpha" else PALETTE[1]
@@ -159,7 +191,7 @@ def _draw_values(panel: Axes, letter: str, kind: str, values: Sequence[np.ndarra
         panel.set_xlabel(name, fontsize=9)
         panel.set_ylabel("number of values", fontsize=9)
     panel.set_title(
-        f"{name}, {kind}: mean {every.mean():.3g}, from {every.min():.3g} to {every.max():.3g}", fontsize=10
+        f"{lead}{name}, {kind}: mean {every.mean():.3g}, from {every.min():.3g} to {every.max():.3g}", fontsize=10
     )
 
 
@@ -170,6 +202,11 @@ def gains(network: Network, lam: np.ndarray = GRID) -> np.ndarray:
     For a linear equation with scalar or channel coefficients; NotApplicable says why there is none otherwise.
     """
     model = network.config
+    if not network.system.is_single:
+        raise NotApplicable(
+            f"no one gain for each frequency because {network.system.text} is more than one autonomous equation of "
+            "first order"
+        )
     if model.adjacency == "live":
         raise NotApplicable("no response because the adjacency follows the state")
     if model.adjacency == "original" and find_normalisation(model.normalisation).norm is None:

@@ -14,6 +14,7 @@ from gread.datasets.sources import embedded
 from gread.models.flow import Flow
 from gread.models.problem import check
 from gread.models.resolution import resolve_method
+from gread.models.state_layout import StateLayout
 from gread.settings.config import Config
 from gread.settings.presets import Preset
 from gread.settings.trials import Trial, make_trials
@@ -212,8 +213,8 @@ def _chosen_splits(request: Request, data: NodeData) -> tuple[int, ...]:
 
 
 def _check_equation(config: Config) -> None:
-    """Whether the equation can be read and the method has what it needs."""
-    _ = config.model.system
+    """Whether the equation can be read and has what is read out of it, and the method has what it needs."""
+    StateLayout.of(config.model)
     model, _ = resolve_method(config.model)
     if find_method(model.method).takes_step and model.step is None:
         raise InvalidArgument(f"expected a step for the method {model.method}, got none; add --set step=0.5")

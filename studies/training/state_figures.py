@@ -73,27 +73,28 @@ def _class_names(data: NodeData, count: int) -> list[str]:
 
 
 def embedded_states(network: Network, data: NodeData) -> Drawing:
-    """t-SNE of H(0), H(T/2) and H(T), coloured by class."""
+    """t-SNE of H(0), H(T/2) and H(T), coloured by class; a row for each of several fields."""
     T = network.config.time
     times = [0.0, T / 2, T]
-    states = network.states(data.x, data.graph, times).double().numpy()
+    fields = [equation.field for equation in network.system.equations]
     nodes = np.arange(data.num_nodes)
     if len(nodes) > MOST_NODES:
         nodes = np.sort(np.random.default_rng(SEED).choice(nodes, MOST_NODES, replace=False))
-    figure = empty_figure(11.4, 4.3)
-    panels = figure.subplots(1, 3)
+    figure = empty_figure(11.4, 0.7 + 3.6 * len(fields))
+    panels = figure.subplots(len(fields), 3, squeeze=False)
     rows: list[dict[str, Any]] = []
     labels = data.y[nodes]
-    points = None
-    for panel, time, state in zip(panels, times, states, strict=True):
-        points = flat_map(state[nodes], points)
-        _scatter(panel, points, labels, data)
-        panel.set_title(f"H({time:.3g})", fontsize=10)
-        rows += [
-            {"time": time, "node": int(n), "label": int(c), "x": float(p[0]), "y": float(p[1])}
-            for n, c, p in zip(nodes, labels, points, strict=True)
-        ]
-    handles, names = panels[0].collections, _legend(labels, data)
+    for line, field in zip(panels, fields, strict=True):
+        states, points = network.states(data.x, data.graph, times, field).double().numpy(), None
+        for panel, time, state in zip(line, times, states, strict=True):
+            points = flat_map(state[nodes], points)
+            _scatter(panel, points, labels, data)
+            panel.set_title(f"{plain(field)}({time:.3g})", fontsize=10)
+            rows += [
+                {"field": field, "time": time, "node": int(n), "label": int(c), "x": float(p[0]), "y": float(p[1])}
+                for n, c, p in zip(nodes, labels, points, strict=True)
+            ]
+    handles, names = panels[0, 0].collections, _legend(labels, data)
     figure.legend(handles, names, loc="outside lower center", ncols=min(10, len(names)), frameon=False, fontsize=8,
                   markerscale=(30 / _size(len(nodes))) ** 0.5)  # fmt: skip
     part = f"{len(nodes)} of {data.num_nodes} nodes" if len(nodes) < data.num_nodes else "all nodes"

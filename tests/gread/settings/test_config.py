@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gread.settings.config import ADJACENCIES, KINDS, LINKS, Config, Model, Training
+from gread.settings.config import ADJACENCIES, KINDS, LINKS, VELOCITIES, Config, Model, Training
 from gread.settings.trials import Trial, grouped, make_trials
 from rdgraph.errors import FileError, InvalidArgument, RdgraphError, UnknownName
 
@@ -33,6 +33,8 @@ models = heads.flatmap(
         method=st.sampled_from(["exact", "euler", "rk4", "dopri5"]),
         step=st.none() | positive,
         hidden=st.integers(1, 1024),
+        velocity=st.sampled_from(VELOCITIES),
+        readout=st.sampled_from(["all", "H"]),
         encoder_mlp=st.booleans(),
         relu=st.booleans(),
         decoder_mlp=st.booleans(),

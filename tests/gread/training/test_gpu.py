@@ -61,6 +61,10 @@ NETWORKS = [
     {"adjacency": "live", "reaction": "ST"},
     {"reaction": "F", "encoder_mlp": True, "decoder_mlp": True},
     {"adjacency": "original", "method": "exact", "step": None, "time": 6.0},
+    {"reaction": "u' = -Du*L@u + beta*(A@u - A@A@u) - gamma*v; v' = -Dv*L@v + delta*(u - v) + tanh(u)", "readout": "u"},
+    {"reaction": "u' = -Du*L@u + tanh(u*v); v' = -Dv*L@v - v + u0", "adjacency": "original", "method": "rk4"},
+    {"reaction": "H'' = -gamma*H - alpha*H' + tanh(A@H@W)", "velocity": "encoded", "encoder_mlp": True},
+    {"reaction": "H'' = -gamma*cos(t)*L@H - alpha*H'", "adjacency": "live", "method": "rk4"},
 ]
 
 

@@ -1,0 +1,79 @@
+"""`StateLayout`: which states of a system an encoder sets, attention sees and a decoder reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gread.settings.config import ALL, Model
+from rdgraph.errors import UnknownName
+from rdgraph.syntax.reader import PRIME
+
+
+@dataclass(frozen=True)
+class StateLayout:
+    """The states (..., nodes, states*d) of a network, side by side along the channels in the order of `system.fields`.
+
+    The encoder sets those in `encoded`, which attention sees; all others, velocities, start at zero. The decoder reads
+    those in `read`. Of one field everything is the state itself.
+
+    >>> layout = StateLayout.of(Model("H'' = -alpha*L@H", hidden=2))
+    >>> layout.fields, layout.encoded, layout.read
+    (('H', "H'"), ('H',), ('H',))
+    >>> layout.start(torch.ones(1, 2))
+    tensor([[1., 1., 0., 0.]])
+    """
+
+    fields: tuple[str, ...]
+    encoded: tuple[str, ...]
+    read: tuple[str, ...]
+    width: int
+
+    @classmethod
+    def of(cls, model: Model) -> StateLayout:
+        """The layout that a model asks for; a readout that is no state of its equation is an UnknownName."""
+        fields = model.system.fields
+        encoded = fields if model.velocity == "encoded" else tuple(x for x in fields if not x.endswith(PRIME))
+        if model.readout not in (ALL, *fields):
+            raise UnknownName("readout", model.readout, (ALL, *fields))
+        return cls(fields, encoded, encoded if model.readout == ALL else (model.readout,), model.hidden)
+
+    @property
+    def encoded_width(self) -> int:
+        """Columns of what the encoder sets, and attention sees."""
+        return len(self.encoded) * self.width
+
+    @property
+    def read_width(self) -> int:
+        """Columns of what the decoder reads."""
+        return len(self.read) * self.width
+
+    def start(self, encoded: Tensor) -> Tensor:
+        """All states at 0, from those that are encoded, side by side."""
+        if self.encoded == self.fields:
+            return encoded
+        blocks = dict(zip(self.encoded, encoded.chunk(len(self.encoded), -1), strict=True))
+        still = torch.zeros_like(blocks[self.encoded[0]])
+        return torch.cat([blocks.get(name, still) for name in self.fields], -1)
+
+    def seen(self, states: Tensor) -> Tensor:
+        """What attention is computed from."""
+        return self._chosen(states, self.encoded)
+
+    def readout(self, states: Tensor) -> Tensor:
+        """What the decoder reads."""
+        return self._chosen(states, self.read)
+
+    def block(self, states: Tensor, name: str) -> Tensor:
+        """One state by name."""
+        if name not in self.fields:
+            raise UnknownName("field of this network", name, self.fields)
+        return self._chosen(states, (name,))
+
+    def _chosen(self, states: Tensor, names: tuple[str, ...]) -> Tensor:
+        if names == self.fields:
+            return states
+        blocks = dict(zip(self.fields, states.chunk(len(self.fields), -1), strict=True))
+        return torch.cat([blocks[name] for name in names], -1)
