@@ -136,14 +136,12 @@ def _norm(matrix: np.ndarray) -> Any:
 
 @lru_cache(maxsize=256)
 def rate_bound(system: System, normalisation: str = "symmetric") -> RateBound:
-    """K for all states if there is one, else on |h| <= R; infinite where neither was found, as for several fields.
+    """K for all states if there is one, else on |h| <= R; infinite where neither was found.
 
     >>> from rdgraph.systems.parser import parse
     >>> print(rate_bound(parse("-alpha*L@H + beta*H*(1 - H)")).value)
     2*R*Abs(beta) + Abs(alpha) + Abs(alpha - beta)
     """
-    if not system.is_single:
-        return RateBound(sp.oo, system)
     record = find_normalisation(normalisation)
     rule = _chain_rule if system.is_single else _of_fields
     found = (RateBound(rule(system, record, local), system) for local in (False, True))
