@@ -14,7 +14,7 @@ from gread.datasets.checks import read_features
 from rdgraph import Graph
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.edges import read_nodes
-from rdgraph.lowering.coefficients import STATE_LETTERS
+from rdgraph.lowering.coefficients import valued_letters
 from rdgraph.syntax.tree import Kind
 
 
@@ -70,8 +70,8 @@ def _graph_of(state: FittedState, shape: tuple[int, ...], graph: Any, name: str)
                 "pass their graph=, or choose nodes of the fitted graph with nodes="
             )
         return fitted
-    letters = state.networks[0].system.letters.items()
-    if node_wise := [letter for letter, kind in letters if kind is Kind.NODE and letter not in STATE_LETTERS]:
+    letters = valued_letters(state.networks[0].system)
+    if node_wise := [letter for letter, kind in letters.items() if kind is Kind.NODE]:
         raise NotApplicable(
             f"expected the fitted graph, since {', '.join(node_wise)} belongs to its nodes, got another; "
             "train with scalar or channel coefficients"

@@ -17,7 +17,7 @@ from rdgraph import VectorField, lower
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.integrators.polynomial_flow import TOLERANCE
-from rdgraph.lowering.coefficients import STATE_LETTERS
+from rdgraph.lowering.coefficients import valued_letters
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
@@ -88,7 +88,7 @@ class GREADConv(nn.Module):
         self.config, self.reason = resolve_method(asked)
         self.channels = channels
         self.system = self.config.system
-        self.letters = {name: kind for name, kind in self.system.letters.items() if name not in STATE_LETTERS}
+        self.letters = valued_letters(self.system)
         _check(self.config, self.letters)
         if adjacency != "original":
             self.query, self.key = nn.Linear(channels, attention_dim), nn.Linear(channels, attention_dim)

@@ -64,7 +64,7 @@ class Entrywise(sp.Expr):
 
 @dataclass(frozen=True)
 class Term:
-    """coefficient * word @ atom: the atom is a state or start, 1, an `Entrywise`, a `Mix`, or a sum with node factors."""
+    """coefficient * word @ atom: the atom is a state or start, 1, an `Entrywise`, a `Mix`, or a sum of such."""
 
     coefficient: sp.Expr
     word: Word

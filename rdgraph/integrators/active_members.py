@@ -47,16 +47,19 @@ class Group:
     slope: Tensor
 
     @classmethod
-    def make(cls, field: VectorField, starts: Tensor, members: np.ndarray) -> Group:
-        """Some members at their start; one evaluation."""
+    def make(cls, field: VectorField, starts: Tensor, members: np.ndarray, times: np.ndarray) -> Group:
+        """Some members at their start and its time (m,); one evaluation."""
         index = index_beside(members, starts)
         chosen, state = field.members(index).prepared(), starts.index_select(0, index)
-        return cls(members, chosen, state, chosen(None, state))
+        return cls(members, chosen, state, chosen(beside(times, state), state))
 
-    def attempt(self, steps: np.ndarray) -> Attempt:
-        """A step of every member by its own length (m,)."""
+    def attempt(self, times: np.ndarray, steps: np.ndarray) -> Attempt:
+        """A step of every member from its own time by its own length (m,)."""
         dt = torch.from_numpy(steps).to(self.state)[:, None, None]
-        return Attempt.make(lambda H: self.field(None, H), self.state, self.slope, dt)
+        if self.field.is_autonomous:
+            return Attempt.make(lambda H, node: self.field(None, H), self.state, self.slope, dt)
+        t = beside(times, self.state)[:, None, None].to(self.state.dtype)
+        return Attempt.make(lambda H, node: self.field(t + node * dt, H), self.state, self.slope, dt)
 
     def kept(self, mask: np.ndarray) -> Group:
         """The members that go on."""

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rdgraph.errors import NotApplicable
 from rdgraph.integrators.active_members import Group, Saves, beside, host, index_beside
 from rdgraph.integrators.dormand_prince import EVALUATIONS, Attempt, inner, root_mean_square
 from rdgraph.integrators.fixed_steps import is_within
@@ -122,7 +123,7 @@ class _StepSearch:
         moving = everyone[~waiting[-1] & (self.codes == 0)]
         if not len(moving):
             return None
-        group = Group.make(self.field, self.starts, moving)
+        group = Group.make(self.field, self.starts, moving, self.time[moving])
         self.evaluations += 1
         self._look_for_broken(moving, [group.state, group.slope])
         self.rate[moving] = _growth(group)
@@ -135,7 +136,7 @@ class _StepSearch:
         size, speed = (host(root_mean_square(x / scale)) for x in (group.state, group.slope))
         trial = np.where((size < 1e-5) | (speed < 1e-5), 1e-6, 0.01 * size / speed)
         dt = torch.from_numpy(trial).to(group.state)[:, None, None]
-        ahead = group.field(None, torch.addcmul(group.state, dt, group.slope))
+        ahead = group.field(beside(self.time[group.members] + trial, dt), torch.addcmul(group.state, dt, group.slope))
         self.evaluations += 1
         bend = host(root_mean_square((ahead - group.slope) / scale)) / trial
         largest = np.where(bend > speed, bend, speed)
@@ -146,7 +147,7 @@ class _StepSearch:
     def _advance(self, group: Group) -> Group:
         who = group.members
         steps = self.step[who]
-        attempt = group.attempt(steps)
+        attempt = group.attempt(self.time[who], steps)
         self.evaluations += EVALUATIONS
         self.tries[who] += 1
         error = attempt.error(self.tolerances.rtol, self.tolerances.atol)
@@ -260,17 +261,22 @@ def _repeat(
     for code, source in ((_START, starts.expand_as(found)), (_LEFT, found)):
         number, member = np.nonzero(place == code)
         saves.add(number, member, source[index_beside(number, found), index_beside(member, found)])
+    if times.requires_grad and not field.is_autonomous:
+        raise NotApplicable(
+            f"expected an autonomous system for a gradient in the times by dopri5, got {field.system.text}; "
+            "take fixed steps"
+        )
     shift = times[0] - times[0].detach()
     counts = place.max(0) + 1
     moving = np.flatnonzero(counts > 0)
     if not len(moving):
         return saves.states(len(times), len(starts)), 0
-    group = Group.make(field, starts, moving)
+    group = Group.make(field, starts, moving, search.times[0, moving])
     for k in range(int(counts.max())):
         group = group.kept(counts[group.members] > k)
         who = group.members
         begin, steps = (np.array(x) for x in zip(*(search.steps[member][k] for member in who), strict=True))
-        attempt = group.attempt(steps)
+        attempt = group.attempt(begin, steps)
         number, row = np.nonzero(place[:, who] == k)
         if len(number):
             at = (

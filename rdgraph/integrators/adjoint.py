@@ -124,7 +124,7 @@ class _Watched(nn.Module):
     def _underflow(self, H: Tensor, time: float) -> Status:
         """Time cannot be resolved finely enough: does the state run away, or is the equation too stiff or rough?"""
         with torch.no_grad():
-            slope = self.field(None, H).double()
+            slope = self.field(time, H).double()
         size = float((H.double() ** 2).sum())
         growth = float((H.double() * slope).sum()) / size if size else 0.0
         return Status.BLOW_UP if growth * float(np.spacing(abs(time))) > _GROWTH else Status.STEP_UNDERFLOW

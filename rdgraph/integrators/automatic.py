@@ -37,6 +37,9 @@ def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) 
     >>> method, step
     ('rk4', tensor([0.2500, 0.1000], dtype=torch.float64))
     """
+    if not field.system.is_single:
+        step = torch.tensor(DEFAULT_STEP, dtype=torch.float64) if stepped else None
+        return Automatic("rk4" if stepped else "dopri5", step, "more than one autonomous equation: adaptive steps")
     operator = field.operator
     has_degrees = operator.degree is not None
     method, why = family(field.system, has_degrees=has_degrees)

@@ -41,7 +41,7 @@ class Attempt:
     """One step tried: `before` and `state` (m, n, d) at its ends, its seven slopes, and `dt` (m, 1, 1).
 
     >>> H = torch.ones(1, 1, 1, dtype=torch.float64)
-    >>> tried = Attempt.make(lambda H: -H, H, -H, torch.full((1, 1, 1), 0.5, dtype=torch.float64))
+    >>> tried = Attempt.make(lambda H, node: -H, H, -H, torch.full((1, 1, 1), 0.5, dtype=torch.float64))
     >>> round(tried.state.item(), 6), round(tried.between(torch.tensor([0.5])).item(), 5)
     (0.606536, 0.77879)
     """
@@ -52,12 +52,12 @@ class Attempt:
     dt: Tensor
 
     @classmethod
-    def make(cls, field: Callable[[Tensor], Tensor], before: Tensor, slope: Tensor, dt: Tensor) -> Attempt:
-        """Six evaluations of the field, from a state (m, n, d) and the slope there."""
+    def make(cls, field: Callable[[Tensor, float], Tensor], before: Tensor, slope: Tensor, dt: Tensor) -> Attempt:
+        """Six evaluations of the field at fractions of the step, from a state (m, n, d) and the slope there."""
         slopes, state = [slope], before
         for row in _weights()[0]:
             state = combine(before, dt, row, slopes)
-            slopes.append(field(state))
+            slopes.append(field(state, sum(row)))
         return cls(before, state, tuple(slopes), dt)
 
     def rows(self, index: Tensor) -> Attempt:

@@ -71,8 +71,9 @@ def _is_undefined(stepper: Stepper, march: March, timetable: Timetable) -> Tenso
     if timetable.steps:
         lengths = timetable.grid.detach().diff(dim=0)
         dt = _pick(lengths, march.survived.clamp(max=timetable.steps - 1))[..., None, None].to(state.dtype)
+    t = _pick(timetable.grid.detach(), march.survived.clamp(max=timetable.steps))[..., None, None].to(state.dtype)
     with torch.no_grad():
-        return stepper.is_undefined(state, dt)
+        return stepper.is_undefined(state, dt, t)
 
 
 def _rest(H0: Tensor, survived: Tensor) -> Tensor:
@@ -117,6 +118,7 @@ def _march(
     """
     H, alive = H0, is_within(H0, bound)
     lengths, moving = timetable.lengths.to(H0.dtype), timetable.active
+    times = timetable.times.to(H0.dtype)
     if rest is None:
         rest = H0.detach() if moving is None else _rest(H0, moving[0].long())
     survived = torch.zeros(alive.shape, dtype=torch.int64, device=H0.device)
@@ -126,7 +128,7 @@ def _march(
         active = None if moving is None else moving[k]
         if last is not None:
             active = k < last if active is None else active & (k < last)
-        step = stepper.advance(H if active is None else choose(active, H, rest), lengths[k])
+        step = stepper.advance(H if active is None else choose(active, H, rest), lengths[k], times[k])
         fine = is_within(step.state, bound)
         alive = alive & (fine if active is None else fine | ~active)
         survived = survived + alive
@@ -161,7 +163,7 @@ class _StepSaver:
                 part = self.timetable.fraction(event.save, k).to(before.dtype)
                 between = before + part * (step.state - before)
                 if self.cubic:
-                    bends = bends or self._bends(before, step, moved)
+                    bends = bends or self._bends(k, before, step, moved)
                     cubic = _hermite(before, step.state, bends, part, self.timetable.lengths[k].to(before.dtype))
                     between = choose(bends.sound, cubic, between)
                 value = torch.where(moved[..., None, None] & (part != 1), between, value)
@@ -176,14 +178,15 @@ class _StepSaver:
         else:
             self.pending[event.save] = value
 
-    def _bends(self, before: Tensor, step: StepResult, moved: Tensor) -> _Bends:
+    def _bends(self, k: int, before: Tensor, step: StepResult, moved: Tensor) -> _Bends:
         """Slopes at both ends; a state about to blow up may have an infinite one, and is then joined by a line."""
-        first = self.stepper.slope(choose(moved, before, self.rest)) if step.slope is None else step.slope
+        t0, t1 = self.timetable.times[k].to(before.dtype), self.timetable.times[k + 1].to(before.dtype)
+        first = self.stepper.slope(choose(moved, before, self.rest), t0) if step.slope is None else step.slope
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.cautious):
-            last = self.stepper.slope(choose(moved, step.state, self.rest))
+            last = self.stepper.slope(choose(moved, step.state, self.rest), t1)
         sound = moved & is_within(last, torch.finfo(last.dtype).max)
         if self.cautious:
-            last = self.stepper.slope(choose(sound, step.state, self.rest))
+            last = self.stepper.slope(choose(sound, step.state, self.rest), t1)
         return _Bends(first, last, sound)
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from torch import Tensor
 
+from rdgraph.errors import UnknownName
 from rdgraph.html_tables import html_table
 
 
@@ -67,10 +68,10 @@ class Solution:
     """States H(times[k]) of every member, with costs and one status each.
 
     times (K,) or (K, *batch); states (K, *batch, n, d), or (1, *batch, n, d) with the last one alone where states were
-    not kept; measures name -> (K, ...); codes (*batch) positions in `tuple(Status)`; failed_at (*batch), NaN where ok.
-    A member that failed keeps its last finite state from `failed_at` on, the time that state belongs to, and that
-    frozen state carries no gradient. `method` is the one that integrated, `reason` says why where it was chosen by
-    `auto`.
+    not kept, with the channels of all `fields` side by side, of which `solution["u"]` cuts out one; measures name ->
+    (K, ...); codes (*batch) positions in `tuple(Status)`; failed_at (*batch), NaN where ok. A member that failed keeps
+    its last finite state from `failed_at` on, the time that state belongs to, and that frozen state carries no
+    gradient. `method` is the one that integrated, `reason` says why where it was chosen by `auto`.
 
     >>> import torch
     >>> H = torch.zeros(2, 3, 1)
@@ -86,6 +87,13 @@ class Solution:
     measures: Mapping[str, Tensor] = field(default_factory=dict)
     method: str = ""
     reason: str = ""
+    fields: tuple[str, ...] = ("H",)
+
+    def __getitem__(self, name: str) -> Tensor:
+        """The saved states of one field, (K, *batch, n, d): a block of the channels of `states`."""
+        if name not in self.fields:
+            raise UnknownName("field of this solution", name, self.fields)
+        return self.states.chunk(len(self.fields), -1)[self.fields.index(name)]
 
     @property
     def final(self) -> Tensor:

@@ -21,6 +21,7 @@ from rdgraph.integrators.solver_settings import (
     check_settings,
     check_state,
     find_record,
+    packed_start,
     tolerances,
 )
 from rdgraph.integrators.steppers import Splitting, Stepper, first_is_nan, fixed_stepper
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 def solve(
     field: VectorField,
-    H0: Tensor,
+    H0: Tensor | Mapping[str, Tensor],
     t: Any,
     method: str | Tableau = "auto",
     *,
@@ -51,7 +52,7 @@ def solve(
     measures: Mapping[str, Measure] | None = None,
     keep_states: bool = True,
 ) -> Solution:
-    """Integrate dH/dt = f(H) from H(t[0]) = H0 (*batch, n, d) and save H at `t`, or at `save_at` within `t`.
+    """Integrate dH/dt = f(t, H) from H(t[0]) = H0 (*batch, n, d) and save H at `t`, or at `save_at` within `t`.
 
     By default ("auto") the method follows from the equation: "exact" for linear systems, "strang" for reactions with a
     closed flow, else "rk4", with a step for every member from a bound of the slope of its field (`choose_method` has
@@ -66,7 +67,8 @@ def solve(
     Args:
         field: made by `lower`.
         H0: the start; its batch is that of the field, or any where the field has none and its members differ in their
-            start alone.
+            start alone. Of several fields the starts by name, where a velocity may be left out and is zero, or one
+            tensor with all of them side by side.
         t: times (K,) or, with times of its own for every member, (K, *batch); they may repeat but not fall, and T = 0
             is the identity.
         method: "auto", the name of a method (`register_method` adds one) or any `Tableau`.
@@ -100,6 +102,7 @@ def solve(
     >>> solve(heat, H0, [0.0, 1.0]).reason
     'linear with symbol p(lam) = -alpha*lam: exact flow'
     """
+    H0 = packed_start(field, H0)
     check_state(field, H0)
     chosen = Automatic("", None, "")
     if method == "auto":
@@ -137,8 +140,9 @@ def solve(
     run = _tracked(integrate, trackers, len(timetable.saves))
     kept = run.recorder
     return Solution(
-        timetable.saves, kept.states, run.stats, run.codes, run.failed_at, kept.values, record.name, chosen.reason
-    )
+        timetable.saves, kept.states, run.stats, run.codes, run.failed_at, kept.values, record.name, chosen.reason,
+        field.system.fields,
+    )  # fmt: skip
 
 
 def _tracked(integrate: Callable[[], Integration], trackers: Sequence[Tracker], saves: int) -> Integration:

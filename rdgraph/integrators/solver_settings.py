@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.integrators.adaptive_steps import MAX_STEPS, Tolerances
 from rdgraph.integrators.automatic import Automatic
 from rdgraph.methods.method import Method
@@ -23,13 +23,21 @@ def find_record(method: Any) -> Method:
     return find_method(method)
 
 
-def check_state(field: Any, H0: Tensor) -> None:
-    """Whether there is a field, and a state that fits it."""
+def packed_start(field: Any, H0: Tensor | Mapping[str, Tensor]) -> Tensor:
+    """The start as one tensor, whether its states come by name or side by side."""
     if not hasattr(field, "check_state"):
         raise InvalidArgument(
             f"expected a vector field, got {type(field).__name__}; make one with lower(system, operator)"
         )
+    packed: Tensor = field.blocks.pack(H0) if isinstance(H0, Mapping) else H0
+    return packed
+
+
+def check_state(field: Any, H0: Tensor) -> None:
+    """Whether a state fits a field."""
     field.check_state(H0)
+    if field.system.is_noisy:
+        raise NotApplicable(f"expected a system without noise, got {field.system.text}; leave out the terms with xi")
     if 0 in H0.shape:
         raise InvalidArgument(f"expected at least one member, node and channel, got a state of shape {tuple(H0.shape)}")
 

@@ -22,7 +22,10 @@ class StepResult(NamedTuple):
 
 
 class Stepper(Protocol):
-    """One step for all members at once; dt is () or (*batch, 1, 1). Counts what it costs."""
+    """One step for all members at once; dt and the time t are () or (*batch, 1, 1). Counts what it costs.
+
+    Only equations in which the time occurs look at t.
+    """
 
     evaluations: int
 
@@ -30,13 +33,13 @@ class Stepper(Protocol):
     def products(self) -> int:
         """Sparse products so far."""
 
-    def advance(self, H: Tensor, dt: Tensor) -> StepResult:
+    def advance(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> StepResult:
         """H(t + dt) from H(t), (*batch, n, d)."""
 
-    def slope(self, H: Tensor) -> Tensor:
-        """f(H)."""
+    def slope(self, H: Tensor, t: Tensor | None = None) -> Tensor:
+        """f(t, H)."""
 
-    def is_undefined(self, H: Tensor, dt: Tensor) -> Tensor:
+    def is_undefined(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> Tensor:
         """(*batch): whether the step from H breaks on NaN rather than on overflow."""
 
 
@@ -52,7 +55,7 @@ class FlowMap(Protocol):
 
 
 class RungeKutta:
-    """An explicit method: k_i = f(H + dt sum_j a_ij k_j), H + dt sum_i b_i k_i.
+    """An explicit method: k_i = f(t + c_i dt, H + dt sum_j a_ij k_j), H + dt sum_i b_i k_i.
 
     >>> from rdgraph.methods.tableaux import methods
     >>> class Decay(torch.nn.Module):
@@ -69,34 +72,38 @@ class RungeKutta:
         while self._weights[-1] == 0:  # a last stage without weight serves only an error estimate
             self._weights.pop()
         self._rows = [[float(a) for a in row] for row in tableau.stages[: len(self._weights)]]
+        self._nodes = [float(node) for node in tableau.nodes]
+        self._is_timed = not getattr(field, "is_autonomous", True)
 
     @property
     def products(self) -> int:
         return self.evaluations * self.field.plan.products
 
-    def slope(self, H: Tensor) -> Tensor:
+    def slope(self, H: Tensor, t: Tensor | None = None) -> Tensor:
         self.evaluations += 1
-        return self.field(None, H)
+        return self.field(t, H)
 
-    def stages(self, H: Tensor, dt: Tensor) -> list[Tensor]:
+    def stages(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> list[Tensor]:
         """The slopes k_i."""
         slopes: list[Tensor] = []
-        for row in self._rows:
-            slopes.append(self.slope(combine(H, dt, row, slopes)))
+        for node, row in zip(self._nodes, self._rows, strict=False):
+            at = t + node * dt if self._is_timed and t is not None else None
+            slopes.append(self.slope(combine(H, dt, row, slopes), at))
         return slopes
 
-    def advance(self, H: Tensor, dt: Tensor) -> StepResult:
-        slopes = self.stages(H, dt)
+    def advance(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> StepResult:
+        slopes = self.stages(H, dt, t)
         return StepResult(combine(H, dt, self._weights, slopes), slopes[0])
 
-    def is_undefined(self, H: Tensor, dt: Tensor) -> Tensor:
-        return first_is_nan([H, *self.stages(H, dt)])
+    def is_undefined(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> Tensor:
+        return first_is_nan([H, *self.stages(H, dt, t)])
 
 
 class OwnStep:
-    """A step function (f, H, dt) -> H(t + dt) that somebody registered."""
+    """A step function (f, H, dt) -> H(t + dt) that somebody registered; it knows no time."""
 
     def __init__(self, field: VectorField, function: StepFunction) -> None:
+        field.system.require_autonomous("a step function, which is not told the time")
         self.field, self.function = field, function
         self.evaluations = 0
 
@@ -104,14 +111,14 @@ class OwnStep:
     def products(self) -> int:
         return self.evaluations * self.field.plan.products
 
-    def slope(self, H: Tensor) -> Tensor:
+    def slope(self, H: Tensor, t: Tensor | None = None) -> Tensor:
         self.evaluations += 1
-        return self.field(None, H)
+        return self.field(t, H)
 
-    def advance(self, H: Tensor, dt: Tensor) -> StepResult:
+    def advance(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> StepResult:
         return StepResult(self.function(self.slope, H, dt), None)
 
-    def is_undefined(self, H: Tensor, dt: Tensor) -> Tensor:
+    def is_undefined(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> Tensor:
         slopes: list[Tensor] = []
 
         def watched(state: Tensor) -> Tensor:
@@ -134,14 +141,14 @@ class Splitting:
     def products(self) -> int:
         return self.flow.products + self.evaluations * self.field.plan.products
 
-    def slope(self, H: Tensor) -> Tensor:
+    def slope(self, H: Tensor, t: Tensor | None = None) -> Tensor:
         self.evaluations += 1
-        return self.field(None, H)
+        return self.field(t, H)
 
-    def advance(self, H: Tensor, dt: Tensor) -> StepResult:
+    def advance(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> StepResult:
         return StepResult(self.flow.advance(H, dt), None)
 
-    def is_undefined(self, H: Tensor, dt: Tensor) -> Tensor:
+    def is_undefined(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> Tensor:
         return first_is_nan([H])
 
 

@@ -42,6 +42,11 @@ class Timetable:
     batch: tuple[int, ...]
 
     @property
+    def times(self) -> Tensor:
+        """The ends of the steps as they broadcast against a state, (N + 1,) or (N + 1, *batch, 1, 1)."""
+        return self.grid[..., None, None] if self.grid.ndim > 1 else self.grid
+
+    @property
     def steps(self) -> int:
         return len(self.grid) - 1
 

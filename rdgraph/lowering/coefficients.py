@@ -11,11 +11,10 @@ from torch import Tensor, nn
 
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.graphs.operator import Operator
-from rdgraph.syntax.tree import Kind
+from rdgraph.syntax.reader import TIME_LETTER
+from rdgraph.syntax.tree import COEFFICIENT_KINDS, Kind
 from rdgraph.systems.system import System
 
-#: Letters of an equation that are not coefficients.
-STATE_LETTERS = frozenset({"H", "H0", "A", "L", "I"})
 #: Precisions for storage; coefficients beside such states are kept in float32.
 STORAGE_ONLY = (torch.bfloat16, torch.float16)
 
@@ -90,7 +89,17 @@ class CoefficientShape:
 
 def coefficient_shapes(system: System, nodes: int, batch: tuple[int, ...]) -> dict[str, CoefficientShape]:
     """The coefficients that a system needs, by name."""
-    return {n: CoefficientShape(n, kind, nodes, batch) for n, kind in system.letters.items() if n not in STATE_LETTERS}
+    return {n: CoefficientShape(n, kind, nodes, batch) for n, kind in valued_letters(system).items()}
+
+
+def valued_letters(system: System) -> dict[str, Kind]:
+    """The letters that need a value before a system can run: its coefficients, W and M among them; not the time.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> list(valued_letters(parse("-alpha*exp(-t)*L@H + M*H0")))
+    ['M', 'alpha']
+    """
+    return {n: kind for n, kind in system.letters.items() if kind in COEFFICIENT_KINDS and n != TIME_LETTER}
 
 
 def read_coefficients(

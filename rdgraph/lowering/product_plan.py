@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.algebra.factored_form import Entrywise, Term, Word, terms_of
-from rdgraph.algebra.normal_form import H0, H, Mix
+from rdgraph.algebra.normal_form import H, Mix, State
 from rdgraph.lowering.generated_function import GeneratedFunction
-from rdgraph.lowering.torch_source import coefficient_code, function_code, matrix_code
+from rdgraph.lowering.packed_form import PACKED, PACKED_START, Blocks, PerField, needs_packing, packed_form
+from rdgraph.lowering.torch_source import coefficient_code, function_code, matrix_code, safe_name
 from rdgraph.syntax.printer import to_text
-from rdgraph.syntax.reader import Vocabulary
+from rdgraph.syntax.reader import Vocabulary, start_of
 from rdgraph.syntax.sympy_form import from_sympy
 from rdgraph.syntax.tree import Kind
 
@@ -38,16 +39,25 @@ class ProductPlan:
     def __str__(self) -> str:
         count = f"{self.products} sparse product{'' if self.products == 1 else 's'}"
         count += f", {self.mixes} channel mixings" if self.mixes else ""
-        return "\n".join([f"dH/dt = {self.equation}    ({count})", *(f"  {step}" for step in self.steps)])
+        lead = "" if "=" in self.equation else "dH/dt = "
+        return "\n".join([f"{lead}{self.equation}    ({count})", *(f"  {step}" for step in self.steps)])
 
 
-def schedule(name: str, form: sp.Expr, kinds: Mapping[str, Kind]) -> GeneratedFunction:
-    """The function that computes a factored normal form."""
-    return _Schedule(kinds, _uses(form)).function(name, form)
+def schedule(name: str, forms: Mapping[str, sp.Expr], kinds: Mapping[str, Kind]) -> GeneratedFunction:
+    """The function that computes factored normal forms; several fields are packed, a single one is called H."""
+    if len(forms) == 1:
+        (form,) = forms.values()
+        return _Schedule(kinds, _uses(form, {})).function(name, form)
+    form = packed_form(forms)
+    packed = {State(field): PACKED for field in forms} if needs_packing(forms) else {}
+    return _Schedule(kinds, _uses(form, packed), tuple(forms), packed).function(name, form)
 
 
-def _uses(form: sp.Expr) -> Counter[Key]:
-    """How many sums, or longer words, need each product; atoms count under the empty word."""
+def _uses(form: sp.Expr, packed: Mapping[sp.Expr, sp.Expr]) -> Counter[Key]:
+    """How many sums, or longer words, need each product; atoms count under the empty word.
+
+    A product with a field that is `packed` is a block of the product with the packed state, and needs that.
+    """
     counts: Counter[Key] = Counter()
     for total in _sums(form):
         terms = terms_of(total)
@@ -55,6 +65,9 @@ def _uses(form: sp.Expr) -> Counter[Key]:
         counts.update((t.word[1:], t.atom) for t in terms if len(t.word) > 1)
         firsts = {(t.word[-1], t.atom) for t in terms if t.word}
         counts.update({((), atom): n - 1 for atom, n in Counter(atom for _, atom in firsts).items()})
+    for (word, atom), count in list(counts.items()):
+        if word and atom in packed:
+            counts[word, packed[atom]] += count
     return counts
 
 
@@ -78,21 +91,36 @@ def _inner_sums(atom: sp.Expr) -> tuple[sp.Expr, ...]:
     match atom:
         case Entrywise():
             return atom.arguments
+        case Blocks():
+            return atom.args
         case Mix():
             return (atom.inner,)
     return () if _is_letter(atom) else (atom,)
 
 
 def _is_letter(atom: sp.Expr) -> bool:
-    """Whether an atom is a tensor as it is: H, H0, or 1 for a column of ones."""
-    return atom in (H, H0, sp.S.One)
+    """Whether an atom is a tensor as it is: a state, a start, or 1 for a column of ones."""
+    return isinstance(atom, State) or atom == 1
 
 
 class _Schedule:
-    """One function in the making."""
+    """One function in the making.
 
-    def __init__(self, kinds: Mapping[str, Kind], uses: Counter[Key]) -> None:
-        self.kinds, self.uses = kinds, uses
+    Of several `fields` the state is packed; those in `packed` get their products as blocks of packed ones.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, Kind],
+        uses: Counter[Key],
+        fields: tuple[str, ...] = (),
+        packed: Mapping[sp.Expr, sp.Expr] | None = None,
+    ) -> None:
+        self.kinds, self.uses, self.fields, self.packed = kinds, uses, fields, packed or {}
+        self.state = safe_name(PACKED.name if fields else H.name)
+        self.blocks = {State(name): PACKED for name in fields}
+        self.blocks |= {State(start_of(name)): PACKED_START for name in fields}
+        self.opened: dict[str, None] = {}
         self.known: dict[Key, Text] = {}
         self.coefficients: dict[sp.Expr, str] = {}
         self.letters: dict[str, None] = {}
@@ -103,8 +131,9 @@ class _Schedule:
     def function(self, name: str, form: sp.Expr) -> GeneratedFunction:
         text, step = self._full_value(form)
         self.lines.append(f"return {text}")
-        self.steps.append(f"dH = {step}")
-        order: list[str] = [x for x in ("H", "H0", "A", "L") if x in self.letters or x == "H"]
+        self.steps.append(f"d({', '.join(self.fields)}) = {step}" if self.fields else f"dH = {step}")
+        first = (PACKED.name, PACKED_START.name) if self.fields else ("H", "H0")
+        order: list[str] = [x for x in (*first, "A", "L") if x in self.letters or x == first[0]]
         order += sorted(x for x in self.letters if x not in order)
         return GeneratedFunction(
             name,
@@ -122,6 +151,8 @@ class _Schedule:
         terms = terms_of(total)
         if not terms:
             return "0.0", "0"
+        if len(terms) == 1 and isinstance(terms[0].atom, Blocks) and terms[0].coefficient == 1 and not terms[0].word:
+            return self.product((), terms[0].atom)
         free = [t for t in terms if t.word and not self._is_shared(t)]
         if _is_single_letter(free) and self._nested_cost(free) < self._chain_cost(free):
             rest = [t for t in terms if t not in free]
@@ -140,7 +171,10 @@ class _Schedule:
         """A sum with all nodes and channels, also where it is made of coefficients alone."""
         text, step = self.value(total)
         is_full = any(self._is_full(t.atom) for t in terms_of(total))
-        return (text, step) if is_full else (f"torch.zeros_like(H) + {_bracketed(text)}", f"0*H + {_bracketed(step)}")
+        if is_full:
+            return text, step
+        like = self.state
+        return f"torch.zeros_like({like}) + {_bracketed(text)}", f"0*{like} + {_bracketed(step)}"
 
     def _plain(self, terms: Iterable[Term]) -> Text:
         """A sum without a product that could carry it."""
@@ -172,6 +206,8 @@ class _Schedule:
         """word@atom, computed once; an atom used once stands where it is used."""
         if (word, atom) in self.known:
             return self.known[word, atom]
+        if word and atom in self.packed:
+            return self._block(self.product(word, self.packed[atom]), atom)
         if not word:
             text = self.atom(atom)
             return text if _is_letter(atom) or self.uses[word, atom] <= 1 else self._assign((word, atom), text)
@@ -187,9 +223,32 @@ class _Schedule:
         self.steps.append(f"{name} = {text[1]}")
         return name, name
 
+    def _block(self, packed: Text, atom: sp.Expr) -> Text:
+        """The block of a field in a packed tensor, which is cut once; the plan says A@u, the source names the block."""
+        names = [f"{packed[0]}_{safe_name(field)}" for field in self.fields]
+        if packed[0] not in self.opened:
+            self.opened[packed[0]] = None
+            self.lines.append(f"{', '.join(names)} = {packed[0]}.chunk({len(names)}, -1)")
+        place = [State(field) for field in self.fields].index(atom)
+        return names[place], f"{packed[1]}[{self.fields[place]}]"
+
+    def _letter(self, atom: sp.Symbol) -> Text:
+        """A state or a start; one of several fields is a block of the packed tensor."""
+        if atom not in self.blocks:
+            self.letters[atom.name] = None
+            return safe_name(atom.name), safe_name(atom.name)
+        packed = self.blocks[atom].name
+        self.letters[packed] = None
+        if packed not in self.opened:
+            self.opened[packed] = None
+            letters = [safe_name(x.name) for x, owner in self.blocks.items() if owner.name == packed]
+            self.lines.append(f"{', '.join(letters)} = {safe_name(packed)}.chunk({len(letters)}, -1)")
+        return safe_name(atom.name), atom.name
+
     def _is_shared(self, term: Term) -> bool:
         """Whether the product of a term is there already, or is needed in another place too."""
-        return (term.word, term.atom) in self.known or self.uses[term.word, term.atom] > 1
+        is_block = term.atom in self.packed
+        return is_block or (term.word, term.atom) in self.known or self.uses[term.word, term.atom] > 1
 
     def _is_even(self, term: Term) -> bool:
         """Whether the coefficient is the same for all nodes, so that it may pass an operator."""
@@ -213,10 +272,15 @@ class _Schedule:
         """An atom as text, bracketed where needed."""
         match atom:
             case sp.Integer():
-                return "torch.ones_like(H[..., :1])", "H**0"
-            case sp.Symbol() if _is_letter(atom):
-                self.letters[atom.name] = None
-                return atom.name, atom.name
+                return f"torch.ones_like({self.state}[..., :1])", f"{self.state}**0"
+            case State():
+                return self._letter(atom)
+            case Blocks():
+                parts = [
+                    self._block_value(form, State(name)) for form, name in zip(atom.args, self.fields, strict=True)
+                ]
+                texts, steps = zip(*parts, strict=True)
+                return f"torch.cat(({', '.join(texts)}), -1)", f"[{' | '.join(steps)}]"
             case Mix():
                 self.mixes += 1
                 text, step = map(_bracketed, self._full_value(atom.inner))
@@ -235,9 +299,19 @@ class _Schedule:
         text, step = map(_bracketed, self.value(atom))
         return text, step
 
+    def _block_value(self, form: sp.Expr, field: State) -> Text:
+        """The block of one field, with all nodes and channels."""
+        text, step = self.value(form)
+        if any(self._is_full(t.atom) for t in terms_of(form)):
+            return text, step
+        like = self._letter(field)
+        if form == 0:
+            return f"torch.zeros_like({like[0]})", "0"
+        return f"torch.zeros_like({like[0]}) + {_bracketed(text)}", f"0*{like[1]} + {_bracketed(step)}"
+
     def _is_full(self, atom: sp.Expr) -> bool:
         """Whether an atom has all channels, not one value per node."""
-        if _is_letter(atom) or isinstance(atom, Mix):
+        if _is_letter(atom) or isinstance(atom, Mix | Blocks):
             return bool(atom != 1)
         return any(
             self._is_full(t.atom) or Kind.CHANNEL in self._kinds_in(t.coefficient)
@@ -250,10 +324,13 @@ class _Schedule:
 
     def _factor(self, coefficient: sp.Expr) -> str:
         """A coefficient inside elementwise text: numbers stand as they are."""
-        return coefficient_code(coefficient) if coefficient.is_number else self._named(coefficient)
+        plain = coefficient.is_number and not coefficient.has(PerField)
+        return coefficient_code(coefficient) if plain else self._named(coefficient)
 
     def _words(self, coefficient: sp.Expr) -> str:
         """A coefficient or a matrix in the language of equations, bracketed where needed."""
+        if isinstance(coefficient, PerField):
+            return f"[{' | '.join(map(self._words, coefficient.args))}]"
         return _bracketed(to_text(from_sympy(coefficient, Vocabulary(self.kinds))))
 
     def _named(self, coefficient: sp.Expr) -> str:

@@ -12,10 +12,14 @@ import torch
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.identities.function_facts import POINTS
 from rdgraph.lowering.generated_function import GeneratedFunction
+from rdgraph.lowering.packed_form import PerField
 from rdgraph.syntax.functions import BUILT_IN, FUNCTIONS, ElementwiseFunction, record_of
 
 #: Names the generated source uses itself.
-_TAKEN = {"torch", "field", "forcing", "coefficients", "plain", "matrix", "x", "scale", "terms", "out", "one"}
+_TAKEN = {
+    "torch", "field", "forcing", "coefficients", "plain", "matrix", "x", "scale", "terms", "out", "one",
+    "state", "start", "d", "per_field",
+}  # fmt: skip
 
 
 #: What formulas of registered functions use beyond the language.
@@ -26,9 +30,17 @@ _FURTHER = {
 
 
 def safe_name(name: str) -> str:
-    """A coefficient's name in the source: its own, with an underscore where the source uses that name itself."""
+    """The name of a coefficient or field in the source: its own, with an underscore where the source uses that itself.
+
+    A name in square brackets is one of the source's own.
+
+    >>> safe_name("alpha"), safe_name("x1"), safe_name("H'"), safe_name("[state]")
+    ('alpha', 'x1_', 'H_prime', 'state')
+    """
+    if name.startswith("["):
+        return name[1:-1]
     generated = name[:1] in "cx" and name[1:].isdigit()
-    return f"{name}_" if name in _TAKEN or generated else name
+    return f"{name}_" if name in _TAKEN or generated else name.replace("'", "_prime")
 
 
 def function_code(function: str, argument: str) -> str:
@@ -147,6 +159,11 @@ def _bracketed(expression: sp.Expr) -> str:
     return text if plain or isinstance(expression, sp.Pow) else f"({text})"
 
 
+@coefficient_code.register
+def _(expression: PerField) -> str:
+    return f"per_field(one, d, {', '.join(map(coefficient_code, expression.args))})"
+
+
 # ---------------------------------------------------------------------- mixing matrices
 def matrix_code(matrix: sp.Expr) -> str:
     """Torch text of a channel-mixing matrix (..., d, d): an expression in non-commutative symbols.
@@ -194,13 +211,26 @@ _PLAIN = '''def plain(matrix):
 '''
 
 
-def module_source(equation: str, note: str, names: list[str], functions: list[GeneratedFunction]) -> str:
+_PER_FIELD = '''def per_field(one, d, *values):
+    """One coefficient for each field as one for each channel, d of them to a field; `one` is 1 as a tensor."""
+    columns = [value * one for value in values]
+    columns = [x.expand(1, d) if x.ndim == 0 else x.expand(*x.shape[:-1], d) for x in columns]
+    lead = torch.broadcast_shapes(*(x.shape[:-1] for x in columns))
+    return torch.cat([x.expand(*lead, d) for x in columns], -1)
+'''
+
+
+def module_source(
+    equation: str, note: str, names: list[str], functions: list[GeneratedFunction], is_packed: bool = False
+) -> str:
     """The generated module: imports torch alone, so it runs anywhere with `plain(matrix)` as operator."""
-    pieces = [f'"""dH/dt = {equation}\n\n{note}\n"""\n\nimport torch\n', _PLAIN]
+    lead = "" if "=" in equation else "dH/dt = "
+    pieces = [f'"""{lead}{equation}\n\n{note}\n"""\n\nimport torch\n', _PLAIN, *([_PER_FIELD] if is_packed else [])]
+    names = ["one", "d", *names] if is_packed else names
     for function in functions:
         pieces.append(_coefficient_source(function, names))
         arguments = [*(safe_name(a) for a in function.arguments), *function.coefficient_names]
-        lead = "t, " if function.name == "field" else ""
+        lead = "" if "t" in arguments or function.name != "field" else "t, "
         body = "".join(f"    {line}\n" for line in function.lines)
         pieces.append(f"def {function.name}({lead}{', '.join(arguments)}):\n{body}")
     return "\n\n".join(pieces)
@@ -214,5 +244,5 @@ def _coefficient_source(function: GeneratedFunction, names: list[str]) -> str:
         for c, e in zip(function.coefficient_names, function.coefficients, strict=True)
     ]
     returned = ", ".join(function.coefficient_names) + ("," if len(function.coefficients) == 1 else "")
-    signature = f"def {name}({', '.join(safe_name(n) for n in names)}):"
+    signature = f"def {name}({', '.join(n if n in ('one', 'd') else safe_name(n) for n in names)}):"
     return f"{signature}\n{''.join(lines)}    return ({returned})\n"

@@ -15,13 +15,17 @@ import torch
 from torch import Tensor, nn
 
 from rdgraph.algebra.factored_form import factored_form
-from rdgraph.algebra.normal_form import H0, LAPLACIAN, Algebra, H
+from rdgraph.algebra.normal_form import H0, LAPLACIAN, Algebra, H, State
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.graphs.operator import Operator
-from rdgraph.lowering.coefficients import STATE_LETTERS, STORAGE_ONLY, coefficient_shapes, read_coefficients
+from rdgraph.lowering.coefficients import STORAGE_ONLY, coefficient_shapes, read_coefficients, valued_letters
+from rdgraph.lowering.field_blocks import FieldBlocks
+from rdgraph.lowering.further_operators import HeldOperators, read_operators
 from rdgraph.lowering.generated_function import GeneratedFunction
+from rdgraph.lowering.packed_form import PACKED, PACKED_START
 from rdgraph.lowering.product_plan import ProductPlan, schedule
 from rdgraph.lowering.torch_source import coefficient_code, module_source, safe_name
+from rdgraph.syntax.reader import TIME_LETTER, start_of
 from rdgraph.syntax.tree import Kind
 from rdgraph.syntax.unfolding import lowerable
 from rdgraph.systems.parser import parse
@@ -32,15 +36,20 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Lowered:
-    """The stages of one lowering: the normal form and its part free of H, the functions, their source and callables."""
+    """The stages of one lowering: normal forms by state, their parts free of states, functions, source, callables."""
 
-    form: sp.Expr
-    free: sp.Expr
+    forms: dict[str, sp.Expr]
+    free: dict[str, sp.Expr]
     field: GeneratedFunction
     forcing: GeneratedFunction
     names: tuple[str, ...]
     source: str
     code: dict[str, Callable[..., Any]]
+
+    @property
+    def has_forcing(self) -> bool:
+        """Whether some term is free of the states."""
+        return any(form != 0 for form in self.free.values())
 
 
 def coefficient_symbol(name: str) -> sp.Symbol:
@@ -50,29 +59,44 @@ def coefficient_symbol(name: str) -> sp.Symbol:
 
 def lowering_algebra(system: System, keeps_laplacian: bool = False) -> Algebra:
     """The rules of a system's normal form for numbers of any sign; L stays a letter where it is D - A."""
-    symbols = {name: coefficient_symbol(name) for name in system.letters} | {"H": H, "H0": H0}
-    return Algebra(symbols, system.letters, {} if keeps_laplacian else LAPLACIAN)
+    symbols: dict[str, sp.Symbol] = {name: coefficient_symbol(name) for name in system.letters}
+    states = [*system.fields, *map(start_of, system.fields)]
+    symbols |= {name: State(name) for name in states} | {"H": H, "H0": H0}
+    kinds = {**system.letters, **dict.fromkeys(states, Kind.FIELD)}
+    return Algebra(symbols, kinds, {} if keeps_laplacian else LAPLACIAN)
 
 
 @lru_cache(maxsize=256)
 def _lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lowered:
     """Stages that depend on the equation and on the meaning of L alone."""
     kinds = dict(system.letters)
-    form = factored_form(lowerable(system.expression), lowering_algebra(system, keeps_laplacian))
-    free = sp.Add(*(t for t in sp.Add.make_args(form) if not t.has(H)))
-    functions = [schedule("field", form, kinds), schedule("forcing", free, kinds)]
-    names = tuple(name for name in kinds if name not in STATE_LETTERS)
-    note = f"Operator: {normalisation}, L = {'D' if keeps_laplacian else 'I'} - A. Shapes: H (..., nodes, channels)."
-    source = module_source(system.text, note, list(names), functions if free != 0 else functions[:1])
+    algebra = lowering_algebra(system, keeps_laplacian)
+    forms = {state: factored_form(lowerable(tree), algebra) for state, tree in system.flow.items()}
+    states = {"H": H} if len(forms) == 1 else {state: State(state) for state in forms}
+    if len(forms) == 1:
+        ((name, form),) = forms.items()
+        forms = {"H": form.xreplace({State(name): H, State(start_of(name)): H0})}
+    free = {i: sp.Add(*(t for t in sp.Add.make_args(f) if not t.has(*states.values()))) for i, f in forms.items()}
+    functions = [schedule("field", forms, kinds), schedule("forcing", free, kinds)]
+    names = (*valued_letters(system), *(() if system.is_autonomous else (TIME_LETTER,)))
+    shapes = (
+        "H (..., nodes, channels)" if len(forms) == 1 else f"state (..., nodes, {len(forms)}*d), {', '.join(forms)}"
+    )
+    note = f"Operator: {normalisation}, L = {'D' if keeps_laplacian else 'I'} - A. Shapes: {shapes}."
+    kept = functions if any(free.values()) else functions[:1]
+    source = module_source(system.text, note, list(names), kept, is_packed=len(forms) > 1)
     filename = f"<rdgraph field {next(_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     namespace: dict[str, Any] = {"__name__": "rdgraph_generated"}
     exec(compile(source, filename, "exec"), namespace)
-    return Lowered(form, free, functions[0], functions[1], names, source, namespace)
+    return Lowered(forms, free, functions[0], functions[1], names, source, namespace)
 
 
 class VectorField(nn.Module):
     """dH/dt = f(t, H) on one operator, with H of shape (*batch, nodes, channels).
+
+    The states of several fields lie side by side along the channels, in the order of `system.fields`; `blocks` packs
+    and cuts them.
 
     A field without a batch takes states with any axes in front: all of them share its weights and coefficients.
     Made by `lower`. `plan` says which sparse products are taken, `source` is the torch code that runs. Parameters
@@ -82,10 +106,17 @@ class VectorField(nn.Module):
     _weights: Tensor
 
     def __init__(
-        self, system: System, operator: Operator, coefficients: Mapping[str, Tensor], batch: tuple[int, ...]
+        self,
+        system: System,
+        operator: Operator,
+        coefficients: Mapping[str, Tensor],
+        batch: tuple[int, ...],
+        further: HeldOperators | None = None,
     ) -> None:
         super().__init__()
         self.system, self.batch = system, batch
+        self.blocks = FieldBlocks(system.fields)
+        self.further = further or HeldOperators()
         self._stages = _lowered(system, operator.degree is not None, operator.normalisation)
         self._operator = operator.prepare()
         self._shapes = coefficient_shapes(system, operator.num_nodes, batch)
@@ -93,7 +124,7 @@ class VectorField(nn.Module):
         for name, value in coefficients.items():
             self._hold(f"coefficient_{name}", value)
         self._initial: Tensor | None = None
-        self._prepared: tuple[Tensor, ...] | None = None
+        self._prepared: dict[int, tuple[Tensor, ...]] | None = None
         self._constants: dict[tuple[float, torch.dtype, torch.device], Tensor] = {}
 
     def _hold(self, name: str, value: Tensor) -> None:
@@ -109,6 +140,7 @@ class VectorField(nn.Module):
         moved = held.pattern.to(self._weights.device)
         self._operator = Operator(moved, self._weights, held.normalisation, held.self_loops, degree).prepare()
         self._initial = None if self._initial is None else fn(self._initial)
+        self.further = self.further.moved(fn)
         self._prepared = None
         return self
 
@@ -144,9 +176,14 @@ class VectorField(nn.Module):
         return self._stages.source
 
     @property
+    def is_autonomous(self) -> bool:
+        """Whether the time does not occur, so that f(None, H) is enough."""
+        return self.system.is_autonomous
+
+    @property
     def uses_initial(self) -> bool:
-        """Whether H0 occurs, so that the field has to know where it started."""
-        return "H0" in self.system.letters
+        """Whether a start such as H0 occurs, so that the field has to know where it started."""
+        return any(start_of(state) in self.system.letters for state in self.system.fields)
 
     @property
     def coefficients(self) -> dict[str, Tensor]:
@@ -159,11 +196,12 @@ class VectorField(nn.Module):
 
     # ------------------------------------------------------------------ evaluation
     def forward(self, t: Any, H: Tensor) -> Tensor:
-        """dH/dt at H; the equations are autonomous, so the time is not used."""
+        """dH/dt at H and t; an autonomous equation does not look at the time. t is a number, () or (*batch)."""
         self.check_state(H)
         function = self._stages.field
-        values = self._prepared if self._prepared is not None else self._values(function)
-        out = self._stages.code["field"](t, *self._arguments(function, H), *values)
+        values = self._current_values(t, H)
+        time = [] if TIME_LETTER in function.arguments else [t]
+        out = self._stages.code["field"](*time, *self._arguments(function, H, t), *values)
         return out if out.shape == H.shape and out.dtype == H.dtype else out.to(H.dtype).expand(H.shape)
 
     def bind(self, H0: Tensor) -> VectorField:
@@ -196,7 +234,9 @@ class VectorField(nn.Module):
     def prepared(self) -> VectorField:
         """The field with its coefficients computed once, for many evaluations between two backward passes."""
         ready = self._copy()
-        ready._prepared = self._values(self._stages.field)
+        ready._prepared = {}
+        if len(self.system.fields) == 1 and self.system.is_autonomous:  # with several the width of a state is needed
+            ready._prepared[0] = self._values(self._stages.field)
         return ready
 
     def value(self, expression: sp.Expr | float) -> Tensor:
@@ -213,12 +253,13 @@ class VectorField(nn.Module):
 
     def forcing(self) -> Tensor | None:
         """The sum of all terms free of H, (*batch, nodes, channels), or None where there are none."""
-        if self._stages.free == 0:
+        if not self._stages.has_forcing:
             return None
+        self.system.require_autonomous("a constant forcing")
         if self._initial is None:
             raise InvalidArgument("expected a bound field, got one without a start; call field.bind(H0) first")
         function = self._stages.forcing
-        values = self._values(function, "forcing_coefficients")
+        values = self._values(function, "forcing_coefficients", self.blocks.width(self._initial))
         found = self._stages.code["forcing"](*self._arguments(function, self._initial), *values)
         return found.to(self._initial.dtype).expand(self._initial.shape)
 
@@ -226,7 +267,7 @@ class VectorField(nn.Module):
         """Every tensor behind the field that wants a gradient: coefficients, edge weights, the start."""
         start = () if self._initial is None else (self._initial,)
         held = (getattr(self, f"coefficient_{name}") for name in self._shapes)
-        return tuple(x for x in (self._weights, *held, *start) if x.requires_grad)
+        return tuple(x for x in (self._weights, *self.further.weights, *held, *start) if x.requires_grad)
 
     def rebatched(self, index: int) -> VectorField:
         """The field of one member, counted through the flattened batch."""
@@ -238,7 +279,7 @@ class VectorField(nn.Module):
         weights = held.weights[place] if held.batch else held.weights
         degree = held.degree[place] if held.degree is not None and held.degree.ndim > 2 else held.degree
         operator = Operator(held.pattern, weights, held.normalisation, held.self_loops, degree)
-        single = VectorField(self.system, operator, values, ())
+        single = VectorField(self.system, operator, values, (), self.further.member(place))
         single._initial = None if self._initial is None else self._initial[place]
         return single
 
@@ -254,7 +295,7 @@ class VectorField(nn.Module):
         if degree is not None and degree.ndim > 2:
             degree = degree.reshape(-1, *degree.shape[-2:]).index_select(0, index)
         operator = Operator(held.pattern, weights, held.normalisation, held.self_loops, degree)
-        some = VectorField(self.system, operator, values, (len(index),))
+        some = VectorField(self.system, operator, values, (len(index),), self.further.members(index))
         if self._initial is not None:
             some._initial = self._initial.reshape(-1, *self._initial.shape[-2:]).index_select(0, index)
         return some
@@ -276,31 +317,36 @@ class VectorField(nn.Module):
                 f"expected a state of {self.dtype} on {self._weights.device}, got {H.dtype} on {H.device}; "
                 "convert it with .to(...), or lower with dtype= and device="
             )
+        channels = self.blocks.width(H)
         for name, shape in self._shapes.items():
             held = getattr(self, f"coefficient_{name}")
-            width = held.shape[-1] if held.ndim and shape.kind in (Kind.CHANNEL, Kind.MATRIX) else H.shape[-1]
-            if width != H.shape[-1]:
+            width = held.shape[-1] if held.ndim and shape.kind in (Kind.CHANNEL, Kind.MATRIX) else channels
+            if width != channels:
                 raise InvalidArgument(
-                    f"expected {width} channels, as many as the {shape.kind} coefficient {name} has, got {H.shape[-1]}"
+                    f"expected {width} channels, as many as the {shape.kind} coefficient {name} has, got {channels}"
                 )
 
-    def _arguments(self, function: GeneratedFunction, H: Tensor) -> list[Any]:
-        return [self._argument(name, H) for name in function.arguments]
+    def _arguments(self, function: GeneratedFunction, H: Tensor, t: Any = None) -> list[Any]:
+        return [self._argument(name, H, t) for name in function.arguments]
 
-    def _argument(self, name: str, H: Tensor) -> Any:
+    def _argument(self, name: str, H: Tensor, t: Any) -> Any:
         match name:
-            case "H":
+            case "t":
+                return self._time(t, H)
+            case "H" | PACKED.name:
                 return H
-            case "H0":
+            case "H0" | PACKED_START.name:
                 if self._initial is None:
                     raise InvalidArgument(
-                        f"expected a bound field, since {self.system.text} contains H0; call field.bind(H0) first"
+                        f"expected a bound field, since {self.system.text} has a start in it; call field.bind(H0) first"
                     )
                 return self._initial
             case "A":
                 return self._apply_adjacency
             case "L":
                 return self._apply_laplacian
+        if name in self.further:
+            return self.further.application(name, self.dtype)
         value = self.coefficients[name]
         return value.to(H.dtype) if self._shapes[name].kind is Kind.MATRIX else value
 
@@ -317,9 +363,36 @@ class VectorField(nn.Module):
         others = [(k, y.to(self.dtype)) for k, y in terms]
         return operator.product(x, -factor, [(factor * operator.degree, x), *others])
 
-    def _values(self, function: GeneratedFunction, name: str = "coefficients") -> tuple[Tensor, ...]:
+    def _current_values(self, t: Any, H: Tensor) -> tuple[Tensor, ...]:
+        """The coefficients at a time, for a state of a width; computed once where the field is prepared."""
+        if not self.system.is_autonomous:
+            return self._values(self._stages.field, width=self.blocks.width(H), t=self._time(t, H))
+        width = self.blocks.width(H) if len(self.system.fields) > 1 else 0
+        if self._prepared is None:
+            return self._values(self._stages.field, width=width)
+        if width not in self._prepared:
+            self._prepared[width] = self._values(self._stages.field, width=width)
+        return self._prepared[width]
+
+    def _time(self, t: Any, H: Tensor) -> Tensor:
+        """The time as it broadcasts against a state: () or (*batch, 1, 1)."""
+        if t is None:
+            raise InvalidArgument(
+                f"expected a time, since {self.system.text} depends on it, got None; call field(t, H)"
+            )
+        dtype = torch.float32 if self.dtype in STORAGE_ONLY else self.dtype
+        time = torch.as_tensor(t, dtype=dtype, device=self.device)
+        if time.ndim not in (0, H.ndim - 2, H.ndim):
+            raise InvalidArgument(f"expected a time () or {tuple(H.shape[:-2])}, got {tuple(time.shape)}")
+        return time[..., None, None] if 0 < time.ndim < H.ndim else time
+
+    def _values(
+        self, function: GeneratedFunction, name: str = "coefficients", width: int = 0, t: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
         """The coefficients that the generated function takes, from the ones the user gave."""
-        found = self._stages.code[name](*(self.coefficients[n] for n in self._stages.names))
+        given = {**self.coefficients, TIME_LETTER: t}
+        lead = [self._constant(1.0), width] if len(self.system.fields) > 1 else []
+        found = self._stages.code[name](*lead, *(given[n] for n in self._stages.names))
         return tuple(x if isinstance(x, Tensor) else self._constant(float(x)) for x in found)
 
     def _constant(self, number: float) -> Tensor:
@@ -344,10 +417,11 @@ def lower(
     coefficients: Mapping[str, Any] | None = None,
     *,
     batch: tuple[int, ...] = (),
+    operators: Mapping[str, Any] | None = None,
     dtype: torch.dtype | None = None,
     device: Any = None,
 ) -> VectorField:
-    """The vector field dH/dt = f(H) of a system on an operator: a torch module, callable as f(t, H).
+    """The vector field dH/dt = f(t, H) of a system on an operator: a torch module, callable as f(t, H).
 
     Args:
         system: a system, or a text or name that `parse` reads.
@@ -356,6 +430,7 @@ def lower(
             mixing matrix (d, d), each with or without the batch shape in front.
         batch: the shape of the members that have edge weights or coefficients of their own; states that share all of
             them need none.
+        operators: the operators beside A that the equations name, as `Operator`, scipy sparse or dense matrices.
         dtype: of the field; by default the operator's.
         device: of the field; by default the operator's.
 
@@ -385,4 +460,6 @@ def lower(
             f"expected edge weights of batch {tuple(batch)}, got {operator.batch}; pass batch={operator.batch}"
         )
     shapes = coefficient_shapes(system, operator.num_nodes, tuple(batch))
-    return VectorField(system, operator, read_coefficients(coefficients or {}, shapes, system, operator), tuple(batch))
+    values = read_coefficients(coefficients or {}, shapes, system, operator)
+    further = read_operators(operators or {}, system.operators, operator, tuple(batch))
+    return VectorField(system, operator, values, tuple(batch), further)

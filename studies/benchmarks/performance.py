@@ -22,6 +22,7 @@ from torch import Tensor
 import rdgraph as rd
 from rdgraph.graphs.operator import Operator, Pattern
 from rdgraph.kernels import operations as ops
+from studies.benchmarks.coupled_fields import coupled_rows
 from studies.benchmarks.sample_operators import gather_scatter, lattice, random_operator, scipy_csr, torch_csr
 from studies.benchmarks.scaling import scaling
 from studies.benchmarks.speed_rows import SpeedRow, environment
@@ -196,6 +197,7 @@ def measure(device: str, graphs: Mapping[str, Operator]) -> dict[str, Any]:
         lambda: locality_rows(device, bandwidth, side),
         lambda: field_rows(device, nodes, entries),
         lambda: ensemble_rows(device, graphs),
+        lambda: coupled_rows(random_operator(nodes, entries, device), device, f"{_count(nodes)} nodes"),
     ]
     makers += [lambda: huge_rows(device, bandwidth, 10**8, 10**9)] if device == "cuda" else [lambda: cpu_rows(graphs)]
     rows = []

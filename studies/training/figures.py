@@ -13,7 +13,7 @@ from analysis.figures import PALETTE, plain
 from gread.models.resolution import TRUSTED
 from gread.training.ensemble import METRICS
 from rdgraph.errors import NotApplicable
-from rdgraph.lowering.coefficients import STATE_LETTERS
+from rdgraph.lowering.coefficients import valued_letters
 from rdgraph.methods.registry import FIXED
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.tree import Kind
@@ -140,8 +140,7 @@ def learned(system: System) -> dict[str, Kind]:
     >>> {name: kind.value for name, kind in learned(rd.parse("-alpha*L@H + H@W")).items()}
     {'W': 'matrix', 'alpha': 'scalar'}
     """
-    given = {*STATE_LETTERS, *(n for n, kind in system.letters.items() if n == TRUSTED and kind is Kind.NODE)}
-    return {name: kind for name, kind in system.letters.items() if name not in given}
+    return {n: kind for n, kind in valued_letters(system).items() if not (n == TRUSTED and kind is Kind.NODE)}
 
 
 def _draw_values(panel: Axes, letter: str, kind: str, values: Sequence[np.ndarray]) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument
-from rdgraph.lowering.coefficients import STATE_LETTERS
+from rdgraph.lowering.coefficients import valued_letters
 from rdgraph.lowering.vector_field import VectorField
 from rdgraph.methods.registry import METHODS
 from rdgraph.syntax.tree import Kind
@@ -29,8 +29,7 @@ def field_of(name: str, normalisation: str = "row") -> VectorField:
     shapes = {Kind.SCALAR: (), Kind.CHANNEL: (CHANNELS,), Kind.NODE: (NODES,), Kind.MATRIX: (CHANNELS, CHANNELS)}
     values = {
         letter: (0.2 + 0.5 * random(*shapes[kind], seed=k)).requires_grad_(True)
-        for k, (letter, kind) in enumerate(system.letters.items())
-        if letter not in STATE_LETTERS
+        for k, (letter, kind) in enumerate(valued_letters(system).items())
     }
     operator = GRAPH.operator(normalisation, dtype=torch.float64)
     weights = operator.weights.clone().requires_grad_(True)

@@ -1,0 +1,124 @@
+"""The operators beside A that a field holds: read from what the user gives, checked against what was said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from rdgraph.errors import InvalidArgument, UnknownName
+from rdgraph.graphs.operator import Operator
+from rdgraph.systems.further_operators import FurtherOperators
+
+Application = Callable[..., Tensor]
+#: How far weights may be off what was said of an operator, relative to the largest.
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
+
+
+@dataclass(frozen=True)
+class HeldOperators:
+    """Operators by letter; they move, and are cut to members, with the field that holds them."""
+
+    entries: Mapping[str, Operator] = field(default_factory=dict)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.entries
+
+    @property
+    def weights(self) -> tuple[Tensor, ...]:
+        return tuple(held.weights for held in self.entries.values())
+
+    def application(self, name: str, dtype: torch.dtype) -> Application:
+        """B(x, scale, (factor, value), ...) = scale*(B@x) + the sum of factor*value."""
+        held = self.entries[name].current()
+
+        def apply(x: Tensor, scale: Tensor | None = None, *terms: tuple[Tensor, Tensor]) -> Tensor:
+            return held.product(x.to(dtype), scale, [(k, y.to(dtype)) for k, y in terms])
+
+        return apply
+
+    def moved(self, fn: Callable[[Tensor], Tensor]) -> HeldOperators:
+        return self._each(lambda held: _with(held, fn(held.weights)))
+
+    def member(self, place: tuple[int, ...]) -> HeldOperators:
+        """Those of one member of the batch."""
+        return self._each(lambda held: _with(held, held.weights[place]) if held.batch else held)
+
+    def members(self, index: Tensor) -> HeldOperators:
+        """Those of some members, counted through the flattened batch."""
+        return self._each(
+            lambda held: (
+                _with(held, held.weights.reshape(-1, held.num_edges).index_select(0, index)) if held.batch else held
+            )
+        )
+
+    def _each(self, change: Callable[[Operator], Operator]) -> HeldOperators:
+        return HeldOperators({name: change(held) for name, held in self.entries.items()})
+
+
+def _with(held: Operator, weights: Tensor) -> Operator:
+    return Operator(
+        held.pattern.to(weights.device), weights, held.normalisation, held.self_loops, held.degree
+    ).prepare()
+
+
+def read_operators(
+    given: Mapping[str, Any], declared: FurtherOperators, beside: Operator, batch: tuple[int, ...]
+) -> HeldOperators:
+    """What the user gives as operators beside A; every declared one has a value, and nothing else has."""
+    for name in given:
+        if name not in declared.names:
+            raise UnknownName("operator of this system", name, declared.names)
+    missing = [name for name in declared.names if name not in given]
+    if missing:
+        raise InvalidArgument(
+            f"expected a value for every operator, got none for {', '.join(missing)}; pass "
+            f"operators={{{missing[0]!r}: ...}}"
+        )
+    found = {}
+    for name, value in given.items():
+        held = _operator(name, value).to(device=beside.device, dtype=beside.dtype)
+        if held.num_nodes != beside.num_nodes:
+            raise InvalidArgument(f"expected {name} on {beside.num_nodes} nodes, as A is, got {held.num_nodes}")
+        if held.batch not in ((), batch):
+            raise InvalidArgument(f"expected weights of {name} without a batch or for {batch}, got {held.batch}")
+        _check_facts(name, held, declared.facts(name))
+        found[name] = held.prepare()
+    return HeldOperators(found)
+
+
+def _operator(name: str, value: Any) -> Operator:
+    if isinstance(value, Operator):
+        return value
+    if scipy.sparse.issparse(value) or (isinstance(value, np.ndarray | Tensor) and value.ndim == 2):
+        rows = scipy.sparse.csr_array(value.detach().cpu().numpy() if isinstance(value, Tensor) else value)
+        rows.sort_indices()
+        return Operator.from_csr(rows.indptr, rows.indices, torch.as_tensor(rows.data, dtype=torch.float64))
+    raise InvalidArgument(
+        f"expected {name} as an Operator, a scipy sparse or a dense matrix, got {type(value).__name__}; make one with "
+        "graph.operator(...)"
+    )
+
+
+def _check_facts(name: str, held: Operator, facts: tuple[str, ...]) -> None:
+    """Whether the weights are what the equation says of them."""
+    weights = held.weights.detach().reshape(-1, held.num_edges).cpu().double().numpy()
+    rows, columns = held.pattern.rows.cpu().numpy(), held.pattern.indices.cpu().numpy()
+    size = np.abs(weights).max(initial=1.0) * TOLERANCE.get(held.dtype, 1e-2)
+    for member in weights:
+        matrix = scipy.sparse.csr_array((member, (rows, columns)), shape=(held.num_nodes, held.num_nodes))
+        failed = {
+            "symmetric": lambda m: abs(m - m.T).max() > size,
+            "antisymmetric": lambda m: abs(m + m.T).max() > size,
+            "stochastic": lambda m: (
+                m.data.min(initial=0.0) < -size or np.abs(m.sum(1) - 1).max() > size * held.num_nodes
+            ),
+        }
+        for fact in facts:
+            if fact in failed and failed[fact](matrix):
+                raise InvalidArgument(f"expected {name} to be {fact}, as the equation says, got weights that are not")
