@@ -6,6 +6,7 @@ regularity: lipschitz_global, lipschitz_local, one_sided, existence, invariant_b
 more:       identify, conserved, energy_law, reaction_flow, euler_map, choose_method, MethodChoice
 own:        register_method, unregister_method, Tableau, make_tableau, register_normalisation,
             unregister_normalisation
+patterns:   steady_states, dispersion, turing, turing_threshold, critical_ratio
 verdicts:   analyse, preflight, verify, read_expression
 graphs:     Graph, Operator, stack, generators
 runs:       lower, VectorField, solve, Solution, Status, ProgressBar, Callback
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
     from rdgraph.methods.registry import register_method, unregister_method
     from rdgraph.methods.runge_kutta import Tableau, make_tableau
     from rdgraph.normalisations.registry import register_normalisation, unregister_normalisation
+    from rdgraph.patterns.critical_ratio import critical_ratio
+    from rdgraph.patterns.dispersion import Dispersion, dispersion
+    from rdgraph.patterns.steady_states import steady_states
+    from rdgraph.patterns.thresholds import turing_threshold
+    from rdgraph.patterns.turing_analysis import turing
     from rdgraph.reports.findings import Report
     from rdgraph.reports.preflight_report import preflight
     from rdgraph.reports.summary import Analysis, analyse
@@ -67,6 +73,7 @@ __all__ = [
     "Callback",
     "Claim",
     "Derivation",
+    "Dispersion",
     "Equivalence",
     "Graph",
     "InvalidArgument",
@@ -90,7 +97,9 @@ __all__ = [
     "choose_method",
     "classify",
     "conserved",
+    "critical_ratio",
     "derivation",
+    "dispersion",
     "energy_law",
     "equivalent",
     "euler_map",
@@ -115,8 +124,11 @@ __all__ = [
     "response",
     "solve",
     "stack",
+    "steady_states",
     "step_limit",
     "symbol",
+    "turing",
+    "turing_threshold",
     "unregister_function",
     "unregister_method",
     "unregister_normalisation",
@@ -130,6 +142,7 @@ _ON_USE = {
     "Callback": "rdgraph.integrators.trackers",
     "Claim": "rdgraph.claims.registry",
     "Derivation": "rdgraph.identities.derivations",
+    "Dispersion": "rdgraph.patterns.dispersion",
     "Equivalence": "rdgraph.identities.equivalence",
     "Graph": "rdgraph.graphs.graph",
     "InvalidArgument": "rdgraph.errors",
@@ -153,7 +166,9 @@ _ON_USE = {
     "choose_method": "rdgraph.theory.method_choice",
     "classify": "rdgraph.theory.filters",
     "conserved": "rdgraph.theory.conservation",
+    "critical_ratio": "rdgraph.patterns.critical_ratio",
     "derivation": "rdgraph.identities.derivations",
+    "dispersion": "rdgraph.patterns.dispersion",
     "energy_law": "rdgraph.theory.conservation",
     "equivalent": "rdgraph.identities.equivalence",
     "euler_map": "rdgraph.identities.step_maps",
@@ -177,8 +192,11 @@ _ON_USE = {
     "response": "rdgraph.theory.filters",
     "solve": "rdgraph.integrators.solver",
     "stack": "rdgraph.graphs.operator_stack",
+    "steady_states": "rdgraph.patterns.steady_states",
     "step_limit": "rdgraph.theory.step_limits",
     "symbol": "rdgraph.theory.filters",
+    "turing": "rdgraph.patterns.turing_analysis",
+    "turing_threshold": "rdgraph.patterns.thresholds",
     "unregister_function": "rdgraph.identities.function_registration",
     "unregister_method": "rdgraph.methods.registry",
     "unregister_normalisation": "rdgraph.normalisations.registry",

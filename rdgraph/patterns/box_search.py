@@ -1,8 +1,8 @@
 """All zeros of smooth equations in a box, proved by interval arithmetic (Krawczyk's operator).
 
-A box on which an equation differs from zero holds no zero. With an approximate inverse Y of the Jacobian at the middle m,
-every zero in the box X lies in K(X) = m - Y f(m) + (I - Y J(X)) (X - m), and where K(X) lies inside X there is exactly
-one. Boxes that neither settles are halved; those that stay are reported, not forgotten.
+A box on which an equation differs from zero holds no zero. With an approximate inverse Y of the Jacobian at the middle
+m, every zero in the box X lies in K(X) = m - Y f(m) + (I - Y J(X)) (X - m), and where K(X) lies inside X there is
+exactly one. Boxes that neither settles are halved; those that stay are reported, not forgotten.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ class _Search:
             else:
                 waiting += _halves(smaller)
         zeros.sort(key=lambda zero: [float(x.mid()) for x in zero])
-        kept = [box for box in open_boxes if not any(all(a.contains(b) for a, b in zip(z, box, strict=True)) for z in zeros)]
+        kept = [
+            box for box in open_boxes if not any(all(a.contains(b) for a, b in zip(z, box, strict=True)) for z in zeros)
+        ]
         return SearchResult(tuple(zeros), tuple(tuple((float(x.mid()), float(x.rad())) for x in b) for b in kept))
 
     def _may_vanish(self, box: Balls) -> bool:

@@ -53,7 +53,10 @@ def _solved(equations: list[sp.Expr], letters: list[sp.Symbol]) -> Iterator[Prop
     for value in values:
         rest = [e.xreplace({letter: value}) for e in others]
         for found in proposals(rest, [x for x in letters if x != letter]):
-            yield {letter: sp.factor(value.xreplace(found)) if _is_rational(value, found) else value.xreplace(found), **found}
+            yield {
+                letter: sp.factor(value.xreplace(found)) if _is_rational(value, found) else value.xreplace(found),
+                **found,
+            }
 
 
 def _is_rational(value: sp.Expr, found: Proposal) -> bool:

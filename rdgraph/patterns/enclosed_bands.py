@@ -45,8 +45,8 @@ class EnclosedGrowth:
         >>> x, u = sp.symbols("x u")
         >>> from flint import arb
         >>> growth = EnclosedGrowth(sp.Matrix([[u - x]]), x, lambda bits: {u: arb(2).sqrt()})
-        >>> growth.sign(sp.S.Zero, sp.S.One), growth.sign(sp.Integer(2), sp.Integer(3)), growth.sign(sp.S.One, sp.Integer(2))
-        (1, -1, None)
+        >>> [growth.sign(sp.Integer(low), sp.Integer(high)) for low, high in ((0, 1), (2, 3), (1, 2))]
+        [1, -1, None]
         """
         with precision(BITS):
             place = enclose_at(lower, {}).union(enclose_at(upper, {}))

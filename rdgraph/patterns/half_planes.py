@@ -53,8 +53,8 @@ def hurwitz_rows(coefficients: Sequence[Any], zero: Any) -> list[list[Any]]:
 def hurwitz_determinants(coefficients: Sequence[sp.Expr]) -> tuple[sp.Expr, ...]:
     """The leading minors of Hurwitz' matrix, the last without its factor c_n, which follows as the last entry.
 
-    All of them are positive where all roots have negative real parts. The product of the last two vanishes exactly where
-    two roots add up to zero, or one is zero (Orlando's formula).
+    All of them are positive where all roots have negative real parts. The product of the last two vanishes exactly
+    where two roots add up to zero, or one is zero (Orlando's formula).
 
     >>> c = sp.symbols("c1:4")
     >>> hurwitz_determinants((1, *c))
@@ -69,8 +69,8 @@ def hurwitz_determinants(coefficients: Sequence[sp.Expr]) -> tuple[sp.Expr, ...]
 def growth_sign(coefficients: Sequence[sp.Rational]) -> int:
     """The sign of the largest real part of the roots of s^n + c_1 s^(n-1) + ...: 1, 0 or -1, exact.
 
-    Roots that come in pairs s, -s are split off: they lie on the imaginary axis exactly where their squares are real and
-    not positive. No other root touches that axis, so enclosures of them end.
+    Roots that come in pairs s, -s are split off: they lie on the imaginary axis exactly where their squares are real
+    and not positive. No other root touches that axis, so enclosures of them end.
 
     >>> growth_sign([1, 0, 4]), growth_sign([1, 2, 4]), growth_sign([1, -1, 4]), growth_sign([1, 0, 0])
     (0, -1, 1, 0)

@@ -1,14 +1,14 @@
 """`Kinetics`: a system on states that are the same in all nodes, and its linearisation there.
 
-On a state u that is constant over the nodes every operator word acts as a number (A as 1, L as 0), where the graph keeps
-constants. A small deviation that is an eigenvector of L with eigenvalue lam evolves by the matrix P(lam), in which A is
+On a state u that is constant over the nodes every operator word acts as a number (A as 1, L as 0), where the graph
+keeps constants. A small deviation that is an eigenvector of L with eigenvalue lam evolves by the matrix P(lam), in which A is
 1 - lam; terms such as L@(u*v) or tanh(A@u) are linearised with the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sympy as sp
@@ -26,7 +26,9 @@ EVERY_GRAPH = "every graph"
 WITH_IDENTITY = "every graph with L = I - A, that is, any normalisation but none"
 KEEPS_CONSTANTS = {
     frozenset(): EVERY_GRAPH,
-    frozenset("L"): "L@1 = 0: normalisation none or row, or a regular graph; weights >= 0, and with row no node without edges",
+    frozenset(
+        "L"
+    ): "L@1 = 0: normalisation none or row, or a regular graph; weights >= 0, and with row no node without edges",
     frozenset("A"): "A@1 = 1: normalisation row, or a regular graph; weights >= 0 and no node without edges",
 }
 
@@ -42,7 +44,7 @@ class Kinetics:
     letters: tuple[sp.Symbol, ...]
     rates: tuple[sp.Expr, ...]
     matrix: sp.ImmutableMatrix
-    domain: Domain = Domain()
+    domain: Domain = field(default_factory=Domain)
     assumes: str = EVERY_GRAPH
     zero_is_kept: bool = True
     #: what the linearisation at zero, or of a linear system, assumes of a graph

@@ -15,12 +15,16 @@ import sympy as sp
 from rdgraph.decisions.enclosure import NotEnclosed, enclose_at, precision
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.patterns.bands import Band, exact_bands
+from rdgraph.patterns.conditions import holds_somewhere
 from rdgraph.patterns.enclosed_bands import EnclosedGrowth, enclosed_bands
 from rdgraph.patterns.half_planes import characteristic, growth_sign
 from rdgraph.patterns.kinetics import Kinetics
 from rdgraph.patterns.states import SteadyState
 from rdgraph.syntax.answer_symbols import lam
 
+#: Bits of enclosures, and lam that are tried where a question about all of them is not decided.
+BITS = 256
+SAMPLES = 200
 #: Digits with which numbers are evaluated before they become floating-point numbers.
 DIGITS = 40
 
@@ -74,6 +78,21 @@ class Linearisation:
         if self.is_rational:
             return growth_sign(characteristic(self.matrix.subs(lam, place)))
         return self._enclosed.sign(place, place)
+
+    def parity_at(self, place: sp.Rational) -> int | None:
+        """1 or -1 where an even or an odd number of eigenvalues is positive or grows at lam; None where one is zero."""
+        last = characteristic(self.matrix)[-1].subs(lam, place)
+        with precision(BITS):
+            ball = enclose_at(sp.sympify(last), self.balls(BITS))
+            return 1 if ball > 0 else -1 if ball < 0 else None
+
+    def has_odd_growth(self, to: sp.Expr) -> bool:
+        """Whether an odd number of eigenvalues grows for some lam in (0, to]; irrational numbers are sampled."""
+        last = sp.Lt(characteristic(self.matrix)[-1], 0, evaluate=False)
+        if self.is_rational:
+            return bool(holds_somewhere(last, to))
+        end = to if to.is_finite else sp.Integer(1000)
+        return any(self.parity_at(end * k / SAMPLES) == -1 for k in range(1, SAMPLES + 1))
 
     def bands(self, to: sp.Expr) -> tuple[tuple[Band, ...], str]:
         """The bands in [0, to], and how they are known."""

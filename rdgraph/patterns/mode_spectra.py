@@ -80,7 +80,7 @@ def _array(tensor: Any) -> np.ndarray:
 def _check_size(nodes: int) -> None:
     if nodes > MAX_NODES:
         raise InvalidArgument(
-            f"expected at most {MAX_NODES} nodes, got {nodes}; compute the eigenvalues of L you need and pass those (n,)"
+            f"expected at most {MAX_NODES} nodes, got {nodes}; compute the eigenvalues of L you need and pass those"
         )
 
 

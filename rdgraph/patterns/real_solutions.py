@@ -132,7 +132,9 @@ def _real_roots(matrix: DomainMatrix) -> list[sp.Expr]:
     return real_roots(sp.Poly(matrix.charpoly(), x, domain=sp.QQ).as_expr(), x, -sp.oo, sp.oo)
 
 
-def _may_vanish(equations: Sequence[sp.Expr], letters: Sequence[sp.Symbol], values: Sequence[sp.Expr], bits: int) -> bool:
+def _may_vanish(
+    equations: Sequence[sp.Expr], letters: Sequence[sp.Symbol], values: Sequence[sp.Expr], bits: int
+) -> bool:
     given = {x: enclose(value, bits) for x, value in zip(letters, values, strict=True)}
     with precision(bits):
         return all(enclose_at(sp.expand(f), given).contains(0) for f in equations)

@@ -102,7 +102,9 @@ class SteadyStates:
         rows = [(i, str(state)) for i, state in enumerate(self.states)]
         complete = "complete" if self.is_complete else "not proved to be complete"
         return html_table(
-            f"steady states of {', '.join(self.fields)}", rows, footer=f"{complete}: {self.note}; assumes: {self.assumes}"
+            f"steady states of {', '.join(self.fields)}",
+            rows,
+            footer=f"{complete}: {self.note}; assumes: {self.assumes}",
         )
 
     def to_dict(self) -> dict[str, Any]:

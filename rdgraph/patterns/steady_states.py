@@ -1,8 +1,8 @@
 """Steady states: all constant states at which every rate vanishes, exact where there is a closed form.
 
-Rational rates with numbers as coefficients are solved completely and exactly; with letters, sympy proposes closed forms,
-which are put in, and the judge decides whether there can be others. Other rates are searched over a box by interval
-arithmetic.
+Rational rates with numbers as coefficients are solved completely and exactly. With letters, elimination proposes closed
+forms, which are put in, and the judge decides whether there can be others. Other rates are searched over a box by
+interval arithmetic.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from rdgraph.decisions.domain import POSITIVE, ZERO, Domain
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.patterns.box_search import search_box
 from rdgraph.patterns.elimination import proposals
-from rdgraph.patterns.kinetics import Kinetics
+from rdgraph.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.patterns.real_solutions import Continuum, real_solutions
 from rdgraph.patterns.states import CERTIFIED, SteadyState, SteadyStates
 from rdgraph.syntax.exact_numbers import exact_number
+from rdgraph.systems.parser import reads_system
+from rdgraph.systems.system import System
 
 #: The box that is searched where rates are not rational, and how many conditions of closed forms are combined.
 BOX = (-100, 100)
@@ -29,6 +31,34 @@ MAX_CONDITIONS = 4
 #: Seconds for closed forms, and what must be left for a proof that there are no others.
 SOLVING_SECONDS = 4.0
 PROVING_SECONDS = 1.0
+
+
+@reads_system
+def steady_states(
+    system: System, values: Mapping[str, Any] | None = None, *, box: tuple[Any, Any] = BOX
+) -> SteadyStates:
+    """All steady states that are the same in all nodes: on them A acts as 1 and L as 0.
+
+    Args:
+        system: one or several fields; white noise is left out.
+        values: numbers for the coefficients, or for some of them; decimals are taken as written.
+        box: the range of every field that is searched where the rates are not rational, for numbers.
+
+    Returns:
+        The states, how each is known, whether they are all, and which graphs keep constant states.
+
+    Raises:
+        NotApplicable: no state is the same in all nodes, or time occurs.
+        InvalidArgument: values are no numbers, or contradict the assumptions.
+
+    >>> import rdgraph as rd
+    >>> s = rd.parse("u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v")
+    >>> rd.steady_states(s)[0].values
+    {'u': a + b, 'v': b/(a + b)**2}
+    >>> rd.steady_states(s, {"a": 0.1, "b": 0.9}).is_complete
+    True
+    """
+    return solve_states(system_kinetics(system).at(values), box)
 
 
 def solve_states(kinetics: Kinetics, box: tuple[Any, Any] = BOX) -> SteadyStates:
@@ -59,7 +89,9 @@ def _solved(kinetics: Kinetics, box: tuple[Any, Any]) -> SteadyStates:
 
 def _has_rational_numbers(rates: Sequence[sp.Expr]) -> bool:
     return all(number.is_Rational for rate in rates for number in rate.atoms(sp.Number, sp.NumberSymbol)) and not any(
-        isinstance(power.exp, sp.Rational) and not power.exp.is_Integer for rate in rates for power in rate.atoms(sp.Pow)
+        isinstance(power.exp, sp.Rational) and not power.exp.is_Integer
+        for rate in rates
+        for power in rate.atoms(sp.Pow)
     )
 
 
@@ -100,8 +132,7 @@ def _proposals(rates: Sequence[sp.Expr], letters: Sequence[sp.Symbol]) -> list[M
     found: list[Mapping[sp.Symbol, sp.Expr]] = []
     try:
         with time_limit(min(SOLVING_SECONDS, remaining())):
-            for proposal in proposals(rates, letters) if _are_rational(rates, letters) else ():
-                found.append(proposal)
+            found.extend(proposals(rates, letters) if _are_rational(rates, letters) else ())
     except Undecided:
         return found
     return found
@@ -167,9 +198,8 @@ def _searched(kinetics: Kinetics, box: tuple[Any, Any]) -> SteadyStates:
     origin = dict.fromkeys(kinetics.letters, sp.S.Zero)
     origin_is_steady = all(sp.simplify(rate.xreplace(origin)) == 0 for rate in kinetics.rates)
     states = [] if not origin_is_steady else [SteadyState(origin)]
-    for zero in found.zeros:
-        if not (origin_is_steady and all(x.contains(0) for x in zero)):
-            states.append(_certified(kinetics.letters, zero))
+    others = [z for z in found.zeros if not (origin_is_steady and all(x.contains(0) for x in z))]
+    states += [_certified(kinetics.letters, zero) for zero in others]
     note = f"interval arithmetic over the box [{lower}, {upper}] of every field"
     if found.open_boxes:
         middle = ", ".join(f"{m:.6g}" for m, _ in found.open_boxes[0])
@@ -190,7 +220,7 @@ def _ends(ball: Any) -> tuple[sp.Rational, sp.Rational]:
         mantissa, exponent = end.man_exp()
         return sp.Rational(int(mantissa)) * sp.Integer(2) ** int(exponent)
 
-    return rational(ball.lower().mid()) , rational(ball.upper().mid())
+    return rational(ball.lower().mid()), rational(ball.upper().mid())
 
 
 # ---------------------------------------------------------------------- order and answer
@@ -246,7 +276,7 @@ def _given(kinetics: Kinetics, values: Mapping[str, Any]) -> SteadyState:
     left = [sp.simplify(rate.xreplace(point)) for rate in kinetics.rates]
     if any(rate != 0 for rate in left):
         raise InvalidArgument(
-            f"expected a steady state, got {dict(values)}, where the rates are {', '.join(map(str, left))}; take a number "
-            "of steady_states(...)"
+            f"expected a steady state, got {dict(values)}, where the rates are {', '.join(map(str, left))}; take the "
+            "number of one of steady_states(...)"
         )
     return _with_assumption(SteadyState(point), kinetics)
