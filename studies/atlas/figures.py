@@ -18,10 +18,23 @@ if TYPE_CHECKING:
 
 #: Pictures in a line.
 COLUMNS = 4
+#: A member, times (K,) and values (K, n).
+Course = tuple[int, np.ndarray, np.ndarray]
 
 
-def page(case: PlaneCase, rows: Sequence[Row], courses: Mapping[str, tuple[int, np.ndarray, np.ndarray]]) -> Figure:
-    """Two planes above, one space-time picture a region below; courses by letter: member, times, states (K, n)."""
+def read_courses(rows: Sequence[Row]) -> dict[str, Course]:
+    """The courses of one field by letter, from their rows."""
+    found: dict[str, Course] = {}
+    for letter in dict.fromkeys(str(row["picture"]) for row in rows):
+        own = [row for row in rows if row["picture"] == letter]
+        times = np.array(list(dict.fromkeys(float(row["t"]) for row in own)))
+        values = np.array([float(row["value"]) for row in own]).reshape(len(times), -1)
+        found[letter] = (int(own[0]["member"]), times, values)
+    return found
+
+
+def page(case: PlaneCase, rows: Sequence[Row], courses: Mapping[str, Course]) -> Figure:
+    """Two planes above, one space-time picture a region below; courses by letter."""
     from matplotlib.figure import Figure
 
     lines = -(-len(courses) // COLUMNS)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 
 import rdgraph as rd
-from studies.stability.deviations import LIMIT, noise, sizes_of, solve_members, start_states, step_of
+from studies.stability.deviations import LIMIT, sizes_of, solve_members, start_states, step_of
 from studies.stability.plane import PlaneCase
 from studies.stability.plane_rows import BLOW_UP, NO_STATE, PlanePrediction
 
 #: Differences between nodes, over time, and from the steady state, as a share of the state, that count.
 SEEN = 0.01
-#: The part of the time at the end in which a run is looked at, and at how many times.
-WINDOW, LOOKS = 0.25, 41
+#: At how many times a run is looked at, and the part of the time at its end that counts.
+LOOKS, WINDOW = 161, 0.25
 #: A graph on which nodes that agree keep agreeing to the last bit: the system without a graph.
 MIXED = "ring:3"
-#: RK4's step is divided by this where a member blew up, to see whether the step was the reason.
-FINER = 8.0
+#: A cycle moves faster than small deviations do: the step of RK4 is divided by the first number, and where a member
+#: blew up by the second, to see whether the step was the reason.
+COARSE, FINE = 1.5, 12.0
 
 PREDICTED = ("stable", "Turing", "wave", "Hopf", "Turing-Hopf", "unstable at 0", NO_STATE)
 MEASURED = (
@@ -52,80 +52,70 @@ def predicted_regimes(prediction: PlanePrediction) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class EndOfRun:
-    """What is seen of every member in the last part of its run, as shares of the state, (m,) each."""
+class PlaneRun:
+    """States (K, m, n, F) at times (K,) of the members that have a steady state, and who blew up, (m,)."""
 
-    across_nodes: np.ndarray
-    over_time: np.ndarray
-    from_state: np.ndarray
+    case: PlaneCase
+    members: np.ndarray
+    times: np.ndarray
+    states: np.ndarray
     blown_up: np.ndarray
 
     @classmethod
-    def seen(cls, case: PlaneCase, members: np.ndarray, deviation: np.ndarray, time: float, share: float) -> EndOfRun:
-        """Members that have a steady state, run from a deviation of it; those that blow up, again with a finer step."""
-        first = cls._run(case, members, deviation, time, share, 1.0)
-        lost = np.flatnonzero(first.blown_up)
-        if not len(lost):
-            return first
-        again = cls._run(case, members[lost], deviation, time, share, FINER)
-        parts = [getattr(first, name).copy() for name in first.__dataclass_fields__]
-        for part, name in zip(parts, first.__dataclass_fields__, strict=True):
-            part[lost] = getattr(again, name)
-        return cls(*parts)
+    def solved(cls, case: PlaneCase, members: np.ndarray, deviation: np.ndarray, time: float, share: float) -> PlaneRun:
+        """Run from a deviation of the steady state; members that blow up once more, with a finer step."""
+        times = np.linspace(0, time, LOOKS)
+        states, blown_up = cls._states(case, members, deviation, times, share, COARSE)
+        if blown_up.any():
+            finer = cls._states(case, members[blown_up], deviation, times, share, FINE)
+            states[:, blown_up] = finer[0]
+            blown_up[blown_up] = finer[1]
+        return cls(case, members, times, states, blown_up)
 
-    @classmethod
-    def _run(
-        cls, case: PlaneCase, members: np.ndarray, deviation: np.ndarray, time: float, share: float, finer: float
-    ) -> EndOfRun:
+    @staticmethod
+    def _states(
+        case: PlaneCase, members: np.ndarray, deviation: np.ndarray, times: np.ndarray, share: float, finer: float
+    ) -> tuple[np.ndarray, np.ndarray]:
         point = case.states[members]
         values = {name: value[members] for name, value in case.values.items()}
-        solution = solve_members(
-            case,
-            start_states(case, point, deviation, share),
-            values,
-            np.array([0.0, time]),
-            step_of(case, point, values) / (3 * finer),  # a cycle moves faster than small deviations do
-            save_at=torch.linspace((1 - WINDOW) * time, time, LOOKS, dtype=torch.float64, device=case.device),
-            limit=LIMIT * float(sizes_of(point).max()),
-        )
-        states = solution.states
-        size = torch.maximum(states.square().mean((0, 2, 3)).sqrt(), torch.as_tensor(sizes_of(point)).to(states) / 10)
-        mean = states.mean(2, keepdim=True)
-        rest = torch.as_tensor(point).to(states)[:, None, :]
+        start = start_states(case, point, deviation, share)
+        step = step_of(case, point, values) / finer
+        solution = solve_members(case, start, values, times, step, limit=LIMIT * float(sizes_of(point).max()))
+        return solution.states.cpu().numpy(), solution.codes.cpu().numpy() != rd.Status.OK.code
 
-        def part(away: torch.Tensor) -> np.ndarray:
-            return (away.square().mean((0, 2, 3)).sqrt() / size).cpu().numpy()
-
-        return cls(
-            part(states - mean),
-            part(states - states.mean(0)),
-            part(mean - rest),
-            solution.codes.cpu().numpy() != rd.Status.OK.code,
-        )
+    def seen(self) -> dict[str, np.ndarray]:
+        """Differences between nodes, over time, and from the steady state in the last part of the run, (m,) each."""
+        late = self.states[self.times >= (1 - WINDOW) * self.times[-1]]
+        point = self.case.states[self.members]
+        size = np.maximum(np.sqrt(np.square(late).mean((0, 2, 3))), sizes_of(point) / 10)
+        mean = late.mean(2, keepdims=True)
+        away = {"nodes": late - mean, "time": late - late.mean(0), "state": mean - point[:, None, :]}
+        return {name: np.sqrt(np.square(part).mean((0, 2, 3))) / size for name, part in away.items()}
 
 
-def measured_regimes(case: PlaneCase, generator: np.random.Generator, time: float, share: float) -> list[str]:
-    """What every member does at the end, with and without the graph; one word each.
+def measured_regimes(run: PlaneRun, deviation: np.ndarray, share: float) -> list[str]:
+    """What every member of the plane does at the end, with and without the graph; one word each.
 
     Oscillation death: without the graph (all nodes agree) the member oscillates, with it it rests in a pattern.
     """
-    members = np.flatnonzero(np.isfinite(case.states).all(1))
-    deviation = noise(case, generator)
-    coupled = EndOfRun.seen(case, members, deviation, time, share)
-    mixed = replace(case, graph_text=MIXED)
-    alone = EndOfRun.seen(mixed, members, np.tile(deviation.mean(0) + 1.0, (3, 1)), time, share)
-    words = [NO_STATE] * len(case.states)
-    for k, member in enumerate(members):
-        patterned, moving = coupled.across_nodes[k] > SEEN, coupled.over_time[k] > SEEN
-        if coupled.blown_up[k]:
+    seen = run.seen()
+    patterned, moving = seen["nodes"] > SEEN, seen["time"] > SEEN
+    resting = np.flatnonzero(patterned & ~moving & ~run.blown_up)
+    oscillates_alone = np.zeros(len(run.members), dtype=bool)
+    if len(resting):
+        mixed = replace(run.case, graph_text=MIXED)
+        same = np.tile(deviation.mean(0) + 1.0, (3, 1))
+        alone = PlaneRun.solved(mixed, run.members[resting], same, float(run.times[-1]), share)
+        oscillates_alone[resting] = (alone.seen()["time"] > SEEN) & ~alone.blown_up
+    words = [NO_STATE] * len(run.case.states)
+    for k, member in enumerate(run.members):
+        if run.blown_up[k]:
             words[member] = BLOW_UP
-        elif patterned and moving:
-            words[member] = "oscillating pattern"
-        elif patterned:
-            dead = alone.over_time[k] > SEEN and not alone.blown_up[k]
-            words[member] = "oscillation death" if dead else "pattern"
-        elif moving:
+        elif patterned[k]:
+            at_rest = "oscillation death" if oscillates_alone[k] else "pattern"
+            words[member] = "oscillating pattern" if moving[k] else at_rest
+        elif moving[k]:
             words[member] = "oscillation"
         else:
-            words[member] = "moved away" if coupled.from_state[k] > SEEN else "uniform"
+            words[member] = "moved away" if seen["state"][k] > SEEN else "uniform"
     return words

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_uppercase
 
 import numpy as np
 from scipy.ndimage import distance_transform_edt
 
-from studies.atlas.regimes import EXPECTED, measured_regimes, predicted_regimes
+from studies.atlas.regimes import EXPECTED, PlaneRun, predicted_regimes
 from studies.runs.tables import MutableRow, Row
-from studies.stability.deviations import noise, solve_members, start_states, step_of
 from studies.stability.plane import PlaneCase
 from studies.stability.plane_rows import PlanePrediction
 
 
-def regime_rows(
-    case: PlaneCase, generator: np.random.Generator, time: float, share: float, border: float
-) -> list[MutableRow]:
+def regime_rows(run: PlaneRun, measured: Sequence[str], border: float) -> list[MutableRow]:
     """One row a member; `away` is 1 where both predicted rates times the time exceed `border`."""
+    case, time = run.case, float(run.times[-1])
     prediction = PlanePrediction(case)
     predicted = predicted_regimes(prediction)
-    measured = measured_regimes(case, generator, time, share)
     away = (np.abs(prediction.at_zero) * time > border) & (np.abs(prediction.beyond_zero) * time > border)
     return [
         {
@@ -50,22 +48,15 @@ def middles(rows: Sequence[Row], shape: tuple[int, int]) -> dict[tuple[str, str]
     return found
 
 
-def course(
-    case: PlaneCase, member: int, time: float, looks: int, share: float, generator: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Times (K,) and the first field (K, n) of one member, from the deviation that the plane started with."""
-    point = case.states[[member]]
-    values = {name: value[[member]] for name, value in case.values.items()}
-    start = start_states(case, point, noise(case, generator), share)
-    times = np.linspace(0, time, looks)
-    solution = solve_members(case, start, values, times, step_of(case, point, values) / 3)
-    return times, solution.states[:, 0, :, 0].cpu().numpy()
-
-
-def course_rows(letter: str, times: np.ndarray, states: np.ndarray) -> list[MutableRow]:
-    """The numbers of a picture, one row a time and node."""
-    return [
-        {"picture": letter, "t": float(t), "node": i, "value": float(f"{value:.6g}")}
-        for t, state in zip(times, states, strict=True)
-        for i, value in enumerate(state)
-    ]
+def course_rows(case: PlaneCase, rows: Sequence[Row], run: PlaneRun, count: int) -> list[MutableRow]:
+    """The first field of the member in the middle of each of the largest regions: one row a time and node."""
+    found: list[MutableRow] = []
+    regions = [(pair, member) for pair, member in middles(rows, case.shape).items() if member in run.members]
+    for letter, (_, member) in zip(ascii_uppercase, regions[:count], strict=False):
+        course = run.states[:, int(np.flatnonzero(run.members == member)[0]), :, 0]
+        found += [
+            {"picture": letter, "member": member, "t": float(t), "node": i, "value": float(f"{value:.6g}")}
+            for t, state in zip(run.times, course, strict=True)
+            for i, value in enumerate(state)
+        ]
+    return found

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from string import ascii_uppercase
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from studies.atlas.figures import page
-from studies.atlas.rows import course, course_rows, middles, regime_rows
+from studies.atlas.figures import Course, page, read_courses
+from studies.atlas.regimes import PlaneRun, measured_regimes
+from studies.atlas.rows import course_rows, regime_rows
 from studies.atlas.verdicts import judge
 from studies.runs.study_run import StudyRun
-from studies.runs.tables import Row
+from studies.runs.tables import MutableRow, Row
+from studies.stability.deviations import noise
 from studies.stability.plane import PlaneCase, read_cases
 
 BRUSSELATOR = "u' = a - (b + 1)*u + u**2*v - Du*L@u; v' = b*u - u**2*v - Dv*L@v"
@@ -29,16 +31,15 @@ def settings(small: bool) -> dict[str, Any]:
     return {
         "labels": ["Brusselator", "Schnakenberg"],
         "systems": [BRUSSELATOR, SCHNAKENBERG],
-        "graphs": ["ring:20", "ring:20"] if small else ["ring:40", "ring:40"],
+        "graphs": ["ring:16", "ring:16"] if small else ["ring:40", "ring:40"],
         "normalisations": ["none", "none"],
         "values": ["a=1.5, b=2, Du=0.5, Dv=4", "a=0.1, b=0.9, Du=0.2, Dv=4"],
         "across": ["a 0.8 2.6", "a 0.02 0.4"],
         "up": ["b 1 6", "b 0.4 1.8"],
         "points": 7 if small else 60,
-        "times": [60.0, 80.0] if small else [200.0, 300.0],
+        "times": [40.0, 50.0] if small else [200.0, 300.0],
         "start": 0.05,
         "border": 5.0,
-        "looks": 121 if small else 301,
         "pictures": 8,
     }
 
@@ -55,27 +56,27 @@ def run(run: StudyRun) -> None:
 
 
 def _page(run: StudyRun, case: PlaneCase, time: float) -> list[Row]:
-    chosen, name = run.settings, f"start {case.key}"
-    rows = run.part(
-        f"regimes-{case.key}",
-        lambda: regime_rows(case, run.generator(name), time, chosen["start"], chosen["border"]),
-    )
-    courses: dict[str, tuple[int, np.ndarray, np.ndarray]] = {}
-    numbers: list[Row] = []
-    regions = list(middles(rows, case.shape).items())[: chosen["pictures"]]
-    for letter, ((predicted, _), member) in zip(ascii_uppercase, run.progress(regions, "pictures"), strict=False):
-        if predicted == "no steady state":
-            continue
-        times, states = course(case, member, time, chosen["looks"], chosen["start"], run.generator(name))
-        courses[letter] = (member, times, states)
-        numbers += course_rows(letter, times, states)
+    chosen = run.settings
+    deviation = noise(case, run.generator(f"start {case.key}"))
+
+    @cache
+    def solved() -> PlaneRun:
+        members = np.flatnonzero(np.isfinite(case.states).all(1))
+        return PlaneRun.solved(case, members, deviation, time, chosen["start"])
+
+    def regimes() -> list[MutableRow]:
+        return regime_rows(solved(), measured_regimes(solved(), deviation, chosen["start"]), chosen["border"])
+
+    rows = run.part(f"regimes-{case.key}", regimes)
+    numbers = run.part(f"courses-{case.key}", lambda: course_rows(case, rows, solved(), chosen["pictures"]))
+    courses = read_courses(numbers)
     caption = (
         f"{case.label}, {case.text}, on {case.graph_text}. Left: predicted from the eigenvalues of P(λ) on the graph; "
         "right: measured over the last quarter of the run. Below: the first field of the member in the middle of each "
         "region (predicted → measured), nodes against time, on a scale of its own."
     )
-    run.figure(f"atlas-{case.key}", page(case, rows, courses), caption, [*rows])
-    run.table(f"courses-{case.key}", _places(rows, courses), "The members that are drawn.")
+    run.figure(f"atlas-{case.key}", page(case, rows, courses), caption, rows)
+    run.table(f"drawn-{case.key}", _places(rows, courses), "The members that are drawn below the planes.")
     run.table(f"otherwise-{case.key}", [r for r in rows if r["away"] and not r["agrees"]], OTHERWISE_CAPTION)
     judge(run, case, rows)
     counts = Counter((str(row["predicted"]), str(row["measured"])) for row in rows)
@@ -85,7 +86,7 @@ def _page(run: StudyRun, case: PlaneCase, time: float) -> list[Row]:
     ]
 
 
-def _places(rows: list[dict[str, Any]], courses: Mapping[str, tuple[int, np.ndarray, np.ndarray]]) -> list[Row]:
+def _places(rows: list[MutableRow], courses: Mapping[str, Course]) -> list[Row]:
     return [{"picture": letter, **rows[member]} for letter, (member, _, _) in courses.items()]
 
 

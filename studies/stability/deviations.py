@@ -19,8 +19,8 @@ from studies.stability.plane import PlaneCase
 
 #: Deviations, as a share of the steady state, at the start; where the linear regime ends; below which is rounding.
 START, LINEAR, FLOOR = 1e-7, 1e-3, 1e-12
-#: Share of the largest |step * eigenvalue| that RK4 is stable for, which is 2.78 on the negative axis.
-RESOLVED = 1.5
+#: The largest |step * eigenvalue|; RK4 is stable up to 2.78 on the negative axis.
+RESOLVED = 2.0
 #: Entries beyond this share of the steady state have blown up.
 LIMIT = 1e6
 #: A constant deviation is its own while it exceeds the square of the pattern this many times.

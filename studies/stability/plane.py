@@ -151,7 +151,7 @@ class PlaneCase:
     def values(self) -> dict[str, np.ndarray]:
         """The coefficients of all members, (m,) each."""
         count = self.across.count * self.up.count
-        found = {name: np.full(count, value) for name, value in self.reference.items()}
+        found = {name: np.full(count, float(value)) for name, value in self.reference.items()}
         found[self.across.name] = np.tile(self.across.values, self.up.count)
         found[self.up.name] = np.repeat(self.up.values, self.across.count)
         return found

@@ -32,9 +32,9 @@ def plane_figure(case: PlaneCase, rows: Sequence[Row]) -> Figure:
         mesh(panel, case, [str(row[name]) for row in rows])
         panel.set_title("predicted from P(λ) on the graph" if name == "predicted" else "simulated", fontsize=11)
     near = np.array([1.0 - float(row["away"]) for row in rows]).reshape(case.shape)
-    if near.any() and not near.all():
-        x, y = case.across.values, case.up.values
-        panels[1].contourf(x, y, near, levels=[0.5, 1.5], colors="none", hatches=["////"])
+    hidden = np.ma.masked_where(near == 0, near)
+    x, y = case.across.values, case.up.values
+    panels[1].pcolor(x, y, hidden, hatch="/////", alpha=0.0, shading="nearest", rasterized=True)
     wrong = [row for row in rows if row["away"] and not row["agrees"]]
     panels[1].plot(
         [float(row[case.across.name]) for row in wrong], [float(row[case.up.name]) for row in wrong], "kx", ms=5

@@ -24,11 +24,11 @@ SHARE = 0.5
 
 
 def chosen_members(prediction: PlanePrediction, count: int) -> np.ndarray:
-    """Turing-unstable members, evenly spread over the order of their growth rates, the slowest tenth left out."""
+    """Turing-unstable members, evenly spread over the order of their growth rates, the slowest two fifths left out."""
     turing = class_codes(prediction.at_zero, prediction.beyond_zero) == CLASSES.index("Turing")
     members = np.flatnonzero(turing)
     ordered = members[np.argsort(prediction.beyond_zero[members])]
-    places = np.linspace(0.1, 1, count) * (len(ordered) - 1)
+    places = np.linspace(0.4, 1, count) * (len(ordered) - 1)
     return ordered[np.unique(places.round().astype(int))] if len(ordered) else ordered
 
 

@@ -45,19 +45,19 @@ def settings(small: bool) -> dict[str, Any]:
     return {
         "labels": ["Schnakenberg", "Mimura-Murray"],
         "systems": [SCHNAKENBERG, MIMURA_MURRAY],
-        "graphs": ["torus:8:8", "barabasi-albert:60:5"] if small else ["torus:16:16", "barabasi-albert:200:10"],
+        "graphs": ["torus:8:8", "barabasi-albert:40:5"] if small else ["torus:16:16", "barabasi-albert:200:10"],
         "normalisations": ["none", "none"],
-        "values": ["a=0.1, b=0.9, Du=0.2, sigma=25", "a=35, b=16, c=9, delta=0.4, epsilon=0.12, sigma=20"],
-        "across": ["sigma 2 30", "sigma 5 25"],
+        "values": ["a=0.1, b=0.9, Du=0.15, sigma=20", "a=35, b=16, c=9, delta=0.4, epsilon=0.12, sigma=20"],
+        "across": ["sigma 2 25", "sigma 5 25"],
         "up": ["b 0.3 2", "delta 0.3 0.5"],
-        "points": 10 if small else 100,
+        "points": 9 if small else 100,
         "times": [40.0, 20.0] if small else [80.0, 40.0],
-        "saves": 81 if small else 161,
+        "saves": 61 if small else 161,
         "border": 1.0,
         "modes_checked": 4 if small else 12,
-        "pattern_times": [120.0, 40.0] if small else [300.0, 120.0],
-        "pattern_start": 0.01,
-        "frames": 11 if small else 61,
+        "pattern_times": [60.0, 40.0] if small else [300.0, 120.0],
+        "pattern_start": 0.05 if small else 0.01,
+        "frames": 9 if small else 61,
         "network_nodes": "barabasi-albert:200:10" if small else "barabasi-albert:1000:10",
         "networks": 2 if small else 5,
     }
@@ -137,7 +137,7 @@ def _pattern(run: StudyRun, case: PlaneCase, time: float) -> None:
 
     rows = run.part(f"pattern-{case.key}", lambda: pattern_rows(case, *states()))
     place = ", ".join(f"{name} = {value:g}" for name, value in case.reference.items())
-    caption = f"{case.label} on {case.graph_text} at t = {time:g}, from a deviation of 1 % of the steady state; {place}."
+    caption = f"{case.label} on {case.graph_text} at t = {time:g}, from a deviation of {chosen['pattern_start']:.0%} of the steady state; {place}."
     run.figure(f"pattern-{case.key}", pictures.pattern_figure(case, rows), caption, rows)
 
     def animate(path: Any) -> None:
