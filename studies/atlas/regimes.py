@@ -13,13 +13,13 @@ from studies.stability.plane_rows import BLOW_UP, NO_STATE, PlanePrediction
 
 #: Differences between nodes, over time, and from the steady state, as a share of the state, that count.
 SEEN = 0.01
-#: At how many times a run is looked at, and the part of the time at its end that counts.
-LOOKS, WINDOW = 161, 0.25
+#: At how many times a run is looked at, and the share of earlier motion that has to be left where it lasts.
+LOOKS, LASTING = 161, 0.8
 #: A graph on which nodes that agree keep agreeing to the last bit: the system without a graph.
 MIXED = "ring:3"
 #: A cycle moves faster than small deviations do: the step of RK4 is divided by the first number, and where a member
 #: blew up by the second, to see whether the step was the reason.
-COARSE, FINE = 1.5, 12.0
+COARSE, FINE = 1.5, 6.0
 
 PREDICTED = ("stable", "Turing", "wave", "Hopf", "Turing-Hopf", "unstable at 0", NO_STATE)
 MEASURED = (
@@ -84,13 +84,23 @@ class PlaneRun:
         return solution.states.cpu().numpy(), solution.codes.cpu().numpy() != rd.Status.OK.code
 
     def seen(self) -> dict[str, np.ndarray]:
-        """Differences between nodes, over time, and from the steady state in the last part of the run, (m,) each."""
-        late = self.states[self.times >= (1 - WINDOW) * self.times[-1]]
+        """What shows at the end, (m,) each: differences between nodes and from the steady state, and lasting motion.
+
+        Motion that has fallen in the last quarter of the run, against the quarter before, is that of a state that
+        settles, and is not counted.
+        """
+        quarter = len(self.times) // 4
+        before, late = self.states[-2 * quarter : -quarter], self.states[-quarter:]
         point = self.case.states[self.members]
         size = np.maximum(np.sqrt(np.square(late).mean((0, 2, 3))), sizes_of(point) / 10)
+
+        def part(away: np.ndarray) -> np.ndarray:
+            return np.asarray(np.sqrt(np.square(away).mean((0, 2, 3))) / size)
+
         mean = late.mean(2, keepdims=True)
-        away = {"nodes": late - mean, "time": late - late.mean(0), "state": mean - point[:, None, :]}
-        return {name: np.sqrt(np.square(part).mean((0, 2, 3))) / size for name, part in away.items()}
+        motion, earlier = part(late - late.mean(0)), part(before - before.mean(0))
+        lasting = np.where(motion > LASTING * earlier, motion, 0.0)
+        return {"nodes": part(late - mean), "motion": lasting, "state": part(mean - point[:, None, :])}
 
 
 def measured_regimes(run: PlaneRun, deviation: np.ndarray, share: float) -> list[str]:
@@ -99,14 +109,14 @@ def measured_regimes(run: PlaneRun, deviation: np.ndarray, share: float) -> list
     Oscillation death: without the graph (all nodes agree) the member oscillates, with it it rests in a pattern.
     """
     seen = run.seen()
-    patterned, moving = seen["nodes"] > SEEN, seen["time"] > SEEN
+    patterned, moving = seen["nodes"] > SEEN, seen["motion"] > SEEN
     resting = np.flatnonzero(patterned & ~moving & ~run.blown_up)
     oscillates_alone = np.zeros(len(run.members), dtype=bool)
     if len(resting):
         mixed = replace(run.case, graph_text=MIXED)
         same = np.tile(deviation.mean(0) + 1.0, (3, 1))
         alone = PlaneRun.solved(mixed, run.members[resting], same, float(run.times[-1]), share)
-        oscillates_alone[resting] = (alone.seen()["time"] > SEEN) & ~alone.blown_up
+        oscillates_alone[resting] = (alone.seen()["motion"] > SEEN) & ~alone.blown_up
     words = [NO_STATE] * len(run.case.states)
     for k, member in enumerate(run.members):
         if run.blown_up[k]:

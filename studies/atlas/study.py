@@ -31,15 +31,15 @@ def settings(small: bool) -> dict[str, Any]:
     return {
         "labels": ["Brusselator", "Schnakenberg"],
         "systems": [BRUSSELATOR, SCHNAKENBERG],
-        "graphs": ["ring:16", "ring:16"] if small else ["ring:40", "ring:40"],
+        "graphs": ["ring:12", "ring:12"] if small else ["ring:40", "ring:40"],
         "normalisations": ["none", "none"],
         "values": ["a=1.5, b=2, Du=0.5, Dv=4", "a=0.1, b=0.9, Du=0.2, Dv=4"],
-        "across": ["a 0.8 2.6", "a 0.02 0.4"],
-        "up": ["b 1 6", "b 0.4 1.8"],
-        "points": 7 if small else 60,
-        "times": [40.0, 50.0] if small else [200.0, 300.0],
+        "across": ["a 1 2.6", "a 0.05 0.4"],
+        "up": ["b 1 5", "b 0.5 1.8"],
+        "points": 6 if small else 60,
+        "times": [30.0, 40.0] if small else [200.0, 300.0],
         "start": 0.05,
-        "border": 5.0,
+        "border": 3.0 if small else 5.0,
         "pictures": 8,
     }
 
@@ -99,9 +99,9 @@ def _about(chosen: Mapping[str, Any]) -> str:
     oscillation too. They grow without: unstable at 0.
 
     Measured: every member is run by RK4 from a deviation of {chosen["start"]:.0%} of its steady state, and looked at in
-    the last quarter of the time: does it differ between nodes, does it move, is it where it started, by more than 1 % of
-    its size? A pattern at rest, of a member that oscillates where all nodes agree (run as well), is oscillation death. A
-    member that blows up is run again with an eighth of the step before that counts. The linearisation tells where the
+    the last quarter of the time: does it differ between nodes, does it move (and not less than in the quarter before, as
+    a state that settles does), is it where it started, by more than 1 % of its size? A pattern at rest, of a member that
+    oscillates where all nodes agree (run as well), is oscillation death. A member that blows up is run again with a quarter of the step before that counts. The linearisation tells where the
     constant state is left; what a run comes to is measured alone. Members whose predicted growth over the run is less
     than exp({chosen["border"]:g}) in size, either way, are near a border and not counted.
     """
