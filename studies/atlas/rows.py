@@ -22,7 +22,7 @@ def regime_rows(run: PlaneRun, measured: Sequence[str], border: float) -> list[M
     away = (np.abs(prediction.at_zero) * time > border) & (np.abs(prediction.beyond_zero) * time > border)
     return [
         {
-            case.across.name: float(case.values[case.across.name][k]), case.up.name: float(case.values[case.up.name][k]),
+            **{axis.name: float(case.values[axis.name][k]) for axis in (case.across, case.up)},
             "predicted": predicted[k], "measured": measured[k], "away": int(away[k]),
             "agrees": int(measured[k] in EXPECTED.get(predicted[k], (predicted[k],))),
             "rate_at_0": float(prediction.at_zero[k]), "rate_beyond_0": float(prediction.beyond_zero[k]),

@@ -1,4 +1,4 @@
-"""An atlas: the regimes of a system of several fields over two coefficients, predicted, measured, and a picture of each."""
+"""An atlas: the regimes of a system over two coefficients, predicted and measured, with a picture of each."""
 
 from __future__ import annotations
 
@@ -93,15 +93,16 @@ def _places(rows: list[MutableRow], courses: Mapping[str, Course]) -> list[Row]:
 # ---------------------------------------------------------------------- words
 def _about(chosen: Mapping[str, Any]) -> str:
     return f"""
-    Predicted: at the constant steady state every deviation along an eigenvector of L evolves by a matrix P(λ). All modes
-    decay: stable. Constant deviations decay and others grow: Turing (some without oscillation) or wave (all in
+    Predicted: at the constant steady state every deviation along an eigenvector of L evolves by a matrix P(λ). All
+    modes decay: stable. Constant deviations decay and others grow: Turing (some without oscillation) or wave (all in
     oscillation). Constant deviations grow in oscillation: Hopf, or Turing-Hopf where some mode with λ > 0 grows without
     oscillation too. They grow without: unstable at 0.
 
     Measured: every member is run by RK4 from a deviation of {chosen["start"]:.0%} of its steady state, and looked at in
-    the last quarter of the time: does it differ between nodes, does it move (and not less than in the quarter before, as
-    a state that settles does), is it where it started, by more than 1 % of its size? A pattern at rest, of a member that
-    oscillates where all nodes agree (run as well), is oscillation death. A member that blows up is run again with a quarter of the step before that counts. The linearisation tells where the
-    constant state is left; what a run comes to is measured alone. Members whose predicted growth over the run is less
-    than exp({chosen["border"]:g}) in size, either way, are near a border and not counted.
+    the last quarter of the time: does it differ between nodes, does it move (and not less than in the quarter before,
+    as a state that settles does), is it where it started, by more than 1 % of its size? A pattern at rest, of a member
+    that oscillates where all nodes agree (run as well), is oscillation death. A member that blows up is run again with
+    a quarter of the step before that counts. The linearisation tells where the constant state is left; what a run comes
+    to is measured alone. Members whose predicted growth over the run is less than exp({chosen["border"]:g}) in size,
+    either way, are near a border and not counted.
     """

@@ -14,8 +14,8 @@ from studies.stability.plane import PlaneCase
 STATEMENTS = {
     "stable": "where all modes decay, runs return to the constant state",
     "Turing": "where only modes with λ > 0 grow, runs end in states that differ between nodes",
-    "Hopf": "where constant deviations grow in oscillations, and no pattern grows without, runs do not come to rest in a "
-    "constant state",
+    "Hopf": "where constant deviations grow in oscillations, and no pattern grows without, runs do not come to rest in "
+    "a constant state",
     "Turing-Hopf": "where constant deviations oscillate and grow, and patterns grow too, runs do not come to rest in a "
     "constant state",
     "wave": "where only oscillating modes with λ > 0 grow, runs end in states that differ between nodes",

@@ -127,9 +127,7 @@ def coupled_rows(flow: CoupledFlow, ensemble: GraphEnsemble, settings: Mapping[s
     return rows
 
 
-def _conserved(
-    flow: CoupledFlow, ensemble: GraphEnsemble, found: CoupledTrajectory, s: int
-) -> tuple[float, float]:
+def _conserved(flow: CoupledFlow, ensemble: GraphEnsemble, found: CoupledTrajectory, s: int) -> tuple[float, float]:
     """Undamped linear GraphCON on one graph: the drift of the modes' energies, and the mean Dirichlet energy of H.
 
     c'' = -w c with w = gamma - 1 + lam: from rest, c^2 has the mean c(0)^2/2 over a long time, and modes of different

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
 
 RATES_CAPTION = (
-    "Growth rates of the layers of second order and of two fields, on every graph: the largest real part of an eigenvalue "
-    "of P(0), the largest over the other modes, and the smallest of these. Linear ones are told by them; nonlinear ones "
-    "near zero alone."
+    "Growth rates of the layers of second order and of two fields, on every graph: the largest real part of an "
+    "eigenvalue of P(0), the largest over the other modes, and the smallest of these. Linear layers are decided by "
+    "them, nonlinear ones near zero alone."
 )
 
 

@@ -16,7 +16,14 @@ import numpy as np
 
 from studies.oversmoothing.answers import GONE, Answer, median_text
 from studies.oversmoothing.coupled_flows import (
-    COUPLED, DAMPED, EQUAL, EVEN, NONLINEAR, TOGETHER, TURING, UNDAMPED,
+    COUPLED,
+    DAMPED,
+    EQUAL,
+    EVEN,
+    NONLINEAR,
+    TOGETHER,
+    TURING,
+    UNDAMPED,
 )  # fmt: skip
 from studies.oversmoothing.rows import column, select
 from studies.runs.tables import MutableRow
@@ -88,8 +95,8 @@ def even(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
     return Answer(
         "linear GraphCON with damping and γ > 1 + α²/4: the energy vanishes, and as a share of the state it does not",
         HOLDS if holds else UNDECIDED,
-        f"proved: every mode, the constant one too, has the rate -α/2 = {_range(own, 'beyond_0')}. Measured: energy of H "
-        f"at most {energy.max():.1e} of the first, normalised energy at least {shape.min():.2g} of it",
+        f"proved: every mode, the constant one too, has the rate -α/2 = {_range(own, 'beyond_0')}. Measured: energy of "
+        f"H at most {energy.max():.1e} of the first, normalised energy at least {shape.min():.2g} of it",
         "With a stronger spring all modes decay alike: the state vanishes without becoming smooth.",
     )
 
@@ -105,8 +112,8 @@ def theorem(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
         right, count = right + int((vanishes == seen).sum()), count + len(own)
         words.append(f"{flow.name}: vanishes on {int(vanishes.sum())} predicted, {int(seen.sum())} measured")
     return Answer(
-        "linear layers of any number of fields: the energy as a share of the state vanishes where the real parts of P(λ), "
-        "λ > 0, lie below those of P(0), and does not where they reach them",
+        "linear layers of any number of fields: the energy as a share of the state vanishes where the real parts of "
+        "P(λ), λ > 0, lie below those of P(0), and does not where they reach them",
         HOLDS if right == count else UNDECIDED,
         "proved for almost every start, where the leading eigenvalues of P(0) have no Jordan blocks, as here; measured "
         f"as predicted in {right} of {count} runs: {'; '.join(words)}",
@@ -133,9 +140,9 @@ def turing(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
         "a Turing-unstable layer of two fields holds a state that is not constant",
         agreed((left > GONE) & (settled < GONE)) if unstable.all() else UNDECIDED,
         f"proved: zero, which is stable without the graph (rate {_range(own, 'at_0')}), is unstable on "
-        f"{int(unstable.sum())} of {len(own)} graphs (rate {_range(own, 'beyond_0')}). Measured, since that does not say "
-        f"where runs end: the energy at the end is {left.min():.3g} to {left.max():.3g} of the first and changes by at "
-        f"most {settled.max():.1e} of itself in the last quarter",
+        f"{int(unstable.sum())} of {len(own)} graphs (rate {_range(own, 'beyond_0')}). Measured, since that does not "
+        f"say where runs end: the energy at the end is {left.min():.3g} to {left.max():.3g} of the first and changes "
+        f"by at most {settled.max():.1e} of itself in the last quarter",
         "A Turing-unstable layer of two fields was seen to hold a state that is not constant.",
     )
 

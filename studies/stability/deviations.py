@@ -20,7 +20,7 @@ from studies.stability.plane import PlaneCase
 #: Deviations, as a share of the steady state, at the start; where the linear regime ends; below which is rounding.
 START, LINEAR, FLOOR = 1e-7, 1e-3, 1e-12
 #: The largest |step * eigenvalue|; RK4 is stable up to 2.78 on the negative axis.
-RESOLVED = 2.0
+RESOLVED = 2.2
 #: Entries beyond this share of the steady state have blown up.
 LIMIT = 1e6
 #: A constant deviation is its own while it exceeds the square of the pattern this many times.
@@ -48,7 +48,7 @@ class Deviations:
         return np.logical_and.accumulate(small, axis=0)
 
     def rates(self, part: str) -> tuple[np.ndarray, np.ndarray]:
-        """Slope of the log of a part over the second half of its linear regime, and the span of time of the fit, (m,)."""
+        """Slope of the log of a part over the second half of its linear regime, and the time of that fit, (m,)."""
         sizes = {"constant": self.constant, "pattern": self.pattern}[part]
         # The square of a pattern has a constant part, which drives a constant deviation that is smaller than that.
         driven = FORCING * self.pattern**2 if part == "constant" else 0.0

@@ -18,7 +18,7 @@ import rdgraph as rd
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.patterns.steady_states import state_at
-from rdgraph.syntax.answer_symbols import lam as LAM
+from rdgraph.syntax.answer_symbols import lam as frequency
 
 #: Members whose matrices are made at a time, so that memory does not grow with the plane.
 CHUNK = 1024
@@ -65,7 +65,7 @@ class MemberKinetics:
         return (
             sp.lambdify(arguments, rates, "numpy"),
             sp.lambdify(arguments, slopes, "numpy"),
-            sp.lambdify([*arguments, LAM], matrix, "numpy"),
+            sp.lambdify([*arguments, frequency], matrix, "numpy"),
         )
 
     def _arguments(self, point: np.ndarray, values: Mapping[str, np.ndarray]) -> list[np.ndarray]:
@@ -89,7 +89,7 @@ class MemberKinetics:
         return _stacked(self._functions[2](*arguments, lam[None, :]), (len(point), len(lam)))
 
     def leading(self, point: np.ndarray, values: Mapping[str, np.ndarray], lam: np.ndarray) -> np.ndarray:
-        """The eigenvalue of P(lam) with the largest real part, complex (m, k), upper half-plane; NaN without a state."""
+        """The eigenvalue of P(lam) with the largest real part, Im >= 0, complex (m, k); NaN without a state."""
         found = np.full((len(point), len(lam)), complex(np.nan, np.nan))
         known = np.flatnonzero(np.isfinite(point).all(1))
         for chosen in np.array_split(known, max(1, -(-len(known) // CHUNK))):
@@ -107,9 +107,7 @@ class MemberKinetics:
         every = np.linalg.eigvals(self.matrices(point[kept], own, np.array([0.0, top])))
         return float(np.abs(every).max())
 
-    def follow(
-        self, reference: Mapping[str, float], values: Mapping[str, np.ndarray], state: int = 0
-    ) -> np.ndarray:
+    def follow(self, reference: Mapping[str, float], values: Mapping[str, np.ndarray], state: int = 0) -> np.ndarray:
         """The steady state of every member (m, F), followed from that of the reference by Newton's method.
 
         It is the number `state` of `rd.steady_states` at the reference, moved along a straight way in the coefficients;
@@ -118,7 +116,9 @@ class MemberKinetics:
         numbers = {name: reference[name] for name in self.names}
         start = state_at(self.kinetics.at(numbers), state)
         if start.free:
-            raise NotApplicable(f"expected an isolated steady state, got {start}, where {start.free[0]} may be anything")
+            raise NotApplicable(
+                f"expected an isolated steady state, got {start}, where {start.free[0]} may be anything"
+            )
         first = np.array([float(start.point[x]) for x in self.kinetics.letters])
         count = max(np.size(values[name]) for name in self.names)
         ends = {name: np.broadcast_to(np.asarray(values[name], dtype=float), count) for name in self.names}

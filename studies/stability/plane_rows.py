@@ -75,18 +75,18 @@ def member_rows(prediction: PlanePrediction, found: Deviations, border: float) -
     seen = class_codes(rates["constant"][0], rates["pattern"][0])
     away = np.all([np.abs(predicted[part]) * rates[part][1] > border for part in rates], axis=0)
     growing = (prediction.leading[:, 1:].real > 0).sum(1)
-    rows: list[MutableRow] = []
-    for i in range(len(codes)):
-        rows.append({
-            case.across.name: float(case.values[case.across.name][i]), case.up.name: float(case.values[case.up.name][i]),
+    return [
+        {
+            **{axis.name: float(case.values[axis.name][i]) for axis in (case.across, case.up)},
             "predicted": _class(codes[i]), "measured": _class(seen[i], "not measured"),
             "away": int(away[i]), "agrees": int(codes[i] == seen[i]),
             "rate_at_0": float(predicted["constant"][i]), "measured_at_0": float(rates["constant"][0][i]),
             "rate_beyond_0": float(predicted["pattern"][i]), "measured_beyond_0": float(rates["pattern"][0][i]),
             "fastest": float(case.frequencies[prediction.fastest[i]]), "growing": int(growing[i]),
             "blown_up": int(found.blown_up[i]),
-        })  # fmt: skip
-    return rows
+        }
+        for i in range(len(codes))
+    ]  # fmt: skip
 
 
 def _class(code: int, unknown: str = NO_STATE) -> str:

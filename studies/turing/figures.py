@@ -75,7 +75,8 @@ def dispersion_figure(case: PlaneCase, rows: Sequence[Row]) -> Figure:
     for k, value in enumerate(dict.fromkeys(float(row[name]) for row in rows)):
         own = [row for row in rows if float(row[name]) == value]
         curve, marks = (
-            np.array([(float(r["lam"]), float(r["rate"])) for r in own if r["is_eigenvalue"] == flag]) for flag in (0, 1)
+            np.array([(float(r["lam"]), float(r["rate"])) for r in own if r["is_eigenvalue"] == flag])
+            for flag in (0, 1)
         )
         panel.plot(*curve.T, DASHES[k % 4], color=PALETTE[k % 7], lw=1.4, label=plain(f"{name} = {value:.4g}"))
         panel.plot(*marks.T, "o", ms=3.2, color=PALETTE[k % 7], mfc="white", mew=0.8)
@@ -90,7 +91,7 @@ def dispersion_figure(case: PlaneCase, rows: Sequence[Row]) -> Figure:
 
 
 def pattern_figure(case: PlaneCase, rows: Sequence[Row]) -> Figure:
-    """The final state: an image on a lattice; on a network every node in the order of its degree, and its first mode."""
+    """The final state: an image on a lattice; on a network the nodes in the order of their degrees, and a mode."""
     from matplotlib.figure import Figure
 
     shape, fields = lattice_shape(case.graph_text), case.system.fields
@@ -107,7 +108,11 @@ def pattern_figure(case: PlaneCase, rows: Sequence[Row]) -> Figure:
     figure = Figure(figsize=(11.5, 6.2), layout="constrained")
     panels = figure.subplots(2, 2, height_ratios=[1, 1])
     position = np.arange(len(ordered))
-    columns = (("degree", "degree"), ("mode", "fastest growing mode"), *((name, f"{name} at the end") for name in fields[:2]))
+    columns = (
+        ("degree", "degree"),
+        ("mode", "fastest growing mode"),
+        *((name, f"{name} at the end") for name in fields[:2]),
+    )
     for k, (panel, (name, title)) in enumerate(zip(panels.flat, columns, strict=False)):
         panel.plot(position, [float(row[name]) for row in ordered], ".", ms=3, color=PALETTE[k])
         panel.set_title(plain(title), fontsize=11)

@@ -12,6 +12,7 @@ import torch
 from scipy.optimize import brentq
 
 import rdgraph as rd
+from rdgraph.patterns.thresholds import Threshold
 from studies.runs.tables import MutableRow, Row
 from studies.stability.deviations import LINEAR, START, fitted, noise, solve_members, start_states, step_of
 from studies.stability.plane import PlaneCase, read_values
@@ -24,11 +25,11 @@ SHARE = 0.5
 
 
 def chosen_members(prediction: PlanePrediction, count: int) -> np.ndarray:
-    """Turing-unstable members, evenly spread over the order of their growth rates, the slowest two fifths left out."""
+    """Turing-unstable members, evenly spread over the order of their growth rates, the slower half left out."""
     turing = class_codes(prediction.at_zero, prediction.beyond_zero) == CLASSES.index("Turing")
     members = np.flatnonzero(turing)
     ordered = members[np.argsort(prediction.beyond_zero[members])]
-    places = np.linspace(0.4, 1, count) * (len(ordered) - 1)
+    places = np.linspace(0.6, 1, count) * (len(ordered) - 1)
     return ordered[np.unique(places.round().astype(int))] if len(ordered) else ordered
 
 
@@ -105,22 +106,36 @@ def pattern_rows(case: PlaneCase, times: np.ndarray, states: np.ndarray) -> list
     ]  # fmt: skip
 
 
-def dispersion_rows(case: PlaneCase, factors: Sequence[float], points: int) -> list[MutableRow]:
-    """Growth rates over lam at the reference and with its first axis multiplied, and at the graph's eigenvalues."""
+def threshold_on_graph(case: PlaneCase, name: str, low: float, high: float) -> float:
+    """The value of a coefficient between two at which the fastest mode with lam > 0 begins to grow; NaN without one."""
+
+    def growth(size: float) -> float:
+        own = {key: np.array([value]) for key, value in {**case.reference, name: size}.items()}
+        point = case.kinetics.follow(case.reference, own)
+        return float(case.kinetics.leading(point, own, case.frequencies).real.max())
+
+    return float(brentq(growth, low, high, xtol=1e-10)) if growth(low) < 0 < growth(high) else float("nan")
+
+
+def dispersion_rows(case: PlaneCase, points: int) -> list[MutableRow]:
+    """Growth rates over lam and at the graph's eigenvalues: below the threshold of the first axis, at it, and drawn."""
+    drawn = case.reference[case.across.name]
+    border = threshold_on_graph(case, case.across.name, case.across.low, drawn)
+    places = (0.9 * border, border, drawn) if np.isfinite(border) else (0.8 * drawn, drawn, 1.2 * drawn)
     rows: list[MutableRow] = []
     top = float(case.frequencies[-1])
     curve = np.linspace(0, 1.05 * top, points)
     marks = np.concatenate([[0.0], case.frequencies])
-    for factor in factors:
-        own = {**case.reference, case.across.name: factor * case.reference[case.across.name]}
+    for value in places:
+        own = {**case.reference, case.across.name: float(value)}
         values = {name: np.array([value]) for name, value in own.items()}
         point = case.kinetics.follow(case.reference, values)
-        for is_eigenvalue, places in ((0, curve), (1, marks)):
-            rates = case.kinetics.leading(point, values, places)[0].real
+        for is_eigenvalue, lams in ((0, curve), (1, marks)):
+            rates = case.kinetics.leading(point, values, lams)[0].real
             rows += [
                 {case.across.name: own[case.across.name], "is_eigenvalue": is_eigenvalue, "lam": float(lam),
                  "rate": float(rate)}
-                for lam, rate in zip(places, rates, strict=True)
+                for lam, rate in zip(lams, rates, strict=True)
             ]  # fmt: skip
     return rows
 
@@ -135,25 +150,34 @@ def published() -> list[dict[str, Any]]:
 def threshold_rows(entry: dict[str, Any], network: str, seeds: Sequence[int]) -> list[Row]:
     """The threshold over all lam > 0, and over the eigenvalues of networks like the published one."""
     values, name = read_values(entry["values"]), entry["threshold"]
-    exact = exact_threshold(entry)
+    closed = exact_threshold(entry)
+    exact = float(closed)
     common = {"source": entry["name"], "coefficient": name, "printed": float(entry["printed"])}
-    rows: list[Row] = [{**common, "network": "every lam > 0", "seed": -1, "threshold": exact, "lam": np.nan}]
-    low, high = 0.5 * exact, 4 * exact
+    rows: list[Row] = [
+        {
+            **common,
+            "network": "every lam > 0",
+            "seed": -1,
+            "threshold": exact,
+            "lam": closed.lam,
+            "formula": str(closed.value),
+        }
+    ]
     for seed in seeds:
         case = PlaneCase.single(entry["system"], network, {**values, name: exact}, seed)
-
-        def growth(size: float, case: PlaneCase = case) -> tuple[float, float]:
-            own = {key: np.array([value]) for key, value in {**case.reference, name: size}.items()}
-            rates = case.kinetics.leading(case.kinetics.follow(case.reference, own), own, case.frequencies)[0].real
-            return float(rates.max()), float(case.frequencies[int(np.argmax(rates))])
-
-        found = brentq(lambda size: growth(size)[0], low, high, xtol=1e-10)
-        rows.append({**common, "network": network, "seed": seed, "threshold": float(found), "lam": growth(found)[1]})
+        found = threshold_on_graph(case, name, 0.5 * exact, 4 * exact)
+        own = {key: np.array([value]) for key, value in {**case.reference, name: found}.items()}
+        rates = case.kinetics.leading(case.kinetics.follow(case.reference, own), own, case.frequencies)[0].real
+        mode = float(case.frequencies[int(np.argmax(rates))])
+        rows.append({**common, "network": network, "seed": seed, "threshold": found, "lam": mode, "formula": ""})
     return rows
 
 
-def exact_threshold(entry: dict[str, Any]) -> float:
+def exact_threshold(entry: dict[str, Any]) -> Threshold:
     """The least value at which patterns begin, over all lam > 0 that a graph could have."""
     system, values = rd.parse(entry["system"]), read_values(entry["values"])
-    found = rd.turing_threshold(system, entry["threshold"], values, state=read_values(entry["state"]), to=float("inf"))
-    return float(next(threshold for threshold in found if threshold.above in ("turing", "turing-wave")))
+    at_printed = rd.steady_states(system, {**values, entry["threshold"]: entry["printed"]})
+    wanted = read_values(entry["state"])
+    number = next(k for k, state in enumerate(at_printed) if state.numbers() == wanted)
+    found = rd.turing_threshold(system, entry["threshold"], values, state=number, to=float("inf"))
+    return next(threshold for threshold in found if threshold.above in ("turing", "turing-wave"))

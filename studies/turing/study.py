@@ -31,8 +31,8 @@ DISAGREEMENT_CAPTION = (
     "Every member away from the border that was simulated otherwise than predicted; no rows, no such member."
 )
 GROWTH_CAPTION = (
-    "Growth rates of single modes: predicted, the largest real part of an eigenvalue of P(λ); measured, the slope of the "
-    "log of the deviation projected on the mode, while it is small."
+    "Growth rates of single modes: predicted, the largest real part of an eigenvalue of P(λ); measured, the slope of "
+    "the log of the deviation projected on the mode, while it is small."
 )
 THRESHOLD_CAPTION = (
     "Published thresholds beside ours: over all λ > 0, and over the eigenvalues of networks drawn as described (the "
@@ -45,17 +45,17 @@ def settings(small: bool) -> dict[str, Any]:
     return {
         "labels": ["Schnakenberg", "Mimura-Murray"],
         "systems": [SCHNAKENBERG, MIMURA_MURRAY],
-        "graphs": ["torus:8:8", "barabasi-albert:40:5"] if small else ["torus:16:16", "barabasi-albert:200:10"],
+        "graphs": ["torus:6:6", "barabasi-albert:40:5"] if small else ["torus:16:16", "barabasi-albert:200:10"],
         "normalisations": ["none", "none"],
         "values": ["a=0.1, b=0.9, Du=0.15, sigma=20", "a=35, b=16, c=9, delta=0.4, epsilon=0.12, sigma=20"],
-        "across": ["sigma 2 25", "sigma 5 25"],
+        "across": ["sigma 2 25", "sigma 5 22"],
         "up": ["b 0.3 2", "delta 0.3 0.5"],
-        "points": 9 if small else 100,
+        "points": 8 if small else 100,
         "times": [40.0, 20.0] if small else [80.0, 40.0],
         "saves": 61 if small else 161,
         "border": 1.0,
         "modes_checked": 4 if small else 12,
-        "pattern_times": [60.0, 40.0] if small else [300.0, 120.0],
+        "pattern_times": [60.0, 30.0] if small else [300.0, 120.0],
         "pattern_start": 0.05 if small else 0.01,
         "frames": 9 if small else 61,
         "network_nodes": "barabasi-albert:200:10" if small else "barabasi-albert:1000:10",
@@ -106,8 +106,11 @@ def _plane(run: StudyRun, case: PlaneCase, time: float) -> list[Row]:
     run.figure(f"plane-{case.key}", pictures.plane_figure(case, rows), caption, rows)
     run.table(f"disagreements-{case.key}", disagreements(rows), DISAGREEMENT_CAPTION)
     run.table(f"growth-{case.key}", modes, GROWTH_CAPTION)
-    curves = run.part(f"dispersion-{case.key}", lambda: dispersion_rows(case, (0.5, 0.75, 1.0), 400))
-    caption = f"Dispersion of {case.label} at three values of {case.across.name}; circles: eigenvalues of the graph."
+    curves = run.part(f"dispersion-{case.key}", lambda: dispersion_rows(case, 400))
+    caption = (
+        f"Dispersion of {case.label}: below the threshold of {case.across.name} on this graph, at it, and at the value "
+        "of the pattern below; circles: eigenvalues of the graph."
+    )
     run.figure(f"dispersion-{case.key}", pictures.dispersion_figure(case, curves), caption, curves)
     judge_plane(run, case, rows)
     judge_growth(run, case, modes)
@@ -137,7 +140,10 @@ def _pattern(run: StudyRun, case: PlaneCase, time: float) -> None:
 
     rows = run.part(f"pattern-{case.key}", lambda: pattern_rows(case, *states()))
     place = ", ".join(f"{name} = {value:g}" for name, value in case.reference.items())
-    caption = f"{case.label} on {case.graph_text} at t = {time:g}, from a deviation of {chosen['pattern_start']:.0%} of the steady state; {place}."
+    share = f"{chosen['pattern_start']:.0%}"
+    caption = (
+        f"{case.label} on {case.graph_text} at t = {time:g}, from a deviation of {share} of the steady state; {place}."
+    )
     run.figure(f"pattern-{case.key}", pictures.pattern_figure(case, rows), caption, rows)
 
     def animate(path: Any) -> None:
@@ -161,10 +167,10 @@ def _about(chosen: Any) -> str:
     return f"""
     {cases}.
 
-    At a steady state that is the same in all nodes, a small deviation along an eigenvector of L with eigenvalue λ evolves
-    by a small matrix P(λ). Turing-unstable means: constant deviations (λ = 0) decay, and one at some eigenvalue λ > 0 of
-    the graph grows. Every member starts from the same deviation of 1e-7 of its steady state and is integrated by RK4
-    (the nonlinear equations, all members as one batch). Its two parts, in the kernel of L and outside of it, are
+    At a steady state that is the same in all nodes, a small deviation along an eigenvector of L with eigenvalue λ
+    evolves by a small matrix P(λ). Turing-unstable means: constant deviations (λ = 0) decay, and one at some eigenvalue
+    λ > 0 of the graph grows. Every member starts from the same deviation of 1e-7 of its steady state and is integrated
+    by RK4 (the nonlinear equations, all members as one batch). Its two parts, in the kernel of L and outside of it, are
     measured while they are below 1e-3: the slope of their logarithms over the second half of that time decides whether
     they grow. A member is near the border where one of the two predicted deviations changes by less than
     exp({chosen["border"]:g}) in the time of the fit; such members are left out of the count of agreement, and drawn

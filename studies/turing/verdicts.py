@@ -23,7 +23,9 @@ def judge_plane(run: StudyRun, case: PlaneCase, rows: Sequence[Row]) -> None:
     away = [row for row in rows if row["away"]]
     wrong = disagreements(list(rows))
     share = 1 - len(wrong) / len(away) if away else float("nan")
-    counts = {name: sum(row["predicted"] == name for row in away) for name in dict.fromkeys(r["predicted"] for r in rows)}
+    counts = {
+        name: sum(row["predicted"] == name for row in away) for name in dict.fromkeys(r["predicted"] for r in rows)
+    }
     everywhere = sum(int(row["agrees"]) for row in rows) / len(rows)
     answer = UNDECIDED if not away else FAILS if wrong else HOLDS
     run.verdict(
@@ -74,10 +76,12 @@ def judge_threshold(run: StudyRun, entry: dict[str, object], rows: Sequence[Row]
     printed, digits = float(str(entry["printed"])), int(str(entry["digits"]))
     exact = float(rows[0]["threshold"])
     networks = np.array([float(row["threshold"]) for row in rows[1:]])
+    ours = f"{rows[0]['formula']} = {exact:.6f}"
+    drawn = f"On {len(networks)} networks drawn as described ({rows[-1]['network']}), whose eigenvalues lie apart: "
     run.verdict(
         f"{entry['name']}: the threshold is {entry['threshold']} = {printed:g}, as printed.",
         HOLDS if round(exact, digits) == printed else FAILS,
-        f"Over all λ > 0 it is {exact:.6f}, which is {abs(exact / printed - 1):.2%} from the printed number. On "
-        f"{len(networks)} networks drawn as described ({rows[1]['network'] if len(rows) > 1 else 'none'}), whose "
-        f"eigenvalues lie apart, it is {networks.min():.6f} to {networks.max():.6f}. Source: {entry['source']}.",
+        f"Over all λ > 0 it is {ours}, which is {abs(exact / printed - 1):.2%} from the printed number. "
+        + (f"{drawn}{networks.min():.6f} to {networks.max():.6f}. " if len(networks) else "")
+        + f"Source: {entry['source']}.",
     )
