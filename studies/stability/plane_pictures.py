@@ -46,3 +46,16 @@ def mesh(panel: Axes, case: PlaneCase, classes: Sequence[str]) -> None:
         shading="nearest", rasterized=True,
     )  # fmt: skip
     panel.set(xlabel=plain(case.across.name), ylabel=plain(case.up.name))
+
+
+def hatch_members(panel: Axes, case: PlaneCase, chosen: np.ndarray) -> None:
+    """Hatch the cells of some members, chosen (up, across) of bool."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    x, y = case.across.values, case.up.values
+    width, height = x[1] - x[0], y[1] - y[0]
+    cells = [Rectangle((x[j] - width / 2, y[i] - height / 2), width, height) for i, j in np.argwhere(chosen)]
+    panel.add_collection(
+        PatchCollection(cells, facecolor="none", edgecolor="black", hatch="/////", linewidth=0.0, rasterized=True)
+    )

@@ -13,7 +13,7 @@ from analysis.figures import DASHES, PALETTE, plain
 from studies.runs.tables import Row
 from studies.stability.named_graph import lattice_shape
 from studies.stability.plane import PlaneCase
-from studies.stability.plane_pictures import COLOURS, mesh
+from studies.stability.plane_pictures import COLOURS, hatch_members, mesh
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,9 +32,7 @@ def plane_figure(case: PlaneCase, rows: Sequence[Row]) -> Figure:
         mesh(panel, case, [str(row[name]) for row in rows])
         panel.set_title("predicted from P(λ) on the graph" if name == "predicted" else "simulated", fontsize=11)
     near = np.array([1.0 - float(row["away"]) for row in rows]).reshape(case.shape)
-    hidden = np.ma.masked_where(near == 0, near)
-    x, y = case.across.values, case.up.values
-    panels[1].pcolor(x, y, hidden, hatch="/////", alpha=0.0, shading="nearest", rasterized=True)
+    hatch_members(panels[1], case, near > 0)
     wrong = [row for row in rows if row["away"] and not row["agrees"]]
     panels[1].plot(
         [float(row[case.across.name]) for row in wrong], [float(row[case.up.name]) for row in wrong], "kx", ms=5
