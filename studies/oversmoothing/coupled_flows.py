@@ -56,7 +56,7 @@ class CoupledFlow:
     @property
     def key(self) -> str:
         """A name for files."""
-        return "".join(c if c.isalnum() else "-" for c in self.name.lower())
+        return "".join(c if c.isascii() and c.isalnum() else "-" for c in self.name.lower())
 
     def growth(self, lam: np.ndarray) -> np.ndarray:
         """The largest real part of an eigenvalue of P(lam), linearised at zero, (k,)."""

@@ -120,7 +120,7 @@ class PlaneCase:
     @property
     def key(self) -> str:
         """A name for files."""
-        return "".join(c if c.isalnum() else "-" for c in self.label.lower()).strip("-")
+        return "".join(c if c.isascii() and c.isalnum() else "-" for c in self.label.lower()).strip("-")
 
     @cached_property
     def system(self) -> rd.System:
