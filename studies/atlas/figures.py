@@ -39,7 +39,7 @@ def page(case: PlaneCase, rows: Sequence[Row], courses: Mapping[str, Course]) ->
 
     lines = -(-len(courses) // COLUMNS)
     figure = Figure(figsize=(12.0, 5.4 + 2.7 * lines), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=[5.4, max(2.7 * lines, 0.1)])
+    above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=[5.4, max(2.7 * lines, 0.1)])[:, 0]
     panels = above.subplots(1, 2)
     for panel, name, title in zip(
         panels, ("predicted", "measured"), ("predicted from P(λ)", "measured at the end of the run"), strict=True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,8 +30,8 @@ def coupled_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
     rows: list[MutableRow] = []
     rates: list[MutableRow] = []
     for flow in run.progress(COUPLED, "layers of several fields"):
-        rows += run.part(f"coupled-{flow.key}", lambda flow=flow: coupled_rows(flow, ensemble, run.settings))
-        rates += run.part(f"rates-{flow.key}", lambda flow=flow: growth_rows(flow, ensemble))
+        rows += run.part(f"coupled-{flow.key}", partial(coupled_rows, flow, ensemble, run.settings))
+        rates += run.part(f"rates-{flow.key}", partial(growth_rows, flow, ensemble))
     curves, used = _curves(rows)
     title = "Layers of second order and of two fields: Dirichlet energy of each field"
     figure = curves_figure(curves, ylabel="energy, normalised energy", title=title, columns=4, xlabel="time t")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ def named_graph(text: str, seed: int) -> rd.Graph:
     if kind not in FORMS or len(numbers) != len(FORMS[kind].split(":")):
         forms = ", ".join(f"{name}:{form}" for name, form in FORMS.items())
         raise InvalidArgument(f"expected a graph among {forms}, got {text!r}; write ring:60")
-    makers = {
+    makers: dict[str, Callable[..., rd.Graph]] = {
         "grid": lambda r, c: rd.generators.grid(r, c),
         "torus": lambda r, c: rd.generators.grid(r, c, periodic=True),
         "ring": rd.generators.ring,
@@ -49,8 +50,7 @@ def named_graph(text: str, seed: int) -> rd.Graph:
         "barabasi-albert": lambda n, m: rd.generators.barabasi_albert(n, m, seed),
         "watts-strogatz": lambda n, k, p: rd.generators.watts_strogatz(n, k, p, seed),
     }
-    graph: rd.Graph = makers[kind](*numbers)
-    return graph
+    return makers[kind](*numbers)
 
 
 def edges_graph(path: Path) -> rd.Graph:

@@ -12,7 +12,7 @@ import torch
 from scipy.optimize import brentq
 
 import rdgraph as rd
-from rdgraph.patterns.thresholds import Threshold
+from rdgraph.patterns.threshold_values import Threshold
 from studies.runs.tables import MutableRow, Row
 from studies.stability.deviations import LINEAR, START, fitted, noise, solve_members, start_states, step_of
 from studies.stability.plane import PlaneCase, read_values

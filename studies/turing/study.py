@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def settings(small: bool) -> dict[str, Any]:
         "pattern_times": [100.0, 30.0] if small else [300.0, 120.0],
         "pattern_start": 0.05 if small else 0.01,
         "frames": 9 if small else 61,
-        "network_nodes": "barabasi-albert:200:10" if small else "barabasi-albert:1000:10",
+        "network": "barabasi-albert:200:10" if small else "barabasi-albert:1000:10",
         "networks": 2 if small else 5,
     }
 
@@ -74,10 +75,7 @@ def run(run: StudyRun) -> None:
         _pattern(run, case, float(chosen["pattern_times"][k]))
     thresholds: list[Row] = []
     for k, entry in enumerate(published()):
-        found = run.part(
-            f"threshold-{k}",
-            lambda entry=entry: threshold_rows(entry, chosen["network_nodes"], range(chosen["networks"])),
-        )
+        found = run.part(f"threshold-{k}", partial(threshold_rows, entry, chosen["network"], range(chosen["networks"])))
         judge_threshold(run, entry, found)
         thresholds += found
     run.table("thresholds", thresholds, THRESHOLD_CAPTION)
