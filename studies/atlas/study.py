@@ -49,7 +49,8 @@ def run(run: StudyRun) -> None:
     chosen = run.settings
     run.say("What is drawn", _about(chosen))
     results: list[Row] = []
-    for k, case in enumerate(run.progress(read_cases(chosen, run.seed, run.device), "cases")):
+    cases = read_cases(chosen, run.seed, run.device, ["times"])
+    for k, case in enumerate(run.progress(cases, "cases")):
         results += _page(run, case, float(chosen["times"][k]))
     run.table("regimes", results, REGIME_CAPTION)
     run.results(results)

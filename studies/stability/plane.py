@@ -177,14 +177,14 @@ def distinct(values: np.ndarray, scale: float) -> np.ndarray:
     return ordered[np.concatenate([[True], np.diff(ordered) > SAME * scale])] if len(ordered) else ordered
 
 
-def read_cases(settings: Mapping[str, Any], seed: int, device: str) -> list[PlaneCase]:
-    """The cases of a study's settings: lists of the same length, one entry a case.
+def read_cases(settings: Mapping[str, Any], seed: int, device: str, also: Sequence[str] = ()) -> list[PlaneCase]:
+    """The cases of a study's settings: lists of the same length, one entry a case; `also` names further such lists.
 
     Raises InvalidArgument where the lists differ in length.
     """
     names = ("labels", "systems", "graphs", "normalisations", "values", "across", "up")
     lists: dict[str, Sequence[str]] = {name: settings[name] for name in names}
-    lengths = {name: len(entries) for name, entries in lists.items()}
+    lengths = {name: len(settings[name]) for name in (*names, *also)}
     if len(set(lengths.values())) != 1:
         raise InvalidArgument(f"expected lists of one length, one entry a case, got {lengths}")
     count = settings["points"]

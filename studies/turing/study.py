@@ -67,7 +67,7 @@ def settings(small: bool) -> dict[str, Any]:
 def run(run: StudyRun) -> None:
     """Every case: plane, growth of modes, dispersion, pattern, animation; then the published thresholds."""
     chosen = run.settings
-    cases = read_cases(chosen, run.seed, run.device)
+    cases = read_cases(chosen, run.seed, run.device, ("times", "pattern_times"))
     run.say("What is compared", _about(chosen))
     results: list[Row] = []
     for k, case in enumerate(run.progress(cases, "cases")):
