@@ -54,6 +54,10 @@ class MemberKinetics:
         return tuple(self.kinetics.coefficients)
 
     @cached_property
+    def _starts(self) -> dict[Any, np.ndarray]:
+        return {}
+
+    @cached_property
     def _functions(self) -> tuple[Any, Any, Any]:
         k = self.kinetics
         plain = [sp.Dummy() for _ in k.letters]  # velocities have names that are none in Python
@@ -113,13 +117,7 @@ class MemberKinetics:
         It is the number `state` of `rd.steady_states` at the reference, moved along a straight way in the coefficients;
         NaN where it is lost on the way.
         """
-        numbers = {name: reference[name] for name in self.names}
-        start = state_at(self.kinetics.at(numbers), state)
-        if start.free:
-            raise NotApplicable(
-                f"expected an isolated steady state, got {start}, where {start.free[0]} may be anything"
-            )
-        first = np.array([float(start.point[x]) for x in self.kinetics.letters])
+        first = self._start({name: reference[name] for name in self.names}, state)
         count = max(np.size(values[name]) for name in self.names)
         ends = {name: np.broadcast_to(np.asarray(values[name], dtype=float), count) for name in self.names}
         point = np.tile(first, (count, 1))
@@ -132,6 +130,18 @@ class MemberKinetics:
             lost = ~(np.abs(self.rates(point, ends)).max(-1) <= RESIDUAL * size)
         point[lost] = np.nan
         return point
+
+    def _start(self, reference: Mapping[str, float], state: int) -> np.ndarray:
+        """The steady state with a number at the reference, (F,); solved exactly, and once."""
+        key = (*sorted(reference.items()), state)
+        if key not in self._starts:
+            start = state_at(self.kinetics.at(reference), state)
+            if start.free:
+                raise NotApplicable(
+                    f"expected an isolated steady state, got {start}, where {start.free[0]} may be anything"
+                )
+            self._starts[key] = np.array([float(start.point[x]) for x in self.kinetics.letters])
+        return self._starts[key]
 
     def _newton(self, point: np.ndarray, values: Mapping[str, np.ndarray]) -> np.ndarray:
         slopes = self.slopes(point, values)

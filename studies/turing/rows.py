@@ -20,6 +20,8 @@ from studies.stability.plane_rows import CLASSES, PlanePrediction, class_codes
 
 #: Times at which a mode is projected, and modes of a member that are followed.
 MODE_SAVES, MODES = 41, 3
+#: From this part of the time on a pattern is asked whether it still moves.
+LATE = 0.9
 #: Modes that grow less than this share of the fastest one are left to the plane.
 SHARE = 0.5
 
@@ -80,7 +82,7 @@ def pattern_states(
     """The reference member from a deviation that is a share of the steady state: times (K,) and states (K, n, F)."""
     point, values = reference_member(case)
     start = start_states(case, point, noise(case, generator), share)
-    times = np.linspace(0, time, frames)
+    times = np.unique(np.append(np.linspace(0, time, frames), LATE * time).round(9))
     solution = solve_members(case, start, values, times, step_of(case, point, values))
     return times, solution.states[:, 0].cpu().numpy()
 
@@ -94,7 +96,7 @@ def pattern_rows(case: PlaneCase, times: np.ndarray, states: np.ndarray) -> list
     leading = case.kinetics.leading(point, values, case.frequencies)[0]
     fastest = case.frequencies[int(np.argmax(leading.real))]
     mode = case.spectrum.vectors[:, int(np.argmin(np.abs(case.spectrum.values - fastest)))]
-    late = int(0.9 * (len(times) - 1))
+    late = int(np.argmin(np.abs(times - LATE * times[-1])))
     moved = np.abs(states[-1] - states[late])
     return [
         {
