@@ -56,7 +56,7 @@ def settings(small: bool) -> dict[str, Any]:
         "saves": 61 if small else 161,
         "border": 1.0,
         "modes_checked": 4 if small else 12,
-        "pattern_times": [150.0, 80.0] if small else [300.0, 120.0],
+        "pattern_times": [200.0, 80.0] if small else [300.0, 120.0],
         "pattern_start": 0.05 if small else 0.01,
         "frames": 9 if small else 61,
         "network": "barabasi-albert:200:10" if small else "barabasi-albert:1000:10",
