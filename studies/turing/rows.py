@@ -158,7 +158,7 @@ def threshold_rows(entry: dict[str, Any], network: str, seeds: Sequence[int]) ->
     rows: list[Row] = [
         {
             **common,
-            "network": "every lam > 0",
+            "network": "every λ > 0",
             "seed": -1,
             "threshold": exact,
             "lam": closed.lam,
