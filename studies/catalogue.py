@@ -141,3 +141,19 @@ _register(
     "What are the graphs that the GREAD paper is measured on: how large, how homophilic, how are they split, does the "
     "paper's table describe them, and how many test nodes can be answered by looking up a twin in the training set?",
 )
+_register(
+    "turing",
+    "turing",
+    "Turing patterns on graphs: predicted and simulated",
+    "Do the eigenvalues of a graph's Laplacian predict for which coefficients a constant state gives way to a pattern, "
+    "how fast it grows, and where the published thresholds of patterns on networks lie?",
+    "torch",
+)
+_register(
+    "atlas",
+    "atlas",
+    "An atlas of regimes",
+    "Which regimes does a system of several fields have over two of its coefficients - stable, Turing, Hopf, both, "
+    "oscillation death, blow-up - and does the linearisation tell them?",
+    "torch",
+)

@@ -94,6 +94,21 @@ def barabasi_albert(n: int, m: int, seed: Seed) -> Graph:
     return _graph(nx.barabasi_albert_graph(count, links, seed=_number(_stream(seed))))
 
 
+def watts_strogatz(n: int, k: int, p: float, seed: Seed) -> Graph:
+    """A ring whose n nodes are joined to their k nearest (k even), each edge moved to another end with probability p.
+
+    >>> watts_strogatz(10, 4, 0.0, seed=0).degree.tolist() == [4.0] * 10
+    True
+    """
+    count, near = read_whole(n, 3, "nodes"), read_whole(k, 2, "neighbours of a node")
+    if near % 2 or near >= count:
+        raise InvalidArgument(
+            f"expected an even number of neighbours below the number of nodes, got k = {near} and n = {count}"
+        )
+    chance = float(_probabilities(p, ()))
+    return _graph(nx.watts_strogatz_graph(count, near, chance, seed=_number(_stream(seed))))
+
+
 def sbm(sizes: Sequence[int], probabilities: Any, seed: Seed) -> Graph:
     """Stochastic block model: nodes of block k and l are joined with probability probabilities[k][l] (symmetric).
 

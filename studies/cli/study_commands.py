@@ -14,6 +14,7 @@ from rich.table import Table
 
 from studies.catalogue import STUDIES, find_study, require_libraries
 from studies.runs.boundary import say
+from studies.runs.setting_changes import read_changes
 from studies.runs.study import Study, execute
 
 console = Console()
@@ -30,6 +31,10 @@ def study_command(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same tables.")] = 0,
     device: Annotated[str, typer.Option("--device", help="cpu, cuda or cuda:N.")] = "cpu",
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of the study, as its config.toml has it."),
+    ] = None,
 ) -> None:
     """Do a study: numbers, figures and a report page in a folder; run it again to resume. Ctrl-C is safe."""
     if name is None:
@@ -39,7 +44,8 @@ def study_command(
     require_libraries(study)
     folder = out or Path("runs") / (f"{name}-small" if small else name)
     try:
-        report = execute(study, folder, small=small, seed=seed, device=device, console=errors)
+        changed = read_changes(changes or [])
+        report = execute(study, folder, small=small, seed=seed, device=device, changes=changed, console=errors)
     except KeyboardInterrupt:
         say(errors, f"interrupted; {folder} is valid, and the same command resumes it")
         raise typer.Exit(130) from None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.measures.registry import MEASURES
+from studies.oversmoothing.coupled_part import coupled_part
 from studies.oversmoothing.curves import draw_all, indexed
 from studies.oversmoothing.flows import (
     BASELINES,
@@ -54,7 +55,7 @@ def run(run: StudyRun) -> None:
             ends += reached
     _say_settings(run, graphs)
     draw_all(run, indexed(curves))
-    answers = verdicts(ends, graphs, run.settings)
+    answers = [*verdicts(ends, graphs, run.settings), *coupled_part(run, ensemble)]
     run.table("ends", _end_table(ends), END_CAPTION)
     for answer in answers:
         run.verdict(answer.statement, answer.answer, answer.evidence)

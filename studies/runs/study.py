@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rich.console import Console
@@ -15,6 +16,7 @@ from rdgraph.interrupts import terminable
 from studies.runs.config import RunConfig
 from studies.runs.report import Heading
 from studies.runs.run_folder import locked, prepare
+from studies.runs.setting_changes import CHANGED, changed_settings, setting_text
 from studies.runs.study_run import NAME_PATTERN, StudyRun
 
 
@@ -27,7 +29,9 @@ def study_commands(config: RunConfig, folder: Path) -> tuple[str, str]:
     """The line that makes a run of a study again, which also resumes it."""
     small = " --small" if config.small else ""
     device = "" if config.device == "cpu" else f" --device {config.device}"
-    line = f"rdgraph study {config.study}{small} --seed {config.seed}{device} --out {folder}"
+    settings = config.settings
+    changed = "".join(f" --set {quote(f'{n}={setting_text(settings[n])}')}" for n in config.head.get(CHANGED, ()))
+    line = f"rdgraph study {config.study}{small} --seed {config.seed}{device}{changed} --out {folder}"
     return line, line
 
 
@@ -75,9 +79,13 @@ class Study:
         if not (self.title.strip() and self.question.strip()):
             raise InvalidArgument(f"expected a title and a question for the study {self.name}, got an empty one")
 
-    def config(self, *, small: bool = False, seed: int = 0, device: str = "cpu") -> RunConfig:
-        """What the numbers of a run depend on, in one of its two modes."""
-        return RunConfig(self.name, small, seed, device, sections={"settings": dict(self.settings(small))})
+    def config(
+        self, *, small: bool = False, seed: int = 0, device: str = "cpu", changes: Mapping[str, Any] | None = None
+    ) -> RunConfig:
+        """What the numbers of a run depend on, in one of its two modes, with some settings changed."""
+        settings = changed_settings(self.settings(small), changes or {})
+        head = {CHANGED: sorted(changes)} if changes else {}
+        return RunConfig(self.name, small, seed, device, sections={"settings": settings}, head=head)
 
 
 def execute(
@@ -87,6 +95,7 @@ def execute(
     small: bool = False,
     seed: int = 0,
     device: str = "cpu",
+    changes: Mapping[str, Any] | None = None,
     console: Console | None = None,
 ) -> Path:
     """Run a study in a folder, anew or from where it was left.
@@ -99,6 +108,7 @@ def execute(
         small: whether in its small mode.
         seed: of all its random numbers.
         device: cpu, cuda or cuda:N.
+        changes: settings of the study, by name, that are to differ from its own.
         console: where progress is shown; standard error by default.
 
     Returns:
@@ -111,7 +121,7 @@ def execute(
     Example:
         See `Study`.
     """
-    config = study.config(small=small, seed=seed, device=device)
+    config = study.config(small=small, seed=seed, device=device, changes=changes)
     prepare(folder, config)
     return perform(study, config, folder, console)
 

@@ -45,7 +45,8 @@ FOLDER_ORDER = {
     "analysis": ["measures", "spectra", "verdicts", "phases"],
     "gread": ["kernels", "settings", "datasets", "models", "training", "baselines", "classifier", "layers"],
     "studies": [
-        "runs", "grid", "response", "discretisation", "oversmoothing", "trained_energy", "datasets", "training",
+        "runs", "stability", "grid", "response", "turing", "atlas", "discretisation", "oversmoothing", "trained_energy",
+        "datasets", "training",
         "catalogue", "cli", "benchmarks",
     ],
 }  # fmt: skip

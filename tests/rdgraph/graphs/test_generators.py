@@ -60,6 +60,7 @@ def test_periodic_grid_is_a_kronecker_sum_of_rings(rows: int, columns: int) -> N
 RANDOM = {
     "erdos_renyi": lambda seed: generators.erdos_renyi(40, 0.2, seed),
     "barabasi_albert": lambda seed: generators.barabasi_albert(40, 3, seed),
+    "watts_strogatz": lambda seed: generators.watts_strogatz(40, 4, 0.3, seed),
     "sbm": lambda seed: generators.sbm([20, 25], [[0.3, 0.1], [0.1, 0.4]], seed),
     "csbm": lambda seed: generators.csbm(seed).graph,
 }
@@ -101,6 +102,16 @@ def test_barabasi_albert_grows_by_m_links() -> None:
         assert g.num_edges == 2 * (m + m * (n - m - 1))
         assert g.components().max() == 0
     assert generators.barabasi_albert(400, 2, seed=1).degree.max() > 20  # hubs: G(n, p) of this density stays below
+
+
+def test_watts_strogatz_moves_edges_of_a_ring() -> None:
+    steps = np.abs(np.subtract.outer(np.arange(12), np.arange(12)))
+    near = np.minimum(steps, 12 - steps)
+    assert np.array_equal(matrix(generators.watts_strogatz(12, 4, 0.0, seed=1)), (near > 0) & (near <= 2))
+    moved = generators.watts_strogatz(200, 4, 0.5, seed=1)
+    assert moved.num_edges == 800
+    share = 1 - sum(abs(a - b) in (1, 2, 198, 199) for a, b in moved.edge_index.T.tolist()) / 800
+    assert 0.4 < share < 0.6
 
 
 def block_densities(g: Graph, sizes: list[int]) -> np.ndarray:
@@ -196,6 +207,8 @@ def test_csbm_with_other_settings() -> None:
         (lambda: generators.erdos_renyi(5, 0.5, -1), "got -1; pass seed=0"),
         (lambda: generators.barabasi_albert(5, 0, 0), "whole number >= 1 for links per node, got 0"),
         (lambda: generators.barabasi_albert(5, 5, 0), "fewer links per node than nodes, got m = 5 and n = 5"),
+        (lambda: generators.watts_strogatz(9, 3, 0.1, 0), "an even number of neighbours below the number of nodes"),
+        (lambda: generators.watts_strogatz(4, 4, 0.1, 0), "got k = 4 and n = 4"),
         (lambda: generators.sbm([], [], 0), "the size of one block at least"),
         (lambda: generators.sbm([2, 0], np.eye(2), 0), "nodes in a block, got 0"),
         (lambda: generators.sbm([2, 2], [0.5, 0.5], 0), "probabilities of shape (2, 2), got (2,)"),

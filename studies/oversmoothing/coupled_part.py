@@ -1,0 +1,69 @@
+"""The part of the study of oversmoothing about layers of second order and of two fields: rows, figure, verdicts."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from studies.oversmoothing.answers import Answer
+from studies.oversmoothing.coupled_flows import COUPLED, TOGETHER, coupled_rows, growth_rows
+from studies.oversmoothing.coupled_verdicts import coupled_verdicts
+from studies.oversmoothing.figures import Curve, curves_figure
+from studies.oversmoothing.flows import GraphEnsemble
+from studies.oversmoothing.rows import TINY, column, select
+from studies.runs.tables import MutableRow
+
+if TYPE_CHECKING:
+    from studies.runs.study_run import StudyRun
+
+RATES_CAPTION = (
+    "Growth rates of the layers of second order and of two fields, on every graph: the largest real part of an "
+    "eigenvalue of P(0), the largest over the other modes, and the smallest of these. Linear layers are decided by "
+    "them, nonlinear ones near zero alone."
+)
+
+
+def coupled_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
+    """Solve the coupled layers, draw their energies, and answer what is proved and measured of them."""
+    rows: list[MutableRow] = []
+    rates: list[MutableRow] = []
+    for flow in run.progress(COUPLED, "layers of several fields"):
+        rows += run.part(f"coupled-{flow.key}", partial(coupled_rows, flow, ensemble, run.settings))
+        rates += run.part(f"rates-{flow.key}", partial(growth_rows, flow, ensemble))
+    curves, used = _curves(rows)
+    title = "Layers of second order and of two fields: Dirichlet energy of each field"
+    figure = curves_figure(curves, ylabel="energy, normalised energy", title=title, columns=4, xlabel="time t")
+    equations = "; ".join(f"{flow.name}: {flow.text} ({flow.values or 'no coefficients'})" for flow in COUPLED)
+    caption = (
+        f"{title}, and of all fields as a share of their size (dashed). {equations}. Row-stochastic A, RK4 with step "
+        f"{run.settings['coupled_step']:g}; lines: geometric mean over the graphs, bands: all graphs."
+    )
+    run.figure("coupled", figure, caption, used)
+    run.table("coupled_rates", rates, RATES_CAPTION)
+    return coupled_verdicts(rows, rates)
+
+
+def _curves(rows: list[MutableRow]) -> tuple[list[Curve], list[MutableRow]]:
+    """One panel a flow: the energy of every field, and the normalised energy of all."""
+    curves: list[Curve] = []
+    used: list[MutableRow] = []
+    for flow in COUPLED:
+        wanted = [(name, "energy", f"energy of {name}") for name in flow.system.fields]
+        wanted.append((TOGETHER, "normalised", "normalised, all fields"))
+        for colour, (field, measure, label) in enumerate(wanted):
+            own = select(rows, flow=flow.name, field=field)
+            times = np.array(sorted({float(row["t"]) for row in own}))
+            values = np.maximum(column(own, measure).reshape(-1, len(times)), TINY)
+            mean, alive = np.exp(np.log(values).mean(0)), np.full(len(times), len(values))
+            low, high = values.min(0), values.max(0)
+            curves.append(
+                Curve(label, flow.name, times, mean, low, high, alive, len(values), colour, int(field == TOGETHER))
+            )
+            used += [
+                {"flow": flow.name, "field": field, "measure": measure, "t": float(t), "mean": float(m),
+                 "low": float(a), "high": float(b)}
+                for t, m, a, b in zip(times, mean, low, high, strict=True)
+            ]  # fmt: skip
+    return curves, used

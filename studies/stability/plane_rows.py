@@ -1,0 +1,98 @@
+"""The members of a plane as rows: predicted and measured growth, classes, and who is away from a border."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from studies.runs.tables import MutableRow, Row
+from studies.stability.deviations import Deviations
+from studies.stability.member_growth import is_real
+from studies.stability.plane import PlaneCase
+
+#: By whether a constant deviation grows, and whether one that is not constant does.
+CLASSES = ("stable", "Turing", "unstable at 0", "both")
+NO_STATE = "no steady state"
+BLOW_UP = "blow-up"
+
+
+@dataclass(frozen=True, eq=False)
+class PlanePrediction:
+    """Leading eigenvalues of P(lam) of every member, at lam = 0 and at the other eigenvalues of the graph."""
+
+    case: PlaneCase
+
+    @cached_property
+    def leading(self) -> np.ndarray:
+        """Complex (m, 1 + k)."""
+        places = np.concatenate([[0.0], self.case.frequencies])
+        return self.case.kinetics.leading(self.case.states, self.case.values, places)
+
+    @property
+    def at_zero(self) -> np.ndarray:
+        """Growth rate of constant deviations, (m,)."""
+        return self.leading[:, 0].real
+
+    @property
+    def fastest(self) -> np.ndarray:
+        """Which frequency above zero grows fastest, (m,)."""
+        return np.asarray(np.argmax(np.nan_to_num(self.leading[:, 1:].real, nan=-np.inf), axis=1))
+
+    @property
+    def beyond_zero(self) -> np.ndarray:
+        """Growth rate of the fastest mode that is not constant, (m,)."""
+        return self.leading[:, 1:].real[np.arange(len(self.leading)), self.fastest]
+
+    @property
+    def oscillates_at_zero(self) -> np.ndarray:
+        return ~is_real(self.leading[:, 0])
+
+    @property
+    def has_real_pattern(self) -> np.ndarray:
+        """Whether a mode that is not constant grows without oscillation, (m,)."""
+        modes = self.leading[:, 1:]
+        return np.asarray(((modes.real > 0) & is_real(modes)).any(1))
+
+
+def class_codes(at_zero: np.ndarray, beyond_zero: np.ndarray) -> np.ndarray:
+    """Positions in CLASSES from two growth rates, -1 where one is not known.
+
+    >>> class_codes(np.array([-1.0, -1.0, 1.0, np.nan]), np.array([-1.0, 1.0, 1.0, 1.0])).tolist()
+    [0, 1, 3, -1]
+    """
+    codes = (beyond_zero > 0).astype(int) + 2 * (at_zero > 0)
+    return np.where(np.isfinite(at_zero) & np.isfinite(beyond_zero), codes, -1)
+
+
+def member_rows(prediction: PlanePrediction, found: Deviations, border: float) -> list[MutableRow]:
+    """One row a member; `away` is 1 where both predicted deviations change by more than exp(border) while watched."""
+    case = prediction.case
+    rates = {part: found.rates(part) for part in ("constant", "pattern")}
+    predicted = {"constant": prediction.at_zero, "pattern": prediction.beyond_zero}
+    codes = class_codes(predicted["constant"], predicted["pattern"])
+    seen = class_codes(rates["constant"][0], rates["pattern"][0])
+    away = np.all([np.abs(predicted[part]) * rates[part][1] > border for part in rates], axis=0)
+    growing = (prediction.leading[:, 1:].real > 0).sum(1)
+    return [
+        {
+            **{axis.name: float(case.values[axis.name][i]) for axis in (case.across, case.up)},
+            "predicted": _class(codes[i]), "measured": _class(seen[i], "not measured"),
+            "away": int(away[i]), "agrees": int(codes[i] == seen[i]),
+            "rate_at_0": float(predicted["constant"][i]), "measured_at_0": float(rates["constant"][0][i]),
+            "rate_beyond_0": float(predicted["pattern"][i]), "measured_beyond_0": float(rates["pattern"][0][i]),
+            "fastest": float(case.frequencies[prediction.fastest[i]]), "growing": int(growing[i]),
+            "blown_up": int(found.blown_up[i]),
+        }
+        for i in range(len(codes))
+    ]  # fmt: skip
+
+
+def _class(code: int, unknown: str = NO_STATE) -> str:
+    return CLASSES[code] if code >= 0 else unknown
+
+
+def disagreements(rows: list[Row] | list[MutableRow]) -> list[Row]:
+    """The members away from the border whose classes differ."""
+    return [row for row in rows if row["away"] and not row["agrees"]]

@@ -1,0 +1,1 @@
+"""Turing patterns on graphs: predicted unstable modes beside simulated ones."""
