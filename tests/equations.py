@@ -40,13 +40,13 @@ def _network(draw: Random) -> dict[str, Any]:
     is_linear = draw.random() < 0.67
     methods = [*FIXED]
     if adjacency != "live":
-        methods += ["dopri5", *(["exact"] * 4 if is_linear else ["strang"] * 3)]
+        methods += ["dopri5", "imex", *(["exact"] * 4 if is_linear else ["strang"] * 3)]
     method = draw.choice(methods)
     equation = draw.choice(CLOSED) if method == "strang" else _equation(draw, is_linear)
     return {
         "reaction": equation,
         "method": method,
-        "step": draw.choice((0.25, 0.5, 1.0)) if method in (*FIXED, "strang") else None,
+        "step": draw.choice((0.25, 0.5, 1.0)) if method in (*FIXED, "strang", "imex") else None,
         "time": draw.choice((0.7, 1.0, 2.3)),
         "adjacency": adjacency,
         # Without a normalisation L = D - A and A do not commute: no polynomial, and so no closed form.

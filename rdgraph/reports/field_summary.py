@@ -58,9 +58,13 @@ def _patterns(system: System, kinds: Sequence[str], notes: dict[str, str]) -> di
         proof = "complete" if states.is_complete else "not proved to be complete"
         noise = "white noise is left out; " if system.is_noisy else ""
         notes["steady_states"] = f"{noise}{proof}: {states.note}; assumes: {states.assumes}"
+    linear = {}
+    if found is not None and not system.coupling.is_linear:
+        linear = {"symbol": found.to_dict()["symbol"]}
+        notes["symbol"] = f"of the linearisation at {found.state or 'every steady state'}"
     if found is not None:
         notes["turing"] = f"for lam in (0, {found.to}]; assumes: {found.assumes}"
-    return {
+    return linear | {
         "steady_states": UNDECIDED if states is None else states.to_dict(),
         "turing": UNDECIDED if found is None else found.to_dict(),
     }

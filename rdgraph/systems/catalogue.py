@@ -19,7 +19,7 @@ class CatalogueEntry:
 
     >>> from rdgraph.systems.catalogue import catalogue
     >>> catalogue.entry("FHN").parameters
-    {'a': 0.7, 'b': 0.8, 'c': 3}
+    {'a': 0.7, 'b': 0.8, 'c': 3, 'Du': 0.1}
     """
 
     name: str

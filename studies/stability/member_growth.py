@@ -17,7 +17,7 @@ import sympy as sp
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
-from rdgraph.patterns.steady_states import state_at
+from rdgraph.patterns.state_choice import state_at
 from rdgraph.syntax.answer_symbols import lam as frequency
 
 #: Members whose matrices are made at a time, so that memory does not grow with the plane.

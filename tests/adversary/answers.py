@@ -282,3 +282,18 @@ _DOORS: dict[str, Callable[..., Any]] = {
     "reaction_flow": _flow,
     "preflight": _preflight,
 }
+
+
+# ---------------------------------------------------------------------- several fields
+def ask_fields(text: str, question: str, *given: Any) -> Any:
+    """An answer about several fields, as the tool gives it; `Undecided` where it says that it does not know."""
+    try:
+        match question:
+            case "pages":
+                rd.preflight(text, normalisation=given[0], T=2)
+                return rd.analyse(text, [given[0]]).to_dict()
+            case "conserved" | "existence":
+                return getattr(rd, question)(text)
+        return getattr(rd, question)(text, *given)
+    except rd.Undecided as reason:
+        raise Undecided(str(reason)) from None

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from scipy.integrate import solve_ivp
 
-import rdgraph as rd
 from tests.adversary import field_systems, formulas, graphs
+from tests.adversary.answers import Undecided, ask_fields
 from tests.adversary.field_systems import DrawnFields, FieldRun
 
 Array = np.ndarray
@@ -298,11 +298,11 @@ def attacked(drawn: DrawnFields, question: str, rng: Random) -> Attack:
     status = "held"
     match question:
         case "lipschitz_local" | "lipschitz_global":
-            found = getattr(rd, question)(text, normalisation)
+            found = ask_fields(text, question, normalisation)
             status = "undecided" if found.note.startswith("undecided") else "held"
             witness = lipschitz(drawn, found, normalisation, rng, is_local=question == "lipschitz_local")
         case "rectangle":
-            box = rd.invariant_box(text, normalisation)
+            box = ask_fields(text, "invariant_box", normalisation)
             status = "held" if box.exists else "undecided"
             witness = rectangle(drawn, box.bounds, normalisation, rng, box.assumes) if box.exists else None
             if witness is None:
@@ -311,21 +311,20 @@ def attacked(drawn: DrawnFields, question: str, rng: Random) -> Attack:
             pairs = [(0, 1), (-1, 1), (0, "oo"), (0, 2), (-2, 2), (-1, 0.5)]
             bounds = {name: pairs[rng.integers(len(pairs))] for name in drawn.fields}
             asked = f"{asked}, {bounds}"
-            box = rd.invariant_box(text, normalisation, bounds)
+            box = ask_fields(text, "invariant_box", normalisation, bounds)
             status = "undecided" if box.status == "undecided" else "held"
             if box.status == "proved":
                 witness = rectangle(drawn, bounds, normalisation, rng, box.assumes)
             elif box.status == "refuted":
                 witness = refutation(drawn, bounds, box.note)
         case "existence":
-            lives = rd.existence(text)
+            lives = ask_fields(text, question)
             status = "undecided" if lives.status == "undecided" else "held"
             witness = existence(drawn, lives, rng)
         case "conserved":
-            witness = conserved(drawn, rd.conserved(text), rng)
+            witness = conserved(drawn, ask_fields(text, question), rng)
         case _:
-            rd.preflight(text, normalisation=normalisation, T=2)
-            rd.analyse(text, [normalisation]).to_dict()
+            ask_fields(text, "pages", normalisation)
     return Attack(text, asked, "refuted" if witness else status, witness or "")
 
 
@@ -349,7 +348,7 @@ def attacks(count: int, seed: int, first: int = 0) -> Iterator[Attack]:
         question = str(rng.choice(QUESTIONS, p=SHARES))
         try:
             yield attacked(drawn, question, rng)
-        except rd.Undecided as reason:
+        except Undecided as reason:
             yield Attack(drawn.text, question, "undecided", str(reason))
         except Exception as problem:
             yield Attack(drawn.text, question, "error", f"{type(problem).__name__}: {problem}")

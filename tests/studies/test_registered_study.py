@@ -122,7 +122,7 @@ def test_registration_is_checked(registered: studies.Study) -> None:
         studies.Study("no name", "X", "Why?", body)
     with pytest.raises(InvalidArgument, match="expected a title and a question"):
         studies.Study("x", "X", " ", body)
-    with pytest.raises(UnknownName, match="expected a study, got 'x'"):
+    with pytest.raises(UnknownName, match="expected a registered study, got 'x'"):
         studies.unregister_study("x")
 
 

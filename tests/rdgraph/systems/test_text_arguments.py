@@ -12,7 +12,15 @@ import torch
 import rdgraph as rd
 
 NAME, TEXT = "BS", "-alpha*L@H + beta*(A@H - A@A@H)"
+NUMBERS = {"alpha": 0.5, "beta": 1.0}
 OPERATOR = rd.generators.path(3).operator("symmetric", dtype=torch.float64)
+
+
+def _refusal(question: Callable[..., Any], *given: Any) -> str:
+    with pytest.raises(rd.NotApplicable) as caught:
+        question(*given)
+    return str(caught.value)
+
 
 #: A call of every public function whose first argument is a system.
 CALLS: dict[str, Callable[[Any], Any]] = {
@@ -20,6 +28,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "choose_method": lambda s: rd.choose_method(s, 1.0).method,
     "classify": rd.classify,
     "conserved": rd.conserved,
+    "critical_ratio": lambda s: _refusal(rd.critical_ratio, s, NUMBERS),  # of one field there is none
+    "dispersion": lambda s: str(rd.dispersion(s, NUMBERS)),
     "energy_law": rd.energy_law,
     "equivalent": lambda s: rd.equivalent(s, TEXT).status,
     "euler_map": rd.euler_map,
@@ -36,8 +46,11 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "preflight": lambda s: str(rd.preflight(s, T=1.0, method="euler", step=0.5)),
     "reaction_flow": rd.reaction_flow,
     "response": lambda s: rd.response(s, T=1),
+    "steady_states": lambda s: str(rd.steady_states(s, NUMBERS)),
     "step_limit": rd.step_limit,
     "symbol": rd.symbol,
+    "turing": lambda s: str(rd.turing(s)),
+    "turing_threshold": lambda s: str(rd.turing_threshold(s, "beta", {"alpha": 0.5})),
 }
 
 
