@@ -185,11 +185,21 @@ def turing_of(kinetics: Kinetics, state: int | Mapping[str, Any] = 0, to: sp.Exp
     if chosen is not None:
         matrix = matrix.xreplace(dict(chosen.point)).applyfunc(_short)
         domain = domain.where(*chosen.conditions)
+        _check_slopes(kinetics, chosen, matrix)
     elif every:
         domain = domain.where(*(sp.Eq(rate, 0, evaluate=False) for rate in kinetics.rates if rate != 0))
     sets = SymbolicGrowth(matrix, domain, to).sets()
     assumes = kinetics.modes_assume if kinetics.is_linear else kinetics.assumes if chosen is None else chosen.assumes
     return Turing(kinetics.fields, public(matrix), chosen, sets, to, assumes, kinetics, every)
+
+
+def _check_slopes(kinetics: Kinetics, state: SteadyState, matrix: sp.Matrix) -> None:
+    """Refuse a state at which a rate has no slope, or may have none for some coefficients."""
+    if matrix.has(sp.zoo, sp.nan, sp.oo):
+        raise NotApplicable(f"no linearisation: a rate has no slope at {state}")
+    for kink in sorted(kinetics.matrix.atoms(sp.Heaviside, sp.sign), key=str):
+        if sp.simplify(kink.args[0].xreplace(dict(state.point))).is_nonzero is not True:
+            raise NotApplicable(f"no linearisation at {state} for all coefficients: the slope {kink} may jump there")
 
 
 def _closed_state(kinetics: Kinetics, state: int | Mapping[str, Any]) -> SteadyState | None:

@@ -100,10 +100,8 @@ def choose_method(
     method, why = family(subject, has_degrees=find_normalisation(normalisation).has_degrees)
     if stepped and method != "rk4":
         method, why = "rk4", f"{why}, but Runge-Kutta steps were asked for"
-    if method in ("exact", "dopri5"):
+    if method == "exact":
         return MethodChoice(method, None, why)
-    if not subject.is_single:
-        return MethodChoice(method, float(step_for(method, None, T)), why)
     bound = rate_bound(subject, normalisation)
     values = _shaped(subject, coefficients or {})
     size = float(np.max(state_size(bound, values, radius or 0.0)))

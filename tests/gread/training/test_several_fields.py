@@ -324,7 +324,5 @@ def test_what_cannot_be_trained_is_refused() -> None:
     ):
         with pytest.raises(NotApplicable, match=told):
             train(karate(), [Trial(config(reaction=reaction))], device="cpu")
-    with pytest.raises(NotApplicable, match="expected"):
-        train(karate(), [Trial(config(reaction=INHIBITED, method="strang"))], device="cpu")
     with pytest.raises(UnknownName, match="expected a readout, got 'w'"):
         train(karate(), [Trial(config(reaction=INHIBITED, readout="w"))], device="cpu")

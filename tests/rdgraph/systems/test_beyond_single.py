@@ -51,7 +51,11 @@ def test_no_step_is_known_where_the_modes_are_not(reason: str) -> None:
     assert any(word in found.means for word in ("time t", "noise", "operator B"))
 
 
-@pytest.mark.parametrize("name", sorted(set(CALLS) - {"analyse", "lower", "parse", "preflight"}))
+#: Answers that name the fields.
+NAMING = {"analyse", "critical_ratio", "dispersion", "lower", "parse", "preflight", "steady_states", "turing"}
+
+
+@pytest.mark.parametrize("name", sorted(set(CALLS) - NAMING - {"turing_threshold"}))
 @pytest.mark.parametrize(
     ("text", "plain"),
     [
@@ -69,3 +73,13 @@ def test_one_equation_is_answered_whatever_its_field_is_called(name: str, text: 
             return type(problem), str(problem)
 
     assert answer(text) == answer(plain)
+
+
+def test_patterns_do_not_depend_on_the_name_of_the_field() -> None:
+    values = {"alpha": 0.5, "beta": 1.0}
+    named, plain = (rd.dispersion(text, values) for text in ("u' = -alpha*L@u + beta*u*(1 - u)", "F"))
+    assert named.symbol == plain.symbol
+    assert named.unstable == plain.unstable
+    assert [list(x.values.values()) for x in rd.steady_states("u' = -alpha*L@u + beta*u*(1 - u)", values)] == [
+        list(x.values.values()) for x in rd.steady_states("F", values)
+    ]
