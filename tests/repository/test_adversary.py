@@ -44,7 +44,9 @@ SHARE = 20
 
 
 # ---------------------------------------------------------------------- the slice
-@pytest.mark.parametrize("first", range(0, SLICE.count, SHARE))
+@pytest.mark.parametrize(
+    "first", [pytest.param(k, marks=[pytest.mark.slow] if k > SHARE else []) for k in range(0, SLICE.count, SHARE)]
+)
 def test_no_answer_about_three_hundred_random_systems_is_refuted(first: int) -> None:
     others = frozenset(range(SLICE.count)) - frozenset(range(first, first + SHARE))
     summary = Summary.of(run(SLICE, skip=others))

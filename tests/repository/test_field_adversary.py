@@ -41,6 +41,7 @@ def refuted(first: int, count: int) -> list[field_attacks.Attack]:
     return [attack for attack in found if attack.status in ("refuted", "error")]
 
 
+@pytest.mark.slow
 def test_no_answer_of_a_slice_is_refuted() -> None:
     assert refuted(0, SLICE) == []
 

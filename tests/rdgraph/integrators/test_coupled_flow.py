@@ -319,6 +319,7 @@ def test_gradients_in_coefficients_time_weights_and_start(kind: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_gradients_of_a_wave_in_all_its_numbers() -> None:
     operator = Graph.from_dense(random_matrix(np.random.default_rng(1), nodes=4)).operator("symmetric", dtype=DOUBLE)
     given = [torch.tensor(x, dtype=DOUBLE, requires_grad=True) for x in (0.6, 1.1, 0.9)]
@@ -351,6 +352,7 @@ def test_a_polynomial_of_fixed_degree_is_the_run(text: str, kind: str, method: s
     assert float(beyond) < 1e-11
 
 
+@pytest.mark.slow
 def test_the_polynomial_has_gradients_in_everything() -> None:
     operator = Graph.from_dense(random_matrix(np.random.default_rng(1), nodes=4)).operator("row", dtype=DOUBLE)
     alpha, gamma, time = (torch.tensor(x, dtype=DOUBLE, requires_grad=True) for x in (0.6, 1.1, 0.9))

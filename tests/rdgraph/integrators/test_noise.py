@@ -274,6 +274,7 @@ def test_the_mean_of_multiplicative_noise_is_that_of_ito() -> None:
 # ---------------------------------------------------------------------- gradients and precision
 @pytest.mark.parametrize("method", NOISY)
 @pytest.mark.parametrize("text", [ORNSTEIN, PAIR, SEASONS])
+@pytest.mark.slow
 def test_gradients_go_through_the_path(text: str, method: str) -> None:
     system, op = rd.parse(text), GRAPH.operator("row", dtype=F64)
     names = list(system.coefficients)

@@ -56,6 +56,7 @@ def dense(system: rd.System, op: rd.Operator, values: dict, H: torch.Tensor, sta
     st.sampled_from(["symmetric", "row", "column", "none"]),
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@pytest.mark.slow
 def test_every_system_compiles_to_the_dense_interpreter_and_to_torch(system, matrix, normalisation):
     op = rd.Graph.from_dense(matrix).operator(normalisation, dtype=F64)
     values = values_for(system, len(matrix), CHANNELS)

@@ -260,6 +260,7 @@ def test_gradients_reach_states_coefficients_and_edges(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [SCHNAKENBERG, EPIDEMIC, OSCILLATORS])
+@pytest.mark.slow
 def test_compiled_equals_eager(text: str) -> None:
     field, H, _ = made(text)
     compiled = torch.compile(field, backend="aot_eager", fullgraph=True)

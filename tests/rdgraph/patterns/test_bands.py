@@ -38,6 +38,7 @@ def disagreements(powers: list[sp.Matrix], bands: Any, to: float) -> int:
     return int((((growth > 1e-6) & ~inside & ~near) | ((growth < -1e-6) & inside & ~near)).sum())
 
 
+@pytest.mark.slow
 def test_exact_bands_agree_with_dense_eigenvalues() -> None:
     source = random.Random(11)
     found = 0

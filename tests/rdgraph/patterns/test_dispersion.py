@@ -119,6 +119,7 @@ def oracle(jacobian: np.ndarray, diffusion: np.ndarray, to: float) -> str | None
     return "turing-wave" if len(turning) == 2 else "wave" if True in turning else "turing"
 
 
+@pytest.mark.slow
 def test_kinds_agree_with_dense_sampling() -> None:
     """Linear reactions of two and three fields, many of them near Turing instabilities."""
     source = random.Random(2)

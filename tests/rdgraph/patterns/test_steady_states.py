@@ -60,6 +60,7 @@ def newton(rates: list[sp.Expr], letters: list[sp.Symbol], generator: np.random.
     return found
 
 
+@pytest.mark.slow
 def test_lists_that_are_complete_miss_nothing_newton_finds() -> None:
     source, generator = random.Random(7), np.random.default_rng(7)
     complete = 0

@@ -18,6 +18,7 @@ NAGUMO = "u' = u - u**3/3 - v + c - Du*L@u; v' = epsilon*(u + a - b*v) - Dv*L@v"
 
 @pytest.mark.parametrize("to", [2, 8])
 @pytest.mark.parametrize("text", [LINEAR, SCHNAKENBERG])
+@pytest.mark.slow
 def test_conditions_hold_exactly_where_the_dispersion_relation_says_so(text: str, to: int) -> None:
     answer = rd.turing(text, to=to)
     source = random.Random(4)
@@ -60,6 +61,7 @@ def test_an_inhibitor_that_does_not_spread_makes_no_patterns() -> None:
     assert list(still.conditions)[-1] == "determinant at the end of the range"
 
 
+@pytest.mark.slow
 def test_three_fields_have_hurwitz_conditions() -> None:
     text = "u' = a*u - b*v - Du*L@u; v' = c*u - v - Dv*L@v + w; w' = u - gamma*w - L@w"
     answer = rd.turing(text)
@@ -93,6 +95,7 @@ def test_cross_diffusion_is_damped_or_not() -> None:
 
 
 # ---------------------------------------------------------------------- thresholds
+@pytest.mark.slow
 def test_every_region_is_what_it_is_called() -> None:
     """Thresholds of each coefficient of Schnakenberg's model; a value from every region, by dense eigenvalues."""
     values = {"a": 0.1, "b": 0.9, "Du": 0.02, "Dv": 1}

@@ -60,6 +60,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_small_atlas(small: Path) -> None:
     for name in ("brusselator", "schnakenberg"):
         rows = read_rows(small / f"parts/regimes-{name}.csv")

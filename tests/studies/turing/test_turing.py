@@ -24,6 +24,7 @@ def test_the_published_threshold_by_hand() -> None:
     assert entry["printed"] == round(7.8 + np.sqrt(59.4), 1)
 
 
+@pytest.mark.slow
 def test_a_network_has_its_threshold_above_the_one_of_all_frequencies() -> None:
     (entry,) = published()
     every, network = threshold_rows(entry, "barabasi-albert:60:5", [3])
@@ -43,6 +44,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_prediction_and_simulation_agree(small: Path) -> None:
     for name in ("schnakenberg", "mimura-murray"):
         rows = read_rows(small / f"parts/plane-{name}.csv")
@@ -58,6 +60,7 @@ def test_prediction_and_simulation_agree(small: Path) -> None:
         assert all(float(row["predicted"]) > 0 for row in modes)
 
 
+@pytest.mark.slow
 def test_a_pattern_is_left_and_the_verdicts_say_so(small: Path) -> None:
     verdicts = json.loads((small / "report.json").read_text(encoding="utf-8"))["verdicts"]
     assert [verdict["answer"] for verdict in verdicts] == ["holds"] * 7
@@ -70,6 +73,7 @@ def test_a_pattern_is_left_and_the_verdicts_say_so(small: Path) -> None:
     assert "--set points=6" in (small / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_eigenvalues_are_marked_in_the_dispersion(small: Path) -> None:
     rows = read_rows(small / "parts/dispersion-schnakenberg.csv")
     marks = sorted({float(row["lam"]) for row in rows if row["is_eigenvalue"]})
