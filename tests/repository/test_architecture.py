@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -105,6 +106,7 @@ def imported_names(tree: ast.AST, path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
+@cache
 def imports_of(path: Path) -> list[tuple[int, str]]:
     return list(imported_names(ast.parse(path.read_text(encoding="utf-8"), str(path)), path))
 

@@ -127,6 +127,7 @@ def test_borders_need_an_affine_symbol() -> None:
 
 # ---------------------------------------------------------------------- diagrams
 @pytest.mark.parametrize(("name", "step", "T"), [("BS", 1.0, 40.0), ("FB*", 0.25, 20.0)])
+@pytest.mark.slow
 def test_forty_thousand_members_agree_away_from_the_border(
     random_op: Operator, name: str, step: float, T: float
 ) -> None:

@@ -32,6 +32,7 @@ def fitted(**values: Any) -> GREADClassifier:
     ],
     ids=["two fields", "one read", "second order", "time"],
 )
+@pytest.mark.slow
 def test_it_learns_and_is_the_same_after_loading(values: dict[str, Any], tmp_path: Path) -> None:
     data = karate()
     clf = fitted(**values)

@@ -190,6 +190,7 @@ def test_a_row_over_two_lines_is_named_by_its_first(write: Any) -> None:
         NodeData.from_files(*write(EDGES, nodes))
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_rows_take_seconds(write: Any) -> None:
     rng = np.random.default_rng(0)
     n = 100_000

@@ -241,6 +241,7 @@ def test_members_of_several_times_see_their_own_time() -> None:
         torch.testing.assert_close(together.outcome().history[:, k], alone.outcome().history[:, 0])
 
 
+@pytest.mark.slow
 def test_losses_fall(values: dict[str, Any]) -> None:
     own = {"hidden": 8, "epochs": 12, "dropout": 0.0, "input_dropout": 0.0, "learning_rate": 0.03}
     done = train(karate(), [Trial(config(**own | values), split) for split in (0, 1)], device="cpu")

@@ -104,6 +104,7 @@ def test_the_order_is_the_declared_one(text: str, method: str, order: int) -> No
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 @pytest.mark.parametrize("text", [SCHNAKENBERG, SEASONS])
+@pytest.mark.slow
 def test_the_adjoint_has_the_gradient_of_the_steps(text: str, method: str) -> None:
     field = made(text, beta=torch.tensor(0.6, dtype=F64, requires_grad=True)) if "beta" in text else made(
         text, a=torch.tensor(0.2, dtype=F64, requires_grad=True)

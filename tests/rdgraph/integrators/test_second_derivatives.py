@@ -136,6 +136,7 @@ def test_the_adjoint_method_has_first_derivatives_alone(method):
     ],
     ids=str,
 )  # fmt: skip
+@pytest.mark.slow
 def test_layers(settings):
     layer = GREADConv(2, **{"heads": 1, "attention_dim": 2, **settings}).double()
     named = {n: random(*p.shape, seed=k) for k, (n, p) in enumerate(layer.named_parameters())}

@@ -85,6 +85,7 @@ GRAPHS = {
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("normalisation", ["symmetric", "row", "column", "none"])
 @pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.slow
 def test_graphs_normalisations_and_precisions(graph, normalisation, dtype):
     if not GRAPHS[graph].is_undirected and normalisation == "symmetric":
         pytest.skip("a symmetric normalisation is of undirected graphs")
@@ -111,6 +112,7 @@ def test_free_weights_with_degrees():
 
 
 @pytest.mark.parametrize("name", list(rd.catalogue))
+@pytest.mark.slow
 def test_batched_fields_are_their_members(name):
     system, nodes, batch = rd.parse(name), 5, (2, 3)
     op = rd.generators.path(nodes).operator("row", dtype=F64)

@@ -52,6 +52,7 @@ def same(text: str, formula: str, **values: float) -> bool:
 
 
 @pytest.mark.parametrize("name", list(rd.catalogue.single))
+@pytest.mark.slow
 def test_every_catalogued_system(name: str) -> None:
     answer = answers(name)
     json.dumps(answer)

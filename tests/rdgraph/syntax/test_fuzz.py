@@ -342,6 +342,7 @@ def _warm() -> None:
             assert str(result)
 
 
+@pytest.mark.slow
 def test_hostile_strings_are_read_or_refused_and_never_run(strings: list[str]) -> None:
     assert len(set(strings)) == STRINGS
     slowest, results = 0.0, []

@@ -71,6 +71,7 @@ def test_exact_responses_are_exponentials(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("method", "step"), [*((m, sp.Rational(1, 3)) for m in methods), ("rk4", sp.Rational(1, 20))])
+@pytest.mark.slow
 def test_responses_of_methods_are_their_steps(method: str, step: sp.Rational) -> None:
     for seed in (0, 1, 2, 4, 5):
         P, Q = random_symbols(seed)

@@ -404,6 +404,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_study_writes_curves_figures_and_verdicts(folder: Path) -> None:
     assert (folder / "state").read_text().strip() == "done"
     for name in ("energy", "sweep", "measures", "energy_beta"):
@@ -420,6 +421,7 @@ def test_study_writes_curves_figures_and_verdicts(folder: Path) -> None:
     assert "row-stochastic" in page
 
 
+@pytest.mark.slow
 def test_study_answers_as_the_theory_does(folder: Path) -> None:
     ends = [row for path in sorted(folder.glob("parts/ends-*.csv")) for row in read_rows(path)]
     graphs = read_rows(folder / "parts" / "spectra.csv")
@@ -432,6 +434,7 @@ def test_study_answers_as_the_theory_does(folder: Path) -> None:
     assert found["GRAND: diffusion with learned diffusivity can delay the oversmoothing"] == "holds"
 
 
+@pytest.mark.slow
 def test_resumed_and_repeated_runs_have_the_same_numbers(
     folder: Path, monkeypatch: pytest.MonkeyPatch, ensemble: GraphEnsemble
 ) -> None:

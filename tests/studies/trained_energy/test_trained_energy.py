@@ -350,6 +350,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @needs_pyg
+@pytest.mark.slow
 def test_the_small_run_is_complete(folder: Path) -> None:
     assert (folder / "state").read_text() == "done\n"
     report = json.loads((folder / "report.json").read_text())
@@ -368,6 +369,7 @@ def test_the_small_run_is_complete(folder: Path) -> None:
 
 
 @needs_pyg
+@pytest.mark.slow
 def test_a_finished_run_trains_nothing_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = (folder / "results.csv").read_bytes()
 
