@@ -26,6 +26,9 @@ class Fastest(NamedTuple):
     frequency: float
     is_proved: bool
 
+    def __float__(self) -> float:
+        return self.lam
+
     def __str__(self) -> str:
         turning = f", frequency {self.frequency:.6g}" if self.frequency > TOLERANCE * max(self.growth, 1.0) else ""
         proof = "" if self.is_proved else ", not proved to be the largest"

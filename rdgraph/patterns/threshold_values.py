@@ -8,6 +8,7 @@ from typing import Any
 
 import sympy as sp
 
+from rdgraph.errors import NotApplicable
 from rdgraph.html_tables import html_table
 from rdgraph.patterns.dispersion import MARGINAL, STABLE, TURING, TURING_WAVE, UNDECIDED, WAVE
 from rdgraph.patterns.states import shown
@@ -76,6 +77,19 @@ class Thresholds:
 
     def __getitem__(self, index: int) -> Threshold:
         return self.thresholds[index]
+
+    @property
+    def value(self) -> sp.Expr:
+        """The critical value, at which the state loses its stability to patterns, where there is one alone."""
+        critical = [threshold.value for threshold in self.thresholds if threshold.unstable_side != "both"]
+        if len(critical) != 1:
+            raise NotApplicable(
+                f"expected one critical value of {self.coefficient}, got {len(critical)}; look at the thresholds"
+            )
+        return critical[0]
+
+    def __float__(self) -> float:
+        return float(self.value)
 
     def __str__(self) -> str:
         lines = [f"{self.coefficient} = {threshold}" for threshold in self.thresholds] or [self._none()]

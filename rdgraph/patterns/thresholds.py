@@ -121,7 +121,8 @@ def _on_range(kinetics: Kinetics, letter: sp.Symbol, branch: StateBranch, to: sp
         note = "all changes are roots of polynomials, and one value between any two decides"
     else:
         note = "some eigenvalues come in pairs s, -s for all values, whose changes were not looked for"
-    return Thresholds(letter.name, tuple(thresholds), tuple(regions), is_complete, note, branch.assumes)
+    within = f"for lam in (0, {to}]: " if to.is_finite else "for all lam > 0: "
+    return Thresholds(letter.name, tuple(thresholds), tuple(regions), is_complete, within + note, branch.assumes)
 
 
 def _admissible(letter: sp.Symbol) -> tuple[sp.Expr, sp.Expr]:

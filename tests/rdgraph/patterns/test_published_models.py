@@ -163,3 +163,21 @@ def test_blurring_sharpening_has_a_band_by_anti_diffusion_alone() -> None:
     assert relation.fastest is not None
     assert relation.fastest.lam == pytest.approx(3 / 8, abs=1e-7)
     assert rd.dispersion("BS", {"alpha": 4, "beta": 1}).kind == "marginal"
+
+
+def test_the_one_critical_value_is_a_number() -> None:
+    answer = rd.turing_threshold(
+        "Brusselator", "b", {"a": 2, "Du": 1, "Dv": 16}
+    )  # (1 + a*sqrt(Du/Dv))**2 at lam = a/sqrt(Du*Dv) = 1/2, within (0, 2]
+    assert answer.value == sp.Rational(9, 4)
+    assert float(answer) == 2.25
+    assert "for lam in (0, 2]" in str(answer)
+    beyond = {"a": 2, "Du": 0.01, "Dv": 0.16}  # the classical mode, lam = 50, is not one of a normalised operator
+    assert rd.turing_threshold("Brusselator", "b", beyond, to=sp.oo).value == sp.Rational(9, 4)
+    assert rd.turing_threshold("Brusselator", "b", beyond).value != sp.Rational(9, 4)
+
+
+def test_the_fastest_mode_is_a_number() -> None:
+    fastest = rd.dispersion("BS", {"alpha": 0.5, "beta": 1}).fastest
+    assert float(fastest) == fastest.lam == pytest.approx(0.25)
+    assert fastest.growth == pytest.approx(0.0625)
