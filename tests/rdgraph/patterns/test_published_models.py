@@ -174,7 +174,7 @@ def test_the_one_critical_value_is_a_number() -> None:
     assert "for lam in (0, 2]" in str(answer)
     beyond = {"a": 2, "Du": 0.01, "Dv": 0.16}  # the classical mode, lam = 50, is not one of a normalised operator
     assert rd.turing_threshold("Brusselator", "b", beyond, to=sp.oo).value == sp.Rational(9, 4)
-    assert rd.turing_threshold("Brusselator", "b", beyond).value != sp.Rational(9, 4)
+    assert len(rd.turing_threshold("Brusselator", "b", beyond)) == 0
 
 
 def test_the_fastest_mode_is_a_number() -> None:
