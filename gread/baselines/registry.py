@@ -12,7 +12,7 @@ from typing import Any
 from gread.baselines.classical import GAT, GCN, GATSettings, GCNSettings
 from gread.baselines.heterophily import H2GCN, H2GCNSettings
 from gread.baselines.layered import Layered, LayeredSettings
-from gread.settings.config import Model
+from gread.settings.gread_settings import GreadSettings
 from rdgraph.errors import InvalidArgument, UnknownName
 
 
@@ -25,7 +25,7 @@ class Baseline:
     source: str
     settings: type[LayeredSettings] | None = None
     build: Callable[[Any, int, int], Layered] | None = None
-    equation: Model | None = None
+    equation: GreadSettings | None = None
 
     def __post_init__(self) -> None:
         if (self.equation is None) == (self.build is None) or (self.build is None) != (self.settings is None):
@@ -41,7 +41,7 @@ _MEMBERS = (
     Baseline(
         "GRAND", "continuous",
         "Chamberlain et al., ICML 2021: dH/dt = sigmoid(alpha) (S - I) H, S attention computed from H(0) and frozen",
-        equation=Model(reaction="diffusion", adjacency="soft"),
+        equation=GreadSettings(reaction="diffusion", adjacency="soft"),
     ),
 )  # fmt: skip
 

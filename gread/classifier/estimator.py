@@ -38,7 +38,7 @@ class GREADClassifier(ClassifierMixin, BaseEstimator):
     """Classifies the nodes of a graph from the labels of some of them.
 
     The network is H(0) = e(X), dH/dt = f(t, H), logits = o(H(T)), with f the equation of `reaction`. Beside the
-    arguments below it takes all settings of `gread.settings.config.Model` and `Training` under their own names.
+    arguments below it takes all settings of `gread.settings.gread_settings.GreadSettings` and `Training` under their own names.
 
     Args:
         reaction: A name of the catalogue, or an equation in the language of rdgraph; several fields, as in

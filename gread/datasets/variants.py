@@ -91,11 +91,11 @@ def row_normalised(x: Any) -> np.ndarray | csr_array:
     array([[0.25, 0.75],
            [0.  , 0.  ]], dtype=float32)
     """
-    sums = np.asarray(abs(x).sum(axis=1, dtype=np.float64))
+    sums = np.asarray(abs(x).sum(axis=x.ndim - 1, dtype=np.float64))
     scale = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
     if issparse(x):
         return csr_array((diags_array(scale) @ x).astype(np.float32))
-    return np.asarray(x * scale[:, None], dtype=np.float32)
+    return np.asarray(x * scale[..., None], dtype=np.float32)
 
 
 def _recorded(data: NodeData, variant: Variant) -> tuple[tuple[str, str], ...]:

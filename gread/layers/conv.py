@@ -13,7 +13,7 @@ from gread.models.gread_model import ATTENTION_START
 from gread.models.resolution import FREE, link_of, linked, resolve_method
 from gread.models.soft_adjacency import soft_weights
 from gread.models.state_layout import StateLayout
-from gread.settings.config import Model
+from gread.settings.gread_settings import GreadSettings
 from rdgraph import VectorField, lower
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
@@ -45,7 +45,7 @@ class GREADConv(nn.Module):
         channels: Columns of x; of several fields, those of each.
         reaction: A name of the catalogue, an equation, or a `System`.
         alpha: The kind of alpha, scalar or channel, and so on: the other settings are those of
-            `gread.settings.config.Model`. Coefficients start as in the classifier.
+            `gread.settings.gread_settings.GreadSettings`. Coefficients start as in the classifier.
         method: "auto" lets the equation decide; `config.method` says how, and `reason` why.
 
     Raises:
@@ -86,7 +86,7 @@ class GREADConv(nn.Module):
         readout: str = "all",
     ) -> None:
         super().__init__()
-        asked = Model.of(
+        asked = GreadSettings.of(
             reaction, alpha=alpha, beta=beta, alpha_link=alpha_link, beta_link=beta_link,
             adjacency=adjacency, normalisation=normalisation, self_loops=self_loops, heads=heads,
             attention_dim=attention_dim, time=time, method=method, step=step, hidden=channels, velocity=velocity,
@@ -218,7 +218,7 @@ def _wide(x: Tensor) -> torch.dtype:
     return torch.promote_types(x.dtype, torch.float32)
 
 
-def _check(config: Model, letters: Mapping[str, Kind]) -> None:
+def _check(config: GreadSettings, letters: Mapping[str, Kind]) -> None:
     """What can be said before any graph is seen."""
     Flow.check(config.method, config.time, config.step, config.adjacency == "live")
     for name, kind in letters.items():

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gread.settings.config import Model
+from gread.settings.gread_settings import GreadSettings
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.normalisation import SYMMETRY_TOLERANCE
 from rdgraph.graphs.operator import Operator, Pattern
@@ -25,7 +25,7 @@ class Layout:
     `mirror` (entries,) is the place of the reversed entry, None where some edge has no reverse.
 
     >>> path = Layout.make(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), 3, has_loops=False)
-    >>> path.operator(Model(normalisation="row", self_loops=0.0), torch.tensor([1.0, 1.0, 1.0, 3.0])).dense()
+    >>> path.operator(GreadSettings(normalisation="row", self_loops=0.0), torch.tensor([1.0, 1.0, 1.0, 3.0])).dense()
     tensor([[0.0000, 1.0000, 0.0000],
             [0.2500, 0.0000, 0.7500],
             [0.0000, 1.0000, 0.0000]])
@@ -65,7 +65,7 @@ class Layout:
         is_alike = known.shape == edge_index.shape and known.device == edge_index.device
         return is_alike and self.pattern.num_nodes == nodes and torch.equal(known, edge_index)
 
-    def operator(self, config: Model, weight: Tensor) -> Operator:
+    def operator(self, config: GreadSettings, weight: Tensor) -> Operator:
         """A of edge weights (E,), normalised as `rdgraph.graphs.normalisation` says, differentiable in them."""
         kind, pattern = config.normalisation, self.pattern
         values = weight.new_zeros(pattern.num_edges).index_add(0, self.place, weight)

@@ -7,24 +7,23 @@ share one adjacency.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
 
-from gread.kernels import counters
-from gread.kernels.linear_layers import linear
-from gread.kernels.operations import dropout
+from gread.models.batched_model import BatchedModel, Passed
 from gread.models.features import Features
-from gread.models.flow import Flow
+from gread.models.flow import POLYNOMIAL, Flow
+from gread.models.place import Place
+from gread.models.randomness import Dropper, Randomness, Rates
 from gread.models.resolution import FREE, TRUSTED, link_of, linked, resolve_method
 from gread.models.soft_adjacency import soft_weights
 from gread.models.state_layout import StateLayout
-from gread.settings.config import Model
+from gread.settings.gread_settings import GreadSettings
+from gread.settings.model_records import ModelRecord
 from rdgraph import VectorField, lower
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
@@ -34,33 +33,13 @@ from rdgraph.syntax.tree import Kind
 
 #: Where the queries and keys of the soft adjacency start: so small that the first adjacency is nearly uniform.
 ATTENTION_START = 1e-5
+#: The name under which the training nodes of an equation with trusted sources are kept.
+TRUSTED_NODES = "trusted"
+#: The dropouts of the decoder count from here, whatever the encoder has.
+DECODER_PLACE = 8
 
 
-@dataclass(frozen=True)
-class Randomness:
-    """Whose numbers are drawn: seeds (M,) int64, and the epoch () int64, both on the device."""
-
-    seeds: Tensor
-    step: Tensor
-
-
-@dataclass(frozen=True)
-class Rates:
-    """Numbers that members may differ in: dropouts and times, each (M,)."""
-
-    input_dropout: Tensor
-    dropout: Tensor
-    time: Tensor
-
-    @classmethod
-    def of(cls, models: Sequence[Model], device: Any = None) -> Rates:
-        def column(name: str, dtype: torch.dtype = torch.float32) -> Tensor:
-            return torch.tensor([getattr(m, name) for m in models], dtype=dtype, device=device)
-
-        return cls(column("input_dropout"), column("dropout"), column("time", torch.float64))
-
-
-class GREAD(nn.Module):
+class GREAD(BatchedModel):
     """A batch of networks of one shape: encoder, reaction-diffusion, decoder; `forward` gives logits (M, n, classes).
 
     H(0) = e(X), dH/dt = f(t, H), logits = o(H(T)). Weights and biases of linear layers start as torch's own do.
@@ -68,8 +47,8 @@ class GREAD(nn.Module):
     of several states are encoded and read.
 
     Args:
-        config: The network; one `gread.settings.config.Model` for all members.
-        operator: A of the graph, with weights (E,) or (M, E); for the soft adjacency its pattern alone counts.
+        settings: The network; one `gread.settings.gread_settings.GreadSettings` for all members.
+        place: The graph; A is made from it as the settings say, for the soft adjacency its entries alone count.
         features: Columns of the features.
         classes: Columns of the logits.
         seeds: One per member (M,); they decide the initial parameters.
@@ -80,34 +59,41 @@ class GREAD(nn.Module):
         NotApplicable: For white noise and operators beside A.
 
     >>> import numpy as np, rdgraph as rd
-    >>> op = rd.generators.path(4).operator("row", self_loops=1.0)
-    >>> model = GREAD(Model(hidden=8, method="euler", step=1.0), op, features=3, classes=2, seeds=[0, 1])
+    >>> place = Place.of(rd.generators.path(4))
+    >>> model = GREAD(GreadSettings(hidden=8, method="euler", step=1.0), place, features=3, classes=2, seeds=[0, 1])
     >>> model(Features.make(np.eye(4, 3))).shape
     torch.Size([2, 4, 2])
     """
 
-    def __init__(self, config: Model, operator: Operator, *, features: int, classes: int, seeds: Sequence[int]) -> None:
-        super().__init__()
-        self.config, self.reason = resolve_method(config)
-        self.operator, self.system = operator.prepare(), self.config.system
-        self.members, self.classes = len(seeds), classes
-        self.seeds = torch.tensor(list(seeds), dtype=torch.int64, device=operator.device)
-        self.trusted: Tensor | None = None
-        self._streams = 0
-        self.layout = StateLayout.of(self.config)
+    def __init__(
+        self, settings: GreadSettings, place: Place, *, features: int, classes: int, seeds: Sequence[int]
+    ) -> None:
+        self._flow: Flow | None = None
+        config, reason = resolve_method(settings)
+        self.config: GreadSettings = config
+        super().__init__(config, place, features=features, classes=classes, seeds=seeds)
+        self.reason = reason
+
+    def build(self) -> None:
+        """Encoder, queries and keys of the attention, coefficients, decoder."""
+        config = self.config
+        self.operator, self.system = make_operator(self.place, config), config.system
+        self.layout = StateLayout.of(config)
         encoded, read = self.layout.encoded_width, self.layout.read_width
-        self._linear("encoder", features, encoded)
+        self.add_linear("encoder", self.features, encoded)
         if config.encoder_mlp:
-            self._linear("encoder_first", encoded, encoded)
-            self._linear("encoder_second", encoded, encoded)
+            self.add_linear("encoder_first", encoded, encoded)
+            self.add_linear("encoder_second", encoded, encoded)
         if config.adjacency != "original":
             for name in ("query", "key"):
-                self._linear(name, encoded, config.attention_dim, constant=ATTENTION_START)
+                self.add_linear(name, encoded, config.attention_dim)
+                with torch.no_grad():
+                    self.get_parameter(f"{name}_weight").fill_(ATTENTION_START)
         for name, kind in self.letters.items():
-            self._coefficient(name, kind)
+            self._add_coefficient(name, kind)
         if config.decoder_mlp:
-            self._linear("decoder_hidden", read, read)
-        self._linear("decoder", read, classes)
+            self.add_linear("decoder_hidden", read, read)
+        self.add_linear("decoder", read, self.classes)
 
     # ------------------------------------------------------------------ parameters
     @property
@@ -115,33 +101,23 @@ class GREAD(nn.Module):
         """The letters of the equation that need values, with their kinds: coefficients, trusted nodes, matrices."""
         return valued_letters(self.system)
 
-    def _uniform(self, shape: tuple[int, ...], bound: float) -> Tensor:
-        """U(-bound, bound), every member from its own stream."""
-        self._streams += 1
-        count = int(torch.tensor(shape).prod()) if shape else 1
-        drawn = counters.uniform(self.seeds, counters.INITIAL + self._streams, count)
-        return ((2 * drawn - 1) * bound).to(self.operator.dtype).reshape(self.members, *shape)
+    @property
+    def trusted(self) -> Tensor | None:
+        """The training nodes (M, n), where the equation asks for them."""
+        return self.place.trusted if self.letters.get(TRUSTED) is Kind.NODE else None
 
-    def _linear(self, name: str, inputs: int, outputs: int, constant: float | None = None) -> None:
-        """Parameters of X W + b, W (M, inputs, outputs), b (M, outputs), U(-1, 1)/sqrt(inputs) as in nn.Linear."""
-        bound = inputs**-0.5
-        weight = self._uniform((inputs, outputs), bound)
-        weight = weight if constant is None else torch.full_like(weight, constant)
-        self.register_parameter(f"{name}_weight", nn.Parameter(weight))
-        self.register_parameter(f"{name}_bias", nn.Parameter(self._uniform((outputs,), bound)))
-
-    def _coefficient(self, name: str, kind: Kind) -> None:
+    def _add_coefficient(self, name: str, kind: Kind) -> None:
         if name == TRUSTED and kind is Kind.NODE:
             return
-        d, n = self.config.hidden, self.operator.num_nodes
+        d, n = self.config.hidden, self.place.nodes
         shape = {Kind.SCALAR: (), Kind.CHANNEL: (d,), Kind.NODE: (n,), Kind.MATRIX: (d, d)}[kind]
         if kind is Kind.MATRIX:
-            value = self._uniform(shape, d**-0.5)
+            value = self.uniform(shape, d**-0.5)
         elif self.link(name, kind) == FREE:
-            value = self._uniform(shape, 1.0)
+            value = self.uniform(shape, 1.0)
         else:
-            value = torch.zeros((self.members, *shape), dtype=self.operator.dtype, device=self.operator.device)
-        self.register_parameter(f"coefficient_{name}", nn.Parameter(value))
+            value = self.full(shape, 0.0)
+        self.add_parameter(f"coefficient_{name}", value)
 
     def link(self, name: str, kind: Kind) -> str:
         """sigmoid, negated sigmoid or free: how a parameter becomes a coefficient."""
@@ -154,27 +130,26 @@ class GREAD(nn.Module):
             if name == TRUSTED and kind is Kind.NODE:
                 if self.trusted is None:
                     raise InvalidArgument(
-                        f"expected trusted nodes for {self.system}, got none; set model.trusted (M, n)"
+                        f"expected trusted nodes for {self.system}, got none; pass Place(..., trusted=...) of (M, n)"
                     )
                 found[name] = self.trusted
                 continue
             found[name] = linked(self.get_parameter(f"coefficient_{name}"), self.link(name, kind))
         return found
 
-    def _apply_linear(self, name: str, x: Tensor) -> Tensor:
-        weight, bias = self.get_parameter(f"{name}_weight"), self.get_parameter(f"{name}_bias")
-        return linear(x, weight, bias)
+    def kept(self, member: int) -> dict[str, Any]:
+        """The training nodes of a member, where the equation asks for them."""
+        return {} if self.trusted is None else {TRUSTED_NODES: self.trusted[member : member + 1]}
 
     # ------------------------------------------------------------------ the parts
     def encode(self, x: Features, rates: Rates | None = None, random: Randomness | None = None) -> Tensor:
         """H(0), (M, n, states*d); with rates and random numbers, entries are dropped as in training."""
-        drop = _Dropper(rates, random)
-        weight, bias = self.get_parameter("encoder_weight"), self.get_parameter("encoder_bias")
-        h = drop.features(x) @ weight + bias[:, None, :]
+        drop = Dropper(rates, random)
+        h = self.linear("encoder", drop.features(x))
         if self.config.encoder_mlp:
             h = drop(h)
-            h = drop(h + self._apply_linear("encoder_first", torch.relu(h)))
-            h = drop(h + self._apply_linear("encoder_second", torch.relu(h)))
+            h = drop(h + self.linear("encoder_first", torch.relu(h)))
+            h = drop(h + self.linear("encoder_second", torch.relu(h)))
         return self.layout.start(h)
 
     def couple(self, H: Tensor) -> Operator:
@@ -182,7 +157,7 @@ class GREAD(nn.Module):
         if self.config.adjacency == "original":
             return self.operator
         seen = self.layout.seen(H)
-        query, key = self._apply_linear("query", seen), self._apply_linear("key", seen)
+        query, key = self.linear("query", seen), self.linear("key", seen)
         weights = soft_weights(self.operator, query, key, self.config.heads)
         return self.operator.with_stochastic_weights(weights)
 
@@ -197,13 +172,13 @@ class GREAD(nn.Module):
 
     def decode(self, H: Tensor, rates: Rates | None = None, random: Randomness | None = None) -> Tensor:
         """Logits (M, n, classes) of a state (M, n, states*d), from what is read out of it."""
-        drop = _Dropper(rates, random, first=8)
+        drop = Dropper(rates, random, first=DECODER_PLACE)
         H = drop(self.layout.readout(H), relu=self.config.relu)
         if not self.config.decoder_mlp:
-            return self._apply_linear("decoder", H)
+            return self.linear("decoder", H)
         H = drop(H)
-        H = drop(H + self._apply_linear("decoder_hidden", torch.tanh(H)))
-        return drop(self._apply_linear("decoder", torch.tanh(H)))
+        H = drop(H + self.linear("decoder_hidden", torch.tanh(H)))
+        return drop(self.linear("decoder", torch.tanh(H)))
 
     # ------------------------------------------------------------------ the whole
     def flow(self, H: Tensor) -> Flow:
@@ -216,34 +191,71 @@ class GREAD(nn.Module):
         """H(T), and what the polynomial of every member may have left out (None where nothing is)."""
         return flow.run(self.field, H0, time, degree, quotient=self.quotient, watch=flow.is_cut(degree))
 
-    def forward(self, x: Features) -> Tensor:
-        """Logits (M, n, classes) without dropout, at the time of the configuration."""
+    def prepare(self, x: Features, rates: Rates) -> None:
+        """Choose the flow, and how long its polynomials are."""
+        with torch.no_grad():
+            start = self.encode(x)
+            self._flow = self.flow(start)
+            self.degree = self._flow.degree(self.field(start), start, rates["time"])
+        self.whole, self.is_capturable = self._flow.whole, self._flow.is_capturable
+
+    def lengthen(self, x: Features, rates: Rates) -> None:
+        """Raise the degree of the polynomials: by half, and to what the present coefficients need."""
+        flow = self.chosen_flow
+        with torch.no_grad():
+            start = self.encode(x)
+            needed = flow.degree(self.field(start), start, rates["time"])
+        self.degree = min(flow.whole, max(needed, self.degree + max(4, self.degree // 2)))
+
+    @property
+    def chosen_flow(self) -> Flow:
+        """The flow that `prepare` chose."""
+        if self._flow is None:
+            raise InvalidArgument("expected a network that was prepared, got one that was not; call prepare first")
+        return self._flow
+
+    def run(self, x: Features, rates: Rates | None = None, random: Randomness | None = None) -> Passed:
+        """Encode, evolve, decode; at the rates' times, or at that of the configuration."""
+        if rates is None or self._flow is None:
+            return Passed(self._predict(x))
+        H, tail = self.evolve(self.encode(x, rates, random), rates["time"], self._flow, self.degree)
+        return Passed(self.decode(H, rates, random), tail)
+
+    def _predict(self, x: Features) -> Tensor:
         H0 = self.encode(x)
         time = torch.full((self.members,), self.config.time, dtype=torch.float64, device=H0.device)
         flow = self.flow(H0)
         return self.decode(self.evolve(H0, time, flow, flow.degree(self.field(H0), H0, time))[0])
 
-    def load_members(self, values: Mapping[str, Tensor]) -> None:
-        """Copy parameters from tensors by name."""
-        with torch.no_grad():
-            for name, parameter in self.named_parameters():
-                parameter.copy_(values[name])
+    def states(self, x: Features, drop: Dropper) -> list[Tensor]:
+        """H at every step, or at ten even times where the method has none."""
+        H0 = self.encode(x, drop.rates, drop.random)
+        flow = self.flow(H0)
+        steps = flow.schedule.steps if flow.schedule is not None and self.config.step is not None else 10
+        times = torch.linspace(0.0, self.config.time, steps + 1, dtype=torch.float64)
+        return list(flow.states(self.field, H0, self.config.time, times))
+
+    def memory(self, x: Features) -> int:
+        """Numbers that one member keeps for its gradient."""
+        config, flow = self.config, self.chosen_flow
+        state = self.place.nodes * config.hidden * len(self.layout.fields)
+        soft = config.adjacency != "original"
+        held = 12 + (self.degree * (1 + soft) if flow.form == POLYNOMIAL else 6 * flow.evaluations)
+        held += 8 * config.encoder_mlp + 6 * config.decoder_mlp
+        edges = self.operator.num_edges * (4 * config.heads + 4) if soft else 0
+        return state * held + edges + x.values[0].numel() * 2 + self.place.nodes * self.classes * 8
 
 
-class _Dropper:
-    """Dropout with a stream of its own at every place of the network; the identity without random numbers."""
+def make_operator(place: Place, config: GreadSettings) -> Operator:
+    """A of a place as a model asks for it; for attention only its entries count, and self-loops are entries."""
+    if config.adjacency == "original":
+        return place.operator(config.normalisation, config.self_loops)
+    return place.operator("row", float(config.self_loops > 0))
 
-    def __init__(self, rates: Rates | None, random: Randomness | None, first: int = 0) -> None:
-        self.rates, self.random, self.place = rates, random, counters.DROPOUT + first
 
-    def features(self, x: Features) -> Features:
-        if self.rates is None or self.random is None:
-            return x
-        self.place += 1
-        return x.dropped(self.random.seeds, self.random.step, self.rates.input_dropout, self.place)
-
-    def __call__(self, x: Tensor, relu: bool = False) -> Tensor:
-        if self.rates is None or self.random is None:
-            return functional.relu(x) if relu else x
-        self.place += 1
-        return dropout(x, self.random.seeds, self.random.step, self.rates.dropout, self.place, relu=relu)
+RECORDS = (
+    ModelRecord(
+        "gread", "GREAD", "reaction-diffusion", "Choi et al., ICML 2023", "dH/dt = -alpha L H + beta r(H)",
+        GreadSettings, GREAD,
+    ),
+)  # fmt: skip

@@ -1,21 +1,22 @@
-"""`Problem`: a data set on a device as the ensemble needs it, checked: features, labels, masks and the operator."""
+"""`Problem`: a data set on a device as the ensemble needs it, checked: features, labels, masks and the graph."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from gread.datasets.node_data import NodeData
+from gread.datasets.variants import row_normalised
 from gread.models.features import Features
-from gread.settings.config import Model
+from gread.models.place import Place
+from gread.settings.model_settings import ModelSettings
 from gread.settings.trials import Trial
-from rdgraph import Graph, stack
 from rdgraph.errors import InvalidArgument
-from rdgraph.graphs.operator import Operator
 
 #: A class with fewer nodes than this cannot be in all three masks; Texas has one with a single node.
 SMALL_CLASS = 3
@@ -31,7 +32,7 @@ class Problem:
     """
 
     features: Features
-    operator: Operator
+    place: Place
     labels: Tensor
     targets: Tensor
     masks: Tensor
@@ -40,7 +41,7 @@ class Problem:
 
     @property
     def nodes(self) -> int:
-        return self.operator.num_nodes
+        return self.place.nodes
 
     @classmethod
     def make(
@@ -55,15 +56,13 @@ class Problem:
         for one, trial in zip(each, trials, strict=True):
             check(one, trial.split)
         classes = max(one.num_classes for one in datas)
-        model = trials[0].config.model
+        _check_alike(datas)
+        settings = trials[0].config.model
         if len(datas) == 1:
-            features = Features.make(datas[0].x, device, dtype, len(trials))
+            features = make_features(datas[0].x, settings, device, dtype, len(trials))
         else:
-            _check_alike(datas)
             dense = [one.x.toarray() if one.is_sparse else one.x for one in datas]  # type: ignore[union-attr]
-            features = Features.make(np.stack(dense), device, dtype)
-        operators = [make_operator(one.graph, model, device, dtype) for one in datas]
-        operator = operators[0] if len(datas) == 1 else stack(operators)
+            features = make_features(np.stack(dense), settings, device, dtype)
         masks = np.stack(
             [
                 np.stack([getattr(one.masks, part)[trial.split] for part in ("train", "val", "test")])
@@ -76,14 +75,15 @@ class Problem:
         shares = masks[:, 0] if weights is None else masks[:, 0] * weights
         targets = (shares / shares.sum(-1, keepdims=True))[..., None] * hot
         loss, parts, counts = (torch.as_tensor(a, device=device, dtype=dtype) for a in (targets, masks, sizes))
-        return cls(features, operator, torch.tensor(labels, device=device), loss, parts, counts, classes)
+        place = Place(tuple(one.graph for one in datas), device, dtype, parts[:, 0])
+        return cls(features, place, torch.tensor(labels, device=device), loss, parts, counts, classes)
 
 
-def make_operator(graph: Graph, model: Model, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Operator:
-    """A of a graph as a model asks for it; for attention only its entries count, and self-loops are entries."""
-    if model.adjacency == "original":
-        return graph.operator(model.normalisation, self_loops=model.self_loops, device=device, dtype=dtype)
-    return graph.operator("row", self_loops=float(model.self_loops > 0), device=device, dtype=dtype)
+def make_features(
+    x: Any, settings: ModelSettings, device: Any = "cpu", dtype: torch.dtype = torch.float32, members: int = 1
+) -> Features:
+    """Features (n, f) or (M, n, f) as a network asks for them."""
+    return Features.make(row_normalised(x) if settings.row_features else x, device, dtype, members)
 
 
 def check(data: NodeData, split: int) -> None:

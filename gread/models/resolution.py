@@ -9,8 +9,9 @@ from functools import lru_cache, partial
 import torch
 from torch import Tensor
 
-from gread.settings.config import AUTO, Model
+from gread.settings.config import Config
 from gread.settings.equation import read_equation
+from gread.settings.gread_settings import AUTO, GreadSettings
 from gread.settings.trials import Trial
 from rdgraph.methods.registry import find_method
 from rdgraph.normalisations.registry import find_normalisation
@@ -28,14 +29,14 @@ SIGMOID, NEGATED, FREE = "sigmoid", "negated sigmoid", "free"
 PUBLISHED = ("F", "AC", "Z")
 
 
-def link_of(model: Model, name: str, kind: Kind) -> str:
+def link_of(model: GreadSettings, name: str, kind: Kind) -> str:
     """sigmoid, negated sigmoid or free: how the parameter of a coefficient becomes its value.
 
     A sign that is declared with the equation decides, unless the model has a link for the coefficient.
 
-    >>> link_of(Model(), "alpha", Kind.CHANNEL), link_of(Model(), "beta", Kind.CHANNEL)
+    >>> link_of(GreadSettings(), "alpha", Kind.CHANNEL), link_of(GreadSettings(), "beta", Kind.CHANNEL)
     ('sigmoid', 'free')
-    >>> link_of(Model("u' = -Du*L@u + beta*v; v' = u where beta negative"), "beta", Kind.CHANNEL)
+    >>> link_of(GreadSettings("u' = -Du*L@u + beta*v; v' = u where beta negative"), "beta", Kind.CHANNEL)
     'negated sigmoid'
     """
     declared = {"alpha": model.alpha_link, "beta": model.beta_link}.get(name, AUTO)
@@ -62,7 +63,7 @@ def linked(parameter: Tensor, link: str) -> Tensor:
     return -values if link == NEGATED else values
 
 
-def resolve_method(model: Model) -> tuple[Model, str]:
+def resolve_method(model: GreadSettings) -> tuple[GreadSettings, str]:
     """A model with a method and a step of its own, and why they were chosen; "" where the method was given.
 
     What the equation allows is asked of `rdgraph.theory.method_choice`. Attention makes A row-stochastic and not
@@ -70,19 +71,19 @@ def resolve_method(model: Model) -> tuple[Model, str]:
     is left open as well stays in (0, 1) where no bound of the slope holds for all states, since its sign may then
     decide whether H(t) blows up; in the reactions of the GREAD paper it stays free, as its authors have it.
 
-    >>> chosen, reason = resolve_method(Model(reaction="-alpha*L@H + beta*tanh(H)"))
+    >>> chosen, reason = resolve_method(GreadSettings(reaction="-alpha*L@H + beta*tanh(H)"))
     >>> chosen.method, reason.partition(";")[0]
     ('rk4', 'the reaction beta*tanh(H) is nonlinear')
-    >>> resolve_method(Model(method="euler", step=0.5))[1]
+    >>> resolve_method(GreadSettings(method="euler", step=0.5))[1]
     ''
-    >>> resolve_method(Model(reaction="-alpha*L@H + beta*H**2"))[0].beta_link
+    >>> resolve_method(GreadSettings(reaction="-alpha*L@H + beta*H**2"))[0].beta_link
     'sigmoid'
     """
     return _chosen(model) if model.method == AUTO else (model, "")
 
 
 @lru_cache(maxsize=256)
-def _chosen(model: Model) -> tuple[Model, str]:
+def _chosen(model: GreadSettings) -> tuple[GreadSettings, str]:
     normalisation = model.normalisation if model.adjacency == "original" else "row"
     choose = partial(
         choose_method, model.system, model.time, normalisation=normalisation,
@@ -112,11 +113,16 @@ def _needs_sign(system: System, normalisation: str) -> bool:
     return all(system.normal != read_equation(name, alpha, kind.value).normal for name in PUBLISHED)
 
 
+def resolve_config(config: Config) -> tuple[Config, str]:
+    """A configuration with the method of its equation, and why it was chosen; others are as they are."""
+    if not isinstance(config.model, GreadSettings):
+        return config, ""
+    model, reason = resolve_method(config.model)
+    return replace(config, model=model), reason
+
+
 def resolve_trials(trials: Sequence[Trial]) -> tuple[list[Trial], list[str]]:
     """The trials with the methods that follow from their equations where these were left open, and the reasons."""
-    resolved = [resolve_method(trial.config.model) for trial in trials]
-    chosen = [
-        replace(trial, config=replace(trial.config, model=model))
-        for trial, (model, _) in zip(trials, resolved, strict=True)
-    ]
+    resolved = [resolve_config(trial.config) for trial in trials]
+    chosen = [replace(trial, config=config) for trial, (config, _) in zip(trials, resolved, strict=True)]
     return chosen, [reason for _, reason in resolved]

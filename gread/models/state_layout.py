@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gread.settings.config import ALL, Model
+from gread.settings.gread_settings import ALL, GreadSettings
 from rdgraph.errors import UnknownName
 from rdgraph.syntax.reader import PRIME
 
@@ -19,7 +19,7 @@ class StateLayout:
     The encoder sets those in `encoded`, which attention sees; all others, velocities, start at zero. The decoder reads
     those in `read`. Of one field everything is the state itself.
 
-    >>> layout = StateLayout.of(Model("H'' = -alpha*L@H", hidden=2))
+    >>> layout = StateLayout.of(GreadSettings("H'' = -alpha*L@H", hidden=2))
     >>> layout.fields, layout.encoded, layout.read
     (('H', "H'"), ('H',), ('H',))
     >>> layout.start(torch.ones(1, 2))
@@ -32,7 +32,7 @@ class StateLayout:
     width: int
 
     @classmethod
-    def of(cls, model: Model) -> StateLayout:
+    def of(cls, model: GreadSettings) -> StateLayout:
         """The layout that a model asks for; a readout that is no state of its equation is an UnknownName."""
         fields = model.system.fields
         encoded = fields if model.velocity == "encoded" else tuple(x for x in fields if not x.endswith(PRIME))

@@ -13,19 +13,25 @@ from torch import Tensor
 
 from gread.models.bundle import load_bundle, save_bundle
 from gread.models.features import Features
-from gread.models.gread_model import GREAD
-from gread.models.problem import make_operator
-from gread.models.state_layout import StateLayout
-from gread.settings.config import Config, Model
+from gread.models.batched_model import BatchedModel
+from gread.models.gread_model import GREAD, TRUSTED_NODES
+from gread.models.place import Place
+from gread.models.problem import make_features
+from gread.models.randomness import Dropper
+from gread.settings.config import NAME, Config
+from gread.settings.gread_settings import GreadSettings
+from gread.settings.model_records import find_model
+from gread.settings.model_settings import ModelSettings
 from rdgraph import Graph
 from rdgraph.errors import FileError, InvalidArgument, RdgraphError
 from rdgraph.graphs.operator import Operator
 from rdgraph.systems.system import System
 
-FORMAT, WHAT = "gread network 2", "a saved network"
+FORMAT, WHAT = "gread network 3", "a saved network"
 MANIFEST = "network.json"
-#: The name under which the training nodes of a system with trusted sources are kept.
-TRUSTED_NODES = "trusted"
+_OTHER_GRAPH = (
+    "expected the graph of {} nodes that this network was trained on, since it has numbers per node, got {} nodes"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +57,7 @@ class Network:
     (torch.Size([34, 2]), torch.Size([3, 34, 8]))
     """
 
-    config: Model
+    config: ModelSettings
     parameters: Mapping[str, Tensor]
     features: int
     classes: int
@@ -59,43 +65,54 @@ class Network:
 
     @property
     def system(self) -> System:
-        """The equation."""
-        return self.config.system
+        """The equation, of a network that has one."""
+        return self.gread.system
 
-    def model(self, graph: Graph, trusted: Tensor | None = None) -> GREAD:
+    @property
+    def gread(self) -> GreadSettings:
+        """The settings of a network around an equation; of other networks an error."""
+        return Config(self.config).gread
+
+    def model(self, graph: Graph, trusted: Tensor | None = None) -> BatchedModel:
         """The network on a graph, as a torch module with one member, on the device of its parameters."""
         some = next(iter(self.parameters.values()))
-        nodes = {len(p[0]) for name, p in self.parameters.items() if self._is_node_wise(name)}
-        if nodes and nodes != {graph.num_nodes}:
-            raise InvalidArgument(
-                f"expected the graph of {nodes.pop()} nodes that this network was trained on, since it has one "
-                f"number per node, got {graph.num_nodes} nodes"
-            )
-        operator = make_operator(graph, self.config, str(some.device), some.dtype)
-        model = GREAD(self.config, operator, features=self.features, classes=self.classes, seeds=[0])
+        known = self.parameters.get(TRUSTED_NODES) if trusted is None else trusted
+        if known is not None and known.shape[-1] != graph.num_nodes:
+            raise InvalidArgument(_OTHER_GRAPH.format(known.shape[-1], graph.num_nodes))
+        place = Place.of(graph, device=some.device, dtype=some.dtype, trusted=known)
+        model: BatchedModel = find_model(self.config.model).network(
+            self.config, place, features=self.features, classes=self.classes, seeds=[0]
+        )
+        for name, part in model.parts.items():
+            own = self.parameters[name]
+            if own.shape != part.shape and graph.num_nodes in part.shape:
+                nodes = own.shape[part.shape.index(graph.num_nodes)] if own.ndim == part.ndim else 0
+                raise InvalidArgument(_OTHER_GRAPH.format(nodes, graph.num_nodes))
         model.load_members(self.parameters)
-        model.trusted = self.parameters.get(TRUSTED_NODES) if trusted is None else trusted
         return model.requires_grad_(False)
 
-    def _is_node_wise(self, name: str) -> bool:
-        if name == TRUSTED_NODES:
-            return True
-        kinds = self.system.coefficients
-        return kinds.get(name.removeprefix("coefficient_"), "") == "node" and name.startswith("coefficient_")
+    def _flow_model(self, graph: Graph) -> GREAD:
+        model = self.model(graph)
+        if not isinstance(model, GREAD):
+            raise InvalidArgument(f"expected a network around an equation, got {self.config.model}, which has none")
+        return model
 
-    def _start(self, x: Any, graph: Graph) -> tuple[GREAD, Features]:
+    def _check_features(self, x: Any, graph: Graph) -> None:
         if x.shape[0] != graph.num_nodes or x.shape[1] != self.features:
             raise InvalidArgument(
                 f"expected features ({graph.num_nodes}, {self.features}), one row per node, got {tuple(x.shape)}"
             )
-        model = self.model(graph)
-        return model, Features.make(x, model.operator.device, model.operator.dtype)
+
+    def _features(self, x: Any, graph: Graph) -> Features:
+        self._check_features(x, graph)
+        some = next(iter(self.parameters.values()))
+        return make_features(x, self.config, some.device, some.dtype)
 
     @torch.no_grad()
     def logits(self, x: Any, graph: Graph) -> Tensor:
         """Logits (n, classes) for features (n, f), dense or sparse."""
-        model, features = self._start(x, graph)
-        return model(features)[0]
+        features = self._features(x, graph)
+        return self.model(graph)(features)[0]
 
     def probabilities(self, x: Any, graph: Graph) -> Tensor:
         """Class probabilities (n, classes)."""
@@ -107,7 +124,7 @@ class Network:
 
         Of several fields those of `field`, or of all `system.fields` side by side where none is named.
         """
-        model, features = self._start(x, graph)
+        features, model = self._features(x, graph), self._flow_model(graph)
         c, H0 = model.config, model.encode(features)
         asked = torch.tensor(list(times), dtype=torch.float64, device=H0.device)
         if not len(asked) or not (asked[0] >= 0 and asked[-1] <= c.time + 1e-9 and bool((asked.diff() >= 0).all())):
@@ -115,43 +132,55 @@ class Network:
         found = model.flow(H0).states(model.field, H0, max(c.time, float(asked[-1])), asked)[:, 0]
         return found if field is None else model.layout.block(found, field)
 
+    @torch.no_grad()
+    def layers(self, x: Any, graph: Graph) -> list[Tensor]:
+        """The states (n, d_k) of the network, layer by layer, or at the steps of its flow."""
+        features = self._features(x, graph)
+        return [state[0] for state in self.model(graph).states(features, Dropper())]
+
     def coefficients(self) -> dict[str, Tensor]:
         """The coefficients of the equation as trained: (), (d,), (n,) or (d, d)."""
-        return {name: value[0] for name, value in self.model(self._blank_graph()).coefficients().items()}
+        return {name: value[0] for name, value in self._flow_model(self._blank_graph()).coefficients().items()}
 
     def _blank_graph(self) -> Graph:
-        """As many nodes as the parameters ask for, without edges."""
-        nodes = next((len(p[0]) for name, p in self.parameters.items() if self._is_node_wise(name)), 1)
-        return Graph.from_edges([[], []], num_nodes=nodes)
+        """As many nodes as the coefficients ask for, without edges."""
+        trusted = self.parameters.get(TRUSTED_NODES)
+        kinds = self.system.coefficients
+        own = (p.shape[-1] for k, p in self.parameters.items() if kinds.get(k.removeprefix("coefficient_")) == "node")
+        return Graph.from_edges([[], []], num_nodes=next(own, 1 if trusted is None else trusted.shape[-1]))
 
     @torch.no_grad()
     def operator(self, x: Any, graph: Graph) -> Operator:
         """A as the flow of these features uses it; attention included, without the member axis."""
-        model, features = self._start(x, graph)
+        features, model = self._features(x, graph), self._flow_model(graph)
         operator = model.couple(model.encode(features))
         return dataclasses.replace(operator, weights=operator.weights[0]) if operator.batch else operator
 
-    def check(self, graph: Graph) -> None:
-        """Refuse parameters that are not those of a network of this configuration on that graph."""
+    def check(self) -> None:
+        """Refuse parameters that cannot be those of a network with these settings, whatever its graph."""
         for name, value in self.parameters.items():
             if not value.is_floating_point() or value.ndim < 1 or len(value) != 1:
                 raise InvalidArgument(f"expected numbers (1, ...) for {name}, got {value.dtype} {tuple(value.shape)}")
-        encoder = self.parameters["encoder_weight"]
-        columns = StateLayout.of(self.config).encoded_width
-        if encoder.shape != (1, self.features, columns):
-            raise InvalidArgument(f"expected an encoder (1, {self.features}, {columns}), got {tuple(encoder.shape)}")
-        needed = dict(self.model(graph).named_parameters())
+        if not isinstance(self.config, GreadSettings):
+            return
+        needed = self._needed()
         if different := (set(needed) ^ set(self.parameters)) - {TRUSTED_NODES}:
             raise InvalidArgument(f"expected the parameters {', '.join(needed)}, got a difference in {min(different)}")
-        for name, parameter in needed.items():
-            if parameter.shape != self.parameters[name].shape:
-                raise InvalidArgument(f"expected {name} of shape {tuple(parameter.shape)}, got another")
+        for name, part in needed.items():
+            if part.shape != self.parameters[name].shape:
+                raise InvalidArgument(f"expected {name} of shape {tuple(part.shape)}, got another")
+
+    def _needed(self) -> dict[str, Tensor]:
+        """The parts of a network with these settings and features, on a graph without edges."""
+        if self.parameters["encoder_weight"].shape[1] != self.features:
+            raise InvalidArgument(f"expected an encoder of {self.features} features, got another")
+        return self._flow_model(self._blank_graph()).parts
 
     # ------------------------------------------------------------------ files
     def save(self, folder: str | Path) -> None:
         """Write network.json and the file of numbers that it names."""
         words = {
-            "features": self.features, "classes": self.classes, "model": dataclasses.asdict(self.config),
+            "features": self.features, "classes": self.classes, "model": {NAME: self.config.model, **dataclasses.asdict(self.config)},
             "reason": self.reason,
         }  # fmt: skip
         save_bundle(Path(folder) / MANIFEST, FORMAT, words, self.parameters)
@@ -161,10 +190,10 @@ class Network:
         """Read what `save` wrote, verified; nothing is unpickled."""
         bundle = load_bundle(Path(folder) / MANIFEST, FORMAT, WHAT)
         try:
-            model = Config().updated(bundle.words["model"]).model
+            model = Config.from_sections({"model": bundle.words["model"]}).model
             features, classes = (int(bundle.words[name]) for name in ("features", "classes"))
             network = cls(model, bundle.numbers, features, classes, str(bundle.words.get("reason", "")))
-            network.check(network._blank_graph())
+            network.check()
         except (LookupError, RuntimeError, TypeError, ValueError, AttributeError, OverflowError, RdgraphError) as error:
             raise FileError(
                 f"expected {WHAT} in {folder}, got words and numbers that make none ({type(error).__name__}: {error}); "

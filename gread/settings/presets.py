@@ -4,11 +4,14 @@ paper     the best settings of the GREAD paper, seven reactions on nine data set
           self-loops, the hidden layers of encoder and decoder and the ReLU after the flow; these come from the authors'
           released settings of the same data set.
 authors   what the authors released with their code: BS on nine data sets.
+published what the authors of the compared networks, or of the comparisons they are quoted from, published; a csv file
+          for each network, with a source in every row.
 """
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -20,6 +23,8 @@ from rdgraph.errors import InvalidArgument, UnknownName
 #: The data set that the papers up to GREAD call cornell.
 _NAMES = {"cornell": "cornell_old"}
 _FILES = {"paper": "paper_settings.csv", "authors": "authors_settings.csv"}
+#: Presets of the compared networks, and the folder with a file for each of them.
+PUBLISHED, _FOLDER = "published", "models"
 #: Columns that are called otherwise in a configuration.
 _RENAMED = {"solver": "method"}
 #: What the paper leaves open.
@@ -28,7 +33,7 @@ _BORROWED = ("self_loops", "encoder_mlp", "decoder_mlp", "relu")
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings of one reaction on one data set, with their origin."""
+    """Settings of one reaction, or of another network, on one data set, with their origin."""
 
     name: str
     reaction: str
@@ -50,10 +55,10 @@ class Published:
 
 @cache
 def presets() -> tuple[Preset, ...]:
-    """All of them: 63 of the paper, nine of the authors.
+    """All of them: 63 of the paper, nine of the authors, then those of the compared networks.
 
-    >>> len(presets()), presets()[0].name, presets()[0].config.model.time
-    (72, 'paper/BS/texas', 1.46)
+    >>> presets()[0].name, presets()[0].config.model.time, presets()[71].name
+    ('paper/BS/texas', 1.46, 'authors/BS/pubmed')
     """
     authors = {row["dataset"]: row for row in _rows("authors_settings.csv")}
     found = []
@@ -68,41 +73,57 @@ def presets() -> tuple[Preset, ...]:
             config = Config().updated({_RENAMED.get(k, k): v for k, v in values.items()})
             name = _NAMES.get(dataset, dataset)
             found.append(Preset(f"{kind}/{row['reaction']}/{name}", row["reaction"], name, config, source))
-    return tuple(found)
+    return (*found, *_compared())
 
 
-def find_preset(name: str, reaction: str, dataset: str) -> Preset:
-    """The preset of that name for a reaction on a data set, or the toml file at that path.
+def _compared() -> Iterator[Preset]:
+    """The presets of the compared networks: a setting per column, the default where it is empty."""
+    folder = files("gread") / "data" / _FOLDER
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir(), key=lambda path: path.name):
+        model, suffix = path.name.rsplit(".", 1)
+        if suffix != "csv":
+            continue
+        for row in _rows(f"{_FOLDER}/{path.name}"):
+            values = {k: v for k, v in row.items() if k not in ("dataset", "source") and v != ""}
+            name = _NAMES.get(row["dataset"], row["dataset"])
+            config = Config.of(model, **values)
+            yield Preset(f"{PUBLISHED}/{model}/{name}", "", name, config, row["source"])
+
+
+def find_preset(name: str, subject: str, dataset: str) -> Preset:
+    """The preset of that name for a reaction or a network on a data set, or the toml file at that path.
 
     Args:
-        name: "paper" or "authors", or the path of a toml file.
-        reaction: The reaction that it is for, such as "BS".
+        name: "paper", "authors" or "published", or the path of a toml file.
+        subject: The reaction that it is for, such as "BS", or the network, such as "gcn".
         dataset: The data set that it is for.
 
     Returns:
         The settings with their source.
 
     Raises:
-        InvalidArgument: Where there is no such preset for that reaction on that data set.
+        InvalidArgument: Where there is no such preset for that subject on that data set.
         UnknownName: For a name that is neither a preset nor a file.
         FileError: For a file that cannot be read.
 
     >>> find_preset("authors", "BS", "cora").config.model.hidden
     64
     """
-    if name in _FILES:
-        chosen = [p for p in presets() if p.name == f"{name}/{reaction}/{_NAMES.get(dataset, dataset)}"]
+    if name in (*_FILES, PUBLISHED):
+        chosen = [p for p in presets() if p.name == f"{name}/{subject}/{_NAMES.get(dataset, dataset)}"]
         if not chosen:
-            kinds = [f"{p.reaction} on {p.dataset}" for p in presets() if p.name.startswith(name)]
+            count = sum(p.name.startswith(f"{name}/") for p in presets())
             raise InvalidArgument(
-                f"expected one of the {len(kinds)} {name} presets, got {reaction} on {dataset}; "
+                f"expected one of the {count} {name} presets, got {subject} on {dataset}; "
                 "`rdgraph presets` lists them, and a toml file serves as well"
             )
         return chosen[0]
     path = Path(name)
     if path.suffix != ".toml" and not path.exists():
-        raise UnknownName("preset", name, tuple(_FILES))
-    return Preset(str(path), reaction, dataset, Config.load(path), f"file {path.name}")
+        raise UnknownName("preset", name, (*_FILES, PUBLISHED))
+    return Preset(str(path), subject, dataset, Config.load(path), f"file {path.name}")
 
 
 @cache

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gread.settings.config import Config
 from rdgraph.errors import InvalidArgument
-from rdgraph.integrators.flow_coefficients import Schedule
-from rdgraph.methods.registry import FIXED
-
-#: Settings of the network in which members of one batch may differ; times as well, if the number of steps agrees.
-FREE = ("input_dropout", "dropout", "time")
 
 
 @dataclass(frozen=True)
@@ -47,10 +41,7 @@ class Trial:
     @property
     def shape(self) -> Hashable:
         """What has to agree for two trials to run in one batch."""
-        model = self.config.model
-        fixed = tuple((f.name, getattr(model, f.name)) for f in dataclasses.fields(model) if f.name not in FREE)
-        steps = Schedule.make(model.method, model.time, model.step).steps if model.method in FIXED else 1
-        return fixed, steps, self.config.training.epochs
+        return self.config.model.shape, self.config.training.shape
 
 
 def make_trials(config: Config, splits: Iterable[int], seeds: Iterable[int] = (0,)) -> list[Trial]:

@@ -18,7 +18,7 @@ from gread.settings.trials import Trial
 from gread.training.ensemble import CHUNK, Ensemble
 from rdgraph.errors import FileError
 
-FORMAT, WHAT = "gread checkpoint 1", "a checkpoint"
+FORMAT, WHAT = "gread checkpoint 2", "a checkpoint"
 #: What the names of the state at the start of a chunk begin with.
 START = "start."
 
@@ -40,7 +40,7 @@ def fingerprint(datas: list[NodeData], trials: list[Trial], manner: str = "") ->
 
 def save_checkpoint(path: Path, ensemble: Ensemble, mark: str) -> None:
     """Write the state as the bundle `path`, NAME.json, in the place of an older one."""
-    words = {"fingerprint": mark, "epoch": ensemble.epoch, "degree": ensemble.degree, "torch": torch.__version__}
+    words = {"fingerprint": mark, "epoch": ensemble.epoch, "degree": ensemble.model.degree, "torch": torch.__version__}
     started = {f"{START}{name}": value for name, value in (ensemble.started or {}).items()}
     save_bundle(path, FORMAT, words, ensemble.state | started)
 
@@ -59,7 +59,7 @@ def load_checkpoint(path: Path, ensemble: Ensemble, mark: str) -> bool:
     if wrong:
         raise FileError(f"expected a checkpoint in {path}, got one with {wrong}; remove it")
     started = _started(found)
-    ensemble.degree = found.words["degree"]
+    ensemble.model.degree = found.words["degree"]
     ensemble.started = {n: v.to(ensemble.state[n].device) for n, v in started.items()} if started else None
     ensemble.restore({name: value for name, value in found.numbers.items() if not name.startswith(START)})
     return True
@@ -74,11 +74,11 @@ def _wrong_with(found: Bundle, ensemble: Ensemble) -> str:
     epoch, degree = found.words.get("epoch"), found.words.get("degree")
     if type(epoch) is not int or not 0 <= epoch <= ensemble.epochs:
         return f"the epoch {epoch!r} of {ensemble.epochs}"
-    if type(degree) is not int or not 0 <= degree <= max(ensemble.flow.whole, ensemble.degree):
+    if type(degree) is not int or not 0 <= degree <= max(ensemble.model.whole, ensemble.model.degree):
         return f"polynomials of degree {degree!r}"
     now = {name: value for name, value in found.numbers.items() if not name.startswith(START)}
     states, steps = [now], [epoch]
-    if epoch % CHUNK and epoch < ensemble.epochs and ensemble.flow.is_cut(degree):
+    if epoch % CHUNK and epoch < ensemble.epochs and degree < ensemble.model.whole:
         states.append(_started(found))
         steps.append(epoch - epoch % CHUNK)
     elif len(now) != len(found.numbers):
@@ -127,7 +127,7 @@ class Saver:
         """Save where it is time, the end is reached, or it has to be."""
         epoch = self.ensemble.epoch
         is_time = time.monotonic() - self.last >= self.every
-        if self.path is not None and epoch != self.saved and (must_save or is_time or epoch >= self.ensemble.epochs):
+        if self.path is not None and epoch != self.saved and (must_save or is_time or self.ensemble.is_done):
             self._save(self.path, epoch)
 
     def _save(self, path: Path, epoch: int) -> None:

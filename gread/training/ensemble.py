@@ -18,9 +18,11 @@ from torch.nn import functional
 
 from gread.datasets.node_data import NodeData
 from gread.kernels.operations import adam_step, select
-from gread.models.gread_model import GREAD, Randomness, Rates
+from gread.models.batched_model import BatchedModel
 from gread.models.problem import Problem
+from gread.models.randomness import Randomness, make_rates
 from gread.models.resolution import resolve_trials
+from gread.settings.model_records import find_model
 from gread.settings.trials import Trial, grouped
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.polynomial_flow import TOLERANCE
@@ -93,24 +95,25 @@ class Ensemble:
         self.trials = chosen
         configs = [t.config for t in chosen]
         self.problem = Problem.make(data, chosen, device=device, dtype=dtype, weights=weights)
-        self.model = GREAD(
-            configs[0].model, self.problem.operator, features=self.problem.features.shape[1],
+        make = find_model(configs[0].model.model).network
+        self.model: BatchedModel = make(
+            configs[0].model, self.problem.place, features=self.problem.features.shape[1],
             classes=self.problem.classes, seeds=[t.member_seed for t in chosen],
         )  # fmt: skip
-        self.model.trusted = self.problem.masks[:, 0]
-        self.rates = Rates.of([c.model for c in configs], device)
-        self.epochs = configs[0].training.epochs
+        self.rates = make_rates([c.model for c in configs], device)
+        self.training = configs[0].training
+        self.epochs = self.training.epochs
         rates = [[getattr(c.training, name) for c in configs] for name in ("learning_rate", "weight_decay")]
         self.learning_rates, self.decays = torch.tensor(rates, dtype=dtype, device=device)
+        self._no_decay = torch.zeros_like(self.decays)
         self.keep_best = keep_best
         self.parameters = dict(self.model.named_parameters())
+        #: All that training changes in the networks: parameters and buffers.
+        self.parts = self.model.parts
         self.state = self._fresh_state(dtype, device)
+        self.model.prepare(self.problem.features, self.rates)
         self.use_graph = device.startswith("cuda") if use_graph is None else use_graph
-        with torch.no_grad():
-            start = self.model.encode(self.problem.features)
-            self.flow = self.model.flow(start)
-            self.degree = self.flow.degree(self.model.field(start), start, self.rates.time)
-        self.use_graph = self.use_graph and self.flow.is_capturable
+        self.use_graph = self.use_graph and self.model.is_capturable
         self._replay: Callable[[], None] | None = None
         #: The state at the start of a chunk that is under way, while its polynomials may turn out too short.
         self.started: dict[str, Tensor] | None = None
@@ -125,10 +128,11 @@ class Ensemble:
         return int(self.state["step"])
 
     def _fresh_state(self, dtype: torch.dtype, device: str) -> dict[str, Tensor]:
-        """Everything that changes: parameters, moments of Adam, the step, the book of the best epoch."""
-        state: dict[str, Tensor] = {name: p.data for name, p in self.parameters.items()}
-        for name, p in self.parameters.items():
-            state[f"first.{name}"], state[f"second.{name}"] = torch.zeros_like(p.data), torch.zeros_like(p.data)
+        """Everything that changes: parameters, buffers, moments of Adam, the step, the book of the best epoch."""
+        state: dict[str, Tensor] = {name: p.data for name, p in self.parts.items()}
+        for name, p in self.parts.items():
+            if name in self.parameters:
+                state[f"first.{name}"], state[f"second.{name}"] = torch.zeros_like(p.data), torch.zeros_like(p.data)
             if self.keep_best:
                 state[f"best.{name}"] = p.data.clone()
         members = len(self.trials)
@@ -140,6 +144,8 @@ class Ensemble:
             "best_epoch": none.clone(),
             "best_val": torch.zeros(members, dtype=dtype, device=device),
             "best_test": torch.zeros(members, dtype=dtype, device=device),
+            "merit": torch.full((members,), -torch.inf, dtype=dtype, device=device),
+            "waited": none.clone(),
             "history": torch.full((self.epochs, members, len(METRICS)), torch.nan, dtype=dtype, device=device),
             "tail": torch.zeros((), dtype=torch.float64, device=device),
         }
@@ -151,26 +157,30 @@ class Ensemble:
         state["alive"].logical_and_(torch.isfinite(loss))
         state["step"].add_(1)
         self._update(gradients)
-        scores, sound = self._scores()
+        scores, merit, sound = self._scores()
         failed = ~state["alive"] & (state["failed_at"] < 0)
         state["failed_at"].copy_(torch.where(failed, state["step"], state["failed_at"]))
-        # Without validation nodes (scores are nan there) every epoch takes the place of the one before.
-        better = (scores[:, 1] > state["best_val"]) | scores[:, 1].isnan() | (state["best_epoch"] == 0)
+        # Without validation nodes (the merit is nan there) every epoch takes the place of the one before.
+        better = (merit > state["merit"]) | merit.isnan() | (state["best_epoch"] == 0)
         improved = state["alive"] & sound & better
-        for name, value in (("best_val", scores[:, 1]), ("best_test", scores[:, 2]), ("best_epoch", state["step"])):
+        row = torch.cat([loss[:, None], scores], dim=1)
+        if self.training.patience:
+            waits = state["waited"] < self.training.patience
+            improved = improved & waits
+            state["waited"].copy_(torch.where(improved, 0, state["waited"] + waits))
+            row = torch.where(waits[:, None], row, torch.nan)
+        for name, value in (
+            ("merit", merit), ("best_val", scores[:, 1]), ("best_test", scores[:, 2]), ("best_epoch", state["step"]),
+        ):  # fmt: skip
             state[name].copy_(torch.where(improved, value, state[name]))
         if self.keep_best:
-            names = list(self.parameters)
-            select([state[n] for n in names], [state[f"best.{n}"] for n in names], improved)
-        row = torch.cat([loss[:, None], scores], dim=1)
+            select([state[n] for n in self.parts], [state[f"best.{n}"] for n in self.parts], improved)
         state["history"].index_copy_(0, (state["step"] - 1).view(1), row[None])
 
     def _slopes(self) -> tuple[Tensor, list[Tensor | None]]:
         """The loss of every member (M,) and its gradients."""
-        model, random = self.model, Randomness(self.model.seeds, self.state["step"])
-        H0 = model.encode(self.problem.features, self.rates, random)
-        H, tail = model.evolve(H0, self.rates.time, self.flow, self.degree)
-        logits = model.decode(H, self.rates, random)
+        random = Randomness(self.model.seeds, self.state["step"])
+        logits, tail = self.model.run(self.problem.features, self.rates, random)
         loss = -(functional.log_softmax(logits, -1) * self.problem.targets).sum((1, 2))
         found = torch.autograd.grad(loss.sum(), list(self.parameters.values()), allow_unused=True)
         if tail is not None:
@@ -184,30 +194,43 @@ class Ensemble:
         step = state["step"].double()
         powers = torch.stack([1 - BETAS[0] ** step, (1 - BETAS[1] ** step).sqrt()])
         corrections = powers.reciprocal().to(self.learning_rates.dtype)
+        beside = self.training.optimiser == "adamw"
         for name, g in zip(self.parameters, gradients, strict=True):
-            if g is not None:
-                adam_step(
-                    state[name], g, state[f"first.{name}"], state[f"second.{name}"],
-                    self.learning_rates, self.decays, state["alive"], corrections, BETAS, EPS,
-                )  # fmt: skip
+            if g is None:
+                continue
+            is_decayed = name not in self.model.undecayed
+            if beside and is_decayed:
+                shrink = 1 - self.learning_rates * self.decays * state["alive"]
+                state[name].mul_(shrink.reshape(-1, *(1,) * (g.ndim - 1)))
+            adam_step(
+                state[name], g, state[f"first.{name}"], state[f"second.{name}"], self.learning_rates,
+                self.decays if is_decayed and not beside else self._no_decay, state["alive"], corrections, BETAS, EPS,
+            )  # fmt: skip
 
     @torch.no_grad()
-    def _scores(self) -> tuple[Tensor, Tensor]:
-        """Accuracies (M, 3) on training, validation and test nodes without dropout, and who has finite logits (M,).
+    def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Accuracies (M, 3) on training, validation and test nodes without dropout, the merit of the epoch (M,), and
+        who has finite logits (M,).
 
-        Hits are counted exactly, so that equal accuracies are equal numbers.
+        Hits are counted exactly, so that equal accuracies are equal numbers. The merit is the validation accuracy, or
+        the loss on the validation nodes with its sign changed.
         """
-        highest, chosen = self.logits().max(-1)
+        problem, logits = self.problem, self.logits()
+        highest, chosen = logits.max(-1)
         finite = highest.isfinite()
-        hits = ((chosen == self.problem.labels) & finite).to(self.problem.masks.dtype)
-        return (self.problem.masks @ hits[..., None])[..., 0] / self.problem.sizes, finite.all(-1)
+        hits = ((chosen == problem.labels) & finite).to(problem.masks.dtype)
+        scores = (problem.masks @ hits[..., None])[..., 0] / problem.sizes
+        if self.training.select == "accuracy":
+            return scores, scores[:, 1], finite.all(-1)
+        labels = problem.labels.expand(self.members, -1)[..., None].clamp(min=0)  # unknown ones are in no mask
+        likely = functional.log_softmax(logits, -1).gather(-1, labels)[..., 0]
+        merit = torch.where(problem.masks[:, 1] > 0, likely, 0.0).sum(-1) / problem.sizes[:, 1]
+        return scores, merit, finite.all(-1)
 
     @torch.no_grad()
     def logits(self) -> Tensor:
         """Logits (M, n, classes) of the present parameters, without dropout."""
-        model = self.model
-        H0 = model.encode(self.problem.features)
-        return model.decode(model.evolve(H0, self.rates.time, self.flow, self.degree)[0])
+        return self.model.run(self.problem.features, self.rates).logits
 
     # ------------------------------------------------------------------ many epochs
     def advance(self, epochs: int) -> None:
@@ -220,14 +243,15 @@ class Ensemble:
         end = min(done + epochs, self.epochs)
         while done < end:
             if done % CHUNK == 0:
-                self.started = self.snapshot() if self.flow.is_cut(self.degree) else None
+                self.started = self.snapshot() if self.model.is_cut else None
                 self.state["tail"].zero_()
             stop = min(end, done - done % CHUNK + CHUNK)
             for _ in range(stop - done):
                 self._one()
             if self.started is not None and float(self.state["tail"]) > LARGEST_TAIL:
                 self.restore(self.started)
-                self._lengthen()
+                self.model.lengthen(self.problem.features, self.rates)
+                self._replay = None
                 done -= done % CHUNK
             else:
                 done = stop
@@ -256,13 +280,13 @@ class Ensemble:
             self._epoch()
         return graph.replay
 
-    def _lengthen(self) -> None:
-        """Raise the degree of the polynomials: by half, and to what the present coefficients need."""
-        with torch.no_grad():
-            start = self.model.encode(self.problem.features)
-            needed = self.flow.degree(self.model.field(start), start, self.rates.time)
-        self.degree = min(self.flow.whole, max(needed, self.degree + max(4, self.degree // 2)))
-        self._replay = None
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do: all epochs are done, or nobody waits for a better one any more."""
+        if self.epoch >= self.epochs:
+            return True
+        waits = (self.state["waited"] < self.training.patience) & self.state["alive"]
+        return bool(self.training.patience) and not bool(waits.any())
 
     def snapshot(self) -> dict[str, Tensor]:
         """A copy of everything that changes."""
@@ -284,5 +308,5 @@ class Ensemble:
         if not self.keep_best:
             raise InvalidArgument("expected an ensemble that keeps its best parameters, got keep_best=False")
         with torch.no_grad():
-            for name, parameter in self.parameters.items():
-                parameter.copy_(self.state[f"best.{name}"])
+            for name, part in self.parts.items():
+                part.copy_(self.state[f"best.{name}"])

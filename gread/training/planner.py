@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gread.models.flow import POLYNOMIAL
+from gread.models.randomness import Randomness
 from gread.settings.trials import Trial, grouped
 from gread.training.ensemble import Ensemble
 from rdgraph.errors import InvalidArgument
@@ -32,20 +32,34 @@ class Need:
 
 
 def estimate(ensemble: Ensemble) -> Need:
-    """What a member of an ensemble like this takes, from the sizes of what is kept for the gradient."""
+    """What a member of an ensemble like this takes: its parts with their copies, and what its gradient keeps."""
     item = ensemble.learning_rates.element_size()
-    own = sum(p[0].numel() for p in ensemble.parameters.values())
-    watched = ensemble.flow.is_cut(ensemble.degree)
-    copies = 4 + ensemble.keep_best + (3 + ensemble.keep_best if watched else 0)
-    config, problem, flow = ensemble.model.config, ensemble.problem, ensemble.flow
-    state = problem.nodes * config.hidden * len(ensemble.model.layout.fields)
-    soft = config.adjacency != "original"
-    held = 12 + (ensemble.degree * (1 + soft) if flow.form == POLYNOMIAL else 6 * flow.evaluations)
-    held += 8 * config.encoder_mlp + 6 * config.decoder_mlp
-    edges = problem.operator.num_edges * (4 * config.heads + 4) if soft else 0
-    entries = problem.features.values[0].numel() * 2
-    logits = problem.nodes * problem.classes * 8
-    return Need(item * own * copies, item * (state * held + edges + entries + logits))
+    own = sum(p[0].numel() for p in ensemble.parts.values())
+    copies = 4 + ensemble.keep_best + (3 + ensemble.keep_best if ensemble.model.is_cut else 0)
+    features = ensemble.problem.features
+    known = ensemble.model.memory(features)
+    return Need(item * own * copies, kept_bytes(ensemble) if known is None else item * known)
+
+
+def kept_bytes(ensemble: Ensemble) -> int:
+    """Bytes that one member keeps for its gradient, and as many again for the gradient itself: counted in a pass.
+
+    Tensors that all members share, such as the edges of the graph, do not count; each storage counts once.
+    """
+    members, seen = ensemble.members, dict[int, int]()
+
+    def note(x: torch.Tensor) -> torch.Tensor:
+        if x.ndim and len(x) % members == 0 and x.is_floating_point():
+            seen[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+        return x
+
+    random = Randomness(ensemble.model.seeds, ensemble.state["step"])
+    before = {name: buffer.clone() for name, buffer in ensemble.model.named_buffers()}
+    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
+        logits = ensemble.model.run(ensemble.problem.features, ensemble.rates, random).logits
+    for name, buffer in ensemble.model.named_buffers():
+        buffer.copy_(before[name])
+    return 2 * (sum(seen.values()) + logits.untyped_storage().nbytes()) // members
 
 
 def free_memory(device: str) -> int:

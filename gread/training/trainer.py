@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from gread.datasets.node_data import NodeData
-from gread.models.resolution import TRUSTED, resolve_trials
+from gread.models.resolution import resolve_trials
 from gread.models.trained_network import Network
 from gread.settings.trials import Trial, grouped
 from gread.training.checkpoint import Saver
@@ -65,6 +65,7 @@ class Trained:
     seconds: float
     parameters: tuple[dict[str, Tensor], ...] | None = None
     reasons: tuple[str, ...] = ()
+    classes: int = 0
 
     @property
     def mean(self) -> float:
@@ -99,9 +100,8 @@ class Trained:
         if self.parameters is None:
             raise InvalidArgument("expected results that kept their parameters, got keep_best=False; train again")
         data = self.data_of(k)
-        classes = self.parameters[k]["decoder_bias"].shape[-1]
         reason = self.reasons[k] if self.reasons else ""
-        return Network(self.trials[k].config.model, self.parameters[k], data.num_features, classes, reason)
+        return Network(self.trials[k].config.model, self.parameters[k], data.num_features, self.classes, reason)
 
 
 def choose_device(device: str = "auto") -> str:
@@ -185,14 +185,15 @@ def train(
         outcome = ensemble.outcome()
         for member, k in enumerate(batch):
             slots[k] = _slot(ensemble, outcome, member)
-    return _gathered(data, chosen, reasons, [s for s in slots if s is not None], time.monotonic() - started)
+    done = [s for s in slots if s is not None]
+    return _gathered(data, chosen, reasons, done, max(one.num_classes for one in datas), time.monotonic() - started)
 
 
 def _run(ensemble: Ensemble, saver: Saver, report: Callable[[Ensemble], None], tell: Callable[[str], object]) -> None:
     """Train an ensemble to its end, with a look at it about every `LOOK` seconds."""
     count, epoch = 1, ensemble.epoch
     with patient(lambda: tell("stopping at the end of this epoch; Ctrl-C again stops at once")) as interruption:
-        while epoch < ensemble.epochs:
+        while not ensemble.is_done:
             began, chunk = time.monotonic(), min(count, CHUNK - epoch % CHUNK)
             ensemble.advance(chunk)
             epoch = ensemble.epoch  # waits for the device
@@ -246,9 +247,8 @@ class _Slot(NamedTuple):
 def _slot(ensemble: Ensemble, out: Outcome, member: int) -> _Slot:
     kept = None
     if ensemble.keep_best:
-        kept = {name: ensemble.state[f"best.{name}"][member : member + 1].cpu().clone() for name in ensemble.parameters}
-        if TRUSTED in ensemble.model.letters and ensemble.model.trusted is not None:
-            kept["trusted"] = ensemble.model.trusted[member : member + 1].cpu().clone()
+        kept = {name: ensemble.state[f"best.{name}"][member : member + 1] for name in ensemble.parts}
+        kept = {name: value.cpu().clone() for name, value in {**kept, **ensemble.model.kept(member)}.items()}
     return _Slot(
         int(out.best_epoch[member]), float(out.val_accuracy[member]), float(out.test_accuracy[member]),
         out.status(member), out.history[:, member].numpy(), kept,
@@ -256,7 +256,8 @@ def _slot(ensemble: Ensemble, out: Outcome, member: int) -> _Slot:
 
 
 def _gathered(
-    data: NodeData | Sequence[NodeData], trials: list[Trial], reasons: list[str], slots: list[_Slot], seconds: float
+    data: NodeData | Sequence[NodeData], trials: list[Trial], reasons: list[str], slots: list[_Slot], classes: int,
+    seconds: float,
 ) -> Trained:
     longest = max(len(s.history) for s in slots)
     history = np.full((len(slots), longest, slots[0].history.shape[1]), np.nan, dtype=np.float32)
@@ -266,7 +267,7 @@ def _gathered(
     return Trained(
         data, tuple(trials), np.array([s.best_epoch for s in slots]), np.array([s.val for s in slots]),
         np.array([s.test for s in slots]), tuple(s.status for s in slots), history, seconds,
-        tuple(kept) if kept else None, tuple(reasons),
+        tuple(kept) if kept else None, tuple(reasons), classes,
     )  # fmt: skip
 
 

@@ -10,7 +10,8 @@ from gread.baselines.fitting import Build
 from gread.baselines.registry import find_baseline, make_baseline
 from gread.datasets.node_data import NodeData
 from gread.datasets.synthetic import csbm
-from gread.settings.config import Config, Model
+from gread.settings.config import Config
+from gread.settings.gread_settings import GreadSettings
 from studies.runs.tables import MutableRow
 
 BASELINES, LINEAR, CLASSICAL = (
@@ -71,7 +72,7 @@ def configuration(subject: Subject, settings: Mapping[str, Any]) -> Config:
     given = {name: settings[name] for name in (*SHARED, *CHOSEN) if name in settings}
     if subject.name == "GRAND":
         equation = find_baseline("GRAND").equation
-        return Config(equation or Model()).updated({k: v for k, v in given.items() if k in (*SHARED, "relu")})
+        return Config(equation or GreadSettings()).updated({k: v for k, v in given.items() if k in (*SHARED, "relu")})
     if subject.is_module:
         return Config().updated({k: v for k, v in given.items() if k in SHARED})
     kinds = {"SC": {"beta": "scalar"}, "VC": {"beta": "channel"}, "-": {}}

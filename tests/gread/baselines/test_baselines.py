@@ -23,7 +23,8 @@ from gread.baselines.registry import Baseline
 from gread.datasets.embedded import karate
 from gread.datasets.node_data import NodeData
 from gread.datasets.synthetic import csbm
-from gread.settings.config import Config, Model
+from gread.settings.config import Config
+from gread.settings.gread_settings import GreadSettings
 from gread.settings.trials import Trial
 from gread.training.trainer import train
 from rdgraph import Graph
@@ -154,7 +155,7 @@ def test_a_narrow_state_is_left_as_it_is() -> None:
 def test_the_zoo_knows_its_members() -> None:
     assert list(zoo) == ["GCN", "GAT", "H2GCN", "GRAND"]
     assert all(name == member.name and member.source for name, member in zoo.items())
-    assert find_baseline("GRAND").equation == Model(reaction="diffusion", adjacency="soft")
+    assert find_baseline("GRAND").equation == GreadSettings(reaction="diffusion", adjacency="soft")
 
 
 def test_errors_name_what_is_known() -> None:

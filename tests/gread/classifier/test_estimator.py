@@ -29,7 +29,8 @@ from gread.datasets.node_data import NodeData
 from gread.models.bundle import load_bundle, save_bundle
 from gread.models.problem import Problem
 from gread.models.trained_network import Network
-from gread.settings.config import Config, Model, Training
+from gread.settings.config import Config, Training
+from gread.settings.gread_settings import GreadSettings
 from gread.settings.trials import Trial
 from gread.training.ensemble import METRICS
 from gread.training.trainer import train
@@ -59,7 +60,7 @@ def fitted(club: NodeData) -> GREADClassifier:
 # ---------------------------------------------------------------------- the manner of scikit-learn
 def test_arguments_are_the_settings_with_their_defaults() -> None:
     own = {"seed": 0, "device": "auto", "validation": 0.2, "members": 1, "graph": None, "features": None}
-    settings = {f.name: f.default for part in (Model, Training) for f in dataclasses.fields(part)}
+    settings = {f.name: f.default for part in (GreadSettings, Training) for f in dataclasses.fields(part)}
     assert GREADClassifier().get_params() == settings | own
     assert tuple(own) == OWN
     assert GREADClassifier().config == Config()

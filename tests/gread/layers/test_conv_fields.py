@@ -15,7 +15,7 @@ from gread.layers.conv import GREADConv
 from gread.models.features import Features
 from gread.models.gread_model import GREAD
 from gread.models.problem import make_operator
-from gread.settings.config import Model
+from gread.settings.gread_settings import GreadSettings
 from rdgraph import Graph
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 
@@ -90,7 +90,7 @@ def test_attention_is_that_of_the_classifiers_network(adjacency: str) -> None:
     """Same numbers in both: the network on features that are the states themselves."""
     settings: dict[str, Any] = {"adjacency": adjacency, "method": "rk4", "step": 0.5}
     layer = make_layer(PAIR, **settings)
-    model = Model(PAIR, hidden=CHANNELS, heads=2, attention_dim=4, **settings)
+    model = GreadSettings(PAIR, hidden=CHANNELS, heads=2, attention_dim=4, **settings)
     graph = Graph.from_edges(EDGES.numpy(), num_nodes=NODES)
     net = GREAD(model, make_operator(graph, model, dtype=torch.float64), features=6, classes=2, seeds=[0])
     with torch.no_grad():

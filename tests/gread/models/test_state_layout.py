@@ -9,8 +9,9 @@ import rdgraph as rd
 from gread.models.gread_model import GREAD
 from gread.models.resolution import link_of, resolve_method
 from gread.models.state_layout import StateLayout
-from gread.settings.config import Config, Model
+from gread.settings.config import Config
 from gread.settings.equation import read_equation
+from gread.settings.gread_settings import GreadSettings
 from rdgraph.errors import NotApplicable, UnknownName
 from rdgraph.syntax.tree import Kind
 
@@ -18,7 +19,7 @@ MIXED = "u'' = -alpha*L@u - v; v' = u - v"
 
 
 def test_velocities_start_at_zero_between_the_encoded_fields() -> None:
-    layout = StateLayout.of(Model(MIXED, hidden=2))
+    layout = StateLayout.of(GreadSettings(MIXED, hidden=2))
     assert (layout.fields, layout.encoded, layout.read) == (("u", "u'", "v"), ("u", "v"), ("u", "v"))
     assert (layout.encoded_width, layout.read_width) == (4, 4)
     encoded = torch.arange(1.0, 13.0).reshape(3, 4)
@@ -32,29 +33,29 @@ def test_velocities_start_at_zero_between_the_encoded_fields() -> None:
 
 
 def test_encoded_velocities_are_states_as_all_others() -> None:
-    layout = StateLayout.of(Model(MIXED, hidden=2, velocity="encoded"))
+    layout = StateLayout.of(GreadSettings(MIXED, hidden=2, velocity="encoded"))
     x = torch.rand(3, 6)
     assert layout.start(x) is x
     assert layout.readout(x) is x
-    one = StateLayout.of(Model(MIXED, hidden=2, velocity="encoded", readout="u'"))
+    one = StateLayout.of(GreadSettings(MIXED, hidden=2, velocity="encoded", readout="u'"))
     assert torch.equal(one.readout(x), x[:, 2:4])
     assert one.read_width == 2
 
 
 def test_one_field_is_the_state_itself() -> None:
-    layout = StateLayout.of(Model())
+    layout = StateLayout.of(GreadSettings())
     x = torch.rand(3, 64)
     assert layout.start(x) is layout.seen(x) is layout.readout(x) is x
-    assert StateLayout.of(Model(readout="H")).read == ("H",)
+    assert StateLayout.of(GreadSettings(readout="H")).read == ("H",)
 
 
 def test_unknown_choices_are_told() -> None:
     with pytest.raises(UnknownName, match="expected a readout, got 'w'"):
-        StateLayout.of(Model(MIXED, readout="w"))
+        StateLayout.of(GreadSettings(MIXED, readout="w"))
     with pytest.raises(UnknownName, match="velocity"):
-        Model(velocity="random")
+        GreadSettings(velocity="random")
     with pytest.raises(UnknownName, match="readout"):
-        StateLayout.of(Model("BS", readout="H'"))
+        StateLayout.of(GreadSettings("BS", readout="H'"))
 
 
 def count(**values: object) -> int:
@@ -79,7 +80,7 @@ def test_hidden_is_the_width_of_each_field_and_a_still_velocity_costs_nothing() 
 # ---------------------------------------------------------------------- coefficients
 def test_new_names_start_as_alpha_does_and_declared_signs_are_kept() -> None:
     text = "u' = -Du*L@u + beta*v + mu*u; v' = -D_v*L@v - gamma*v + nu*u"
-    model = Model(
+    model = GreadSettings(
         f"{text} where Du channel, D_v channel, mu channel, nu channel, gamma channel, gamma negative, mu positive"
     )
     kinds = model.system.coefficients
@@ -98,19 +99,19 @@ def test_new_names_start_as_alpha_does_and_declared_signs_are_kept() -> None:
 
 def test_a_declared_sign_counts_for_one_field_too_and_a_link_beats_it() -> None:
     text = "-alpha*L@H + beta*H0 + c*H where beta negative, c real"
-    assert link_of(Model(text), "beta", Kind.CHANNEL) == "negated sigmoid"
-    assert link_of(Model(text, beta_link="free"), "beta", Kind.CHANNEL) == "free"
-    assert link_of(Model(text), "c", Kind.SCALAR) == "free"
-    assert link_of(Model("-alpha*L@H + c*H"), "c", Kind.SCALAR) == "sigmoid"
+    assert link_of(GreadSettings(text), "beta", Kind.CHANNEL) == "negated sigmoid"
+    assert link_of(GreadSettings(text, beta_link="free"), "beta", Kind.CHANNEL) == "free"
+    assert link_of(GreadSettings(text), "c", Kind.SCALAR) == "free"
+    assert link_of(GreadSettings("-alpha*L@H + c*H"), "c", Kind.SCALAR) == "sigmoid"
 
 
 def test_beta_keeps_its_sign_where_several_fields_are_not_linear() -> None:
     linear, curved = "u' = -Du*L@u + beta*v; v' = u - v", "u' = -Du*L@u + beta*u*v; v' = u - v"
-    assert resolve_method(Model(linear))[0].beta_link == "auto"
-    chosen, reason = resolve_method(Model(curved))
+    assert resolve_method(GreadSettings(linear))[0].beta_link == "auto"
+    chosen, reason = resolve_method(GreadSettings(curved))
     assert chosen.beta_link == "sigmoid"
     assert "beta in (0, 1)" in reason
-    negative = resolve_method(Model(f"{curved} where beta negative"))[0]
+    negative = resolve_method(GreadSettings(f"{curved} where beta negative"))[0]
     assert link_of(negative, "beta", Kind.CHANNEL) == "negated sigmoid"
 
 
@@ -120,7 +121,7 @@ def test_beta_keeps_its_sign_where_several_fields_are_not_linear() -> None:
 )
 @pytest.mark.parametrize("adjacency", ["original", "soft", "live"])
 def test_the_method_that_is_chosen_can_be_recorded(reaction: str, step: float, adjacency: str) -> None:
-    chosen, reason = resolve_method(Model(reaction, adjacency=adjacency, time=3.0))
+    chosen, reason = resolve_method(GreadSettings(reaction, adjacency=adjacency, time=3.0))
     assert chosen.method == "rk4"
     assert chosen.step == pytest.approx(step)
     assert reason

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gread.settings.config import ADJACENCIES, KINDS, LINKS, VELOCITIES, Config, Model, Training
+from gread.settings.config import Config, Training
+from gread.settings.gread_settings import ADJACENCIES, KINDS, LINKS, VELOCITIES, GreadSettings
 from gread.settings.trials import Trial, grouped, make_trials
 from rdgraph.errors import FileError, InvalidArgument, RdgraphError, UnknownName
 
@@ -18,7 +19,7 @@ shares = st.floats(0, 1, exclude_max=True)
 heads = st.integers(1, 8)
 models = heads.flatmap(
     lambda h: st.builds(
-        Model,
+        GreadSettings,
         reaction=st.sampled_from(["BS", "F", "-alpha*L@H + beta*tanh(H)"]),
         alpha=st.sampled_from(KINDS),
         beta=st.sampled_from(KINDS),
@@ -65,7 +66,7 @@ def test_a_whole_file_overrides_any_base_but_for_what_it_leaves_out(config, base
 def test_text_from_a_command_line_reads_as_the_value(config):
     parts = {**dataclasses.asdict(config.model), **dataclasses.asdict(config.training)}
     texts = {name: str(value) for name, value in parts.items() if value is not None}
-    assert Config(Model(step=config.model.step)).updated(texts) == config
+    assert Config(GreadSettings(step=config.model.step)).updated(texts) == config
 
 
 def test_defaults_then_file_then_command_line(tmp_path):
@@ -150,11 +151,11 @@ def test_values_that_make_no_sense_are_refused(name, value):
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
-        (Model, {"hidden": 0}),
-        (Model, {"time": NAN}),
-        (Model, {"step": NAN}),
-        (Model, {"dropout": NAN}),
-        (Model, {"adjacency": "none"}),
+        (GreadSettings, {"hidden": 0}),
+        (GreadSettings, {"time": NAN}),
+        (GreadSettings, {"step": NAN}),
+        (GreadSettings, {"dropout": NAN}),
+        (GreadSettings, {"adjacency": "none"}),
         (Training, {"epochs": 0}),
         (Training, {"learning_rate": NAN}),
         (Training, {"weight_decay": -1.0}),

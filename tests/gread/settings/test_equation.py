@@ -7,8 +7,8 @@ import torch
 
 import rdgraph as rd
 from gread import GREADClassifier, GREADConv, karate
-from gread.settings.config import Model
 from gread.settings.equation import read_equation
+from gread.settings.gread_settings import GreadSettings
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems import equation_text
 
@@ -66,15 +66,15 @@ def test_a_system_is_taken_as_it_is(readings: list[str]) -> None:
 def test_a_catalogue_name_is_not_read_again(readings: list[str]) -> None:
     rd.catalogue["BS"]
     readings.clear()
-    assert Model(reaction="BS").system.coefficients == {"alpha": Kind.SCALAR, "beta": Kind.CHANNEL}
+    assert GreadSettings(reaction="BS").system.coefficients == {"alpha": Kind.SCALAR, "beta": Kind.CHANNEL}
     assert readings == []
 
 
 def test_models_hold_their_equation() -> None:
-    model = Model(reaction="Nagumo", alpha="channel", beta="scalar")
+    model = GreadSettings(reaction="Nagumo", alpha="channel", beta="scalar")
     assert model.system is model.system
     assert model.system == rd.parse("Nagumo", {"alpha": "channel"})
-    assert model == Model(reaction="Nagumo", alpha="channel", beta="scalar")
+    assert model == GreadSettings(reaction="Nagumo", alpha="channel", beta="scalar")
 
 
 @pytest.mark.parametrize("reaction", ["Nagumo", "GRAND++", "H@W - k*H where k channel, k < 2"])

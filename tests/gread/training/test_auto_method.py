@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from gread import Config, GREADClassifier, GREADConv, Network, Trial, karate, make_trials, train
 from gread.models.resolution import resolve_method
-from gread.settings.config import AUTO, Model
+from gread.settings.gread_settings import AUTO, GreadSettings
 from gread.settings.presets import presets
 from gread.training.ensemble import Ensemble
 from rdgraph.systems.catalogue import catalogue
@@ -49,44 +49,44 @@ def config(**values: Any) -> Config:
 
 
 def test_auto_is_the_default_everywhere() -> None:
-    assert Model().method == AUTO
+    assert GreadSettings().method == AUTO
     assert GREADClassifier().method == AUTO
     assert Config.from_toml("[model]\nhidden = 8\n").model.method == AUTO
-    assert resolve_method(Model())[0].method == GREADConv(4).config.method == "exact"
+    assert resolve_method(GreadSettings())[0].method == GREADConv(4).config.method == "exact"
 
 
 def test_what_names_a_method_keeps_it() -> None:
     assert AUTO not in {preset.config.model.method for preset in presets()}
-    given = Model(method="midpoint", step=0.25)
+    given = GreadSettings(method="midpoint", step=0.25)
     assert resolve_method(given) == (given, "")
     assert Config.from_toml('[model]\nmethod = "euler"\nstep = 0.5\n').model.method == "euler"
 
 
 def test_the_choice_follows_the_equation_and_the_adjacency() -> None:
-    linear, reason = resolve_method(Model(reaction="BS"))
+    linear, reason = resolve_method(GreadSettings(reaction="BS"))
     assert (linear.method, linear.step) == ("exact", None)
     assert "exact flow" in reason
-    live, reason = resolve_method(Model(reaction="BS", adjacency="live"))
+    live, reason = resolve_method(GreadSettings(reaction="BS", adjacency="live"))
     assert live.method == "rk4"
     assert live.step is not None
     assert reason
-    curved, _ = resolve_method(Model(reaction="-alpha*L@H + beta*tanh(H)", time=3.0))
+    curved, _ = resolve_method(GreadSettings(reaction="-alpha*L@H + beta*tanh(H)", time=3.0))
     assert curved.method == "rk4"
     assert curved.step is not None
     assert 0 < curved.step < 3.0
-    shorter, _ = resolve_method(Model(reaction="-alpha*L@H + beta*tanh(H)", step=0.01))
+    shorter, _ = resolve_method(GreadSettings(reaction="-alpha*L@H + beta*tanh(H)", step=0.01))
     assert (shorter.method, shorter.step) == ("rk4", 0.01)
-    assert resolve_method(Model(reaction="BS", step=0.01))[0].step is None
+    assert resolve_method(GreadSettings(reaction="BS", step=0.01))[0].step is None
 
 
 def test_a_free_sign_is_left_to_equations_that_cannot_blow_up_and_to_the_paper() -> None:
     cubic = "-alpha*L@H + beta*H*(1 - H)*(H - a)"
-    assert [resolve_method(Model(reaction=r))[0].beta_link for r in ("Nagumo", cubic)] == ["sigmoid", "sigmoid"]
+    assert [resolve_method(GreadSettings(reaction=r))[0].beta_link for r in ("Nagumo", cubic)] == ["sigmoid", "sigmoid"]
     free = ("BS", "F", "AC", "Z", "-alpha*L@H + beta*H*(1 - H)", "-alpha*L@H + beta*tanh(H)")
-    assert {resolve_method(Model(reaction=r))[0].beta_link for r in free} == {"auto"}
-    assert resolve_method(Model(reaction="Nagumo", beta_link="free"))[0].beta_link == "free"
-    assert resolve_method(Model(reaction="Nagumo", beta="scalar"))[0].beta_link == "auto"
-    assert resolve_method(Model(reaction="Nagumo", method="rk4", step=0.1))[0].beta_link == "auto"
+    assert {resolve_method(GreadSettings(reaction=r))[0].beta_link for r in free} == {"auto"}
+    assert resolve_method(GreadSettings(reaction="Nagumo", beta_link="free"))[0].beta_link == "free"
+    assert resolve_method(GreadSettings(reaction="Nagumo", beta="scalar"))[0].beta_link == "auto"
+    assert resolve_method(GreadSettings(reaction="Nagumo", method="rk4", step=0.1))[0].beta_link == "auto"
 
 
 def test_the_method_and_the_reason_are_in_the_network_and_its_files(tmp_path: Path) -> None:

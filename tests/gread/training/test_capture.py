@@ -15,7 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import rdgraph as rd
 from gread.datasets.embedded import karate
-from gread.settings.config import ADJACENCIES, Config
+from gread.settings.config import Config
+from gread.settings.gread_settings import ADJACENCIES
 from gread.settings.trials import Trial
 from gread.training.ensemble import Ensemble
 from rdgraph.methods.registry import FOR_NOISE, METHODS

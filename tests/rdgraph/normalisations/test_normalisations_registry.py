@@ -147,11 +147,11 @@ def test_preflight_with_and_without_a_graph() -> None:
 @pytest.mark.usefixtures("lazy_walk")
 def test_a_layer_has_the_same_operator() -> None:
     from gread.layers.edge_layout import Layout
-    from gread.settings.config import Model
+    from gread.settings.gread_settings import GreadSettings
 
     edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     made = Layout.make(edges, 3, has_loops=True).operator(
-        Model(normalisation="lazy", self_loops=0.0), torch.ones(4, dtype=F64)
+        GreadSettings(normalisation="lazy", self_loops=0.0), torch.ones(4, dtype=F64)
     )
     assert torch.allclose(made.dense(), rd.Graph.from_edges(edges).operator("lazy", dtype=F64).dense())
 

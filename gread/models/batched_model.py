@@ -1,0 +1,173 @@
+"""`BatchedModel`: networks of one shape as one module; every parameter has the members as its first axis.
+
+A network of one's own is a subclass of a few lines: `build` makes parameters and operators, `states` goes through the
+layers, `read` gives the logits. Splits, seeds and configurations are then trained side by side as one CUDA graph, with
+checkpoints, presets and reports, like all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from gread.kernels import counters
+from gread.kernels.linear_layers import linear
+from gread.models.features import Features
+from gread.models.place import Place
+from gread.models.randomness import Dropper, Randomness, Rates
+from gread.settings.model_settings import ModelSettings
+from rdgraph.errors import InvalidArgument
+
+
+class Passed(NamedTuple):
+    """What a pass through the networks gives: logits (M, n, classes), what a cut polynomial leaves out (M,)."""
+
+    logits: Tensor
+    tail: Tensor | None = None
+
+
+class BatchedModel(nn.Module):
+    """M networks of one shape on one place.
+
+    Args:
+        settings: The settings that all members share; of those that are free (`settings.free`) the rates count.
+        place: The graph, see `gread.models.place.Place`.
+        features: Columns of the features.
+        classes: Columns of the logits.
+        seeds: One per member (M,); they decide the initial parameters.
+
+    Subclasses set parameters in `build` by `add_linear` and `add_parameter`, and numbers that training changes without
+    a gradient, such as running means, by `add_buffer`; all have the members first.
+    """
+
+    #: Products of a polynomial that may have to grow in training, and of the whole one; none for most networks.
+    degree: int = 0
+    whole: int = 0
+    #: Whether a pass asks nothing of the host, so that a CUDA graph can record it.
+    is_capturable: bool = True
+
+    def __init__(
+        self, settings: ModelSettings, place: Place, *, features: int, classes: int, seeds: Sequence[int]
+    ) -> None:
+        super().__init__()
+        self.settings, self.place = settings, place
+        self.features, self.classes, self.members = features, classes, len(seeds)
+        self.seeds = torch.tensor(list(seeds), dtype=torch.int64, device=place.device)
+        #: Parameters without weight decay.
+        self.undecayed: set[str] = set()
+        self._streams = 0
+        self.build()
+
+    # ------------------------------------------------------------------ what a network defines
+    def build(self) -> None:
+        """Make the parameters and operators."""
+        raise NotImplementedError
+
+    def states(self, x: Features, drop: Dropper) -> list[Tensor]:
+        """The states (M, n, d_k) layer by layer, from the first, H_0, to the last; widths may differ."""
+        raise NotImplementedError
+
+    def read(self, states: list[Tensor], drop: Dropper) -> Tensor:
+        """Logits (M, n, classes) of the states; the last of them, unless a network reads out more."""
+        return states[-1]
+
+    # ------------------------------------------------------------------ passes
+    def run(self, x: Features, rates: Rates | None = None, random: Randomness | None = None) -> Passed:
+        """A pass; with rates and random numbers as in training, without them as in prediction."""
+        drop = Dropper(rates, random)
+        return Passed(self.read(self.states(x, drop), drop))
+
+    def forward(self, x: Features) -> Tensor:
+        """Logits (M, n, classes) without dropout."""
+        return self.run(x).logits
+
+    # ------------------------------------------------------------------ polynomials that grow
+    @property
+    def is_cut(self) -> bool:
+        """Whether a polynomial leaves something out, so that it has to be watched."""
+        return self.degree < self.whole
+
+    def prepare(self, x: Features, rates: Rates) -> None:
+        """Decide what depends on the features and the rates, before the first pass of a training."""
+
+    def lengthen(self, x: Features, rates: Rates) -> None:
+        """Raise the degree of polynomials that have become too short."""
+
+    def memory(self, x: Features) -> int | None:
+        """Numbers that one member keeps for its gradient, where the network can tell; else they are counted."""
+        return None
+
+    # ------------------------------------------------------------------ parameters
+    def uniform(self, shape: tuple[int, ...], bound: float) -> Tensor:
+        """U(-bound, bound) of shape (M, *shape), every member from its own stream."""
+        self._streams += 1
+        count = int(torch.tensor(shape).prod()) if shape else 1
+        drawn = counters.uniform(self.seeds, counters.INITIAL + self._streams, count)
+        return ((2 * drawn - 1) * bound).to(self.place.dtype).reshape(self.members, *shape)
+
+    def normal(self, shape: tuple[int, ...], deviation: float = 1.0) -> Tensor:
+        """Normal numbers of shape (M, *shape) and that standard deviation, every member from its own streams."""
+        radius, angle = (self.uniform(shape, 0.5).double() + 0.5 for _ in range(2))
+        drawn = (-2 * torch.log1p(-radius.clamp(max=1 - 2**-24))).sqrt() * torch.cos(2 * torch.pi * angle)
+        return (deviation * drawn).to(self.place.dtype)
+
+    def full(self, shape: tuple[int, ...], value: float) -> Tensor:
+        """(M, *shape) filled with a number."""
+        return torch.full((self.members, *shape), value, dtype=self.place.dtype, device=self.place.device)
+
+    def add_parameter(self, name: str, value: Tensor, *, is_decayed: bool = True) -> None:
+        """A parameter (M, ...) that training changes by its gradient."""
+        self.register_parameter(name, nn.Parameter(value))
+        if not is_decayed:
+            self.undecayed.add(name)
+
+    def add_buffer(self, name: str, value: Tensor) -> None:
+        """Numbers (M, ...) that passes in training change in place, and that are kept with the parameters."""
+        self.register_buffer(name, value)
+
+    def add_linear(self, name: str, inputs: int, outputs: int, *, bias: bool = True, start: str = "torch") -> None:
+        """Parameters of X W + b, NAME_weight (M, inputs, outputs) and NAME_bias (M, outputs).
+
+        `start`: "torch" draws both from U(-1, 1)/sqrt(inputs) as nn.Linear does; "glorot" draws W from
+        U(-1, 1) sqrt(6/(inputs + outputs)) and sets b to 0; "fan_out" draws both from U(-1, 1)/sqrt(outputs).
+        """
+        bounds = {"torch": inputs**-0.5, "glorot": (6 / (inputs + outputs)) ** 0.5, "fan_out": outputs**-0.5}
+        if start not in bounds:
+            raise InvalidArgument(f"expected a start among {', '.join(bounds)}, got {start!r}")
+        self.add_parameter(f"{name}_weight", self.uniform((inputs, outputs), bounds[start]))
+        if bias:
+            own = self.full((outputs,), 0.0) if start == "glorot" else self.uniform((outputs,), bounds[start])
+            self.add_parameter(f"{name}_bias", own)
+
+    def times(self, name: str, x: Tensor | Features) -> Tensor:
+        """x W (M, n, outputs)."""
+        weight = self.get_parameter(f"{name}_weight")
+        return x @ weight
+
+    def shift(self, name: str) -> Tensor:
+        """b (M, 1, outputs), to be added to states."""
+        return self.get_parameter(f"{name}_bias")[:, None, :]
+
+    def linear(self, name: str, x: Tensor | Features) -> Tensor:
+        """x W + b (M, n, outputs)."""
+        if isinstance(x, Features):
+            return self.times(name, x) + self.shift(name)
+        return linear(x, self.get_parameter(f"{name}_weight"), self.get_parameter(f"{name}_bias"))
+
+    @property
+    def parts(self) -> dict[str, Tensor]:
+        """Everything that training changes by name: parameters and buffers."""
+        return {**dict(self.named_parameters()), **dict(self.named_buffers())}
+
+    def load_members(self, values: Mapping[str, Tensor]) -> None:
+        """Copy parameters and buffers from tensors by name."""
+        with torch.no_grad():
+            for name, part in self.parts.items():
+                part.copy_(values[name])
+
+    def kept(self, member: int) -> dict[str, Any]:
+        """What a trained member keeps beside its parts, such as the nodes whose labels it was trained with."""
+        return {}

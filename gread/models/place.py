@@ -1,0 +1,90 @@
+"""`Place`: the graph that networks live on, on a device; it gives them their operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from rdgraph import Graph, stack
+from rdgraph.errors import InvalidArgument
+from rdgraph.graphs.operator import Operator
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """One graph for all members, or one of equal size for each, on a device, in a precision.
+
+    Args:
+        graphs: The graph, or one for every member.
+        device: Where tensors are made.
+        dtype: Their precision.
+        trusted: The nodes (M, n) whose labels are known in training, 1 or 0; None where nobody said.
+
+    >>> from rdgraph import generators
+    >>> place = Place((generators.path(3),))
+    >>> place.operator("row").dense()
+    tensor([[0.0000, 1.0000, 0.0000],
+            [0.5000, 0.0000, 0.5000],
+            [0.0000, 1.0000, 0.0000]])
+    """
+
+    graphs: tuple[Graph, ...]
+    device: Any = "cpu"
+    dtype: torch.dtype = torch.float32
+    trusted: Tensor | None = None
+    _made: dict[object, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        sizes = {graph.num_nodes for graph in self.graphs}
+        if len(sizes) != 1:
+            raise InvalidArgument(f"expected graphs with one number of nodes, got {sorted(sizes)}")
+
+    @property
+    def nodes(self) -> int:
+        return self.graphs[0].num_nodes
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all members live on the same graph."""
+        return len(self.graphs) == 1
+
+    def operator(self, normalisation: str = "symmetric", self_loops: float = 0.0) -> Operator:
+        """A of the graph, with self-loops of that weight; of several graphs, stacked: weights (M, E) on one pattern."""
+        return self.derived(lambda graph: graph, normalisation, self_loops)
+
+    def derived(
+        self, change: Callable[[Graph], Graph], normalisation: str = "symmetric", self_loops: float = 0.0
+    ) -> Operator:
+        """A of a graph that is made from each of these, such as that of second neighbours; made once."""
+        key = change.__qualname__, normalisation, self_loops
+
+        def make() -> Operator:
+            made = [
+                change(graph).operator(normalisation, self_loops=self_loops, device=self.device, dtype=self.dtype)
+                for graph in self.graphs
+            ]
+            return (made[0] if self.is_shared else stack(made)).prepare()
+
+        return self.once(key, make)
+
+    def once(self, key: object, make: Callable[[], V]) -> V:
+        """What `make` makes, kept under a key for all networks of this place."""
+        if key not in self._made:
+            self._made[key] = make()
+        found: V = self._made[key]
+        return found
+
+    def tensor(self, values: Any) -> Tensor:
+        """Numbers as a tensor of this place."""
+        return torch.as_tensor(values).to(device=self.device, dtype=self.dtype)
+
+    @classmethod
+    def of(cls, graph: Graph | Sequence[Graph], **options: Any) -> Place:
+        """A place of one graph, or of one for every member."""
+        return cls((graph,) if isinstance(graph, Graph) else tuple(graph), **options)

@@ -1,0 +1,74 @@
+"""Random numbers and rates of the members of a batch, and `Dropper`, which leaves entries out while training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from gread.kernels import counters
+from gread.kernels.operations import dropout
+from gread.models.features import Features
+from gread.settings.model_settings import ModelSettings
+
+#: The settings in which members differ, by name, each (M,).
+Rates = Mapping[str, Tensor]
+
+
+def make_rates(settings: Sequence[ModelSettings], device: Any = None) -> Rates:
+    """The free settings of the members, one number each; times in double precision.
+
+    >>> make_rates([ModelSettings(dropout=0.25), ModelSettings(dropout=0.5)])["dropout"]
+    tensor([0.2500, 0.5000])
+    """
+    return {
+        name: torch.tensor(
+            [getattr(s, name) for s in settings], device=device,
+            dtype=torch.float64 if name == "time" else torch.float32,
+        )
+        for name in settings[0].free
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Randomness:
+    """Whose numbers are drawn: seeds (M,) int64, and the epoch () int64, both on the device."""
+
+    seeds: Tensor
+    step: Tensor
+
+
+class Dropper:
+    """Dropout with a stream of its own at every place of the network; the identity without random numbers.
+
+    Places are counted as they come, so a network has to call it in the same order in every epoch.
+
+    >>> Dropper()(torch.tensor([-1.0, 2.0]), relu=True)
+    tensor([0., 2.])
+    """
+
+    def __init__(self, rates: Rates | None = None, random: Randomness | None = None, first: int = 0) -> None:
+        self.rates, self.random, self.place = rates, random, counters.DROPOUT + first
+
+    @property
+    def is_training(self) -> bool:
+        """Whether entries are left out at all."""
+        return self.rates is not None and self.random is not None
+
+    def features(self, x: Features, rate: str = "input_dropout") -> Features:
+        """Features with entries left out by the rate of that name."""
+        if self.rates is None or self.random is None:
+            return x
+        self.place += 1
+        return x.dropped(self.random.seeds, self.random.step, self.rates[rate], self.place)
+
+    def __call__(self, x: Tensor, rate: str = "dropout", *, relu: bool = False) -> Tensor:
+        """x (1 or M, ...) with entries left out, and the others scaled up; with `relu`, of max(x, 0)."""
+        if self.rates is None or self.random is None:
+            return functional.relu(x) if relu else x
+        self.place += 1
+        return dropout(x, self.random.seeds, self.random.step, self.rates[rate], self.place, relu=relu)

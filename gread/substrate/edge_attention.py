@@ -1,0 +1,79 @@
+"""Weights on the edges that depend on the states at their ends, and sums over neighbours with such weights.
+
+Weights have a column of heads: (M, heads, E). Edge e goes from `pattern.indices[e]`, the neighbour, to its row.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gread.kernels.operations import row_softmax
+from rdgraph.graphs.operator import Operator, Pattern
+from rdgraph.kernels import operations as ops
+
+#: The score of an edge that a member does not have: its exponential is zero beside any other.
+ABSENT = -1e30
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """(M, n, heads*d) as (M*heads, n, d).
+
+    >>> split_heads(torch.tensor([[[1.0, 2.0]]]), 2).ravel()
+    tensor([1., 2.])
+    """
+    members, nodes, width = x.shape
+    return x.view(members, nodes, heads, width // heads).transpose(1, 2).reshape(members * heads, nodes, -1)
+
+
+def join_heads(x: Tensor, heads: int) -> Tensor:
+    """(M*heads, n, d) as (M, n, heads*d), the heads side by side."""
+    total, nodes, width = x.shape
+    return x.view(total // heads, heads, nodes, width).transpose(1, 2).reshape(total // heads, nodes, -1)
+
+
+def edge_products(pattern: Pattern, left: Tensor, right: Tensor) -> Tensor:
+    """<left_i, right_j> at every edge j -> i: (B, n, d) twice, (B, E) out."""
+    return ops.sddmm(pattern.tensors, left.contiguous(), right.contiguous(), False)
+
+
+def edge_sums(pattern: Pattern, own: Tensor, neighbour: Tensor) -> Tensor:
+    """own_i + neighbour_j at every edge j -> i: (B, n) twice, (B, E) out; the same bits in every run.
+
+    >>> import rdgraph as rd
+    >>> path = rd.generators.path(3).operator("row").pattern
+    >>> edge_sums(path, torch.tensor([[10.0, 20.0, 30.0]]), torch.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[12., 21., 23., 32.]])
+    """
+    one = torch.ones_like(own)
+    return edge_products(pattern, torch.stack([own, one], -1), torch.stack([one, neighbour], -1))
+
+
+def edge_softmax(operator: Operator, scores: Tensor) -> Tensor:
+    """Softmax of scores (M, heads, E) over the edges into every node.
+
+    Where members have graphs of their own, stacked into one pattern, those entries of a member count that are not zero.
+
+    >>> import rdgraph as rd
+    >>> edge_softmax(rd.generators.path(3).operator("row"), torch.zeros(1, 1, 4)).ravel()
+    tensor([1.0000, 0.5000, 0.5000, 1.0000])
+    """
+    pattern, flat = operator.pattern, scores.reshape(-1, operator.num_edges)
+    if not operator.batch:
+        return row_softmax(pattern.indptr, pattern.rows, flat).view(scores.shape)
+    present = (operator.weights != 0)[:, None].expand(scores.shape)
+    soft = row_softmax(pattern.indptr, pattern.rows, torch.where(present.reshape(flat.shape), flat, ABSENT))
+    return torch.where(present, soft.view(scores.shape), 0.0)
+
+
+def weighted_sums(operator: Operator, weights: Tensor, x: Tensor) -> Tensor:
+    """sum_j w_ij x_j with weights (M, heads, E) for x (M, n, heads*d), the heads side by side; weights in the gradient.
+
+    >>> import rdgraph as rd
+    >>> weighted_sums(rd.generators.path(2).operator("row"), torch.tensor([[[2.0, 3.0]]]), torch.tensor([[[1.0], [5.0]]]))
+    tensor([[[10.],
+             [ 3.]]])
+    """
+    heads = weights.shape[1]
+    flat = weights.reshape(-1, operator.num_edges)
+    return join_heads(ops.spmm(operator.pattern.tensors, flat, split_heads(x, heads), None, None, [], []), heads)

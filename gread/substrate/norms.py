@@ -1,0 +1,74 @@
+"""Norms of states (M, n, d): over channels, over nodes with running means, and of pairs of nodes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gread.models.batched_model import BatchedModel
+
+EPS = 1e-5
+#: The share of the present batch in running means.
+MOMENTUM = 0.1
+
+
+class LayerNorm:
+    """(h - mean)/deviation over the channels of every node, times a weight, plus a shift; both learned.
+
+    A part of a network: made in its `build`, with parameters under a name.
+    """
+
+    def __init__(self, model: BatchedModel, name: str, width: int) -> None:
+        self.model, self.name, self.width = model, name, width
+        model.add_parameter(f"{name}_weight", model.full((width,), 1.0))
+        model.add_parameter(f"{name}_bias", model.full((width,), 0.0))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        weight, bias = (self.model.get_parameter(f"{self.name}_{part}")[:, None] for part in ("weight", "bias"))
+        centred = x - x.mean(-1, keepdim=True)
+        scale = torch.rsqrt(centred.square().mean(-1, keepdim=True) + EPS)
+        return torch.addcmul(bias, centred * scale, weight)
+
+
+class BatchNorm:
+    """(h - mean)/deviation over the nodes, for every channel, times a weight, plus a shift.
+
+    In training of the nodes at hand, while running means are kept; in prediction of those. As torch's BatchNorm1d.
+    """
+
+    def __init__(self, model: BatchedModel, name: str, width: int) -> None:
+        self.model, self.name = model, name
+        model.add_parameter(f"{name}_weight", model.full((width,), 1.0))
+        model.add_parameter(f"{name}_bias", model.full((width,), 0.0))
+        model.add_buffer(f"{name}_mean", model.full((width,), 0.0))
+        model.add_buffer(f"{name}_variance", model.full((width,), 1.0))
+
+    def __call__(self, x: Tensor, is_training: bool) -> Tensor:
+        weight, bias = (self.model.get_parameter(f"{self.name}_{part}")[:, None] for part in ("weight", "bias"))
+        mean, variance = (self.model.get_buffer(f"{self.name}_{part}") for part in ("mean", "variance"))
+        if is_training:
+            now = x.mean(1)
+            centred = x - now[:, None]
+            spread = centred.square().mean(1)
+            with torch.no_grad():
+                nodes = x.shape[1]
+                mean.lerp_(now, MOMENTUM)
+                variance.lerp_(spread * (nodes / max(1, nodes - 1)), MOMENTUM)
+        else:
+            centred, spread = x - mean[:, None], variance
+        return torch.addcmul(bias, centred * torch.rsqrt(spread[:, None] + EPS), weight)
+
+
+def pair_norm(x: Tensor, scale: float = 1.0, *, individually: bool = False) -> Tensor:
+    """Centred over the nodes, then scaled so that the mean squared length is scale^2; or every node's own length.
+
+    Zhao and Akoglu, ICLR 2020; `individually` is their PN-SI.
+
+    >>> pair_norm(torch.tensor([[[1.0], [3.0]]]))
+    tensor([[[-1.0000],
+             [ 1.0000]]])
+    """
+    centred = x - x.mean(1, keepdim=True)
+    lengths = centred.square().sum(-1, keepdim=True)
+    squared = lengths if individually else lengths.mean(1, keepdim=True)
+    return scale * centred * torch.rsqrt(squared + EPS)

@@ -1,0 +1,87 @@
+"""GAT: Velickovic et al., "Graph Attention Networks", ICLR 2018."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from gread.models.batched_model import BatchedModel
+from gread.models.features import Features
+from gread.models.randomness import Dropper
+from gread.settings.model_records import ModelRecord
+from gread.substrate.edge_attention import edge_softmax, edge_sums, weighted_sums
+from gread.zoo.stacked_settings import StackedSettings
+
+#: The slope of the leaky relu below zero.
+LEAK = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class GATSettings(StackedSettings):
+    """Settings of a GAT: `hidden` channels in each of the `heads`, side by side; the last layer has one head."""
+
+    model: ClassVar[str] = "gat"
+    free: ClassVar[tuple[str, ...]] = (*StackedSettings.free, "attention_dropout")
+
+    hidden: int = 8
+    input_dropout: float = 0.6
+    dropout: float = 0.6
+    heads: int = 8
+    attention_dropout: float = 0.6
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_at_least(1, "heads")
+        self.check_share("attention_dropout")
+
+
+class GAT(BatchedModel):
+    """H' = elu(S(H) H W + b), S_ij = softmax_j leaky(a . W h_i + c . W h_j) on edges and self-loops, heads side by side.
+
+    No elu after the last layer, the logits. Nothing differs from the authors' code but the data.
+    """
+
+    settings: GATSettings
+
+    def build(self) -> None:
+        """W, b and the two vectors of the scores for every layer."""
+        s = self.settings
+        self.edges = self.place.operator("row", self_loops=1.0)
+        inner = s.heads * s.hidden
+        for k in range(s.layers):
+            is_last = k + 1 == s.layers
+            heads, width = (1, self.classes) if is_last else (s.heads, s.hidden)
+            self.add_linear(f"layer_{k}", self.features if k == 0 else inner, heads * width, start="glorot")
+            for end in ("own", "neighbour"):
+                self.add_parameter(f"layer_{k}_{end}", self.uniform((heads, width), (6 / (heads + width)) ** 0.5))
+
+    def attend(self, k: int, h: Tensor | Features, drop: Dropper) -> Tensor:
+        """S(h) h W + b."""
+        values = self.times(f"layer_{k}", h)
+        own, neighbour = (self.get_parameter(f"layer_{k}_{end}") for end in ("own", "neighbour"))
+        members, nodes, heads = self.members, self.place.nodes, own.shape[1]
+        split = values.view(members, nodes, heads, -1)
+        scores = [torch.einsum("mnhd,mhd->mhn", split, part).reshape(-1, nodes) for part in (own, neighbour)]
+        raised = functional.leaky_relu(edge_sums(self.edges.pattern, *scores), LEAK).view(members, heads, -1)
+        weights = drop(edge_softmax(self.edges, raised), "attention_dropout")
+        return weighted_sums(self.edges, weights, values) + self.shift(f"layer_{k}")
+
+    def states(self, x: Features, drop: Dropper) -> list[Tensor]:
+        """The output of every layer."""
+        states = [self.attend(0, drop.features(x), drop)]
+        for k in range(1, self.settings.layers):
+            states[-1] = functional.elu(states[-1])
+            states.append(self.attend(k, drop(states[-1]), drop))
+        return states
+
+
+RECORDS = (
+    ModelRecord(
+        "gat", "GAT", "classical", "Velickovic et al., ICLR 2018", "H' = elu(S(H) H W + b), S attention over the edges",
+        GATSettings, GAT, published="GAT",
+    ),
+)  # fmt: skip

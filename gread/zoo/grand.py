@@ -1,0 +1,31 @@
+"""GRAND: Chamberlain et al., "GRAND: Graph Neural Diffusion", ICML 2021; diffusion, and nothing else, as a line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gread.models.gread_model import GREAD
+from gread.settings.gread_settings import GreadSettings
+from gread.settings.model_records import ModelRecord
+
+
+@dataclass(frozen=True)
+class GrandSettings(GreadSettings):
+    """Settings of GRAND: those of GREAD with diffusion for the equation.
+
+    `adjacency` soft is the authors' GRAND-l, attention from H(0) that stays; live is GRAND-nl, attention from H(t).
+    """
+
+    model: ClassVar[str] = "grand"
+
+    reaction: str = "diffusion"
+    adjacency: str = "soft"
+
+
+RECORDS = (
+    ModelRecord(
+        "grand", "GRAND", "continuous", "Chamberlain et al., ICML 2021", "dH/dt = sigmoid(alpha) (S - I) H",
+        GrandSettings, GREAD, published="GRAND",
+    ),
+)  # fmt: skip
