@@ -38,7 +38,8 @@ class GREADClassifier(ClassifierMixin, BaseEstimator):
     """Classifies the nodes of a graph from the labels of some of them.
 
     The network is H(0) = e(X), dH/dt = f(t, H), logits = o(H(T)), with f the equation of `reaction`. Beside the
-    arguments below it takes all settings of `gread.settings.gread_settings.GreadSettings` and `Training` under their own names.
+    arguments below it takes all settings of `gread.settings.gread_settings.GreadSettings` and of
+    `gread.settings.config.Training` under their own names.
 
     Args:
         reaction: A name of the catalogue, or an equation in the language of rdgraph; several fields, as in
@@ -80,8 +81,9 @@ class GREADClassifier(ClassifierMixin, BaseEstimator):
         beta_link: str = "auto", adjacency: str = "soft", normalisation: str = "symmetric", self_loops: float = 1.0,
         heads: int = 4, attention_dim: int = 64, time: float = 1.0, method: str = "auto", step: float | None = None,
         hidden: int = 64, velocity: str = "zero", readout: str = "all", encoder_mlp: bool = False, relu: bool = True,
-        decoder_mlp: bool = False, input_dropout: float = 0.5, dropout: float = 0.4, epochs: int = 200,
-        learning_rate: float = 0.01, weight_decay: float = 5e-4, seed: int = 0, device: str = "auto",
+        decoder_mlp: bool = False, input_dropout: float = 0.5, dropout: float = 0.4, row_features: bool = False,
+        epochs: int = 200, learning_rate: float = 0.01, weight_decay: float = 5e-4, optimiser: str = "adam",
+        select: str = "accuracy", patience: int = 0, seed: int = 0, device: str = "auto",
         validation: float = 0.2, members: int = 1, graph: Any = None, features: Any = None,
     ) -> None:  # fmt: skip
         self.reaction = reaction
@@ -105,9 +107,13 @@ class GREADClassifier(ClassifierMixin, BaseEstimator):
         self.decoder_mlp = decoder_mlp
         self.input_dropout = input_dropout
         self.dropout = dropout
+        self.row_features = row_features
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
+        self.optimiser = optimiser
+        self.select = select
+        self.patience = patience
         self.seed = seed
         self.device = device
         self.validation = validation

@@ -15,13 +15,13 @@ from torch import Tensor
 from gread.datasets.checks import read_features
 from gread.models.bundle import Bundle, load_bundle, save_bundle
 from gread.models.trained_network import Network
-from gread.settings.config import Config
+from gread.settings.config import NAME, Config
 from gread.training.ensemble import METRICS
 from rdgraph import Graph
 from rdgraph.errors import FileError, InvalidArgument, RdgraphError, UnknownName
 from rdgraph.graphs.matrix_formats import make_csr
 
-FORMAT, WHAT = "gread classifier 2", "a saved classifier"
+FORMAT, WHAT = "gread classifier 3", "a saved classifier"
 MANIFEST = "classifier.json"
 
 
@@ -68,7 +68,7 @@ def save_state(folder: Path, state: FittedState, arguments: Mapping[str, Any]) -
         held |= {f"member{k}.{name}": value for name, value in network.parameters.items()}
     words = {
         "arguments": {name: _plain(value) for name, value in arguments.items()},
-        "model": asdict(state.networks[0].config),
+        "model": {NAME: state.networks[0].config.model, **asdict(state.networks[0].config)},
         "reason": state.networks[0].reason,
         "epochs": state.epochs,
         "classes": state.classes.tolist(),
@@ -108,7 +108,7 @@ def _restored(bundle: Bundle) -> FittedState:
     x = read_features(x)
     if x.shape != (nodes, width):
         raise InvalidArgument(f"expected features ({nodes}, {width}), got {x.shape}")
-    model, reason = Config().updated(words["model"]).model, str(words.get("reason", ""))
+    model, reason = Config.from_sections({"model": words["model"]}).model, str(words.get("reason", ""))
     blank = Network(model, {}, width, len(classes), reason)
     best_epochs = arrays["best_epochs"]
     networks = tuple(replace(blank, parameters=_member(held, k)) for k in range(len(best_epochs)))

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gread.models.batched_model import BatchedModel
 from gread.models.bundle import load_bundle, save_bundle
 from gread.models.features import Features
-from gread.models.batched_model import BatchedModel
 from gread.models.gread_model import GREAD, TRUSTED_NODES
 from gread.models.place import Place
 from gread.models.problem import make_features
@@ -75,14 +75,7 @@ class Network:
 
     def model(self, graph: Graph, trusted: Tensor | None = None) -> BatchedModel:
         """The network on a graph, as a torch module with one member, on the device of its parameters."""
-        some = next(iter(self.parameters.values()))
-        known = self.parameters.get(TRUSTED_NODES) if trusted is None else trusted
-        if known is not None and known.shape[-1] != graph.num_nodes:
-            raise InvalidArgument(_OTHER_GRAPH.format(known.shape[-1], graph.num_nodes))
-        place = Place.of(graph, device=some.device, dtype=some.dtype, trusted=known)
-        model: BatchedModel = find_model(self.config.model).network(
-            self.config, place, features=self.features, classes=self.classes, seeds=[0]
-        )
+        model = self._fresh(graph, trusted)
         for name, part in model.parts.items():
             own = self.parameters[name]
             if own.shape != part.shape and graph.num_nodes in part.shape:
@@ -90,6 +83,18 @@ class Network:
                 raise InvalidArgument(_OTHER_GRAPH.format(nodes, graph.num_nodes))
         model.load_members(self.parameters)
         return model.requires_grad_(False)
+
+    def _fresh(self, graph: Graph, trusted: Tensor | None = None) -> BatchedModel:
+        """A network with these settings on a graph, its parameters not yet those of this one."""
+        some = next(iter(self.parameters.values()))
+        known = self.parameters.get(TRUSTED_NODES) if trusted is None else trusted
+        if known is not None and known.shape[-1] != graph.num_nodes:
+            raise InvalidArgument(_OTHER_GRAPH.format(known.shape[-1], graph.num_nodes))
+        place = Place.of(graph, device=some.device, dtype=some.dtype, trusted=known)
+        made: BatchedModel = find_model(self.config.model).network(
+            self.config, place, features=self.features, classes=self.classes, seeds=[0]
+        )
+        return made
 
     def _flow_model(self, graph: Graph) -> GREAD:
         model = self.model(graph)
@@ -156,32 +161,31 @@ class Network:
         operator = model.couple(model.encode(features))
         return dataclasses.replace(operator, weights=operator.weights[0]) if operator.batch else operator
 
-    def check(self) -> None:
-        """Refuse parameters that cannot be those of a network with these settings, whatever its graph."""
+    def check(self, graph: Graph | None = None) -> None:
+        """Refuse parameters that are not those of a network with these settings on that graph.
+
+        Without one, networks around an equation are compared with what they need on a graph without edges, and of
+        others only the kind of the numbers is looked at.
+        """
         for name, value in self.parameters.items():
             if not value.is_floating_point() or value.ndim < 1 or len(value) != 1:
                 raise InvalidArgument(f"expected numbers (1, ...) for {name}, got {value.dtype} {tuple(value.shape)}")
-        if not isinstance(self.config, GreadSettings):
+        if graph is None and not isinstance(self.config, GreadSettings):
             return
-        needed = self._needed()
+        needed = self._fresh(self._blank_graph() if graph is None else graph).parts
         if different := (set(needed) ^ set(self.parameters)) - {TRUSTED_NODES}:
             raise InvalidArgument(f"expected the parameters {', '.join(needed)}, got a difference in {min(different)}")
         for name, part in needed.items():
             if part.shape != self.parameters[name].shape:
-                raise InvalidArgument(f"expected {name} of shape {tuple(part.shape)}, got another")
-
-    def _needed(self) -> dict[str, Tensor]:
-        """The parts of a network with these settings and features, on a graph without edges."""
-        if self.parameters["encoder_weight"].shape[1] != self.features:
-            raise InvalidArgument(f"expected an encoder of {self.features} features, got another")
-        return self._flow_model(self._blank_graph()).parts
+                got = tuple(self.parameters[name].shape)
+                raise InvalidArgument(f"expected {name} of shape {tuple(part.shape)}, got {got}")
 
     # ------------------------------------------------------------------ files
     def save(self, folder: str | Path) -> None:
         """Write network.json and the file of numbers that it names."""
         words = {
-            "features": self.features, "classes": self.classes, "model": {NAME: self.config.model, **dataclasses.asdict(self.config)},
-            "reason": self.reason,
+            "features": self.features, "classes": self.classes, "reason": self.reason,
+            "model": {NAME: self.config.model, **dataclasses.asdict(self.config)},
         }  # fmt: skip
         save_bundle(Path(folder) / MANIFEST, FORMAT, words, self.parameters)
 

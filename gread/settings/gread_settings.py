@@ -133,5 +133,3 @@ class GreadSettings(ModelSettings):
         made = replace(self, method=method, step=step, beta_link=beta_link)
         vars(made)["system"] = self.system
         return made
-
-

@@ -70,9 +70,9 @@ def weighted_sums(operator: Operator, weights: Tensor, x: Tensor) -> Tensor:
     """sum_j w_ij x_j with weights (M, heads, E) for x (M, n, heads*d), the heads side by side; weights in the gradient.
 
     >>> import rdgraph as rd
-    >>> weighted_sums(rd.generators.path(2).operator("row"), torch.tensor([[[2.0, 3.0]]]), torch.tensor([[[1.0], [5.0]]]))
-    tensor([[[10.],
-             [ 3.]]])
+    >>> path, x = rd.generators.path(2).operator("row"), torch.tensor([[[1.0], [5.0]]])
+    >>> weighted_sums(path, torch.tensor([[[2.0, 3.0]]]), x).ravel()
+    tensor([10.,  3.])
     """
     heads = weights.shape[1]
     flat = weights.reshape(-1, operator.num_edges)

@@ -256,7 +256,11 @@ def _slot(ensemble: Ensemble, out: Outcome, member: int) -> _Slot:
 
 
 def _gathered(
-    data: NodeData | Sequence[NodeData], trials: list[Trial], reasons: list[str], slots: list[_Slot], classes: int,
+    data: NodeData | Sequence[NodeData],
+    trials: list[Trial],
+    reasons: list[str],
+    slots: list[_Slot],
+    classes: int,
     seconds: float,
 ) -> Trained:
     longest = max(len(s.history) for s in slots)

@@ -40,9 +40,9 @@ class GATSettings(StackedSettings):
 
 
 class GAT(BatchedModel):
-    """H' = elu(S(H) H W + b), S_ij = softmax_j leaky(a . W h_i + c . W h_j) on edges and self-loops, heads side by side.
+    """H' = elu(S(H) H W + b), S_ij = softmax_j leaky(a . W h_i + c . W h_j) on edges and self-loops.
 
-    No elu after the last layer, the logits. Nothing differs from the authors' code but the data.
+    Heads lie side by side; no elu after the last layer, the logits. Only the data differ from the authors' code.
     """
 
     settings: GATSettings

@@ -18,7 +18,7 @@ class GatherScatter(nn.Module):
 
     def __init__(self, data: NodeData, config: Config) -> None:
         super().__init__()
-        m = self.config = config.model
+        m = self.config = config.gread
         source, target = torch.tensor(data.graph.edge_index)
         loops = torch.arange(data.num_nodes)
         self.source, self.target = torch.cat([source, loops]), torch.cat([target, loops])

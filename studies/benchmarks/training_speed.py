@@ -19,9 +19,11 @@ import numpy as np
 import torch
 
 from gread import load_dataset
+from gread.models.gread_model import GREAD
 from gread.settings.presets import authors_runs, find_preset
 from gread.settings.trials import Trial, make_trials
 from gread.training.ensemble import Ensemble
+from rdgraph.errors import InvalidArgument
 from studies.benchmarks.gather_scatter_network import peer_epoch
 from studies.benchmarks.speed_rows import SpeedRow, environment
 from studies.benchmarks.timing import copy_bandwidth
@@ -68,7 +70,7 @@ def set_rows(device: str, epochs: int) -> Iterator[tuple[SpeedRow, dict[str, Any
         total += seconds * EPOCHS
         peer = authors_runs()[name].ms_per_epoch * SPLITS
         target = f">= {peer / TARGETS[name]:.1f}" if name in TARGETS else ""
-        what = f"{name}, {config.model.method}, {ensemble.degree} products"
+        what = f"{name}, {config.gread.method}, {ensemble.model.degree} products"
         about = parts(ensemble) | {"floor": floor(ensemble, bandwidth), "epoch": seconds}
         yield (
             SpeedRow.against(
@@ -93,7 +95,7 @@ def exact_row(device: str, epochs: int) -> SpeedRow:
     config = find_preset("authors", "BS", "cora").config.updated({"method": "exact"})
     ensemble = Ensemble(load_dataset("cora"), make_trials(config, range(SPLITS)), device=device)
     seconds = epoch_seconds(ensemble, epochs - 1)
-    what = f"cora, exact, {ensemble.degree} products"
+    what = f"cora, exact, {ensemble.model.degree} products"
     return SpeedRow.against(
         "training", what, seconds, f"a budget of {TARGET_EXACT:g} ms", seconds * 1e3 / TARGET_EXACT, "<= 1"
     )
@@ -164,10 +166,12 @@ def floor(ensemble: Ensemble, bandwidth: float) -> float:
     Three polynomials of products (training, gradient, evaluation), and the sampled products of the edge weights.
     """
     model, problem = ensemble.model, ensemble.problem
-    operator = problem.operator if model.quotient is None else model.quotient.operator
+    if not isinstance(model, GREAD):
+        raise InvalidArgument("expected networks around an equation, got others")
+    operator = model.operator if model.quotient is None else model.quotient.operator
     row = 4 * model.config.hidden * ensemble.members
     soft = model.config.adjacency != "original"
-    gathered = ensemble.degree * operator.num_edges * row * (3 + 2 * soft)
+    gathered = ensemble.model.degree * operator.num_edges * row * (3 + 2 * soft)
     entries = problem.features.values[0].numel() * row * 3
     weights = sum(p.numel() for p in ensemble.parameters.values()) * 4 * 7
     return (gathered + entries + weights) / bandwidth
@@ -187,7 +191,7 @@ def cpu_row(repeats: int = 7) -> SpeedRow:
                 own.append(time.perf_counter() - started)
     ours, theirs = (float(np.median(own)) for own in times)
     return SpeedRow.against(
-        "cpu training", f"cora, one split, rk4, {ensemble.degree} products, one epoch", ours,
+        "cpu training", f"cora, one split, rk4, {ensemble.model.degree} products, one epoch", ours,
         f"gather-scatter and torchdiffeq {theirs * 1e3:.0f} ms", theirs / ours, f">= {TARGET_CPU:g}",
     )  # fmt: skip
 

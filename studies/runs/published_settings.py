@@ -38,7 +38,7 @@ def best_settings() -> tuple[PublishedSetting, ...]:
 
 
 def _setting(preset: Preset) -> PublishedSetting:
-    model = preset.config.model
+    model = preset.config.gread
     return PublishedSetting(
         preset.reaction,
         preset.dataset.removesuffix("_old"),

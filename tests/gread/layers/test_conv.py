@@ -17,6 +17,7 @@ import rdgraph as rd
 from gread.layers.conv import REMEMBERED, GREADConv
 from gread.models.features import Features
 from gread.models.gread_model import GREAD
+from gread.models.place import Place
 from gread.settings.gread_settings import GreadSettings
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.integrators.polynomial_flow import LinearFlow
@@ -161,7 +162,7 @@ def test_single_precision_keeps_single_precision() -> None:
 def test_it_is_the_layer_of_the_classifier() -> None:
     config = GreadSettings(hidden=CHANNELS, heads=2, attention_dim=4, time=1.4, reaction="ST")
     graph = rd.Graph.from_edges(PATH, NODES)
-    network = GREAD(config, graph.operator("row", self_loops=1.0), features=2, classes=2, seeds=[3])
+    network = GREAD(config, Place.of(graph), features=2, classes=2, seeds=[3])
     layer = GREADConv(CHANNELS, "ST", heads=2, attention_dim=4, time=1.4)
     with torch.no_grad():
         for name, linear in (("query", layer.query), ("key", layer.key)):

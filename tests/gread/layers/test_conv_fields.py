@@ -14,7 +14,7 @@ from torch import Tensor
 from gread.layers.conv import GREADConv
 from gread.models.features import Features
 from gread.models.gread_model import GREAD
-from gread.models.problem import make_operator
+from gread.models.place import Place
 from gread.settings.gread_settings import GreadSettings
 from rdgraph import Graph
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
@@ -92,7 +92,7 @@ def test_attention_is_that_of_the_classifiers_network(adjacency: str) -> None:
     layer = make_layer(PAIR, **settings)
     model = GreadSettings(PAIR, hidden=CHANNELS, heads=2, attention_dim=4, **settings)
     graph = Graph.from_edges(EDGES.numpy(), num_nodes=NODES)
-    net = GREAD(model, make_operator(graph, model, dtype=torch.float64), features=6, classes=2, seeds=[0])
+    net = GREAD(model, Place.of(graph, dtype=torch.float64), features=6, classes=2, seeds=[0])
     with torch.no_grad():
         net.encoder_weight.copy_(torch.eye(6, dtype=torch.float64)[None])
         net.encoder_bias.zero_()

@@ -7,6 +7,7 @@ import torch
 
 import rdgraph as rd
 from gread.models.gread_model import GREAD
+from gread.models.place import Place
 from gread.models.resolution import link_of, resolve_method
 from gread.models.state_layout import StateLayout
 from gread.settings.config import Config
@@ -59,8 +60,8 @@ def test_unknown_choices_are_told() -> None:
 
 
 def count(**values: object) -> int:
-    operator = rd.generators.path(4).operator("row", self_loops=1.0)
-    model = GREAD(Config().updated({"hidden": 8, **values}).model, operator, features=5, classes=3, seeds=[0])
+    place = Place.of(rd.generators.path(4))
+    model = GREAD(Config().updated({"hidden": 8, **values}).gread, place, features=5, classes=3, seeds=[0])
     return sum(p.numel() for p in model.parameters())
 
 
@@ -87,8 +88,8 @@ def test_new_names_start_as_alpha_does_and_declared_signs_are_kept() -> None:
     assert {name: link_of(model, name, kind) for name, kind in kinds.items()} == {
         "Du": "sigmoid", "D_v": "sigmoid", "beta": "free", "mu": "sigmoid", "nu": "free", "gamma": "negated sigmoid",
     }  # fmt: skip
-    operator = rd.generators.path(4).operator("row", self_loops=1.0)
-    net = GREAD(resolve_method(model)[0], operator, features=2, classes=2, seeds=[0, 1])
+    place = Place.of(rd.generators.path(4))
+    net = GREAD(resolve_method(model)[0], place, features=2, classes=2, seeds=[0, 1])
     values = net.coefficients()
     assert torch.equal(values["Du"], torch.full((2, 64), 0.5))
     assert torch.equal(values["gamma"], torch.full((2, 64), -0.5))

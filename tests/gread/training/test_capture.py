@@ -80,7 +80,7 @@ def test_an_epoch_of_a_linear_equation_can_be_recorded(reaction: str, adjacency:
     shape = {"reaction": reaction, "adjacency": adjacency, "step": 0.5, "hidden": 8, "attention_dim": 8}
     for method in ("rk4",) if adjacency == "live" else ("rk4", "exact"):
         network = ensemble(shape | {"method": method})
-        assert network.flow.form == ("steps" if adjacency == "live" else "polynomial")
+        assert network.model.chosen_flow.form == ("steps" if adjacency == "live" else "polynomial")
         network._epoch()
         with Recorded():
             network._epoch()
@@ -92,12 +92,12 @@ def test_epochs_of_random_networks_can_be_recorded() -> None:
     seen = set()
     for values in random_networks(16, 19):
         network = ensemble(values)
-        if not network.flow.is_capturable:
+        if not network.model.is_capturable:
             continue
         network._epoch()
         with Recorded():
             network._epoch()
-        seen.add((network.flow.form, values["adjacency"]))
+        seen.add((network.model.chosen_flow.form, values["adjacency"]))
     assert seen == {
         ("polynomial", "original"),
         ("polynomial", "soft"),

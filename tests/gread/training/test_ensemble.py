@@ -16,8 +16,9 @@ from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
 from gread.datasets.synthetic import csbm
 from gread.models.flow import Flow
-from gread.models.gread_model import GREAD
-from gread.models.problem import Problem, check, make_operator
+from gread.models.gread_model import GREAD, make_operator
+from gread.models.place import Place
+from gread.models.problem import Problem, check
 from gread.settings.config import Config
 from gread.settings.trials import Trial
 from gread.training.ensemble import METRICS, Ensemble
@@ -289,12 +290,8 @@ def test_trusted_nodes_are_the_training_nodes():
     ensemble = Ensemble(karate(), [Trial(config(reaction="GRAND++"), 4)])
     assert ensemble.model.coefficients()["M"].tolist() == karate().masks.train[4:5].astype(float).tolist()
     model = GREAD(
-        config(reaction="GRAND++").model,
-        make_operator(karate().graph, config().model),
-        features=34,
-        classes=2,
-        seeds=[0],
-    )
+        config(reaction="GRAND++").gread, Place.of(karate().graph), features=34, classes=2, seeds=[0]
+    )  # fmt: skip
     with pytest.raises(InvalidArgument, match="expected trusted nodes"):
         model.coefficients()
 
@@ -308,11 +305,11 @@ def exact(**values: object) -> Config:
 def test_a_polynomial_grows_with_its_coefficients(time):
     """beta is driven up by a large rate; at the end the states are still those of the exact flow."""
     ensemble = Ensemble(karate(), [Trial(exact(time=time, learning_rate=0.2, epochs=25))], dtype=torch.float64)
-    degree = ensemble.degree
-    assert degree < ensemble.flow.whole
+    degree = ensemble.model.degree
+    assert degree < ensemble.model.whole
     ensemble.parameters["coefficient_beta"].data.fill_(4.0)
     ensemble.advance(25)
-    assert ensemble.degree > degree
+    assert ensemble.model.degree > degree
     assert ensemble.epoch == 25
     with torch.no_grad():
         whole = ensemble.model(ensemble.problem.features)
@@ -327,8 +324,8 @@ def test_a_start_at_which_nothing_moves_has_the_polynomial_of_its_neighbours(adj
         "reaction": "-alpha*L@H + beta*L@H0", "beta": "scalar", "method": "exact", "time": 0.7, "adjacency": adjacency,
     }  # fmt: skip
     found, longer = (Ensemble(karate(), [Trial(config(**shape))], dtype=torch.float64) for _ in range(2))
-    assert found.degree >= 8
-    longer.degree = 30
+    assert found.model.degree >= 8
+    longer.model.degree = 30
     for ensemble in (found, longer):
         ensemble.advance(4)
     torch.testing.assert_close(found.outcome().history, longer.outcome().history, rtol=1e-9, atol=1e-9)
@@ -341,8 +338,8 @@ def test_a_chunk_that_is_done_again_leaves_no_trace():
     for ensemble in (grown, long):
         ensemble.parameters["coefficient_beta"].data.fill_(4.0)
     grown.advance(20)
-    assert grown.degree > long.degree
-    long.degree = grown.degree
+    assert grown.model.degree > long.model.degree
+    long.model.degree = grown.model.degree
     long.advance(20)
     assert torch.equal(grown.outcome().history, long.outcome().history)
 
@@ -482,7 +479,7 @@ def test_operators_are_what_the_model_asks_for():
     graph = karate().graph
     original = config(adjacency="original", normalisation="column", self_loops=0.5).model
     expected = graph.operator("column", self_loops=0.5).dense()
-    torch.testing.assert_close(make_operator(graph, original).dense(), expected)
-    soft = make_operator(graph, config(adjacency="soft", self_loops=0.5).model)
+    torch.testing.assert_close(make_operator(Place.of(graph), original).dense(), expected)
+    soft = make_operator(Place.of(graph), config(adjacency="soft", self_loops=0.5).gread)
     assert soft.num_edges == graph.num_edges + 34
-    assert make_operator(graph, config(adjacency="soft", self_loops=0.0).model).num_edges == graph.num_edges
+    assert make_operator(Place.of(graph), config(adjacency="soft", self_loops=0.0).gread).num_edges == graph.num_edges

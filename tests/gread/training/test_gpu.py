@@ -112,9 +112,9 @@ def test_random_networks_train_on_a_gpu_as_on_the_cpu(number):
     for device in ("cpu", "cuda"):
         runs.append(Ensemble(karate(), [Trial(config, split) for split in (0, 3)], device=device, dtype=dtype))
         runs[-1].advance(5)
-    assert runs[0].flow == runs[1].flow
-    assert runs[0].degree == runs[1].degree
-    assert (runs[1]._replay is not None) == runs[1].flow.is_capturable
+    assert runs[0].model.chosen_flow == runs[1].model.chosen_flow
+    assert runs[0].model.degree == runs[1].model.degree
+    assert (runs[1]._replay is not None) == runs[1].model.is_capturable
     here, there = (run.outcome().history[..., 0].double() for run in runs)
     lost = ((~here.isfinite() | (here > 1e3)) & (~there.isfinite() | (there > 1e3))).cummax(0).values
     torch.testing.assert_close(here[~lost], there[~lost], rtol=rtol, atol=rtol)

@@ -251,7 +251,7 @@ def test_losses_fall(values: dict[str, Any]) -> None:
 
 def test_an_epoch_can_be_recorded(values: dict[str, Any]) -> None:
     ensemble = Ensemble(karate(), [Trial(config(**values), split) for split in (0, 3)])
-    assert ensemble.flow.is_capturable
+    assert ensemble.model.is_capturable
     ensemble._epoch()
     with Recorded():
         ensemble._epoch()
@@ -278,7 +278,9 @@ def test_the_time_reaches_every_method(adjacency: str, method: str) -> None:
     ensemble = Ensemble(karate(), [Trial(config(**shape))], dtype=torch.float64)
     with torch.no_grad():
         start = ensemble.model.encode(ensemble.problem.features)
-        found, _ = ensemble.model.evolve(start, ensemble.rates.time, ensemble.flow, ensemble.degree)
+        found, _ = ensemble.model.evolve(
+            start, ensemble.rates["time"], ensemble.model.chosen_flow, ensemble.model.degree
+        )
     torch.testing.assert_close(found, np.exp(-np.sin(2.0)) * start, rtol=2e-3 if method == "midpoint" else 1e-5, atol=0)
 
 

@@ -1,4 +1,4 @@
-"""What holds for every network by name: members apart, numbering of the nodes, gradients, files, graphs of their own."""
+"""What holds for every network by name: members apart, numbering of the nodes, gradients, files, own graphs."""
 
 from __future__ import annotations
 

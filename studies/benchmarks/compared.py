@@ -1,0 +1,168 @@
+"""Every compared network on the nine data sets: `python -m studies.benchmarks.compared --device cuda`.
+
+A cell takes the published settings where there are some. Else a small grid of learning rate, weight decay and dropout
+is trained as one batch, and the configuration with the best mean validation accuracy is taken; test nodes are not
+looked at until then. Writes docs/compared.json after every cell, and goes on where it was left;
+`python -m studies.benchmarks.compared_page` turns it into docs/compared.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gread.datasets.loading import load_dataset
+from gread.datasets.node_data import NodeData
+from gread.models.place import Place
+from gread.settings.config import Config
+from gread.settings.model_records import find_model, models
+from gread.settings.presets import PUBLISHED, Preset, find_published, presets
+from gread.settings.trials import Trial
+from gread.training.trainer import Trained, choose_device, train
+from rdgraph.errors import RdgraphError
+from studies.benchmarks.speed_rows import environment
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+SETS = ("texas", "wisconsin", "cornell_old", "film", "squirrel", "chameleon", "cora", "citeseer", "pubmed")
+#: What is tried where nobody published settings: all combinations, with these epochs.
+GRID = {"learning_rate": (0.01, 0.05), "weight_decay": (5e-6, 5e-4, 5e-3), "dropout": (0.2, 0.6)}
+SEARCH_EPOCHS = 300
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """One cell: test accuracy in percent over the splits, with the settings it was reached with and their origin."""
+
+    model: str
+    dataset: str
+    mean: float
+    std: float
+    val_mean: float
+    each: tuple[float, ...]
+    diverged: int
+    tried: int
+    origin: str
+    settings: dict[str, dict[str, Any]]
+    parameters: int
+    epochs: int
+    seconds: float
+    ms_per_epoch: float
+    published: float | None
+    published_std: float | None
+
+
+def configurations(model: str, dataset: str) -> tuple[list[Config], str]:
+    """The published configuration of a network on a data set with its source, or those of the grid."""
+    for preset in presets():
+        if preset.name == f"{PUBLISHED}/{model}/{dataset}":
+            return [preset.config], preset.source
+    near = nearest(model)
+    base = replace(Config.of(model), training=replace(Config().training, epochs=SEARCH_EPOCHS))
+    base = base if near is None else near.config
+    known = {f.name for part in (base.model, base.training) for f in fields(part)}
+    names = [name for name in GRID if name in known]
+    grid = [base.updated(dict(zip(names, values, strict=True))) for values in product(*(GRID[n] for n in names))]
+    start = "the defaults" if near is None else near.name
+    return grid, f"searched on the validation nodes: {', '.join(names)} around {start}"
+
+
+def nearest(model: str) -> Preset | None:
+    """Published settings of the same network on another data set, the first there are; None where there are none."""
+    return next((p for p in presets() if p.name.startswith(f"{PUBLISHED}/{model}/")), None)
+
+
+def measure(model: str, dataset: str, data: NodeData, device: str) -> ComparedRow:
+    """Train a cell on all splits, with one seed."""
+    found, origin = configurations(model, dataset)
+    splits = data.num_splits
+    trials = [Trial(config, split) for config in found for split in range(splits)]
+    began = time.monotonic()
+    done = train(data, trials, device=device, keep_best=False)
+    seconds = time.monotonic() - began
+    best = chosen(done, splits)
+    each = 100 * done.test_accuracy.reshape(-1, splits)[best]
+    own = slice(best * splits, (best + 1) * splits)
+    paper = find_published(find_model(model).published, dataset)
+    epochs = int((~np.isnan(done.history[own, :, 0])).sum(1).max())
+    return ComparedRow(
+        model, dataset, float(each.mean()), float(each.std()),
+        float(100 * done.val_accuracy.reshape(-1, splits)[best].mean()), tuple(round(float(a), 4) for a in each),
+        sum(status != "ok" for status in done.status[own]), len(found), origin, found[best].sections(),
+        count_parameters(found[best], data), epochs, seconds, 1e3 * seconds / max(1, epochs),
+        paper.mean if paper else None, paper.std if paper else None,
+    )  # fmt: skip
+
+
+def chosen(done: Trained, splits: int) -> int:
+    """The number of the configuration with the best mean validation accuracy; the first of several."""
+    return int(done.val_accuracy.reshape(-1, splits).mean(1).argmax())
+
+
+def count_parameters(config: Config, data: NodeData) -> int:
+    """Parameters of one network with these settings on a data set."""
+    make = find_model(config.model.model).network
+    model = make(
+        config.model, Place.of(data.graph), features=data.num_features, classes=data.num_classes, seeds=[0]
+    )  # fmt: skip
+    return sum(p.numel() for p in model.parameters())
+
+
+def missing(found: dict[str, Any], names: Iterable[str], sets: Sequence[str]) -> list[tuple[str, str]]:
+    """The cells that the file does not have yet, one data set after the other."""
+    known = {(row["model"], row["dataset"]) for row in found["rows"]}
+    wanted = [(model, dataset) for dataset in sets for model in names]
+    return [cell for cell in wanted if cell not in known]
+
+
+def run(cells: Sequence[tuple[str, str]], device: str, out: Path, found: dict[str, Any], budget: float) -> None:
+    """Measure cells until the time is up, and write the file after each; one that fails is told of and noted."""
+    end, loaded = time.monotonic() + budget, dict[str, NodeData]()
+    for model, dataset in cells:
+        if time.monotonic() > end:
+            return
+        if dataset not in loaded:
+            loaded = {dataset: load_dataset(dataset, offline=True)}
+        try:
+            row = measure(model, dataset, loaded[dataset], device)
+        except RdgraphError as problem:
+            print(f"{model} {dataset}: {problem}", file=sys.stderr, flush=True)
+            found["failed"] = {**found.get("failed", {}), f"{model}/{dataset}": str(problem)}
+        else:
+            told = f"{row.mean:.2f} ± {row.std:.2f}, published {row.published}, {row.seconds:.1f} s"
+            print(f"{model} {dataset}: {told}", file=sys.stderr, flush=True)
+            found["rows"].append(asdict(row))
+        out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The compared networks on the nine data sets")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--model", action="append", dest="models", metavar="NAME")
+    parser.add_argument("--set", action="append", dest="sets", metavar="NAME")
+    parser.add_argument("--again", action="store_true", help="measure the chosen cells anew")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no cell after so many seconds")
+    parser.add_argument("--out", type=Path, default=DOCS / "compared.json")
+    given = parser.parse_args()
+    device, names = choose_device(given.device), given.models or [name for name in models if name != "gread"]
+    found: dict[str, Any] = {"rows": []}
+    if given.out.exists():
+        found = json.loads(given.out.read_text(encoding="utf-8"))
+    sets = given.sets or SETS
+    if given.again:
+        found["rows"] = [r for r in found["rows"] if not (r["model"] in names and r["dataset"] in sets)]
+    found["command"] = "python -m studies.benchmarks.compared --device cuda"
+    found["environment"] = environment(device)
+    run(missing(found, names, sets), device, given.out, found, given.seconds)
+
+
+if __name__ == "__main__":
+    main()
