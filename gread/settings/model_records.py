@@ -22,6 +22,12 @@ PLACES = (
     "gread.zoo.mlp",
     "gread.zoo.gcn",
     "gread.zoo.gat",
+    "gread.zoo.chebnet",
+    "gread.zoo.graph_sage",
+    "gread.zoo.sgc",
+    "gread.zoo.jknet",
+    "gread.zoo.gcnii",
+    "gread.zoo.tuned",
     "gread.zoo.h2gcn",
     "gread.zoo.grand",
 )
@@ -41,6 +47,8 @@ class ModelRecord:
         network: Makes the networks of a batch from (settings, place, features=, classes=, seeds=): a class that is a
             `gread.models.batched_model.BatchedModel`.
         published: Its row in the table of the GREAD paper, "" where it has none.
+        line: Where its layers are the steps of a graph dynamical system, that system in the language of rdgraph, at
+            weights that are the identity; networks around an equation have theirs in the settings.
 
     Raises:
         InvalidArgument: For a family that there is not, or settings of another name.
@@ -54,6 +62,7 @@ class ModelRecord:
     settings: type[ModelSettings]
     network: Callable[..., Any]
     published: str = ""
+    line: str = ""
 
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:

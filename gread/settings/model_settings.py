@@ -55,6 +55,13 @@ class ModelSettings:
             if not 0 <= getattr(self, name) < 1:
                 raise InvalidArgument(f"expected 0 <= {name} < 1, got {getattr(self, name)!r}")
 
+    def check_divides(self, whole: str, part: str) -> None:
+        """Raise unless one setting is a multiple of another."""
+        if getattr(self, whole) % getattr(self, part):
+            raise InvalidArgument(
+                f"expected a {whole} that is a multiple of {part} = {getattr(self, part)}, got {getattr(self, whole)}"
+            )
+
     def check_one_of(self, name: str, known: tuple[str, ...]) -> None:
         """Raise unless a setting is one of those words."""
         if getattr(self, name) not in known:
