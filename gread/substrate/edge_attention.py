@@ -68,7 +68,7 @@ def edge_softmax(operator: Operator, scores: Tensor) -> Tensor:
 
 
 def additive_scores(operator: Operator, values: Tensor, own: Tensor, neighbour: Tensor, leak: float) -> Tensor:
-    """leaky(own . v_i + neighbour . v_j) at every edge: values (M, n, heads*d), vectors (M, heads, d), (M, heads, E) out.
+    """leaky(own . v_i + neighbour . v_j) at every edge, (M, heads, E): values (M, n, heads*d), vectors (M, heads, d).
 
     The scores of graph attention networks; `leak` is the slope of the leaky relu below zero.
     """

@@ -1,4 +1,4 @@
-"""ChebNet: Defferrard et al., "Convolutional Neural Networks on Graphs with Fast Localized Spectral Filtering", 2016."""
+"""ChebNet: Defferrard et al., "CNNs on Graphs with Fast Localized Spectral Filtering", NeurIPS 2016."""
 
 from __future__ import annotations
 
