@@ -30,6 +30,7 @@ PLACES = (
     "gread.zoo.tuned",
     "gread.zoo.h2gcn",
     "gread.zoo.grand",
+    "gread.zoo.sheaf",
 )
 
 

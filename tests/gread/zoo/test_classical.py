@@ -224,7 +224,9 @@ def close(found: Tensor, expected: Tensor) -> None:
 
 def test_gcn_conv(pyg: Any) -> None:
     model = make("gcn", layers=1)
-    layer = fill(pyg.GCNConv(F, C), {"lin.weight": part(model, "layer_0_weight").T, "bias": part(model, "layer_0_bias")})
+    layer = fill(
+        pyg.GCNConv(F, C), {"lin.weight": part(model, "layer_0_weight").T, "bias": part(model, "layer_0_bias")}
+    )
     close(outputs(model), layer(DENSE, PAIRS))
 
 
