@@ -29,6 +29,8 @@ PLACES = (
     "gread.zoo.gcnii",
     "gread.zoo.tuned",
     "gread.zoo.h2gcn",
+    "gread.zoo.geom_gcn",
+    "gread.zoo.wrgat",
     "gread.zoo.grand",
     "gread.zoo.sheaf",
 )

@@ -52,8 +52,7 @@ def page(found: dict[str, Any]) -> str:
     names = [name for name in models if any((name, dataset) in rows for dataset in SETS)]
     where = ", ".join(f"{k} {v}" for k, v in found["environment"].items())
     lines = [HEAD, f"`{found['command']}` on {where}.", "", f"| | {' | '.join(SETS)} |", f"|---|{'---:|' * len(SETS)}"]
-    for name in names:
-        lines.append(f"| {models[name].title} | {' | '.join(cell(rows.get((name, d))) for d in SETS)} |")
+    lines += [f"| {models[name].title} | {' | '.join(cell(rows.get((name, d))) for d in SETS)} |" for name in names]
     return "\n".join([*lines, "", *summary(found["rows"]), "", *costs(found["rows"])]) + "\n"
 
 
