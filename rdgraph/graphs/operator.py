@@ -220,12 +220,15 @@ class Operator:
         batch = _common([x.shape[:-2], self.batch, *(y.shape[:-2] for y in values), *_leading([*factors, scale, own])])
         shape = (*batch, *x.shape[-2:])
         shared = self.weights.numel() == self.num_edges
-        weights = self.weights.reshape(1, -1) if shared else self.weights.expand(*batch, -1).reshape(-1, self.num_edges)
         wanted = (x, self.weights, *values, *(k for k in (*factors, scale, own) if k is not None))
         tracked = torch.is_grad_enabled() and any(t.requires_grad for t in wanted)
-        call = ops.spmm if tracked or torch.compiler.is_compiling() else ops.compute_spmm
+        is_plain = not tracked and not torch.compiler.is_compiling()
+        weights = self.weights.reshape(1, -1) if shared else self.weights.expand(*batch, -1)
+        if is_plain and ops.folds(x):
+            weights = _folded(weights)
+        call = ops.compute_spmm if is_plain else ops.spmm
         out = call(
-            self._tensors(tracked), weights.contiguous(), _flat(x, shape),
+            self._tensors(tracked), weights.flatten(0, -2).contiguous(), _flat(x, shape),
             _flat_factor(scale, batch), _flat_factor(own, batch),
             [k for k in (_flat_factor(k, batch) for k in factors) if k is not None], [_flat(y, shape) for y in values],
         )  # fmt: skip
@@ -347,6 +350,13 @@ def _flat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     if x.shape == shape and x.is_contiguous():
         return x if len(shape) == 3 else x.view(-1, *shape[-2:])
     return x.expand(shape).reshape(-1, *shape[-2:]).contiguous()
+
+
+def _folded(weights: Tensor) -> Tensor:
+    """Weights (*batch, E) without the axes in front along which they are the same numbers in memory."""
+    while weights.ndim > 2 and weights.stride(0) == 0:
+        weights = weights[0]
+    return weights
 
 
 def _flat_factor(factor: Tensor | None, batch: tuple[int, ...]) -> Tensor | None:
