@@ -8,11 +8,11 @@ from typing import ClassVar
 from torch import Tensor
 from torch.nn import functional
 
+from gread.kernels.edge_attention import additive_scores, edge_softmax, weighted_sums
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
 from gread.settings.model_records import ModelRecord
-from gread.substrate.edge_attention import additive_scores, edge_softmax, weighted_sums
 from gread.zoo.stacked_settings import StackedSettings
 
 #: The slope of the leaky relu below zero.

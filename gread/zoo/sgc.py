@@ -22,6 +22,7 @@ class SGCSettings(ModelSettings):
 
     hops: int = 2
     input_dropout: float = 0.0
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from gread.kernels.edge_attention import edge_sums
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
 from gread.settings.model_records import ModelRecord
-from gread.substrate.edge_attention import edge_sums
 from gread.substrate.small_matrices import householder, inverse_root
 from gread.zoo.stacked_settings import StackedSettings
 from rdgraph.kernels import operations as ops

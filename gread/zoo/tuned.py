@@ -12,11 +12,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from gread.kernels.edge_attention import additive_scores, edge_softmax, weighted_sums
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
 from gread.settings.model_records import ModelRecord
-from gread.substrate.edge_attention import additive_scores, edge_softmax, weighted_sums
 from gread.substrate.norms import BatchNorm, LayerNorm
 from gread.zoo.gat import LEAK
 from gread.zoo.stacked_settings import StackedSettings

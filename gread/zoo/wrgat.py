@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gread.kernels.edge_attention import additive_scores, edge_softmax, weighted_sums
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
 from gread.settings.model_records import ModelRecord
 from gread.settings.model_settings import ModelSettings
-from gread.substrate.edge_attention import additive_scores, edge_softmax, weighted_sums
 from gread.substrate.structural_roles import degree_profiles, role_graph
 from rdgraph import Graph, stack
 from rdgraph.graphs.operator import Operator
