@@ -17,7 +17,7 @@ def soft_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> 
 
     Where members have graphs of their own, stacked into one pattern, those entries of a member count that are not zero.
 
-    >>> import rdgraph as rd
+    >>> import torch, rdgraph as rd
     >>> path = rd.generators.path(3).operator("row")
     >>> soft_weights(path, torch.zeros(1, 3, 4), torch.zeros(1, 3, 4), 2)
     tensor([[1.0000, 0.5000, 0.5000, 1.0000]])
