@@ -19,10 +19,10 @@ from rdgraph.algebra.normal_form import State
 from rdgraph.lowering.c_expressions import function_source
 from rdgraph.lowering.entry_source import pass_text
 from rdgraph.lowering.loop_source import loop_source
+from rdgraph.lowering.lowering_stages import lowering_algebra
 from rdgraph.lowering.row_plan import RowPlan
 from rdgraph.lowering.source_names import Layout, SourceNames
 from rdgraph.lowering.torch_source import matrix_code
-from rdgraph.lowering.vector_field import lowering_algebra
 from rdgraph.syntax.reader import start_of
 from rdgraph.syntax.unfolding import unfolded
 from rdgraph.systems.system import System

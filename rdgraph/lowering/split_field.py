@@ -14,9 +14,10 @@ from torch import Tensor
 from rdgraph.algebra.factored_form import Term, terms_of
 from rdgraph.algebra.normal_form import H, State
 from rdgraph.lowering.generated_function import GeneratedFunction
+from rdgraph.lowering.lowering_stages import coefficient_letters, compiled, lowered_forms
 from rdgraph.lowering.product_plan import schedule
 from rdgraph.lowering.torch_source import module_source
-from rdgraph.lowering.vector_field import VectorField, coefficient_letters, compiled, lowered_forms
+from rdgraph.lowering.vector_field import VectorField
 from rdgraph.syntax.reader import TIME_LETTER
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
