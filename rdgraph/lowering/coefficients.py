@@ -70,7 +70,7 @@ class CoefficientShape:
     def members(self, tensor: Tensor, index: Tensor) -> Tensor:
         """The values of some members, counted through the flattened batch: (m, *own axes), or a shared value as is."""
         own = _OWN_AXES[self.kind]
-        if tensor.ndim == own or not self.batch:
+        if tensor.ndim <= own or not self.batch:
             return tensor
         return tensor.reshape(-1, *tensor.shape[tensor.ndim - own :]).index_select(0, index)
 
