@@ -153,7 +153,7 @@ class CompiledField:
         self._handed, self._stored = handed, len(made.stored)
         self._own, self._dtype = torch.Size((parts.nodes, channels * len(parts.system.fields))), parts.dtype
         #: The shape that was checked last, and its number of members.
-        self._seen = torch.Size(), 0
+        self._seen: tuple[torch.Size | None, int] = None, 0
         self._addresses = np.array([x.address for x in handed], dtype=np.int64)
         self._strides = np.array([x.stride for x in handed], dtype=np.int64)
         library = load_library(self.source)
