@@ -13,6 +13,7 @@ from torch import Tensor
 
 from rdgraph.algebra.factored_form import Term, terms_of
 from rdgraph.algebra.normal_form import H, State
+from rdgraph.lowering.field_blocks import side_by_side
 from rdgraph.lowering.generated_function import GeneratedFunction
 from rdgraph.lowering.lowering_stages import coefficient_letters, compiled, lowered_forms
 from rdgraph.lowering.product_plan import schedule
@@ -120,11 +121,7 @@ class SplitField:
 
     def _coefficient(self, power: int, width: int) -> Tensor:
         found = [self.field.value(powers.get(power, sp.S.Zero)) for powers in self.stages.generators]
-        columns = [
-            x.double().expand(1, width) if x.ndim < 2 else x.double().expand(*x.shape[:-1], width) for x in found
-        ]
-        lead = torch.broadcast_shapes(*(x.shape[:-1] for x in columns))
-        return torch.cat([x.expand(*lead, width) for x in columns], -1)
+        return side_by_side([x.double() for x in found], width)
 
     def linear(self, x: Tensor) -> Tensor:
         """p(X)x, by Horner's rule."""
