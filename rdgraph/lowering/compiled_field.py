@@ -94,10 +94,8 @@ def compile_field(field: VectorField, channels: int = 1) -> CompiledField:
     reason = why_not_compiled(field)
     if reason and find_compiler() is not None:
         raise InvalidArgument(f"expected a field that can be compiled, but {reason}; evaluate the field itself")
-    if field.uses_initial and field._initial is None:
-        raise InvalidArgument(
-            f"expected a bound field, since {field.system.text} contains its start; call field.bind(H0) first"
-        )
+    if field.uses_initial:
+        field.start()  # raises where there is none
     return CompiledField(parts_of(field), channels)
 
 

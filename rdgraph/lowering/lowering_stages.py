@@ -22,6 +22,9 @@ from rdgraph.syntax.tree import Kind
 from rdgraph.syntax.unfolding import lowerable
 from rdgraph.systems.system import System
 
+#: The functions of a generated module by name.
+Code = Mapping[str, Callable[..., Any]]
+
 _numbers = itertools.count(1)
 
 
@@ -36,7 +39,7 @@ class Lowered:
     noise: GeneratedFunction | None
     names: tuple[str, ...]
     source: str
-    code: dict[str, Callable[..., Any]]
+    code: Code
 
     @property
     def has_forcing(self) -> bool:
@@ -94,7 +97,7 @@ def lowered_forms(system: System, trees: Mapping[str, sp.Basic], keeps_laplacian
     return {"H": form.xreplace({State(name): H, State(start_of(name)): H0})}
 
 
-def compiled(source: str) -> dict[str, Callable[..., Any]]:
+def compiled(source: str) -> Code:
     """The functions of a generated module; a traceback shows its lines."""
     filename = f"<rdgraph field {next(_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ from rdgraph.algebra.factored_form import Term, terms_of
 from rdgraph.algebra.normal_form import H, State
 from rdgraph.lowering.field_blocks import side_by_side
 from rdgraph.lowering.generated_function import GeneratedFunction
-from rdgraph.lowering.lowering_stages import coefficient_letters, compiled, lowered_forms
+from rdgraph.lowering.lowering_stages import Code, coefficient_letters, compiled, lowered_forms
 from rdgraph.lowering.product_plan import schedule
 from rdgraph.lowering.torch_source import module_source
 from rdgraph.lowering.vector_field import VectorField
@@ -32,7 +32,7 @@ class SplitStages:
     generators: tuple[dict[int, sp.Expr], ...]
     remainders: tuple[sp.Expr, ...]
     function: GeneratedFunction
-    code: Mapping[str, Callable[..., Any]]
+    code: Code
 
 
 @lru_cache(maxsize=256)

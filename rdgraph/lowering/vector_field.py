@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import sympy as sp
@@ -16,7 +16,7 @@ from rdgraph.lowering.coefficients import coefficient_dtype, coefficient_shapes,
 from rdgraph.lowering.field_blocks import FieldBlocks
 from rdgraph.lowering.further_operators import HeldOperators, moved_operator, read_operators
 from rdgraph.lowering.generated_function import GeneratedFunction
-from rdgraph.lowering.lowering_stages import coefficient_symbol, lowered
+from rdgraph.lowering.lowering_stages import Code, coefficient_symbol, lowered
 from rdgraph.lowering.packed_form import PACKED, PACKED_START
 from rdgraph.lowering.product_plan import ProductPlan
 from rdgraph.lowering.state_checks import check_channels, check_state, read_time
@@ -154,9 +154,7 @@ class VectorField(nn.Module):
             raise NotApplicable(f"expected a system with noise, got {self.system.text}; add a term such as sigma*xi")
         return self.evaluate(self._stages.noise, self._stages.code, t, H)
 
-    def evaluate(
-        self, function: GeneratedFunction, code: Mapping[str, Callable[..., Any]], t: Any, H: Tensor
-    ) -> Tensor:
+    def evaluate(self, function: GeneratedFunction, code: Code, t: Any, H: Tensor) -> Tensor:
         """The value of a function that was generated for this system, shaped like H; `code` is its module."""
         self.check_state(H)
         values = self._current_values(function, code, t, H)
@@ -170,6 +168,15 @@ class VectorField(nn.Module):
         bound = self.spread(tuple(H0.shape[:-2]))._copy()
         bound._initial = H0
         return bound
+
+    def start(self) -> Tensor:
+        """The start that the field is bound to; raises where it is not."""
+        if self._initial is None:
+            raise InvalidArgument(
+                f"expected a bound field, since the start of {self.system.text} is needed, got one without; call "
+                "field.bind(H0) first"
+            )
+        return self._initial
 
     def spread(self, batch: tuple[int, ...]) -> VectorField:
         """The field for a batch of states that share its weights and coefficients; itself where it has that batch.
@@ -221,12 +228,10 @@ class VectorField(nn.Module):
         if not self._stages.has_forcing:
             return None
         self.system.require_autonomous("a constant forcing")
-        if self._initial is None:
-            raise InvalidArgument("expected a bound field, got one without a start; call field.bind(H0) first")
-        function = self._stages.forcing
-        values = self._values(function, self._stages.code, self.blocks.width(self._initial))
-        found = self._stages.code["forcing"](*self._arguments(function, self._initial), *values)
-        return found.to(self._initial.dtype).expand(self._initial.shape)
+        start, function = self.start(), self._stages.forcing
+        values = self._values(function, self._stages.code, self.blocks.width(start))
+        found = self._stages.code["forcing"](*self._arguments(function, start), *values)
+        return found.to(start.dtype).expand(start.shape)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Every tensor behind the field that wants a gradient: coefficients, edge weights, the start."""
@@ -272,11 +277,7 @@ class VectorField(nn.Module):
             case "H" | PACKED.name:
                 return H
             case "H0" | PACKED_START.name:
-                if self._initial is None:
-                    raise InvalidArgument(
-                        f"expected a bound field, since {self.system.text} has a start in it; call field.bind(H0) first"
-                    )
-                return self._initial
+                return self.start()
             case "A":
                 return self._apply_adjacency
             case "L":
@@ -303,9 +304,7 @@ class VectorField(nn.Module):
         others = [(k, y.to(self.dtype)) for k, y in terms]
         return operator.product(x, -factor, [(factor * operator.degree, x), *others])
 
-    def _current_values(
-        self, function: GeneratedFunction, code: Mapping[str, Callable[..., Any]], t: Any, H: Tensor
-    ) -> tuple[Tensor, ...]:
+    def _current_values(self, function: GeneratedFunction, code: Code, t: Any, H: Tensor) -> tuple[Tensor, ...]:
         """The coefficients at a time, for a state of a width; computed once where the field is prepared."""
         if not self.system.is_autonomous:
             return self._values(function, code, self.blocks.width(H), read_time(t, H, self.system.text))
@@ -318,11 +317,7 @@ class VectorField(nn.Module):
         return self._prepared[key]
 
     def _values(
-        self,
-        function: GeneratedFunction,
-        code: Mapping[str, Callable[..., Any]],
-        width: int = 0,
-        t: Tensor | None = None,
+        self, function: GeneratedFunction, code: Code, width: int = 0, t: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """The coefficients that the generated function takes, from the ones the user gave."""
         given = {**self.coefficients, TIME_LETTER: t}
