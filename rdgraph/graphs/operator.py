@@ -7,7 +7,7 @@ verified where they come from outside (`from_csr`, `with_weights`), and is forgo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -308,6 +308,26 @@ class Operator:
         weights = known.weights.to(device=device, dtype=dtype)
         degree = None if known.degree is None else known.degree.to(device=device, dtype=dtype)
         return replace(known, pattern=self.pattern.to(weights.device), weights=weights, degree=degree)
+
+    def member(self, place: tuple[int, ...]) -> Operator:
+        """The operator of one member of the batch; itself where all share it.
+
+        >>> both = Operator.from_csr([0, 1, 2], [1, 0], torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        >>> both.member((1,)).weights, both.members(torch.tensor([1, 1, 0])).batch
+        (tensor([3., 4.]), (3,))
+        """
+        return self._cut(lambda values, axes: values[place])
+
+    def members(self, index: Tensor) -> Operator:
+        """The operator of some members, counted by `index` (m,) through the flattened batch."""
+        return self._cut(lambda values, axes: values.reshape(-1, *values.shape[-axes:]).index_select(0, index))
+
+    def _cut(self, cut: Callable[[Tensor, int], Tensor]) -> Operator:
+        """With weights and degrees cut where members have their own; `cut` is told how many axes one member has."""
+        known = self.current()
+        weights = cut(known.weights, 1) if known.batch else known.weights
+        degree = known.degree if known.degree is None or known.degree.ndim == 2 else cut(known.degree, 2)
+        return replace(known, weights=weights, degree=degree)
 
     def dense(self) -> Tensor:
         """The matrix, (*batch, n, n)."""

@@ -13,11 +13,11 @@ from rdgraph.identifiability.question import identify
 from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding
 from rdgraph.reports.growth_checks import MAX_AMPLIFICATION
 from rdgraph.reports.run_settings import NO_METHOD, RunSettings
+from rdgraph.reports.slope_findings import slope_findings
 from rdgraph.syntax.answer_symbols import T, public
 from rdgraph.theory.conservation import conserved
 from rdgraph.theory.global_existence import GLOBAL, LOCAL, existence
 from rdgraph.theory.invariant_boxes import invariant_box
-from rdgraph.theory.lipschitz import lipschitz_global, lipschitz_local, one_sided
 from rdgraph.theory.rate_bounds import rate_bound
 from rdgraph.theory.several_fields.conserved_sums import ConservedSums
 from rdgraph.theory.several_fields.rectangles import Rectangle
@@ -37,19 +37,6 @@ def _nature(run: RunSettings) -> list[Finding]:
         return [Finding("symbol", INFO, f"P(lam) = {rows}, in the fields {', '.join(run.system.fields)}")]
     except NotApplicable as reason:
         return [Finding("symbol", INFO, str(reason))]
-
-
-def _slopes(run: RunSettings) -> list[Finding]:
-    found = []
-    for name, question in (
-        ("Lipschitz", lipschitz_global),
-        ("Lipschitz, |u|<=R", lipschitz_local),
-        ("one-sided", one_sided),
-    ):
-        constant = question(run.system, run.normalisation)
-        value = f"{in_words(constant.value)} ({constant.norm})" if constant.value is not None else "none"
-        found.append(Finding(name, INFO, value, constant.note))
-    return found
 
 
 def _safety(run: RunSettings) -> list[Finding]:
@@ -77,7 +64,7 @@ def _rectangle(run: RunSettings) -> list[Finding]:
         return [Finding("box", INFO, f"undecided: {problem}")]
     if not isinstance(box, Rectangle):
         return []
-    densities = Finding("non-negative states", INFO, f"{box.nonnegative.status}", box.nonnegative.note)
+    densities = Finding("non-negative states", INFO, box.nonnegative.status, box.nonnegative.note)
     if not box.exists:
         return [Finding("box", INFO, "none", box.note), densities]
     assumed = f" where {box.assumes}" if box.assumes else ""
@@ -140,6 +127,6 @@ def _observables(run: RunSettings) -> list[Finding]:
 
 #: The parts of the page of several fields.
 FIELD_PARTS: Mapping[str, Part] = {
-    "symbol": _nature, "Lipschitz": _slopes, "existence": _safety, "step": _stepping, "growth": _growth,
+    "symbol": _nature, "Lipschitz": slope_findings, "existence": _safety, "step": _stepping, "growth": _growth,
     "observables": _observables,
 }  # fmt: skip
