@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import sympy as sp
 
-from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.budget import limited
 from rdgraph.decisions.condition_words import in_words
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.identifiability.question import identify
@@ -58,8 +58,7 @@ def _safety(run: RunSettings) -> list[Finding]:
 
 def _rectangle(run: RunSettings) -> list[Finding]:
     try:
-        with time_limit(RECTANGLE_SECONDS):
-            box = invariant_box(run.system, run.normalisation)
+        box = limited(RECTANGLE_SECONDS, invariant_box, run.system, run.normalisation)
     except Undecided as problem:
         return [Finding("box", INFO, f"undecided: {problem}")]
     if not isinstance(box, Rectangle):

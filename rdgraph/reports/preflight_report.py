@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.budget import limited
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.identifiability.question import identify
 from rdgraph.reports.field_checks import FIELD_PARTS, Part
@@ -97,8 +97,7 @@ def _within_time(run: RunSettings, parts: Mapping[str, Part]) -> list[Finding]:
     found = [Finding("method", status, run.method, run.reason)] if run.reason else []
     for topic in sorted(parts, key=list(SHARES).index):
         try:
-            with time_limit(SHARES[topic]):
-                found += parts[topic](run)
+            found += limited(SHARES[topic], parts[topic], run)
         except Undecided as problem:
             status = UNKNOWN if topic in ("existence", "step", "growth", "fidelity") else INFO
             found.append(Finding(topic, status, f"{topic} is undecided: {problem}"))
