@@ -55,6 +55,10 @@ class ModelRecord:
 
     Raises:
         InvalidArgument: For a family that there is not, or settings of another name.
+
+    >>> record = find_model("gat")
+    >>> record.family, record.settings().heads
+    ('classical', 8)
     """
 
     name: str
@@ -89,6 +93,15 @@ models: Records[ModelRecord] = Records("model", _built_in)
 def find_model(name: str) -> ModelRecord:
     """The network of that name.
 
+    Args:
+        name: Such as "gcn"; `rdgraph models` lists them.
+
+    Returns:
+        Its record: settings, network, family, source and rule.
+
+    Raises:
+        UnknownName: For a name that there is not, with the closest one.
+
     >>> find_model("gcn").title
     'GCN'
     """
@@ -96,7 +109,30 @@ def find_model(name: str) -> ModelRecord:
 
 
 def register_model(record: ModelRecord) -> ModelRecord:
-    """Take up a network of one's own under a name that is free; `train`, presets and the command line then know it."""
+    """Take up a network of one's own under a name that is free; `train`, presets and the command line then know it.
+
+    Args:
+        record: The network with its settings.
+
+    Returns:
+        The record.
+
+    Raises:
+        InvalidArgument: For a name that is taken or none.
+
+    >>> from dataclasses import dataclass
+    >>> from typing import ClassVar
+    >>> from gread.settings.config import Config
+    >>> from gread.zoo.gcn import GCN, GCNSettings
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class DeepSettings(GCNSettings):
+    ...     model: ClassVar[str] = "deep-gcn"
+    ...     layers: int = 8
+    >>> _ = register_model(ModelRecord("deep-gcn", "deep GCN", "classical", "ours", "as GCN", DeepSettings, GCN))
+    >>> Config.of("deep-gcn").model.layers
+    8
+    >>> unregister_model("deep-gcn")
+    """
     return models.add(record)
 
 

@@ -22,6 +22,9 @@ class ModelSettings:
 
     Raises:
         InvalidArgument: For sizes and shares out of range.
+
+    >>> ModelSettings(hidden=16).dropout
+    0.5
     """
 
     #: The name of the network that these settings are of.
