@@ -63,8 +63,8 @@ EPOCH_NOTE = (
 )
 COMPILED_NOTE = (
     "One evaluation of a right-hand side of one channel on a periodic grid, as C that is generated from the equation, "
-    "beside what py-pde compiles from the same one; both in turns in one run, the shortest time of each. The target is a "
-    "ratio of at most 2, and a first call, compilation included, within 3 s."
+    "beside what py-pde compiles from the same one; both in turns in one run, the shortest time of each. The target is "
+    "a ratio of at most 2, and a first call, compilation included, within 3 s."
 )
 AXES = {
     "edges": "entries (d = 16)",
