@@ -24,6 +24,8 @@ PLACES = (
     "gread.zoo.gat",
     "gread.zoo.h2gcn",
     "gread.zoo.grand",
+    "gread.zoo.fagcn",
+    "gread.zoo.gprgnn",
 )
 
 
