@@ -26,6 +26,10 @@ PLACES = (
     "gread.zoo.grand",
     "gread.zoo.fagcn",
     "gread.zoo.gprgnn",
+    "gread.zoo.ggcn",
+    "gread.zoo.linkx",
+    "gread.zoo.glognn",
+    "gread.zoo.acmgcn",
 )
 
 
