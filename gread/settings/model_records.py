@@ -30,6 +30,8 @@ PLACES = (
     "gread.zoo.linkx",
     "gread.zoo.glognn",
     "gread.zoo.acmgcn",
+    "gread.zoo.mixhop",
+    "gread.zoo.pairnorm",
 )
 
 

@@ -49,7 +49,8 @@ class FAGCN(BatchedModel):
     def build(self) -> None:
         """V, U, and the gate g, f, c of every round."""
         s = self.settings
-        self.adjacency = self.place.derived(Graph.without_self_loops)
+        plain = self.place.derived(Graph.without_self_loops)
+        self.adjacency = plain.with_weights(plain.weights).prepare()  # weights change, so that the transpose is needed
         self.add_wide("encoder", self.features, s.hidden)
         for k in range(s.layers):
             self.add_wide(f"gate_{k}", 2 * s.hidden, 1)

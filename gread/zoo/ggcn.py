@@ -81,7 +81,8 @@ class GGCN(BatchedModel):
         is_edge = ~is_loop & (weights != 0)
         ratios = diagonal[..., rows] / torch.where(is_edge, weights, 1.0) - 1
         zero = weights.new_zeros(())
-        return looped.with_weights(torch.where(is_edge, weights, zero)), torch.where(is_edge, ratios, zero)
+        edges = looped.with_weights(torch.where(is_edge, weights, zero)).prepare()
+        return edges, torch.where(is_edge, ratios, zero)
 
     def convolve(self, k: int, h: Tensor | Features) -> Tensor:
         """s (q_1 S+ u + q_2 S- u + q_3 u) for u = h W + b."""
