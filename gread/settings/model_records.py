@@ -33,6 +33,14 @@ PLACES = (
     "gread.zoo.wrgat",
     "gread.zoo.grand",
     "gread.zoo.sheaf",
+    "gread.zoo.fagcn",
+    "gread.zoo.gprgnn",
+    "gread.zoo.ggcn",
+    "gread.zoo.linkx",
+    "gread.zoo.glognn",
+    "gread.zoo.acmgcn",
+    "gread.zoo.mixhop",
+    "gread.zoo.pairnorm",
 )
 
 

@@ -65,6 +65,12 @@ class ModelSettings:
                 f"expected a {whole} that is a multiple of {part} = {getattr(self, part)}, got {getattr(self, whole)}"
             )
 
+    def check_between(self, least: float, most: float, *names: str) -> None:
+        """Raise unless these settings are in the interval, ends included."""
+        for name in names:
+            if not least <= getattr(self, name) <= most:
+                raise InvalidArgument(f"expected {least:g} <= {name} <= {most:g}, got {getattr(self, name)!r}")
+
     def check_one_of(self, name: str, known: tuple[str, ...]) -> None:
         """Raise unless a setting is one of those words."""
         if getattr(self, name) not in known:
