@@ -32,7 +32,7 @@ CASES = 6
 STATES = 24
 END = 2.0
 #: Evaluations of the speed, and the size of a state, after which a run is not followed any further.
-MOST_SPEEDS = 20_000
+MOST_SPEEDS = 8_000
 FAR = 1e8
 
 
