@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -18,6 +18,7 @@ from rdgraph.decisions.budget import within_budget
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.html_tables import html_table
 from rdgraph.patterns.bands import Band
+from rdgraph.patterns.dispersion_figure import dispersion_figure
 from rdgraph.patterns.fastest_modes import Fastest, fastest_mode
 from rdgraph.patterns.joint_dispersion import JointDispersion, joint_dispersion
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
@@ -30,6 +31,9 @@ from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: The end of the spectrum of normalised operators.
 END = sp.Integer(2)
@@ -167,6 +171,13 @@ class Dispersion:
             raise InvalidArgument("expected a dispersion relation of a graph, got none; give operator=...")
         growth = self.growth(self.spectrum.eigenvalues)
         return Modes(self.spectrum.eigenvalues, growth, self.spectrum.growing(growth))
+
+    def plot(self, *others: Dispersion) -> Figure:
+        """A matplotlib figure: growth and frequency over lam, growing bands shaded, the modes of a graph as rings.
+
+        Other relations, such as those at the other steady states, are drawn beside it. `figure.savefig` writes it.
+        """
+        return dispersion_figure([self, *others])
 
     def __str__(self) -> str:
         return "\n".join(f"{head}: {cell}" for head, cell in self._rows())
