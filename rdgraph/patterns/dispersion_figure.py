@@ -24,6 +24,8 @@ POINTS = 401
 CURVE, BAND, MODE, OTHER = "#0072B2", "#D55E00", "#009E73", "0.6"
 #: How far beyond the last band an endless range is drawn, and how far without any.
 BEYOND, WITHOUT_BANDS = 1.5, 2.0
+#: The margin around what is drawn, and the frequency that is rounding.
+MARGIN, TOLERANCE = 0.02, 1e-9
 #: The longest text of a steady state in a title.
 WIDTH = 44
 
@@ -64,11 +66,13 @@ def dispersion_figure(relations: Sequence[Relation]) -> Figure:
     for (above, below), relation in zip(panels.T, relations, strict=True):
         _draw(above, below, relation)
     panels[0, 0].set_ylabel("growth rate")
-    panels[1, 0].set_ylabel("frequency, radians per time")
+    panels[1, 0].set_ylabel("frequency")
+    panels[1, 0].set_ylim(*_frequency_range(relations))
     listed = [zip(*panel.get_legend_handles_labels(), strict=True) for panel in panels.flat]
     entries = {label: handle for pairs in listed for handle, label in pairs}
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=len(entries), frameon=False)
-    figure.suptitle(f"Dispersion relation of {', '.join(relations[0].fields)}", fontsize=11)
+    names = dict.fromkeys(", ".join(relation.fields) for relation in relations)
+    figure.suptitle(f"Dispersion relation of {' and of '.join(names)}", fontsize=11)
     return figure
 
 
@@ -95,8 +99,14 @@ def _draw(above: Axes, below: Axes, relation: Relation) -> None:
         below.plot(places.real, np.abs(modes.imag), "o", color=MODE, ms=4, mfc="none")
     above.set_title(f"{_title(relation)}\n{relation.kind}", fontsize=9)
     below.set_xlabel("λ, eigenvalue of L")
-    below.set_xlim(0, end)
-    below.set_ylim(bottom=0)
+    below.set_xlim(-MARGIN * end, (1 + MARGIN) * end)
+
+
+def _frequency_range(relations: Sequence[Relation]) -> tuple[float, float]:
+    """From a little below zero to a little above the largest frequency; to 1 where nothing oscillates."""
+    largest = max(float(row["frequency"]) for row in dispersion_curves(relations))
+    top = largest if largest > TOLERANCE else 1.0
+    return -2 * MARGIN * top, (1 + 4 * MARGIN) * top
 
 
 def drawn_end(relation: Relation) -> float:
