@@ -75,9 +75,10 @@ def test_a_member_alone_is_the_member_of_a_batch(name: str) -> None:
         torch.testing.assert_close(together.parameters[2][part], value, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 @EVERY
 def test_training_lowers_the_loss(name: str) -> None:
-    history = train(csbm(0, n=60), [Trial(small(name, epochs=40, hidden=8))], device="cpu").history[0]
+    history = train(csbm(0, n=40), [Trial(small(name, epochs=25, hidden=8))], device="cpu").history[0]
     assert np.nanmean(history[-5:, 0]) < np.nanmean(history[:3, 0])
 
 
@@ -128,6 +129,7 @@ def test_gradients_agree_with_finite_differences(name: str) -> None:
     assert checked
 
 
+@pytest.mark.slow
 @EVERY
 def test_a_network_is_saved_and_read_back(name: str, tmp_path: Path) -> None:
     data = karate()
@@ -139,6 +141,7 @@ def test_a_network_is_saved_and_read_back(name: str, tmp_path: Path) -> None:
         assert state.shape[0] == data.num_nodes
 
 
+@pytest.mark.slow
 @EVERY
 def test_dropout_depends_on_the_seed_and_the_epoch_alone(name: str) -> None:
     data = karate()
