@@ -44,7 +44,10 @@ FOLDER_ORDER = {
         "kernels", "graphs", "identifiability", "reports", "lowering", "integrators", "testing", "claims",
     ],
     "analysis": ["measures", "spectra", "verdicts", "phases"],
-    "gread": ["kernels", "settings", "datasets", "models", "training", "baselines", "classifier", "layers"],
+    "gread": [
+        "kernels", "settings", "datasets", "references", "models", "substrate", "zoo", "training", "classifier",
+        "layers",
+    ],
     "studies": [
         "runs", "stability", "grid", "response", "turing", "atlas", "discretisation", "oversmoothing", "trained_energy",
         "datasets", "training",
