@@ -45,7 +45,7 @@ def networks_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
         "setting, weights as they are drawn before training, no dropout. Layer 0 is the state before the first layer. "
         "Normalised: (N/2) E/|H|^2. Lines: medians over the graphs, bands: 10 to 90 %."
     )
-    used = [
+    used: list[MutableRow] = [
         {"network": c.name, "measure": c.group, "layer": int(t), "median": float(m), "low": float(a), "high": float(b)}
         for c in curves
         for t, m, a, b in zip(c.times, c.mean, c.low, c.high, strict=True)
@@ -67,7 +67,9 @@ def network_rows(name: str, ensemble: GraphEnsemble, settings: Mapping[str, Any]
     config, classes = fitting_config(name, values).model, int(ensemble.labels.max()) + 1
     seeds = [(seed << 32) | k for k in range(graphs)]
     model = find_model(name).network(config, place, features=features.shape[-1], classes=classes, seeds=seeds)
-    states = layer_states(model.requires_grad_(False), Features(features, tuple(features.shape[1:])), depth)
+    states = layer_states(
+        model.requires_grad_(False), Features(features, (features.shape[1], features.shape[2])), depth
+    )
     alive = ~(np.arange(len(states))[:, None] > first_loss(states))
     kept = torch.where(torch.as_tensor(alive, device=states.device)[..., None, None], states, 0.0)
     energy = make_measures(plain=ensemble.operator("none"), names=("dirichlet_energy",))["dirichlet_energy"](kept)
@@ -96,7 +98,9 @@ def _curves(number: int, name: str, rows: list[MutableRow]) -> list[Curve]:
                 summary[:, k] = np.quantile(there, (0.5, *BAND))
         alive, layers = np.isfinite(values).sum(1), np.arange(len(values), dtype=float)
         title = find_model(name).title
-        drawn.append(Curve(title, panel, layers, *summary, alive, values.shape[1], number % 7, number // 7 * 2))
+        median, low, high = summary
+        members, colour, dash = values.shape[1], number % 7, number // 7 * 2
+        drawn.append(Curve(title, panel, layers, median, low, high, alive, members, colour, dash))
     return drawn
 
 

@@ -50,7 +50,7 @@ FOLDER_ORDER = {
     ],
     "studies": [
         "runs", "stability", "grid", "response", "turing", "atlas", "discretisation", "oversmoothing", "trained_energy",
-        "datasets", "training",
+        "datasets", "training", "contest",
         "catalogue", "cli", "benchmarks",
     ],
 }  # fmt: skip
