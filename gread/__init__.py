@@ -1,8 +1,9 @@
-"""Data sets, the GREAD classifier, baselines and training.
+"""Data sets, the GREAD classifier, the compared networks and training.
 
 data sets:   load_dataset, Variant, digits, karate, csbm, synthetic_cora, synthetic_cora_levels
 your own:    NodeData, Masks, stratified_splits, register_dataset, RemoteFile
 classifier:  GREADClassifier, GREADConv, GREAD, Network
+networks:    find_model, register_model, ModelRecord, ModelSettings, BatchedModel, Place
 training:    train, Config, Trial, make_trials, Ensemble, find_preset
 
 Names are loaded when they are first asked for.
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
     from gread.datasets.synthetic import csbm, synthetic_cora, synthetic_cora_levels
     from gread.datasets.variants import Variant
     from gread.layers.conv import GREADConv
+    from gread.models.batched_model import BatchedModel
     from gread.models.gread_model import GREAD
+    from gread.models.place import Place
     from gread.models.trained_network import Network
     from gread.settings.config import Config
+    from gread.settings.model_records import ModelRecord, find_model, register_model
+    from gread.settings.model_settings import ModelSettings
     from gread.settings.presets import find_preset
     from gread.settings.trials import Trial, make_trials
     from gread.training.ensemble import Ensemble
@@ -33,23 +38,29 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GREAD",
+    "BatchedModel",
     "Config",
     "Ensemble",
     "GREADClassifier",
     "GREADConv",
     "Masks",
+    "ModelRecord",
+    "ModelSettings",
     "Network",
     "NodeData",
+    "Place",
     "RemoteFile",
     "Trial",
     "Variant",
     "csbm",
     "digits",
+    "find_model",
     "find_preset",
     "karate",
     "load_dataset",
     "make_trials",
     "register_dataset",
+    "register_model",
     "stratified_splits",
     "synthetic_cora",
     "synthetic_cora_levels",
@@ -58,24 +69,30 @@ __all__ = [
 
 #: Where the names come from.
 _ON_USE = {
+    "BatchedModel": "gread.models.batched_model",
     "Config": "gread.settings.config",
     "Ensemble": "gread.training.ensemble",
     "GREAD": "gread.models.gread_model",
     "GREADClassifier": "gread.classifier.estimator",
     "GREADConv": "gread.layers.conv",
     "Masks": "gread.datasets.masks",
+    "ModelRecord": "gread.settings.model_records",
+    "ModelSettings": "gread.settings.model_settings",
     "Network": "gread.models.trained_network",
     "NodeData": "gread.datasets.node_data",
+    "Place": "gread.models.place",
     "RemoteFile": "gread.datasets.sources",
     "Trial": "gread.settings.trials",
     "Variant": "gread.datasets.variants",
     "csbm": "gread.datasets.synthetic",
     "digits": "gread.datasets.embedded",
+    "find_model": "gread.settings.model_records",
     "find_preset": "gread.settings.presets",
     "karate": "gread.datasets.embedded",
     "load_dataset": "gread.datasets.loading",
     "make_trials": "gread.settings.trials",
     "register_dataset": "gread.datasets.sources",
+    "register_model": "gread.settings.model_records",
     "stratified_splits": "gread.datasets.splits",
     "synthetic_cora": "gread.datasets.synthetic",
     "synthetic_cora_levels": "gread.datasets.synthetic",

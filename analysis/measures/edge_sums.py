@@ -14,7 +14,7 @@ from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
 
 #: Most numbers that differences along edges may hold at once, on a CPU (its cache) and on a GPU; more come in pieces.
-MAX_GATHERED = (1 << 18, 1 << 25)
+MAX_GATHERED = (1 << 16, 1 << 25)
 
 
 def read_on(H: Any, op: Operator) -> Tensor:
@@ -71,21 +71,21 @@ def _sum_of_squares_vector(op: Operator) -> Tensor | None:
 def edge_sum(H: Tensor, op: Operator, weights: Tensor) -> Tensor:
     """sum over the entries [i, j] of weights[..., e] |h_i - h_j|^2, in pieces of bounded size: (*batch).
 
-    An entry and its reverse have the same difference, which is taken once. Nodes come first, so that a node's members
-    and channels lie side by side.
+    An entry and its reverse have the same difference, which is taken once. Nodes come first, then channels, so that
+    the members of a node lie side by side and squares are added for all of them at once.
     """
     found = entries(op)
     once, back = found.once
     both = weights[..., once] if back is None else weights[..., once] + weights[..., back]
     both = both.movedim(-1, 0).contiguous()
     both = both.view(len(once), *(1,) * (H.ndim - 1 - both.ndim), *both.shape[1:])
-    rows, columns, nodes = found.rows[once], found.columns[once], H.movedim(-2, 0).contiguous()
+    rows, columns, nodes = found.rows[once], found.columns[once], H.movedim((-2, -1), (0, 1)).contiguous()
     total = H.new_zeros(H.shape[:-2])
     length = max(1, MAX_GATHERED[H.device.type == "cuda"] // max(1, nodes[0].numel()))
     for start in range(0, len(once), length):
         piece = slice(start, start + length)
         gap = nodes.index_select(0, rows[piece]) - nodes.index_select(0, columns[piece])
-        total = total + (both[piece] * gap.square().sum(-1)).sum(0)
+        total = total + (both[piece] * gap.square_().sum(1)).sum(0)
     return total
 
 

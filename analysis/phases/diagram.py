@@ -159,21 +159,9 @@ def phase_diagram(
     around = {"size": 2 * MARGIN + 1, "mode": "nearest"}
     away = maximum_filter(predicted, **around) == minimum_filter(predicted, **around)
     return PhaseDiagram(
-        system,
-        op,
-        names,
-        x,
-        y,
-        predicted,
-        simulated,
-        vanishing,
-        away,
-        tuple(borders),
-        tuple(ties),
-        float(T),
-        method,
+        system, op, names, x, y, predicted, simulated, vanishing, away, tuple(borders), tuple(ties), float(T), method,
         step,
-    )
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------------- prediction

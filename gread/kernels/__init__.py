@@ -1,1 +1,1 @@
-"""What training needs beside the sparse product: dropout by counters, the softmax of a row, Adam for ensembles."""
+"""What training needs beside the sparse product: dropout by counters, attention on edges, Adam for ensembles."""

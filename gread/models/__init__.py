@@ -1,1 +1,1 @@
-"""The GREAD network: features, soft adjacency, flow, and what is left of a training."""
+"""Networks in batches, and the one of GREAD: features, soft adjacency, flow; and what is left of a training."""

@@ -82,7 +82,7 @@ class Place:
 
     def tensor(self, values: Any) -> Tensor:
         """Numbers as a tensor of this place."""
-        return torch.as_tensor(values).to(device=self.device, dtype=self.dtype)
+        return torch.as_tensor(values, device=self.device, dtype=self.dtype)
 
     @classmethod
     def of(cls, graph: Graph | Sequence[Graph], **options: Any) -> Place:

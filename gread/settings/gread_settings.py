@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -87,7 +87,7 @@ class GreadSettings(ModelSettings):
     encoder_mlp: bool = False
     relu: bool = True
     decoder_mlp: bool = False
-    dropout: float = 0.4
+    dropout: float = field(default=0.4, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,8 +22,25 @@ PLACES = (
     "gread.zoo.mlp",
     "gread.zoo.gcn",
     "gread.zoo.gat",
+    "gread.zoo.chebnet",
+    "gread.zoo.graph_sage",
+    "gread.zoo.sgc",
+    "gread.zoo.jknet",
+    "gread.zoo.gcnii",
+    "gread.zoo.tuned",
     "gread.zoo.h2gcn",
+    "gread.zoo.geom_gcn",
+    "gread.zoo.wrgat",
     "gread.zoo.grand",
+    "gread.zoo.sheaf",
+    "gread.zoo.fagcn",
+    "gread.zoo.gprgnn",
+    "gread.zoo.ggcn",
+    "gread.zoo.linkx",
+    "gread.zoo.glognn",
+    "gread.zoo.acmgcn",
+    "gread.zoo.mixhop",
+    "gread.zoo.pairnorm",
 )
 
 
@@ -41,9 +58,15 @@ class ModelRecord:
         network: Makes the networks of a batch from (settings, place, features=, classes=, seeds=): a class that is a
             `gread.models.batched_model.BatchedModel`.
         published: Its row in the table of the GREAD paper, "" where it has none.
+        line: Where its layers are the steps of a graph dynamical system, that system in the language of rdgraph, at
+            weights that are the identity; networks around an equation have theirs in the settings.
 
     Raises:
         InvalidArgument: For a family that there is not, or settings of another name.
+
+    >>> record = find_model("gat")
+    >>> record.family, record.settings().heads
+    ('classical', 8)
     """
 
     name: str
@@ -54,6 +77,7 @@ class ModelRecord:
     settings: type[ModelSettings]
     network: Callable[..., Any]
     published: str = ""
+    line: str = ""
 
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
@@ -77,6 +101,15 @@ models: Records[ModelRecord] = Records("model", _built_in)
 def find_model(name: str) -> ModelRecord:
     """The network of that name.
 
+    Args:
+        name: Such as "gcn"; `rdgraph models` lists them.
+
+    Returns:
+        Its record: settings, network, family, source and rule.
+
+    Raises:
+        UnknownName: For a name that there is not, with the closest one.
+
     >>> find_model("gcn").title
     'GCN'
     """
@@ -84,7 +117,30 @@ def find_model(name: str) -> ModelRecord:
 
 
 def register_model(record: ModelRecord) -> ModelRecord:
-    """Take up a network of one's own under a name that is free; `train`, presets and the command line then know it."""
+    """Take up a network of one's own under a name that is free; `train`, presets and the command line then know it.
+
+    Args:
+        record: The network with its settings.
+
+    Returns:
+        The record.
+
+    Raises:
+        InvalidArgument: For a name that is taken or none.
+
+    >>> from dataclasses import dataclass
+    >>> from typing import ClassVar
+    >>> from gread.settings.config import Config
+    >>> from gread.zoo.gcn import GCN, GCNSettings
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class DeepSettings(GCNSettings):
+    ...     model: ClassVar[str] = "deep-gcn"
+    ...     layers: int = 8
+    >>> _ = register_model(ModelRecord("deep-gcn", "deep GCN", "classical", "ours", "as GCN", DeepSettings, GCN))
+    >>> Config.of("deep-gcn").model.layers
+    8
+    >>> unregister_model("deep-gcn")
+    """
     return models.add(record)
 
 

@@ -22,6 +22,9 @@ class ModelSettings:
 
     Raises:
         InvalidArgument: For sizes and shares out of range.
+
+    >>> ModelSettings(hidden=16).dropout
+    0.5
     """
 
     #: The name of the network that these settings are of.
@@ -54,6 +57,19 @@ class ModelSettings:
         for name in names:
             if not 0 <= getattr(self, name) < 1:
                 raise InvalidArgument(f"expected 0 <= {name} < 1, got {getattr(self, name)!r}")
+
+    def check_divides(self, whole: str, part: str) -> None:
+        """Raise unless one setting is a multiple of another."""
+        if getattr(self, whole) % getattr(self, part):
+            raise InvalidArgument(
+                f"expected a {whole} that is a multiple of {part} = {getattr(self, part)}, got {getattr(self, whole)}"
+            )
+
+    def check_between(self, least: float, most: float, *names: str) -> None:
+        """Raise unless these settings are in the interval, ends included."""
+        for name in names:
+            if not least <= getattr(self, name) <= most:
+                raise InvalidArgument(f"expected {least:g} <= {name} <= {most:g}, got {getattr(self, name)!r}")
 
     def check_one_of(self, name: str, known: tuple[str, ...]) -> None:
         """Raise unless a setting is one of those words."""

@@ -1,1 +1,1 @@
-"""What layers are made of, for all members of a batch at once: attention on edges, norms, jumping knowledge."""
+"""What layers are made of, for all members of a batch at once: norms, jumping knowledge, small matrices, positions."""

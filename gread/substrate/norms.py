@@ -69,6 +69,7 @@ def pair_norm(x: Tensor, scale: float = 1.0, *, individually: bool = False) -> T
              [ 1.0000]]])
     """
     centred = x - x.mean(1, keepdim=True)
-    lengths = centred.square().sum(-1, keepdim=True)
-    squared = lengths if individually else lengths.mean(1, keepdim=True)
+    if individually:
+        return scale * centred / (EPS + torch.linalg.vector_norm(centred, dim=-1, keepdim=True))
+    squared = centred.square().sum(-1, keepdim=True).mean(1, keepdim=True)
     return scale * centred * torch.rsqrt(squared + EPS)

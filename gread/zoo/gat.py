@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
+from gread.kernels.edge_attention import additive_scores, edge_softmax, weighted_sums
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
 from gread.settings.model_records import ModelRecord
-from gread.substrate.edge_attention import edge_softmax, edge_sums, weighted_sums
 from gread.zoo.stacked_settings import StackedSettings
 
 #: The slope of the leaky relu below zero.
@@ -63,10 +62,7 @@ class GAT(BatchedModel):
         """S(h) h W + b."""
         values = self.times(f"layer_{k}", h)
         own, neighbour = (self.get_parameter(f"layer_{k}_{end}") for end in ("own", "neighbour"))
-        members, nodes, heads = self.members, self.place.nodes, own.shape[1]
-        split = values.view(members, nodes, heads, -1)
-        scores = [torch.einsum("mnhd,mhd->mhn", split, part).reshape(-1, nodes) for part in (own, neighbour)]
-        raised = functional.leaky_relu(edge_sums(self.edges.pattern, *scores), LEAK).view(members, heads, -1)
+        raised = additive_scores(self.edges, values, own, neighbour, LEAK)
         weights = drop(edge_softmax(self.edges, raised), "attention_dropout")
         return weighted_sums(self.edges, weights, values) + self.shift(f"layer_{k}")
 

@@ -1,9 +1,13 @@
 """Time limits: an answer that takes too long is undecided, and says so.
 
-Most of an answer's time is spent inside sympy, which knows no limits. The clock therefore interrupts the thread that
+Most of an answer's time is spent inside sympy, which knows no limits. A watch therefore interrupts the thread that
 computes, wherever it is, by an exception that no `except Exception` on the way catches; it becomes `Undecided` where
 the limit was set. Seconds are seconds of computing by that thread, so that an answer does not depend on what else the
 machine is doing (where the system does not tell, seconds of the clock on the wall).
+
+An interrupt arrives between two steps of the interpreter: at the beginning of a function, at the end of a loop, or
+after a call; so also in the code that ends a limit. No `with` statement is safe from that, for its end is a call. A
+limit is a function instead, and ends by storing a number, which is a single step.
 """
 
 from __future__ import annotations
@@ -12,10 +16,11 @@ import ctypes
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import wraps
+from _thread import start_new_thread
+from collections.abc import Callable
+from functools import partial, wraps
+from math import inf
+from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar, cast
 
 from sympy.core.cache import clear_cache
@@ -29,62 +34,73 @@ ANSWER_SECONDS = 8.0
 #: Seconds after which a thread that was interrupted and goes on is interrupted once more.
 AGAIN_SECONDS = 0.25
 
+#: The least and the most seconds between two looks of a watch: a thread that waits spends no time, however long.
+SHORTEST_SLEEP, LONGEST_SLEEP = 0.001, 3600.0
+
 #: What sympy raises where an algorithm of its own does not apply or does not end.
 _SYMPY_GAVE_UP = (BasePolynomialError, NotImplementedError, RecursionError)
 
 P = ParamSpec("P")
 A = TypeVar("A")
 
-_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
+#: The interpreter's own function: raise an exception in a thread.
+_send = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
 
 class _Interrupt(BaseException):
     """Raised in the computing thread when its time is up."""
 
 
-@contextmanager
-def time_limit(seconds: float = ANSWER_SECONDS) -> Iterator[None]:
-    """Raise `Undecided` in the block after so many seconds; of nested limits the first to end counts.
+def limited(seconds: float, function: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> A:
+    """What a function returns within so many seconds; `Undecided` after them.
 
-    >>> import time
+    Of nested limits the first to end counts.
+
+    >>> def work(forever):
+    ...     while forever:
+    ...         pass
+    ...     return "done"
+    >>> limited(60, work, forever=False)
+    'done'
     >>> try:
-    ...     with time_limit(0.01):
-    ...         while True:
-    ...             pass
+    ...     limited(0.01, work, forever=True)
     ... except Undecided as problem:
     ...     print(problem)
     time ran out after 0.01 s
     """
-    end = _clock() + seconds
-    outer = _deadline.get()
-    if outer is not None and outer <= end:
-        yield  # the limit around this one ends first and interrupts both
-        return
-    token = _deadline.set(end)
+    before = _here.watch
+    watch = before or _Watch()
+    end, outer = watch.now() + seconds, watch.end
+    if outer <= end:
+        return function(*args, **kwargs)  # the limit around this one ends first and interrupts both
     try:
-        alarm = _Alarm(seconds)
         try:
-            yield
-        finally:
-            alarm.cancel()
+            _here.watch = watch
+            watch.set(end, is_new=before is None)
+            return function(*args, **kwargs)
+        finally:  # plain stores: nothing arrives between the end of the work and the first of them, or between them
+            watch.end = outer
+            _here.watch = before
+            watch.again = -inf
+            try:  # noqa: SIM105
+                watch.bell.put(before is None)  # which is done before an interrupt that is on its way arrives
+            except _Interrupt:
+                pass  # the work was done
     except _Interrupt:
+        watch.end = outer  # stored again: a trace function, called at every line, can be what was interrupted above
+        _here.watch = before
+        watch.again = -inf
+        watch.bell.put(before is None)
+        if outer <= watch.now():
+            raise  # the time around this limit is up as well
         clear_cache()  # what sympy was about to remember may be half done
         raise Undecided(f"time ran out after {seconds:g} s") from None
-    finally:
-        _deadline.reset(token)
 
 
 def remaining() -> float:
     """Seconds left to the limits in force; infinite without one."""
-    end = _deadline.get()
-    return float("inf") if end is None else max(0.0, end - _clock())
-
-
-def _clock(thread: int | None = None) -> float:
-    """Seconds of computing of a thread, by default this one."""
-    if not hasattr(time, "pthread_getcpuclockid"):
-        return time.monotonic()
-    return time.clock_gettime(time.pthread_getcpuclockid(thread or threading.get_ident()))
+    watch = _here.watch
+    return inf if watch is None else max(0.0, watch.end - watch.now())
 
 
 class within_budget:
@@ -101,8 +117,7 @@ class within_budget:
         @wraps(question)
         def ask(*args: P.args, **kwargs: P.kwargs) -> A:
             try:
-                with time_limit(self.seconds):
-                    return question(*args, **kwargs)
+                return limited(self.seconds, question, *args, **kwargs)
             except Undecided as reason:
                 problem = reason
             except _SYMPY_GAVE_UP as reason:
@@ -114,44 +129,62 @@ class within_budget:
         return ask
 
 
-class _Alarm:
-    """A timer that interrupts the thread that made it until it hears, and never after `cancel` has returned.
+class _Watch:
+    """The end of the limit in force in the thread that made it, and a second thread that interrupts the first then.
 
-    An interrupt that arrives inside a destructor is lost (Python ignores what is raised there), so it is repeated.
+    An interrupt that arrives inside a destructor is lost (Python ignores what is raised there), so it is repeated, but
+    never so soon that the end of a limit would meet two of them.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self._thread = threading.get_ident()
-        self._end = _clock() + seconds
-        self._lock = threading.Lock()
-        self._over = False
-        _hide_lost_interrupts()
-        self._arm(seconds)
+    __slots__ = ("_message", "again", "bell", "end", "now")
 
-    def cancel(self) -> None:
-        self._over = True
-        while True:
+    def __init__(self) -> None:
+        thread = threading.get_ident()
+        self.now = _clock(thread)
+        self.end = inf
+        self.again = -inf
+        self.bell: SimpleQueue[bool] = SimpleQueue()
+        self._message = (ctypes.c_ulong(thread), ctypes.py_object(_Interrupt))
+        _hide_lost_interrupts()
+
+    def set(self, end: float, is_new: bool) -> None:
+        """Put an end in force, sooner than the one before."""
+        self.end = end
+        if is_new:
+            start_new_thread(self._run, ())  # `Thread.start` waits under a lock that an interrupt would leave locked
+        else:
+            self.bell.put(False)
+
+    def _run(self) -> None:
+        """Interrupt whenever the end has passed; the bell says that there is a new one, or that all is over."""
+        is_over = False
+        while not is_over:
+            now = self.now()
+            if self.end <= now and self.again <= now:
+                self.again = now + AGAIN_SECONDS
+                # One expression, within which the interpreter changes to no other thread: what is sent is in time.
+                _ = self.end <= now and _send(*self._message)
+            left = max(self.end, self.again) - now
             try:
-                with self._lock:
-                    self._timer.cancel()
-                    _send(self._thread, None)  # an interrupt that was sent but has not arrived yet is taken back
-                    return
-            except _Interrupt:  # it arrived just here, after the work was done
+                is_over = self.bell.get(timeout=min(max(left, SHORTEST_SLEEP), LONGEST_SLEEP))
+            except Empty:
                 continue
 
-    def _arm(self, seconds: float) -> None:
-        self._timer = threading.Timer(seconds, self._ring)
-        self._timer.daemon = True
-        self._timer.start()
 
-    def _ring(self) -> None:
-        with self._lock:
-            if self._over:
-                return
-            left = self._end - _clock(self._thread)
-            if left <= 0:
-                _send(self._thread, _Interrupt)
-            self._arm(max(left, 0.001) if left > 0 else AGAIN_SECONDS)
+class _Here(threading.local):
+    """The watch over this thread, if there is one."""
+
+    watch: _Watch | None = None
+
+
+_here = _Here()
+
+
+def _clock(thread: int) -> Callable[[], float]:
+    """Seconds of computing of a thread, to be asked from any thread."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return time.monotonic
+    return partial(time.clock_gettime, time.pthread_getcpuclockid(thread))
 
 
 def _hide_lost_interrupts() -> None:
@@ -166,8 +199,3 @@ def _hide_lost_interrupts() -> None:
 
     hook.hides_lost_interrupts = True  # type: ignore[attr-defined]
     sys.unraisablehook = hook
-
-
-def _send(thread: int, exception: type[BaseException] | None) -> None:
-    pointer = ctypes.py_object(exception) if exception is not None else None
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), pointer)

@@ -6,10 +6,17 @@ from typing import Any
 
 import sympy as sp
 
+from rdgraph.errors import Undecided
+
+#: Terms of a polynomial beyond which it is not factored: FLINT cannot be interrupted, and takes seconds for these.
+MAX_TERMS = 1_500
+
 
 def factors(expression: sp.Expr) -> list[tuple[sp.Expr, int]]:
     """Irreducible factors over the rational numbers with their multiplicities, constants left out; of a fraction, those
     of its numerator.
+
+    Raises `Undecided` where there are too many terms.
 
     >>> x, a = sp.symbols("x a")
     >>> factors(a**2 * x - x**3)
@@ -20,6 +27,8 @@ def factors(expression: sp.Expr) -> list[tuple[sp.Expr, int]]:
     packed = _packed(top, letters)
     if packed is None:
         return [(sp.sympify(factor), int(times)) for factor, times in sp.factor_list(top)[1]]
+    if len(packed) > MAX_TERMS:
+        raise Undecided(f"a polynomial of {len(packed)} terms is too long to be factored")
     found = [(_unpacked(factor, letters), int(times)) for factor, times in packed.factor()[1]]
     return sorted(found, key=lambda pair: (pair[0].count_ops(), str(pair[0])))
 

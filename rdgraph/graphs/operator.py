@@ -7,7 +7,7 @@ verified where they come from outside (`from_csr`, `with_weights`), and is forgo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -220,12 +220,15 @@ class Operator:
         batch = _common([x.shape[:-2], self.batch, *(y.shape[:-2] for y in values), *_leading([*factors, scale, own])])
         shape = (*batch, *x.shape[-2:])
         shared = self.weights.numel() == self.num_edges
-        weights = self.weights.reshape(1, -1) if shared else self.weights.expand(*batch, -1).reshape(-1, self.num_edges)
         wanted = (x, self.weights, *values, *(k for k in (*factors, scale, own) if k is not None))
         tracked = torch.is_grad_enabled() and any(t.requires_grad for t in wanted)
-        call = ops.spmm if tracked or torch.compiler.is_compiling() else ops.compute_spmm
+        is_plain = not tracked and not torch.compiler.is_compiling()
+        weights = self.weights.reshape(1, -1) if shared else self.weights.expand(*batch, -1)
+        if is_plain and ops.folds(x):
+            weights = _folded(weights)
+        call = ops.compute_spmm if is_plain else ops.spmm
         out = call(
-            self._tensors(tracked), weights.contiguous(), _flat(x, shape),
+            self._tensors(tracked), weights.flatten(0, -2).contiguous(), _flat(x, shape),
             _flat_factor(scale, batch), _flat_factor(own, batch),
             [k for k in (_flat_factor(k, batch) for k in factors) if k is not None], [_flat(y, shape) for y in values],
         )  # fmt: skip
@@ -306,6 +309,26 @@ class Operator:
         degree = None if known.degree is None else known.degree.to(device=device, dtype=dtype)
         return replace(known, pattern=self.pattern.to(weights.device), weights=weights, degree=degree)
 
+    def member(self, place: tuple[int, ...]) -> Operator:
+        """The operator of one member of the batch; itself where all share it.
+
+        >>> both = Operator.from_csr([0, 1, 2], [1, 0], torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        >>> both.member((1,)).weights, both.members(torch.tensor([1, 1, 0])).batch
+        (tensor([3., 4.]), (3,))
+        """
+        return self._cut(lambda values, axes: values[place])
+
+    def members(self, index: Tensor) -> Operator:
+        """The operator of some members, counted by `index` (m,) through the flattened batch."""
+        return self._cut(lambda values, axes: values.reshape(-1, *values.shape[-axes:]).index_select(0, index))
+
+    def _cut(self, cut: Callable[[Tensor, int], Tensor]) -> Operator:
+        """With weights and degrees cut where members have their own; `cut` is told how many axes one member has."""
+        known = self.current()
+        weights = cut(known.weights, 1) if known.batch else known.weights
+        degree = known.degree if known.degree is None or known.degree.ndim == 2 else cut(known.degree, 2)
+        return replace(known, weights=weights, degree=degree)
+
     def dense(self) -> Tensor:
         """The matrix, (*batch, n, n)."""
         matrix = self.weights.new_zeros((*self.batch, self.num_nodes, self.num_nodes))
@@ -347,6 +370,13 @@ def _flat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     if x.shape == shape and x.is_contiguous():
         return x if len(shape) == 3 else x.view(-1, *shape[-2:])
     return x.expand(shape).reshape(-1, *shape[-2:]).contiguous()
+
+
+def _folded(weights: Tensor) -> Tensor:
+    """Weights (*batch, E) without the axes in front along which they are the same numbers in memory."""
+    while weights.ndim > 2 and weights.stride(0) == 0:
+        weights = weights[0]
+    return weights
 
 
 def _flat_factor(factor: Tensor | None, batch: tuple[int, ...]) -> Tensor | None:

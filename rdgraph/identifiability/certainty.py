@@ -12,7 +12,7 @@ from functools import cached_property
 
 import sympy as sp
 
-from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.budget import limited
 from rdgraph.decisions.judge import Possibility, Ruling, possible
 from rdgraph.errors import Undecided
 from rdgraph.identifiability.entries import FieldEntries
@@ -135,8 +135,7 @@ class Certainty:
 
 def _judged(conditions: Sequence[sp.Basic]) -> Ruling:
     try:
-        with time_limit(SECONDS):
-            return possible(*conditions)
+        return limited(SECONDS, possible, *conditions)
     except Undecided as problem:
         return Ruling(Possibility.UNKNOWN, reason=str(problem))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.budget import limited
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.identifiability.answer import MEASURED, PROVED, Identifiability
 from rdgraph.identifiability.certainty import Certainty
@@ -44,11 +44,14 @@ def _joined(everything: Examination, cells: list[tuple[ExaminedForm, Identifiabi
     notes: list[str] = []
     single: list[str] = []
     combinations: list[sp.Expr] = []
+
+    def find() -> None:
+        single.extend([name for name in nearby if everything.is_determined(sp.Symbol(name), notes)])
+        rank = max(answer.rank or 0 for answer in answers)
+        combinations.extend(everything.combinations(single, rank, (), notes))
+
     try:
-        with time_limit(CLOSED_FORM_SECONDS):
-            single += [name for name in nearby if everything.is_determined(sp.Symbol(name), notes)]
-            rank = max(answer.rank or 0 for answer in answers)
-            combinations += everything.combinations(single, rank, (), notes)
+        limited(CLOSED_FORM_SECONDS, find)
     except Undecided as problem:
         notes.append(f"closed forms: {problem}")
     if len({(a.rank, a.combinations) for a in answers}) > 1:
@@ -93,11 +96,14 @@ class Examination:
         notes: list[str] = []
         single: list[str] = []
         combinations: list[sp.Expr] = []
+
+        def find() -> None:
+            single.extend([name for name in local if self.is_determined(sp.Symbol(name), notes)])
+            combinations.extend(self.combinations(single, rank, self.gauges, notes))
+            notes.extend([text for name in local if name not in single and (text := self._ambiguity(name))])
+
         try:
-            with time_limit(CLOSED_FORM_SECONDS):
-                single += [name for name in local if self.is_determined(sp.Symbol(name), notes)]
-                combinations += self.combinations(single, rank, self.gauges, notes)
-                notes += [text for name in local if name not in single and (text := self._ambiguity(name))]
+            limited(CLOSED_FORM_SECONDS, find)
         except Undecided as problem:
             notes.append(f"closed forms: {problem}")
         if len(combinations) < rank:
@@ -159,8 +165,7 @@ class Examination:
         if self._bound(plain) == self.least_rank:
             return plain
         try:
-            with time_limit(REWRITING_SECONDS):
-                return gauges(self.form, rewritten=True)
+            return limited(REWRITING_SECONDS, gauges, self.form, rewritten=True)
         except (NotApplicable, Undecided):
             return plain
 

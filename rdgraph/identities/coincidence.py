@@ -14,7 +14,7 @@ from itertools import combinations
 import sympy as sp
 
 from rdgraph.algebra.normal_form import H0, Act, H, Mix
-from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.budget import limited
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.judge import Possibility, always, possible
 from rdgraph.errors import Undecided
@@ -167,8 +167,7 @@ class _Solver:
         if len(system) > 1 and any(e.has(sp.Function) for e in system):
             return []  # several transcendental equations: sympy rarely solves them, and never quickly
         try:
-            with time_limit(SOLVE_SECONDS):
-                solutions = sp.solve(system, list(back), dict=True)
+            solutions = limited(SOLVE_SECONDS, sp.solve, system, list(back), dict=True)
         except (NotImplementedError, Undecided):
             self.is_complete = False
             return []

@@ -84,10 +84,14 @@ def read_seeds(seed: Any, batch: tuple[int, ...], device: Any) -> Tensor:
     >>> read_seeds(5, (3,), "cpu").tolist(), read_seeds([8, 2], (2,), "cpu").tolist()
     ([5, 6, 7], [8, 2])
     """
-    if not isinstance(seed, bool) and isinstance(seed, Integral):
-        return int(seed) + torch.arange(torch.Size(batch).numel(), device=device).reshape(batch)
+    count = torch.Size(batch).numel()
+    if not isinstance(seed, bool) and isinstance(seed, Integral) and abs(int(seed)) + count < 2**63:
+        return int(seed) + torch.arange(count, device=device).reshape(batch)
     if isinstance(seed, Sequence | Tensor | np.ndarray):
-        found = torch.as_tensor(seed, device=device)
+        try:
+            found = torch.as_tensor(seed, device=device)
+        except (TypeError, ValueError, RuntimeError, OverflowError):  # texts, ragged lists, more than 64 bits
+            found = torch.empty(0)
         if tuple(found.shape) == batch and not (found.is_floating_point() or found.dtype == torch.bool):
             return found.to(torch.int64)
     got = f"a tensor {tuple(seed.shape)} of {seed.dtype}" if isinstance(seed, Tensor) else repr(seed)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from rdgraph.errors import InvalidArgument
-from rdgraph.integrators.steppers import RungeKutta, StepResult
+from rdgraph.integrators.steppers import RungeKutta, StepResult, Stretch
 from rdgraph.lowering.compiled_field import CompiledField, StepNumbers, compile_field, is_lowered, why_not_compiled
 
 if TYPE_CHECKING:
@@ -91,26 +91,15 @@ class CompiledRungeKutta(RungeKutta):
         return max(1, MOST_ENTRIES // max(1, H.numel() * self._numbers.stages))
 
     def march(
-        self,
-        H: Tensor,
-        lengths: Tensor,
-        times: Tensor,
-        active: Tensor | None,
-        bound: float,
-        alive: Tensor,
-        survived: Tensor,
+        self, H: Tensor, stretch: Stretch, bound: float, alive: Tensor, survived: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Several steps: the states after them, who is alive, and how many steps each has survived.
-
-        Lengths and times are (N,) or (N, *batch, 1, 1), active (N, *batch), alive and survived (*batch). A member whose
-        step leaves the bound stays where it was.
-        """
-        own = _numbers(lengths)
+        """Several steps in one call; see `Marching`."""
+        own, active = _numbers(stretch.lengths), stretch.active
         living = alive.reshape(-1).to(torch.uint8).numpy().copy()
         steps = survived.reshape(-1).numpy().copy()
         moving = None if active is None else np.ascontiguousarray(active.reshape(len(own), -1).numpy(), dtype=np.uint8)
         state, _ = self.compiled.march(
-            H, self._numbers, _numbers(times), own, active=moving, bound=bound, alive=living, survived=steps
+            H, self._numbers, _numbers(stretch.times), own, active=moving, bound=bound, alive=living, survived=steps
         )
         self.evaluations += len(own) * self._numbers.stages
         return (

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rdgraph.integrators.matrix_filters import MatrixFilters
-from rdgraph.integrators.scaled_operator import Base, operator_base
+from rdgraph.integrators.scaled_operator import Base, deepened, operator_base
 from rdgraph.systems.coupling import OperatorWord, Pair
 from rdgraph.systems.single_operator import coupled_in_one_operator
 
@@ -60,7 +60,7 @@ class CoupledLinear:
         source = (self._identity(elapsed),) if increment else self.source or ()
         depth = elapsed.ndim - 1
         entries = [x for matrix in (*self.generator, *source) for row in matrix for x in row]
-        given = (elapsed, *(_deepened(x, depth) for x in (self.base.centre, self.base.radius, *entries)))
+        given = (elapsed, *(deepened(x, depth) for x in (self.base.centre, self.base.radius, *entries)))
         spread = torch.broadcast_tensors(*given)  # type: ignore[no-untyped-call]
         shape = spread[0].shape
         time, centre, radius, *rest = (x.reshape(-1) for x in spread)
@@ -132,8 +132,3 @@ def _values(
         return field.value(powers.get((i, j), {}).get(k, sp.S.Zero)).to(torch.float64)
 
     return tuple(tuple(tuple(value(i, j, k) for j in fields) for i in fields) for k in range(count))
-
-
-def _deepened(x: Tensor, depth: int) -> Tensor:
-    """With axes in front so that it broadcasts against (S, *batch, 1, d)."""
-    return x.reshape((1,) * (depth - x.ndim) + tuple(x.shape)) if x.ndim < depth else x

@@ -25,6 +25,14 @@ def powers(kind: str, count: int, rho: Tensor) -> Tensor:
     return (rho**k + rho**-k) / 2 if kind == "chebyshev" else rho**k
 
 
+def weighted(sizes: Tensor, weights: Tensor) -> Tensor:
+    """sum_k sizes[k] weights[k]: (K, R) and (K, P) to (R, P), term by term, so that rows do not touch each other."""
+    total = torch.zeros((), dtype=weights.dtype, device=weights.device)
+    for size, weight in zip(sizes, weights, strict=True):
+        total = total + size[:, None] * weight
+    return total
+
+
 def coefficients(values: Tensor, kind: str) -> Tensor:
     """The first J coefficients (J, R) of real functions from values (R, J + 1) at `nodes(kind, J)`; J a power of two.
 

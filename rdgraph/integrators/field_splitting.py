@@ -16,6 +16,7 @@ from rdgraph.integrators.linear_part import Linear, diffusion_part
 from rdgraph.integrators.prepared_flow import PreparedFlow
 from rdgraph.integrators.scaled_operator import operator_base
 from rdgraph.integrators.steppers import RungeKutta
+from rdgraph.lowering.field_blocks import side_by_side
 from rdgraph.methods.tableaux import methods
 from rdgraph.syntax.tree import names_in
 from rdgraph.systems.single_operator import in_one_operator
@@ -97,7 +98,7 @@ def _closed_parts(field: VectorField, H: Tensor, rtol: float | None) -> Parts | 
         blocks = h.chunk(len(reactions), -1)
         return torch.cat([flow(block, t) for flow, block in zip(reactions, blocks, strict=True)], -1)
 
-    generator = tuple(_side_by_side([_power(each, k) for each in linear], width) for k in range(count))
+    generator = tuple(side_by_side([_power(each, k) for each in linear], width) for k in range(count))
     return reaction, PreparedFlow(Linear(base, generator), rtol), True
 
 
@@ -108,13 +109,6 @@ def _diffuses(system: System) -> bool:
 
 def _power(linear: Linear, k: int) -> Tensor:
     return linear.generator[k] if k < len(linear.generator) else torch.zeros_like(linear.generator[0])
-
-
-def _side_by_side(values: list[Tensor], width: int) -> Tensor:
-    """A coefficient for each field, () to (*batch, 1, d), as one for each channel."""
-    columns = [x.expand(*(x.shape[:-1] if x.ndim > 1 else (1,)), width) for x in values]
-    lead = torch.broadcast_shapes(*(x.shape[:-1] for x in columns))
-    return torch.cat([x.expand(*lead, width) for x in columns], -1)
 
 
 def _uncoupled(system: System) -> list[System]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rdgraph.integrators.solution import Stats, Status
-from rdgraph.integrators.steppers import Marching, Stepper, StepResult
+from rdgraph.integrators.steppers import Marching, Stepper, StepResult, Stretch
 from rdgraph.integrators.timetable import Event, Timetable
 from rdgraph.integrators.trackers import Recorder
 
@@ -127,8 +127,8 @@ def _march(
     k = -1
     while (k := k + 1) < timetable.steps:
         if isinstance(stepper, Marching) and last is None and (end := saver.stretch(k, stepper.most_steps(H))) > k:
-            active = None if moving is None else moving[k:end]
-            H, alive, survived = stepper.march(H, lengths[k:end], times[k:end], active, bound, alive, survived)
+            stretch = Stretch(lengths[k:end], times[k:end], None if moving is None else moving[k:end])
+            H, alive, survived = stepper.march(H, stretch, bound, alive, survived)
             k = end - 1
             saver.save(k, H, StepResult(H, None), alive)
             continue

@@ -13,7 +13,7 @@ from torch import Tensor
 from rdgraph.errors import NotApplicable
 from rdgraph.integrators.coupled_linear import CoupledLinear, coupled_part
 from rdgraph.integrators.operator_filters import Filters
-from rdgraph.integrators.scaled_operator import Base, operator_base
+from rdgraph.integrators.scaled_operator import Base, deepened, operator_base
 from rdgraph.systems.single_operator import in_one_operator, terms_beyond_generator
 from rdgraph.systems.system import System
 
@@ -46,7 +46,7 @@ class Linear:
         source = (one,) if increment else self.source or ()
         parts = (elapsed, self.base.centre, self.base.radius, *self.generator, *source)
         depth = elapsed.ndim - 1
-        parts = (elapsed, *(_deepened(x, depth) for x in parts[1:]))
+        parts = (elapsed, *(deepened(x, depth) for x in parts[1:]))
         spread = torch.broadcast_tensors(*parts)  # type: ignore[no-untyped-call]
         shape = spread[0].shape
         time, centre, radius, *rest = (x.reshape(-1) for x in spread)
@@ -93,11 +93,6 @@ def diffusion_part(field: VectorField) -> Linear:
         for value in values[1:]:
             at_rest = at_rest - value
     return Linear(base, (at_rest, *values[1:]))
-
-
-def _deepened(x: Tensor, depth: int) -> Tensor:
-    """With axes in front so that it broadcasts against (S, *batch, 1, d)."""
-    return x.reshape((1,) * (depth - x.ndim) + tuple(x.shape)) if x.ndim < depth else x
 
 
 def _values(field: VectorField, polynomial: Mapping[int, sp.Expr]) -> tuple[Tensor, ...]:

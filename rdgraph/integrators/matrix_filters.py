@@ -11,7 +11,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from rdgraph.integrators.expansions import coefficients, nodes, powers
+from rdgraph.integrators.expansions import coefficients, nodes, powers, weighted
 from rdgraph.integrators.matrix_functions import exponentials, norms, polynomial, product
 
 #: Points at which the size of a filter is looked up.
@@ -128,7 +128,7 @@ class MatrixFilters:
         if not len(self.source):
             return exponent
         sources = norms(self._scaled(self.source, kind), self.norm)
-        size = _weighted(sources, powers(kind, len(sources), rho))
+        size = weighted(sources, powers(kind, len(sources), rho))
         forced = (self.elapsed.abs()[:, None] * size).log() + torch.minimum(
             plain.clamp(min=0), (balanced - price).clamp(min=0) + price
         )
@@ -136,7 +136,7 @@ class MatrixFilters:
 
     def _exponent(self, terms: Tensor, weights: Tensor) -> Tensor:
         """mu(Q_0) + |Q_1| w_1 + ..., (R, P)."""
-        return logarithmic_norm(terms[0], self.norm)[:, None] + _weighted(norms(terms[1:], self.norm), weights[1:])
+        return logarithmic_norm(terms[0], self.norm)[:, None] + weighted(norms(terms[1:], self.norm), weights[1:])
 
     @cached_property
     def _on_interval(self) -> Tensor:
@@ -190,11 +190,3 @@ def _balance(sizes: Tensor) -> Tensor:
             moved[i] = units[i] * 2.0 ** torch.log2(ratio).round()
             units = moved
     return units.clamp(1e-30, 1e30)
-
-
-def _weighted(sizes: Tensor, weights: Tensor) -> Tensor:
-    """sum_k sizes[k] weights[k]: (K, R) and (K, P) to (R, P), term by term, so that rows do not touch each other."""
-    total = torch.zeros((), dtype=weights.dtype, device=weights.device)
-    for size, weight in zip(sizes, weights, strict=True):
-        total = total + size[:, None] * weight
-    return total

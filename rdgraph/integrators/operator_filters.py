@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from rdgraph.integrators.expansions import coefficients, nodes, powers
+from rdgraph.integrators.expansions import coefficients, nodes, powers, weighted
 from rdgraph.integrators.special_functions import phi1
 
 #: Points at which the size of a filter is looked up.
@@ -113,11 +113,11 @@ class Filters:
         """
         terms = self._scaled(self.generator, kind) * self.elapsed
         weights = powers(kind, len(terms), rho)
-        exponent = terms[0][:, None] + _weighted(terms[1:].abs(), weights[1:])
+        exponent = terms[0][:, None] + weighted(terms[1:].abs(), weights[1:])
         if not len(self.source):
             return exponent
         sources = self._scaled(self.source, kind).abs()
-        size = _weighted(sources, powers(kind, len(sources), rho))
+        size = weighted(sources, powers(kind, len(sources), rho))
         forced = (self.elapsed.abs()[:, None] * size).log() + exponent.clamp(min=0)
         return torch.logaddexp(exponent, forced) if self.flow else forced
 
@@ -126,14 +126,6 @@ class Filters:
         count = 1 << len(polynomial).bit_length()
         x = self.centre[:, None] + self.radius[:, None] * nodes(kind, count, self.elapsed)
         return coefficients(_horner(polynomial, x), kind)[: len(polynomial)]
-
-
-def _weighted(sizes: Tensor, weights: Tensor) -> Tensor:
-    """sum_k sizes[k] weights[k]: (K, R) and (K, P) to (R, P), term by term, so that rows do not touch each other."""
-    total = torch.zeros((), dtype=weights.dtype, device=weights.device)
-    for size, weight in zip(sizes, weights, strict=True):
-        total = total + size[:, None] * weight
-    return total
 
 
 def _horner(polynomial: Tensor, x: Tensor) -> Tensor:

@@ -97,6 +97,11 @@ def laplacian_base(operator: Operator, degree: Tensor) -> Base:
     return Base(operator, kind, order, centre, radius, -1 / radius, (degree - centre) / radius)
 
 
+def deepened(x: Tensor, depth: int) -> Tensor:
+    """With axes in front so that it broadcasts against (S, *batch, 1, d)."""
+    return x.reshape((1,) * (depth - x.ndim) + tuple(x.shape)) if x.ndim < depth else x
+
+
 def row_sums(operator: Operator) -> Tensor:
     """Sums of |A| over the rows, (*batch, n, 1), float64."""
     weights = operator.weights.detach().abs().double()

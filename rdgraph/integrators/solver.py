@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -120,16 +120,12 @@ def solve(
     """
     H0 = packed_start(field, H0)
     check_state(field, H0)
-    chosen = Automatic("", None, "")
-    if method == "auto":
-        wide = field.spread(tuple(H0.shape[:-2]))
-        chosen = automatic(wide, H0, t, stepped=adjoint)
-        if step is not None and chosen.step is None:  # a step that is given asks for steps
-            chosen = automatic(wide, H0, t, stepped=True)
-        has_cubic = chosen.step is not None and "interpolation" in find_record(chosen.method).options
-        method, interpolation = chosen.method, interpolation or ("cubic" if has_cubic else "linear")
-    interpolation = interpolation or "linear"
-    record = find_record(method)
+    field = field.spread(tuple(H0.shape[:-2]))
+    chosen = _chosen(field, H0, t, step, adjoint) if method == "auto" else Automatic("", None, "")
+    record = find_record(chosen.method or method)
+    interpolation = interpolation or (
+        "cubic" if chosen.step is not None and "interpolation" in record.options else "linear"
+    )
     given = {
         "step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "seed": seed, "path_parts": path_parts,
     }  # fmt: skip
@@ -142,34 +138,84 @@ def solve(
     check_precision(record, H0)
     if compiled:
         check_compiled(record, adjoint)
-    field = field.spread(tuple(H0.shape[:-2]))
     timetable = make_timetable(t, save_at, step, field.batch, H0.device)
+    recorder = Recorder(timetable.saves, measures or {}, trackers, keep_states)
     largest = torch.finfo(H0.dtype).max
     bound = largest if limit is None else min(float(limit), largest)
-    recorder = Recorder(timetable.saves, measures or {}, trackers, keep_states)
-    if adjoint:
-        own = None if step is None else torch.as_tensor(step, dtype=torch.float64)
-        settings = AdjointSettings(record, tolerances(H0, given, bound), own, interpolation)
-        integrate = partial(_one_by_one, field, H0, timetable, recorder, settings)
-    elif record.is_adaptive:
-        asked = Compilation(compiled, ADAPTIVE_EVALUATIONS, timetable.grid)
-        integrate = partial(_adaptive, field, H0, timetable, recorder, tolerances(H0, given, bound), asked)
-    elif record.is_exact:
-        integrate = partial(_exact, field, H0, timetable, recorder, bound, rtol, atol)
-    else:
-        asked = Compilation(
-            compiled, timetable.steps * (1 if record.tableau is None else len(record.tableau.weights)), timetable.grid
-        )
-        noise = _noise(field, H0, seed, path_parts, step) if record.is_stochastic else None
-        make_stepper = partial(_make_stepper, field, record, rtol, asked, noise)
-        cubic = interpolation == "cubic"
-        integrate = partial(integrate_fixed, make_stepper, H0, timetable, recorder, bound=bound, cubic=cubic)
-    run = _tracked(integrate, trackers, len(timetable.saves))
+    noise = _noise(field, H0, seed, path_parts, step) if record.is_stochastic else None
+    settings = {**given, "step": step}
+    task = _Task(field, H0, timetable, recorder, record, settings, interpolation, bound, compiled, noise)
+    run = _tracked(task.adjoint if adjoint else task.run, trackers, len(timetable.saves))
     kept = run.recorder
     return Solution(
         timetable.saves, kept.states, run.stats, run.codes, run.failed_at, kept.values, record.name, chosen.reason,
         field.system.fields,
     )  # fmt: skip
+
+
+def _chosen(field: VectorField, H0: Tensor, t: Any, step: Any, adjoint: bool) -> Automatic:
+    """The method of "auto"; the adjoint, and a step that is given, ask for steps."""
+    chosen = automatic(field, H0, t, stepped=adjoint)
+    if step is not None and chosen.step is None:
+        return automatic(field, H0, t, stepped=True)
+    return chosen
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What `solve` was asked for, once all of it is checked: `given` holds the settings of the method by name."""
+
+    field: VectorField
+    H0: Tensor
+    timetable: Timetable
+    recorder: Recorder
+    record: Method
+    given: Mapping[str, Any]
+    interpolation: str
+    bound: float
+    compiled: bool | None
+    noise: BrownianPath | None
+
+    def adjoint(self) -> Integration:
+        step = self.given["step"]
+        own = None if step is None else torch.as_tensor(step, dtype=torch.float64)
+        settings = AdjointSettings(self.record, tolerances(self.H0, self.given, self.bound), own, self.interpolation)
+        return _one_by_one(self.field, self.H0, self.timetable, self.recorder, settings)
+
+    def run(self) -> Integration:
+        """All states at once by the adaptive method or a closed form, else step by step."""
+        if self.record.is_adaptive:
+            limits = tolerances(self.H0, self.given, self.bound)
+            asked = Compilation(self.compiled, ADAPTIVE_EVALUATIONS, self.timetable.grid)
+            return _adaptive(self.field, self.H0, self.timetable, self.recorder, limits, asked)
+        if self.record.is_exact:
+            rtol, atol = self.given["rtol"], self.given["atol"]
+            return _exact(self.field, self.H0, self.timetable, self.recorder, self.bound, rtol, atol)
+        cubic = self.interpolation == "cubic"
+        return integrate_fixed(self._stepper, self.H0, self.timetable, self.recorder, bound=self.bound, cubic=cubic)
+
+    def _stepper(self, start: Tensor) -> Stepper:
+        """The steps of trajectories that begin at `start`."""
+        record, rtol = self.record, self.given["rtol"]
+        field = _bound(self.field, start)
+        if record.tableau is not None:
+            evaluations = self.timetable.steps * len(record.tableau.weights)
+            compiled = Compilation(self.compiled, evaluations, self.timetable.grid).of(field, start)
+            if compiled is not None:
+                return CompiledRungeKutta(field, compiled, record.tableau)
+        if record.is_fixed:
+            return fixed_stepper(field.prepared(), record)
+        if record.name == "imex":
+            return Imex(field.prepared(), start, rtol)
+        if self.noise is not None and record.name == "euler-maruyama":
+            return EulerMaruyama(field.prepared(), self.noise)
+        if self.noise is not None:
+            return ExponentialEulerMaruyama(field.prepared(), self.noise, start, rtol)
+        if not field.system.is_single:
+            return Splitting(field, FieldStrang(field, start, rtol))
+        from rdgraph.integrators.strang_splitting import make_strang
+
+        return Splitting(field, make_strang(field, rtol=rtol))
 
 
 def _tracked(integrate: Callable[[], Integration], trackers: Sequence[Tracker], saves: int) -> Integration:
@@ -188,32 +234,6 @@ def _noise(field: VectorField, H0: Tensor, seed: Any, parts: int | None, step: A
     seeds = read_seeds(0 if seed is None else seed, field.batch, H0.device)
     whole = None if step is None else torch.as_tensor(step, dtype=torch.float64, device=H0.device)
     return BrownianPath(seeds, field.system.fields, tuple(field.system.noise), whole, int(parts or 1))
-
-
-def _make_stepper(
-    field: VectorField,
-    record: Method,
-    rtol: float | None,
-    asked: Compilation,
-    noise: BrownianPath | None,
-    start: Tensor,
-) -> Stepper:
-    field = _bound(field, start)
-    if record.tableau is not None and (made := asked.of(field, start)) is not None:
-        return CompiledRungeKutta(field, made, record.tableau)
-    if record.is_fixed:
-        return fixed_stepper(field.prepared(), record)
-    if record.name == "imex":
-        return Imex(field.prepared(), start, rtol)
-    if noise is not None and record.name == "euler-maruyama":
-        return EulerMaruyama(field.prepared(), noise)
-    if noise is not None:
-        return ExponentialEulerMaruyama(field.prepared(), noise, start, rtol)
-    if not field.system.is_single:
-        return Splitting(field, FieldStrang(field, start, rtol))
-    from rdgraph.integrators.strang_splitting import make_strang
-
-    return Splitting(field, make_strang(field, rtol=rtol))
 
 
 def _bound(field: VectorField, start: Tensor) -> VectorField:

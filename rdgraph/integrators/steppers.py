@@ -43,6 +43,14 @@ class Stepper(Protocol):
         """(*batch): whether the step from H breaks on NaN rather than on overflow."""
 
 
+class Stretch(NamedTuple):
+    """Several steps: lengths and times (N,) or (N, *batch, 1, 1), and who takes part, (N, *batch), None for all."""
+
+    lengths: Tensor
+    times: Tensor
+    active: Tensor | None
+
+
 @runtime_checkable
 class Marching(Protocol):
     """A stepper that can take several steps at once."""
@@ -51,16 +59,12 @@ class Marching(Protocol):
         """How many steps of such states it takes in one call at most."""
 
     def march(
-        self,
-        H: Tensor,
-        lengths: Tensor,
-        times: Tensor,
-        active: Tensor | None,
-        bound: float,
-        alive: Tensor,
-        survived: Tensor,
+        self, H: Tensor, stretch: Stretch, bound: float, alive: Tensor, survived: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The states after several steps, who is alive, and how many steps each has survived."""
+        """The states after several steps, who is alive, and how many steps each has survived, both (*batch).
+
+        A member whose step leaves the bound stays where it was.
+        """
 
 
 class FlowMap(Protocol):

@@ -43,10 +43,6 @@ class Compiler:
     version: str
     flags: tuple[str, ...]
 
-    @property
-    def has_threads(self) -> bool:
-        return "-fopenmp" in self.flags
-
     def digest(self, source: str) -> str:
         """What names the library of a source."""
         parts = (source, *self.command, self.version, *self.flags, _processor())
@@ -60,7 +56,8 @@ class Compiler:
             run = _run([*self.command, *self.flags, str(file), "-o", str(made), "-lm"])
             if run.returncode != 0:
                 raise InvalidArgument(
-                    f"expected C source that {self.command[0]} compiles, got {run.stderr.strip()[:2000]}"
+                    f"expected C source that {self.command[0]} compiles, got {run.stderr.strip()[:2000]}; evaluate the "
+                    "field itself, or name another compiler in CC"
                 )
             made.replace(target)
 

@@ -34,6 +34,11 @@ def use_kernels(x: Tensor) -> bool:
     return x.is_cuda and has_triton()
 
 
+def folds(x: Tensor) -> bool:
+    """Whether `compute_spmm` takes weights (S, E) for any S that divides B, where member b has weights b % S."""
+    return not use_kernels(x)
+
+
 def parts(pattern: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """The rows of A, those of its transpose, and the two orders (none for a symmetric operator)."""
     size = len(pattern) // 2 if len(pattern) in (4, 22) else (len(pattern) - 2) // 2
@@ -62,7 +67,7 @@ def compute_spmm(
     factors: Sequence[Tensor],
     fields: Sequence[Tensor],
 ) -> Tensor:
-    """scale*(A@x) + own*x + sum of factors[m]*fields[m]; x and fields (B, n, d), weights (1 or B, E).
+    """scale*(A@x) + own*x + sum of factors[m]*fields[m]; x and fields (B, n, d), weights (1 or B, E), see `folds`.
 
     Scale, own and factors broadcast against (B, n, d); the scale is the same for all nodes. Called directly where no
     gradient is wanted, since small graphs feel torch's dispatcher; `spmm` is the same for autograd and torch.compile.

@@ -1,6 +1,6 @@
 """The sparse product in plain torch: the fastest that torch has on a CPU, and the fallback where Triton is missing.
 
-Shapes: indptr (n+1,), indices (E,), weights (1 or B, E), x (B, n, d).
+Shapes: indptr (n+1,), indices (E,), weights (S, E), x (B, n, d), where S divides B and member b has weights b % S.
 """
 
 from __future__ import annotations
@@ -13,19 +13,42 @@ from torch import Tensor
 
 #: Most numbers a gathered intermediate may hold; longer edge lists are cut into pieces.
 MAX_GATHERED = 1 << 26
+#: Most entries of members with weights of their own that are joined to one matrix; where each has more, a call does not
+#: count.
+MAX_JOINED = 1 << 22
 _SUM = 0
 
 
 def spmm(indptr: Tensor, indices: Tensor, weights: Tensor, x: Tensor) -> Tensor:
-    """out[b, i] = sum of weights[b, e] x[b, indices[e]] over the edges e of row i; accumulates in float32 at least."""
+    """out[b, i] = sum of weights[b % S, e] x[b, indices[e]] over the edges e of row i; adds in float32 at least.
+
+    Members that share their weights lie side by side as channels, so that every weight is read once.
+    """
     if x.dtype in (torch.bfloat16, torch.float16):
         return spmm(indptr, indices, weights.float(), x.float()).to(x.dtype)
     members, nodes, channels = x.shape
-    if weights.shape[0] == 1:
-        wide = x[0] if members == 1 else x.transpose(0, 1).reshape(nodes, members * channels)
-        out = matrix_product(indptr, indices, weights[0], wide)
-        return out[None] if members == 1 else out.view(-1, members, channels).transpose(0, 1).contiguous()
-    return torch.stack([matrix_product(indptr, indices, w, h) for w, h in zip(weights, x, strict=True)])
+    own = weights.shape[0]
+    if members == own:
+        return _products(indptr, indices, weights, x)
+    wide = x.reshape(-1, own, nodes, channels).permute(1, 2, 0, 3).reshape(own, nodes, -1)
+    out = _products(indptr, indices, weights, wide).view(own, indptr.numel() - 1, -1, channels)
+    return out.permute(2, 0, 1, 3).reshape(members, -1, channels)
+
+
+def _products(indptr: Tensor, indices: Tensor, weights: Tensor, x: Tensor) -> Tensor:
+    """weights (S, E) and x (S, n, d): the members as blocks of one matrix, or one after the other where they are large.
+
+    Every row has its own sum in either case, so the bits are the same.
+    """
+    members, nodes, channels = x.shape
+    edges = indices.numel()
+    if members == 1 or members * edges > MAX_JOINED:
+        return torch.stack([matrix_product(indptr, indices, w, h) for w, h in zip(weights, x, strict=True)])
+    block = torch.arange(members, dtype=indices.dtype, device=indices.device)[:, None]
+    starts = torch.cat([(indptr[:-1] + block * edges).reshape(-1), indptr.new_full((1,), members * edges)])
+    columns = (indices + block * nodes).reshape(-1)
+    out = matrix_product(starts, columns, weights.reshape(-1), x.reshape(-1, channels))
+    return out.view(members, indptr.numel() - 1, channels)
 
 
 def sddmm(indptr: Tensor, indices: Tensor, g: Tensor, x: Tensor, shared: bool) -> Tensor:

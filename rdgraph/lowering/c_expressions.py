@@ -30,7 +30,7 @@ def number_text(number: sp.Expr) -> str:
 
 
 def power_text(base: str, exponent: int) -> str:
-    """base**exponent for a name: small powers by repeated squaring.
+    """base**exponent for a name: small powers as products.
 
     >>> power_text("y1", 3), power_text("y1", -2), power_text("y1", 12)
     ('y1*y1*y1', '1/(y1*y1)', 'pow(y1, (real)12)')

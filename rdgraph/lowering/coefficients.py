@@ -16,7 +16,7 @@ from rdgraph.syntax.tree import COEFFICIENT_KINDS, Kind
 from rdgraph.systems.system import System
 
 #: Precisions for storage; coefficients beside such states are kept in float32.
-STORAGE_ONLY = (torch.bfloat16, torch.float16)
+_STORAGE_ONLY = (torch.bfloat16, torch.float16)
 
 _OWN_AXES = {Kind.SCALAR: 0, Kind.CHANNEL: 1, Kind.NODE: 1, Kind.MATRIX: 2}
 
@@ -70,7 +70,7 @@ class CoefficientShape:
     def members(self, tensor: Tensor, index: Tensor) -> Tensor:
         """The values of some members, counted through the flattened batch: (m, *own axes), or a shared value as is."""
         own = _OWN_AXES[self.kind]
-        if tensor.ndim == own or not self.batch:
+        if tensor.ndim <= own or not self.batch:
             return tensor
         return tensor.reshape(-1, *tensor.shape[tensor.ndim - own :]).index_select(0, index)
 
@@ -102,6 +102,11 @@ def valued_letters(system: System) -> dict[str, Kind]:
     return {n: kind for n, kind in system.letters.items() if kind in COEFFICIENT_KINDS and n != TIME_LETTER}
 
 
+def coefficient_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The precision of coefficients and times beside states of a precision."""
+    return torch.float32 if dtype in _STORAGE_ONLY else dtype
+
+
 def read_coefficients(
     given: Mapping[str, Any], shapes: Mapping[str, CoefficientShape], system: System, operator: Operator
 ) -> dict[str, Tensor]:
@@ -120,7 +125,7 @@ def read_coefficients(
 
 
 def _tensor(name: str, value: Any, operator: Operator) -> Tensor:
-    dtype = torch.float32 if operator.dtype in STORAGE_ONLY else operator.dtype
+    dtype = coefficient_dtype(operator.dtype)
     if isinstance(value, nn.Parameter) and (value.dtype != dtype or value.device != operator.device):
         raise InvalidArgument(
             f"expected the parameter {name} as {dtype} on {operator.device}, got {value.dtype} on {value.device}; "

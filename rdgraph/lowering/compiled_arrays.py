@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rdgraph.graphs.operator import Operator
 from rdgraph.kernels.row_runs import RowRuns, row_runs
-from rdgraph.lowering.torch_source import coefficient_code, matrix_code, safe_name
+from rdgraph.lowering.torch_source import coefficient_code, evaluated, matrix_code
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 
@@ -78,9 +78,8 @@ class FieldParts:
         return self._with_members(self._evaluated(matrix_code(matrix)))
 
     def _evaluated(self, code: str) -> Tensor:
-        names = {safe_name(name): value.detach() for name, value in self.coefficients.items()}
-        found = eval(compile(code, "<coefficient>", "eval"), {"torch": torch, **names})
-        return torch.as_tensor(found, dtype=self.dtype)
+        known = {name: value.detach() for name, value in self.coefficients.items()}
+        return torch.as_tensor(evaluated(code, known), dtype=self.dtype)
 
     def _with_members(self, value: Tensor) -> HandedArray:
         """A value (n, d), or one for every member (*batch, n, d), in one piece."""

@@ -94,10 +94,8 @@ def compile_field(field: VectorField, channels: int = 1) -> CompiledField:
     reason = why_not_compiled(field)
     if reason and find_compiler() is not None:
         raise InvalidArgument(f"expected a field that can be compiled, but {reason}; evaluate the field itself")
-    if field.uses_initial and field._initial is None:
-        raise InvalidArgument(
-            f"expected a bound field, since {field.system.text} contains its start; call field.bind(H0) first"
-        )
+    if field.uses_initial:
+        field.start()  # raises where there is none
     return CompiledField(parts_of(field), channels)
 
 
@@ -153,7 +151,7 @@ class CompiledField:
         self._handed, self._stored = handed, len(made.stored)
         self._own, self._dtype = torch.Size((parts.nodes, channels * len(parts.system.fields))), parts.dtype
         #: The shape that was checked last, and its number of members.
-        self._seen = torch.Size(), 0
+        self._seen: tuple[torch.Size | None, int] = None, 0
         self._addresses = np.array([x.address for x in handed], dtype=np.int64)
         self._strides = np.array([x.stride for x in handed], dtype=np.int64)
         library = load_library(self.source)

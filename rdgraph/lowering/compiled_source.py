@@ -6,7 +6,6 @@ functions and the passes are written here.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -19,24 +18,18 @@ from rdgraph.algebra.normal_form import State
 from rdgraph.lowering.c_expressions import function_source
 from rdgraph.lowering.entry_source import pass_text
 from rdgraph.lowering.loop_source import loop_source
+from rdgraph.lowering.lowering_stages import lowering_algebra
 from rdgraph.lowering.row_plan import RowPlan
 from rdgraph.lowering.source_names import Layout, SourceNames
 from rdgraph.lowering.torch_source import matrix_code
-from rdgraph.lowering.vector_field import lowering_algebra
 from rdgraph.syntax.reader import start_of
 from rdgraph.syntax.unfolding import unfolded
 from rdgraph.systems.system import System
 
 #: Rows that one thread takes at a time; fixed, so that no bit depends on the number of threads.
 BLOCK = 8192
-#: Names that the source uses itself, and the words of C.
-_TAKEN = {
-    "t", "p", "i", "c", "real", "I", "auto", "break", "case", "char", "const", "continue", "default", "do", "double",
-    "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
-    "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile",
-    "while",
-}  # fmt: skip
-_GENERATED = re.compile(r"[cwxyk]\d+|.*_.*[^_]")
+#: Single letters that the source uses itself: the time, the member, the node, the channel, and C's imaginary unit.
+_TAKEN = frozenset("tpicI")
 
 
 @dataclass(frozen=True)
@@ -83,11 +76,15 @@ def _plan(system: System, layout: Layout, own: dict[str, str]) -> RowPlan:
 
 
 def _state_names(system: System) -> dict[str, str]:
-    """Names in C of the states and their starts: their own, unless the source uses them itself."""
+    """Names in C of the states and their starts: single letters as they are, longer ones with an underscore behind.
+
+    Nothing that C, its headers or the frame call something ends in one.
+    """
     names: dict[str, str] = {}
     for state in (*system.fields, *map(start_of, system.fields)):
         name = state.replace("'", "_rate")
-        while name in _TAKEN or name in names.values() or _GENERATED.fullmatch(name):
+        name = name if len(name) == 1 and name not in _TAKEN else f"{name}_"
+        while name in names.values():
             name += "_"
         names[state] = name
     return names

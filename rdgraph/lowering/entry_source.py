@@ -28,6 +28,15 @@ class PassText:
         """The names of products and mixed channels."""
         return (*self.gathers.values(), *self.mixes.values())
 
+    def summed(self, kind: dict[tuple[str, str], str], letter: str, array: str) -> str:
+        """The name of one of the `gathers` or `mixes`, taken up where it is new."""
+        if (letter, array) not in kind:
+            name = f"{letter}_{array}"
+            while name in self.sums:  # operators and arrays may have an underscore in their names
+                name += "_"
+            kind[letter, array] = name
+        return kind[letter, array]
+
     def function(self) -> list[str]:
         """The function of one entry."""
         given = ["const Member *p", "const int64_t i", "const int c", *(f"const real {name}" for name in self.sums)]
@@ -104,7 +113,7 @@ class _Entry:
             self.text.loads[array] = self.names.at(array, "i")
             self.text.loads[f"{letter}_degree"] = f"p->{letter}_degree[i]"
             return f"({letter}_degree*{array} - {self._product(laplacians[letter], operand)})"
-        return self.text.gathers.setdefault((letter, array), f"{letter}_{array}")
+        return self.text.summed(self.text.gathers, letter, array)
 
     def _atom(self, atom: sp.Expr) -> str:
         if atom == 1:
@@ -116,7 +125,7 @@ class _Entry:
                 array, (matrix,) = self.plan.array(mixed(atom)), atom.word
                 assert array is not None
                 name = self.names.matrix(matrix)
-                return self.text.mixes.setdefault((name, array), f"{name}_{array}")
+                return self.text.summed(self.text.mixes, name, array)
             case Entrywise(function="*" | "/"):
                 left, right = (self._operand(a) for a in atom.arguments)
                 text = f"{left}{atom.function}{right}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,3 +65,14 @@ class FieldBlocks:
         if name not in self.names:
             raise UnknownName("field of this system", name, self.names)
         return self.cut(packed)[name]
+
+
+def side_by_side(values: Sequence[Tensor], width: int) -> Tensor:
+    """A coefficient for each state, () to (*batch, 1, d), as one for each channel of the packed tensor.
+
+    >>> side_by_side([torch.tensor(2.0), torch.tensor([5.0, 6.0])], 2)
+    tensor([[2., 2., 5., 6.]])
+    """
+    columns = [x.expand(*(x.shape[:-1] if x.ndim > 1 else (1,)), width) for x in values]
+    lead = torch.broadcast_shapes(*(x.shape[:-1] for x in columns))
+    return torch.cat([x.expand(*lead, width) for x in columns], -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -43,26 +43,26 @@ class HeldOperators:
         return apply
 
     def moved(self, fn: Callable[[Tensor], Tensor]) -> HeldOperators:
-        return self._each(lambda held: _with(held, fn(held.weights)))
+        """Those on another device or in another precision, where `fn` puts tensors."""
+        return self._each(lambda held: moved_operator(held, fn(held.weights), fn))
 
     def member(self, place: tuple[int, ...]) -> HeldOperators:
         """Those of one member of the batch."""
-        return self._each(lambda held: _with(held, held.weights[place]) if held.batch else held)
+        return self._each(lambda held: held.member(place).prepare())
 
     def members(self, index: Tensor) -> HeldOperators:
         """Those of some members, counted through the flattened batch."""
-        return self._each(
-            lambda held: _with(held, held.weights.flatten(0, -2).index_select(0, index)) if held.batch else held
-        )
+        return self._each(lambda held: held.members(index).prepare())
 
     def _each(self, change: Callable[[Operator], Operator]) -> HeldOperators:
         return HeldOperators({name: change(held) for name, held in self.entries.items()})
 
 
-def _with(held: Operator, weights: Tensor) -> Operator:
-    return Operator(
-        held.pattern.to(weights.device), weights, held.normalisation, held.self_loops, held.degree
-    ).prepare()
+def moved_operator(held: Operator, weights: Tensor, fn: Callable[[Tensor], Tensor]) -> Operator:
+    """An operator beside weights that were moved by `fn`, which moves its degrees too."""
+    known = held.current()
+    degree = None if known.degree is None else fn(known.degree)
+    return replace(known, pattern=known.pattern.to(weights.device), weights=weights, degree=degree).prepare()
 
 
 def read_operators(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -13,10 +13,12 @@ from torch import Tensor
 
 from rdgraph.algebra.factored_form import Term, terms_of
 from rdgraph.algebra.normal_form import H, State
+from rdgraph.lowering.field_blocks import side_by_side
 from rdgraph.lowering.generated_function import GeneratedFunction
+from rdgraph.lowering.lowering_stages import Code, coefficient_letters, compiled, lowered_forms
 from rdgraph.lowering.product_plan import schedule
 from rdgraph.lowering.torch_source import module_source
-from rdgraph.lowering.vector_field import VectorField, coefficient_letters, compiled, lowered_forms
+from rdgraph.lowering.vector_field import VectorField
 from rdgraph.syntax.reader import TIME_LETTER
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
@@ -30,7 +32,7 @@ class SplitStages:
     generators: tuple[dict[int, sp.Expr], ...]
     remainders: tuple[sp.Expr, ...]
     function: GeneratedFunction
-    code: Mapping[str, Callable[..., Any]]
+    code: Code
 
 
 @lru_cache(maxsize=256)
@@ -119,11 +121,7 @@ class SplitField:
 
     def _coefficient(self, power: int, width: int) -> Tensor:
         found = [self.field.value(powers.get(power, sp.S.Zero)) for powers in self.stages.generators]
-        columns = [
-            x.double().expand(1, width) if x.ndim < 2 else x.double().expand(*x.shape[:-1], width) for x in found
-        ]
-        lead = torch.broadcast_shapes(*(x.shape[:-1] for x in columns))
-        return torch.cat([x.expand(*lead, width) for x in columns], -1)
+        return side_by_side([x.double() for x in found], width)
 
     def linear(self, x: Tensor) -> Tensor:
         """p(X)x, by Horner's rule."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache, singledispatch
+from typing import Any
 
 import numpy as np
 import sympy as sp
 import torch
+from torch import Tensor
 
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.identities.function_facts import POINTS
@@ -164,6 +167,16 @@ def _(expression: PerField) -> str:
     return f"per_field(one, d, {', '.join(map(coefficient_code, expression.args))})"
 
 
+def evaluated(code: str, values: Mapping[str, Tensor]) -> Any:
+    """The value of torch text of a coefficient or a matrix, from the coefficients by name; a number where it is one.
+
+    >>> evaluated(coefficient_code(sp.Symbol("alpha") / 2), {"alpha": torch.tensor(3.0)})
+    tensor(1.5000)
+    """
+    names = {safe_name(name): value for name, value in values.items()}
+    return eval(compile(code, "<coefficient>", "eval"), {"torch": torch, **names})
+
+
 # ---------------------------------------------------------------------- mixing matrices
 def matrix_code(matrix: sp.Expr) -> str:
     """Torch text of a channel-mixing matrix (..., d, d): an expression in non-commutative symbols.
@@ -226,7 +239,7 @@ def module_source(
     """The generated module: imports torch alone, so it runs anywhere with `plain(matrix)` as operator."""
     lead = "" if "=" in equation else "dH/dt = "
     pieces = [f'"""{lead}{equation}\n\n{note}\n"""\n\nimport torch\n', _PLAIN, *([_PER_FIELD] if is_packed else [])]
-    names = ["one", "d", *names] if is_packed else names
+    names = [*(["one", "d"] if is_packed else []), *map(safe_name, names)]
     for function in functions:
         pieces.append(_coefficient_source(function, names))
         arguments = [*(safe_name(a) for a in function.arguments), *function.coefficient_names]
@@ -243,7 +256,4 @@ def _coefficient_source(function: GeneratedFunction, names: list[str]) -> str:
         for c, e in zip(function.coefficient_names, function.coefficients, strict=True)
     ]
     returned = ", ".join(function.coefficient_names) + ("," if len(function.coefficients) == 1 else "")
-    signature = (
-        f"def {function.coefficient_function}({', '.join(n if n in ('one', 'd') else safe_name(n) for n in names)}):"
-    )
-    return f"{signature}\n{''.join(lines)}    return ({returned})\n"
+    return f"def {function.coefficient_function}({', '.join(names)}):\n{''.join(lines)}    return ({returned})\n"

@@ -3,114 +3,28 @@
 from __future__ import annotations
 
 import copy
-import itertools
-import linecache
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Mapping
 from typing import Any
 
 import sympy as sp
 import torch
 from torch import Tensor, nn
 
-from rdgraph.algebra.factored_form import factored_form
-from rdgraph.algebra.normal_form import H0, LAPLACIAN, Algebra, H, State
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.graphs.operator import Operator
-from rdgraph.lowering.coefficients import STORAGE_ONLY, coefficient_shapes, read_coefficients, valued_letters
+from rdgraph.lowering.coefficients import coefficient_dtype, coefficient_shapes, read_coefficients, valued_letters
 from rdgraph.lowering.field_blocks import FieldBlocks
-from rdgraph.lowering.further_operators import HeldOperators, read_operators
+from rdgraph.lowering.further_operators import HeldOperators, moved_operator, read_operators
 from rdgraph.lowering.generated_function import GeneratedFunction
+from rdgraph.lowering.lowering_stages import Code, coefficient_symbol, lowered
 from rdgraph.lowering.packed_form import PACKED, PACKED_START
-from rdgraph.lowering.product_plan import ProductPlan, schedule
-from rdgraph.lowering.torch_source import coefficient_code, module_source, safe_name
+from rdgraph.lowering.product_plan import ProductPlan
+from rdgraph.lowering.state_checks import check_channels, check_state, read_time
+from rdgraph.lowering.torch_source import coefficient_code, evaluated
 from rdgraph.syntax.reader import TIME_LETTER, start_of
 from rdgraph.syntax.tree import Kind
-from rdgraph.syntax.unfolding import lowerable
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
-
-_numbers = itertools.count(1)
-
-
-@dataclass(frozen=True)
-class Lowered:
-    """The stages of one lowering: normal forms by state, their parts free of states, functions, source, callables."""
-
-    forms: dict[str, sp.Expr]
-    free: dict[str, sp.Expr]
-    field: GeneratedFunction
-    forcing: GeneratedFunction
-    noise: GeneratedFunction | None
-    names: tuple[str, ...]
-    source: str
-    code: dict[str, Callable[..., Any]]
-
-    @property
-    def has_forcing(self) -> bool:
-        """Whether some term is free of the states."""
-        return any(form != 0 for form in self.free.values())
-
-
-def coefficient_symbol(name: str) -> sp.Symbol:
-    """The symbol of a coefficient in lowered expressions: real, of any sign."""
-    return sp.Symbol(name, real=True)
-
-
-def lowering_algebra(system: System, keeps_laplacian: bool = False) -> Algebra:
-    """The rules of a system's normal form for numbers of any sign; L stays a letter where it is D - A."""
-    symbols: dict[str, sp.Symbol] = {name: coefficient_symbol(name) for name in system.letters}
-    states = [*system.fields, *map(start_of, system.fields)]
-    symbols |= {name: State(name) for name in states} | {"H": H, "H0": H0}
-    kinds = {**system.letters, **dict.fromkeys(states, Kind.FIELD)}
-    return Algebra(symbols, kinds, {} if keeps_laplacian else LAPLACIAN)
-
-
-@lru_cache(maxsize=256)
-def _lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lowered:
-    """Stages that depend on the equation and on the meaning of L alone."""
-    kinds = dict(system.letters)
-    forms = lowered_forms(system, system.flow, keeps_laplacian)
-    states = {"H": H} if len(forms) == 1 else {state: State(state) for state in forms}
-    free = {i: sp.Add(*(t for t in sp.Add.make_args(f) if not t.has(*states.values()))) for i, f in forms.items()}
-    functions = [schedule("field", forms, kinds), schedule("forcing", free, kinds)]
-    noise = None
-    if system.is_noisy:
-        noise = schedule("noise", lowered_forms(system, system.noise, keeps_laplacian), kinds)
-    names = coefficient_letters(system)
-    shapes = (
-        "H (..., nodes, channels)" if len(forms) == 1 else f"state (..., nodes, {len(forms)}*d), {', '.join(forms)}"
-    )
-    note = f"Operator: {normalisation}, L = {'D' if keeps_laplacian else 'I'} - A. Shapes: {shapes}."
-    kept = functions if any(free.values()) else functions[:1]
-    kept = kept if noise is None else [*kept, noise]
-    source = module_source(system.text, note, list(names), kept, is_packed=len(forms) > 1)
-    return Lowered(forms, free, functions[0], functions[1], noise, names, source, compiled(source))
-
-
-def coefficient_letters(system: System) -> tuple[str, ...]:
-    """What the generated coefficients are functions of: the letters that need a value, and the time where it occurs."""
-    return (*valued_letters(system), *(() if system.is_autonomous else (TIME_LETTER,)))
-
-
-def lowered_forms(system: System, trees: Mapping[str, sp.Basic], keeps_laplacian: bool) -> dict[str, sp.Expr]:
-    """The factored forms of trees by state, zero for a state without one; a single field is called H."""
-    algebra = lowering_algebra(system, keeps_laplacian)
-    forms = {state: factored_form(lowerable(trees.get(state, sp.S.Zero)), algebra) for state in system.fields}
-    if len(forms) > 1:
-        return forms
-    ((name, form),) = forms.items()
-    return {"H": form.xreplace({State(name): H, State(start_of(name)): H0})}
-
-
-def compiled(source: str) -> dict[str, Callable[..., Any]]:
-    """The functions of a generated module; a traceback shows its lines."""
-    filename = f"<rdgraph field {next(_numbers)}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    namespace: dict[str, Any] = {}  # without a name: torch.compile would look for a module of that name
-    exec(compile(source, filename, "exec"), namespace)
-    return namespace
 
 
 class VectorField(nn.Module):
@@ -138,7 +52,7 @@ class VectorField(nn.Module):
         self.system, self.batch = system, batch
         self.blocks = FieldBlocks(system.fields)
         self.further = further or HeldOperators()
-        self._stages = _lowered(system, operator.degree is not None, operator.normalisation)
+        self._stages = lowered(system, operator.degree is not None, operator.normalisation)
         self._operator = operator.prepare()
         self._shapes = coefficient_shapes(system, operator.num_nodes, batch)
         self._hold("_weights", operator.weights)
@@ -157,9 +71,7 @@ class VectorField(nn.Module):
     def _apply(self, fn: Any, recurse: bool = True) -> VectorField:
         held = self._operator.current()
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        degree = None if held.degree is None else fn(held.degree)
-        moved = held.pattern.to(self._weights.device)
-        self._operator = Operator(moved, self._weights, held.normalisation, held.self_loops, degree).prepare()
+        self._operator = moved_operator(held, self._weights, fn)
         self._initial = None if self._initial is None else fn(self._initial)
         self.further = self.further.moved(fn)
         self._prepared = None
@@ -214,7 +126,12 @@ class VectorField(nn.Module):
     @property
     def coefficients(self) -> dict[str, Tensor]:
         """The coefficients by name, shaped to broadcast against (*batch, nodes, channels)."""
-        return {name: shape.view(getattr(self, f"coefficient_{name}")) for name, shape in self._shapes.items()}
+        return {name: self._shapes[name].view(value) for name, value in self._held.items()}
+
+    @property
+    def _held(self) -> dict[str, Tensor]:
+        """The coefficients by name, as they were given."""
+        return {name: getattr(self, f"coefficient_{name}") for name in self._shapes}
 
     def extra_repr(self) -> str:
         batch = f", batch {self.batch}" if self.batch else ""
@@ -237,9 +154,7 @@ class VectorField(nn.Module):
             raise NotApplicable(f"expected a system with noise, got {self.system.text}; add a term such as sigma*xi")
         return self.evaluate(self._stages.noise, self._stages.code, t, H)
 
-    def evaluate(
-        self, function: GeneratedFunction, code: Mapping[str, Callable[..., Any]], t: Any, H: Tensor
-    ) -> Tensor:
+    def evaluate(self, function: GeneratedFunction, code: Code, t: Any, H: Tensor) -> Tensor:
         """The value of a function that was generated for this system, shaped like H; `code` is its module."""
         self.check_state(H)
         values = self._current_values(function, code, t, H)
@@ -253,6 +168,15 @@ class VectorField(nn.Module):
         bound = self.spread(tuple(H0.shape[:-2]))._copy()
         bound._initial = H0
         return bound
+
+    def start(self) -> Tensor:
+        """The start that the field is bound to; raises where it is not."""
+        if self._initial is None:
+            raise InvalidArgument(
+                f"expected a bound field, since the start of {self.system.text} is needed, got one without; call "
+                "field.bind(H0) first"
+            )
+        return self._initial
 
     def spread(self, batch: tuple[int, ...]) -> VectorField:
         """The field for a batch of states that share its weights and coefficients; itself where it has that batch.
@@ -276,8 +200,8 @@ class VectorField(nn.Module):
 
     def with_system(self, system: System) -> VectorField:
         """The field of another system in the same letters: its operators and coefficients are those of this one."""
-        shapes = coefficient_shapes(system, self._operator.num_nodes, self.batch)
-        values = {name: getattr(self, f"coefficient_{name}") for name in shapes}
+        held = self._held
+        values = {name: held[name] for name in valued_letters(system)}
         return VectorField(system, self.operator, values, self.batch, self.further)
 
     def prepared(self) -> VectorField:
@@ -293,11 +217,10 @@ class VectorField(nn.Module):
         if not isinstance(expression, sp.Expr):
             return self._constant(float(expression))
         renamed = expression.xreplace({s: coefficient_symbol(s.name) for s in expression.free_symbols})
-        names = {safe_name(n): v for n, v in self.coefficients.items()}
-        unknown = {s.name for s in renamed.free_symbols} - set(self.coefficients)
-        if unknown:
-            raise UnknownName("coefficient of this field", min(unknown), self.coefficients)
-        found = eval(compile(coefficient_code(renamed), "<coefficient>", "eval"), {"torch": torch, **names})
+        known = self.coefficients
+        if unknown := {s.name for s in renamed.free_symbols} - set(known):
+            raise UnknownName("coefficient of this field", min(unknown), known)
+        found = evaluated(coefficient_code(renamed), known)
         return found if isinstance(found, Tensor) else self._constant(float(found))
 
     def forcing(self) -> Tensor | None:
@@ -305,30 +228,24 @@ class VectorField(nn.Module):
         if not self._stages.has_forcing:
             return None
         self.system.require_autonomous("a constant forcing")
-        if self._initial is None:
-            raise InvalidArgument("expected a bound field, got one without a start; call field.bind(H0) first")
-        function = self._stages.forcing
-        values = self._values(function, self._stages.code, self.blocks.width(self._initial))
-        found = self._stages.code["forcing"](*self._arguments(function, self._initial), *values)
-        return found.to(self._initial.dtype).expand(self._initial.shape)
+        start, function = self.start(), self._stages.forcing
+        values = self._values(function, self._stages.code, self.blocks.width(start))
+        found = self._stages.code["forcing"](*self._arguments(function, start), *values)
+        return found.to(start.dtype).expand(start.shape)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Every tensor behind the field that wants a gradient: coefficients, edge weights, the start."""
         start = () if self._initial is None else (self._initial,)
-        held = (getattr(self, f"coefficient_{name}") for name in self._shapes)
-        return tuple(x for x in (self._weights, *self.further.weights, *held, *start) if x.requires_grad)
+        every = (self._weights, *self.further.weights, *self._held.values(), *start)
+        return tuple(x for x in every if x.requires_grad)
 
     def rebatched(self, index: int) -> VectorField:
         """The field of one member, counted through the flattened batch."""
         if not self.batch:
             raise InvalidArgument("expected a batched field, got one without a batch; use the field itself")
         place = tuple(int(i) for i in torch.unravel_index(torch.tensor(index), self.batch))
-        values = {n: s.member(getattr(self, f"coefficient_{n}"), place) for n, s in self._shapes.items()}
-        held = self.operator
-        weights = held.weights[place] if held.batch else held.weights
-        degree = held.degree[place] if held.degree is not None and held.degree.ndim > 2 else held.degree
-        operator = Operator(held.pattern, weights, held.normalisation, held.self_loops, degree)
-        single = VectorField(self.system, operator, values, (), self.further.member(place))
+        values = {name: self._shapes[name].member(value, place) for name, value in self._held.items()}
+        single = VectorField(self.system, self.operator.member(place), values, (), self.further.member(place))
         single._initial = None if self._initial is None else self._initial[place]
         return single
 
@@ -337,43 +254,18 @@ class VectorField(nn.Module):
 
         A field without a batch has one member.
         """
-        values = {n: s.members(getattr(self, f"coefficient_{n}"), index) for n, s in self._shapes.items()}
-        held = self.operator
-        weights = held.weights.reshape(-1, held.num_edges).index_select(0, index) if held.batch else held.weights
-        degree = held.degree
-        if degree is not None and degree.ndim > 2:
-            degree = degree.reshape(-1, *degree.shape[-2:]).index_select(0, index)
-        operator = Operator(held.pattern, weights, held.normalisation, held.self_loops, degree)
-        some = VectorField(self.system, operator, values, (len(index),), self.further.members(index))
+        values = {name: self._shapes[name].members(value, index) for name, value in self._held.items()}
+        operator, further = self.operator.members(index), self.further.members(index)
+        some = VectorField(self.system, operator, values, (len(index),), further)
         if self._initial is not None:
             some._initial = self._initial.reshape(-1, *self._initial.shape[-2:]).index_select(0, index)
         return some
 
     # ------------------------------------------------------------------ checks and parts
     def check_state(self, H: Any) -> None:
-        """Whether a state fits this field; raises with what was expected."""
-        wanted = (*self.batch, self._operator.num_nodes)
-        if not isinstance(H, Tensor) or H.ndim < 2 or (H.shape[:-1] if self.batch else H.shape[-2:-1]) != wanted:
-            got = tuple(H.shape) if hasattr(H, "shape") else type(H).__name__
-            lead = "" if self.batch else "..., "
-            raise InvalidArgument(
-                f"expected a state tensor of shape ({lead}{', '.join(map(str, wanted))}, channels), got "
-                f"{type(H).__name__} {got}; a batch with weights or coefficients of its own is declared by "
-                "lower(..., batch=(...))"
-            )
-        if H.dtype != self.dtype or H.device != self._weights.device:
-            raise InvalidArgument(
-                f"expected a state of {self.dtype} on {self._weights.device}, got {H.dtype} on {H.device}; "
-                "convert it with .to(...), or lower with dtype= and device="
-            )
-        channels = self.blocks.width(H)
-        for name, shape in self._shapes.items():
-            held = getattr(self, f"coefficient_{name}")
-            width = held.shape[-1] if held.ndim and shape.kind in (Kind.CHANNEL, Kind.MATRIX) else channels
-            if width != channels:
-                raise InvalidArgument(
-                    f"expected {width} channels, as many as the {shape.kind} coefficient {name} has, got {channels}"
-                )
+        """Raise unless a state fits this field."""
+        check_state(H, self._operator, self.batch)
+        check_channels(self.blocks.width(H), self._shapes, self._held)
 
     def _arguments(self, function: GeneratedFunction, H: Tensor, t: Any = None) -> list[Any]:
         return [self._argument(name, H, t) for name in function.arguments]
@@ -381,15 +273,11 @@ class VectorField(nn.Module):
     def _argument(self, name: str, H: Tensor, t: Any) -> Any:
         match name:
             case "t":
-                return self._time(t, H)
+                return read_time(t, H, self.system.text)
             case "H" | PACKED.name:
                 return H
             case "H0" | PACKED_START.name:
-                if self._initial is None:
-                    raise InvalidArgument(
-                        f"expected a bound field, since {self.system.text} has a start in it; call field.bind(H0) first"
-                    )
-                return self._initial
+                return self.start()
             case "A":
                 return self._apply_adjacency
             case "L":
@@ -416,12 +304,10 @@ class VectorField(nn.Module):
         others = [(k, y.to(self.dtype)) for k, y in terms]
         return operator.product(x, -factor, [(factor * operator.degree, x), *others])
 
-    def _current_values(
-        self, function: GeneratedFunction, code: Mapping[str, Callable[..., Any]], t: Any, H: Tensor
-    ) -> tuple[Tensor, ...]:
+    def _current_values(self, function: GeneratedFunction, code: Code, t: Any, H: Tensor) -> tuple[Tensor, ...]:
         """The coefficients at a time, for a state of a width; computed once where the field is prepared."""
         if not self.system.is_autonomous:
-            return self._values(function, code, self.blocks.width(H), self._time(t, H))
+            return self._values(function, code, self.blocks.width(H), read_time(t, H, self.system.text))
         width = self.blocks.width(H) if len(self.system.fields) > 1 else 0
         if self._prepared is None:
             return self._values(function, code, width)
@@ -430,24 +316,8 @@ class VectorField(nn.Module):
             self._prepared[key] = self._values(function, code, width)
         return self._prepared[key]
 
-    def _time(self, t: Any, H: Tensor) -> Tensor:
-        """The time as it broadcasts against a state: () or (*batch, 1, 1)."""
-        if t is None:
-            raise InvalidArgument(
-                f"expected a time, since {self.system.text} depends on it, got None; call field(t, H)"
-            )
-        dtype = torch.float32 if self.dtype in STORAGE_ONLY else self.dtype
-        time = torch.as_tensor(t, dtype=dtype, device=self.device)
-        if time.ndim not in (0, H.ndim - 2, H.ndim):
-            raise InvalidArgument(f"expected a time () or {tuple(H.shape[:-2])}, got {tuple(time.shape)}")
-        return time[..., None, None] if 0 < time.ndim < H.ndim else time
-
     def _values(
-        self,
-        function: GeneratedFunction,
-        code: Mapping[str, Callable[..., Any]],
-        width: int = 0,
-        t: Tensor | None = None,
+        self, function: GeneratedFunction, code: Code, width: int = 0, t: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """The coefficients that the generated function takes, from the ones the user gave."""
         given = {**self.coefficients, TIME_LETTER: t}
@@ -457,7 +327,7 @@ class VectorField(nn.Module):
 
     def _constant(self, number: float) -> Tensor:
         """A number as a tensor, made once: filled on the device, since a copy from the host cannot be recorded."""
-        dtype = torch.float32 if self.dtype in STORAGE_ONLY else self.dtype
+        dtype = coefficient_dtype(self.dtype)
         key = (number, dtype, self.device)
         if key not in self._constants:
             self._constants[key] = torch.full((), number, dtype=dtype, device=self.device)

@@ -9,13 +9,14 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.decisions.budget import within_budget
+from rdgraph.decisions.domain import POSITIVE
 from rdgraph.decisions.enclosure import sign_of
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.html_tables import html_table
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.patterns.state_choice import state_at
 from rdgraph.patterns.states import SteadyState, shown
-from rdgraph.syntax.answer_symbols import lam
+from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 
@@ -84,8 +85,12 @@ def ratio_of(kinetics: Kinetics, state: int | Mapping[str, Any] = 0) -> Critical
     moved = -kinetics.transport / lam
     if len(kinetics.fields) != 2 or not moved.is_diagonal() or moved.applyfunc(sp.cancel).has(lam, *kinetics.letters):
         raise NotApplicable("expected two fields, each with a diffusion of its own, as in -Du*L@u and -Dv*L@v")
-    if any(entry == 0 for entry in moved.diagonal()):
-        raise NotApplicable("expected two fields that diffuse, got one that does not")
+    for name, entry in zip(kinetics.fields, moved.diagonal(), strict=True):
+        if kinetics.domain.sign(entry) is not POSITIVE:
+            raise NotApplicable(
+                f"expected two fields that diffuse, as in -Du*L@u with Du > 0, got {name} with the diffusivity "
+                f"{public(entry)}, which is not proved to be positive; assume it, or give it a number"
+            )
     steady = None if kinetics.is_linear else state_at(kinetics, state)
     jacobian = kinetics.jacobian if steady is None else kinetics.jacobian.xreplace(dict(steady.point))
     left = jacobian.free_symbols

@@ -9,7 +9,7 @@ import sympy as sp
 
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.patterns.kinetics import Kinetics
-from rdgraph.patterns.states import SteadyState
+from rdgraph.patterns.states import SteadyState, SteadyStates
 from rdgraph.patterns.steady_states import solve_states, with_assumption
 from rdgraph.syntax.exact_numbers import exact_number
 
@@ -23,9 +23,13 @@ def state_at(kinetics: Kinetics, state: int | Mapping[str, Any]) -> SteadyState:
     """
     if isinstance(state, Mapping):
         return _given(kinetics, state)
+    return numbered(solve_states(kinetics), state)
+
+
+def numbered(found: SteadyStates, state: int) -> SteadyState:
+    """The steady state with a number among those that were found; errors as of `state_at`."""
     if isinstance(state, bool) or not isinstance(state, int):
         raise InvalidArgument(f"expected the number of a steady state or values of the fields, got {state!r}")
-    found = solve_states(kinetics)
     if not found.states:
         raise NotApplicable(f"no steady state that is the same in all nodes was found; {found.note}")
     if not 0 <= state < len(found):

@@ -13,7 +13,7 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.decisions.budget import remaining, time_limit, within_budget
+from rdgraph.decisions.budget import limited, remaining, within_budget
 from rdgraph.decisions.domain import POSITIVE, ZERO, Domain
 from rdgraph.decisions.enclosure import precision
 from rdgraph.errors import InvalidArgument, Undecided
@@ -131,9 +131,12 @@ def _holds(family: SteadyState, state: SteadyState) -> bool:
 def _proposals(rates: Sequence[sp.Expr], letters: Sequence[sp.Symbol]) -> list[Mapping[sp.Symbol, sp.Expr]]:
     """Closed forms of the solutions; those found in time."""
     found: list[Mapping[sp.Symbol, sp.Expr]] = []
+
+    def find() -> None:
+        found.extend(proposals(rates, letters) if _are_rational(rates, letters) else ())
+
     try:
-        with time_limit(min(SOLVING_SECONDS, remaining())):
-            found.extend(proposals(rates, letters) if _are_rational(rates, letters) else ())
+        limited(min(SOLVING_SECONDS, remaining()), find)
     except Undecided:
         return found
     return found

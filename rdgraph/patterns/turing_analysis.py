@@ -16,7 +16,7 @@ from rdgraph.patterns.conditions import ConditionSet
 from rdgraph.patterns.dispersion import END
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.patterns.linearisation import Linearisation
-from rdgraph.patterns.state_choice import state_at
+from rdgraph.patterns.state_choice import numbered, state_at
 from rdgraph.patterns.states import EXACT, SteadyState
 from rdgraph.patterns.steady_states import solve_states
 from rdgraph.patterns.turing_conditions import HOPF, TURING, TURING_HOPF, SymbolicGrowth
@@ -211,7 +211,7 @@ def _closed_state(kinetics: Kinetics, state: int | Mapping[str, Any]) -> SteadyS
     found = solve_states(kinetics)
     if not found.states and state == 0:
         return None
-    chosen = state_at(kinetics, state)
+    chosen = numbered(found, state)
     return chosen if chosen.how == EXACT and not chosen.free else None
 
 

@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping
 
 import sympy as sp
 
-from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.budget import limited
 from rdgraph.decisions.condition_words import in_words
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.identifiability.question import identify
 from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding
 from rdgraph.reports.growth_checks import MAX_AMPLIFICATION
 from rdgraph.reports.run_settings import NO_METHOD, RunSettings
+from rdgraph.reports.slope_findings import slope_findings
 from rdgraph.syntax.answer_symbols import T, public
 from rdgraph.theory.conservation import conserved
 from rdgraph.theory.global_existence import GLOBAL, LOCAL, existence
 from rdgraph.theory.invariant_boxes import invariant_box
-from rdgraph.theory.lipschitz import lipschitz_global, lipschitz_local, one_sided
 from rdgraph.theory.rate_bounds import rate_bound
 from rdgraph.theory.several_fields.conserved_sums import ConservedSums
 from rdgraph.theory.several_fields.rectangles import Rectangle
@@ -39,19 +39,6 @@ def _nature(run: RunSettings) -> list[Finding]:
         return [Finding("symbol", INFO, str(reason))]
 
 
-def _slopes(run: RunSettings) -> list[Finding]:
-    found = []
-    for name, question in (
-        ("Lipschitz", lipschitz_global),
-        ("Lipschitz, |u|<=R", lipschitz_local),
-        ("one-sided", one_sided),
-    ):
-        constant = question(run.system, run.normalisation)
-        value = f"{in_words(constant.value)} ({constant.norm})" if constant.value is not None else "none"
-        found.append(Finding(name, INFO, value, constant.note))
-    return found
-
-
 def _safety(run: RunSettings) -> list[Finding]:
     """Whether solutions exist for all time, and what they stay in."""
     lives = existence(run.system)
@@ -71,13 +58,12 @@ def _safety(run: RunSettings) -> list[Finding]:
 
 def _rectangle(run: RunSettings) -> list[Finding]:
     try:
-        with time_limit(RECTANGLE_SECONDS):
-            box = invariant_box(run.system, run.normalisation)
+        box = limited(RECTANGLE_SECONDS, invariant_box, run.system, run.normalisation)
     except Undecided as problem:
         return [Finding("box", INFO, f"undecided: {problem}")]
     if not isinstance(box, Rectangle):
         return []
-    densities = Finding("non-negative states", INFO, f"{box.nonnegative.status}", box.nonnegative.note)
+    densities = Finding("non-negative states", INFO, box.nonnegative.status, box.nonnegative.note)
     if not box.exists:
         return [Finding("box", INFO, "none", box.note), densities]
     assumed = f" where {box.assumes}" if box.assumes else ""
@@ -140,6 +126,6 @@ def _observables(run: RunSettings) -> list[Finding]:
 
 #: The parts of the page of several fields.
 FIELD_PARTS: Mapping[str, Part] = {
-    "symbol": _nature, "Lipschitz": _slopes, "existence": _safety, "step": _stepping, "growth": _growth,
+    "symbol": _nature, "Lipschitz": slope_findings, "existence": _safety, "step": _stepping, "growth": _growth,
     "observables": _observables,
 }  # fmt: skip

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rdgraph.decisions.budget import time_limit
-from rdgraph.decisions.condition_words import in_words
+from rdgraph.decisions.budget import limited
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.identifiability.question import identify
 from rdgraph.reports.field_checks import FIELD_PARTS, Part
@@ -15,10 +14,10 @@ from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding, Re
 from rdgraph.reports.growth_checks import fidelity, growth
 from rdgraph.reports.run_settings import NO_METHOD, RunSettings, read_run
 from rdgraph.reports.safety_checks import graph_findings, safety, stepping
+from rdgraph.reports.slope_findings import slope_findings
 from rdgraph.systems.system import System
 from rdgraph.theory.conservation import energy_law, single_mean
 from rdgraph.theory.filters import classify, symbol
-from rdgraph.theory.lipschitz import lipschitz_global, lipschitz_local, one_sided
 
 #: Seconds of the parts of the page, ten together, in the order of the page.
 SHARES = {
@@ -98,8 +97,7 @@ def _within_time(run: RunSettings, parts: Mapping[str, Part]) -> list[Finding]:
     found = [Finding("method", status, run.method, run.reason)] if run.reason else []
     for topic in sorted(parts, key=list(SHARES).index):
         try:
-            with time_limit(SHARES[topic]):
-                found += parts[topic](run)
+            found += limited(SHARES[topic], parts[topic], run)
         except Undecided as problem:
             status = UNKNOWN if topic in ("existence", "step", "growth", "fidelity") else INFO
             found.append(Finding(topic, status, f"{topic} is undecided: {problem}"))
@@ -112,19 +110,6 @@ def _nature(run: RunSettings) -> list[Finding]:
         return [*found, Finding("filter", INFO, "; ".join(map(str, classify(run.system))))]
     except (NotApplicable, Undecided) as reason:
         return [Finding("symbol", INFO, str(reason))]
-
-
-def _constants(run: RunSettings) -> list[Finding]:
-    found = []
-    for name, question in (
-        ("Lipschitz", lipschitz_global),
-        ("Lipschitz, |h|<=R", lipschitz_local),
-        ("one-sided", one_sided),
-    ):
-        constant = question(run.system, run.normalisation)
-        value = f"{in_words(constant.value)} ({constant.norm})" if constant.value is not None else "none"
-        found.append(Finding(name, INFO, value, constant.note))
-    return found
 
 
 def _observables(run: RunSettings) -> list[Finding]:
@@ -158,6 +143,6 @@ def _conserved(run: RunSettings) -> str:
 
 #: The parts of the page of one field.
 PARTS: Mapping[str, Part] = {
-    "graph": graph_findings, "symbol": _nature, "Lipschitz": _constants, "existence": safety, "step": stepping,
+    "graph": graph_findings, "symbol": _nature, "Lipschitz": slope_findings, "existence": safety, "step": stepping,
     "growth": growth, "fidelity": fidelity, "observables": _observables,
 }  # fmt: skip

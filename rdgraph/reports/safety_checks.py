@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy as sp
 
 from rdgraph.decisions.branches import is_above, is_at_least
-from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.budget import limited
 from rdgraph.decisions.condition_words import in_words
 from rdgraph.errors import Undecided
 from rdgraph.methods.tableaux import tableau
@@ -38,8 +38,7 @@ def safety(run: RunSettings) -> list[Finding]:
     lives = existence(run.system)
     detail = "; ".join([lives.reason, *map(str, lives.blow_ups)])
     try:
-        with time_limit(BOX_SECONDS):
-            box = kept_box(run)
+        box = limited(BOX_SECONDS, kept_box, run)
     except Undecided:
         box = None
     if lives.status == GLOBAL:

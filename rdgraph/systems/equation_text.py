@@ -103,7 +103,7 @@ def read_system(
     body = text[first.start : first.stop].strip()
     if named is not None and not first.is_named and body in named:
         return named[body].declared(kinds, assumed, further)
-    states = tuple(first.field + PRIME * k for first in lines for k in range(first.order))
+    states = tuple(line.field + PRIME * k for line in lines for k in range(line.order))
     is_plain = len(lines) == 1 and states == ("H",)
     _check_declared(text, clause, states, kinds, further)
     letters = {**kinds, **dict.fromkeys(further.names, Kind.OPERATOR)}
@@ -175,12 +175,9 @@ def _read_part(text: str, part: str, start: int, vocabulary: Vocabulary) -> sp.B
 
 def _too_large(text: str, at: int, got: str) -> LanguageError:
     return LanguageError(
-        text,
-        at,
-        expected=f"at most {MAX_LENGTH} characters with functions written out",
-        got=got,
+        text, at, expected=f"at most {MAX_LENGTH} characters with functions written out", got=got,
         remedy="nest the functions less",
-    )
+    )  # fmt: skip
 
 
 def _read_clause(text: str, start: int, stop: int, clause: _Clause) -> None:
@@ -287,7 +284,7 @@ def _check_function_name(
     try:
         check_new_name(name)
     except LanguageError as problem:
-        raise LanguageError(text, at, expected=problem.expected, got=problem.got, remedy=problem.remedy) from None
+        raise _moved(problem, text, at) from None
     if taken:
         raise LanguageError(text, at, expected="a free name", got=f"{name!r}, {taken}", remedy=f"call it {name}_1")
 

@@ -33,9 +33,8 @@ def parse(
     Args:
         source: a text in the language, a sympy expression, a name of the catalogue, or a `System`; for several fields
             equations separated by `;`, a list of them, or right-hand sides by field, {"u": "-u"}, or by left-hand
-            side, {"u''": "-u"}. After `where` a text declares
-            kinds ("k channel"), further operators ("B antisymmetric"), assumptions ("k < 0") and functions
-            ("g = H**2/(1 + H)").
+            side, {"u''": "-u"}. After `where` a text declares kinds ("k channel"), further operators
+            ("B antisymmetric"), assumptions ("k < 0") and functions ("g = H**2/(1 + H)").
         coefficients: kinds of coefficients, `{"k": "channel"}`, or just `["k"]` for scalars.
         assume: texts such as "beta<0", "beta real", "beta <= alpha".
         operators: what is known of operators beside A, `{"B": "antisymmetric"}`.

@@ -18,6 +18,8 @@ from rdgraph.errors import NotApplicable
 #: Most fields whose divided differences are written out case by case.
 MOST_FIELDS = 4
 
+_MU = sp.Dummy("mu")
+
 
 def exponential(P: sp.ImmutableMatrix, T: sp.Expr) -> sp.ImmutableMatrix:
     """exp(T P), real and free of cancellation around double eigenvalues for two fields.
@@ -28,8 +30,7 @@ def exponential(P: sp.ImmutableMatrix, T: sp.Expr) -> sp.ImmutableMatrix:
     [-1, 0]])
     """
     if P.rows != 2:
-        mu = sp.Dummy("mu")
-        return function_of(P, sp.exp(T * mu), mu)
+        return function_of(P, sp.exp(T * _MU), _MU)
     middle, square = halves(P)
     root, turn = sp.sqrt(square), sp.sqrt(-square)
     even = _by_sign(square, sp.cosh(T * root), sp.cos(T * turn), sp.S.One)
@@ -133,9 +134,6 @@ def _cases(pieces: Sequence[tuple[sp.Matrix, sp.Basic]]) -> sp.ImmutableMatrix:
 
 
 # ---------------------------------------------------------------------- more than two fields
-_MU = sp.Dummy("mu")
-
-
 def _eigenvalues(P: sp.ImmutableMatrix) -> list[sp.Expr]:
     """With multiplicity; raises NotApplicable where the characteristic polynomial has factors of degree 3 or more."""
     if P.rows > MOST_FIELDS:

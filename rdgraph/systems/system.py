@@ -21,12 +21,10 @@ from rdgraph.syntax.reader import (
     NOISE_LETTER,
     STRUCTURAL,
     TIME_LETTER,
-    USUAL_COEFFICIENTS,
     Vocabulary,
     check_new_name,
     read_expression,
     start_of,
-    usual_of_fields,
 )
 from rdgraph.syntax.sympy_form import number_node, to_sympy
 from rdgraph.syntax.tree import COEFFICIENT_KINDS, Kind, Name, kind_of, names_in
@@ -34,12 +32,13 @@ from rdgraph.syntax.tree import field as field_name
 from rdgraph.systems import responses
 from rdgraph.systems.coefficient_domain import check_consistency, coefficient_domain
 from rdgraph.systems.coupling import Coupling, coupling_of
+from rdgraph.systems.declared_letters import check_free_letters, known_letters, states_of, usual_coefficients
 from rdgraph.systems.equation import Equation, split_noise
 from rdgraph.systems.further_operators import FurtherOperators
 from rdgraph.systems.matrix_responses import matrix_gain
 from rdgraph.systems.spelling import Spelling
 from rdgraph.systems.structure import Structure, structure_of
-from rdgraph.systems.system_text import declarations, system_latex, system_text
+from rdgraph.systems.system_text import declarations, is_plain, system_latex, system_text
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,7 +82,7 @@ class System:
             check_new_name(name)
 
     def __str__(self) -> str:
-        notes = declarations(self.equations, self._usual, self.coefficients)
+        notes = declarations(self.equations, usual_coefficients(self.equations), self.coefficients)
         notes += self.operators.texts() + list(self.assumptions.about(self.coefficients).texts())
         return system_text(self.equations) + (f" where {', '.join(notes)}" if notes else "")
 
@@ -102,7 +101,7 @@ class System:
     @cached_property
     def fields(self) -> tuple[str, ...]:
         """The states, in order: every field, and after a field of second order its velocity, as in H, H'."""
-        return tuple(state for equation in self.equations for state in equation.states)
+        return states_of(self.equations)
 
     @cached_property
     def letters(self) -> dict[str, Kind]:
@@ -162,31 +161,7 @@ class System:
     @property
     def _is_plain(self) -> bool:
         """Whether it is written as a right-hand side alone."""
-        return len(self.equations) == 1 and self.equations[0].left == "H'"
-
-    @property
-    def _usual(self) -> dict[str, Kind]:
-        """The coefficients that need no declaration."""
-        usual = dict.fromkeys(USUAL_COEFFICIENTS, Kind.SCALAR)
-        return usual if self._is_plain else usual | dict.fromkeys(usual_of_fields(self.fields), Kind.SCALAR)
-
-    def _known(self, kinds: Mapping[str, Kind], operators: FurtherOperators) -> dict[str, Kind]:
-        """The letters that assumptions may speak of, and those that they may not: fields and operators."""
-        taken = {**dict.fromkeys(operators.names, Kind.OPERATOR), **dict.fromkeys(self.fields, Kind.FIELD)}
-        return {**self._usual, **kinds, **taken}
-
-    def _check_declared(self, kinds: Mapping[str, Kind], operators: FurtherOperators) -> None:
-        """Refuse declarations of letters that are something else here."""
-        fields = {letter for state in self.fields for letter in (state, start_of(state))}
-        coefficients, known = {*self.coefficients, *kinds}, {*operators.names, *self.operators.names}
-        clashes = [(name, "a field") for name in (*kinds, *operators.names) if name in fields]
-        clashes += [(name, "an operator") for name in kinds if name in known]
-        clashes += [(name, "a coefficient") for name in operators.names if name in coefficients]
-        for name, meaning in clashes:
-            raise LanguageError(
-                name, 0, expected="a free name", got=f"{name!r}, {meaning} of {self.text}"[:120],
-                remedy=f"call it {name}_1",
-            )  # fmt: skip
+        return is_plain(self.equations)
 
     def require_single(self) -> None:
         """Raise NotApplicable with the reasons where it is more than one equation dH/dt = f(H)."""
@@ -358,11 +333,12 @@ class System:
         """
         lines = (Equation("H", 1, equations),) if isinstance(equations, sp.Basic) else tuple(equations)
         letters = {n.name for equation in lines for n in names_in(equation.expression)}
-        bare, further = cls(lines), operators or FurtherOperators()
-        stated = Assumptions.read(assumed, bare._known(kinds, further))
+        further = operators or FurtherOperators()
+        known, usual = known_letters(lines, kinds, further), usual_coefficients(lines)
+        stated = Assumptions.read(assumed, known)
         if stated.relations:
-            check_consistency(stated, bare._known(kinds, further))
-        kept = {k: v for k, v in kinds.items() if k in letters and bare._usual.get(k) is not v}
+            check_consistency(stated, known)
+        kept = {k: v for k, v in kinds.items() if k in letters and usual.get(k) is not v}
         return cls(lines, tuple(sorted(kept.items())), stated.about(letters), name, further.about(letters))
 
     def with_expression(self, expression: sp.Basic) -> System:
@@ -376,12 +352,12 @@ class System:
         further = self.operators.joined(operators or FurtherOperators())
         if not kinds and not assumed and further == self.operators:
             return self
-        self._check_declared(kinds, further)
+        check_free_letters(self.equations, kinds, further, self.coefficients)
         merged = {**dict(self.kinds), **kinds}
         renamed: dict[sp.Basic, sp.Basic] = {
             n: Name(n.name, merged[n.name]) for e in self.equations for n in names_in(e.expression) if n.name in merged
         }
-        restated, _ = read_statements(assumed, self._known(merged, further))
+        restated, _ = read_statements(assumed, known_letters(self.equations, merged, further))
         kept = [f"{name} {sign}" for name, sign in self.assumptions.signs if name not in restated]
         kept += [f"{name} positive" for name in sorted(self.assumptions.stated_positive - set(restated))]
         kept += map(str, self.assumptions.relations)
@@ -399,7 +375,7 @@ class System:
             raise InvalidArgument(f"expected coefficients among {known}, got {sorted(unknown)}")
         functions = [name for e in self.equations if e.spelling for name, _ in e.spelling.functions]
         vocabulary = Vocabulary.standard(dict(self.kinds), functions, None if self._is_plain else self.fields)
-        vocabulary = replace(vocabulary, functions=())
+        vocabulary = replace(vocabulary, functions=())  # they took their letters, but no coefficient calls them
         trees: dict[sp.Basic, sp.Basic] = {}
         for node in {n for equation in self.equations for n in names_in(equation.expression)}:
             if node.name in values:

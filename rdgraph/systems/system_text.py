@@ -9,9 +9,14 @@ from rdgraph.syntax.tree import Kind, field
 from rdgraph.systems.equation import Equation
 
 
+def is_plain(equations: Sequence[Equation]) -> bool:
+    """Whether they are written as a right-hand side alone."""
+    return len(equations) == 1 and equations[0].left == "H'"
+
+
 def system_text(equations: Sequence[Equation]) -> str:
     """The equations as they were written, in one line."""
-    if len(equations) == 1 and equations[0].left == "H'":
+    if is_plain(equations):
         return equations[0].written
     return "; ".join(map(str, equations))
 

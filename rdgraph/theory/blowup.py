@@ -12,7 +12,7 @@ from functools import partial
 import sympy as sp
 from sympy.polys.polyerrors import BasePolynomialError
 
-from rdgraph.decisions.budget import remaining, time_limit
+from rdgraph.decisions.budget import limited, remaining
 from rdgraph.decisions.condition_words import condition_in_words
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.regions import Split, cases, reduced, strict_sign
@@ -240,8 +240,7 @@ def _times(rate: sp.Expr, thresholds: tuple[sp.Expr, ...], domain: Domain) -> li
     if seconds <= 0:
         return unknown
     try:
-        with time_limit(seconds):
-            found = cases(domain, question)
+        found = limited(seconds, cases, domain, question)
     except NOT_FOUND:
         return unknown
     return found if len(found) <= MAX_FORMS else unknown

@@ -8,7 +8,7 @@ import sympy as sp
 
 from rdgraph.algebra.normal_form import Act, H, Mix
 from rdgraph.decisions.branches import is_above
-from rdgraph.decisions.budget import time_limit, within_budget
+from rdgraph.decisions.budget import ANSWER_SECONDS, limited, within_budget
 from rdgraph.decisions.enclosure import sign_of
 from rdgraph.decisions.interval_extrema import interval_candidates
 from rdgraph.decisions.maxima import maximum
@@ -61,22 +61,28 @@ def conserved(system: System) -> Conservation | ConservedSums:
     u + v + w at every node
     """
     if not system.is_single:
-        with time_limit():
-            return conserved_sums(system)
+        return limited(ANSWER_SECONDS, conserved_sums, system)
     return single_mean(system)
 
 
 def single_mean(system: System) -> Conservation:
     """The conserved mean of one field."""
-    with time_limit():
-        rate = sp.expand(_contracted(system.normal, system))
-        if not is_zero(rate):
-            if rate.has(FormulaFunction) and not _is_seen_to_differ(rate, system):
-                raise Undecided(f"it is not known whether {public(rate)} vanishes")
-            return Conservation({}, rate)
+    rate, is_conserved = limited(ANSWER_SECONDS, _mean_rate, system)
+    if not is_conserved:
+        return Conservation({}, rate)
     known = {name: record.conserved for name, record in records.items() if record.conserved is not None}
     assumed = {name: assumes for name, (_, assumes) in known.items() if assumes}
     return Conservation({name: weights for name, (weights, _) in known.items()}, rate, assumed)
+
+
+def _mean_rate(system: System) -> tuple[sp.Expr, bool]:
+    """The rate of the weighted mean, and whether it vanishes."""
+    rate = sp.expand(_contracted(system.normal, system))
+    if is_zero(rate):
+        return rate, True
+    if rate.has(FormulaFunction) and not _is_seen_to_differ(rate, system):
+        raise Undecided(f"it is not known whether {public(rate)} vanishes")
+    return rate, False
 
 
 def _is_seen_to_differ(rate: sp.Expr, system: System) -> bool:

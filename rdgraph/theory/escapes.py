@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.budget import limited
 from rdgraph.decisions.condition_words import factored
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.enclosure import holds
@@ -54,18 +54,19 @@ class Escapes:
     def always(self) -> Escape | None:
         """Every box is left, whatever the coefficients."""
         try:
-            with time_limit(SECONDS):
-                uniform, *others = self._modes()
-                corners = None if self.field.has_source else self._no_faces
-                return self._runaway([uniform]) or (corners and corners()) or self._runaway(others)
+            return limited(SECONDS, self._whatever_the_coefficients)
         except Undecided:
             return None
+
+    def _whatever_the_coefficients(self) -> Escape | None:
+        uniform, *others = self._modes()
+        corners = None if self.field.has_source else self._no_faces
+        return self._runaway([uniform]) or (corners and corners()) or self._runaway(others)
 
     def somewhere(self) -> Escape | None:
         """Every box is left for some coefficients, which are told."""
         try:
-            with time_limit(SECONDS):
-                return next(filter(None, map(self._at, self._points())), None)
+            return limited(SECONDS, lambda: next(filter(None, map(self._at, self._points())), None))
         except Undecided:
             return None
 
@@ -195,8 +196,7 @@ def _number(letter: sp.Symbol, generator: random.Random) -> sp.Rational:
 
 def _is_empty(domain: Domain) -> bool:
     try:
-        with time_limit(PROOF_SECONDS):
-            return domain.is_empty()
+        return limited(PROOF_SECONDS, domain.is_empty)
     except Undecided:
         return False
 
@@ -206,8 +206,7 @@ def _runs_away(speed: sp.Expr, domain: Domain, has_source: bool) -> str:
 
     def proved(claim: sp.Basic, *where: sp.Basic) -> bool:
         try:
-            with time_limit(PROOF_SECONDS):
-                return domain.where(*where).proves(claim) is True
+            return limited(PROOF_SECONDS, lambda: domain.where(*where).proves(claim) is True)
         except Undecided:
             return False
 

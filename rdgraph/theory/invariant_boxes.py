@@ -19,7 +19,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.decisions.branches import is_defined
-from rdgraph.decisions.budget import remaining, time_limit, within_budget
+from rdgraph.decisions.budget import limited, remaining, within_budget
 from rdgraph.decisions.closed_zeros import zeros as zeros_of
 from rdgraph.decisions.condition_words import condition_in_words, factored
 from rdgraph.decisions.domain import Domain
@@ -192,8 +192,7 @@ def _found(system: System, normalisation: str) -> Box:
     stochastic = find_normalisation(normalisation).averages == "stochastic"
     search = _Search(field, system.domain, STOCHASTIC if stochastic else STRETCHED)
     try:
-        with time_limit(SEARCH_SECONDS):
-            found = search.best()
+        found = limited(SEARCH_SECONDS, search.best)
     except Undecided:
         found = None
     if found is not None and stochastic:
@@ -290,8 +289,7 @@ class _Search:
     def conditional(self, escapes: Escapes) -> Box | None:
         """A box that is kept in a region of the coefficients, which is told."""
         try:
-            with time_limit(REGION_SECONDS):
-                found = self._conditional()
+            found = limited(REGION_SECONDS, self._conditional)
         except Undecided:
             found = None
         found = found or self.absorbing()
@@ -439,8 +437,7 @@ def _in_time(proof: Callable[..., bool], *arguments: sp.Expr | int) -> bool:
     if remaining() <= 0:
         raise Undecided("time ran out")
     try:
-        with time_limit(PROOF_SECONDS):
-            return proof(*arguments)
+        return limited(PROOF_SECONDS, proof, *arguments)
     except Undecided:
         return False
 

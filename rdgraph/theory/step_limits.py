@@ -16,7 +16,7 @@ import sympy as sp
 
 from rdgraph.algebra.normal_form import H
 from rdgraph.decisions.branches import branches, is_above, is_at_least, is_defined
-from rdgraph.decisions.budget import time_limit, within_budget
+from rdgraph.decisions.budget import limited, within_budget
 from rdgraph.decisions.closed_zeros import all_zeros
 from rdgraph.decisions.condition_words import in_words
 from rdgraph.decisions.domain import Domain
@@ -83,8 +83,7 @@ def step_limit(
     problems: list[str] = []
     for route in _routes(system, weights, normalisation, isolated, everywhere):
         try:
-            with time_limit(ROUTE_SECONDS):
-                return route()
+            return limited(ROUTE_SECONDS, route)
         except (Undecided, NotApplicable) as problem:
             problems.append(str(problem))
     return StepLimit(None, f"undecided: {problems[0]}")
@@ -128,8 +127,7 @@ def _linear(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     if find_normalisation(normalisation).is_symmetric:
         return StepLimit(limit, means, "stability")
     try:
-        with time_limit(DIRECTED_SECONDS):
-            directed = _directed_limit(system, weights, domain)
+        directed = limited(DIRECTED_SECONDS, _directed_limit, system, weights, domain)
     except Undecided:
         directed = None
     return StepLimit(limit, means, "stability", REAL_SPECTRUM, directed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from rich.table import Table
 
 import rdgraph as rd
 from rdgraph.errors import MissingDependency
+from studies.benchmarks.speed_rows import environment
 
 #: A side of the grids, and how long one turn of a measurement lasts, seconds.
 SIZES, TURN = (64, 1024), 0.05
@@ -163,7 +165,12 @@ def main() -> None:
     print(f"largest ratio {max(row.ratio for row in rows):.2f}, target {TARGET:g}; {torch.get_num_threads()} threads")
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
+        found = {
+            "command": " ".join(["python -m studies.benchmarks.compiled_speed", *sys.argv[1:]]),
+            "environment": environment("cpu") | {"threads": str(torch.get_num_threads())},
+            "rows": [asdict(row) for row in rows],
+        }
+        options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

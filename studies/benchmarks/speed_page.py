@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE = DOCS / "performance.json"
 TRAINING = DOCS / "training_speed.json"
+COMPILED = DOCS / "compiled_speed.json"
 
 TITLES = {
     "product": "The sparse product",
@@ -60,6 +61,11 @@ EPOCH_NOTE = (
     "features and Adam must move, at the bandwidth of a plain copy as if nothing were found in a cache; an epoch below "
     "it lives in the L2 cache, one far above it waits for launches or for its longest row."
 )
+COMPILED_NOTE = (
+    "One evaluation of a right-hand side of one channel on a periodic grid, as C that is generated from the equation, "
+    "beside what py-pde compiles from the same one; both in turns in one run, the shortest time of each. The target is "
+    "a ratio of at most 2, and a first call, compilation included, within 3 s."
+)
 AXES = {
     "edges": "entries (d = 16)",
     "channels": "channels",
@@ -68,8 +74,8 @@ AXES = {
 }
 
 
-def page(found: dict[str, Any], training: dict[str, Any]) -> str:
-    """The page as Markdown, from the numbers of products and of training."""
+def page(found: dict[str, Any], training: dict[str, Any], compiled: dict[str, Any]) -> str:
+    """The page as Markdown, from the numbers of products, of training and of compiled fields."""
     environment = ", ".join(f"{k} {v}" for k, v in found["environment"].items())
     lines = [
         "# Performance", "",
@@ -84,7 +90,7 @@ def page(found: dict[str, Any], training: dict[str, Any]) -> str:
             lines += [f"## {title}", "", NOTES[topic], "", *table(rows), ""]
     lines += ["## Scaling", "", "![Time over entries, channels, members and products](figures/scaling.png)", ""]
     lines += [slopes(found["scaling"]), ""]
-    lines += training_part(training)
+    lines += [*training_part(training), *compiled_part(compiled)]
     return "\n".join(lines)
 
 
@@ -108,6 +114,22 @@ def training_part(training: dict[str, Any]) -> list[str]:
                 ]
     lines += ["### Where the time of an epoch goes", "", EPOCH_NOTE, ""]
     return [*lines, *epoch_table(training["gpu"]["epochs"]), ""]
+
+
+def compiled_part(found: dict[str, Any]) -> list[str]:
+    """Compiled fields on periodic grids beside py-pde's."""
+    where = ", ".join(f"{k} {v}" for k, v in found["environment"].items())
+    lines = [
+        "## Compiled fields on a CPU", "", COMPILED_NOTE, "", f"`{found['command']}` on {where}.", "",
+        "| equation | grid | compiled | py-pde | ratio | torch | first call | py-pde's first call |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
+    ]  # fmt: skip
+    for row in found["rows"]:
+        times = [duration(row[name]) for name in ("seconds", "peer_seconds")]
+        others = [duration(row[name]) for name in ("torch_seconds", "first", "peer_first")]
+        cells = [row["problem"], f"{row['side']}²", *times, f"{row['seconds'] / row['peer_seconds']:.2f}", *others]
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""]
 
 
 def epoch_table(epochs: dict[str, dict[str, Any]]) -> list[str]:
@@ -187,8 +209,8 @@ def figure(found: dict[str, Any]) -> Figure:
 
 def main() -> None:
     """Write the page and the figure."""
-    found, training = (json.loads(path.read_text(encoding="utf-8")) for path in (SOURCE, TRAINING))
-    (DOCS / "performance.md").write_text(page(found, training), encoding="utf-8")
+    found, *others = (json.loads(path.read_text(encoding="utf-8")) for path in (SOURCE, TRAINING, COMPILED))
+    (DOCS / "performance.md").write_text(page(found, *others), encoding="utf-8")
     figure(found).savefig(DOCS / "figures" / "scaling.png", dpi=150)
     print(f"wrote {DOCS / 'performance.md'}")
 

@@ -17,7 +17,6 @@ from torch import Tensor
 
 import rdgraph as rd
 from analysis.measures.energies import dirichlet_energy
-from analysis.spectra.eigenvalues import spectrum
 from rdgraph.errors import NotApplicable
 from studies.oversmoothing.flows import GraphEnsemble
 from studies.oversmoothing.rows import TINY
@@ -45,6 +44,10 @@ class CoupledFlow:
     def system(self) -> rd.System:
         return rd.parse(self.text)
 
+    @cached_property
+    def _kinetics(self) -> MemberKinetics:
+        return MemberKinetics.of(self.system)
+
     @property
     def numbers(self) -> dict[str, float]:
         return read_values(self.values)
@@ -60,7 +63,7 @@ class CoupledFlow:
 
     def growth(self, lam: np.ndarray) -> np.ndarray:
         """The largest real part of an eigenvalue of P(lam), linearised at zero, (k,)."""
-        kinetics = MemberKinetics.of(self.system)
+        kinetics = self._kinetics
         values = {name: np.array([number]) for name, number in self.numbers.items()}
         zero = np.zeros((1, len(self.system.fields)))
         if np.abs(kinetics.rates(zero, values)).max() > 0:
@@ -102,7 +105,7 @@ def solve_coupled(flow: CoupledFlow, ensemble: GraphEnsemble, settings: Mapping[
     blocks = dict(zip(flow.system.fields, solution.states.chunk(len(flow.system.fields), dim=-1), strict=True))
     blocks[TOGETHER] = solution.states
     plain = ensemble.operator("none")
-    energies = {n: torch.stack([dirichlet_energy(H, plain) for H in x]).cpu().numpy() for n, x in blocks.items()}
+    energies = {n: dirichlet_energy(x, plain).cpu().numpy() for n, x in blocks.items()}
     sizes = {n: x.square().sum((-2, -1)).cpu().numpy() for n, x in blocks.items()}
     return CoupledTrajectory(times.numpy(), solution.states, energies, sizes)
 
@@ -133,7 +136,7 @@ def _conserved(flow: CoupledFlow, ensemble: GraphEnsemble, found: CoupledTraject
     c'' = -w c with w = gamma - 1 + lam: from rest, c^2 has the mean c(0)^2/2 over a long time, and modes of different
     w do not interfere in it.
     """
-    modes = spectrum(ensemble.members[s].graph.operator("row", dtype=torch.float64))
+    modes = ensemble.walks[s]
     position, velocity = modes.transform(found.states[:, s].cpu()).numpy().swapaxes(1, 2).reshape(
         len(found.times), 2, -1, len(modes.values)
     ).swapaxes(0, 1)  # fmt: skip
@@ -141,19 +144,16 @@ def _conserved(flow: CoupledFlow, ensemble: GraphEnsemble, found: CoupledTraject
     energy = np.square(velocity) + stiffness * np.square(position)
     drift = np.abs(energy - energy[0]).max() / energy[0].max()
     plain = ensemble.members[s].graph.operator("none", dtype=torch.float64)
-    mean = 0.0
     start = position[0]
-    for place in np.split(np.arange(len(stiffness)), np.flatnonzero(np.diff(stiffness) > 1e-9) + 1):
-        part = torch.as_tensor(modes.vectors[:, place] @ start[:, place].T)
-        mean += 0.5 * float(dirichlet_energy(part, plain))
-    return float(drift), mean
+    places = np.split(np.arange(len(stiffness)), np.flatnonzero(np.diff(stiffness) > 1e-9) + 1)
+    apart = torch.as_tensor(np.stack([modes.vectors[:, place] @ start[:, place].T for place in places]))
+    return float(drift), 0.5 * float(dirichlet_energy(apart, plain).sum())
 
 
 def growth_rows(flow: CoupledFlow, ensemble: GraphEnsemble) -> list[MutableRow]:
     """Growth rates on every graph: of constants, and the largest over the other modes."""
     rows: list[MutableRow] = []
-    for s, member in enumerate(ensemble.members):
-        values = spectrum(member.graph.operator("row", dtype=torch.float64)).values
+    for s, values in enumerate(modes.values for modes in ensemble.walks):
         rates = flow.growth(np.concatenate([[0.0], values[values > 0]]))
         rows.append({
             "flow": flow.name, "graph": s, "at_0": float(rates[0]), "beyond_0": float(rates[1:].max()),

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
 
 RATES_CAPTION = (
-    "Growth rates of the layers of second order and of two fields, on every graph: the largest real part of an "
-    "eigenvalue of P(0), the largest over the other modes, and the smallest of these. Linear layers are decided by "
+    "Growth rates of the layers of second order and of two fields: the largest real part of an eigenvalue of P(0), of "
+    "the fastest other mode, and of the slowest, each with its range over the graphs. Linear layers are decided by "
     "them, nonlinear ones near zero alone."
 )
 
@@ -41,8 +41,21 @@ def coupled_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
         f"{run.settings['coupled_step']:g}; lines: geometric mean over the graphs, bands: all graphs."
     )
     run.figure("coupled", figure, caption, used)
-    run.table("coupled_rates", rates, RATES_CAPTION)
+    run.table("coupled_rates", _ranges(rates), RATES_CAPTION)
     return coupled_verdicts(rows, rates)
+
+
+def _ranges(rates: list[MutableRow]) -> list[MutableRow]:
+    """One row a flow: every rate from the least graph to the largest."""
+    table: list[MutableRow] = []
+    for flow in COUPLED:
+        own = select(rates, flow=flow.name)
+        found: MutableRow = {"flow": flow.name, "graphs": len(own)}
+        for label, name in (("constant", "at_0"), ("fastest", "beyond_0"), ("slowest", "slowest")):
+            values = column(own, name)
+            found |= {f"{label}_least": float(values.min()), f"{label}_largest": float(values.max())}
+        table.append(found)
+    return table
 
 
 def _curves(rows: list[MutableRow]) -> tuple[list[Curve], list[MutableRow]]:
@@ -55,7 +68,8 @@ def _curves(rows: list[MutableRow]) -> tuple[list[Curve], list[MutableRow]]:
         for colour, (field, measure, label) in enumerate(wanted):
             own = select(rows, flow=flow.name, field=field)
             times = np.array(sorted({float(row["t"]) for row in own}))
-            values = np.maximum(column(own, measure).reshape(-1, len(times)), TINY)
+            values = column(own, measure).reshape(-1, len(times))
+            values = np.where(values > TINY, values, np.nan)  # a field that starts at zero has no place on this axis
             mean, alive = np.exp(np.log(values).mean(0)), np.full(len(times), len(values))
             low, high = values.min(0), values.max(0)
             curves.append(

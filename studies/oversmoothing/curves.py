@@ -47,7 +47,7 @@ def draw_all(run: StudyRun, curves: Index) -> None:
     shaded = curves_figure(
         drawn,
         ylabel=label,
-        title="A scalar beta (SC) against a vector (VC), Euler",
+        title="A scalar beta (SC) against a vector (VC)",
         shaded=True,
     )
     caption = (

@@ -88,7 +88,7 @@ def curves_figure(
             draw_curve(panel, curve, has_band=not shaded)
         if shaded:
             _shade(panel, own[0], own[1])
-        panel.set_title(group, fontsize=9)
+        panel.set_title(group, fontsize=9, y=1.0)  # at a given height: nothing is measured to find one
         panel.set_xlim(0, max(curve.times[-1] for curve in own))
         panel.set_xlabel(xlabel, fontsize=8)
         panel.grid(alpha=0.25, which="major", linewidth=0.6)
@@ -111,13 +111,13 @@ def _panels(rows: int, columns: int, below: float) -> tuple[Figure, Any]:
     """Panels of fixed size that share their vertical axis, with room `below` each for a legend, in inches."""
     from matplotlib.figure import Figure
 
-    width, height, left, top, gap = 3.1, 2.3, 0.8, 0.6, 0.35
-    size = left + columns * (width + 0.15), top + rows * (height + below) + (rows - 1) * gap
+    width, height, left, top, gap, between = 3.1, 2.3, 0.8, 0.6, 0.35, 0.25
+    size = left + columns * (width + between), top + rows * (height + below) + (rows - 1) * gap
     figure = Figure(figsize=size)
     panels = figure.subplots(rows, columns, squeeze=False, sharey=True)
     figure.subplots_adjust(
-        left=left / size[0], right=1 - 0.15 / size[0], top=1 - top / size[1], bottom=below / size[1],
-        wspace=0.15 / width, hspace=(below + gap) / height,
+        left=left / size[0], right=1 - between / size[0], top=1 - top / size[1], bottom=below / size[1],
+        wspace=between / width, hspace=(below + gap) / height,
     )  # fmt: skip
     return figure, panels
 
@@ -169,7 +169,7 @@ def measures_figure(
             draw_curve(panel, curve)
         if measures[group].is_log:
             panel.set(yscale="log", ylim=_range(own))
-        panel.set_title(f"{measures[group].label}\n{measures[group].formula}", fontsize=9)
+        panel.set_title(f"{measures[group].label}\n{measures[group].formula}", fontsize=9, y=1.0, pad=10)
         panel.set_xlabel(xlabel, fontsize=8)
         panel.grid(alpha=0.25, which="major", linewidth=0.6)
         panel.tick_params(labelsize=8)

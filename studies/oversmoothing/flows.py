@@ -17,6 +17,7 @@ from torch import Tensor
 
 import rdgraph as rd
 from analysis.measures.registry import make_measures
+from analysis.spectra.eigenvalues import Spectrum, spectrum
 from rdgraph.errors import NotApplicable, UnknownName
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.operator_stack import stack
@@ -138,6 +139,11 @@ class GraphEnsemble:
             self._made[key] = stack([m.graph.operator(normalisation, **options) for m in self.members])
         return self._made[key]
 
+    @cached_property
+    def walks(self) -> tuple[Spectrum, ...]:
+        """The spectrum of I - D^-1 W of every graph, for the layers on the row-stochastic operator."""
+        return tuple(spectrum(m.graph.operator("row", dtype=torch.float64)) for m in self.members)
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -193,7 +199,7 @@ def solve_flow(
     """Run all coefficients on all graphs as one batch (C, S), and measure it at `settings["saves"]`."""
     shape = len(batch.alpha), len(ensemble)
     single = ensemble.operator(flow.normalisation, flow.self_loops)
-    weights = single.weights.expand(*shape, -1).contiguous()
+    weights = single.weights.expand(*shape, -1)  # one copy in memory, so that a product passes over it once
     operator = Operator(single.pattern, weights, single.normalisation, single.self_loops)
     device = single.device
     coefficients = {"alpha": batch.alpha.to(device)[:, None].expand(shape)}
@@ -228,11 +234,11 @@ def _measured(
     found = {"size": states.square().sum((-2, -1))}
     for name, measure in made.items():
         if name not in DEAR:
-            found[name] = torch.stack([measure(H) for H in states]).double()
+            found[name] = measure(states).double()
             continue
         found[name] = torch.full_like(found["size"], torch.nan)
         for k in initial:
-            found[name][:, k] = torch.stack([measure(H[k]) for H in states])
+            found[name][:, k] = measure(states[:, k])
     # (N/2) E = tr(H' (D - W) H), so that the energy is not summed twice.
     found[DERIVED] = states.shape[-2] / 2 * found["dirichlet_energy"] / found["size"]
     return {name: value.cpu().numpy() for name, value in found.items()}

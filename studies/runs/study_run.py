@@ -126,8 +126,9 @@ class StudyRun:
         """A figure of the report: figures/NAME.png, NAME.pdf and, as NAME.csv, the numbers drawn in it."""
         from analysis.figures import save_figure
 
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # laid out once, not for every format
+        if figure.get_layout_engine() is not None:
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")  # laid out once, not for every format
         picture, *_ = save_figure(figure, self.folder / "figures", self._new(name, "figure"), rows)
         self._items.append(report.Picture(name, picture, caption))
 

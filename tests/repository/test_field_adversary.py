@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from tests.adversary import field_attacks
-from tests.adversary.field_systems import DrawnFields
+from tests.adversary import field_attacks, graphs
+from tests.adversary.field_systems import DrawnFields, FieldRun
 
 SEED = 20230724
-SLICE = 30
+SLICE, LONG = 30, 240
 
 DECAY = DrawnFields((("u", "- u + v"), ("v", "- v")))
 
@@ -44,6 +44,22 @@ def refuted(first: int, count: int) -> list[field_attacks.Attack]:
 @pytest.mark.slow
 def test_no_answer_of_a_slice_is_refuted() -> None:
     assert refuted(0, SLICE) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(SLICE, LONG, SLICE))
+def test_no_answer_of_many_is_refuted(first: int) -> None:
+    assert refuted(first, SLICE) == []
+
+
+def test_a_run_is_not_followed_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(field_attacks, "MOST_SPEEDS", 600)
+    stiff = DrawnFields((("u", "1e7*v - 1e9*u"), ("v", "- v")))
+    run = FieldRun(stiff, graphs.pair(), "row", {})
+    times, found = field_attacks._followed(run, np.ones((2, 2)), 1e-8)
+    assert 0 < times[-1] < field_attacks.END
+    assert found.shape == (len(times), 2, 2)
+    assert len(times) <= 600
 
 
 # ---------------------------------------------------------------------- false answers

@@ -15,7 +15,7 @@ import sympy as sp
 
 from rdgraph.algebra.normal_form import TIME, Act, Mix, State
 from rdgraph.decisions.branches import is_defined
-from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.budget import limited
 from rdgraph.decisions.condition_words import factored
 from rdgraph.decisions.domain import Domain
 from rdgraph.errors import NotApplicable, Undecided
@@ -140,15 +140,20 @@ def _blown_up(system: System, trouble: str | None, tried: list[str]) -> Lifetime
     """A field that is alone, the others being zero and staying so, follows a scalar equation that may blow up."""
     reasons = list(tried)
     try:
-        with time_limit(SEARCH_SECONDS):
-            for name, rate, states in () if trouble else _alone(system):
-                found = fate(rate, system.domain)
-                if found.blow_ups:
-                    equation = f"{name} = h with h' = {public(factored(rate))}"
-                    return Lifetime("local", f"{states}, {equation} reaches infinity", blow_ups=found.blow_ups)
+        found = None if trouble else limited(SEARCH_SECONDS, _blow_up_alone, system)
     except (Undecided, NotApplicable) as problem:
         reasons.append(str(problem))
-    return Lifetime("undecided", "; ".join(reasons))
+        found = None
+    return found or Lifetime("undecided", "; ".join(reasons))
+
+
+def _blow_up_alone(system: System) -> Lifetime | None:
+    for name, rate, states in _alone(system):
+        found = fate(rate, system.domain)
+        if found.blow_ups:
+            equation = f"{name} = h with h' = {public(factored(rate))}"
+            return Lifetime("local", f"{states}, {equation} reaches infinity", blow_ups=found.blow_ups)
+    return None
 
 
 def _alone(system: System) -> Iterator[tuple[str, sp.Expr, str]]:

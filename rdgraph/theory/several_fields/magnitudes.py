@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -171,7 +172,7 @@ class Magnitudes:
                 return sp.Add(*(self.order(part) for part in _by_states(expression, letters)))
             case sp.Pow(exp=sp.Rational()) if expression.exp.is_positive:
                 return self.order(expression.base) * expression.exp
-            case sp.Pow() if self.floor(expression.base) is not None:
+            case sp.Pow() if expression.exp.is_negative and self.floor(expression.base) is not None:
                 return sp.S.Zero
         if largest_value(expression).is_finite:
             return sp.S.Zero
@@ -212,15 +213,15 @@ def _norms(mixed: Mix) -> sp.Expr:
     return sp.Mul(*(sp.Symbol(f"norm_{name}", nonnegative=True) for name in _names(mixed)))
 
 
-def _sum(parts: object) -> sp.Expr:
+def _sum(parts: Iterable[sp.Expr]) -> sp.Expr:
     """A sum of bounds, infinite where one of them is."""
-    terms = list(parts)  # type: ignore[call-overload]
+    terms = list(parts)
     return sp.oo if any(x.has(sp.oo) for x in terms) else sp.Add(*terms)
 
 
-def _product(parts: object) -> sp.Expr:
+def _product(parts: Iterable[sp.Expr]) -> sp.Expr:
     """A product of bounds: zero where one of them is, else infinite where one of them is."""
-    factors = list(parts)  # type: ignore[call-overload]
+    factors = list(parts)
     if any(x == 0 for x in factors):
         return sp.S.Zero
     return sp.oo if any(x.has(sp.oo) for x in factors) else sp.Mul(*factors)

@@ -32,11 +32,6 @@ class Call:
     word: tuple[str, ...]
     inner: sp.Expr
 
-    @property
-    def is_of_state(self) -> bool:
-        """Whether the words act on a state, or its start, as it is."""
-        return isinstance(self.inner, State)
-
 
 @dataclass(frozen=True)
 class NodeSpeeds:

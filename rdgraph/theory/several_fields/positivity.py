@@ -12,7 +12,7 @@ import sympy as sp
 
 from rdgraph.algebra.normal_form import State
 from rdgraph.decisions.branches import is_defined
-from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.budget import limited
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.systems.system import System
@@ -56,8 +56,7 @@ def positivity(system: System, normalisation: str = "row") -> Positivity:
     except NotApplicable as problem:
         return Positivity(UNDECIDED, str(problem))
     try:
-        with time_limit(SECONDS):
-            return _decided(system, faces)
+        return limited(SECONDS, _decided, system, faces)
     except Undecided as problem:
         return Positivity(UNDECIDED, str(problem))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import State
+from rdgraph.algebra.normal_form import MASKS, State
 from rdgraph.decisions.branches import is_defined
 from rdgraph.decisions.domain import Domain
 from rdgraph.syntax.answer_symbols import s
@@ -107,7 +107,7 @@ class RectangleFaces:
         speed = self.speeds.speeds[name]
         calls = [call for call in self.speeds.calls if speed.has(call.letter)]
         if self.collecting.has_degrees:
-            cases = [self._by_degree(calls, bounds)]
+            cases = [self._by_degree(speed, calls, bounds)]
         else:
             cases = list(self._corners(speed, calls, bounds, is_open))
         for values, facts in cases:
@@ -130,7 +130,7 @@ class RectangleFaces:
         sums = self._sums(call.word)
         if sums is None:  # nothing is known of the operator
             return [(call.letter, ())]
-        if not is_affine and any(x.name == "M" for x in call.inner.free_symbols):
+        if not is_affine and _has_mask(call.inner):
             return [(call.letter, ())]  # averages of what jumps between two values lie between them
         lowest, highest = sums
         lower, upper = self._range(call, bounds) or (None, None)
@@ -181,22 +181,32 @@ class RectangleFaces:
         moved = tuple(c.xreplace(own) for c in self.domain.conditions if c.free_symbols & set(own))
         return inner.xreplace(own), facts + moved
 
-    def _by_degree(self, calls: list[Call], bounds: Bounds) -> Case:
+    def _by_degree(self, speed: sp.Expr, calls: list[Call], bounds: Bounds) -> Case:
         """A and L = D - A of one graph: both collect with the weights of the node, which sum to its degree."""
-        degree, averages = sp.Dummy("degree", nonnegative=True), {}
+        degree = sp.Dummy("degree", nonnegative=True)
+        averages: dict[sp.Expr, sp.Symbol] = {}
         values: dict[sp.Symbol, sp.Expr] = {}
         facts: tuple[sp.Basic, ...] = ()
         for call in calls:
             if call.word in (("A",), ("L",)):
-                if call.inner not in averages:
-                    average, known = self.elsewhere(call.inner, bounds)
-                    averages[call.inner], facts = average, facts + known
-                average = averages[call.inner]
+                average = averages.setdefault(call.inner, sp.Dummy("average", real=True))
                 values[call.letter] = degree * (average if call.word == ("A",) else call.inner - average)
             else:
                 value, known = self._collected(call, bounds, is_affine=False)[0]
                 values[call.letter], facts = value, facts + known
+        collected = speed.xreplace(values)
+        for inner, average in averages.items():
+            if _has_mask(inner) and sp.expand(sp.diff(collected, average, 2)) != 0:
+                continue  # it lies between two values, and what is affine in it is largest at one of them
+            value, known = self.elsewhere(inner, bounds)
+            values = {letter: own.xreplace({average: value}) for letter, own in values.items()}
+            facts += known
         return values, facts
+
+
+def _has_mask(inner: sp.Expr) -> bool:
+    """Whether a function of a node's entries jumps with a mask, which is 0 or 1."""
+    return any(x.name in MASKS for x in inner.free_symbols)
 
 
 def within(letter: sp.Symbol, interval: Interval) -> tuple[sp.Basic, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sympy as sp
 
 from rdgraph.algebra.normal_form import TIME, State
-from rdgraph.decisions.budget import remaining, time_limit
+from rdgraph.decisions.budget import limited, remaining
 from rdgraph.decisions.closed_zeros import zeros
 from rdgraph.decisions.domain import NEGATIVE, POSITIVE
 from rdgraph.errors import Undecided
@@ -45,16 +45,14 @@ def found_rectangle(faces: RectangleFaces, lower: sp.Expr) -> Bounds | None:
 
 def _is_kept(faces: RectangleFaces, bounds: Bounds) -> bool:
     try:
-        with time_limit(min(FACE_SECONDS, remaining())):
-            return faces.keep(bounds)
+        return limited(min(FACE_SECONDS, remaining()), faces.keep, bounds)
     except Undecided:
         return False
 
 
 def _holds(faces: RectangleFaces, bounds: Bounds, name: str) -> bool:
     try:
-        with time_limit(min(FACE_SECONDS, remaining())):
-            return faces.hold(bounds, name, 1)
+        return limited(min(FACE_SECONDS, remaining()), faces.hold, bounds, name, 1)
     except Undecided:
         return False
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.decisions.budget import time_limit, within_budget
+from rdgraph.decisions.budget import limited, within_budget
 from rdgraph.decisions.judge import BOUNDED, remembered, watched
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided, UnknownName
 from rdgraph.normalisations.registry import find_normalisation
@@ -148,11 +148,11 @@ def collecting_of(normalisation: str) -> Collecting:
 def _decided(system: System, speeds: NodeSpeeds, collecting: Collecting, bounds: Bounds) -> Rectangle:
     faces = RectangleFaces(speeds, collecting)
     try:
-        with time_limit(PROOF_SECONDS):
-            if faces.keep(bounds):
-                return _proved(faces, bounds)
+        proved = limited(PROOF_SECONDS, lambda: _proved(faces, bounds) if faces.keep(bounds) else None)
     except Undecided:
-        pass
+        proved = None
+    if proved is not None:
+        return proved
     witness = crossing(system, bounds) if speeds.record.is_sharp else None
     if witness is not None:
         return Rectangle(REFUTED, bounds, str(witness))
@@ -185,8 +185,7 @@ def _sought(system: System, speeds: NodeSpeeds, collecting: Collecting, densitie
     lower = sp.S.Zero if densities.status == PROVED and densities.is_closed else -sp.oo
     faces = RectangleFaces(speeds, collecting)
     try:
-        with time_limit(SEARCH_SECONDS):
-            bounds = found_rectangle(faces, lower)
+        bounds = limited(SEARCH_SECONDS, found_rectangle, faces, lower)
     except Undecided:
         bounds = None
     if bounds is not None and (lower == 0 or any(b != sp.oo for _, b in bounds.values())):

@@ -88,11 +88,15 @@ def test_the_text_has_a_section_each_and_leaves_out_what_is_none():
     read = tomllib.loads(Config().toml())
     assert set(read) == {"model", "training"}
     assert "step" not in read["model"]
-    assert read["training"] == {"epochs": 200, "learning_rate": 0.01, "weight_decay": 5e-4}
+    assert read["training"] == {
+        "epochs": 200, "learning_rate": 0.01, "weight_decay": 5e-4, "optimiser": "adam", "select": "accuracy",
+        "patience": 0,
+    }  # fmt: skip
+    assert read["model"]["name"] == "gread"
 
 
 def test_unknown_names_are_errors_with_a_suggestion():
-    with pytest.raises(UnknownName, match="expected a setting, got 'droput'; did you mean 'dropout'"):
+    with pytest.raises(UnknownName, match="expected a setting of gread, got 'droput'; did you mean 'dropout'"):
         Config().updated({"droput": 0.1})
     with pytest.raises(UnknownName, match=r"setting of \[training\], got 'learning_rat'; did you mean 'learning_rate'"):
         Config.from_toml("[training]\nlearning_rat = 0.1")

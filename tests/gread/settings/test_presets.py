@@ -16,17 +16,22 @@ REACTIONS = {"F", "AC", "Z", "BS", "ST", "FB", "FB*"}
 
 def test_every_reaction_on_every_data_set():
     kinds = Counter(p.name.split("/")[0] for p in presets())
-    assert kinds == {"paper": 63, "authors": 9}
+    assert {kind: kinds[kind] for kind in ("paper", "authors")} == {"paper": 63, "authors": 9}
+    assert set(kinds) == {"paper", "authors", "published"}
     assert {(p.reaction, p.dataset) for p in presets() if p.name.startswith("paper")} == {
         (r, d) for r in REACTIONS for d in DATASETS
     }
     assert {p.dataset for p in presets() if p.name.startswith("authors")} == DATASETS
     assert {p.reaction for p in presets() if p.name.startswith("authors")} == {"BS"}
-    assert len({p.name for p in presets()}) == 72
+    assert len({p.name for p in presets()}) == len(presets())
     for preset in presets():
         assert preset.source
-        assert preset.config.model.reaction == preset.reaction
-        assert preset.reaction in catalogue
+        if preset.name.startswith("published/"):
+            assert preset.name == f"published/{preset.config.model.model}/{preset.dataset}"
+            assert preset.dataset in DATASETS
+        else:
+            assert preset.config.gread.reaction == preset.reaction
+            assert preset.reaction in catalogue
 
 
 #: GREAD (Choi et al., ICML 2023), appendix, tables of the best settings: reaction, data set, adjacency, alpha, beta,

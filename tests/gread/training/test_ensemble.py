@@ -122,7 +122,7 @@ def test_the_best_epoch_is_the_first_with_the_highest_validation_accuracy():
 def test_the_best_parameters_are_those_of_the_best_epoch():
     ensemble = run(karate(), [Trial(config(epochs=25, learning_rate=0.1), split) for split in range(3)])
     ensemble.use_best()
-    (scores, _), out = ensemble._scores(), ensemble.outcome()
+    (scores, _, _), out = ensemble._scores(), ensemble.outcome()
     torch.testing.assert_close(scores[:, 1], out.val_accuracy)
     torch.testing.assert_close(scores[:, 2], out.test_accuracy)
     bare = Ensemble(karate(), [Trial(config())], keep_best=False)
@@ -396,7 +396,7 @@ def test_numbers_that_are_none_hit_nothing():
     """A member whose update diverged must not count as predicting class 0."""
     ensemble = Ensemble(karate(), [Trial(config()), Trial(config(), 1)])
     ensemble.parameters["decoder_bias"].data[1] = torch.nan
-    scores, sound = ensemble._scores()
+    scores, _, sound = ensemble._scores()
     assert scores[1].tolist() == [0.0, 0.0, 0.0]
     assert bool((scores[0] > 0).any())
     assert sound.tolist() == [True, False]
@@ -483,3 +483,64 @@ def test_operators_are_what_the_model_asks_for():
     soft = make_operator(Place.of(graph), config(adjacency="soft", self_loops=0.5).gread)
     assert soft.num_edges == graph.num_edges + 34
     assert make_operator(Place.of(graph), config(adjacency="soft", self_loops=0.0).gread).num_edges == graph.num_edges
+
+
+# ---------------------------------------------------------------------- how the epoch is chosen, and other optimisers
+def test_the_least_validation_loss_chooses_the_epoch():
+    """By hand, from the logits after every epoch."""
+    data, trial = karate(), Trial(config(epochs=12, learning_rate=0.1, select="loss"), 3)
+    ensemble, losses = Ensemble(data, [trial], dtype=torch.float64), []
+    for _ in range(12):
+        ensemble.advance(1)
+        logits, nodes = ensemble.logits()[0], np.flatnonzero(data.masks.val[3])
+        losses.append(float(torch.nn.functional.cross_entropy(logits[nodes], torch.tensor(data.y[nodes]))))
+    assert int(ensemble.outcome().best_epoch[0]) == 1 + int(np.argmin(losses))
+    assert float(ensemble.state["merit"][0]) == pytest.approx(-min(losses))
+
+
+def test_patience_ends_a_training_as_if_it_were_alone():
+    """A member that waits no longer keeps what it had, whatever the others do; the training ends with the last."""
+    shape = {"epochs": 60, "patience": 4, "learning_rate": 0.2}
+    trials = [Trial(config(**shape), split) for split in range(4)]
+    together = Ensemble(karate(), trials, dtype=torch.float64)
+    while not together.is_done:
+        together.advance(1)
+    found = together.outcome()
+    lengths = (~found.history[..., 0].isnan()).sum(0)
+    assert together.epoch == int(lengths.max()) < 60
+    assert (lengths == found.best_epoch + 4).all()
+    for k, trial in enumerate(trials):
+        alone = Ensemble(karate(), [trial], dtype=torch.float64)
+        while not alone.is_done:
+            alone.advance(1)
+        assert alone.epoch == int(lengths[k])
+        assert int(alone.outcome().best_epoch[0]) == int(found.best_epoch[k])
+        assert float(alone.outcome().test_accuracy[0]) == float(found.test_accuracy[k])
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adamw"])
+def test_steps_are_those_of_torchs_optimisers(optimiser):
+    values = {"dropout": 0.0, "input_dropout": 0.0, "epochs": 5, "weight_decay": 0.05, "learning_rate": 0.03}
+    ensemble = Ensemble(karate(), [Trial(config(optimiser=optimiser, **values))], dtype=torch.float64)
+    peer = Ensemble(karate(), [Trial(config(optimiser=optimiser, **values))], dtype=torch.float64)
+    make = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[optimiser]
+    steps = make(peer.parameters.values(), lr=0.03, weight_decay=0.05)
+    for _ in range(5):
+        _, slopes = peer._slopes()
+        for parameter, slope in zip(peer.parameters.values(), slopes, strict=True):
+            parameter.grad = slope
+        steps.step()
+        peer.state["step"].add_(1)
+    ensemble.advance(5)
+    for name, parameter in peer.parameters.items():
+        torch.testing.assert_close(ensemble.state[name], parameter.detach(), rtol=1e-9, atol=1e-11)
+
+
+def test_parameters_without_decay_are_left_alone():
+    """With a rate of the decay alone: what is decayed shrinks, the other stays."""
+    trial = Trial(Config.of("gcn", epochs=3, hidden=4, optimiser="adamw", weight_decay=1.0, learning_rate=0.1))
+    plain, spared = (Ensemble(karate(), [trial], dtype=torch.float64) for _ in range(2))
+    spared.model.undecayed.add("layer_0_weight")
+    for ensemble in (plain, spared):
+        ensemble.advance(3)
+    assert float(plain.state["layer_0_weight"].norm()) < 0.9 * float(spared.state["layer_0_weight"].norm())

@@ -596,9 +596,9 @@ def test_files_that_hold_no_network_are_refused(tmp_path):
     head = tmp_path / "network.json"
     for text, match in (
         ("{", "that is no json"),
-        ("[1, 2]", "of the format 'gread network 2'"),
+        ("[1, 2]", "of the format 'gread network 3'"),
         ('{"format": "gread network 1"}', "got the format 'gread network 1'"),
-        ('{"format": "gread network 2"}', "that was changed"),
+        ('{"format": "gread network 3"}', "that was changed"),
     ):
         network.save(tmp_path)
         head.write_text(text, encoding="utf-8")
@@ -611,7 +611,7 @@ def test_words_and_numbers_that_make_no_network_are_refused(tmp_path):
     network = train(karate(), [Trial(config(epochs=1))], device="cpu").network(0)
     words = {"features": 34, "classes": 2, "model": asdict(network.config)}
     numbers = dict(network.parameters)
-    save_bundle(tmp_path / "network.json", "gread network 2", words, numbers)
+    save_bundle(tmp_path / "network.json", "gread network 3", words, numbers)
     assert torch.equal(Network.load(tmp_path).parameters["encoder_bias"], numbers["encoder_bias"])
     for changed, others in (
         ({"model": {"hiden": 3}}, {}),
@@ -625,11 +625,11 @@ def test_words_and_numbers_that_make_no_network_are_refused(tmp_path):
         ({}, {"decoder_bias": torch.zeros(1, 1)}),
         ({}, {"coefficient_gamma": torch.zeros(1)}),
     ):
-        save_bundle(tmp_path / "network.json", "gread network 2", words | changed, numbers | others)
+        save_bundle(tmp_path / "network.json", "gread network 3", words | changed, numbers | others)
         with pytest.raises(FileError, match="got words and numbers that make none"):
             Network.load(tmp_path)
     del numbers["decoder_bias"]
-    save_bundle(tmp_path / "network.json", "gread network 2", words, numbers)
+    save_bundle(tmp_path / "network.json", "gread network 3", words, numbers)
     with pytest.raises(FileError, match="decoder_bias"):
         Network.load(tmp_path)
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import sympy as sp
 
-from rdgraph.decisions.budget import remaining, time_limit, within_budget
+from rdgraph.decisions.budget import AGAIN_SECONDS, limited, remaining, within_budget
 from rdgraph.errors import Undecided
+from tests.paths import ROOT
 
 X, Y = sp.symbols("x y", real=True)
 
@@ -20,23 +25,62 @@ def test_time_runs_out_inside_sympy() -> None:
         while True:
             sp.factor(sp.expand((X + Y + 1) ** 6 - X))
 
-    with pytest.raises(Undecided, match=r"time ran out after 0\.2 s"), time_limit(0.2):
-        work()
+    with pytest.raises(Undecided, match=r"time ran out after 0\.2 s"):
+        limited(0.2, work)
 
 
 def test_the_shorter_limit_counts_and_the_longer_goes_on() -> None:
-    with time_limit(30):
-        with pytest.raises(Undecided, match=r"0\.05 s"), time_limit(0.05):
-            _spin()
+    def work() -> None:
+        with pytest.raises(Undecided, match=r"0\.05 s"):
+            limited(0.05, _spin)
         assert 20 < remaining() < 30
-        with pytest.raises(Undecided, match=r"0\.05 s"), time_limit(0.05), time_limit(60):
-            _spin()
+        with pytest.raises(Undecided, match=r"0\.05 s"):
+            limited(0.05, limited, 60, _spin)
+
+    limited(30, work)
     assert remaining() == float("inf")
 
 
+def test_the_outer_limit_is_heard_where_inner_ones_end_at_the_same_time() -> None:
+    """What is caught on the way is the end of inner limits; when the time around them is up, that is the end."""
+    caught: list[str] = []
+
+    def work() -> None:
+        while True:
+            try:
+                limited(0.02, _spin)
+            except Undecided as problem:
+                caught.append(str(problem))
+
+    begin = time.thread_time()
+    with pytest.raises(Undecided, match=r"0\.1 s"):
+        limited(0.1, work)
+    assert 3 <= len(caught) <= 5
+    assert set(caught) == {"time ran out after 0.02 s"}
+    assert time.thread_time() - begin < 0.1 + AGAIN_SECONDS
+
+
+def test_what_a_function_returns_and_raises() -> None:
+    def work(a: int, *, b: int) -> int:
+        return a // b
+
+    assert limited(30, work, 6, b=3) == 2
+    with pytest.raises(ZeroDivisionError):
+        limited(30, work, 1, b=0)
+    with pytest.raises(KeyboardInterrupt):
+        limited(30, signal.raise_signal, signal.SIGINT)
+    assert remaining() == float("inf")
+
+
+def test_a_limit_of_no_time() -> None:
+    for seconds in (0.0, -1.0):
+        with pytest.raises(Undecided, match=f"after {seconds:g} s"):
+            limited(seconds, _spin)
+    assert limited(float("inf"), len, "abc") == 3
+
+
 def test_waiting_is_not_computing() -> None:
-    with time_limit(0.2):
-        time.sleep(0.5)
+    limited(0.2, time.sleep, 0.5)
 
 
 def test_limits_work_in_any_thread() -> None:
@@ -44,8 +88,7 @@ def test_limits_work_in_any_thread() -> None:
 
     def work() -> None:
         try:
-            with time_limit(0.05):
-                _spin()
+            limited(0.05, _spin)
         except Undecided as problem:
             seen.append(str(problem))
 
@@ -58,12 +101,18 @@ def test_limits_work_in_any_thread() -> None:
 def test_many_short_limits_leave_nothing_behind() -> None:
     """An interrupt that comes too late must not surface in what runs next."""
     for _ in range(200):
-        try:
-            with time_limit(0.0005):
-                sum(range(20_000))
-        except Undecided:
-            pass
+        with suppress(Undecided):
+            limited(0.0005, sum, range(20_000))
     assert sum(range(200_000)) == 19999900000
+
+
+def test_a_storm_of_limits_leaves_nothing_behind() -> None:
+    """In a program of its own, for what is left behind would hit whatever runs next."""
+    program = [sys.executable, str(Path(__file__).with_name("interrupt_storm.py")), "4"]
+    done = subprocess.run(program, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    for way in ("single: done", "single: undecided", "nested: undecided", "failing: failed", "broken_off: heard"):
+        assert way in done.stdout
 
 
 def test_answers_within_their_budget() -> None:
@@ -106,7 +155,7 @@ def test_an_interrupt_lost_in_a_destructor_is_repeated(monkeypatch: pytest.Monke
         Faulty()
         _spin()
 
-    with pytest.raises(Undecided, match="time ran out"), time_limit(0.05):
-        work()
+    with pytest.raises(Undecided, match="time ran out"):
+        limited(0.05, work)
     assert slept[0] < 0.2  # the interrupt arrived in the destructor
     assert told == ["a fault"]

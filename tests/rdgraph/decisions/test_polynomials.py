@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import sympy as sp
 
+from rdgraph.decisions import polynomials
 from rdgraph.decisions.polynomials import factors, reduced
+from rdgraph.errors import Undecided
 from tests.naming import shown
 
 A, B, X = sp.symbols("a b x")
@@ -76,3 +78,10 @@ def test_without_flint_sympy_factors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtins, "__import__", refused)
     assert {(sp.Abs(f.subs({A: 2, X: 7})), k) for f, k in factors(A**2 * X - X**3)} == {(7, 1), (9, 1), (5, 1)}
     assert sp.expand(reduced((A**2 - B**2) / (A - B))[0] - A - B) == 0
+
+
+def test_what_would_hold_the_clock_up_is_not_factored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(polynomials, "MAX_TERMS", 3)
+    assert len(factors(A**2 * X - X**3)) == 3
+    with pytest.raises(Undecided, match="a polynomial of 4 terms is too long"):
+        factors((A + 1) * (B + 1))

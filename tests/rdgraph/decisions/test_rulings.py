@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 
 from rdgraph.decisions import judge
-from rdgraph.decisions.budget import time_limit
+from rdgraph.decisions.budget import limited
 from rdgraph.decisions.domain import Domain, Sign
 from rdgraph.decisions.judge import Possibility, always, possible, recorded, remembered, statistics, watched
 from rdgraph.errors import AssumptionError, Undecided
@@ -289,5 +289,5 @@ def test_a_question_stops_at_the_limit_of_its_caller() -> None:
         for shift in range(1000):
             possible(sp.Lt(sp.expand(hard), -115 - shift))
 
-    with pytest.raises(Undecided), time_limit(0.3):
-        ask_for_ever()
+    with pytest.raises(Undecided):
+        limited(0.3, ask_for_ever)

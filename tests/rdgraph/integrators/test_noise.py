@@ -180,6 +180,12 @@ def test_a_seed_counts_on_through_the_members() -> None:
     assert len({float(x) for x in sol.final[..., 0, 0].flatten()}) == 4
 
 
+@pytest.mark.parametrize("seed", ["abc", [[1], [2, 3]], 0.5, True, 2**64, [2**64, 1], torch.tensor([0.5, 1.5])])
+def test_seeds_that_are_no_whole_numbers_are_refused(seed: object) -> None:
+    with pytest.raises(InvalidArgument, match="expected a whole number as seed"):
+        read_seeds(seed, (2,), "cpu")
+
+
 def test_coarse_and_fine_runs_follow_one_path() -> None:
     """Without drift the sum of the increments is all there is, also where the last step is short."""
     field = made("u' = sigma*xi")

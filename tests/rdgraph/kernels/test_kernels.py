@@ -148,6 +148,24 @@ def test_products_are_the_same_bits_every_time():
     assert all(torch.equal(runs[0], run) for run in runs[1:])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("repeats", "own"), [(1, 3), (4, 3), (4, 1)])
+def test_members_that_share_weights_are_computed_together(repeats, own, dtype, monkeypatch):
+    p = Problem(9, 3, repeats * own, False, dtype, torch.int32)
+    rows = arranged(p, "plain")
+    weights, x = p.on(p.weights[:own], p.x)
+    found = plain.spmm(rows.indptr, rows.indices, weights, x)
+    alone = [
+        plain.matrix_product(rows.indptr, rows.indices, weights[b % own], member.contiguous())
+        for b, member in enumerate(x)
+    ]
+    assert torch.equal(found, torch.stack(alone))
+    monkeypatch.setattr(plain, "MAX_JOINED", 0)  # one after the other
+    assert torch.equal(plain.spmm(rows.indptr, rows.indices, weights, x), found)
+    for b in range(repeats * own):
+        close(found[b], p.dense[b % own] @ p.x[b].double(), dtype)
+
+
 def test_a_graph_without_edges_gives_zeros():
     rows = Rows(torch.zeros(4, dtype=torch.int32, device=DEVICE), torch.zeros(0, dtype=torch.int32, device=DEVICE))
     rows = rows.arrange()

@@ -169,6 +169,7 @@ SEVERAL = [
     "u' = -alpha*exp(-t)*L@u + beta*sin(gamma*t)*u*v; v' = t*u - v",
     "c1' = -L@c1 + c1*x1; x1' = p*(A@c1) - x1; p' = c1 - p",
     "double' = A@double - A_u; A_u' = A@u + u*double; u' = -L@A_u",
+    "complex' = A@complex - linux; linux' = A@WIDTH + WIDTH*complex; WIDTH' = -L@linux",
 ]
 
 
@@ -186,6 +187,19 @@ def test_several_fields_are_one_kernel(text, channels, normalisation):
     expected = dense(system, op, values, H, start, t=0.7)
     assert np.abs(found.numpy() - expected).max() <= 1e-12 * (1 + np.abs(expected).max())
     torch.testing.assert_close(found, field(0.7, H), rtol=1e-12, atol=1e-12)
+
+
+def test_operators_and_fields_whose_names_run_together_are_told_apart():
+    system = rd.parse("u_xy' = A@u_xy - xy; xy' = A_u@xy + A@u_xy where A_u operator")
+    ring, path = (make(12).operator("row", dtype=F64) for make in (rd.generators.ring, rd.generators.path))
+    field, H = rd.lower(system, ring, {}, operators={"A_u": path}), random(12, 2)
+    torch.testing.assert_close(compile_field(field)(0.0, H), field(0.0, H), rtol=1e-13, atol=1e-13)
+
+
+def test_a_number_is_no_state():
+    made = compile_field(rd.lower("-L@H", rd.generators.ring(4).operator("row", dtype=F64), {}))
+    with pytest.raises(InvalidArgument, match="expected a state of shape"):
+        made(0.0, torch.tensor(1.0, dtype=F64))
 
 
 def test_members_may_have_times_of_their_own():

@@ -99,3 +99,20 @@ def test_own_numbers_of_members_need_a_declared_batch() -> None:
     bound = rd.lower("ST", operator, {"alpha": 1.0, "beta": 1.0}).bind(random(2, NODES, 1))
     with pytest.raises(InvalidArgument, match=rf"shape \(2, {NODES}, channels\)"):
         bound(0.0, random(NODES, 1))
+
+
+def test_a_number_for_a_coefficient_of_channels_is_shared_by_the_members() -> None:
+    system = rd.parse("-alpha*L@H + beta*tanh(H)", {"beta": "channel"})
+    op, H = rd.generators.ring(5).operator("row", dtype=torch.float64), random(3, 5, 2)
+    field = rd.lower(system, op, {"alpha": [1.0, 2.0, 3.0], "beta": 0.5}, batch=(3,))
+    some = field.members(torch.tensor([2, 0]))
+    torch.testing.assert_close(some(None, H[[2, 0]]), field(None, H)[[2, 0]])
+
+
+def test_members_of_a_batch_have_the_operators_of_their_own() -> None:
+    op = rd.generators.ring(5).operator("row", dtype=torch.float64)
+    other = op.with_weights(random(3, op.num_edges, seed=1))
+    field = rd.lower("H' = B@H where B operator", op, {}, operators={"B": other}, batch=(3,))
+    H = random(3, 5, 2)
+    torch.testing.assert_close(field.members(torch.tensor([2, 0]))(None, H[[2, 0]]), field(None, H)[[2, 0]])
+    torch.testing.assert_close(field.rebatched(1)(None, H[1]), field(None, H)[1])

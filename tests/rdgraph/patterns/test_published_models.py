@@ -138,6 +138,12 @@ def test_equal_diffusivities_make_no_patterns() -> None:
     assert rd.turing(text, to=sp.oo).outcome == "impossible"
 
 
+@pytest.mark.parametrize("text", ["+ Du*L@u; v' = b*u - u**2*v - Dv*L@v", "- Du*L@u; v' = b*u - u**2*v"])
+def test_fields_that_do_not_diffuse_have_no_critical_ratio(text: str) -> None:
+    with pytest.raises(NotApplicable, match="expected two fields"):
+        rd.critical_ratio(f"u' = a - (b + 1)*u + u**2*v {text}", {"a": 2, "b": 2.25})
+
+
 def test_two_inhibitors_have_no_critical_ratio() -> None:
     with pytest.raises(NotApplicable, match="no field activates itself"):
         rd.critical_ratio("u' = -u + v - Du*L@u; v' = -u - v - Dv*L@v")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ import sympy as sp
 
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.patterns import state_choice, turing_analysis
+from rdgraph.patterns.states import SteadyStates
+from rdgraph.patterns.steady_states import solve_states
 
 SCHNAKENBERG = "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v"
 LINEAR = "u' = a*u - b*v - Du*L@u; v' = c*u - gamma*v - Dv*L@v"
@@ -32,6 +36,19 @@ def test_conditions_hold_exactly_where_the_dispersion_relation_says_so(text: str
         assert answer.holds(values, "hopf") is (kind in ("hopf", "turing-hopf")), (values, kind)
         assert answer.holds(values, "turing-hopf") is (kind == "turing-hopf"), (values, kind)
     assert {"turing", "stable"} <= seen
+
+
+def test_steady_states_are_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def counted(*given: Any) -> SteadyStates:
+        asked.append(given)
+        return solve_states(*given)
+
+    for module in (state_choice, turing_analysis):
+        monkeypatch.setattr(module, "solve_states", counted)
+    assert rd.turing(SCHNAKENBERG, to=sp.oo).outcome == "possible"
+    assert len(asked) == 1
 
 
 def test_examples_of_the_judge_are_examples() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sympy as sp
+import torch
 
 import rdgraph as rd
 from tests.adversary import field_attacks
@@ -43,6 +44,17 @@ def test_densities_that_become_negative_are_refuted_by_a_point(text: str) -> Non
     found = rd.invariant_box(text).nonnegative
     assert found.status == "refuted"
     assert "falls below" in found.note
+
+
+def test_a_mask_that_differs_between_neighbours_keeps_no_density() -> None:
+    """On a star whose two leaves have M = 1 and M = 0 the centre has A@M = A@(1 - M) = 1, and u' = -1."""
+    system = rd.parse("u' = -(A@M)*(A@(1 - M)); v' = -v")
+    star = rd.Graph.from_edges([[0, 0, 1, 2], [1, 2, 0, 0]]).operator("none", dtype=torch.float64)
+    mask = torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64)
+    zero = torch.zeros(3, 2, dtype=torch.float64)
+    assert rd.lower(system, star, {"M": mask})(None, zero)[0, 0] == -1
+    assert rd.invariant_box(system, "none").nonnegative.status != "proved"
+    assert rd.invariant_box("u' = A@(M*u) - u; v' = -v", "none").nonnegative.status == "proved"
 
 
 def test_cross_diffusion_keeps_densities_under_one_laplacian_and_not_under_the_other() -> None:

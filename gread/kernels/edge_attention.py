@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from gread.kernels.operations import row_softmax
 from rdgraph.graphs.operator import Operator, Pattern
@@ -64,6 +65,18 @@ def edge_softmax(operator: Operator, scores: Tensor) -> Tensor:
     present = (operator.weights != 0)[:, None].expand(scores.shape)
     soft = row_softmax(pattern.indptr, pattern.rows, torch.where(present.reshape(flat.shape), flat, ABSENT))
     return torch.where(present, soft.view(scores.shape), 0.0)
+
+
+def additive_scores(operator: Operator, values: Tensor, own: Tensor, neighbour: Tensor, leak: float) -> Tensor:
+    """leaky(own . v_i + neighbour . v_j) at every edge, (M, heads, E): values (M, n, heads*d), vectors (M, heads, d).
+
+    The scores of graph attention networks; `leak` is the slope of the leaky relu below zero.
+    """
+    members, nodes, _ = values.shape
+    heads = own.shape[1]
+    split = values.view(members, nodes, heads, -1)
+    ends = (torch.einsum("mnhd,mhd->mhn", split, part).reshape(-1, nodes) for part in (own, neighbour))
+    return functional.leaky_relu(edge_sums(operator.pattern, *ends), leak).view(members, heads, -1)
 
 
 def weighted_sums(operator: Operator, weights: Tensor, x: Tensor) -> Tensor:

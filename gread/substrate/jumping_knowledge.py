@@ -1,0 +1,59 @@
+"""Jumping knowledge: one state from those of all layers; Xu et al., ICML 2018."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gread.models.batched_model import BatchedModel
+from rdgraph.errors import UnknownName
+
+#: Side by side; entry by entry the largest; weights per node and layer from a two-way LSTM.
+MODES = ("cat", "max", "lstm")
+
+
+class JumpingKnowledge:
+    """Joins states (M, n, d) of `layers` layers into one; a part of a network, made in its `build`.
+
+    With lstm, scores of the layers come from an LSTM that reads the states of a node forwards and backwards, with
+    layers*d/2 channels each way, and the result is their mean with the softmax of the scores.
+    """
+
+    def __init__(self, model: BatchedModel, name: str, mode: str, width: int, layers: int) -> None:
+        if mode not in MODES:
+            raise UnknownName("jumping knowledge", mode, MODES)
+        self.model, self.name, self.mode, self.width = model, name, mode, width
+        self.columns = width * layers if mode == "cat" else width
+        if mode == "lstm":
+            self.inner = max(1, layers * width // 2)
+            for way in ("forward", "backward"):
+                bound = self.inner**-0.5
+                model.add_parameter(f"{name}_{way}_in", model.uniform((width, 4 * self.inner), bound))
+                model.add_parameter(f"{name}_{way}_own", model.uniform((self.inner, 4 * self.inner), bound))
+                model.add_parameter(f"{name}_{way}_bias", model.uniform((4 * self.inner,), bound))
+            model.add_linear(f"{name}_score", 2 * self.inner, 1)
+
+    def __call__(self, states: list[Tensor]) -> Tensor:
+        """(M, n, columns) from the states of all layers."""
+        if self.mode == "cat":
+            return torch.cat(states, -1)
+        if self.mode == "max":
+            return torch.stack(states).amax(0)
+        both = torch.cat([self._read("forward", states), self._read("backward", states[::-1]).flip(0)], -1)
+        scores = torch.stack([self.model.linear(f"{self.name}_score", h) for h in both])
+        return (torch.softmax(scores, 0) * torch.stack(states)).sum(0)
+
+    def _read(self, way: str, states: list[Tensor]) -> Tensor:
+        """The hidden states (layers, M, n, inner) of an LSTM that reads in this order; gates as torch orders them."""
+        part = f"{self.name}_{way}"
+        inputs, own = (self.model.get_parameter(f"{part}_{end}") for end in ("in", "own"))
+        bias = self.model.get_parameter(f"{part}_bias")[:, None]
+        hidden = cell = states[0].new_zeros((*states[0].shape[:2], self.inner))
+        found = []
+        for state in states:
+            gates = state @ inputs + hidden @ own + bias
+            enter, forget, new, leave = gates.chunk(4, -1)
+            cell = torch.sigmoid(forget) * cell + torch.sigmoid(enter) * torch.tanh(new)
+            hidden = torch.sigmoid(leave) * torch.tanh(cell)
+            found.append(hidden)
+        return torch.stack(found)

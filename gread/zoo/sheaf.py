@@ -1,0 +1,268 @@
+"""Neural sheaf diffusion: Bodnar et al., "Neural Sheaf Diffusion", NeurIPS 2022.
+
+Every node has a small vector space, its stalk, and every end of an edge a learned map of it: diagonal, orthogonal or
+any. Diffusion goes by the Laplacian of these maps. States (M, n, stalk*channels) have the stalk outside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from gread.kernels.edge_attention import edge_sums
+from gread.models.batched_model import BatchedModel
+from gread.models.features import Features
+from gread.models.randomness import Dropper
+from gread.settings.model_records import ModelRecord
+from gread.substrate.small_matrices import householder, inverse_root
+from gread.zoo.stacked_settings import StackedSettings
+from rdgraph.kernels import operations as ops
+
+
+@dataclass(frozen=True, kw_only=True)
+class SheafSettings(StackedSettings):
+    """Settings of sheaf diffusion.
+
+    Args:
+        stalk: Dimensions of a stalk that have learned maps.
+        hidden: Channels of every dimension of a stalk.
+        low_pass: Whether a dimension with the maps 1, 1 is added: ordinary diffusion.
+        high_pass: Whether a dimension with the maps 1, -1 is added: neighbours push each other apart.
+        second_linear: Whether a second linear layer follows the encoder.
+    """
+
+    hidden: int = 16
+    stalk: int = 3
+    low_pass: bool = False
+    high_pass: bool = False
+    second_linear: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_at_least(1, "stalk")
+
+    @property
+    def dimensions(self) -> int:
+        """Dimensions of a stalk, fixed ones included."""
+        return self.stalk + self.low_pass + self.high_pass
+
+
+class SheafNetwork(BatchedModel):
+    """X' = (1 + tanh(e)) X - elu(D(X) (I x W1) X W2), D(X) the normalised Laplacian of maps learned from X.
+
+    The map at the end i of an edge to j is made of tanh(V [x_i, x_j]). D has the blocks sum_e F'F on its diagonal and
+    -F_i' F_j beside it, normalised by (diagonal + I)^(-1/2) from both sides. Every layer learns its own maps. e starts
+    at 0, W1 at the identity, W2 orthogonal. The authors have a weight decay of its own for the maps and, for
+    orthogonal ones, weights of the edges; here all parameters decay alike and edges count alike.
+    """
+
+    settings: SheafSettings
+
+    def build(self) -> None:
+        """Encoder, the four parts of every layer, classifier."""
+        s = self.settings
+        width = s.dimensions * s.hidden
+        self.edges = self.place.operator("none")
+        self.reverse = self.edges.pattern.tensors[-2]
+        self.add_linear("encoder", self.features, width)
+        if s.second_linear:
+            self.add_linear("second", width, width)
+        for k in range(s.layers):
+            for end in ("own", "neighbour"):
+                self.add_parameter(f"maps_{k}_{end}", self.uniform((width, self.numbers), (2 * width) ** -0.5))
+            identity = torch.eye(s.dimensions, dtype=self.place.dtype, device=self.place.device)
+            self.add_parameter(f"stalks_{k}", identity.repeat(self.members, 1, 1))
+            self.add_parameter(f"channels_{k}", torch.linalg.qr(self.normal((s.hidden, s.hidden))).Q.contiguous())
+            self.add_parameter(f"keep_{k}", self.full((s.dimensions,), 0.0))
+        self.add_linear("classifier", width, self.classes)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a map is made of."""
+        raise NotImplementedError
+
+    def spread(self, maps: Tensor, x: Tensor) -> Tensor:
+        """D x of learned dimensions, from the numbers of the maps (M, numbers, E) and x (M, stalk, n, channels)."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ sums over the edges
+    @property
+    def present(self) -> Tensor:
+        """1 at the edges that a member has (1 or M, 1, E)."""
+        return (self.edges.weights != 0).to(self.place.dtype).reshape(-1, 1, self.edges.num_edges)
+
+    def over_edges(self, weights: Tensor, x: Tensor) -> Tensor:
+        """sum_j w_ij x_j of weights (M, b, E) and x (M, b, n, c)."""
+        flat = x.reshape(-1, *x.shape[-2:]).contiguous()
+        found = ops.spmm(self.edges.pattern.tensors, weights.flatten(0, 1).contiguous(), flat, None, None, [], [])
+        return found.view(x.shape)
+
+    def node_sums(self, weights: Tensor) -> Tensor:
+        """sum_j w_ij (M, b, n) of weights (M, b, E)."""
+        one = torch.ones((*weights.shape[:2], self.place.nodes, 1), dtype=weights.dtype, device=weights.device)
+        return self.over_edges(weights, one)[..., 0]
+
+    def maps(self, k: int, h: Tensor) -> Tensor:
+        """tanh(V [x_i, x_j]) at every edge j -> i, (M, numbers, E)."""
+        ends = (
+            (h @ self.get_parameter(f"maps_{k}_{end}")).transpose(1, 2).reshape(-1, self.place.nodes)
+            for end in ("own", "neighbour")
+        )
+        return torch.tanh(edge_sums(self.edges.pattern, *ends)).view(self.members, self.numbers, -1)
+
+    def laplacian(self, k: int, h: Tensor, x: Tensor) -> Tensor:
+        """D(h) x for x (M, dimensions, n, channels)."""
+        stalk = self.settings.stalk
+        parts = [self.spread(self.maps(k, h), x[:, :stalk])]
+        signs = [1.0] * self.settings.low_pass + [-1.0] * self.settings.high_pass
+        if signs:
+            present = self.present.expand(self.members, 1, -1)
+            degree = self.node_sums(present)[..., None]
+            scale = torch.rsqrt(degree + 1)
+            for place, sign in enumerate(signs, stalk):
+                own = scale * x[:, place : place + 1]
+                parts.append(scale * (degree * own - sign * self.over_edges(present, own)))
+        return torch.cat(parts, 1)
+
+    # ------------------------------------------------------------------ the network
+    def states(self, x: Features, drop: Dropper) -> list[Tensor]:
+        """The encoded features and the output of every layer."""
+        s = self.settings
+        h = drop(functional.elu(self.linear("encoder", drop.features(x))))
+        states = [self.linear("second", h) if s.second_linear else h]
+        for k in range(s.layers):
+            seen = drop(states[-1]) if k else states[-1]
+            stalks = self._stalks(drop(states[-1]))
+            mixed = torch.einsum("mab,mbnc->manc", self.get_parameter(f"stalks_{k}"), stalks)
+            mixed = mixed @ self.get_parameter(f"channels_{k}")[:, None]
+            change = functional.elu(self.laplacian(k, seen, mixed))
+            keep = 1 + torch.tanh(self.get_parameter(f"keep_{k}"))[:, :, None, None]
+            states.append(self._flat(keep * self._stalks(states[-1]) - change))
+        return states
+
+    def read(self, states: list[Tensor], drop: Dropper) -> Tensor:
+        """Logits of the last state."""
+        return self.linear("classifier", states[-1])
+
+    def _stalks(self, h: Tensor) -> Tensor:
+        """(M, n, dimensions*channels) as (M, dimensions, n, channels)."""
+        return h.view(self.members, self.place.nodes, self.settings.dimensions, -1).transpose(1, 2)
+
+    def _flat(self, x: Tensor) -> Tensor:
+        return x.transpose(1, 2).reshape(self.members, self.place.nodes, -1)
+
+
+class DiagonalSheaf(SheafNetwork):
+    """Diagonal maps: every dimension of the stalk has its own signed and weighted graph."""
+
+    @property
+    def numbers(self) -> int:
+        """The diagonal."""
+        return self.settings.stalk
+
+    def spread(self, maps: Tensor, x: Tensor) -> Tensor:
+        """D x, dimension by dimension."""
+        maps = maps * self.present
+        diagonal = self.node_sums(maps.square())[..., None]
+        scale = torch.rsqrt(diagonal + 1)
+        across = maps * maps[..., self.reverse]
+        return scale * (diagonal * scale * x - self.over_edges(across, scale * x))
+
+
+class MatrixSheaf(SheafNetwork):
+    """Maps that are matrices (M, E, stalk, stalk)."""
+
+    def matrices(self, maps: Tensor) -> Tensor:
+        """The matrices of the numbers (M, E, numbers)."""
+        raise NotImplementedError
+
+    def scale(self, diagonal: Tensor) -> Tensor:
+        """(diagonal + I)^(-1/2) of the blocks (M, n, stalk, stalk)."""
+        identity = torch.eye(self.settings.stalk, dtype=diagonal.dtype, device=diagonal.device)
+        return inverse_root(diagonal + identity)
+
+    def spread(self, maps: Tensor, x: Tensor) -> Tensor:
+        """D x, block by block: one sparse product for every entry of a block."""
+        d = self.settings.stalk
+        own = self.matrices(maps.transpose(1, 2)) * self.present[..., None].transpose(1, 2)
+        across, within = own.mT @ own[:, self.reverse], own.mT @ own
+        sums = self.node_sums(within.flatten(2).transpose(1, 2))
+        diagonal = sums.transpose(1, 2).unflatten(2, (d, d))
+        scale = self.scale(diagonal)
+        scaled = torch.einsum("mnab,mbnc->manc", scale, x)
+        pairs = scaled[:, None].expand(-1, d, -1, -1, -1).flatten(1, 2)
+        gathered = self.over_edges(across.flatten(2).transpose(1, 2), pairs).unflatten(1, (d, d)).sum(2)
+        return torch.einsum("mnab,mbnc->manc", scale, torch.einsum("mnab,mbnc->manc", diagonal, scaled) - gathered)
+
+
+class OrthogonalSheaf(MatrixSheaf):
+    """Orthogonal maps, as products of Householder reflections: the diagonal blocks are degrees."""
+
+    @property
+    def numbers(self) -> int:
+        """The entries below a diagonal; at least one, so that there is something to learn."""
+        return max(1, self.settings.stalk * (self.settings.stalk - 1) // 2)
+
+    def matrices(self, maps: Tensor) -> Tensor:
+        """Products of reflections."""
+        return householder(maps, self.settings.stalk)
+
+    def scale(self, diagonal: Tensor) -> Tensor:
+        """(degree + 1)^(-1/2) I."""
+        identity = torch.eye(self.settings.stalk, dtype=diagonal.dtype, device=diagonal.device)
+        return torch.rsqrt(diagonal[..., :1, :1] + 1) * identity
+
+
+class GeneralSheaf(MatrixSheaf):
+    """Any maps. The authors take square roots by a perturbed singular value decomposition; here by iteration."""
+
+    @property
+    def numbers(self) -> int:
+        """All entries."""
+        return self.settings.stalk**2
+
+    def matrices(self, maps: Tensor) -> Tensor:
+        """The numbers, row by row."""
+        return maps.unflatten(2, (self.settings.stalk, self.settings.stalk))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagonalSheafSettings(SheafSettings):
+    """Settings of sheaf diffusion with diagonal maps."""
+
+    model: ClassVar[str] = "sheaf-diagonal"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrthogonalSheafSettings(SheafSettings):
+    """Settings of sheaf diffusion with orthogonal maps."""
+
+    model: ClassVar[str] = "sheaf"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneralSheafSettings(SheafSettings):
+    """Settings of sheaf diffusion with any maps."""
+
+    model: ClassVar[str] = "sheaf-general"
+
+
+_SOURCE, _RULE = "Bodnar et al., NeurIPS 2022", "X' = (1 + tanh(e)) X - elu(D(X) (I x W1) X W2), {} maps"
+RECORDS = (
+    ModelRecord(
+        "sheaf", "Sheaf, O(d)", "continuous", _SOURCE, _RULE.format("orthogonal"), OrthogonalSheafSettings,
+        OrthogonalSheaf, published="Sheaf",
+    ),
+    ModelRecord(
+        "sheaf-diagonal", "Sheaf, diagonal", "continuous", _SOURCE, _RULE.format("diagonal"), DiagonalSheafSettings,
+        DiagonalSheaf,
+    ),
+    ModelRecord(
+        "sheaf-general", "Sheaf, general", "continuous", _SOURCE, _RULE.format("any"), GeneralSheafSettings,
+        GeneralSheaf,
+    ),
+)  # fmt: skip
