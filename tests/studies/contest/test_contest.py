@@ -58,7 +58,7 @@ def test_settings_of_one_and_of_all() -> None:
 @pytest.mark.parametrize(
     ("names", "options", "words"),
     [
-        (["gnc"], {}, "did you mean 'gcn'"),
+        (["gatt"], {}, "did you mean 'gat'"),
         (["gread-xy"], {}, "expected a reaction after gread-"),
         ([], {}, "expected networks to compare, got none"),
         (["gcn"], {"preset": "paper"}, "expected a preset, got 'paper'"),

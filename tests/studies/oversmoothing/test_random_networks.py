@@ -67,8 +67,8 @@ def test_every_network_has_a_curve_and_an_answer(tmp_path: Path) -> None:
 
 def test_names_of_networks_on_the_command_line(tmp_path: Path) -> None:
     assert read_names("gcn,gat") == ["gcn", "gat"]
-    with pytest.raises(UnknownName, match="did you mean 'gcn'"):
-        read_names("gnc")
+    with pytest.raises(UnknownName, match="did you mean 'gat'"):
+        read_names("gatt")
     done = CliRunner().invoke(app, ["study", "grid", "--small", "--models", "gcn", "--out", str(tmp_path / "run")])
     assert done.exit_code != 0
     assert "expected a setting, got 'models'" in str(done.exception)

@@ -45,8 +45,8 @@ def test_a_network_around_an_equation_takes_a_reaction() -> None:
     assert other.title == "GRAND with BS"
     with pytest.raises(InvalidArgument, match=r"expected a network around an equation for --reaction.*got gcn"):
         make_plan(Request("karate", model="gcn", reaction="BS"))
-    with pytest.raises(UnknownName, match="did you mean 'gcn'"):
-        make_plan(Request("karate", model="gnc"))
+    with pytest.raises(UnknownName, match="did you mean 'gat'"):
+        make_plan(Request("karate", model="gatt"))
     with pytest.raises(UnknownName, match="expected a setting of gcn, got 'reaktion'"):
         make_plan(Request("karate", model="gcn", settings={"reaktion": 1}))
 
@@ -172,5 +172,5 @@ def test_presets_of_a_network() -> None:
     assert found.exit_code == 0
     assert "published/gcn/cora" in found.stdout
     assert "paper/BS" not in found.stdout
-    wrong = CliRunner().invoke(cli.app, ["presets", "--model", "gnc"])
-    assert "did you mean 'gcn'" in str(wrong.exception)
+    wrong = CliRunner().invoke(cli.app, ["presets", "--model", "gatt"])
+    assert "did you mean 'gat'" in str(wrong.exception)
