@@ -2,7 +2,7 @@
 
 data sets:   load_dataset, Variant, digits, karate, csbm, synthetic_cora, synthetic_cora_levels
 your own:    NodeData, Masks, stratified_splits, register_dataset, RemoteFile
-classifier:  GREADClassifier, GREADConv, GREAD, Network
+classifier:  GREADClassifier, GNNClassifier, GREADConv, GREAD, Network
 networks:    find_model, register_model, ModelRecord, ModelSettings, BatchedModel, Place
 training:    train, Config, Trial, make_trials, Ensemble, find_preset
 
@@ -15,6 +15,7 @@ from rdgraph.lazy_door import lazy_door
 
 if TYPE_CHECKING:
     from gread.classifier.estimator import GREADClassifier
+    from gread.classifier.gnn_estimator import GNNClassifier
     from gread.datasets.embedded import digits, karate
     from gread.datasets.loading import load_dataset
     from gread.datasets.masks import Masks
@@ -41,6 +42,7 @@ __all__ = [
     "BatchedModel",
     "Config",
     "Ensemble",
+    "GNNClassifier",
     "GREADClassifier",
     "GREADConv",
     "Masks",
@@ -72,6 +74,7 @@ _ON_USE = {
     "BatchedModel": "gread.models.batched_model",
     "Config": "gread.settings.config",
     "Ensemble": "gread.training.ensemble",
+    "GNNClassifier": "gread.classifier.gnn_estimator",
     "GREAD": "gread.models.gread_model",
     "GREADClassifier": "gread.classifier.estimator",
     "GREADConv": "gread.layers.conv",

@@ -109,7 +109,7 @@ _register(
     "Oversmoothing: energies of reaction-diffusion flows",
     "Does a reaction term keep the Dirichlet energy of a graph network bounded and away from zero, for which "
     "coefficients, and is it the flow or Euler's method that does it?",
-    "torch",
+    "gread",
 )
 _register(
     "trained-energy",

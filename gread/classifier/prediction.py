@@ -11,11 +11,17 @@ import torch
 from gread.classifier.inputs import feature_names, read_graph, read_rows
 from gread.classifier.storage import FittedState
 from gread.datasets.checks import read_features
+from gread.models.trained_network import Network
+from gread.settings.gread_settings import GreadSettings
 from rdgraph import Graph
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.edges import read_nodes
+from rdgraph.graphs.generators import ring
 from rdgraph.lowering.coefficients import valued_letters
 from rdgraph.syntax.tree import Kind
+
+#: Nodes more than the fitted graph has, to see whether a network would need other parameters there.
+SPARE = 3
 
 
 def log_probabilities(state: FittedState, X: Any, graph: Any, nodes: Any, name: str) -> np.ndarray:
@@ -70,10 +76,24 @@ def _graph_of(state: FittedState, shape: tuple[int, ...], graph: Any, name: str)
                 "pass their graph=, or choose nodes of the fitted graph with nodes="
             )
         return fitted
-    letters = valued_letters(state.networks[0].system)
-    if node_wise := [letter for letter, kind in letters.items() if kind is Kind.NODE]:
-        raise NotApplicable(
-            f"expected the fitted graph, since {', '.join(node_wise)} belongs to its nodes, got another; "
-            "train with scalar or channel coefficients"
-        )
+    _check_nodeless(state.networks[0], fitted)
     return read_graph(graph, shape[0])
+
+
+def _check_nodeless(network: Network, fitted: Graph) -> None:
+    """Refuse a network that has numbers of its own for every node of the fitted graph."""
+    if isinstance(network.config, GreadSettings):
+        letters = valued_letters(network.system)
+        if node_wise := [letter for letter, kind in letters.items() if kind is Kind.NODE]:
+            raise NotApplicable(
+                f"expected the fitted graph, since {', '.join(node_wise)} belongs to its nodes, got another; "
+                "train with scalar or channel coefficients"
+            )
+        return
+    try:
+        network.check(ring(fitted.num_nodes + SPARE))
+    except InvalidArgument:
+        raise NotApplicable(
+            f"expected the fitted graph, since {network.config.model} has parameters for its nodes, got another; "
+            "take a network without"
+        ) from None

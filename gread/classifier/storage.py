@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -81,11 +81,14 @@ def save_state(folder: Path, state: FittedState, arguments: Mapping[str, Any]) -
     save_bundle(folder / MANIFEST, FORMAT, words, held)
 
 
-def load_state(folder: Path, known: Collection[str]) -> tuple[dict[str, Any], FittedState]:
-    """The arguments, of the `known` names, and the state that `save_state` wrote; an error says what is wrong."""
+def load_state(
+    folder: Path, find_known: Callable[[Mapping[str, Any]], Collection[str]]
+) -> tuple[dict[str, Any], FittedState]:
+    """The arguments, of names that `find_known` gives, and the state that `save_state` wrote, checked."""
     bundle = load_bundle(folder / MANIFEST, FORMAT, WHAT)
     try:
         arguments = dict(bundle.words["arguments"])
+        known = find_known(arguments)
         for name in arguments:
             if name not in known:
                 raise UnknownName("argument of the classifier", name, known)

@@ -22,7 +22,7 @@ import numpy as np
 
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
-from gread.models.place import Place
+from gread.models.parameter_count import count_parameters
 from gread.settings.config import Config
 from gread.settings.model_records import find_model, models
 from gread.settings.presets import PUBLISHED, Preset, find_published, presets
@@ -97,7 +97,7 @@ def measure(model: str, dataset: str, data: NodeData, device: str) -> ComparedRo
         model, dataset, float(each.mean()), float(each.std()),
         float(100 * done.val_accuracy.reshape(-1, splits)[best].mean()), tuple(round(float(a), 4) for a in each),
         sum(status != "ok" for status in done.status[own]), len(found), origin, found[best].sections(),
-        count_parameters(found[best], data), epochs, seconds, 1e3 * seconds / max(1, epochs),
+        _parameters(found[best], data), epochs, seconds, 1e3 * seconds / max(1, epochs),
         paper.mean if paper else None, paper.std if paper else None,
     )  # fmt: skip
 
@@ -107,13 +107,8 @@ def chosen(done: Trained, splits: int) -> int:
     return int(done.val_accuracy.reshape(-1, splits).mean(1).argmax())
 
 
-def count_parameters(config: Config, data: NodeData) -> int:
-    """Parameters of one network with these settings on a data set."""
-    make = find_model(config.model.model).network
-    model = make(
-        config.model, Place.of(data.graph), features=data.num_features, classes=data.num_classes, seeds=[0]
-    )  # fmt: skip
-    return sum(p.numel() for p in model.parameters())
+def _parameters(config: Config, data: NodeData) -> int:
+    return count_parameters(config.model, data.graph, features=data.num_features, classes=data.num_classes)
 
 
 def missing(found: dict[str, Any], names: Iterable[str], sets: Sequence[str]) -> list[tuple[str, str]]:

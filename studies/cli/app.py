@@ -1,4 +1,4 @@
-"""The command line: catalogue, show, analyse, verify, preflight, plot, data, presets, train, study."""
+"""The command line: catalogue, show, analyse, verify, preflight, plot, data, presets, models, train, compare, study."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from rich.console import Console
 
 from rdgraph.plugins import load_plugins
 from studies.cli import pages
+from studies.cli.compare_commands import compare_command
 from studies.cli.data_commands import data
+from studies.cli.model_commands import models_command
 from studies.cli.options import EQUATION_SETTINGS, Equation, Values, read_numbers
 from studies.cli.plot_commands import plot
 from studies.cli.preset_commands import presets_app
@@ -203,7 +205,9 @@ def preflight_command(
         raise typer.Exit(1)
 
 
+app.command("models")(models_command)
 app.command("train")(train_command)
+app.command("compare")(compare_command)
 app.command("study")(study_command)
 
 

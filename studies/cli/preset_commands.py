@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 #: Columns of the table: heading, and the setting below it.
 COLUMNS = {
-    "name": "name", "adjacency": "adjacency", "method": "method", "T": "time", "step": "step", "d": "hidden",
+    "name": "name", "adjacency": "adjacency", "method": "method", "T": "time", "step": "step",
+    "layers": "layers", "d": "hidden",
     "rate": "learning_rate", "decay": "weight_decay", "in": "input_dropout", "drop": "dropout",
 }  # fmt: skip
 #: The table is never squeezed into fewer columns than this.
@@ -34,6 +35,7 @@ presets_app = typer.Typer(help="Published settings: list them, show one as toml.
 @presets_app.callback()
 def presets_command(
     context: typer.Context,
+    model: Annotated[str | None, typer.Option("--model", help="Of this network only, such as gcn.")] = None,
     reaction: Annotated[str | None, typer.Option("--reaction", help="Of this reaction only, such as BS.")] = None,
     dataset: Annotated[str | None, typer.Option("--dataset", help="For this data set only, such as cora.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list instead of the table.")] = False,
@@ -42,28 +44,40 @@ def presets_command(
     if context.invoked_subcommand is not None:
         return
     from gread.datasets.sources import canonical
+    from gread.settings.model_records import find_model
     from gread.settings.presets import presets
 
     every = presets()
-    if reaction is not None and reaction not in {p.reaction for p in every}:
-        raise UnknownName("reaction with presets", reaction, {p.reaction for p in every})
+    reactions = {p.reaction for p in every if p.reaction}
+    if reaction is not None and reaction not in reactions:
+        raise UnknownName("reaction with presets", reaction, reactions)
     name = None if dataset is None else canonical(dataset)
     names = {p.dataset for p in every}
     if name is not None and name not in names:
         raise UnknownName("data set with presets", str(dataset), names)
-    rows = [preset_row(p) for p in every if reaction in (None, p.reaction) and name in (None, p.dataset)]
+    if model is not None and (found := find_model(model).name) not in {p.config.model.model for p in every}:
+        raise UnknownName("network with presets", found, {p.config.model.model for p in every})
+    rows = [
+        preset_row(p)
+        for p in every
+        if reaction in (None, p.reaction) and name in (None, p.dataset) and model in (None, p.config.model.model)
+    ]
     if as_json:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         return
     table = Table(box=box.SIMPLE_HEAD, title=f"{len(rows)} presets", title_justify="left", padding=0, pad_edge=False)
-    for heading, column in COLUMNS.items():
-        is_text = isinstance(rows[0][column], str) if rows else True
+    shown = {heading: column for heading, column in COLUMNS.items() if any(column in row for row in rows)}
+    for heading, column in shown.items():
+        is_text = any(isinstance(row.get(column), str) for row in rows)
         table.add_column(heading, justify="left" if is_text else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*(escape(_shown(row[column])) for column in COLUMNS.values()))
+        table.add_row(*(escape(_shown(row.get(column))) for column in shown.values()))
     Console(width=max(console.width, NARROWEST)).print(table)
     sources = {f"{row['name'].rpartition('/')[0]}: {row['source']}": None for row in rows}
-    for text in (*sources, "rdgraph train --dataset NAME --reaction R --preset paper|authors takes one"):
+    for text in (
+        *sources,
+        "rdgraph train --dataset NAME takes one: --reaction R --preset paper|authors, --model M --preset published",
+    ):
         say(console, text)
 
 
@@ -80,11 +94,11 @@ def show_command(name: Annotated[str, typer.Argument(help="A name such as paper/
 
 
 def preset_row(preset: Preset) -> dict[str, Any]:
-    """A preset as one flat row: name, reaction, data set, every setting, source."""
+    """A preset as one flat row: name, network, reaction, data set, every setting, source."""
     parts = (dataclasses.asdict(part) for part in (preset.config.model, preset.config.training))
     every = {k: v for part in parts for k, v in part.items()}
-    return {"name": preset.name, "reaction": preset.reaction, "dataset": preset.dataset, **every,
-            "source": preset.source}  # fmt: skip
+    head = {"name": preset.name, "model": preset.config.model.model, "reaction": preset.reaction}
+    return {**head, "dataset": preset.dataset, **every, "source": preset.source}
 
 
 def _shown(value: Any) -> str:

@@ -31,6 +31,10 @@ def study_command(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same tables.")] = 0,
     device: Annotated[str, typer.Option("--device", help="cpu, cuda or cuda:N.")] = "cpu",
+    models: Annotated[
+        str | None,
+        typer.Option("--models", help="Networks by name, such as gcn,gcnii, for a study that takes some."),
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of the study, as its config.toml has it."),
@@ -44,12 +48,23 @@ def study_command(
     require_libraries(study)
     folder = out or Path("runs") / (f"{name}-small" if small else name)
     try:
-        changed = read_changes(changes or [])
+        changed = read_changes(changes or []) | ({} if models is None else {"models": read_names(models)})
         report = execute(study, folder, small=small, seed=seed, device=device, changes=changed, console=errors)
     except KeyboardInterrupt:
         say(errors, f"interrupted; {folder} is valid, and the same command resumes it")
         raise typer.Exit(130) from None
     say(console, f"wrote {report}")
+
+
+def read_names(text: str) -> list[str]:
+    """Names with commas between them, each of a network that there is.
+
+    >>> read_names("gcn, gat")
+    ['gcn', 'gat']
+    """
+    from gread.settings.model_records import find_model
+
+    return [find_model(name.strip()).name for name in text.split(",") if name.strip()]
 
 
 def _studies_table(studies: Iterable[Study]) -> Table:

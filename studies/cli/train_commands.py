@@ -23,11 +23,14 @@ errors = Console(stderr=True)
 Dataset = Annotated[
     str | None, typer.Option("--dataset", help="A name of `rdgraph data list`; digits and karate need no files.")
 ]
+Model = Annotated[
+    str | None, typer.Option("--model", help="A network of `rdgraph models`.", show_default="of the preset, else gread")
+]
 Reaction = Annotated[
     str | None,
     typer.Option(
         "--reaction",
-        help="A name of the catalogue, or an equation, of several fields too.",
+        help="A name of the catalogue, or an equation, of several fields too; for networks around an equation.",
         show_default="of the preset, else BS",
     ),
 ]
@@ -35,7 +38,7 @@ PresetName = Annotated[
     str | None,
     typer.Option(
         "--preset",
-        help="paper, authors, defaults, quick or FILE.toml.",
+        help="published, paper, authors, defaults, quick or FILE.toml.",
         show_default="quick for digits and karate, else defaults",
     ),
 ]
@@ -56,7 +59,8 @@ Root = Annotated[
     typer.Option("--root", help="Folder of the data files.", show_default="RDGRAPH_DATA, else the user's cache"),
 ]
 Out = Annotated[
-    Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/train/DATASET-REACTION-N")
+    Path | None,
+    typer.Option("--out", help="Folder of the run.", show_default="runs/train/DATASET-REACTION-N or DATASET-MODEL-N"),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the training in that folder.")]
 Small = Annotated[
@@ -66,6 +70,7 @@ Small = Annotated[
 
 def train_command(
     dataset: Dataset = None,
+    model: Model = None,
     reaction: Reaction = None,
     preset: PresetName = None,
     settings: Settings = None,
@@ -84,10 +89,13 @@ def train_command(
 ) -> None:
     """Train a network on every chosen split with every seed; a table on the way, a report at the end.
 
+    The network is GREAD around a reaction, or any other of `rdgraph models`.
+
     Settings are resolved as defaults < preset < command line, and written to config.toml in the folder of the run,
     which --preset reads again. `rdgraph presets` lists the published ones. What counts is the test accuracy at the
     first epoch with the best validation accuracy; its mean and population standard deviation are shown beside the
-    published number, where there is one.
+    published number, where there is one, and beside what label propagation, the majority class and an MLP reach on the
+    same splits.
 
     An interrupted training goes on with: rdgraph train --resume --out FOLDER
     """
@@ -95,13 +103,13 @@ def train_command(
     from studies.training.plan import Request, make_plan, read_plan
 
     if resume and out is not None and dataset is None and edges is None and not small:
-        if settings or preset or reaction or splits or method or epochs:
+        if settings or preset or model or reaction or splits or method or epochs:
             raise InvalidArgument("expected --resume with the folder alone, got other settings too; leave them out")
         plan = read_plan(out, root)
     else:
         request = Request(
             dataset, edges, nodes, root, reaction, preset, _given(settings, method, epochs), splits, seed, seeds,
-            choose_device(device), small,
+            choose_device(device), small, model,
         )  # fmt: skip
         plan = make_plan(request)
     run(plan, out, resume)
@@ -110,17 +118,20 @@ def train_command(
 def run(plan: TrainingPlan, out: Path | None, resume: bool) -> None:
     """Train, show, say where the report lies."""
     from studies.training import study
+    from studies.training.references import read_references
     from studies.training.summary import summarise
 
     folder = out or study.default_folder(plan, resume=resume)
     say(errors, _headline(plan))
     try:
         with Display(errors) as display:
-            rows = study.execute(plan, folder, resume=resume, progress=display.hear, tell=display.say)
+            rows = study.execute(
+                plan, folder, resume=resume, progress=display.hear, reference_progress=display.hear, tell=display.say
+            )
     except KeyboardInterrupt:
         say(errors, f"interrupted; to go on: rdgraph train --resume --out {folder}")
         raise typer.Exit(130) from None
-    for sentence in summarise(plan, rows).sentences():
+    for sentence in summarise(plan, rows, read_references(folder)).sentences():
         say(console, sentence)
     say(console, f"wrote {folder / 'report.html'}")
 
@@ -152,7 +163,7 @@ def _given(settings: list[str] | None, method: str | None, epochs: int | None) -
 def _headline(plan: TrainingPlan) -> str:
     data, count = plan.data, len(plan.trials)
     return (
-        f"{plan.reaction} on {plan.preset.dataset}: {data.num_nodes:,} nodes, {data.num_classes} classes; preset "
+        f"{plan.subject} on {plan.preset.dataset}: {data.num_nodes:,} nodes, {data.num_classes} classes; preset "
         f"{plan.preset.name}; {count} {'training' if count == 1 else 'trainings'} of {plan.config.training.epochs} "
         f"epochs on {plan.device}"
     )

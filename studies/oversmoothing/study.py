@@ -25,6 +25,7 @@ from studies.oversmoothing.flows import (
     GraphFlow,
     solve_flow,
 )
+from studies.oversmoothing.networks_part import networks_part
 from studies.oversmoothing.rows import column, curve_rows, end_rows, spectrum_rows
 from studies.oversmoothing.verdicts import verdicts
 from studies.runs.tables import MutableRow
@@ -38,7 +39,7 @@ def settings(small: bool) -> dict[str, Any]:
     text = resources.files("studies").joinpath("data/oversmoothing.toml").read_text(encoding="utf-8")
     raw = tomllib.loads(text)
     sizes = raw["small" if small else "full"]
-    return {**raw["published"], **raw["initial"], **sizes, "measures": list(MEASURES)}
+    return {**raw["published"], **raw["initial"], **raw["networks"], **sizes, "measures": list(MEASURES)}
 
 
 def run(run: StudyRun) -> None:
@@ -55,7 +56,7 @@ def run(run: StudyRun) -> None:
             ends += reached
     _say_settings(run, graphs)
     draw_all(run, indexed(curves))
-    answers = [*verdicts(ends, graphs, run.settings), *coupled_part(run, ensemble)]
+    answers = [*verdicts(ends, graphs, run.settings), *coupled_part(run, ensemble), *networks_part(run, ensemble)]
     run.table("ends", _end_table(ends), END_CAPTION)
     for answer in answers:
         run.verdict(answer.statement, answer.answer, answer.evidence)
@@ -129,6 +130,6 @@ def _say_settings(run: StudyRun, graphs: list[MutableRow]) -> None:
         f"{s['splitting_step']:g}. All coefficients and graphs of an equation run as one batch; a member that leaves "
         "1e100 or blows up is frozen and counted. No network is trained: coefficients are swept, and drawn as the "
         "authors' code initialises them.\n\n"
-        "GCN stands for its linear part, H <- A H with self-loops; GRAND for diffusion by D^-1 W, which its attention "
-        "equals before training.",
+        "Of the flows, GCN stands for its linear part, H <- A H with self-loops; GRAND for diffusion by D^-1 W, which "
+        "its attention equals before training. Networks by name are run with the weights they start with.",
     )

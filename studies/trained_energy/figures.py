@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,21 +12,27 @@ from studies.oversmoothing.figures import Curve, curves_figure, measures_figure
 from studies.oversmoothing.rows import BAND
 from studies.runs.tables import MutableRow
 from studies.trained_energy.rows import EnergyTable
-from studies.trained_energy.subjects import BASELINES, CLASSICAL, LINEAR, REACTIONS, Subject, layer_count
+from studies.trained_energy.subjects import CLASSICAL, LINEAR, Subject, layer_count
 
 if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
 
-#: Panels of the first figure, and the networks in each.
-FAMILIES: Mapping[str, tuple[Subject, ...]] = {
-    "compared methods": tuple(map(Subject, BASELINES)),
-    "GREAD, linear reactions (VC)": tuple(Subject(name, "VC") for name in LINEAR),
-    "GREAD, classical reactions (VC)": tuple(Subject(name, "VC") for name in CLASSICAL),
-}
 #: Stages that are drawn: solid and dashed.
 DRAWN = {"end": "trained", "start": "untrained"}
 #: Our columns for the measures drawn beside the energy.
 OTHERS = {"normalised": "normalised_energy", "mad": "mad", "rank": "effective_rank"}
+
+
+def families(table: EnergyTable) -> dict[str, tuple[Subject, ...]]:
+    """Panels of the first figure, and the networks in each."""
+    vectors = [subject for subject in table.subjects if subject.kind == "VC"]
+    panels = {
+        "compared methods": tuple(subject for subject in table.subjects if subject.is_compared),
+        "GREAD, linear reactions (VC)": tuple(s for s in vectors if s.name in LINEAR),
+        "GREAD, classical reactions (VC)": tuple(s for s in vectors if s.name in CLASSICAL),
+        "GREAD, other reactions (VC)": tuple(s for s in vectors if s.name not in (*LINEAR, *CLASSICAL)),
+    }
+    return {name: subjects for name, subjects in panels.items() if subjects}
 
 
 def draw_all(run: StudyRun, table: EnergyTable) -> None:
@@ -38,14 +44,17 @@ def draw_all(run: StudyRun, table: EnergyTable) -> None:
         "pale: some have diverged, cross: all have; ×k/n in a legend: k of n have."
     )
     label = find_measure("dirichlet_energy").formula
+    rounds = f" H2GCN is trained with {s['rounds']} rounds; further ones, which have no parameters, are added."
+    rounds = rounds if "h2gcn" in s["models"] else ""
     for name, make, title, more, options in (
         ("energy", family_curves, "Dirichlet energy, layer by layer",
-         f"Solid: trained, dashed: the same networks before training. H2GCN is trained with {s['rounds']} rounds; "
-         "further ones, which have no parameters, are added.", {"columns": 3}),
+         f"Solid: trained, dashed: the same networks before training.{rounds}", {"columns": 3}),
         ("energy_beta", beta_curves, "A scalar beta (SC) against a vector (VC)",
          "Solid: trained, dashed: before training. Grey: between the two trained lines.", {"shaded": True}),
     ):  # fmt: skip
         drawn = make(table)
+        if not drawn:
+            continue
         picture = curves_figure(drawn, ylabel=label, title=title, xlabel="layer", **options)
         run.figure(name, picture, f"{title}. {more} {common}", curve_rows(drawn))
     drawn = measure_curves(table)
@@ -75,7 +84,7 @@ def family_curves(table: EnergyTable) -> list[Curve]:
     """One panel a family, trained and untrained."""
     return [
         make_line(table, subject, stage, f"{subject.name}, {word}", family, colour, dash)
-        for family, subjects in FAMILIES.items()
+        for family, subjects in families(table).items()
         for colour, subject in enumerate(subjects)
         for dash, (stage, word) in enumerate(DRAWN.items())
     ]
@@ -85,7 +94,7 @@ def beta_curves(table: EnergyTable) -> list[Curve]:
     """One panel a reaction: the scalar and the vector, trained first."""
     return [
         make_line(table, Subject(name, kind), stage, f"{kind}, {word}", name, colour, dash)
-        for name in REACTIONS
+        for name in dict.fromkeys(subject.name for subject in table.subjects if not subject.is_compared)
         for dash, (stage, word) in enumerate(DRAWN.items())
         for colour, kind in enumerate(("SC", "VC"))
     ]
@@ -93,9 +102,9 @@ def beta_curves(table: EnergyTable) -> list[Curve]:
 
 def measure_curves(table: EnergyTable) -> list[Curve]:
     """Trained networks, one panel a measure."""
-    subjects = [subject for family in FAMILIES.values() for subject in family]
+    subjects = [subject for family in families(table).values() for subject in family]
     return [
-        make_line(table, subject, "end", subject.name, measure, k, k // 7 * 2 + (k < len(BASELINES)), ours)
+        make_line(table, subject, "end", subject.name, measure, k, k // 7 * 2 + subject.is_compared, ours)
         for ours, measure in OTHERS.items()
         for k, subject in enumerate(subjects)
     ]

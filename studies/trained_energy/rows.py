@@ -50,11 +50,14 @@ def layer_rows(subject: Subject, found: NetworkCourse, datas: Sequence[NodeData]
 class EnergyTable:
     """Rows of all subjects as arrays: `values(subject, stage, measure)` (K + 1, S), nan where a network is lost."""
 
+    subjects: tuple[Subject, ...]
     layers: Mapping[tuple[str, str, str], Mapping[str, np.ndarray]]
     results: Mapping[tuple[str, str], list[MutableRow]]
 
     @classmethod
-    def make(cls, layers: Sequence[MutableRow], results: Sequence[MutableRow]) -> EnergyTable:
+    def make(
+        cls, subjects: Sequence[Subject], layers: Sequence[MutableRow], results: Sequence[MutableRow]
+    ) -> EnergyTable:
         """Sort the rows by network, kind and stage."""
         groups: dict[tuple[str, str, str], list[MutableRow]] = {}
         for row in layers:
@@ -67,7 +70,10 @@ class EnergyTable:
         ends: dict[tuple[str, str], list[MutableRow]] = {}
         for row in results:
             ends.setdefault((str(row["network"]), str(row["beta"])), []).append(row)
-        return cls(arrays, ends)
+        return cls(tuple(subjects), arrays, ends)
+
+    def __contains__(self, subject: Subject) -> bool:
+        return subject in self.subjects
 
     def values(self, subject: Subject, stage: str, measure: str = "energy") -> np.ndarray:
         """A measure (K + 1, S)."""

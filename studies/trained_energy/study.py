@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gread.datasets.node_data import NodeData
+from gread.settings.model_records import find_model
+from rdgraph.errors import InvalidArgument
 from studies.runs.tables import MutableRow
 from studies.trained_energy.figures import draw_all
 from studies.trained_energy.networks import STAGES, NetworkCourse, course
 from studies.trained_energy.rows import EnergyTable, layer_rows
-from studies.trained_energy.subjects import SUBJECTS, Subject, layer_count, make_graphs
+from studies.trained_energy.subjects import Subject, layer_count, make_graphs, make_subjects
 from studies.trained_energy.verdicts import verdicts
 
 if TYPE_CHECKING:
@@ -34,13 +36,16 @@ def run(run: StudyRun) -> None:
     """Train every network on every graph, draw its energies before and after, answer the paper's statements."""
     seeds = [int(run.generator(f"graph {k}").integers(2**31)) for k in range(run.settings["graphs"])]
     datas = make_graphs(run.settings, seeds)
+    subjects = make_subjects(run.settings)
+    if not subjects:
+        raise InvalidArgument("expected a network or a reaction, got neither; name some in models or reactions")
     layers: list[MutableRow] = []
     results: list[MutableRow] = []
-    for subject in run.progress(SUBJECTS, "networks"):
+    for subject in run.progress(subjects, "networks"):
         found, ended = _trained(run, subject, datas, seeds)
         layers += found
         results += ended
-    table = EnergyTable.make(layers, results)
+    table = EnergyTable.make(subjects, layers, results)
     _say_settings(run)
     draw_all(run, table)
     summary = summary_rows(table)
@@ -79,7 +84,7 @@ CAPTION = (
 def summary_rows(table: EnergyTable) -> list[MutableRow]:
     """One row per network and stage."""
     rows: list[MutableRow] = []
-    for subject in SUBJECTS:
+    for subject in table.subjects:
         accuracy = 100 * table.column(subject, "test_accuracy")[table.column(subject, "best_epoch") > 0]
         failed = int((~table.trained(subject)).sum())
         for stage in STAGES:
@@ -109,7 +114,7 @@ def _median(values: np.ndarray) -> float:
 def _changes(table: EnergyTable) -> str:
     """How far training moves the energy at the last layer, in factors of ten."""
     moved = []
-    for subject in SUBJECTS:
+    for subject in table.subjects:
         before, after = (table.values(subject, stage)[-1] for stage in ("start", "end"))
         there = (before > 0) & (after > 0)
         if there.any():
@@ -124,21 +129,22 @@ def _changes(table: EnergyTable) -> str:
 
 def _say_settings(run: StudyRun) -> None:
     s = run.settings
+    names = ", ".join(find_model(name).title for name in s["models"]) or "none"
     run.say(
         "What is run",
         f"{s['graphs']} contextual stochastic block models as in the paper's appendix, each with one stratified split "
         f"({s['train']:.0%} training, {s['val']:.0%} validation nodes), and on each of them every network with the "
         f"paper's settings: {s['epochs']} epochs of Adam, learning rate {s['learning_rate']:g}, weight decay "
         f"{s['weight_decay']:g}, input dropout {s['input_dropout']:g}, {s['hidden']} hidden channels, "
-        f"{layer_count(s)} layers, which for equations are Euler's steps of {s['step']:g}. GREAD and plain diffusion "
-        f"use the original adjacency, {s['normalisation']}, self-loops of weight {s['self_loops']:g}; GRAND is "
-        "diffusion with attention computed from H(0). Coefficients start as the authors' code starts them: alpha and a "
-        "scalar beta at 0.5, a vector beta drawn from U(-1, 1).\n\n"
-        "Layer 0 is the state before the first layer: the features for GCN and GAT, the encoded features for the "
-        "others. The paper does not say which parameters its figure shows; drawn and judged are those after the last "
-        "epoch, and the evidence tells also what the best validation epoch gives. All graphs of an equation are "
-        "trained as one ensemble, except with attention, in single precision; states are computed from the parameters "
-        "in double precision. "
-        "A network has diverged when an entry of its state is beyond what single precision holds, and one "
-        "whose training failed has no trained states.",
+        f"{layer_count(s)} layers where the number of layers is a setting, which for equations are Euler's steps of "
+        f"{s['step']:g}. Networks by name: {names}. GREAD and plain diffusion use the original adjacency, "
+        f"{s['normalisation']}, self-loops of weight {s['self_loops']:g}; GRAND is diffusion with attention computed "
+        "from H(0). Coefficients start as the authors' code starts them: alpha and a scalar beta at 0.5, a vector beta "
+        "drawn from U(-1, 1).\n\n"
+        "Layer 0 is the state before the first layer: the features for networks whose first layer takes them, as GCN "
+        "and GAT, the encoded features for the others. The paper does not say which parameters its figure shows; drawn "
+        "and judged are those after the last epoch, and the evidence tells also what the best validation epoch gives. "
+        "All graphs of a network are trained as one ensemble in single precision; states are computed from the "
+        "parameters in double precision. A network has diverged when an entry of its state is beyond what single "
+        "precision holds, and one whose training failed has no trained states.",
     )

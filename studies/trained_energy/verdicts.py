@@ -12,7 +12,7 @@ from studies.oversmoothing.answers import GONE, Answer
 from studies.runs.uncertainty import FAILS, UNDECIDED, decide, interval
 from studies.trained_energy.networks import STAGES
 from studies.trained_energy.rows import EnergyTable
-from studies.trained_energy.subjects import REACTIONS, Subject
+from studies.trained_energy.subjects import PLAIN, Subject
 
 #: The paper's "first five layers".
 FIRST = 5
@@ -31,13 +31,17 @@ def count(truths: np.ndarray) -> str:
 
 
 def verdicts(table: EnergyTable, rounds: int) -> list[Answer]:
-    """Every statement with its answer, in the order of the paper."""
+    """Every statement about networks that were trained with its answer: the paper's in its order, then others."""
+    reactions = [subject.name for subject in table.subjects if subject.kind == "VC"]
+    told = {Subject(name) for name in ("GCN", "GAT", "H2GCN", "GRAND", PLAIN)}
+    others = [subject for subject in table.subjects if subject.is_compared and subject not in told]
     return [
-        *(vanishes(name, table) for name in ("GCN", "GAT")),
-        delays(table),
-        *(bounded(name, table) for name in REACTIONS),
-        deeper(table, rounds),
-        *(conserves(name, table) for name in VECTORS),
+        *(vanishes(name, table) for name in ("GCN", "GAT") if Subject(name) in table),
+        *([delays(table)] if {Subject("GRAND"), Subject("GCN")} <= set(table.subjects) else []),
+        *(bounded(name, table) for name in reactions),
+        *([deeper(table, rounds)] if Subject("H2GCN") in table else []),
+        *(conserves(name, table) for name in VECTORS if name in reactions),
+        *(keeps(subject, table) for subject in others),
     ]
 
 
@@ -97,10 +101,11 @@ def deeper(table: EnergyTable, rounds: int) -> Answer:
     )
 
 
-# ---------------------------------------------------------------------- reactions
-def bounded(name: str, table: EnergyTable) -> Answer:
-    """Does the energy stay within three decades of its start at every layer?"""
-    subject, parts, found = Subject(name, "VC"), [], {}
+# ---------------------------------------------------------------------- within bounds
+def within(subject: Subject, table: EnergyTable) -> tuple[np.ndarray, str]:
+    """On which graphs the energy stays within three decades of its start at every layer after training, and in words
+    how it is at all stages."""
+    parts, found = [], {}
     for stage in STAGES:
         energy = table.values(subject, stage)
         with np.errstate(invalid="ignore"):
@@ -111,14 +116,32 @@ def bounded(name: str, table: EnergyTable) -> Answer:
             f"{WORDS[stage]}: {count(found[stage])}, {int((~low & ~lost).sum())} fell below, "
             f"{int((~high & ~lost).sum())} rose above, {int(lost.sum())} diverged"
         )
-    kept = found["end"]
-    plain, own = (table.values(s, "end") for s in (Subject("diffusion"), subject))
+    evidence = f"energy between {GONE:g} and {1 / GONE:g} times its start at every layer; " + "; ".join(reversed(parts))
+    return found["end"], evidence
+
+
+def keeps(subject: Subject, table: EnergyTable) -> Answer:
+    """Does the energy of a network stay within three decades of its start? A question of ours."""
+    kept, evidence = within(subject, table)
+    energy = table.values(subject, "end")
+    return Answer(
+        f"{subject.name}: the Dirichlet energy neither vanishes nor explodes over the layers",
+        decide(kept),
+        f"{evidence}. Median E_T/E_0 {_share(energy, -1)} at layer {len(energy) - 1}",
+        f"{subject.name} keeps its energy within three decades on {int(kept.sum())} of {len(kept)} graphs.",
+    )
+
+
+def bounded(name: str, table: EnergyTable) -> Answer:
+    """Does the energy of a reaction stay within three decades of its start at every layer?"""
+    subject = Subject(name, "VC")
+    kept, evidence = within(subject, table)
+    plain, own = (table.values(s, "end") for s in (Subject(PLAIN), subject))
     more = np.nan_to_num(own[-1] / own[0]) > plain[-1] / plain[0]
     return Answer(
         f'{name}: "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"',
         decide(kept),
-        f"vector beta, energy between {GONE:g} and {1 / GONE:g} times its start at every layer; "
-        + "; ".join(reversed(parts))
+        f"vector beta, {evidence}"
         + f". Median E_T/E_0 {_share(own, -1)}; plain diffusion {_share(plain, -1)}, which is less on {count(more)}"
         * bool(np.isfinite(own[-1]).any()),
         f"{name} keeps its energy within three decades on {int(kept.sum())} of {len(kept)} graphs.",

@@ -10,37 +10,57 @@ from pathlib import Path
 from typing import Any
 
 from gread.settings.config import Config
-from gread.settings.presets import Preset, find_preset
+from gread.settings.model_records import find_model, models
+from gread.settings.presets import PUBLISHED, Preset, find_preset
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text
 from rdgraph.systems.catalogue import catalogue
 
 QUICK, DEFAULTS = "quick", "defaults"
+#: The network that is trained where none is named.
+GREAD = "gread"
 _QUICK_FILE = Path(str(resources.files("studies").joinpath("data/quick.toml")))
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 
-def choose_preset(name: str | None, reaction: str | None, dataset: str, *, is_embedded: bool = False) -> Preset:
-    """The preset of that name; without one, `quick` for embedded sets and the defaults for all others.
+def choose_preset(
+    name: str | None, reaction: str | None, dataset: str, *, model: str | None = None, is_embedded: bool = False
+) -> Preset:
+    """The preset of that name; without one, `quick` for GREAD on embedded sets and the defaults for all others.
 
     >>> choose_preset(None, None, "cora").name, choose_preset("paper", "ST", "cora").config.model.reaction
     ('defaults', 'ST')
+    >>> choose_preset("published", None, "cora", model="gcn").name
+    'published/gcn/cora'
     """
-    chosen = name or (QUICK if is_embedded else DEFAULTS)
+    network = model or GREAD
+    subject = (reaction or "BS") if network == GREAD else ""
+    chosen = name or (QUICK if is_embedded and network == GREAD else DEFAULTS)
     if chosen == DEFAULTS:
-        return Preset(DEFAULTS, reaction or "BS", dataset, Config(), "the defaults of gread.settings.config")
+        return Preset(DEFAULTS, subject, dataset, Config.of(network), f"the defaults of {find_model(network).title}")
     if chosen == QUICK:
-        return Preset(QUICK, reaction or "BS", dataset, Config.load(_QUICK_FILE), f"studies/data/{_QUICK_FILE.name}")
+        if network != GREAD:
+            raise InvalidArgument(f"expected a preset of {network}, got {QUICK}, which is GREAD's; leave --preset out")
+        return Preset(QUICK, subject, dataset, Config.load(_QUICK_FILE), f"studies/data/{_QUICK_FILE.name}")
     path = Path(chosen)
     if path.suffix == ".toml" and path.is_file():
-        return Preset(chosen, reaction or "", dataset, read_settings(path), f"file {path.name}")
-    return find_preset(chosen, reaction or "BS", dataset)
+        return Preset(chosen, reaction or "", dataset, read_settings(path, model), f"file {path.name}")
+    if network == GREAD:
+        return find_preset("paper" if chosen == PUBLISHED else chosen, subject, dataset)
+    return find_preset(chosen, network, dataset)
 
 
-def read_settings(path: Path) -> Config:
-    """The settings of a toml file; of a run's config.toml, [model] and [training] alone."""
+def read_settings(path: Path, model: str | None = None) -> Config:
+    """The settings of a toml file, of that network if one is named; of a run's config.toml, [model] and [training]."""
     values = read_toml(path, "settings")
-    return Config.from_sections(sections(values) if is_run(values) else values)
+    base = None if model is None else Config.of(model)
+    found = Config.from_sections(sections(values) if is_run(values) else values, base=base)
+    if model is not None and found.model.model != model:
+        raise InvalidArgument(
+            f"expected settings of {model} in {path}, got those of {found.model.model}; leave --model out, or name "
+            "another file"
+        )
+    return found
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
@@ -99,11 +119,11 @@ def parse_splits(text: str, count: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def folder_name(dataset: str, reaction: str) -> str:
-    """The stem of a run folder's name.
+def folder_name(dataset: str, subject: str) -> str:
+    """The stem of a run folder's name, from the data set and the reaction or the network.
 
-    >>> folder_name("cora", "FB*"), folder_name("my graph", "-alpha*L@H")
-    ('cora-FBstar', 'my-graph-equation')
+    >>> folder_name("cora", "FB*"), folder_name("cora", "gcn"), folder_name("my graph", "-alpha*L@H")
+    ('cora-FBstar', 'cora-gcn', 'my-graph-equation')
     """
-    short = reaction.replace("*", "star") if reaction in catalogue else "equation"
+    short = subject.replace("*", "star") if subject in catalogue or subject in models else "equation"
     return re.sub(r"[^A-Za-z0-9_+.-]+", "-", f"{dataset}-{short}").strip(".-")

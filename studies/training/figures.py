@@ -201,7 +201,7 @@ def gains(network: Network, lam: np.ndarray = GRID) -> np.ndarray:
 
     For a linear equation with scalar or channel coefficients; NotApplicable says why there is none otherwise.
     """
-    model = network.config
+    model = network.gread
     if not network.system.is_single:
         raise NotApplicable(
             f"no one gain for each frequency because {network.system.text} is more than one autonomous equation of "
@@ -229,7 +229,7 @@ def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawi
     kind = "channel"
     if len(lines) == 1:
         lines, kind = np.concatenate([gains(done.network(k)) for k in sound]), "trial"
-    model = done.trials[sound[0]].config.model
+    model = done.trials[sound[0]].config.gread
     lam, density = _density(data, model.self_loops)
     figure = empty_figure(7.4, 4.2)
     panel = figure.subplots()

@@ -13,21 +13,25 @@ from gread.datasets.node_data import NodeData
 from gread.datasets.sources import embedded
 from gread.models.flow import Flow
 from gread.models.problem import check
-from gread.models.resolution import resolve_method
+from gread.models.resolution import resolve_config, resolve_method
 from gread.models.state_layout import StateLayout
 from gread.settings.config import Config
-from gread.settings.presets import Preset
+from gread.settings.gread_settings import GreadSettings
+from gread.settings.model_records import find_model
+from gread.settings.presets import Preset, Published, find_published
 from gread.settings.trials import Trial, make_trials
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.methods.registry import find_method
 from studies.runs.config import RunConfig, check_device
-from studies.training.choices import choose_preset, is_run, parse_splits, read_toml, sections
+from studies.training.choices import GREAD, choose_preset, is_run, parse_splits, read_toml, sections
 
 #: Settings of a config.toml outside of [model] and [training], with their kinds.
 HEAD = {
-    "study": str, "small": bool, "dataset": str, "reaction": str, "preset": str, "source": str, "splits": list,
+    "study": str, "small": bool, "dataset": str, "preset": str, "source": str, "splits": list,
     "seed": int, "seeds": int, "device": str, "version": str,
 }  # fmt: skip
+#: Those that only some trainings have: of an equation, of a method that was chosen, of files.
+OPTIONAL = ("reaction", "method_reason", "edges", "nodes")
 #: What `--small` trains: a set that needs no file, epochs, splits.
 SMALL_SET, SMALL_EPOCHS, SMALL_SPLITS = "karate", 20, (0, 1, 2)
 #: How often every split may be trained.
@@ -52,6 +56,7 @@ class Request:
     seeds: int = 1
     device: str = "cpu"
     small: bool = False
+    model: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +91,38 @@ class TrainingPlan:
         return self.preset.config
 
     @property
+    def has_equation(self) -> bool:
+        """Whether the network is one around an equation."""
+        return isinstance(self.config.model, GreadSettings)
+
+    @property
     def reaction(self) -> str:
-        return self.config.model.reaction
+        """The equation, or its name; "" for a network without one."""
+        return self.config.gread.reaction if self.has_equation else ""
+
+    @property
+    def subject(self) -> str:
+        """What is trained, in one word: the reaction of GREAD, or the name of another network."""
+        model = self.config.model.model
+        return self.reaction if model == GREAD else model
+
+    @property
+    def title(self) -> str:
+        """What the network is called in print: GREAD-BS, GCN, or GRAND with another equation than its own."""
+        settings = self.config.model
+        record = find_model(settings.model)
+        if settings.model == GREAD:
+            return f"{record.title}-{self.reaction}"
+        own = record.settings()
+        changed = isinstance(own, GreadSettings) and own.reaction != self.reaction
+        return f"{record.title} with {self.reaction}" if changed else record.title
+
+    @property
+    def published(self) -> Published | None:
+        """What was published for this network on this data set; nothing for a graph from files."""
+        record = find_model(self.config.model.model)
+        method = record.published if record.title == self.title else self.title
+        return None if self.files or not method else find_published(method, self.preset.dataset)
 
     @property
     def trials(self) -> list[Trial]:
@@ -99,7 +134,7 @@ class TrainingPlan:
         head = {
             "dataset": self.preset.dataset,
             **dict(zip(("edges", "nodes"), self.files, strict=False)),
-            "reaction": self.reaction,
+            **({"reaction": self.reaction} if self.has_equation else {}),
             "preset": self.preset.name,
             "source": self.preset.source,
             "splits": list(self.splits),
@@ -131,16 +166,21 @@ def make_plan(request: Request) -> TrainingPlan:
         given.setdefault("epochs", SMALL_EPOCHS)
     data = read_data(request)
     name = data.meta.name
-    preset = choose_preset(request.preset, request.reaction, name, is_embedded=name in embedded() and not request.nodes)
+    is_embedded = name in embedded() and not request.nodes
+    preset = choose_preset(request.preset, request.reaction, name, model=request.model, is_embedded=is_embedded)
+    if request.reaction and not isinstance(preset.config.model, GreadSettings):
+        raise InvalidArgument(
+            f"expected a network around an equation for --reaction, such as gread, got {preset.config.model.model}, "
+            "which has none; leave --reaction out"
+        )
     config = preset.config.updated(given | ({"reaction": request.reaction} if request.reaction else {}))
     splits = _chosen_splits(request, data)
     files = (str(request.edges), str(request.nodes)) if request.edges else ()
     changed = changes(preset.config, config)
     source = preset.source + (f"; changed here: {', '.join(changed)}" if changed else "")
-    model, reason = resolve_method(config.model)
-    resolved = replace(
-        preset, config=replace(config, model=model), reaction=model.reaction, dataset=name, source=source
-    )  # fmt: skip
+    chosen, reason = resolve_config(config)
+    reaction = chosen.model.reaction if isinstance(chosen.model, GreadSettings) else ""
+    resolved = replace(preset, config=chosen, reaction=reaction, dataset=name, source=source)
     return TrainingPlan(
         data, resolved, splits, request.seed, request.seeds, request.device, request.small, files, reason
     )
@@ -187,7 +227,7 @@ def read_plan(folder: Path, root: Path | None = None) -> TrainingPlan:
     files = tuple(head[name] for name in ("edges", "nodes") if name in head)
     request = Request(edges=Path(files[0]), nodes=Path(files[1])) if files else Request(head["dataset"], root=root)
     config = Config.from_sections(sections(values))
-    preset = Preset(head["preset"], head["reaction"], head["dataset"], config, head["source"])
+    preset = Preset(head["preset"], head.get("reaction", ""), head["dataset"], config, head["source"])
     return TrainingPlan(
         read_data(request), preset, tuple(head["splits"]), head["seed"], head["seeds"], head["device"], head["small"],
         files, head.get("method_reason", ""),
@@ -197,8 +237,8 @@ def read_plan(folder: Path, root: Path | None = None) -> TrainingPlan:
 def _read_head(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The settings outside of [model] and [training], each of its kind."""
     head = {name: value for name, value in values.items() if name not in ("model", "training")}
-    files = {"edges": str, "nodes": str} if "edges" in head or "nodes" in head else {}
-    kinds = HEAD | files | ({"method_reason": str} if "method_reason" in head else {})
+    files = ("edges", "nodes") if "edges" in head or "nodes" in head else ()
+    kinds = HEAD | dict.fromkeys([*files, *(name for name in OPTIONAL if name in head)], str)
     wrong = [name for name, kind in kinds.items() if type(head.get(name)) is not kind]
     if not is_run(values) or wrong or not all(type(k) is int for k in head["splits"]):
         got = "those of something else" if not is_run(values) else f"{wrong[0] if wrong else 'splits'} missing or wrong"
@@ -213,7 +253,9 @@ def _chosen_splits(request: Request, data: NodeData) -> tuple[int, ...]:
 
 
 def _check_equation(config: Config) -> None:
-    """Whether the equation can be read and has what is read out of it, and the method has what it needs."""
+    """Whether an equation can be read and has what is read out of it, and the method has what it needs."""
+    if not isinstance(config.model, GreadSettings):
+        return
     StateLayout.of(config.model)
     model, _ = resolve_method(config.model)
     if find_method(model.method).takes_step and model.step is None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from analysis.figures import PALETTE, plain
+from gread.settings.gread_settings import GreadSettings
 from rdgraph.errors import Diverged, NotApplicable
 from studies.training.figures import Drawing, empty_figure
 
@@ -73,36 +74,61 @@ def _class_names(data: NodeData, count: int) -> list[str]:
 
 
 def embedded_states(network: Network, data: NodeData) -> Drawing:
-    """t-SNE of H(0), H(T/2) and H(T), coloured by class; a row for each of several fields."""
-    T = network.config.time
-    times = [0.0, T / 2, T]
-    fields = [equation.field for equation in network.system.equations]
+    """t-SNE of three states, coloured by class: H(0), H(T/2) and H(T), a row for each of several fields, or the first,
+    middle and last layer of a network without an equation."""
+    shown, where = _shown_states(network, data)
     nodes = np.arange(data.num_nodes)
     if len(nodes) > MOST_NODES:
         nodes = np.sort(np.random.default_rng(SEED).choice(nodes, MOST_NODES, replace=False))
-    figure = empty_figure(11.4, 0.7 + 3.6 * len(fields))
-    panels = figure.subplots(len(fields), 3, squeeze=False)
+    figure = empty_figure(11.4, 0.7 + 3.6 * len(shown))
+    panels = figure.subplots(len(shown), 3, squeeze=False)
     rows: list[dict[str, Any]] = []
     labels = data.y[nodes]
-    for line, field in zip(panels, fields, strict=True):
-        states, points = network.states(data.x, data.graph, times, field).double().numpy(), None
-        for panel, time, state in zip(line, times, states, strict=True):
+    for line, (field, states) in zip(panels, shown.items(), strict=True):
+        points = None
+        for panel, (time, state) in zip(line, states, strict=False):
             points = flat_map(state[nodes], points)
             _scatter(panel, points, labels, data)
-            panel.set_title(f"{plain(field)}({time:.3g})", fontsize=10)
+            panel.set_title(f"{plain(field)}({time:.3g})" if where.is_flow else f"layer {time:g}", fontsize=10)
             rows += [
-                {"field": field, "time": time, "node": int(n), "label": int(c), "x": float(p[0]), "y": float(p[1])}
+                {"field": field, where.column: time, "node": int(n), "label": int(c), "x": float(p[0]),
+                 "y": float(p[1])}
                 for n, c, p in zip(nodes, labels, points, strict=True)
-            ]
+            ]  # fmt: skip
+        for panel in line[len(states) :]:
+            panel.set_axis_off()
     handles, names = panels[0, 0].collections, _legend(labels, data)
     figure.legend(handles, names, loc="outside lower center", ncols=min(10, len(names)), frameon=False, fontsize=8,
                   markerscale=(30 / _size(len(nodes))) ** 0.5)  # fmt: skip
     part = f"{len(nodes)} of {data.num_nodes} nodes" if len(nodes) < data.num_nodes else "all nodes"
-    caption = (
-        f"States of the trained flow at t = 0, T/2 and T = {T:g}, {part}, in two dimensions by t-SNE; every map begins "
-        "at the one before."
-    )
+    caption = f"{where.words}, {part}, in two dimensions by t-SNE; every map begins at the one before."
     return Drawing("states", figure, caption, rows)
+
+
+class _Where(NamedTuple):
+    """When states are looked at: at times of a flow, or at layers; the column of their number, and what they are."""
+
+    is_flow: bool
+    column: str
+    words: str
+
+
+def _shown_states(network: Network, data: NodeData) -> tuple[dict[str, list[tuple[float, np.ndarray]]], _Where]:
+    """By field the states that are drawn, each with its time or the number of its layer."""
+    if isinstance(network.config, GreadSettings):
+        T = network.config.time
+        times = [0.0, T / 2, T]
+        fields = [equation.field for equation in network.system.equations]
+        found = {
+            field: list(zip(times, network.states(data.x, data.graph, times, field).double().numpy(), strict=True))
+            for field in fields
+        }
+        return found, _Where(True, "time", f"States of the trained flow at t = 0, T/2 and T = {T:g}")
+    layers = network.layers(data.x, data.graph)
+    numbers = sorted({0, len(layers) // 2, len(layers) - 1})
+    states = [(float(k + 1), layers[k].double().numpy()) for k in numbers]
+    words = f"States of the trained network after {', '.join(str(k + 1) for k in numbers)} of {len(layers)} layers"
+    return {"H": states}, _Where(False, "layer", words)
 
 
 def flat_map(points: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:

@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from gread.settings.gread_settings import GreadSettings
+from gread.settings.model_records import find_model
 from gread.training.trainer import EVERY, Progress, Trained, train
 from rdgraph.errors import Diverged, NotApplicable
 from studies.runs.report import Passage
@@ -24,6 +26,9 @@ from studies.training import figures, state_figures
 from studies.training.choices import folder_name
 from studies.training.figures import Drawing
 from studies.training.plan import TrainingPlan
+from studies.training.references import CAPTION as REFERENCES_CAPTION
+from studies.training.references import FILE as REFERENCES
+from studies.training.references import read_references, reference_rows
 from studies.training.rows import first_sound, read_results, result_rows, write_metrics
 from studies.training.summary import RESULTS_CAPTION, SUMMARY_CAPTION, summarise, summary_rows, verdicts
 
@@ -43,45 +48,54 @@ def execute(
     *,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    reference_progress: Callable[[Progress], None] | None = None,
     tell: Callable[[str], object] = warnings.warn,
     every: float = EVERY,
 ) -> list[Row]:
     """Train what the plan says in a folder, anew or from where it was left; returns the rows of results.csv.
 
-    `progress` and `tell` are those of `gread.training.trainer.train`. Ctrl-C and SIGTERM leave a valid folder and end
-    in a KeyboardInterrupt, the first after a checkpoint; `kill -9` leaves the last checkpoint.
+    `progress` and `tell` are those of `gread.training.trainer.train`, `reference_progress` hears of the MLP that is
+    trained beside the network. Ctrl-C and SIGTERM leave a valid folder and end in a KeyboardInterrupt, the first after
+    a checkpoint; `kill -9` leaves the last checkpoint.
     """
     if prepare(folder, plan.run_config, resume=resume) != "done":
         make = partial(
             train, plan.data, plan.trials, device=plan.device, checkpoint=folder / CHECKPOINTS, every=every,
             progress=progress, tell=tell,
         )  # fmt: skip
-        perform(training_study(plan, make), plan.run_config, folder)
+        refer = partial(reference_rows, plan, reference_progress)
+        perform(training_study(plan, make, refer), plan.run_config, folder)
         shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     return read_results(folder, plan)
 
 
-def training_study(plan: TrainingPlan, make: Callable[[], Trained]) -> Study:
-    """The study of one plan; `make()` trains."""
+def training_study(
+    plan: TrainingPlan, make: Callable[[], Trained], refer: Callable[[], Sequence[Row]] | None = None
+) -> Study:
+    """The study of one plan; `make()` trains, `refer()` gives the rows of the references, by default all of them."""
     where = plan.preset.dataset
+    what = f"the reaction {plan.reaction}" if plan.subject == plan.reaction else plan.title
+    refer = refer or partial(reference_rows, plan)
     return Study(
         "train",
-        f"Training {plan.reaction} on {where}",
-        f"How well does the reaction {plan.reaction} classify the nodes of {where}, and what did the network learn?",
-        partial(run, plan=plan, make=make),
+        f"Training {plan.reaction if plan.subject == plan.reaction else plan.title} on {where}",
+        f"How well does {what} classify the nodes of {where}, and what did the network learn?",
+        partial(run, plan=plan, make=make, refer=refer),
         extra="gread",
         commands=lambda config, folder: (plan.command(folder), f"rdgraph train --resume --out {folder}"),
     )
 
 
-def run(run: StudyRun, plan: TrainingPlan, make: Callable[[], Trained]) -> None:
-    """Train, and write the numbers, the network, the figures and what they say."""
+def run(run: StudyRun, plan: TrainingPlan, make: Callable[[], Trained], refer: Callable[[], Sequence[Row]]) -> None:
+    """Train, and write the numbers, the network, the figures and what they say, beside the references."""
     done = make()
     rows = result_rows(done)
     run.results(rows)
-    summary = summarise(plan, rows)
+    references = read_references(run.folder) or refer()
+    summary = summarise(plan, rows, references)
     run.say("Result", "\n\n".join(summary.sentences()))
     run.table("summary", summary_rows(plan, summary), SUMMARY_CAPTION)
+    run.table(REFERENCES, references, REFERENCES_CAPTION)
     run.say("Method", about_method(plan))
     write_metrics(run.folder / "metrics.parquet", done)
     for name, text in FILES.items():
@@ -109,9 +123,12 @@ def draw_all(done: Trained) -> tuple[list[Drawing], list[str]]:
     makers: dict[str, Callable[[], Drawing | None]] = {"Learning curves": lambda: figures.learning_curves(done)}
     if sound:
         data, network = done.data_of(sound[0]), done.network(sound[0])
+        if isinstance(network.config, GreadSettings):
+            makers |= {
+                "Coefficients": lambda: figures.coefficient_bars(done, sound),
+                "Filter response": lambda: figures.response_lines(done, sound, data),
+            }
         makers |= {
-            "Coefficients": lambda: figures.coefficient_bars(done, sound),
-            "Filter response": lambda: figures.response_lines(done, sound, data),
             "Confusion matrix": lambda: state_figures.confusion_matrix(done, sound),
             "States": lambda: state_figures.embedded_states(network, data),
         }
@@ -128,8 +145,11 @@ def draw_all(done: Trained) -> tuple[list[Drawing], list[str]]:
 
 
 def about_method(plan: TrainingPlan) -> str:
-    """How H(T) is reached, and why where it was chosen from the equation."""
+    """How H(T) is reached, and why where it was chosen from the equation; the rule of a network without one."""
     model = plan.config.model
+    if not isinstance(model, GreadSettings):
+        record = find_model(model.model)
+        return f"{record.title} ({record.source}): {record.rule}."
     step = "" if model.step is None else f", step {model.step:.4g}"
     why = f"chosen from the equation: {plan.method_reason}" if plan.method_reason else "as the settings name it"
     return f"{model.method}{step}, to T = {model.time:g}; {why}."
@@ -148,8 +168,8 @@ def about_data(plan: TrainingPlan) -> Passage:
 
 
 def default_folder(plan: TrainingPlan, *, resume: bool = False, base: Path = Path("runs/train")) -> Path:
-    """base/DATASET-REACTION-N with the first free number, or the last one that is there where one is to resume."""
-    stem = folder_name(plan.preset.dataset, plan.reaction)
+    """base/DATASET-SUBJECT-N with the first free number, or the last one that is there where one is to resume."""
+    stem = folder_name(plan.preset.dataset, plan.subject)
     numbers = [int(rest) for path in base.glob(f"{stem}-*") if (rest := path.name.removeprefix(f"{stem}-")).isdecimal()]
     last = max(numbers, default=0)
     return base / f"{stem}-{max(1, last) if resume else last + 1}"

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gread.settings.presets import Published, find_published
+from gread.settings.presets import Published
 from studies.runs.report import ReportVerdict
 from studies.runs.uncertainty import difference_error
 from studies.training.plan import TrainingPlan
+from studies.training.references import Reference, compare
 
 #: Splits behind every published number.
 PUBLISHED_SPLITS = 10
@@ -41,10 +42,16 @@ class Summary:
     diverged: tuple[str, ...]
     published: Published | None
     error: float
+    references: tuple[Reference, ...] = ()
 
     @classmethod
-    def of(cls, rows: Sequence[Mapping[str, Any]], published: Published | None = None) -> Summary:
-        """From the rows of results.csv.
+    def of(
+        cls,
+        rows: Sequence[Mapping[str, Any]],
+        published: Published | None = None,
+        references: Sequence[Mapping[str, Any]] = (),
+    ) -> Summary:
+        """From the rows of results.csv, and those of references.csv.
 
         >>> rows = [dict(split=k, seed=0, test_accuracy=a, status="ok") for k, a in enumerate((0.8, 0.9))]
         >>> found = Summary.of(rows, Published("GREAD-BS", "cora", 86.0, 3.0, "paper"))
@@ -59,7 +66,8 @@ class Summary:
         if published is not None and published.std is not None:
             error = difference_error(float(means.std()), len(means), published.std, PUBLISHED_SPLITS)
         return cls(
-            float(accuracy.mean()), float(accuracy.std()), len(rows), len(means), bad, published, float(error)
+            float(accuracy.mean()), float(accuracy.std()), len(rows), len(means), bad, published, float(error),
+            compare(rows, references),
         )  # fmt: skip
 
     @property
@@ -84,22 +92,26 @@ class Summary:
             )
         if self.diverged:
             found.append(f"{len(self.diverged)} of {self.trials} trials diverged: {'; '.join(self.diverged)}.")
-        return found
+        return found + [reference.sentence() for reference in self.references if not math.isnan(reference.mean)]
 
 
-def summarise(plan: TrainingPlan, rows: Sequence[Mapping[str, Any]]) -> Summary:
-    """The result of a plan, beside the published accuracy of the same reaction on the same data set."""
-    published = None if plan.files else find_published(f"GREAD-{plan.reaction}", plan.preset.dataset)
-    return Summary.of(rows, published)
+def summarise(
+    plan: TrainingPlan, rows: Sequence[Mapping[str, Any]], references: Sequence[Mapping[str, Any]] = ()
+) -> Summary:
+    """The result of a plan, beside the published accuracy of the same network on the same data set, and references."""
+    return Summary.of(rows, plan.published, references)
 
 
 def summary_rows(plan: TrainingPlan, summary: Summary) -> list[dict[str, Any]]:
-    """Ours, and the published number where there is one."""
-    ours = f"GREAD-{plan.reaction}, preset {plan.preset.name}"
+    """Ours, the published number where there is one, and the references."""
+    ours = f"{plan.title}, preset {plan.preset.name}"
     rows: list[dict[str, Any]] = [_row("here", ours, summary.mean, summary.std, summary.trials, plan.preset.source)]
     if (other := summary.published) is not None:
         std = math.nan if other.std is None else other.std
         rows.append(_row("published", other.method, other.mean, std, PUBLISHED_SPLITS, other.source))
+    rows += [
+        _row("reference", r.method, r.mean, r.std, r.splits, "here, on the same splits") for r in summary.references
+    ]
     return rows
 
 
@@ -109,18 +121,21 @@ def _row(who: str, method: str, mean: float, std: float, trials: int, source: st
 
 
 def verdicts(summary: Summary) -> tuple[ReportVerdict, ...]:
-    """Is the accuracy at least the published one? Nothing where nothing was published, or no error can be told."""
-    if summary.published is None or math.isnan(summary.error):
-        return ()
+    """Is the accuracy at least the published one, and above the references? Nothing where nothing can be told."""
+    own = () if summary.published is None or math.isnan(summary.error) else (_as_published(summary, summary.published),)
+    return *own, *(r.verdict() for r in summary.references if not math.isnan(r.paired.difference))
+
+
+def _as_published(summary: Summary, published: Published) -> ReportVerdict:
     away = abs(summary.difference) / summary.error if summary.error else math.inf
     better = summary.difference > 0
     answer = "holds" if better or away <= FEW_ERRORS else "fails"
     evidence = f"Difference {summary.difference:+.2f} with a standard error of {summary.error:.2f}: {away:.1f} of them."
     statement = (
-        f"The mean test accuracy is at least the published one of {summary.published.method}, up to {FEW_ERRORS:g} "
+        f"The mean test accuracy is at least the published one of {published.method}, up to {FEW_ERRORS:g} "
         "standard errors."
     )
-    return (ReportVerdict(statement, answer, evidence),)
+    return ReportVerdict(statement, answer, evidence)
 
 
 def _count(number: int, word: str) -> str:

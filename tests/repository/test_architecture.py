@@ -44,10 +44,13 @@ FOLDER_ORDER = {
         "kernels", "graphs", "identifiability", "reports", "lowering", "integrators", "testing", "claims",
     ],
     "analysis": ["measures", "spectra", "verdicts", "phases"],
-    "gread": ["kernels", "settings", "datasets", "models", "substrate", "zoo", "training", "classifier", "layers"],
+    "gread": [
+        "kernels", "settings", "datasets", "references", "models", "substrate", "zoo", "training", "classifier",
+        "layers",
+    ],
     "studies": [
         "runs", "stability", "grid", "response", "turing", "atlas", "discretisation", "oversmoothing", "trained_energy",
-        "datasets", "training",
+        "datasets", "training", "contest",
         "catalogue", "cli", "benchmarks",
     ],
 }  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,29 +15,35 @@ from scipy.stats import binomtest
 from analysis.measures.distances import mad
 from analysis.measures.energies import dirichlet_energy, normalised_energy
 from gread.datasets.node_data import NodeData
-from gread.models.gread_model import GREAD
-from gread.models.problem import Problem
+from gread.models.features import Features
+from gread.models.place import Place
+from gread.models.randomness import Dropper
 from gread.models.trained_network import Network
+from gread.settings.model_records import find_model
 from gread.settings.trials import Trial
 from gread.training.trainer import train
-from rdgraph.errors import RdgraphError
+from gread.zoo.h2gcn import H2GCN, H2GCNSettings
+from rdgraph.errors import InvalidArgument, RdgraphError
+from rdgraph.graphs.generators import ring
 from studies.catalogue import find_study
+from studies.oversmoothing.network_states import dense_features, layer_states
 from studies.runs.study import execute
 from studies.runs.tables import read_rows
 from studies.runs.uncertainty import decide, interval
 from studies.trained_energy import page as trained_energy_page
 from studies.trained_energy import study as trained_energy
-from studies.trained_energy.figures import FAMILIES, beta_curves, family_curves, make_line
-from studies.trained_energy.networks import STAGES, NetworkCourse, course, flow_states
+from studies.trained_energy.figures import beta_curves, families, family_curves, make_line
+from studies.trained_energy.networks import STAGES, NetworkCourse, course, observer, stage_states
 from studies.trained_energy.rows import MEASURES, EnergyTable, layer_rows
 from studies.trained_energy.study import summary_rows
-from studies.trained_energy.subjects import REACTIONS, SUBJECTS, Subject, configuration, make_graphs
-from studies.trained_energy.verdicts import bounded, conserves, deeper, delays, vanishes, verdicts
+from studies.trained_energy.subjects import Subject, configuration, make_graphs, make_subjects
+from studies.trained_energy.verdicts import bounded, conserves, deeper, delays, keeps, vanishes, verdicts
 
-needs_pyg = pytest.mark.skipif(find_spec("torch_geometric") is None, reason="torch-geometric is not installed")
 #: The study's own settings on two smaller graphs.
 TINY = {**trained_energy.settings(True), "graphs": 2, "sizes": [10, 10], "time": 3.0, "epochs": 2, "rounds": 2}
 SEEDS = [11, 12]
+SUBJECTS = make_subjects(TINY)
+REACTIONS = TINY["reactions"]
 
 
 @pytest.fixture(scope="module")
@@ -79,16 +84,19 @@ def test_configurations_of_subjects() -> None:
     model = configuration(Subject("AC", "SC"), settings).model
     assert (model.reaction, model.beta, model.adjacency, model.self_loops) == ("AC", "scalar", "original", 0.0)
     assert configuration(Subject("AC", "VC"), settings).model.beta == "channel"
-    grand = configuration(Subject("GRAND"), settings)
+    grand = configuration(Subject.of("grand"), settings)
     assert (grand.model.reaction, grand.model.adjacency, grand.model.self_loops) == ("diffusion", "soft", 1.0)
     assert (grand.model.hidden, grand.model.time, grand.training.learning_rate) == (2, 40.0, 0.001)
-    assert configuration(Subject("GCN"), settings).training.epochs == 100
+    gcn, gat, rounds = (configuration(Subject.of(name), settings) for name in ("gcn", "gat", "h2gcn"))
+    assert (gcn.training.epochs, gcn.model.layers, gcn.model.hidden, gcn.model.dropout) == (100, 40, 2, 0.0)
+    assert (gat.model.layers, gat.model.heads, gat.model.attention_dropout) == (40, 1, 0.0)
+    assert (rounds.model.rounds, rounds.model.input_dropout) == (10, 0.5)
     assert len(SUBJECTS) == 5 + 2 * 7
     assert len({s.key for s in SUBJECTS}) == 19
 
 
 # ---------------------------------------------------------------------- states
-@pytest.mark.parametrize("subject", [Subject("BS", "VC"), Subject("ST", "SC"), Subject("GRAND")])
+@pytest.mark.parametrize("subject", [Subject("BS", "VC"), Subject("ST", "SC"), Subject.of("grand")])
 def test_states_are_those_of_the_trained_networks(subject: Subject, datas: list[NodeData]) -> None:
     """The best epoch's states, against networks trained one at a time by `gread.training.trainer`."""
     settings = {**TINY, "learning_rate": 0.05, "epochs": 4}
@@ -98,10 +106,9 @@ def test_states_are_those_of_the_trained_networks(subject: Subject, datas: list[
         network = train(data, [Trial(config, 0, SEEDS[k])], device="cpu").network(0)
         expected = network.states(data.x, data.graph, [0.0, 1.0, 2.0, 3.0]).double()
         torch.testing.assert_close(found.states["best"][:, k], expected, rtol=1e-4, atol=1e-4)
-        fresh = GREAD(
-            config.model, Problem.make(data, [Trial(config)]).operator, features=2, classes=2,
-            seeds=[Trial(config, 0, SEEDS[k]).member_seed],
-        )  # fmt: skip
+        fresh = find_model(config.model.model).network(
+            config.model, Place.of(data.graph), features=2, classes=2, seeds=[Trial(config, 0, SEEDS[k]).member_seed]
+        )
         start = Network(config.model, dict(fresh.named_parameters()), 2, 2).states(data.x, data.graph, [0.0, 3.0])
         torch.testing.assert_close(found.states["start"][[0, 3], k], start.double(), rtol=1e-4, atol=1e-4)
     assert not torch.allclose(found.states["end"], found.states["start"], rtol=1e-2)
@@ -111,8 +118,8 @@ def test_states_are_those_of_the_trained_networks(subject: Subject, datas: list[
 
 
 def test_attention_of_a_graph_does_not_see_the_edges_of_another(datas: list[NodeData]) -> None:
-    both = course(Subject("GRAND"), TINY, datas, SEEDS, "cpu")
-    alone = course(Subject("GRAND"), TINY, datas[1:], SEEDS[1:], "cpu")
+    both = course(Subject.of("grand"), TINY, datas, SEEDS, "cpu")
+    alone = course(Subject.of("grand"), TINY, datas[1:], SEEDS[1:], "cpu")
     assert torch.equal(both.states["end"][:, 1], alone.states["end"][:, 0])
 
 
@@ -127,38 +134,68 @@ def test_a_layer_is_a_step_of_euler(datas: list[NodeData]) -> None:
         assert found.results[k]["beta_least"] == found.results[k]["beta_largest"]
 
 
-@needs_pyg
-@pytest.mark.parametrize("name", ["GCN", "GAT", "H2GCN"])
-def test_modules_give_as_many_layers(name: str, datas: list[NodeData]) -> None:
-    found = course(Subject(name), TINY, datas, SEEDS, "cpu")
+@pytest.mark.parametrize("name", ["gcn", "gat", "h2gcn", "mlp"])
+def test_networks_by_name_give_as_many_layers(name: str, datas: list[NodeData]) -> None:
+    found = course(Subject.of(name), TINY, datas, SEEDS, "cpu")
     assert all(found.states[stage].shape[:3] == (4, 2, 20) for stage in STAGES)
     assert found.states["end"].dtype == torch.float64
     assert not torch.equal(found.states["end"], found.states["start"])
     assert not torch.allclose(found.states["start"][1, 0], found.states["start"][1, 1])
-    if name != "H2GCN":
+    if name != "h2gcn":
         for k, data in enumerate(datas):
             torch.testing.assert_close(found.states["start"][0, k], torch.tensor(data.x).double())
-    alone = course(Subject(name), TINY, datas[1:], SEEDS[1:], "cpu")
+    alone = course(Subject.of(name), TINY, datas[1:], SEEDS[1:], "cpu")
     torch.testing.assert_close(alone.states["end"][:, 0], found.states["end"][:, 1])
+
+
+@pytest.mark.parametrize("name", ["gcn", "h2gcn"])
+def test_best_states_of_networks_by_name(name: str, datas: list[NodeData]) -> None:
+    """Against networks trained one at a time, whose layers are asked for one by one."""
+    settings = {**TINY, "learning_rate": 0.05, "epochs": 4}
+    found, config = course(Subject.of(name), settings, datas, SEEDS, "cpu"), configuration(Subject.of(name), settings)
+    for k, data in enumerate(datas):
+        layers = train(data, [Trial(config, 0, SEEDS[k])], device="cpu").network(0).layers(data.x, data.graph)
+        for layer, state in enumerate(layers, start=int(name == "gcn")):
+            own, expected = found.states["best"][layer, k], state.double()
+            torch.testing.assert_close(own @ own.T, expected @ expected.T, rtol=1e-4, atol=1e-4)
+
+
+def test_narrow_rounds_keep_inner_products() -> None:
+    """Rounds beyond those of the network, against a network that has as many; 5 nodes, so that widths are cut."""
+    x = Features.make(np.random.default_rng(0).normal(size=(5, 3)), dtype=torch.float64)
+    place = Place.of(ring(5), dtype=torch.float64)
+    few, many = (H2GCN(H2GCNSettings(hidden=3, rounds=k), place, features=3, classes=2, seeds=[4, 5]) for k in (1, 4))
+    found = layer_states(few, x, 4)
+    assert found.shape == (5, 2, 5, 5)
+    for own, expected in zip(found, many.states(x, Dropper()), strict=True):
+        torch.testing.assert_close(own @ own.mT, expected @ expected.mT, rtol=1e-9, atol=1e-12)
+
+
+def test_sparse_features_are_written_out(datas: list[NodeData]) -> None:
+    x = datas[0].x
+    from scipy.sparse import csr_array
+
+    assert torch.equal(dense_features(Features.make(csr_array(x)))[0], Features.make(x).values[0])
 
 
 def test_networks_that_blow_up_are_marked(datas: list[NodeData]) -> None:
     """A start at 3 leaves Allen-Cahn's bounds with Euler's step 1: cubes until single precision is left."""
-    config = configuration(Subject("AC", "SC"), {**TINY, "time": 12.0})
-    trials = [Trial(config, 0, seed) for seed in SEEDS]
-    problem = Problem.make(datas, trials, dtype=torch.float64)
-    model = GREAD(config.model, problem.operator, features=2, classes=2, seeds=SEEDS).requires_grad_(False)
+    settings = {**TINY, "time": 12.0}
+    config = configuration(Subject("AC", "SC"), settings)
+    model, problem = observer(datas, [Trial(config, 0, seed) for seed in SEEDS])
     parameters = {name: p.detach().clone().float() for name, p in model.named_parameters()}
     parameters["encoder_weight"] *= 0.01
     parameters["encoder_bias"][:] = torch.tensor([[0.1, 0.1], [4.0, 4.0]])
-    states, left = flow_states(model, problem, parameters)
+    states, left = stage_states(model, problem, parameters, settings)
     assert np.isnan(left[0])
     assert 1 <= left[1] <= 8
-    assert float(states[:, 1].abs().max()) <= torch.finfo(torch.float32).max
+    kept = int(left[1]) + 1
+    assert float(states[:kept, 1].abs().max()) <= torch.finfo(torch.float32).max
+    assert not float(states[kept, 1].abs().max()) <= torch.finfo(torch.float32).max
     parameters["decoder_bias"][0, 0] = torch.nan
-    again, left = flow_states(model, problem, parameters)
+    again, left = stage_states(model, problem, parameters, settings)
     assert left[0] == -1
-    assert torch.equal(again[:, 1], states[:, 1])
+    assert torch.equal(again[:kept, 1], states[:kept, 1])
 
 
 def test_a_failed_training_has_no_trained_states(datas: list[NodeData]) -> None:
@@ -209,7 +246,7 @@ def table_of(energies: Callable[[Subject, str], Any], graphs: int = 20, layers: 
     row = {
         "status": "ok", "best_epoch": 3, "test_accuracy": 0.75, "alpha": 0.5, "beta_least": 0.1, "beta_largest": 0.2,
     }  # fmt: skip
-    return EnergyTable(arrays, {(s.name, s.kind): [dict(row) for _ in range(graphs)] for s in SUBJECTS})
+    return EnergyTable(SUBJECTS, arrays, {(s.name, s.kind): [dict(row) for _ in range(graphs)] for s in SUBJECTS})
 
 
 def decay(rate: float, layers: int = 9) -> np.ndarray:
@@ -302,6 +339,26 @@ def test_every_statement_has_an_answer() -> None:
     assert all(answer.evidence and answer.summary for answer in found)
 
 
+def test_other_networks_are_asked_for_their_energy() -> None:
+    """A network that the paper does not speak of, and the statements about those that are not there."""
+    subjects = make_subjects({"models": ["mlp", "gcn"], "reactions": []})
+    energy = {n: decay(0.9) * np.ones((9, 20)) for n in ("energy", "normalised", "mad", "rank")}
+    table = EnergyTable(subjects, {(s.name, s.kind, stage): energy for s in subjects for stage in STAGES}, {})
+    found = verdicts(table, 4)
+    assert [answer.statement.partition(":")[0] for answer in found] == ["GCN", "MLP"]
+    assert found[1].answer == "holds"
+    assert "at layer 8" in found[1].evidence
+    gone = keeps(Subject("MLP"), EnergyTable(subjects, {("MLP", "-", s): {"energy": decay(0.1)} for s in STAGES}, {}))
+    assert gone.answer == "undecided"
+    assert "trained: 0 of 1 graphs" in gone.evidence
+
+
+def test_a_run_needs_a_network(tmp_path: Path) -> None:
+    changes = {"models": [], "reactions": []}
+    with pytest.raises(InvalidArgument, match="expected a network or a reaction, got neither"):
+        execute(find_study("trained-energy"), tmp_path / "run", small=True, changes=changes)
+
+
 # ---------------------------------------------------------------------- curves and table
 def test_lines_are_medians_of_the_networks_that_are_left() -> None:
     energy = np.arange(20.0) + 10 * np.arange(9.0)[:, None]
@@ -318,7 +375,9 @@ def test_figures_compare_what_they_say() -> None:
     table = table_of(lambda s, stage: decay(0.9 if stage == "end" else 0.8) * (2 if s.kind == "SC" else 1))
     family = family_curves(table)
     assert len(family) == 2 * (5 + 4 + 3)
-    assert {c.group for c in family} == set(FAMILIES)
+    assert {c.group for c in family} == set(families(table)) == {
+        "compared methods", "GREAD, linear reactions (VC)", "GREAD, classical reactions (VC)",
+    }  # fmt: skip
     for curve in family:
         assert curve.mean[1] == pytest.approx(90 if curve.dash == 0 else 80)
         assert curve.name.endswith(" trained" if curve.dash == 0 else " untrained")
@@ -349,8 +408,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@needs_pyg
-@pytest.mark.slow
 def test_the_small_run_is_complete(folder: Path) -> None:
     assert (folder / "state").read_text() == "done\n"
     report = json.loads((folder / "report.json").read_text())
@@ -368,7 +425,6 @@ def test_the_small_run_is_complete(folder: Path) -> None:
     assert all(0 <= float(row["accuracy"]) <= 100 or row["failed"] == 3 for row in results)
 
 
-@needs_pyg
 @pytest.mark.slow
 def test_a_finished_run_trains_nothing_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = (folder / "results.csv").read_bytes()
@@ -380,6 +436,14 @@ def test_a_finished_run_trains_nothing_again(folder: Path, monkeypatch: pytest.M
     monkeypatch.setattr(trained_energy, "draw_all", lambda run, table: None)
     execute(find_study("trained-energy"), folder, small=True, seed=2)
     assert (folder / "results.csv").read_bytes() == before
+
+
+def test_networks_are_chosen_by_name(tmp_path: Path) -> None:
+    changes = {"models": ["mlp"], "reactions": [], "graphs": 2, "epochs": 2, "time": 2.0}
+    execute(find_study("trained-energy"), tmp_path / "run", small=True, changes=changes)
+    results = read_rows(tmp_path / "run" / "results.csv")
+    assert [(row["network"], row["stage"]) for row in results] == [("MLP", stage) for stage in STAGES]
+    assert {p.name for p in (tmp_path / "run" / "figures").glob("*.png")} == {"energy.png", "measures.png"}
 
 
 # ---------------------------------------------------------------------- the page

@@ -1,0 +1,127 @@
+"""`rdgraph compare`: networks and references on the same splits, in one table and one report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from studies.cli.train_commands import (
+    Dataset,
+    Device,
+    Edges,
+    FirstSeed,
+    Nodes,
+    Root,
+    Seeds,
+    Small,
+    Splits,
+    choose_device,
+)
+from studies.cli.train_display import Display
+from studies.runs.boundary import say
+from studies.runs.libraries import require
+
+if TYPE_CHECKING:
+    from studies.contest.contest_plan import ContestPlan
+
+console = Console()
+errors = Console(stderr=True)
+#: The table is never squeezed into fewer columns than this.
+NARROWEST = 96
+
+Models = Annotated[
+    str,
+    typer.Option(
+        "--models", help="Names of `rdgraph models`, gread-R for a reaction R, labelprop, majority; commas between."
+    ),
+]
+PresetName = Annotated[str, typer.Option("--preset", help="published (defaults where there are none) or defaults.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="[MODEL.]NAME=VALUE", help="A setting of one network, or of all that have it."),
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/compare/DATASET-MODELS")
+]
+
+
+def compare_command(
+    models: Models = "gread,gcn,mlp,labelprop",
+    dataset: Dataset = None,
+    splits: Splits = None,
+    seeds: Seeds = 1,
+    seed: FirstSeed = 0,
+    preset: PresetName = "published",
+    settings: Settings = None,
+    edges: Edges = None,
+    nodes: Nodes = None,
+    device: Device = "auto",
+    root: Root = None,
+    out: Out = None,
+    small: Small = False,
+) -> None:
+    """Compare networks and references on the same splits: one table, learning curves side by side, verdicts.
+
+    Differences are from the first of them, split by split, with their standard error. The same command resumes a run
+    that was interrupted.
+    """
+    require("a comparison", "gread")
+    from studies.contest.contest_plan import contest_folder, make_contest
+    from studies.contest.contest_study import execute_contest
+    from studies.training.plan import Request
+
+    request = Request(
+        dataset, edges, nodes, root, splits=splits, seed=seed, seeds=seeds, device=choose_device(device), small=small
+    )
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    plan = make_contest(request, names, preset, tuple(settings or ()))
+    folder = out or contest_folder(plan)
+    say(errors, _headline(plan))
+    try:
+        with Display(errors) as display:
+            rows = execute_contest(plan, folder, progress=display.hear, tell=display.say)
+    except KeyboardInterrupt:
+        say(errors, f"interrupted; {folder} is valid, and the same command resumes it")
+        raise typer.Exit(130) from None
+    Console(width=max(console.width, NARROWEST)).print(contest_table(rows))
+    say(console, f"wrote {folder / 'report.html'}")
+
+
+def contest_table(rows: Sequence[Any]) -> Table:
+    """Method, accuracy, difference from the first, parameters and time."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("method", "accuracy", "difference", "parameters", "ms/epoch", "published"):
+        table.add_column(heading, justify="left" if heading == "method" else "right", no_wrap=True)
+    for k, row in enumerate(rows):
+        gap = "" if k == 0 else f"{row['difference']:+.2f}" + _spread(float(row["difference_error"]))
+        table.add_row(
+            escape(str(row["method"])), f"{row['mean']:.2f}" + _spread(float(row["error"])), gap,
+            f"{int(row['parameters']):,}", _number(float(row["ms_per_epoch"])), _number(float(row["published"])),
+        )  # fmt: skip
+    table.caption = "percent; ± is the standard error over the splits; differences are from the first, split by split"
+    return table
+
+
+def _spread(error: float) -> str:
+    return "" if math.isnan(error) else f" ± {error:.2f}"
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.2f}"
+
+
+def _headline(plan: ContestPlan) -> str:
+    names = ", ".join(one.title for one in plan.contestants)
+    count = len(plan.splits)
+    return (
+        f"{names} on {plan.dataset}: {plan.data.num_nodes:,} nodes, {plan.data.num_classes} classes; {count} "
+        f"{'split' if count == 1 else 'splits'}, {plan.seeds} {'seed' if plan.seeds == 1 else 'seeds'} on {plan.device}"
+    )

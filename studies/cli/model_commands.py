@@ -1,0 +1,107 @@
+"""`rdgraph models`: the networks that can be trained by name, as a table, as JSON, or as a page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from studies.runs.boundary import say
+from studies.runs.libraries import require
+
+if TYPE_CHECKING:
+    from gread.settings.model_records import ModelRecord
+
+#: The size of Cora, its largest component, which the splits of the papers are of.
+CORA = {"nodes": 2485, "features": 1433, "classes": 7}
+#: Nodes of the rings that parameters are counted on.
+RINGS = (8, 10)
+HEADINGS = ("name", "network", "family", "update rule", "source", "parameters on Cora", "row in the GREAD paper")
+
+#: The table is never squeezed into fewer columns than this.
+NARROWEST = 150
+
+console = Console()
+
+
+def models_command(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list instead of the table.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/models.md.")] = False,
+) -> None:
+    """List the networks that can be trained by name: rule, source, number of parameters, published row."""
+    require("a network", "gread")
+    rows = model_rows()
+    if as_json:
+        sys.stdout.write(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
+        return
+    if as_markdown:
+        sys.stdout.write(models_page(rows))
+        return
+    table = Table(box=box.SIMPLE_HEAD, title=f"{len(rows)} networks", title_justify="left")
+    for heading in HEADINGS:
+        table.add_column(heading, overflow="fold", justify="right" if heading.startswith("parameters") else "left")
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in cells(row)))
+    Console(width=max(console.width, NARROWEST)).print(table)
+    say(console, "rdgraph train --dataset NAME --model M trains one, rdgraph compare --models M,N compares several")
+
+
+def model_rows() -> list[dict[str, Any]]:
+    """Every network as a row, family by family."""
+    from gread.settings.model_records import FAMILIES, models
+
+    ordered = sorted(models.values(), key=lambda record: FAMILIES.index(record.family))
+    return [model_row(record) for record in ordered]
+
+
+def model_row(record: ModelRecord) -> dict[str, Any]:
+    """A network as one row, with the parameters of its defaults on a graph of Cora's size."""
+    return {
+        "name": record.name, "title": record.title, "family": record.family, "rule": record.rule,
+        "source": record.source, "parameters": cora_parameters(record), "published": record.published,
+    }  # fmt: skip
+
+
+def cora_parameters(record: ModelRecord) -> int:
+    """Parameters of a network's defaults on Cora, from two small rings: what belongs to nodes grows with their number.
+
+    >>> from gread.settings.model_records import find_model
+    >>> cora_parameters(find_model("gcn")) == 1433 * 64 + 64 + 64 * 7 + 7
+    True
+    """
+    from gread.models.parameter_count import count_parameters
+    from rdgraph.graphs.generators import ring
+
+    sizes = {"features": CORA["features"], "classes": CORA["classes"]}
+    few, more = (count_parameters(record.settings(), ring(n), **sizes) for n in RINGS)
+    each = (more - few) // (RINGS[1] - RINGS[0])
+    return few + each * (CORA["nodes"] - RINGS[0])
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    """A row as texts, in the order of the headings."""
+    return [f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()]
+
+
+def models_page(rows: list[dict[str, Any]]) -> str:
+    """docs/models.md."""
+    lines = [
+        "# Networks by name", "",
+        "`rdgraph train --model NAME`, `rdgraph compare --models NAME,NAME`, `GNNClassifier(model=NAME)` and "
+        "`gread.Config.of(NAME)` take any of these; all are trained by the same engine, with the same protocol. The "
+        "settings of each are the fields of its class of settings, `find_model(NAME).settings`, in "
+        "`gread.settings.model_records`. Parameters are those of the defaults, with Cora's "
+        f"{CORA['nodes']:,} nodes, {CORA['features']:,} features and {CORA['classes']} classes. `register_model` adds "
+        "one of your own ([contributing](../CONTRIBUTING.md)). This page: `rdgraph models --markdown`.", "",
+        f"| {' | '.join(HEADINGS)} |", "|---|---|---|---|---|---:|---|",
+    ]  # fmt: skip
+    for row in rows:
+        name, title, family, rule, *rest = (cell.replace("|", "\\|") for cell in cells(row))
+        lines.append(f"| {' | '.join([f'`{name}`', title, family, f'`{rule}`', *rest])} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""Networks and references on the same splits, as a run folder."""

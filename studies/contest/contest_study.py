@@ -1,0 +1,131 @@
+"""A comparison as a study: every contestant on the same splits, resumed where it was left."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from studies.contest.contest_figures import accuracy_figure, curves_figures
+from studies.contest.contest_plan import ContestPlan
+from studies.contest.contest_rows import TABLE_CAPTION, Entry, Hears, enter, table_rows
+from studies.contest.contestants import REFERENCES, Contestant
+from studies.runs.pairing import Paired, split_means
+from studies.runs.run_folder import prepare
+from studies.runs.study import Study, perform
+from studies.runs.study_run import StudyRun
+from studies.runs.tables import MutableRow, Row, read_rows
+from studies.training.references import article
+
+CHECKPOINTS, TABLE = "checkpoints", "table"
+
+
+def execute_contest(
+    plan: ContestPlan, folder: Path, *, progress: Hears | None = None, tell: Callable[[str], object] | None = None
+) -> list[Row]:
+    """Compare what the plan says in a folder, anew or from where it was left; returns the rows of the table.
+
+    `progress` hears of every training, `tell` who is next. Ctrl-C leaves a valid folder.
+    """
+    config = plan.run_config
+    if prepare(folder, config) != "done":
+        perform(contest_study(plan, progress, tell), config, folder)
+        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    return list(read_rows(folder / f"{TABLE}.csv"))
+
+
+def contest_study(
+    plan: ContestPlan, progress: Hears | None = None, tell: Callable[[str], object] | None = None
+) -> Study:
+    """The study of one plan."""
+    names = ", ".join(one.title for one in plan.contestants)
+    return Study(
+        "compare",
+        f"Compared on {plan.dataset}: {names}",
+        f"Which of {names} classifies the nodes of {plan.dataset} best, on the same splits, and at what cost?",
+        partial(run, plan=plan, progress=progress, tell=tell),
+        extra="gread",
+        commands=lambda config, folder: (plan.command(folder), plan.command(folder)),
+    )
+
+
+def run(
+    run: StudyRun, plan: ContestPlan, progress: Hears | None = None, tell: Callable[[str], object] | None = None
+) -> None:
+    """Train every network, ask every reference, and write tables, figures and verdicts."""
+    results: dict[str, list[MutableRow]] = {}
+    curves: dict[str, list[MutableRow]] = {}
+    costs: dict[str, MutableRow] = {}
+    for one in plan.contestants:
+        entry = _entered(run, plan, one, progress, tell)
+        results[one.name], curves[one.name], costs[one.name] = entry.results, entry.curves, entry.cost[0]
+    table = table_rows(plan.contestants, results, costs)
+    run.say("Result", "\n\n".join(sentences(plan.contestants, results)))
+    run.table(TABLE, table, TABLE_CAPTION)
+    picture, rows = accuracy_figure(plan.contestants, results)
+    caption = "Test accuracy of every trial (dots, one colour a split) and the mean with its standard error."
+    run.figure("accuracy", picture, caption, rows)
+    drawn = curves_figures(plan.contestants, curves, table)
+    if drawn is not None:
+        picture, rows = drawn
+        run.figure(
+            "learning", picture,
+            "Learning curves side by side: mean accuracy over the trials, band from the least to the largest on the "
+            "validation nodes; dotted, the references' mean test accuracy.", rows,
+        )  # fmt: skip
+    for statement, answer, evidence in verdicts(plan.contestants, results):
+        run.verdict(statement, answer, evidence)
+    run.results([
+        {"name": one.name, **row} for one in plan.contestants for row in results[one.name]
+    ])  # fmt: skip
+
+
+def _entered(
+    run: StudyRun, plan: ContestPlan, one: Contestant, progress: Hears | None, tell: Callable[[str], object] | None
+) -> Entry:
+    """What a contestant did, computed once, and only where a part is missing."""
+
+    @cache
+    def made() -> Entry:
+        if tell is not None:
+            tell(f"{one.title} ({one.source or 'no settings'})")
+        return enter(plan, one, run.folder / CHECKPOINTS / one.key, progress)
+
+    results = run.part(f"results-{one.key}", lambda: made().results)
+    curves = run.part(f"curves-{one.key}", lambda: made().curves)
+    return Entry(results, curves, run.part(f"cost-{one.key}", lambda: made().cost))
+
+
+# ---------------------------------------------------------------------- words
+def sentences(contestants: Sequence[Contestant], results: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
+    """Who is ahead, and which networks a reference beats."""
+    means = {one.name: split_means(results[one.name]) for one in contestants}
+    average = {one.name: sum(means[one.name].values()) / len(means[one.name]) for one in contestants}
+    best = max(contestants, key=lambda one: average[one.name])
+    found = [f"The highest mean test accuracy is {best.title}'s, {average[best.name]:.2f} %."]
+    for reference in (one for one in contestants if one.name in REFERENCES):
+        for one in contestants:
+            gap = Paired.of(means[reference.name], means[one.name])
+            if one.name not in REFERENCES and gap.difference > 0:
+                sure = "" if gap.answer == "holds" else ", which the splits do not decide"
+                found.append(f"{reference.title.capitalize()} beats {one.title}: {gap.text}{sure}.")
+    return found
+
+
+def verdicts(
+    contestants: Sequence[Contestant], results: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> list[tuple[str, str, str]]:
+    """Is the first of them better than each of the others, for all that the splits tell?"""
+    first = contestants[0]
+    own, found = split_means(results[first.name]), []
+    for one in contestants[1:]:
+        gap = Paired.of(own, split_means(results[one.name]))
+        evidence = (
+            f"Mean difference {gap.text} over {gap.splits} splits; Student's interval at 95 % reaches "
+            f"{gap.reach:.2f} to both sides. Splits share nodes, so that it may be too narrow."
+        )
+        statement = f"{first.title} is more accurate than {article(one.title)} on the same splits."
+        found.append((statement, gap.answer, evidence))
+    return found

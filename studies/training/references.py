@@ -1,0 +1,129 @@
+"""What stands beside every training, on the same splits: label propagation, the majority class and an MLP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gread.datasets.node_data import NodeData
+from gread.references.label_propagation import accuracies, best_propagation, majority_class
+from gread.settings.config import Config
+from gread.settings.presets import PUBLISHED, presets
+from gread.settings.trials import make_trials
+from gread.training.trainer import Progress, train
+from studies.runs.pairing import Paired, split_means
+from studies.runs.report import ReportVerdict
+from studies.runs.tables import MutableRow, Row, read_rows
+from studies.training.plan import TrainingPlan
+
+PROPAGATION, MAJORITY, PERCEPTRON = "label propagation", "majority class", "MLP"
+#: The name of the network that looks at the features alone, and the file with the rows of all references.
+MLP, FILE = "mlp", "references"
+CAPTION = (
+    "What the network is compared with, on the same splits: label propagation over the graph from the training labels "
+    "(alpha chosen on the validation nodes), the class that most training nodes have, and a perceptron that does not "
+    "see the graph. Accuracies are shares of 1."
+)
+
+
+# ---------------------------------------------------------------------- the rows
+def untrained_rows(data: NodeData, splits: Iterable[int], methods: Sequence[str]) -> list[MutableRow]:
+    """A row for every split of the references that need no training."""
+    rows: list[MutableRow] = []
+    for method in methods:
+        for split in splits:
+            if method == PROPAGATION:
+                found = best_propagation(data, split)
+                scores, how = found.scores, f"alpha = {found.alpha:g}"
+            else:
+                scores, how = majority_class(data, split), "of the training nodes"
+            right = accuracies(data, split, scores)
+            rows.append(
+                {"method": method, "split": split, "val_accuracy": right.val, "test_accuracy": right.test, "how": how}
+            )
+    return rows
+
+
+def reference_rows(plan: TrainingPlan, progress: Callable[[Progress], None] | None = None) -> list[MutableRow]:
+    """All references of a plan; the MLP is left out where it is what the plan trains."""
+    rows = untrained_rows(plan.data, plan.splits, (PROPAGATION, MAJORITY))
+    if plan.config.model.model == MLP:
+        return rows
+    config, source = perceptron(plan)
+    trials = make_trials(config, plan.splits, [plan.seed])
+    done = train(plan.data, trials, device=plan.device, progress=progress, keep_best=False)
+    return rows + [
+        {
+            "method": PERCEPTRON, "split": trial.split, "val_accuracy": float(done.val_accuracy[k]),
+            "test_accuracy": float(done.test_accuracy[k]), "how": source,
+        }
+        for k, trial in enumerate(trials)
+    ]  # fmt: skip
+
+
+def perceptron(plan: TrainingPlan) -> tuple[Config, str]:
+    """The MLP's published settings on the data set, or its defaults, with no more epochs than the network has."""
+    name = f"{PUBLISHED}/{MLP}/{plan.preset.dataset}"
+    known = None if plan.files else next((preset for preset in presets() if preset.name == name), None)
+    config, source = (Config.of(MLP), "the defaults") if known is None else (known.config, known.name)
+    epochs = min(config.training.epochs, plan.config.training.epochs)
+    return replace(config, training=replace(config.training, epochs=epochs)), f"{source}, {epochs} epochs"
+
+
+def read_references(folder: Path) -> list[Row]:
+    """The rows that a training left in its folder; none where it had not come so far."""
+    path = folder / f"{FILE}.csv"
+    return list(read_rows(path)) if path.is_file() else []
+
+
+# ---------------------------------------------------------------------- what they say
+@dataclass(frozen=True)
+class Reference:
+    """A reference's accuracy in percent over the splits, and how far the network is above it on the same ones."""
+
+    method: str
+    mean: float
+    std: float
+    splits: int
+    paired: Paired
+
+    @property
+    def is_better(self) -> bool:
+        """Whether its mean is above the network's."""
+        return self.paired.difference < 0
+
+    def sentence(self) -> str:
+        """In words; one that is above the network says so first."""
+        own = f"{self.method} {self.mean:.2f} ± {self.std:.2f} %"
+        if self.is_better:
+            sure = "" if self.paired.answer == "fails" else ", which the splits do not decide"
+            return f"Beaten by {own} on the same splits: the network is at {self.paired.text}{sure}."
+        return f"On the same splits {own}: the network is at {self.paired.text}."
+
+    def verdict(self) -> ReportVerdict:
+        """Is the network better, for all that the splits tell?"""
+        evidence = (
+            f"Mean difference {self.paired.text} over {self.paired.splits} splits, reference {self.mean:.2f} ± "
+            f"{self.std:.2f}; Student's interval at 95 %. Splits share nodes, so that it may be too narrow."
+        )
+        statement = f"The network is more accurate than {article(self.method)} on the same splits."
+        return ReportVerdict(statement, self.paired.answer, evidence)
+
+
+def article(method: str) -> str:
+    """The method as a sentence calls it."""
+    return {MAJORITY: "the majority class", PERCEPTRON: "an MLP, which does not see the graph,"}.get(method, method)
+
+
+def compare(rows: Sequence[Mapping[str, Any]], references: Sequence[Mapping[str, Any]]) -> tuple[Reference, ...]:
+    """Every reference beside the rows of a training's results."""
+    own, found = split_means(rows), []
+    for method in dict.fromkeys(str(row["method"]) for row in references):
+        theirs = split_means(row for row in references if row["method"] == method)
+        values = np.array(list(theirs.values()))
+        found.append(Reference(method, float(values.mean()), float(values.std()), len(values), Paired.of(own, theirs)))
+    return tuple(found)

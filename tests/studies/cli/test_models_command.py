@@ -1,0 +1,52 @@
+"""`rdgraph models`: one row for every network, numbers of parameters by hand, and the page made from it."""
+
+from __future__ import annotations
+
+import json
+
+from typer.testing import CliRunner
+
+from gread.settings.model_records import ModelRecord, models, register_model, unregister_model
+from gread.zoo.mlp import MLP, MLPSettings
+from studies.cli import app as cli
+from studies.cli.model_commands import cells, model_row, model_rows, models_page
+from tests.paths import ROOT
+
+
+def test_every_network_has_a_row() -> None:
+    rows = json.loads(CliRunner().invoke(cli.app, ["models", "--json"]).stdout)
+    assert {row["name"] for row in rows} == set(models)
+    assert all(row["rule"] and row["source"] and row["parameters"] > 0 for row in rows if row["name"] != "labelprop")
+    by = {row["name"]: row for row in rows}
+    assert by["gcn"]["parameters"] == 1433 * 64 + 64 + 64 * 7 + 7
+    assert by["gat"]["parameters"] == 1433 * 64 + 3 * 64 + 64 * 7 + 3 * 7
+    assert by["h2gcn"]["parameters"] == 1433 * 64 + 7 * 64 * 7
+    assert (by["gcn"]["published"], by["gread"]["published"]) == ("GCN", "")
+    families = [row["family"] for row in rows]
+    assert families.index("classical") < families.index("reaction-diffusion")
+
+
+def test_the_table_names_them() -> None:
+    shown = CliRunner().invoke(cli.app, ["models"])
+    assert shown.exit_code == 0
+    assert all(f" {name} " in shown.stdout for name in models)
+
+
+def test_the_page_is_current() -> None:
+    """Made by `rdgraph models --markdown > docs/models.md`."""
+    page = models_page(model_rows())
+    assert (ROOT / "docs" / "models.md").read_text(encoding="utf-8") == page
+    assert CliRunner().invoke(cli.app, ["models", "--markdown"]).stdout == page
+
+
+def test_a_registered_network_is_listed() -> None:
+    class OwnSettings(MLPSettings):
+        model = "own-mlp"
+
+    record = ModelRecord("own-mlp", "Own | MLP", "simple", "nobody", "H' = |H|", OwnSettings, MLP)
+    register_model(record)
+    try:
+        assert cells(model_row(record))[:2] == ["own-mlp", "Own | MLP"]
+        assert "| `own-mlp` | Own \\| MLP |" in models_page(model_rows())
+    finally:
+        unregister_model("own-mlp")

@@ -1,0 +1,174 @@
+"""`rdgraph compare`: who is compared, with what settings; numbers against single trainings; resuming."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from gread.datasets.embedded import karate
+from gread.references.label_propagation import accuracies, best_propagation
+from gread.settings.presets import find_preset
+from gread.settings.trials import make_trials
+from gread.training.trainer import Progress, train
+from rdgraph.errors import FileError, InvalidArgument, UnknownName
+from studies.cli import app as cli
+from studies.contest import contest_study
+from studies.contest.contest_plan import contest_folder, make_contest
+from studies.contest.contest_rows import Pace, enter, table_rows
+from studies.contest.contest_study import execute_contest, sentences, verdicts
+from studies.contest.contestants import Contestant, read_contestants
+from studies.runs.tables import read_rows
+from studies.training.plan import Request
+
+TINY = ("hidden=4", "epochs=3")
+
+
+# ---------------------------------------------------------------------- who
+def test_published_settings_are_taken_where_there_are_some() -> None:
+    gcn, bs, star, spread, usual = read_contestants(["gcn", "gread-bs", "GREAD-FB*", "labelprop", "majority"], "cora")
+    assert gcn.config == find_preset("published", "gcn", "cora").config
+    assert (gcn.source, gcn.published.mean) == ("published/gcn/cora", 86.98)  # type: ignore[union-attr]
+    assert bs.config == find_preset("paper", "BS", "cora").config
+    assert (bs.title, bs.published.mean, bs.key) == ("GREAD-BS", 88.57, "gread-BS")  # type: ignore[union-attr]
+    assert (star.name, star.key) == ("gread-FB*", "gread-FBstar")
+    assert (spread.title, spread.config, usual.title) == ("label propagation", None, "majority class")
+    (plain,) = read_contestants(["gcn"], "cora", preset="defaults")
+    assert plain.source == "defaults"
+    (own,) = read_contestants(["gcn"], "cora", is_own=True)
+    assert (own.source, own.published) == ("defaults", None)
+
+
+def test_settings_of_one_and_of_all() -> None:
+    changes = {"hidden": "4", "gcn.layers": "3", "heads": "2"}
+    gcn, gat = read_contestants(["gcn", "gat"], "karate", changes=changes, epochs=7)
+    assert (gcn.config.model.hidden, gcn.config.model.layers) == (4, 3)  # type: ignore[union-attr]
+    assert (gat.config.model.hidden, gat.config.model.heads, gat.config.model.layers) == (4, 2, 2)  # type: ignore[union-attr]
+    assert gat.config.training.epochs == 7  # type: ignore[union-attr]
+    assert gcn.source == "defaults; changed: epochs, hidden, layers"
+    (longer,) = read_contestants(["gcn"], "karate", changes={"epochs": "9"}, epochs=7)
+    assert longer.config.training.epochs == 9  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "words"),
+    [
+        (["gatt"], {}, "did you mean 'gat'"),
+        (["gread-xy"], {}, "expected a reaction after gread-"),
+        ([], {}, "expected networks to compare, got none"),
+        (["gcn"], {"preset": "paper"}, "expected a preset, got 'paper'"),
+        (["gcn"], {"changes": {"heads": "2"}}, "expected a setting of these networks, got 'heads'"),
+        (["gcn"], {"changes": {"gat.heads": "2"}}, "expected a network of a setting, got 'gat'"),
+        (["gcn"], {"changes": {"gcn.heads": "2"}}, "expected a setting of gcn, got 'heads'"),
+    ],
+)
+def test_wrong_names(names: list[str], options: dict[str, Any], words: str) -> None:
+    with pytest.raises((UnknownName, InvalidArgument), match=words):
+        read_contestants(names, "karate", **options)
+
+
+# ---------------------------------------------------------------------- numbers
+def test_numbers_are_those_of_single_trainings(tmp_path: Path) -> None:
+    plan = make_contest(Request("karate", splits="0-2", seeds=2), ["gcn", "labelprop", "mlp"], changes=TINY)
+    rows = execute_contest(plan, tmp_path / "run")
+    assert [row["method"] for row in rows] == ["GCN", "label propagation", "MLP"]
+    data, each = karate(), {}
+    for one in plan.contestants:
+        if one.config is None:
+            right = [accuracies(data, k, best_propagation(data, k).scores).test for k in range(3)]
+        else:
+            done = train(data, make_trials(one.config, range(3), range(2)), device="cpu")
+            right = done.test_accuracy.reshape(2, 3).mean(0).tolist()
+        each[one.title] = 100 * np.array(right)
+    for row in rows:
+        own, gap = each[str(row["method"])], each[str(row["method"])] - each["GCN"]
+        assert row["mean"] == pytest.approx(own.mean(), abs=1e-3)
+        assert row["error"] == pytest.approx(own.std(ddof=1) / math.sqrt(3), abs=1e-3)
+        if row["method"] != "GCN":
+            assert row["difference"] == pytest.approx(gap.mean(), abs=1e-3)
+            assert row["difference_error"] == pytest.approx(gap.std(ddof=1) / math.sqrt(3), abs=1e-3)
+    features = data.num_features
+    assert [row["parameters"] for row in rows] == [4 * features + 4 + 8 + 2, 0, 4 * features + 4 + 8 + 2]
+    assert all(row["ms_per_epoch"] > 0 for row in rows if row["parameters"])
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert [v["statement"] for v in report["verdicts"]] == [
+        "GCN is more accurate than label propagation on the same splits.",
+        "GCN is more accurate than an MLP, which does not see the graph, on the same splits.",
+    ]
+    assert {p.name for p in (tmp_path / "run" / "figures").glob("*.png")} == {"accuracy.png", "learning.png"}
+    assert len(read_rows(tmp_path / "run" / "results.csv")) == 6 + 3 + 6
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_a_reference_that_beats_a_network_is_named() -> None:
+    pair = (Contestant("gcn", "GCN"), Contestant("labelprop", "label propagation"))
+
+    def rows(*values: float) -> list[dict[str, Any]]:
+        return [{"split": k, "seed": 0, "test_accuracy": v, "status": "ok"} for k, v in enumerate(values)]
+
+    results = {"gcn": rows(0.7, 0.71, 0.69), "labelprop": rows(0.8, 0.8, 0.8)}
+    assert sentences(pair, results) == [
+        "The highest mean test accuracy is label propagation's, 80.00 %.",
+        "Label propagation beats GCN: +10.00 (standard error 0.58).",
+    ]
+    assert [answer for _, answer, _ in verdicts(pair, results)] == ["fails"]
+    costs = {name: {"parameters": 0, "epochs": 0, "ms_per_epoch": math.nan} for name in results}
+    assert [row["difference"] for row in table_rows(pair, results, costs)] == [0.0, pytest.approx(10.0)]
+
+
+def test_time_per_epoch_leaves_the_first_out() -> None:
+    pace = Pace()
+    assert math.isnan(pace.milliseconds)
+    pace(Progress(1, 40, 0, 1, 1.0, 0.5, 5.0))
+    assert math.isnan(pace.milliseconds)
+    pace(Progress(21, 40, 0, 1, 1.0, 0.5, 5.4))
+    assert pace.milliseconds == pytest.approx(20.0)
+
+
+# ---------------------------------------------------------------------- runs
+def test_an_interrupted_contest_trains_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_contest(Request("karate", splits="0-1"), ["gcn", "mlp"], changes=TINY)
+    whole = execute_contest(plan, tmp_path / "whole")
+    entered: list[str] = []
+
+    def stopped(*args: Any) -> Any:
+        entered.append(args[1].name)
+        if args[1].name == "mlp" and len(entered) < 3:
+            raise KeyboardInterrupt
+        return enter(*args)
+
+    monkeypatch.setattr(contest_study, "enter", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        execute_contest(plan, tmp_path / "run")
+    assert (tmp_path / "run" / "state").read_text() == "interrupted\n"
+    rows = execute_contest(plan, tmp_path / "run")
+    assert entered == ["gcn", "mlp", "mlp"]
+    kept = ("method", "mean", "std", "error", "parameters")
+    assert [[row[name] for name in kept] for row in rows] == [[row[name] for name in kept] for row in whole]
+    before = (tmp_path / "run" / "table.csv").read_bytes()
+    execute_contest(plan, tmp_path / "run")
+    assert (tmp_path / "run" / "table.csv").read_bytes() == before
+    assert entered == ["gcn", "mlp", "mlp"]
+    with pytest.raises(FileError, match="expected the folder of the same study and settings"):
+        execute_contest(make_contest(Request("karate", splits="0"), ["gcn"]), tmp_path / "run")
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    words = ["compare", "--small", "--models", "gcn, labelprop", "--set", "hidden=4", "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 0, done.output
+    assert "label propagation" in done.stdout
+    assert done.stdout.splitlines()[-1] == f"wrote {tmp_path / 'run' / 'report.html'}"
+    assert CliRunner().invoke(cli.app, words).stdout == done.stdout
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "rdgraph compare --dataset karate --models gcn,labelprop --preset published --set hidden=4" in page
+
+
+def test_folders_are_named_after_the_contest() -> None:
+    plan = make_contest(Request(small=True), ["gread-fb*", "labelprop"])
+    assert contest_folder(plan) == Path("runs/compare/karate-gread-FBstar-labelprop-small")

@@ -1,0 +1,176 @@
+"""Trainings of networks by name: plans, folders, published rows, figures, and the references beside every result."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+from typer.testing import CliRunner
+
+from gread.datasets.embedded import karate
+from gread.models.trained_network import Network
+from gread.references.label_propagation import accuracies, best_propagation, majority_class
+from gread.settings.config import Config
+from gread.settings.trials import make_trials
+from gread.training.trainer import train
+from rdgraph.errors import InvalidArgument, UnknownName
+from studies.cli import app as cli
+from studies.runs.pairing import Paired, split_means
+from studies.runs.tables import read_rows
+from studies.training import study as training
+from studies.training.plan import Request, make_plan, read_plan
+from studies.training.references import MAJORITY, PERCEPTRON, PROPAGATION, compare, perceptron, reference_rows
+from studies.training.summary import Summary, summarise, summary_rows, verdicts
+
+
+# ---------------------------------------------------------------------- plans
+def test_a_plan_of_a_network_by_name() -> None:
+    plan = make_plan(Request("karate", model="gcn", settings={"layers": 3, "epochs": 2}))
+    assert (plan.subject, plan.title, plan.reaction, plan.has_equation) == ("gcn", "GCN", "", False)
+    assert plan.config == Config.of("gcn", layers=3, epochs=2)
+    assert "reaction" not in plan.run_config.head
+    assert plan.published is None
+    assert training.default_folder(plan, base=Path("none")) == Path("none/karate-gcn-1")
+    assert training.about_method(plan).startswith("GCN (Kipf and Welling, ICLR 2017): H' = relu")
+
+
+def test_a_network_around_an_equation_takes_a_reaction() -> None:
+    own = make_plan(Request("karate", model="grand"))
+    assert (own.title, own.subject, own.reaction) == ("GRAND", "grand", "diffusion")
+    other = make_plan(Request("karate", model="grand", reaction="BS"))
+    assert other.title == "GRAND with BS"
+    with pytest.raises(InvalidArgument, match=r"expected a network around an equation for --reaction.*got gcn"):
+        make_plan(Request("karate", model="gcn", reaction="BS"))
+    with pytest.raises(UnknownName, match="did you mean 'gat'"):
+        make_plan(Request("karate", model="gatt"))
+    with pytest.raises(UnknownName, match="expected a setting of gcn, got 'reaktion'"):
+        make_plan(Request("karate", model="gcn", settings={"reaktion": 1}))
+
+
+def test_published_settings_and_numbers_of_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    from studies.training import plan as plans
+
+    named = karate()
+    object.__setattr__(named.meta, "name", "cora")
+    monkeypatch.setattr(plans, "load_dataset", lambda *_, **__: named)
+    plan = make_plan(Request("cora", model="gcn", preset="published"))
+    assert plan.preset.name == "published/gcn/cora"
+    assert plan.published is not None
+    assert plan.published.method == "GCN"
+    assert make_plan(Request("cora", preset="published")).preset.name == "paper/BS/cora"
+    assert make_plan(Request("cora", preset="published")).published.method == "GREAD-BS"  # type: ignore[union-attr]
+    with pytest.raises(InvalidArgument, match="expected a preset of gcn, got quick"):
+        make_plan(Request("cora", model="gcn", preset="quick"))
+
+
+def test_a_file_names_its_network(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(Config.of("gat", heads=2).toml(), encoding="utf-8")
+    assert make_plan(Request("karate", preset=str(file))).subject == "gat"
+    assert make_plan(Request("karate", preset=str(file), model="gat")).config == Config.of("gat", heads=2)
+    with pytest.raises(InvalidArgument, match=r"expected settings of gcn in .*, got those of gat"):
+        make_plan(Request("karate", preset=str(file), model="gcn"))
+    file.write_text("[model]\nhidden = 3\n", encoding="utf-8")
+    assert make_plan(Request("karate", preset=str(file), model="gcn")).config == Config.of("gcn", hidden=3)
+
+
+# ---------------------------------------------------------------------- a run
+@pytest.mark.parametrize("model", ["gcn", "h2gcn"])
+def test_a_run_of_a_network_by_name(tmp_path: Path, model: str) -> None:
+    words = ["train", "--small", "--model", model, "--set", "hidden=4", "--epochs", "3", "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 0, done.output
+    folder = tmp_path / "run"
+    assert {p.stem for p in (folder / "figures").glob("*.png")} == {"learning", "confusion", "states"}
+    assert tomllib.loads((folder / "config.toml").read_text())["model"]["name"] == model
+    plan = read_plan(folder)
+    assert plan.subject == model
+    network, data = Network.load(folder / "network"), karate()
+    right = (network.logits(data.x, data.graph).argmax(-1).numpy() == data.y)[data.masks.test[0]].mean()
+    assert right == pytest.approx(read_rows(folder / "results.csv")[0]["test_accuracy"])
+    assert [row["method"] for row in read_rows(folder / "summary.csv")][1:] == [PROPAGATION, MAJORITY, PERCEPTRON]
+    again = CliRunner().invoke(cli.app, ["train", "--resume", "--out", str(folder)])
+    assert again.exit_code == 0, again.output
+    assert again.stdout == done.stdout
+    assert "label propagation" in done.stdout
+
+
+# ---------------------------------------------------------------------- references
+def test_references_are_computed_on_the_same_splits() -> None:
+    plan = make_plan(Request("karate", model="gcn", splits="1,3", settings={"epochs": 4}))
+    rows, data = reference_rows(plan), karate()
+    assert [(row["method"], row["split"]) for row in rows] == [
+        (method, split) for method in (PROPAGATION, MAJORITY, PERCEPTRON) for split in (1, 3)
+    ]
+    for row in rows[:2]:
+        assert row["test_accuracy"] == accuracies(data, row["split"], best_propagation(data, row["split"]).scores).test
+    assert rows[2]["test_accuracy"] == accuracies(data, 1, majority_class(data, 1)).test
+    config, words = perceptron(plan)
+    assert config == Config.of("mlp", epochs=4)
+    assert words == "the defaults, 4 epochs"
+    done = train(data, make_trials(config, [1, 3]), device="cpu")
+    assert [row["test_accuracy"] for row in rows[4:]] == pytest.approx(done.test_accuracy.tolist())
+
+
+def test_an_mlp_is_not_compared_with_itself() -> None:
+    plan = make_plan(Request("karate", model="mlp", splits="0", settings={"epochs": 1}))
+    assert {row["method"] for row in reference_rows(plan)} == {PROPAGATION, MAJORITY}
+
+
+def rows_of(values: list[float], **names: str) -> list[dict[str, object]]:
+    return [{**names, "split": k, "seed": 0, "test_accuracy": value, "status": "ok"} for k, value in enumerate(values)]
+
+
+def test_pairs_are_those_of_a_t_test() -> None:
+    rng = np.random.default_rng(0)
+    for shift in (0.0, 0.02, -0.05):
+        own = rng.normal(0.8, 0.03, 10)
+        other = own - shift + rng.normal(0, 0.02, 10)
+        found = Paired.of(split_means(rows_of(own.tolist())), split_means(rows_of(other.tolist())))
+        expected = ttest_rel(100 * own, 100 * other)
+        low, high = expected.confidence_interval(0.95)
+        assert (found.difference - found.reach, found.difference + found.reach) == pytest.approx((low, high))
+        answer = "undecided" if expected.pvalue > 0.05 else "holds" if found.difference > 0 else "fails"
+        assert found.answer == answer
+    assert Paired.of({0: 1.0}, {0: 0.0}).answer == "undecided"
+    assert math.isnan(Paired.of({0: 1.0}, {1: 0.0}).difference)
+
+
+def test_a_user_sees_when_label_propagation_beats_the_network() -> None:
+    own = rows_of([0.70, 0.71, 0.69])
+    references = [*rows_of([0.80, 0.80, 0.80], method=PROPAGATION), *rows_of([0.30, 0.31, 0.30], method=MAJORITY)]
+    found = Summary.of(own, None, references)
+    spread, majority = found.references
+    assert spread.is_better
+    assert not majority.is_better
+    assert found.sentences()[1] == (
+        "Beaten by label propagation 80.00 ± 0.00 % on the same splits: the network is at -10.00 (standard error 0.58)."
+    )
+    assert found.sentences()[2].startswith("On the same splits majority class 30.33 ± 0.47 %: the network is at +39.67")
+    assert [v.answer for v in verdicts(found)] == ["fails", "holds"]
+    assert verdicts(found)[0].statement == "The network is more accurate than label propagation on the same splits."
+    close = compare(own, rows_of([0.75, 0.66, 0.72], method=PROPAGATION))[0]
+    assert close.sentence().endswith("which the splits do not decide.")
+
+
+def test_the_table_has_the_references() -> None:
+    plan = make_plan(Request("karate", model="gat"))
+    summary = summarise(plan, rows_of([0.5, 0.6]), rows_of([0.4, 0.4], method=MAJORITY))
+    rows = summary_rows(plan, summary)
+    assert [(row["who"], row["method"], row["mean"]) for row in rows] == [
+        ("here", "GAT, preset defaults", 55.0), ("reference", MAJORITY, 40.0),
+    ]  # fmt: skip
+
+
+# ---------------------------------------------------------------------- presets
+def test_presets_of_a_network() -> None:
+    found = CliRunner().invoke(cli.app, ["presets", "--model", "gcn"])
+    assert found.exit_code == 0
+    assert "published/gcn/cora" in found.stdout
+    assert "paper/BS" not in found.stdout
+    wrong = CliRunner().invoke(cli.app, ["presets", "--model", "gatt"])
+    assert "did you mean 'gat'" in str(wrong.exception)
