@@ -24,6 +24,13 @@ PLACES = (
     "gread.zoo.gat",
     "gread.zoo.h2gcn",
     "gread.zoo.grand",
+    "gread.zoo.grand_plus",
+    "gread.zoo.graff",
+    "gread.zoo.acmp",
+    "gread.zoo.cgnn",
+    "gread.zoo.graphcon",
+    "gread.zoo.gde",
+    "gread.zoo.blend",
 )
 
 
