@@ -39,11 +39,13 @@ def small(name: str, **values: Any) -> Config:
     return Config.of(name, **{k: v for k, v in {**SMALL, **values}.items() if k in known})
 
 
-def make(name: str, data: NodeData, seeds: list[int], dtype: torch.dtype = torch.float64) -> BatchedModel:
+def make(
+    name: str, data: NodeData, seeds: list[int], dtype: torch.dtype = torch.float64, **values: Any
+) -> BatchedModel:
     """A network on the graph of a data set, as it starts."""
     trusted = torch.tensor(data.masks.train[:1].repeat(len(seeds), 0), dtype=dtype)
     place = Place.of(data.graph, dtype=dtype, trusted=trusted)
-    settings = small(name).model
+    settings = small(name, **values).model
     model: BatchedModel = models[name].network(
         settings, place, features=data.num_features, classes=data.num_classes, seeds=seeds
     )
@@ -103,9 +105,9 @@ def test_the_numbering_of_the_nodes_does_not_matter(name: str) -> None:
 
 @EVERY
 def test_gradients_agree_with_finite_differences(name: str) -> None:
-    """Of the loss without dropout, in random directions; in double precision."""
+    """Of the loss without dropout, in random directions; in double precision. Sources are not held back here."""
     data = csbm(1, n=12, features=3)
-    model, x = make(name, data, [5]), seen(name, data)
+    model, x = make(name, data, [5], source_term="start"), seen(name, data)
     labels = torch.tensor(data.y)[None]
 
     def loss() -> torch.Tensor:
