@@ -9,6 +9,9 @@ from gread.settings.line_settings import LineSettings
 from gread.settings.model_records import ModelRecord
 from gread.zoo.line_model import LineModel
 
+#: The equation of the released code: B is 1 on every edge, b the repulsion, beta their optional source.
+LINE = "alpha*(A@H - b*(B@H) - H) + delta*H*(1 - H**2) + beta*H0 where alpha channel, delta channel, B operator"
+
 
 @dataclass(frozen=True, kw_only=True)
 class AcmpSettings(LineSettings):
@@ -28,7 +31,7 @@ class AcmpSettings(LineSettings):
     usual_starts: ClassVar[dict[str, float]] = {"alpha": 0.0, "delta": -10.0, "beta": 0.0}
     usual_links: ClassVar[dict[str, str]] = {"delta": "sigmoid"}
 
-    reaction: str = "ACMP-authors"
+    reaction: str = LINE
     alpha: str = "channel"
     beta: str = "scalar"
     beta_link: str = "free"

@@ -19,14 +19,18 @@ from gread.settings.model_settings import ModelSettings
 from gread.zoo.gat import LEAK
 from gread.zoo.line_model import LineModel
 
+#: The two residuals of the authors' code of the heterophilic graphs, their res_version 1 and 2.
+FIRST = "H'' = relu(A@H@W - H@W@V + c) - gamma*H - alpha*H' where V matrix, c channel"
+SECOND = "H'' = relu(A@H@W - H@W + H@V + c) - gamma*H - alpha*H' where V matrix, c channel"
+
 
 @dataclass(frozen=True, kw_only=True)
 class GconGcnSettings(LineSettings):
     """Settings of GraphCON-GCN: H'' = relu(A H W + r(H)) - gamma H - alpha H', T steps of one, H'(0) = H(0).
 
     V' = V + dt (relu(...) - alpha V - gamma H), H' = H + dt V': semi-implicit Euler, one step a layer. All layers share
-    the weights. `reaction` GraphCON-v2 has r(H) = -H W + H R, GraphCON-v1 has -H W R, with the biases as one c. alpha
-    and gamma are numbers (`values`); the authors' tuned runs have zero for both. Entries of both states are dropped at
+    the weights. `reaction` SECOND has r(H) = -H W + H V, FIRST has -H W V, with the biases as one c. alpha and gamma
+    are numbers (`values`); the authors' tuned runs have zero for both. Entries of both states are dropped at
     the start and after every step. The authors' graphs are directed and have the data's self-loops; these are
     symmetric, as in all other runs. Their rate of dropout is 0.3 whatever was tuned, since the tuned one is not read.
     """
@@ -34,7 +38,7 @@ class GconGcnSettings(LineSettings):
     model: ClassVar[str] = "gcon_gcn"
     usual_starts: ClassVar[dict[str, float]] = {"c": 0.0}
 
-    reaction: str = "GraphCON-v2"
+    reaction: str = SECOND
     values: str = "alpha=1, gamma=1"
     input_dropout: float = 0.3
     dropout: float = 0.3

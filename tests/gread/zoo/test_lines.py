@@ -16,6 +16,7 @@ from gread.models.randomness import Randomness, make_rates
 from gread.settings.config import Config
 from gread.settings.model_records import models
 from gread.settings.presets import find_preset
+from gread.zoo.graphcon import FIRST, SECOND
 from gread.zoo.line_model import LineModel
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 
@@ -246,7 +247,7 @@ def test_the_matrix_of_cgnn_comes_back_to_an_orthogonal_one() -> None:
 # ---------------------------------------------------------------------- GraphCON-GCN
 @pytest.mark.parametrize("version", [1, 2])
 def test_graphcon_gcn(version: int) -> None:
-    model = make("gcon_gcn", reaction=f"GraphCON-v{version}", values="alpha=0.4, gamma=0.7", time=3.0)
+    model = make("gcon_gcn", reaction=FIRST if version == 1 else SECOND, values="alpha=0.4, gamma=0.7", time=3.0)
     A = symmetric(edges(1.0))
     for member in range(2):
         p = values(model, member)

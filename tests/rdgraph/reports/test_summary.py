@@ -31,6 +31,8 @@ NAMES = [
     "c",
     "s",
     "d",
+    "omega",
+    "w",
 ]
 LETTERS = {n: sp.Symbol(n) for n in NAMES}
 

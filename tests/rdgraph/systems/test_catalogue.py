@@ -15,11 +15,11 @@ from rdgraph.systems.catalogue import CatalogueEntry
 
 NAMES = {
     "diffusion", "F", "AC", "Z", "BS", "ST", "FB", "FB*", "FB-released", "FB*-released", "GRAND-l", "GRAND++", "CGNN",
-    "CGNN-authors", "GRAFF", "ACMP", "APPNP", "SGC", "Nagumo",
+    "CGNN-authors", "GRAFF", "GRAFF-diagonal", "ACMP", "APPNP", "SGC", "GCNII", "GDE", "CGNN-unweighted", "Nagumo",
 }  # fmt: skip
 SEVERAL = {
     "Schnakenberg", "Brusselator", "Gray-Scott", "FitzHugh-Nagumo", "Gierer-Meinhardt", "Mimura-Murray",
-    "Lotka-Volterra", "SIS", "SIR", "GraphCON", "GraphCON-linear", "BS-inhibited",
+    "Lotka-Volterra", "SIS", "SIR", "GraphCON", "GraphCON-linear", "BLEND", "BS-inhibited",
 }  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def test_what_is_conserved() -> None:
 
 def test_linear_systems_of_several_fields() -> None:
     linear = {name for name, s in rd.catalogue.items() if not s.is_single and s.coupling.is_linear}
-    assert linear == {"GraphCON-linear", "BS-inhibited"}
+    assert linear == {"GraphCON-linear", "BLEND", "BS-inhibited"}
     lam, alpha, gamma = sp.symbols("lam alpha gamma")
     assert rd.symbol("GraphCON-linear") == sp.Matrix([[0, 1], [1 - gamma - lam, -alpha]])
     beta, epsilon, Dv = sp.symbols("beta epsilon Dv")
