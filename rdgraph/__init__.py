@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from rdgraph.normalisations.registry import register_normalisation, unregister_normalisation
     from rdgraph.patterns.critical_ratio import critical_ratio
     from rdgraph.patterns.dispersion import Dispersion, dispersion
+    from rdgraph.patterns.joint_dispersion import JointDispersion
     from rdgraph.patterns.steady_states import steady_states
     from rdgraph.patterns.thresholds import turing_threshold
     from rdgraph.patterns.turing_analysis import turing
@@ -80,6 +81,7 @@ __all__ = [
     "Equivalence",
     "Graph",
     "InvalidArgument",
+    "JointDispersion",
     "LanguageError",
     "MethodChoice",
     "NotApplicable",
@@ -150,6 +152,7 @@ _ON_USE = {
     "Equivalence": "rdgraph.identities.comparison",
     "Graph": "rdgraph.graphs.graph",
     "InvalidArgument": "rdgraph.errors",
+    "JointDispersion": "rdgraph.patterns.joint_dispersion",
     "LanguageError": "rdgraph.errors",
     "MethodChoice": "rdgraph.theory.method_choice",
     "NotApplicable": "rdgraph.errors",

@@ -8,8 +8,8 @@ normalised go through `rdgraph.solve`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -41,12 +41,37 @@ RECKONED = 448
 STAGES = 7
 
 
+@dataclass(frozen=True, eq=False)
+class Additions:
+    """What a network adds to its equation on the way to H(T).
+
+    Args:
+        source: What H0 means in the equation, where it is not the start.
+        after: What becomes of a state after the step of that number, such as dropout.
+        change: What becomes of the slope f(t, H), such as a norm over the nodes.
+    """
+
+    source: Tensor | None = None
+    after: Callable[[int, Tensor], Tensor] | None = None
+    change: Callable[[Tensor], Tensor] | None = None
+
+    @property
+    def is_stepped(self) -> bool:
+        """Whether something happens at every step, so that there have to be steps."""
+        return self.after is not None or self.change is not None
+
+
+#: Nothing: the equation as it is.
+NONE = Additions()
+
+
 @dataclass(frozen=True)
 class Flow:
     """H(0) -> H(T) for fields of a system, in one of three forms: polynomial, steps or solve.
 
     `schedule` says how the time is cut where the form has steps or a polynomial, `whole` is the degree of the whole
-    polynomial, `is_live` says that the operator follows the state.
+    polynomial, `is_live` says that the operator follows the state, `is_forced` that H0 in the equation is not the start
+    but a source that is given.
 
     >>> import rdgraph as rd
     >>> field = rd.lower("BS", rd.generators.path(4).operator("row"), {"alpha": 1.0, "beta": 0.5})
@@ -66,6 +91,7 @@ class Flow:
     schedule: Schedule | None
     whole: int = 0
     is_live: bool = False
+    is_forced: bool = False
 
     @staticmethod
     def check(method: str, time: float, step: float | None, is_live: bool = False) -> None:
@@ -75,21 +101,34 @@ class Flow:
             Schedule.make(method, time, step)
         elif is_live:
             raise NotApplicable(
-                f"expected a method with steps for attention that follows the state, got {method}; take euler or rk4"
+                f"expected a method with steps for attention that follows the state, and for what is done between "
+                f"steps, got {method}; take euler or rk4"
             )
         elif record.takes_step and step is None:
             raise InvalidArgument(f"expected a step for the method {method}, got none; pass step=0.5")
 
     @classmethod
-    def choose(cls, field: VectorField, method: str, time: float, step: float | None, is_live: bool = False) -> Flow:
+    def choose(
+        cls, field: VectorField, method: str, time: float, step: float | None, is_live: bool = False,
+        added: Additions = NONE,
+    ) -> Flow:  # fmt: skip
         """The cheapest form that is right for a field."""
-        cls.check(method, time, step, is_live)
+        cls.check(method, time, step, is_live or added.is_stepped)
         record = find_method(method)
-        if not is_live and (record.is_exact or record.is_runge_kutta) and is_polynomial(field):
+        is_forced = added.source is not None and field.uses_initial
+        whole = not (is_live or added.is_stepped or (is_forced and not field.system.is_single))
+        if whole and (record.is_exact or record.is_runge_kutta) and is_polynomial(field):
             schedule = Schedule.make(method, time, step)
-            return cls(field.system, POLYNOMIAL, method, step, schedule, full_degree(linear_part(field), schedule))
+            degree = full_degree(linear_part(field), schedule)
+            return cls(field.system, POLYNOMIAL, method, step, schedule, degree, is_forced=is_forced)
         if record.is_fixed:
-            return cls(field.system, STEPS, method, step, Schedule.make(method, time, step), is_live=is_live)
+            schedule = Schedule.make(method, time, step)
+            return cls(field.system, STEPS, method, step, schedule, is_live=is_live, is_forced=is_forced)
+        if is_forced:
+            raise NotApplicable(
+                f"expected a method with steps where H0 in the equation is not the start, got {method}; take euler or "
+                "rk4"
+            )
         return cls(field.system, SOLVE, method, step if record.takes_step else None, None)
 
     @property
@@ -115,7 +154,7 @@ class Flow:
         """How many products the polynomial of a field takes now; 0 for other forms."""
         if self.form != POLYNOMIAL or self.schedule is None:
             return 0
-        return LinearFlow.needed(field, H0, self.schedule, time, rtol)
+        return LinearFlow.needed(field, H0, self.schedule, time, rtol, is_forced=self.is_forced)
 
     def degree(self, field: VectorField, H0: Tensor, time: Tensor) -> int:
         """The same with some room to grow, as a training needs it; short polynomials are taken whole."""
@@ -138,33 +177,44 @@ class Flow:
         *,
         quotient: Quotient | None = None,
         watch: bool = False,
+        added: Additions = NONE,
     ) -> tuple[Tensor, Tensor | None]:
         """H(T) for times (*batch), and with `watch` what the polynomial of every member leaves out (None elsewhere)."""
         if self.form == POLYNOMIAL and self.schedule is not None:
-            return LinearFlow(self.schedule, degree, quotient).run(make_field(H0), H0, time, watch=watch)
+            source = added.source if self.is_forced else None
+            return LinearFlow(self.schedule, degree, quotient).run(make_field(H0), H0, time, watch=watch, source=source)
         if self.schedule is not None:
-            return self._stepped(make_field, H0, self.schedule, time), None
+            return self._stepped(make_field, H0, self.schedule, time, added), None
         times = torch.stack([torch.zeros_like(time), time]) if time.ndim else torch.tensor([0.0, float(time)])
         return solve(make_field(H0), H0, times, self.method, step=self.step).final, None
 
-    def states(self, make_field: MakeField, H0: Tensor, end: float, times: Tensor) -> Tensor:
+    def states(self, make_field: MakeField, H0: Tensor, end: float, times: Tensor, added: Additions = NONE) -> Tensor:
         """H(t) (K, *batch, n, d) at rising times (K,) between 0 and `end`, by the method itself."""
-        if self.is_live:
-            schedules = [Schedule.make(self.method, float(t), self.step) for t in times]
-            runs = [self._stepped(make_field, H0, s, t.view(1)) for s, t in zip(schedules, times, strict=True)]
-            return torch.stack(runs)
+        if self.is_live or self.is_forced or added.is_stepped:
+            return torch.stack([self._until(make_field, H0, t.view(1), added) for t in times])
         step = self.step if find_method(self.method).takes_step else None
         return solve(make_field(H0), H0, [0.0, end], self.method, step=step, save_at=times).states
 
-    def _stepped(self, make_field: MakeField, H0: Tensor, schedule: Schedule, time: Tensor) -> Tensor:
+    def _until(self, make_field: MakeField, H0: Tensor, time: Tensor, added: Additions) -> Tensor:
+        """H at one time (1,) that all members share, by a run that ends there; H0 at 0."""
+        if not float(time) > 0:
+            return H0
+        part = replace(self, schedule=Schedule.make(self.method, float(time), self.step))
+        degree = part.needed(make_field(H0), H0, time)
+        return part.run(make_field, H0, time, degree, added=added)[0]
+
+    def _stepped(self, make_field: MakeField, H0: Tensor, schedule: Schedule, time: Tensor, added: Additions) -> Tensor:
         """Steps of one kind, told the time where it occurs; a live field is made anew from every state."""
-        field = _Live(self.system, make_field, H0) if self.is_live else _bound(make_field(H0), H0).prepared()
-        stepper, H = fixed_stepper(field, find_method(schedule.method)), H0  # type: ignore[arg-type]
+        start = H0 if added.source is None else added.source
+        field: Any = _Live(self.system, make_field, start) if self.is_live else _bound(make_field(H0), start).prepared()
+        field = field if added.change is None else _Changed(self.system, field, added.change)
+        stepper, H = fixed_stepper(field, find_method(schedule.method)), H0
         for number, length in enumerate(schedule.lengths(time.to(H0.dtype))):
             begin = (
                 None if self.system.is_autonomous else torch.full_like(time, number * schedule.step)[..., None, None]
             )
             H = stepper.advance(H, length[..., None, None], begin).state
+            H = H if added.after is None else added.after(number, H)
         return H
 
 
@@ -172,11 +222,25 @@ def _bound(field: VectorField, H0: Tensor) -> VectorField:
     return field.bind(H0) if field.uses_initial else field
 
 
+class _Changed:
+    """A field whose slopes are changed before they are used."""
+
+    def __init__(self, system: System, field: Callable[[object, Tensor], Tensor], change: Callable[[Tensor], Tensor]):
+        self.system, self.field, self.change = system, field, change
+
+    @property
+    def is_autonomous(self) -> bool:
+        return self.system.is_autonomous
+
+    def __call__(self, t: object, H: Tensor) -> Tensor:
+        return self.change(self.field(t, H))
+
+
 class _Live:
     """A field whose operator is computed from the state at every evaluation."""
 
-    def __init__(self, system: System, make_field: MakeField, H0: Tensor) -> None:
-        self.system, self.make_field, self.start = system, make_field, H0
+    def __init__(self, system: System, make_field: MakeField, start: Tensor) -> None:
+        self.system, self.make_field, self.start = system, make_field, start
 
     @property
     def is_autonomous(self) -> bool:

@@ -7,7 +7,7 @@ share one adjacency.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gread.models.batched_model import BatchedModel, Passed
 from gread.models.features import Features
-from gread.models.flow import POLYNOMIAL, Flow
+from gread.models.flow import NONE, POLYNOMIAL, Additions, Flow
 from gread.models.place import Place
 from gread.models.randomness import Dropper, Randomness, Rates
 from gread.models.resolution import FREE, TRUSTED, link_of, linked, resolve_method
@@ -37,6 +37,8 @@ ATTENTION_START = 1e-5
 TRUSTED_NODES = "trusted"
 #: The dropouts of the decoder count from here, whatever the encoder has.
 DECODER_PLACE = 8
+#: Those between the steps from here.
+STEP_PLACE = 16
 
 
 class GREAD(BatchedModel):
@@ -80,7 +82,7 @@ class GREAD(BatchedModel):
         self.operator, self.system = make_operator(self.place, config), config.system
         self.layout = StateLayout.of(config)
         encoded, read = self.layout.encoded_width, self.layout.read_width
-        self.add_linear("encoder", self.features, encoded)
+        self.add_encoder(encoded)
         if config.encoder_mlp:
             self.add_linear("encoder_first", encoded, encoded)
             self.add_linear("encoder_second", encoded, encoded)
@@ -91,15 +93,47 @@ class GREAD(BatchedModel):
                     self.get_parameter(f"{name}_weight").fill_(ATTENTION_START)
         for name, kind in self.letters.items():
             self._add_coefficient(name, kind)
-        if config.decoder_mlp:
-            self.add_linear("decoder_hidden", read, read)
-        self.add_linear("decoder", read, self.classes)
+        self.add_decoder(read)
+
+    # ------------------------------------------------------------------ what other networks add
+    def add_encoder(self, columns: int) -> None:
+        """The linear encoder, with so many columns."""
+        self.add_linear("encoder", self.features, columns)
+
+    def add_decoder(self, columns: int) -> None:
+        """The decoder of so many columns, with a hidden layer where it is asked for."""
+        if self.config.decoder_mlp:
+            self.add_linear("decoder_hidden", columns, columns)
+        self.add_linear("decoder", columns, self.classes)
+
+    def first(self, x: Features, drop: Dropper) -> Tensor:
+        """What the linear encoder gives."""
+        return self.linear("encoder", drop.features(x))
+
+    def begin(self, encoded: Tensor, drop: Dropper) -> Tensor:
+        """All states at 0, (M, n, states*d), from what was encoded."""
+        return self.layout.start(encoded)
+
+    def readout(self, H: Tensor) -> Tensor:
+        """What the decoder reads of a state."""
+        return self.layout.readout(H)
+
+    def additions(self, H0: Tensor, drop: Dropper) -> Additions:
+        """What happens beside the equation on the way to H(T)."""
+        return NONE
 
     # ------------------------------------------------------------------ parameters
     @property
     def letters(self) -> dict[str, Kind]:
         """The letters of the equation that need values, with their kinds: coefficients, trusted nodes, matrices."""
         return valued_letters(self.system)
+
+    @staticmethod
+    def nodes_of(config: Any, parameters: Mapping[str, Tensor]) -> int:
+        """How many nodes the graph of these parameters has; 1 where they fit any graph."""
+        trusted, kinds = parameters.get(TRUSTED_NODES), config.system.coefficients
+        own = (p.shape[-1] for k, p in parameters.items() if kinds.get(k.removeprefix("coefficient_")) == "node")
+        return next(own, 1 if trusted is None else int(trusted.shape[-1]))
 
     @property
     def trusted(self) -> Tensor | None:
@@ -134,8 +168,12 @@ class GREAD(BatchedModel):
                     )
                 found[name] = self.trusted
                 continue
-            found[name] = linked(self.get_parameter(f"coefficient_{name}"), self.link(name, kind))
+            found[name] = self.coefficient(name, kind)
         return found
+
+    def coefficient(self, name: str, kind: Kind) -> Tensor:
+        """The values of one coefficient, from its parameter."""
+        return linked(self.get_parameter(f"coefficient_{name}"), self.link(name, kind))
 
     def kept(self, member: int) -> dict[str, Any]:
         """The training nodes of a member, where the equation asks for them."""
@@ -145,12 +183,12 @@ class GREAD(BatchedModel):
     def encode(self, x: Features, rates: Rates | None = None, random: Randomness | None = None) -> Tensor:
         """H(0), (M, n, states*d); with rates and random numbers, entries are dropped as in training."""
         drop = Dropper(rates, random)
-        h = self.linear("encoder", drop.features(x))
+        h = self.first(x, drop)
         if self.config.encoder_mlp:
             h = drop(h)
             h = drop(h + self.linear("encoder_first", torch.relu(h)))
             h = drop(h + self.linear("encoder_second", torch.relu(h)))
-        return self.layout.start(h)
+        return self.begin(h, drop)
 
     def couple(self, H: Tensor) -> Operator:
         """The operator that a state implies: the given one, or attention on its edges."""
@@ -166,14 +204,19 @@ class GREAD(BatchedModel):
         """The groups of nodes with the same neighbours, where A is the graph's own and they are worth it."""
         return Quotient.of(self.operator) if self.config.adjacency == "original" else None
 
+    @property
+    def beside(self) -> dict[str, Operator]:
+        """The operators beside A that the equation names; none unless a network has some."""
+        return {}
+
     def field(self, H: Tensor) -> VectorField:
         """dH/dt of all members, with the operator that H implies."""
-        return lower(self.system, self.couple(H), self.coefficients(), batch=(self.members,))
+        return lower(self.system, self.couple(H), self.coefficients(), batch=(self.members,), operators=self.beside)
 
     def decode(self, H: Tensor, rates: Rates | None = None, random: Randomness | None = None) -> Tensor:
         """Logits (M, n, classes) of a state (M, n, states*d), from what is read out of it."""
         drop = Dropper(rates, random, first=DECODER_PLACE)
-        H = drop(self.layout.readout(H), relu=self.config.relu)
+        H = drop(self.readout(H), relu=self.config.relu)
         if not self.config.decoder_mlp:
             return self.linear("decoder", H)
         H = drop(H)
@@ -185,11 +228,16 @@ class GREAD(BatchedModel):
         """How H(T) is reached; members share the number of steps."""
         c = self.config
         with torch.no_grad():
-            return Flow.choose(self.field(H), c.method, c.time, c.step, c.adjacency == "live")
+            added = self.additions(H, Dropper())
+            return Flow.choose(self.field(H), c.method, c.time, c.step, c.adjacency == "live", added)
 
-    def evolve(self, H0: Tensor, time: Tensor, flow: Flow, degree: int) -> tuple[Tensor, Tensor | None]:
+    def evolve(
+        self, H0: Tensor, time: Tensor, flow: Flow, degree: int, drop: Dropper | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """H(T), and what the polynomial of every member may have left out (None where nothing is)."""
-        return flow.run(self.field, H0, time, degree, quotient=self.quotient, watch=flow.is_cut(degree))
+        added = self.additions(H0, drop or Dropper())
+        watch = flow.is_cut(degree)
+        return flow.run(self.field, H0, time, degree, quotient=self.quotient, watch=watch, added=added)
 
     def prepare(self, x: Features, rates: Rates) -> None:
         """Choose the flow, and how long its polynomials are."""
@@ -218,7 +266,8 @@ class GREAD(BatchedModel):
         """Encode, evolve, decode; at the rates' times, or at that of the configuration."""
         if rates is None or self._flow is None:
             return Passed(self._predict(x))
-        H, tail = self.evolve(self.encode(x, rates, random), rates["time"], self._flow, self.degree)
+        drop = Dropper(rates, random, first=STEP_PLACE)
+        H, tail = self.evolve(self.encode(x, rates, random), rates["time"], self._flow, self.degree, drop)
         return Passed(self.decode(H, rates, random), tail)
 
     def _predict(self, x: Features) -> Tensor:
@@ -233,7 +282,8 @@ class GREAD(BatchedModel):
         flow = self.flow(H0)
         steps = flow.schedule.steps if flow.schedule is not None and self.config.step is not None else 10
         times = torch.linspace(0.0, self.config.time, steps + 1, dtype=torch.float64)
-        return list(flow.states(self.field, H0, self.config.time, times))
+        added = self.additions(H0, Dropper(drop.rates, drop.random, first=STEP_PLACE))
+        return list(flow.states(self.field, H0, self.config.time, times, added))
 
     def memory(self, x: Features) -> int:
         """Numbers that one member keeps for its gradient."""

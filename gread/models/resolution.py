@@ -13,7 +13,6 @@ from gread.settings.config import Config
 from gread.settings.equation import read_equation
 from gread.settings.gread_settings import AUTO, GreadSettings
 from gread.settings.trials import Trial
-from rdgraph.methods.registry import find_method
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.reader import usual_of_fields
 from rdgraph.syntax.tree import Kind
@@ -90,7 +89,7 @@ def _chosen(model: GreadSettings) -> tuple[GreadSettings, str]:
         undirected=find_normalisation(normalisation).is_symmetric,
     )  # fmt: skip
     choice = choose(stepped=model.adjacency == "live")
-    if find_method(choice.method).is_adaptive:  # which asks the host after every step, so that no graph records it
+    if not model.system.is_single and choice.method != "exact":  # steps that never ask the host: a graph records them
         choice = choose(stepped=True)
     step = None if choice.step is None else model.step or choice.step
     if model.beta_link == AUTO and _needs_sign(model.system, normalisation):

@@ -16,8 +16,8 @@ from rdgraph.syntax.reader import PRIME
 class StateLayout:
     """The states (..., nodes, states*d) of a network, side by side along the channels in the order of `system.fields`.
 
-    The encoder sets those in `encoded`, which attention sees; all others, velocities, start at zero. The decoder reads
-    those in `read`. Of one field everything is the state itself.
+    The encoder sets those in `encoded`, which attention sees; all others, velocities, start at zero, or with `is_same`
+    where their fields do. The decoder reads those in `read`. Of one field everything is the state itself.
 
     >>> layout = StateLayout.of(GreadSettings("H'' = -alpha*L@H", hidden=2))
     >>> layout.fields, layout.encoded, layout.read
@@ -30,6 +30,7 @@ class StateLayout:
     encoded: tuple[str, ...]
     read: tuple[str, ...]
     width: int
+    is_same: bool = False
 
     @classmethod
     def of(cls, model: GreadSettings) -> StateLayout:
@@ -38,7 +39,8 @@ class StateLayout:
         encoded = fields if model.velocity == "encoded" else tuple(x for x in fields if not x.endswith(PRIME))
         if model.readout not in (ALL, *fields):
             raise UnknownName("readout", model.readout, (ALL, *fields))
-        return cls(fields, encoded, encoded if model.readout == ALL else (model.readout,), model.hidden)
+        read = encoded if model.readout == ALL else (model.readout,)
+        return cls(fields, encoded, read, model.hidden, model.velocity == "same")
 
     @property
     def encoded_width(self) -> int:
@@ -56,7 +58,8 @@ class StateLayout:
             return encoded
         blocks = dict(zip(self.encoded, encoded.chunk(len(self.encoded), -1), strict=True))
         still = torch.zeros_like(blocks[self.encoded[0]])
-        return torch.cat([blocks.get(name, still) for name in self.fields], -1)
+        moving = {name: blocks[name.removesuffix(PRIME)] if self.is_same else still for name in self.fields}
+        return torch.cat([blocks.get(name, moving[name]) for name in self.fields], -1)
 
     def seen(self, states: Tensor) -> Tensor:
         """What attention is computed from."""

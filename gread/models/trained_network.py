@@ -134,7 +134,8 @@ class Network:
         asked = torch.tensor(list(times), dtype=torch.float64, device=H0.device)
         if not len(asked) or not (asked[0] >= 0 and asked[-1] <= c.time + 1e-9 and bool((asked.diff() >= 0).all())):
             raise InvalidArgument(f"expected rising times between 0 and {c.time:g}, got {list(times)}")
-        found = model.flow(H0).states(model.field, H0, max(c.time, float(asked[-1])), asked)[:, 0]
+        added = model.additions(H0, Dropper())
+        found = model.flow(H0).states(model.field, H0, max(c.time, float(asked[-1])), asked, added)[:, 0]
         return found if field is None else model.layout.block(found, field)
 
     @torch.no_grad()
@@ -148,11 +149,9 @@ class Network:
         return {name: value[0] for name, value in self._flow_model(self._blank_graph()).coefficients().items()}
 
     def _blank_graph(self) -> Graph:
-        """As many nodes as the coefficients ask for, without edges."""
-        trusted = self.parameters.get(TRUSTED_NODES)
-        kinds = self.system.coefficients
-        own = (p.shape[-1] for k, p in self.parameters.items() if kinds.get(k.removeprefix("coefficient_")) == "node")
-        return Graph.from_edges([[], []], num_nodes=next(own, 1 if trusted is None else trusted.shape[-1]))
+        """As many nodes as the parameters ask for, without edges."""
+        network: type[GREAD] = find_model(self.config.model).network  # type: ignore[assignment]
+        return Graph.from_edges([[], []], num_nodes=network.nodes_of(self.gread, self.parameters))
 
     @torch.no_grad()
     def operator(self, x: Any, graph: Graph) -> Operator:

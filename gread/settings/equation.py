@@ -7,11 +7,11 @@ from rdgraph.errors import NotApplicable
 from rdgraph.systems.system import System
 
 
-def read_equation(reaction: str | System, alpha: str, beta: str) -> System:
+def read_equation(reaction: str | System, alpha: str, beta: str, *, has_beside: bool = False) -> System:
     """The system of a catalogue name, a text or a `System`, with alpha and beta of the kinds asked for.
 
     Raises NotApplicable for white noise, under which there is no one H(T) to read classes from, and for operators
-    beside A, since a network has one graph.
+    beside A, since a network has one graph, unless it says what they are on it (`has_beside`).
 
     >>> print(read_equation("ST", "scalar", "channel"))
     -alpha*L@H + beta*H0 where beta channel
@@ -24,7 +24,7 @@ def read_equation(reaction: str | System, alpha: str, beta: str) -> System:
             f"expected an equation without white noise to train, got {system.text}; leave out the term of xi, or draw "
             "paths with rdgraph.solve"
         )
-    if further := [name for name in system.operators.names if name in system.letters]:
+    if not has_beside and (further := [name for name in system.operators.names if name in system.letters]):
         raise NotApplicable(
             f"expected an equation in A and L alone to train, got {system.text}, for whose {', '.join(further)} a "
             "network has no graph; write it in A and L, or run it with rdgraph.solve"

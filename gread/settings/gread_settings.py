@@ -18,7 +18,7 @@ from rdgraph.systems.system import System
 KINDS = ("scalar", "channel", "node")
 LINKS = ("auto", "sigmoid", "free")
 ADJACENCIES = ("original", "soft", "live")
-VELOCITIES = ("zero", "encoded")
+VELOCITIES = ("zero", "encoded", "same")
 #: The method that stands for the one that follows from the equation.
 AUTO = "auto"
 #: The readout that stands for every encoded state.
@@ -53,7 +53,8 @@ class GreadSettings(ModelSettings):
             one, as the number of values of a channel coefficient does; the encoder has so many columns for each state
             that it sets.
         velocity: How the velocities of fields of second order start: zero, or encoded from the features as the fields
-            are. Starting at zero costs no parameters: a network of second order has those of first order.
+            are, or the same as their fields. Starting at zero or as the fields costs no parameters: a network of
+            second order has those of first order.
         readout: What the decoder reads at T: all (every encoded state, side by side) or one field or velocity by name.
         encoder_mlp: Whether two residual layers follow the linear encoder.
         relu: Whether a ReLU follows the flow.

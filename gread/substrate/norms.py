@@ -73,3 +73,13 @@ def pair_norm(x: Tensor, scale: float = 1.0, *, individually: bool = False) -> T
         return scale * centred / (EPS + torch.linalg.vector_norm(centred, dim=-1, keepdim=True))
     squared = centred.square().sum(-1, keepdim=True).mean(1, keepdim=True)
     return scale * centred * torch.rsqrt(squared + EPS)
+
+
+def standardised(x: Tensor) -> Tensor:
+    """(x - mean)/deviation over the nodes, for every channel.
+
+    >>> standardised(torch.tensor([[[1.0], [3.0]]])).ravel()
+    tensor([-1.0000,  1.0000])
+    """
+    centred = x - x.mean(-2, keepdim=True)
+    return centred * torch.rsqrt(centred.square().mean(-2, keepdim=True) + EPS)

@@ -181,7 +181,10 @@ def _excluded(found: Coincidence) -> str:
 
 
 def make_rules(
-    kinds: Sequence[Mapping[str, Kind]], assumptions: Sequence[Assumptions], given: tuple[str, ...]
+    kinds: Sequence[Mapping[str, Kind]],
+    assumptions: Sequence[Assumptions],
+    given: tuple[str, ...],
+    operators: tuple[tuple[str, tuple[str, ...]], ...] = (),
 ) -> Hypotheses:
     """The hypotheses of a comparison: what is declared and assumed of letters on either side, and L = I - A."""
     one, other = kinds
@@ -191,5 +194,5 @@ def make_rules(
         raise InvalidArgument(f"expected {clash[0]} to be of one kind in both systems, got {both}")
     letters = {n: k for n, k in {**one, **other}.items() if n not in STRUCTURAL}
     declared = tuple(sorted((n, str(k)) for n, k in letters.items()))
-    rules = Hypotheses(given, declared, assumptions[0].joined(assumptions[1]))
+    rules = Hypotheses(given, declared, assumptions[0].joined(assumptions[1]), operators)
     return rules if "L" in rules.definitions else replace(rules, texts=(LAPLACIAN, *given))

@@ -17,6 +17,7 @@ import sympy as sp
 
 from rdgraph.algebra.normal_form import MASKS
 from rdgraph.identities.exact_values import Array, Undefined, array, differ, enough_precision, evaluate, signs
+from rdgraph.identities.example_operators import example_operator, has_facts
 from rdgraph.identities.hypotheses import Hypotheses
 from rdgraph.syntax.tree import Kind, Name, names_in
 
@@ -58,7 +59,7 @@ def find_witness(
     `apart` says of the values of both sides whether they are proved to be apart: not equal, unless said otherwise.
     `hints` are values of letters and of entries of the state that may serve on every graph. Without a degree operator D
     (and with L defined) A is the row-normalised adjacency; else A is the plain adjacency. Where hypotheses relate
-    operators, graphs with self-loops are tried too.
+    operators, graphs with self-loops are tried too. Operators beside A have what is said of them.
     """
     search = _Search(left, right, rules)
     with enough_precision():
@@ -103,6 +104,7 @@ class _Search:
         self.left, self.right, self.rules = left, right, rules
         self.letters = {n.name: n.kind for n in self._used() if n.name != "I"}
         self.free = {n: k for n, k in self.letters.items() if n not in rules.definitions}
+        self.facts = {n: words for n, words in rules.operators if n in self.letters}
         self.channels = 2 if {Kind.CHANNEL, Kind.MATRIX} & set(self.letters.values()) else 1
 
     def _used(self) -> set[Name]:
@@ -179,7 +181,7 @@ class _Search:
             case Kind.MATRIX:
                 size = range(self.channels)
                 return array([[Fraction(1 + i + 2 * j + index * (i + 1) * (j + 2) % 5) for j in size] for i in size])
-        return array([[Fraction((i + 1) * (i == j)) for j in range(nodes)] for i in range(nodes)])
+        return example_operator(self.facts.get(name, ()), nodes, attempt, generator)
 
     def _number(self, name: str, attempt: int, draw: int, index: int, generator: random.Random) -> Fraction:
         """A value of the assumed sign: one, then primes, then draws over several orders of magnitude."""
@@ -226,6 +228,8 @@ class _Search:
         """Add the defined letters; whether everything assumed holds."""
         try:
             self._define(values)
+            if not all(has_facts(values[name], words) for name, words in self.facts.items()):
+                return False
             return self._signs_hold(values) and self._relations_hold(values) and self._equations_hold(values)
         except Undefined:
             return False

@@ -39,12 +39,14 @@ class Hypotheses:
 
     Only these are used: without "L = I - A" among them, L is just another operator. With `assumptions` the
     coefficients have signs and relations, which a definition of a letter may override only where its sign was left to
-    the default; without them coefficients are any real numbers. Contradictions raise `AssumptionError`.
+    the default; without them coefficients are any real numbers. Contradictions raise `AssumptionError`. `operators` has
+    the words said of operators, such as antisymmetric: no proof uses them, counter-examples have them.
     """
 
     texts: tuple[str, ...]
     letters: tuple[tuple[str, str], ...] = ()
     assumptions: Assumptions | None = None
+    operators: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @cached_property
     def vocabulary(self) -> Vocabulary:

@@ -11,7 +11,8 @@ from torch import Tensor
 from rdgraph.integrators.scaled_operator import row_sums
 from rdgraph.integrators.stiffness import choose_for_fields
 from rdgraph.integrators.timetable import read_times
-from rdgraph.theory.method_choice import DEFAULT_STEP, family, state_size, step_for, step_reason
+from rdgraph.theory.field_methods import DEFAULT_STEP
+from rdgraph.theory.method_choice import family, state_size, step_for, step_reason
 from rdgraph.theory.rate_bounds import rate_bound
 
 if TYPE_CHECKING:

@@ -111,8 +111,11 @@ class Response(NamedTuple):
 def coefficients(linear: Linear, schedule: Schedule, time: Tensor, degree: int) -> Response:
     """The terms up to `degree` of the flow of a linear system; time (*batch) or ().
 
-    Differentiable in the coefficients of the equation and in the time.
+    Differentiable in the coefficients of the equation and in the time. Of a forcing that is no filter of H0 (the source
+    is None) they are those of the increment: H(T) = H0 + sum_k c_k b_k(A) f(H0), whatever the forcing is.
     """
+    if linear.source is None:
+        return _increments(linear, schedule, time, degree)
     count = 1 << max(3, degree.bit_length())
     kind = linear.base.kind
     parts = (*linear.generator, *(linear.source or ()))
@@ -128,6 +131,23 @@ def coefficients(linear: Linear, schedule: Schedule, time: Tensor, degree: int) 
     else:
         source = torch.stack(spread[terms + 1 :]).reshape(len(parts) - terms, -1) if linear.source else None
         found = _by_autograd(generator, source, spread[0].reshape(-1), schedule, kind, count, degree)
+    long = (degree + 1, *shape)
+    return Response(found.series.reshape(long), found.sizes.reshape(long), found.gain.reshape(shape))
+
+
+def _increments(linear: Linear, schedule: Schedule, time: Tensor, degree: int) -> Response:
+    """The terms of (R(A) - 1)/p(A), by which f(H0) is multiplied where R is what the flow keeps of H0."""
+    count = 1 << max(3, degree.bit_length())
+    terms = len(linear.generator)
+    depth = max([time.ndim + 2, *(v.ndim for v in linear.generator)])
+    spread = torch.broadcast_tensors(  # type: ignore[no-untyped-call]
+        time.double()[..., None, None], *(_deepened(v, depth) for v in linear.generator)
+    )
+    shape, generator = spread[0].shape, torch.stack(spread[1:]).reshape(terms, -1)
+    found = _by_autograd(
+        generator, torch.ones_like(generator[:1]), spread[0].reshape(-1), schedule, linear.base.kind, count, degree,
+        increment=True,
+    )  # fmt: skip
     long = (degree + 1, *shape)
     return Response(found.series.reshape(long), found.sizes.reshape(long), found.gain.reshape(shape))
 
@@ -210,9 +230,10 @@ def _per_row(times: Tensor, rows: int) -> Tensor:
 
 
 def _by_autograd(
-    generator: Tensor, source: Tensor | None, time: Tensor, schedule: Schedule, kind: str, count: int, degree: int
-) -> Response:
-    """The same in plain torch, with a source."""
+    generator: Tensor, source: Tensor | None, time: Tensor, schedule: Schedule, kind: str, count: int, degree: int,
+    *, increment: bool = False,
+) -> Response:  # fmt: skip
+    """The same in plain torch, with a source; with `increment` what the source adds, alone."""
     device = generator.device
     angle = sample_angles(count, device)
     y = torch.cos(angle) if kind == "chebyshev" else torch.polar(torch.ones_like(angle), angle)
@@ -223,6 +244,8 @@ def _by_autograd(
     if push is None:
         return Response(series, series.detach().abs(), flow.detach().abs().amax(-1))
     extra = expanded(push, table)
+    if increment:
+        return Response(extra, extra.detach().abs(), push.detach().abs().amax(-1))
     sizes = series.detach().abs() + extra.detach().abs()
     return Response(series + extra, sizes, (flow + push).detach().abs().amax(-1))
 

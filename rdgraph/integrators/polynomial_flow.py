@@ -6,6 +6,7 @@ product. The coefficients are computed on the device (see `responses`), so that 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ Terms = list[tuple[Tensor, Tensor]]
 
 
 def is_polynomial(field: VectorField) -> bool:
-    """Whether H(T) is a polynomial of a normalised A applied to H0.
+    """Whether H(T) is a polynomial of a normalised A applied to H0, or of one field H0 and one applied to f(H0).
 
     >>> import rdgraph as rd
     >>> op = rd.generators.path(4).operator("row")
@@ -44,9 +45,10 @@ def is_polynomial(field: VectorField) -> bool:
     if not field.operator.is_normalised:
         return False
     try:
-        return linear_part(field).source is not None
+        linear = linear_part(field)
     except NotApplicable:
         return False
+    return linear.source is not None or isinstance(linear, Linear)
 
 
 class LinearFlow:
@@ -72,28 +74,44 @@ class LinearFlow:
     def __call__(self, field: VectorField, H0: Tensor, time: Tensor) -> Tensor:
         return self.run(field, H0, time, watch=False)[0]
 
-    def run(self, field: VectorField, H0: Tensor, time: Tensor, *, watch: bool) -> tuple[Tensor, Tensor | None]:
-        """H(T); with `watch` also the terms just behind the degree, summed, as shares of the gains (*batch)."""
-        linear = linear_part(field.bind(H0) if field.uses_initial else field)
+    def run(
+        self, field: VectorField, H0: Tensor, time: Tensor, *, watch: bool, source: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """H(T); with `watch` also the terms just behind the degree, summed, as shares of the gains (*batch).
+
+        A `source` takes the place of H0 in the equation of one field, which then starts elsewhere.
+        """
+        bound = field.bind(H0 if source is None else source) if field.uses_initial else field
+        linear = forced_part(bound, source is not None)
         found = _response(linear, self.schedule, time, self.degree + (WATCHED if watch else 0))
         beyond = (found.sizes[self.degree + 1 :].sum(0) / found.gain).amax((-2, -1)) if watch else None
         kept = found.series[: self.degree + 1]
+        if linear.source is None:
+            return H0 + self._applied(linear, kept, bound(None, H0)), beyond
+        return self._applied(linear, kept, H0), beyond
+
+    def _applied(self, linear: Linear | CoupledLinear, kept: Tensor, x: Tensor) -> Tensor:
+        """The polynomial with these coefficients applied to x."""
         if isinstance(linear, CoupledLinear):
-            return apply_coupled(linear.base.operator, kept, H0, linear.base.kind), beyond
+            return apply_coupled(linear.base.operator, kept, x, linear.base.kind)
         if self.quotient is not None:
-            return apply_on_quotient(self.quotient, kept, H0, linear.base.kind), beyond
-        series = kept.to(torch.promote_types(H0.dtype, torch.float32))
-        return apply_polynomial(linear.base.operator, series, H0, linear.base.kind), beyond
+            return apply_on_quotient(self.quotient, kept, x, linear.base.kind)
+        series = kept.to(torch.promote_types(x.dtype, torch.float32))
+        return apply_polynomial(linear.base.operator, series, x, linear.base.kind)
 
     @classmethod
     @torch.no_grad()
-    def needed(cls, field: VectorField, H0: Tensor, schedule: Schedule, time: Tensor, rtol: float = TOLERANCE) -> int:
+    def needed(
+        cls, field: VectorField, H0: Tensor, schedule: Schedule, time: Tensor, rtol: float = TOLERANCE,
+        *, is_forced: bool = False,
+    ) -> int:  # fmt: skip
         """The degree that leaves out at most `rtol` of the gain; asks the device once.
 
         What a source takes away from the flow counts like what it adds, so that coefficients at which the two cancel
-        are no reason for a short polynomial: its gradients, and coefficients near by, need the terms.
+        are no reason for a short polynomial: its gradients, and coefficients near by, need the terms. `is_forced`
+        says that H0 in the equation is not the start.
         """
-        linear = linear_part(field.bind(H0) if field.uses_initial else field)
+        linear = forced_part(field.bind(H0) if field.uses_initial else field, is_forced)
         most = full_degree(linear, schedule)
         length = 64
         while True:
@@ -104,6 +122,16 @@ class LinearFlow:
             if degree + WATCHED <= length or length == most:
                 return degree
             length *= 2
+
+
+def forced_part(field: VectorField, is_forced: bool) -> Linear | CoupledLinear:
+    """The linear part of a field; with `is_forced`, H0 in its equation is a forcing and not the start."""
+    linear = linear_part(field)
+    if not is_forced:
+        return linear
+    if isinstance(linear, CoupledLinear):
+        raise NotApplicable(f"expected one field for a source that is not its start, got {field.system}; take steps")
+    return replace(linear, source=None)
 
 
 def _response(linear: Linear | CoupledLinear, schedule: Schedule, time: Tensor, degree: int) -> Response:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
+
+from rdgraph.syntax.reader import PRIME
 
 if TYPE_CHECKING:
     from rdgraph.lowering.vector_field import VectorField
@@ -123,8 +125,28 @@ class RungeKutta:
         return first_is_nan([H, *self.stages(H, dt, t)])
 
 
+class Slope:
+    """f(H) as step functions are given it, with `ahead`, for methods that tell fields from their velocities.
+
+    >>> Slope(lambda H: H, ("u", "H", "H'")).ahead(torch.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[0., 3., 0.]])
+    """
+
+    def __init__(self, call: Callable[[Tensor], Tensor], fields: tuple[str, ...]) -> None:
+        self.call, self.fields = call, fields
+
+    def __call__(self, H: Tensor) -> Tensor:
+        return self.call(H)
+
+    def ahead(self, x: Tensor) -> Tensor:
+        """At every field of second order what x has at its velocity; zero elsewhere."""
+        blocks = dict(zip(self.fields, x.chunk(len(self.fields), -1), strict=True))
+        none = torch.zeros_like(blocks[self.fields[0]])
+        return torch.cat([blocks.get(name + PRIME, none) for name in self.fields], -1)
+
+
 class OwnStep:
-    """A step function (f, H, dt) -> H(t + dt) that somebody registered; it knows no time."""
+    """A step function (f, H, dt) -> H(t + dt) that has no tableau; it knows no time."""
 
     def __init__(self, field: VectorField, function: StepFunction) -> None:
         field.system.require_autonomous("a step function, which is not told the time")
@@ -140,7 +162,7 @@ class OwnStep:
         return self.field(t, H)
 
     def advance(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> StepResult:
-        return StepResult(self.function(self.slope, H, dt), None)
+        return StepResult(self.function(Slope(self.slope, self.field.system.fields), H, dt), None)
 
     def is_undefined(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> Tensor:
         slopes: list[Tensor] = []
@@ -149,7 +171,7 @@ class OwnStep:
             slopes.append(self.slope(state))
             return slopes[-1]
 
-        self.function(watched, H, dt)
+        self.function(Slope(watched, self.field.system.fields), H, dt)
         return first_is_nan([H, *slopes])
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from rdgraph.methods.runge_kutta import Tableau
 
-#: What a method makes of a step: `f` is the field, H the state, dt the step; the result is H(t + dt).
+#: What a method makes of a step: `f` is the field, H the state, dt the step; the result is H(t + dt). `f.ahead(x)` has
+#: at every field of second order what x has at its velocity, and zero elsewhere.
 StepFunction = Callable[[Callable[[Any], Any], Any, Any], Any]
 #: Settings of `solve` that belong to one kind of method or another.
 FIXED_OPTIONS, SPLIT_OPTIONS = ("step", "interpolation"), ("step", "interpolation", "rtol")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -18,16 +18,22 @@ from rdgraph.decisions.budget import within_budget
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.html_tables import html_table
 from rdgraph.patterns.bands import Band
+from rdgraph.patterns.dispersion_figure import dispersion_figure
 from rdgraph.patterns.fastest_modes import Fastest, fastest_mode
+from rdgraph.patterns.joint_dispersion import JointDispersion, joint_dispersion
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.patterns.linearisation import Bands, Linearisation
-from rdgraph.patterns.mode_spectra import ModeSpectrum, mode_spectrum
+from rdgraph.patterns.mode_spectra import ModeSpectrum, check_degrees, mode_spectrum
+from rdgraph.patterns.numerical_ranges import RangeBound, growth_over, range_box
 from rdgraph.patterns.state_choice import state_at
 from rdgraph.patterns.states import SteadyState
 from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: The end of the spectrum of normalised operators.
 END = sp.Integer(2)
@@ -108,6 +114,18 @@ class Dispersion:
         return fastest_mode(self.linearisation, self.unstable, self.to)
 
     @cached_property
+    def bound(self) -> RangeBound | None:
+        """The largest growth for complex lam in a box around the numerical range of a directed L.
+
+        None where no directed matrix was given, and where time ran out. It bounds the growth of the graph from above,
+        and unlike eigenvalues it changes little where L is changed a little.
+        """
+        if self.spectrum is None or self.spectrum.matrix is None or self.spectrum.is_symmetric:
+            return None
+        box = range_box(self.spectrum.matrix)
+        return _or_none(growth_over)(self.linearisation, box)
+
+    @cached_property
     def sign_at_zero(self) -> int | None:
         """Whether the constant mode grows (1), stays (0) or decays (-1); None where that could not be told."""
         return self.linearisation.sign_at(sp.S.Zero)
@@ -152,7 +170,14 @@ class Dispersion:
         if self.spectrum is None:
             raise InvalidArgument("expected a dispersion relation of a graph, got none; give operator=...")
         growth = self.growth(self.spectrum.eigenvalues)
-        return Modes(self.spectrum.eigenvalues, growth, tuple(int(i) for i in np.flatnonzero(growth > 0)))
+        return Modes(self.spectrum.eigenvalues, growth, self.spectrum.growing(growth))
+
+    def plot(self, *others: Dispersion) -> Figure:
+        """A matplotlib figure: growth and frequency over lam, growing bands shaded, the modes of a graph as rings.
+
+        Other relations, such as those at the other steady states, are drawn beside it. `figure.savefig` writes it.
+        """
+        return dispersion_figure([self, *others])
 
     def __str__(self) -> str:
         return "\n".join(f"{head}: {cell}" for head, cell in self._rows())
@@ -172,6 +197,8 @@ class Dispersion:
         if self.spectrum is not None:
             count = len(self.modes.unstable)
             rows += [("modes", f"{count} of {len(self.modes.growth)} grow; {self.spectrum.source}")]
+        if self.spectrum is not None and not self.spectrum.is_real and self.bound is not None:
+            rows += [("bound", str(self.bound))]
         return [*rows, ("assumes", self.assumes)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -186,8 +213,12 @@ class Dispersion:
             "how": self.how,
             "fastest": None if fastest is None else fastest._asdict(),
             "modes": None if self.spectrum is None else list(self.modes.unstable),
+            "bound": None if self.bound is None else self.bound.value,
             "assumes": self.assumes,
         }
+
+
+_or_none = within_budget(lambda problem: None)
 
 
 def _plain(values: np.ndarray) -> Any:
@@ -207,8 +238,13 @@ def dispersion(
     operator: Any = None,
     *,
     to: Any = END,
-) -> Dispersion:
+    operators: Mapping[str, Any] | None = None,
+    norms: Mapping[str, Any] | None = None,
+) -> Dispersion | JointDispersion:
     """The dispersion relation of a system at a steady state that is the same in all nodes.
+
+    Operators beside A have a relation of their own: the matrix P(lam, B) is exact at joint eigenvalues where they
+    commute, a bound of the growth holds where they do not, and on a graph the generator itself is asked.
 
     Args:
         system: one or several fields; white noise is left out.
@@ -216,9 +252,12 @@ def dispersion(
         state: which of `steady_states(system, values)`, or the values of the fields. Of no meaning if it is linear.
         operator: an `Operator`, a matrix L or its eigenvalues, for the modes of one graph.
         to: the end of the range of lam, 2 for normalised operators; with L = D - A twice the largest degree holds all.
+        operators: matrices of the operators beside A, by letter, on the graph of `operator`.
+        norms: bounds of their norms, by letter, for a bound of the growth without a graph.
 
     Returns:
-        The matrix P(lam), its growth and frequency, the lam that grow, and what kind of instability that is.
+        The matrix P(lam), its growth and frequency, the lam that grow, and what kind of instability that is; a
+        `JointDispersion` where there are operators beside A.
 
     Raises:
         InvalidArgument: values are missing or no numbers, or there is no such state.
@@ -230,8 +269,17 @@ def dispersion(
     >>> answer = rd.dispersion(s, {"a": 0.1, "b": 0.9, "Du": 0.05, "Dv": 1})
     >>> answer.kind, [str(band) for band in answer.unstable]
     ('turing', ['(1.4792, 2]'])
+    >>> rd.dispersion("u' = -L@u + c*B@u where B antisymmetric", {"c": 3}).bound.value
+    0.0
     """
+    if any(name in system.letters for name in system.operators.names):
+        return joint_dispersion(system, values, state, operator, operators, norms, _end(to))
+    if operators or norms:
+        raise InvalidArgument(
+            f"expected no operators beside A, got {', '.join({**(operators or {}), **(norms or {})})}"
+        )
     kinetics = system_kinetics(system).at(values)
+    check_degrees(kinetics, operator)
     spectrum = None if operator is None else mode_spectrum(operator)
     return dispersion_of(kinetics, state, spectrum, to)
 
@@ -243,9 +291,7 @@ def dispersion_of(
     to: Any = END,
 ) -> Dispersion:
     """The dispersion relation of a kinetics with numbers as coefficients."""
-    end = sp.oo if to in (sp.oo, float("inf")) else exact_number(to, "end of the range")
-    if not (end == sp.oo or end.is_Rational) or end <= 0:
-        raise InvalidArgument(f"expected a positive number as end of the range of lam, got {to}")
+    end = _end(to)
     steady = _steady(kinetics, state)
     assumes = kinetics.modes_assume if steady is None else steady.assumes
     needs_constants = assumes == kinetics.assumes and assumes != kinetics.modes_assume
@@ -257,6 +303,13 @@ def dispersion_of(
     moved = sp.ImmutableMatrix((whole.matrix - whole.matrix.subs(lam, 0)).applyfunc(lambda x: sp.cancel(x / lam)))
     transport = Linearisation(moved, steady)
     return Dispersion(kinetics.fields, whole, transport, steady, end, whole.bands(end), assumes, spectrum)
+
+
+def _end(to: Any) -> sp.Expr:
+    end = sp.oo if to in (sp.oo, float("inf")) else exact_number(to, "end of the range")
+    if not (end == sp.oo or end.is_Rational) or end <= 0:
+        raise InvalidArgument(f"expected a positive number as end of the range of lam, got {to}")
+    return end
 
 
 def _steady(kinetics: Kinetics, state: int | Mapping[str, Any] | SteadyState) -> SteadyState | None:

@@ -34,6 +34,18 @@ KEEPS_CONSTANTS = {
 
 
 @dataclass(frozen=True)
+class Actions:
+    """What operators are: numbers on constant states (`sums`), letters on deviations from them (`modes`)."""
+
+    sums: Mapping[str, sp.Expr]
+    modes: Mapping[str, sp.Expr]
+
+
+#: A is 1 and L is 0 on constant states; on an eigenvector of L they are 1 - lam and lam.
+ON_EIGENVECTORS = Actions({"A": sp.S.One, "L": sp.S.Zero}, {"A": 1 - lam, "L": lam})
+
+
+@dataclass(frozen=True)
 class Kinetics:
     """Rates f(u) of the fields at a constant state u, and the linearisation P(lam) there, in the same letters.
 
@@ -51,6 +63,8 @@ class Kinetics:
     modes_assume: str = EVERY_GRAPH
     #: coefficients that may be given values although they do not occur, such as those of white noise
     unused: frozenset[str] = frozenset()
+    #: letters of the matrix that stand for operators or their eigenvalues
+    mode_letters: tuple[sp.Symbol, ...] = (lam,)
 
     def __post_init__(self) -> None:
         size = len(self.fields)
@@ -62,9 +76,9 @@ class Kinetics:
 
     @property
     def coefficients(self) -> dict[str, sp.Symbol]:
-        """The letters that are neither states nor lam, by name."""
+        """The letters that are neither states nor modes, by name."""
         used = set().union(*(rate.free_symbols for rate in self.rates), self.matrix.free_symbols)
-        return {x.name: x for x in sorted(used - {*self.letters, lam}, key=str)}
+        return {x.name: x for x in sorted(used - {*self.letters, *self.mode_letters}, key=str)}
 
     @property
     def is_linear(self) -> bool:
@@ -122,8 +136,10 @@ def _text(numbers: Mapping[sp.Symbol, sp.Expr]) -> str:
 
 
 # ---------------------------------------------------------------------- from systems and normal forms
-def system_kinetics(system: System) -> Kinetics:
+def system_kinetics(system: System, actions: Actions = ON_EIGENVECTORS) -> Kinetics:
     """The kinetics of a system; white noise is left out, and starts are letters like coefficients.
+
+    `actions` say what the operators of the system are on constant states and on deviations.
 
     Raises NotApplicable where no state is the same in all nodes, or time occurs.
     """
@@ -131,7 +147,7 @@ def system_kinetics(system: System) -> Kinetics:
     written = {n.name for tree in system.flow.values() for n in names_in(tree)}
     letters = {name: system.algebra.symbols[name] for name in system.fields}
     operators = frozenset(written & {"A", "L"})
-    kinetics = kinetics_of(system.normals, letters, system.algebra.kinds, system.domain, operators)
+    kinetics = kinetics_of(system.normals, letters, system.algebra.kinds, system.domain, operators, actions)
     return replace(kinetics, unused=frozenset(system.coefficients) - set(kinetics.coefficients))
 
 
@@ -141,6 +157,7 @@ def kinetics_of(
     kinds: Mapping[str, Kind],
     domain: Domain,
     operators: frozenset[str],
+    actions: Actions = ON_EIGENVECTORS,
 ) -> Kinetics:
     """The kinetics of right-hand sides in normal form, one for each field.
 
@@ -150,28 +167,32 @@ def kinetics_of(
         kinds: of the other letters.
         domain: of the coefficients.
         operators: the letters among L and A in which the equations are written.
+        actions: what operators are on constant states and on deviations from them.
 
     Raises:
         NotApplicable: no constant states, since coefficients differ between nodes or matrices mix channels.
     """
     for normal in normals.values():
-        _check(normal, kinds)
+        _check(normal, kinds, actions)
     symbols = tuple(letters[name] for name in normals)
-    rates = tuple(sp.expand(constant_value(normal)) for normal in normals.values())
-    rows = [[tidy_in_lam(slope(normal, x)) for x in symbols] for normal in normals.values()]
+    rates = tuple(sp.expand(constant_value(normal, actions)) for normal in normals.values())
+    rows = [[tidy_in_lam(slope(normal, x, actions)) for x in symbols] for normal in normals.values()]
     assumes = KEEPS_CONSTANTS[frozenset("A") if "A" in operators else operators & frozenset("L")]
     zero = dict.fromkeys(symbols, sp.S.Zero)
     inner = {act.inner for normal in normals.values() for act in normal.atoms(Act)}
-    zero_is_kept = all(constant_value(part).xreplace(zero) == 0 for part in inner)
+    zero_is_kept = all(constant_value(part, actions).xreplace(zero) == 0 for part in inner)
     modes_assume = WITH_IDENTITY if "A" in operators else EVERY_GRAPH
     matrix = sp.ImmutableMatrix(rows)
-    return Kinetics(tuple(normals), symbols, rates, matrix, domain, assumes, zero_is_kept, modes_assume)
+    modes = tuple(sorted(set().union(*(action.free_symbols for action in actions.modes.values())), key=str))
+    return Kinetics(
+        tuple(normals), symbols, rates, matrix, domain, assumes, zero_is_kept, modes_assume, mode_letters=modes
+    )
 
 
-def _check(normal: sp.Expr, kinds: Mapping[str, Kind]) -> None:
+def _check(normal: sp.Expr, kinds: Mapping[str, Kind], actions: Actions) -> None:
     if normal.has(Mix):
         raise NotApplicable("states that are the same in all nodes are not enough: a matrix mixes channels")
-    other = {w.name for act in normal.atoms(Act) for w in act.word} - {"A", "L"}
+    other = {w.name for act in normal.atoms(Act) for w in act.word} - set(actions.modes)
     if other:
         raise NotApplicable(f"constant states are not known to be kept by {', '.join(sorted(other))}")
     nodewise = sorted(x.name for x in normal.free_symbols if kinds.get(x.name) is Kind.NODE or x.name == "M")
@@ -179,19 +200,21 @@ def _check(normal: sp.Expr, kinds: Mapping[str, Kind]) -> None:
         raise NotApplicable(f"no state is the same in all nodes: {', '.join(nodewise)} differs between them")
 
 
-def constant_value(normal: sp.Expr) -> sp.Expr:
-    """A normal form on a state that is the same in all nodes: A is 1 there, and L is 0.
+def constant_value(normal: sp.Expr, actions: Actions = ON_EIGENVECTORS) -> sp.Expr:
+    """A normal form on a state that is the same in all nodes, where operators are numbers.
 
     >>> A, u = sp.Symbol("A"), sp.Symbol("u", real=True)
     >>> constant_value(Act((A,), u**2) - u)
     u**2 - u
     """
-    flat = {act: _kept(act) * constant_value(act.inner) for act in _outermost(normal)}
+    flat = {act: _kept(act, actions) * constant_value(act.inner, actions) for act in _outermost(normal)}
     return normal.xreplace(flat)
 
 
-def slope(normal: sp.Expr, state: sp.Symbol) -> sp.Expr:
+def slope(normal: sp.Expr, state: sp.Symbol, actions: Actions = ON_EIGENVECTORS) -> sp.Expr:
     """The derivative of a normal form at a constant state in the direction of an eigenvector of L in one field.
+
+    Where letters of operators do not commute it is the derivative in every direction, as a polynomial in them.
 
     >>> A, u = sp.Symbol("A"), sp.Symbol("u", real=True)
     >>> slope(Act((A,), u**2) - u, u)
@@ -202,8 +225,8 @@ def slope(normal: sp.Expr, state: sp.Symbol) -> sp.Expr:
     flat = normal.xreplace(places)
     total = sp.diff(flat, state)
     for act, place in places.items():
-        total += sp.diff(flat, place) * _factor(act) * slope(act.inner, state)
-    values = {place: _kept(act) * constant_value(act.inner) for act, place in places.items()}
+        total += sp.diff(flat, place) * _factor(act, actions) * slope(act.inner, state, actions)
+    values = {place: _kept(act, actions) * constant_value(act.inner, actions) for act, place in places.items()}
     return sp.sympify(total.xreplace(values))
 
 
@@ -214,12 +237,12 @@ def _outermost(normal: sp.Expr) -> list[Act]:
     return list(dict.fromkeys(act for part in normal.args for act in _outermost(part)))
 
 
-def _kept(act: Act) -> sp.Expr:
-    return sp.S.Zero if any(w.name == "L" for w in act.word) else sp.S.One
+def _kept(act: Act, actions: Actions) -> sp.Expr:
+    return sp.Mul(*(actions.sums[w.name] for w in act.word))
 
 
-def _factor(act: Act) -> sp.Expr:
-    return sp.Mul(*(lam if w.name == "L" else 1 - lam for w in act.word))
+def _factor(act: Act, actions: Actions) -> sp.Expr:
+    return sp.Mul(*(actions.modes[w.name] for w in act.word))
 
 
 def tidy_in_lam(entry: sp.Expr) -> sp.Expr:

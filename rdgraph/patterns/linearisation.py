@@ -46,7 +46,7 @@ class Linearisation:
     @classmethod
     def at(cls, kinetics: Kinetics, state: SteadyState | None) -> Linearisation:
         """The linearisation of a kinetics, whose coefficients are numbers, at a steady state."""
-        left = set(kinetics.matrix.free_symbols) - {lam, *kinetics.letters}
+        left = set(kinetics.matrix.free_symbols) - {*kinetics.mode_letters, *kinetics.letters}
         if left:
             raise InvalidArgument(f"expected values for all coefficients, got none for {sorted(map(str, left))}")
         if state is None:

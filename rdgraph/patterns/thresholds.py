@@ -19,7 +19,7 @@ from rdgraph.patterns.bands import between, real_roots
 from rdgraph.patterns.dispersion import ANTI, END, Dispersion, dispersion_of
 from rdgraph.patterns.half_planes import characteristic, hurwitz_determinants
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
-from rdgraph.patterns.mode_spectra import ModeSpectrum, mode_spectrum
+from rdgraph.patterns.mode_spectra import ModeSpectrum, check_degrees, mode_spectrum
 from rdgraph.patterns.mode_thresholds import mode_changes
 from rdgraph.patterns.state_branches import StateBranch, follow
 from rdgraph.patterns.threshold_values import CALM, NO_STATE, OUTSIDE, PATTERNS, Threshold, Thresholds
@@ -69,6 +69,7 @@ def turing_threshold(
     """
     kinetics = system_kinetics(system)
     end = sp.oo if to in (sp.oo, float("inf")) else exact_number(to, "end of the range")
+    check_degrees(kinetics, operator)
     spectrum = None if operator is None else mode_spectrum(operator)
     return thresholds_of(kinetics, coefficient, values, state, spectrum, end)
 

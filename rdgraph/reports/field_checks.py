@@ -75,8 +75,9 @@ def _stepping(run: RunSettings) -> list[Finding]:
     if run.method == NO_METHOD:
         return [Finding("step", UNKNOWN, "no method, and so no step, follows from the equation", run.reason)]
     if run.size is None:
-        return [Finding("step", OK, f"{run.method}: no step size")]
-    if run.record.is_splitting or run.record.step_function is not None:
+        told = "steps adapt to their error" if run.record.is_adaptive else "no step size"
+        return [Finding("step", OK, f"{run.method}: {told}")]
+    if not run.record.is_runge_kutta:
         return [Finding("step", UNKNOWN, f"no step limit for {run.method} is known for several fields")]
     bound = rate_bound(run.system, run.normalisation)
     if not bound.is_finite:

@@ -1,5 +1,7 @@
 """The method follows from the equation: exact where it is linear, a splitting where the reaction is closed, else rk4.
 
+Several fields have a decision of their own (`field_methods`).
+
 The steps come from a bound K of the slope of the field: rk4 takes half its stability limit, which is K step <= 2.785,
 on directed graphs no more than K step <= 1; the splitting, which is stable whatever the step, takes K step <= 1/2.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from numbers import Real
 from typing import Any
 
@@ -23,20 +25,12 @@ from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.parser import parse
-from rdgraph.systems.single_operator import (
-    coupled_in_one_operator,
-    coupling_obstacles,
-    in_one_operator,
-    terms_beyond_generator,
-)
+from rdgraph.systems.single_operator import in_one_operator, terms_beyond_generator
 from rdgraph.systems.system import System
+from rdgraph.theory.field_methods import DEFAULT_STEP, MOST_STEPS, bounded_rates, choose_field_method
 from rdgraph.theory.rate_bounds import RateBound, equilibrium_size, rate_bound
 from rdgraph.theory.reaction_flows import closed_rate
 
-#: The step where no bound of the slope is known.
-DEFAULT_STEP = 0.1
-#: Most steps that are chosen for a run; a field that asks for more is too steep, and shows it by diverging.
-MOST_STEPS = 10_000
 #: The least size of the state that a bound is asked for, since small states grow.
 DEFAULT_RADIUS = 1.0
 #: The end of a run for coefficients that depend on the time, where none is given.
@@ -70,7 +64,9 @@ def choose_method(
 
     Linear systems with a generator p(A) are evaluated ("exact", any forcing that does not depend on H included);
     entrywise reactions with a closed flow are split ("strang"); all others are stepped ("rk4"). Several fields are
-    evaluated where they are linear in A alone, else stepped adaptively ("dopri5").
+    evaluated where they are linear in A alone, have their linear part evaluated in every step where it is much faster
+    than the rest ("imex"), and else adapt their steps ("dopri5"); noise takes steps ("euler-maruyama"). The same
+    function decides in `solve`, where rates at the start take the place of bounds.
 
     Args:
         system: the system, a name of the catalogue or a line of text.
@@ -97,6 +93,8 @@ def choose_method(
     """
     subject = parse(system)
     _check(subject, T, coefficients or {}, radius, row_sum)
+    if not subject.is_single:
+        return _of_fields(subject, T, normalisation, _shaped(subject, coefficients or {}), radius, row_sum, stepped)
     method, why = family(subject, has_degrees=find_normalisation(normalisation).has_degrees)
     if stepped and method != "rk4":
         method, why = "rk4", f"{why}, but Runge-Kutta steps were asked for"
@@ -105,17 +103,31 @@ def choose_method(
     bound = rate_bound(subject, normalisation)
     values = _shaped(subject, coefficients or {})
     size = float(np.max(state_size(bound, values, radius or 0.0)))
-    end = DEFAULT_END if T is None else T
-    rate = float(np.max(bound.at(values, radius=size, row_sum=row_sum, end=end))) if bound.is_finite else None
-    step = float(step_for(method, rate, T, undirected=undirected and subject.is_single))
+    rate = float(np.max(bound.at(values, radius=size, row_sum=row_sum))) if bound.is_finite else None
+    step = float(step_for(method, rate, T, undirected=undirected))
     return MethodChoice(method, step, f"{why}; {step_reason(bound, rate, step, size)}")
+
+
+def _of_fields(
+    system: System, T: float | None, normalisation: str, values: Mapping[str, np.ndarray], radius: float | None,
+    row_sum: float, stepped: bool,
+) -> MethodChoice:  # fmt: skip
+    """The decision that `solve` makes, from bounds of the rates; where steps are asked for they come from a bound K."""
+    has_degrees = find_normalisation(normalisation).has_degrees
+    size, end = max(radius or 0.0, DEFAULT_RADIUS), DEFAULT_END if T is None else T
+    if stepped and not system.is_noisy:
+        bound = rate_bound(system, normalisation)
+        rate = float(np.max(bound.at(values, radius=size, row_sum=row_sum, end=end))) if bound.is_finite else None
+        step = float(step_for("rk4", rate, T, undirected=False))
+        return MethodChoice("rk4", step, f"Runge-Kutta steps were asked for; {step_reason(bound, rate, step, size)}")
+    rates = partial(bounded_rates, system, normalisation, values, size, row_sum, end)
+    choice = choose_field_method(system, rates, end, has_degrees=has_degrees)
+    return MethodChoice(choice.method, None if choice.step is None else float(choice.step), choice.reason)
 
 
 @lru_cache(maxsize=256)
 def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
-    """exact, strang or rk4, and why; `has_degrees` says that L is D - A."""
-    if not system.is_single:
-        return _coupled_family(system, has_degrees)
+    """exact, strang or rk4 for one equation dH/dt = f(H), and why; `has_degrees` says that L is D - A."""
     try:
         letter, written = in_one_operator(system, has_degrees=has_degrees)
     except NotApplicable:
@@ -129,22 +141,6 @@ def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
     except NotApplicable:
         return "rk4", "; ".join(structure.obstacles)
     return "strang", f"the reaction h' = {public(sp.factor(rate))} has a closed flow"
-
-
-def _coupled_family(system: System, has_degrees: bool) -> tuple[str, str]:
-    """The same for several fields: exact where there is a matrix symbol, with any forcing constant in time."""
-    if system.is_noisy:
-        raise NotApplicable(
-            f"expected a system without noise, got {system.text}: no method for Ito equations follows from the equation"
-        )
-    if reasons := coupling_obstacles(system, has_degrees=has_degrees):
-        return "rk4", "; ".join(reasons)
-    letter, coupling = coupled_in_one_operator(system, has_degrees=has_degrees)
-    others = (*coupling.source.values(), *coupling.constant.values(), *coupling.coupled.values())
-    forced = " and a forcing" if any(x != 0 for x in others) else ""
-    symbol = f"the matrix symbol P(lam) = {public(coupling.linear_symbol()).tolist()}"
-    name = f"a matrix polynomial of {letter} as generator" if has_degrees else symbol
-    return "exact", f"linear in {', '.join(coupling.fields)} with {name}{forced}: exact flow"
 
 
 def _symbol_text(system: System, letter: str, has_degrees: bool) -> str:

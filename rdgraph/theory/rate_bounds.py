@@ -25,6 +25,7 @@ from rdgraph.syntax.tree import Kind
 from rdgraph.systems.structure import structure_of
 from rdgraph.systems.system import System
 from rdgraph.theory.lipschitz import coupled_bound
+from rdgraph.theory.several_fields.own_terms import own_rate
 from rdgraph.theory.several_fields.slope_sums import slope_sum
 from rdgraph.theory.slope_bounds import slopes, sup_magnitude
 
@@ -146,6 +147,23 @@ def rate_bound(system: System, normalisation: str = "symmetric") -> RateBound:
     rule = _chain_rule if system.is_single else _of_fields
     found = (RateBound(rule(system, record, local), system) for local in (False, True))
     return next((bound for bound in found if bound.is_finite), RateBound(sp.oo, system))
+
+
+@lru_cache(maxsize=256)
+def rates_of_parts(system: System, normalisation: str = "symmetric") -> tuple[RateBound, RateBound]:
+    """K of what every field does with itself linearly, and K of all the rest: for all states, else on |u| <= R.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> linear, rest = rates_of_parts(parse("u' = u*v - Du*L@u; v' = 1 - v - Dv*L@v"), "row")
+    >>> linear.value, rest.value
+    (Max(2*Du, 2*Dv + 1), 2*R)
+    """
+    linear = RateBound(own_rate(system, normalisation), system)
+    rests = (
+        slope_sum(system, normalisation, is_local=local, is_sharp=False, is_rest=True).value for local in (False, True)
+    )
+    bounds = (RateBound(value, system) for value in rests)
+    return linear, next((bound for bound in bounds if bound.is_finite), RateBound(sp.oo, system))
 
 
 def _of_fields(system: System, record: Normalisation, local: bool) -> sp.Expr:

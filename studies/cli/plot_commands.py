@@ -1,4 +1,4 @@
-"""`rdgraph plot`: filter responses and phase diagrams as figures, with their numbers."""
+"""`rdgraph plot`: filter responses, phase diagrams and dispersion relations as figures, with their numbers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, NotApplicable
 from studies.cli.options import EQUATION_SETTINGS, Equation, Values, read_numbers
 from studies.runs.boundary import say
 from studies.runs.libraries import require
 
 if TYPE_CHECKING:
     from rdgraph.graphs.graph import Graph
+    from rdgraph.patterns.dispersion import Dispersion
 
 plot = typer.Typer(help="Draw figures (png, pdf and the numbers as csv).", no_args_is_help=True)
 
@@ -73,6 +74,58 @@ def plot_phase(
     say(console, f"{points} x {points} members: {share} were simulated as predicted")
     for path in save_figure(phase_figure(diagram), out, "phase", diagram.rows()):
         say(console, f"wrote {path}")
+
+
+@plot.command("dispersion", context_settings=EQUATION_SETTINGS)
+def plot_dispersion(
+    equation: Equation,
+    values: Values = None,
+    graph: Annotated[
+        str | None, typer.Option("--graph", help="path:N, ring:N, complete:N, star:N or csbm: draw its modes, too.")
+    ] = None,
+    normalisation: Annotated[str, typer.Option("--normalisation", help="Of the graph.")] = "row",
+    end: Annotated[float, typer.Option("--end", help="lam in [0, END].")] = 2.0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random graph.")] = 0,
+    out: Annotated[Path, typer.Option("--out", help="Folder for dispersion.png, .pdf and .csv.")] = Path(
+        "runs/dispersion"
+    ),
+) -> None:
+    """Growth and frequency of the modes of several fields over lam, at every constant steady state."""
+    from analysis.figures import save_figure
+    from rdgraph.patterns.dispersion_figure import dispersion_curves, dispersion_figure
+
+    relations = _relations(equation, read_numbers(values), graph, normalisation, end, seed)
+    for relation in relations:
+        say(console, f"{relation.state or 'any state'}: {relation.kind}")
+    for path in save_figure(dispersion_figure(relations), out, "dispersion", dispersion_curves(relations)):
+        say(console, f"wrote {path}")
+
+
+def _relations(
+    equation: str, given: dict[str, float], graph: str | None, normalisation: str, end: float, seed: int
+) -> list[Dispersion]:
+    """The relations at all steady states; a system of the catalogue has its usual numbers where none are given."""
+    from rdgraph.patterns.dispersion import Dispersion, dispersion
+    from rdgraph.patterns.steady_states import steady_states
+    from rdgraph.systems.catalogue import catalogue
+    from rdgraph.systems.parser import parse
+
+    system = parse(equation)
+    usual = catalogue.entry(equation).parameters if equation in catalogue else {}
+    numbers = {**usual, **given}
+    operator = None
+    if graph is not None:
+        require("the modes of a graph", "torch")
+        import torch
+
+        operator = _named_graph(graph, seed).operator(normalisation, dtype=torch.float64)
+    first = dispersion(system, numbers, operator=operator, to=end)
+    if not isinstance(first, Dispersion):
+        raise NotApplicable("expected a relation in lam alone, got operators beside A; use rd.dispersion(...)")
+    if first.state is None:
+        return [first]
+    found = [dispersion(system, numbers, k, operator, to=end) for k in range(len(steady_states(system, numbers)))]
+    return [relation for relation in found if isinstance(relation, Dispersion)]
 
 
 def _named_graph(text: str, seed: int) -> Graph:

@@ -25,6 +25,7 @@ from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.several_fields.node_speeds import normal_forms, row_size, starts_of, states_of
+from rdgraph.theory.several_fields.own_terms import own_terms
 
 #: More variables have too many corners, more candidates take too long to compare.
 MAX_VARIABLES = 8
@@ -42,16 +43,25 @@ class SlopeSum:
 
 
 def slope_sum(
-    system: System, normalisation: str, *, is_local: bool, is_one_sided: bool = False, is_sharp: bool = True
+    system: System,
+    normalisation: str,
+    *,
+    is_local: bool,
+    is_one_sided: bool = False,
+    is_sharp: bool = True,
+    is_rest: bool = False,
 ) -> SlopeSum:
     """The constant of a system over all its rows; without `is_sharp` bounds suffice, and are found at once.
+
+    With `is_rest` what every field does with itself linearly is left out.
 
     >>> from rdgraph.systems.parser import parse
     >>> slope_sum(parse("u' = a - u + u**2*v; v' = b - u**2*v"), "row", is_local=True)
     SlopeSum(value=3*R**2 + 1, is_exact=True)
     """
     rows = [
-        _Row.of(system, normalisation, name, is_local, is_one_sided).total(is_sharp=is_sharp) for name in system.fields
+        _Row.of(system, normalisation, name, is_local, is_one_sided, is_rest).total(is_sharp=is_sharp)
+        for name in system.fields
     ]
     if any(row.value.has(sp.oo) for row in rows):
         certain = all(row.is_exact for row in rows if row.value.has(sp.oo))
@@ -80,10 +90,13 @@ class _Row:
     is_attained: bool
 
     @classmethod
-    def of(cls, system: System, normalisation: str, name: str, is_local: bool, is_one_sided: bool) -> _Row:
+    def of(
+        cls, system: System, normalisation: str, name: str, is_local: bool, is_one_sided: bool, is_rest: bool
+    ) -> _Row:
         record = find_normalisation(normalisation)
         measure = Magnitudes(system, record, is_local)
-        normal, states = normal_forms(system, normalisation)[name], list(states_of(system).values())
+        whole, rest = normal_forms(system, normalisation)[name], own_terms(system, normalisation, name)[1]
+        normal, states = rest if is_rest else whole, list(states_of(system).values())
         calls = {
             atom: sp.Dummy(f"x{i}", real=True)
             for i, atom in enumerate(sorted(normal.atoms(Act), key=str))

@@ -10,7 +10,7 @@ import pytest
 
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.identities.comparison import CONDITIONAL, PROVED, REFUTED, UNDECIDED, Equivalence
+from rdgraph.identities.comparison import CONDITIONAL, PROVED, REFUTED, Equivalence
 from rdgraph.identities.dense_oracle import evaluate
 from rdgraph.syntax.reader import start_of
 from rdgraph.syntax.tree import field as field_name
@@ -107,8 +107,52 @@ def test_time_noise_and_further_operators() -> None:
     assert rd.equivalent("u' = -L@u + sigma*xi", "u' = -L@u + 2*sigma*xi").status == REFUTED
     assert rd.equivalent("u' = -L@u + sigma*xi", "u' = -L@u").status == REFUTED
     turned = "u' = -L@u {} B@u where B antisymmetric"
-    assert rd.equivalent(turned.format("+"), turned.format("-")).status == UNDECIDED
+    assert rd.equivalent(turned.format("+"), turned.format("-")).status == REFUTED
     assert rd.equivalent(turned.format("+"), "u' = B@u - u + A@u where B antisymmetric")
+
+
+FACTS = {
+    "symmetric": lambda m: np.array_equal(m, m.T),
+    "antisymmetric": lambda m: np.array_equal(m, -m.T),
+    "stochastic": lambda m: bool((m >= 0).all()) and np.allclose(m.sum(axis=1), 1),
+    "signed": lambda m: True,
+}
+
+
+@pytest.mark.parametrize("words", ["antisymmetric", "symmetric", "stochastic", "symmetric stochastic", "signed"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("u' = -L@u + B@u", "u' = -L@u - B@u"),
+        ("u' = A@B@u", "u' = B@A@u"),
+        ("u' = u*(B@v); v' = -v", "u' = B@(u*v); v' = -v"),
+        ("u' = B@B@u - L@u", "u' = B@u - L@u"),
+        ("u' = tanh(B@u)", "u' = B@tanh(u)"),
+        ("u' = B@C@u", "u' = C@B@u"),
+    ],
+)
+def test_counterexamples_are_what_is_said_of_operators(first: str, second: str, words: str) -> None:
+    """Different systems get a witness whose B has every fact, and on which the oracle sees the difference."""
+    names = [name for name in "BC" if f"{name}@" in first]
+    said = " where " + ", ".join(f"{name} {words}" for name in names)
+    one, other = rd.parse(first + said), rd.parse(second + said)
+    found = rd.equivalent(one, other)
+    assert found.status == REFUTED
+    values = letters_of(found.witness)
+    for name in names:
+        assert all(FACTS[word](values[name]) for word in words.split())
+    left, right = (evaluate(system.flow["u"], values) for system in (one, other))  # type: ignore[arg-type]
+    assert float(np.abs(np.asarray(left) - np.asarray(right)).max()) > 1e-6
+
+
+def test_what_holds_of_stochastic_operators_alone_is_not_refuted() -> None:
+    """B@1 = 1 for stochastic B, which no proof uses and no counter-example breaks."""
+    ones = "u' = {} - u where B {}"
+    assert rd.equivalent(ones.format("B@(1 + 0*u)", "stochastic"), ones.format("1", "stochastic")).status != REFUTED
+    assert rd.equivalent(ones.format("B@(1 + 0*u)", "signed"), ones.format("1", "signed")).status == REFUTED
+    still = "u' = {}B@u - L@u where B {}"
+    contradicting = rd.equivalent(still.format("", "symmetric"), still.format("-", "antisymmetric"))
+    assert contradicting.status != REFUTED  # B = 0 alone is both
 
 
 def test_other_numbers_of_states_and_wrong_pairs() -> None:

@@ -193,6 +193,41 @@ def test_the_source_adds_to_the_degree():
     assert full_degree(linear, Schedule("exact")) == 512
 
 
+@pytest.mark.parametrize(("method", "step"), METHODS)
+@pytest.mark.parametrize("normalisation", ["symmetric", "row"])
+def test_a_forcing_that_is_no_filter_of_the_start_goes_by_an_increment(method, step, normalisation):
+    op = rd.generators.erdos_renyi(14, 0.25, 3).operator(normalisation, self_loops=0.5, dtype=torch.float64)
+    alpha, beta = random(3, seed=1).sigmoid().requires_grad_(True), random(3, 4, seed=2).requires_grad_(True)
+    H0, mask = random(3, 14, 4, seed=3).requires_grad_(True), (random(14, seed=4) > 0).double()
+    system = rd.parse("-alpha*L@H + beta*M*H0 + 0.3", {"beta": "channel"})
+    field = rd.lower(system, op, {"alpha": alpha, "beta": beta, "M": mask}, batch=(3,))
+    times, schedule = torch.tensor(TIMES, dtype=torch.float64), Schedule.make(method, TIMES[-1], step)
+    degree = LinearFlow.needed(field, H0, schedule, times, 1e-13)
+    found, tail = LinearFlow(schedule, degree).run(field, H0, times, watch=True)
+    assert tail is not None
+    assert float(tail.max()) < 1e-10
+    options = {"rtol": 1e-13} if step is None else {"step": step}
+    stepped = rd.solve(field, H0, torch.stack([torch.zeros(3).double(), times]), method, **options).final
+    torch.testing.assert_close(found, stepped, rtol=1e-9, atol=1e-10)
+    for own, other in zip(gradients(found, [alpha, beta, H0]), gradients(stepped, [alpha, beta, H0]), strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-6, atol=1e-8)
+
+
+def test_a_source_can_take_the_place_of_the_start():
+    """A system of two fields whose second one does not move says what it is."""
+    op = rd.generators.erdos_renyi(14, 0.25, 3).operator("row", dtype=torch.float64)
+    H0, source = random(14, 4, seed=3), random(14, 4, seed=5)
+    field = rd.lower("ST", op, {"alpha": 0.7, "beta": 0.4})
+    pair = rd.lower("u' = -alpha*L@u + beta*v; v' = 0*v", op, {"alpha": 0.7, "beta": 0.4})
+    schedule, time = Schedule.make("rk4", 1.5, 0.5), torch.tensor(1.5, dtype=torch.float64)
+    degree = LinearFlow.needed(field, H0, schedule, time, 1e-13, is_forced=True)
+    found, _ = LinearFlow(schedule, degree).run(field, H0, time, watch=False, source=source)
+    expected = rd.solve(pair, torch.cat([H0, source], -1), [0.0, 1.5], "rk4", step=0.5).final[:, :4]
+    torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-12)
+    own = LinearFlow(schedule, degree).run(field, H0, time, watch=False, source=H0)[0]
+    torch.testing.assert_close(own, LinearFlow(schedule, 12)(field, H0, time), rtol=1e-11, atol=1e-12)
+
+
 @torch.no_grad()
 def test_watching_tells_what_is_left_out_and_changes_nothing():
     p = Problem("BS", "row", per_member=False)
@@ -279,5 +314,6 @@ def test_what_counts_as_a_polynomial():
     assert not lowered("BS", beta="node")
     assert not lowered("diffusion", alpha="node")
     assert not lowered("-alpha*L@H + gamma*tanh(H)")
-    assert not lowered("-alpha*L@H + 1")
+    assert lowered("-alpha*L@H + 1")
+    assert not lowered("H'' = -alpha*L@H + 1")
     assert not lowered("diffusion", "none")

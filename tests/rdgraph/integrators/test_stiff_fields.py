@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from rdgraph.errors import NotApplicable
 from rdgraph.integrators.exponential_steps import ExactPart
 from rdgraph.integrators.field_splitting import FieldStrang
 from rdgraph.integrators.solver import solve
-from rdgraph.integrators.stiffness import Rates
+from rdgraph.integrators.stiffness import measured_rates
 from rdgraph.lowering.split_field import SplitField
 from rdgraph.lowering.vector_field import VectorField
+from rdgraph.theory.field_methods import bounded_rates
+from rdgraph.theory.rate_bounds import rates_of_parts
 
 F64 = torch.float64
 NODES = 8
@@ -249,7 +252,7 @@ def test_reactions_beyond_a_node_are_refused(text: str) -> None:
 # ---------------------------------------------------------------------- the choice
 def test_rates_are_those_of_the_parts() -> None:
     field = made("u' = -alpha*L@u + 3*v; v' = -u*0.5 - v", alpha=torch.tensor([1.0, 7.0], dtype=F64), batch=(2,))
-    rates = Rates.at(field, start_for(field, 2), torch.tensor(0.0))
+    rates = measured_rates(field, start_for(field, 2), torch.tensor(0.0))
     np.testing.assert_allclose(rates.linear, [2.0, 14.0])
     assert ((rates.rest > 1.2) & (rates.rest < 3.01)).all()  # between the spectral radius sqrt(1.5) and the norm 3
 
@@ -262,6 +265,48 @@ def test_auto_takes_imex_where_diffusion_is_stiff() -> None:
     assert sol.reason.startswith("stiff: exact linear part, explicit rest")
     wanted = solve(field, H0, [0.0, 1.0], "imex", step=0.01).final
     torch.testing.assert_close(sol.final, wanted, rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("normalisation", ["symmetric", "row"])
+@pytest.mark.parametrize(
+    ("text", "values", "T", "method"),
+    [
+        (SCHNAKENBERG, {"a": 0.1, "b": 0.9, "Du": 0.1, "Dv": 2.0}, 2.0, "dopri5"),
+        (SCHNAKENBERG, {"a": 0.1, "b": 0.9, "Du": 4000.0, "Dv": 30000.0}, 1.0, "imex"),
+        (SCHNAKENBERG, {"a": 0.1, "b": 0.9, "Du": 4000.0, "Dv": 30000.0}, 0.001, "dopri5"),
+        (OSCILLATORS, {"gamma": 1.2, "alpha": 1.5}, 2.0, "dopri5"),
+        ("H'' = -gamma*H - alpha*H' - L@H", {"gamma": 1.2, "alpha": 1.5}, 2.0, "exact"),
+        ("u' = -alpha*L@u + sigma*xi; v' = u - v", {"alpha": 1.0, "sigma": 0.1}, 1.0, "euler-maruyama"),
+    ],
+)
+def test_what_is_chosen_beforehand_is_what_is_run(
+    text: str, values: dict[str, float], T: float, method: str, normalisation: str
+) -> None:
+    """One decision: from bounds before the run, from the rates at its start within it, in the same words."""
+    field = rd.lower(text, GRAPH.operator(normalisation, dtype=F64), values)
+    before = rd.choose_method(text, T, coefficients=values, normalisation=normalisation, radius=1.0, row_sum=2.0)
+    run = solve(field, start_for(field), [0.0, T])
+    assert before.method == run.method == method
+    words = [re.sub(r"step [0-9.e-]+", "step", r.partition("rates")[0].replace("bounds of the ", "")) for r in
+             (before.reason, run.reason)]  # fmt: skip
+    assert words[0] == words[1]
+    asked = rd.choose_method(text, T, coefficients=values, normalisation=normalisation, stepped=True)
+    assert asked.method == ("euler-maruyama" if "xi" in text else "rk4")
+
+
+def test_bounds_of_the_rates_hold_at_every_start() -> None:
+    system = rd.parse(SCHNAKENBERG)
+    values = {name: VALUES[name] for name in system.coefficients}
+    field = made(SCHNAKENBERG, "row")
+    bounds = bounded_rates(system, "row", values, 1.0, 1.0, 1.0)
+    for seed in range(10):
+        rates = measured_rates(field, random(NODES, 2, seed=seed), torch.tensor(0.0))
+        assert rates.linear <= bounds.linear * (1 + 1e-12)
+        assert rates.rest <= bounds.rest * np.sqrt(2 * NODES)  # the 2-norm of a matrix, against its inf-norm
+    linear, rest = rates_of_parts(system, "row")
+    assert linear.at(values) == pytest.approx(4.0)
+    assert "R" in {x.name for x in rest.value.free_symbols}
+    assert "Dv" not in {x.name for x in rest.value.free_symbols}
 
 
 def test_auto_gives_imex_up_where_the_reaction_turns_stiff() -> None:

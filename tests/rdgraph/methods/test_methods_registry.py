@@ -39,10 +39,10 @@ def own_methods() -> Iterator[None]:
 
 # ---------------------------------------------------------------------- the records
 def test_every_record_says_what_it_applies_to() -> None:
-    fixed = ["euler", "midpoint", "heun", "rk4", "rk4-classical"]
+    fixed = ["euler", "midpoint", "heun", "rk4", "rk4-classical", "semi-implicit-euler"]
     assert list(records) == [*fixed, "strang", "imex", "exact", "dopri5", *FOR_NOISE]
     assert list(FOR_NOISE) == ["euler-maruyama", "exponential-euler-maruyama"]
-    assert set(FIXED) == {"euler", "midpoint", "heun", "rk4", "rk4-classical"}
+    assert set(FIXED) == set(fixed)
     assert set(WITH_ADJOINT) == {"euler", "midpoint", "heun", "rk4", "dopri5"}
     assert [n for n in METHODS if find_method(n).is_exact] == ["exact"]
     assert [n for n in METHODS if find_method(n).is_splitting] == ["strang"]
@@ -150,3 +150,43 @@ def test_registered_methods_are_known_on_the_command_line() -> None:
 def test_without_it_the_name_is_unknown() -> None:
     with pytest.raises(UnknownName, match="ralston"):
         rd.preflight("BS", method="ralston", step=0.25)
+
+
+# ---------------------------------------------------------------------- Euler with the new velocity
+def test_the_semi_implicit_method_moves_by_the_new_velocity() -> None:
+    op = rd.generators.path(5).operator("row", dtype=F64)
+    field = rd.lower("u' = -u; H'' = -gamma*tanh(H) - alpha*H' + A@u", op, {"alpha": 0.3, "gamma": 0.8})
+    start = torch.randn(5, 6, generator=torch.Generator().manual_seed(0), dtype=F64)
+    found = rd.solve(field, start, [0.0, 1.0], "semi-implicit-euler", step=0.25).final
+    A = op.dense().numpy()
+    u, h, v = np.split(start.numpy(), 3, 1)
+    for _ in range(4):
+        v = v + 0.25 * (-0.8 * np.tanh(h) - 0.3 * v + A @ u)
+        u, h = u - 0.25 * u, h + 0.25 * v
+    np.testing.assert_allclose(found.numpy(), np.concatenate([u, h, v], 1), rtol=1e-12, atol=1e-13)
+
+
+def test_the_semi_implicit_method_is_euler_for_fields_of_first_order() -> None:
+    op = rd.generators.path(5).operator("row", dtype=F64)
+    field, start = rd.lower("AC", op, {"alpha": 0.7, "beta": 0.2}), torch.eye(5, 3, dtype=F64)
+    one, other = (rd.solve(field, start, [0.0, 1.0], m, step=0.3).final for m in ("euler", "semi-implicit-euler"))
+    torch.testing.assert_close(one, other)
+
+
+def test_the_semi_implicit_method_keeps_the_energy_of_a_wave() -> None:
+    """Explicit Euler amplifies every oscillation, this one none up to a step of 2/frequency; its order is 1."""
+    op = rd.generators.ring(6).operator("row", dtype=F64)
+    field, start = rd.lower("H'' = -L@H", op, {}), torch.zeros(6, 2, dtype=F64)
+    start[0, 0] = 1.0
+    sizes = {
+        method: float(rd.solve(field, start, [0.0, 200.0], method, step=0.5).final.abs().max())
+        for method in ("euler", "semi-implicit-euler")
+    }
+    assert sizes["euler"] > 1e6
+    assert sizes["semi-implicit-euler"] < 4
+    exact = rd.solve(field, start, [0.0, 2.0], "exact").final
+    errors = [
+        float((rd.solve(field, start, [0.0, 2.0], "semi-implicit-euler", step=dt).final - exact).abs().max())
+        for dt in (0.02, 0.01)
+    ]
+    assert 1.8 < errors[0] / errors[1] < 2.2

@@ -60,13 +60,14 @@ def test_verdicts_of_known_systems() -> None:
     assert "u, v >= 0" in densities.verdict
     noisy = rd.preflight("u' = -L@u + xi", T=1)
     assert noisy.status == "undecided"
-    assert noisy.settings["method"] == "undecided"
+    assert noisy.settings["method"] == "euler-maruyama"
+    assert rd.preflight("u' = -L@u + u*v; v' = -u", T=1).settings["method"] == "dopri5"
 
 
 def test_the_step_follows_from_the_bound_of_the_slopes() -> None:
-    choice = rd.choose_method("u' = -L@u + tanh(v); v' = -u", T=4, normalisation="row")
+    choice = rd.choose_method("u' = -L@u + tanh(v); v' = -u", T=4, normalisation="row", stepped=True)
     assert choice.method == "rk4"
     assert choice.step <= 1 / 3
     assert "K = 3" in choice.reason
-    timed = rd.choose_method("u' = t*u - v; v' = u", T=10, normalisation="row")
+    timed = rd.choose_method("u' = t*u - v; v' = u", T=10, normalisation="row", stepped=True)
     assert timed.step <= 1 / 11

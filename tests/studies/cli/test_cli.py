@@ -111,6 +111,7 @@ def test_declarations_and_assumptions_on_the_command_line(rdgraph: Command) -> N
         (("plot", "response", "F"), ("no symbol because",)),
         (("plot", "response", "-gamma*L@H"), ("--set",)),
         (("plot", "phase", "BS", "--graph", "torus"), ("ring:20",)),
+        (("plot", "dispersion", "u' = -L@u + B@u where B antisymmetric"), ("operators beside A",)),
     ],
 )
 def test_errors_are_text(words: tuple[str, ...], needles: tuple[str, ...], rdgraph: Command) -> None:
@@ -246,6 +247,25 @@ def test_plot_response_writes_figure_and_numbers(tmp_path: Path, rdgraph: Comman
     assert at_two == pytest.approx([float(sp.exp(-2))])
     at_zero = [float(r["gain"]) for r in rows if r["system"] == "ST" and r["method"] == "euler" and r["lam"] == "0"]
     assert at_zero == pytest.approx([3.0])  # 1 + beta T, the removable point
+
+
+def test_plot_dispersion_writes_figure_and_numbers(tmp_path: Path, rdgraph: Command) -> None:
+    text = "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v"
+    numbers = [word for pair in ("a=0.1", "b=0.9", "Du=0.02", "Dv=1") for word in ("--set", pair)]
+    run = rdgraph("plot", "dispersion", text, *numbers, "--graph", "ring:6", "--out", str(tmp_path))
+    assert run.returncode == 0, run.stderr
+    assert "u = 1, v = 9/10 (exact): turing" in run.stdout
+    assert {p.name for p in tmp_path.iterdir()} == {"dispersion.png", "dispersion.pdf", "dispersion.csv"}
+    with (tmp_path / "dispersion.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:  # the larger root of the quadratic of P(lam) = [[0.8 - 0.02 lam, 1], [-1.8, -1 - lam]]
+        place = float(row["lam"])
+        trace, determinant = -0.2 - 1.02 * place, 1.8 - (0.8 - 0.02 * place) * (1 + place)
+        root = complex(trace**2 - 4 * determinant) ** 0.5
+        assert float(row["growth"]) == pytest.approx((trace + root.real) / 2, abs=1e-6)
+        assert float(row["frequency"]) == pytest.approx(abs(root.imag) / 2, abs=1e-6)
+    modes = sorted(float(row["lam"]) for row in rows if row["part"] == "mode")
+    assert modes == pytest.approx([0, 0.5, 0.5, 1.5, 1.5, 2], abs=1e-9)
 
 
 def test_unwritable_folder_is_an_error(tmp_path: Path, rdgraph: Command) -> None:

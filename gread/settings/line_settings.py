@@ -1,0 +1,131 @@
+"""`LineSettings`: the settings of a network of others that is an equation, beyond those that GREAD itself needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from gread.settings.equation import read_equation
+from gread.settings.gread_settings import LINKS, GreadSettings
+from rdgraph.errors import InvalidArgument, UnknownName
+from rdgraph.normalisations.registry import NORMALISATIONS
+from rdgraph.systems.system import System
+
+#: How the matrices of an equation are made of parameters.
+MATRICES = ("free", "symmetric", "dominant", "orthogonal")
+#: What H0 in the equation is.
+SOURCES = ("start", "detached", "centred")
+STARTS = ("torch", "glorot", "fan_out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineSettings(GreadSettings):
+    """Settings of a network around an equation, with what published networks have beside one.
+
+    Args:
+        values: Coefficients that are numbers and not trained, as in "alpha=0, gamma=1".
+        starts: Where the parameters of coefficients start, before their link, as in "delta=-10, beta=0".
+        links: How parameters become coefficients, as in "a=sigmoid, beta=free"; the others go by auto.
+        matrices: How matrices such as W are made. free: every entry a parameter. symmetric: (P + P')/2. dominant: the
+            symmetric part of P without its diagonal, with t_i sum_j |W_ij| + r_i on the diagonal (GRAFF). orthogonal:
+            U diag(clamp(w, 0, 1)) U' with U held near orthogonal, which starts at the identity (CGNN).
+        source_term: What H0 in the equation is: start, H(0) itself; detached, H(0) without a gradient; centred, H(0)
+            less its mean over the trusted nodes (GRAND++).
+        beside: The normalisation of the operators beside A that the equation names, all on the edges of the graph.
+        augmented: Whether the second half of the channels starts at zero and is not read out.
+        encoder_relu: Whether a ReLU follows the encoder.
+        encoder_start: How the encoder starts: torch, glorot or fan_out, see `BatchedModel.add_linear`.
+        step_dropout: Whether entries are dropped at the start and between steps, by the rate `dropout`.
+        step_norm: Whether the slope of every channel is standardised over the nodes, at every step.
+
+    Raises:
+        InvalidArgument: For texts that are no lists of values, and an odd number of channels to be augmented.
+        UnknownName: For a choice that there is not, and for letters that the equation has not.
+
+    >>> str(LineSettings(reaction="-alpha*L@H + beta*H0", values="beta=0.5").system)
+    '-alpha*L@H + 0.5*H0'
+    """
+
+    #: Where parameters of coefficients start, and how they become coefficients, where the settings say nothing.
+    usual_starts: ClassVar[Mapping[str, float]] = {}
+    usual_links: ClassVar[Mapping[str, str]] = {}
+
+    values: str = ""
+    starts: str = ""
+    links: str = ""
+    matrices: str = "free"
+    source_term: str = "start"
+    beside: str = "none"
+    augmented: bool = False
+    encoder_relu: bool = False
+    encoder_start: str = "torch"
+    step_dropout: bool = False
+    step_norm: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, known in (
+            ("matrices", MATRICES), ("source_term", SOURCES), ("encoder_start", STARTS),
+            ("beside", tuple(NORMALISATIONS)),
+        ):  # fmt: skip
+            self.check_one_of(name, known)
+        for name, link in read_pairs("links", self.links).items():
+            if link not in LINKS:
+                raise UnknownName(f"link of {name}", link, LINKS)
+        read_numbers("starts", self.starts), read_numbers("values", self.values)
+        if self.augmented and (self.hidden % 2 or self.encoder_mlp):
+            raise InvalidArgument(
+                f"expected an even number of channels and a linear encoder to be augmented, got hidden={self.hidden} "
+                f"and encoder_mlp={self.encoder_mlp}"
+            )
+
+    @cached_property
+    def system(self) -> System:
+        """The equation, with alpha and beta of the declared kinds and the values put in."""
+        system = read_equation(self.reaction, self.alpha, self.beta, has_beside=True)
+        values = read_numbers("values", self.values)
+        for name in (*values, *read_numbers("starts", self.starts), *read_pairs("links", self.links)):
+            if name not in system.coefficients:
+                raise UnknownName(f"coefficient of {system.text}", name, system.coefficients)
+        return system.replace(**values) if values else system
+
+    def link_asked(self, name: str) -> str | None:
+        """The link that a coefficient is given, None where it goes by auto."""
+        link = read_pairs("links", self.links).get(name, self.usual_links.get(name, "auto"))
+        return None if link == "auto" else link
+
+    def start_asked(self, name: str) -> float | None:
+        """Where the parameter of a coefficient starts, None where nothing is said."""
+        return read_numbers("starts", self.starts).get(name, self.usual_starts.get(name))
+
+
+def read_pairs(setting: str, text: str) -> dict[str, str]:
+    """ "a=1, b=2" by name.
+
+    >>> read_pairs("links", "a=sigmoid, beta=free")
+    {'a': 'sigmoid', 'beta': 'free'}
+    """
+    found: dict[str, str] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, sign, value = (piece.strip() for piece in part.partition("="))
+        if not (name.isidentifier() and sign and value) or name in found:
+            raise InvalidArgument(f"expected {setting} such as 'alpha=0, gamma=1', got {text!r}")
+        found[name] = value
+    return found
+
+
+def read_numbers(setting: str, text: str) -> dict[str, float]:
+    """ "a=1, b=2" as numbers by name.
+
+    >>> read_numbers("values", "alpha=0, gamma=1")
+    {'alpha': 0.0, 'gamma': 1.0}
+    """
+    found = {}
+    for name, value in read_pairs(setting, text).items():
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise InvalidArgument(f"expected a number for {name} in {setting}, got {value!r}") from None
+    return found
