@@ -292,7 +292,7 @@ class _Reporter:
         self.last = now
         row = ensemble.state["history"][epoch - 1].double()
         alive = ensemble.state["alive"]
-        means = row[alive].mean(0).tolist() if bool(alive.any()) else [float("nan")] * row.shape[1]
+        means = row[alive].nanmean(0).tolist() if bool(alive.any()) else [float("nan")] * row.shape[1]
         done = sum(self.lengths[:number]) + epoch
         seconds = time.monotonic() - self.started
         self.hears(Progress(done, sum(self.lengths), number, len(self.lengths), means[0], means[2], seconds))
