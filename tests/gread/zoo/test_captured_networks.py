@@ -15,7 +15,6 @@ from tests.gread.training.test_capture import Recorded
 
 #: Choices that add operations to a network, beside its defaults.
 CHOICES = [
-    *((name, {}) for name in models),
     ("acmgcn", {"structure": True}),
     ("linkx", {"layers": 3, "edge_layers": 2, "node_layers": 2}),
     ("glognn", {"gamma": 0.5, "alpha": 1.0, "delta": 0.0}),
@@ -23,15 +22,13 @@ CHOICES = [
 ]
 
 
-@pytest.mark.parametrize("select", ["accuracy", "loss"])
 @pytest.mark.parametrize(("name", "values"), CHOICES, ids=str)
-def test_an_epoch_is_recorded(name: str, values: dict[str, object], select: str) -> None:
+def test_an_epoch_is_recorded(name: str, values: dict[str, object]) -> None:
     known = {f.name for f in fields(models[name].settings)}
     small = {k: v for k, v in {"hidden": 4, "heads": 2, "attention_dim": 4}.items() if k in known}
-    config = Config.of(name, **small, **values, epochs=4, select=select, patience=2)
+    config = Config.of(name, **small, **values, epochs=4, select="loss", patience=2)
     ensemble = Ensemble(karate(), [Trial(config, split) for split in (0, 3)])
-    if not ensemble.model.is_capturable:
-        pytest.skip(f"{name} says that it cannot be captured")
+    assert ensemble.model.is_capturable
     ensemble.advance(1)
     with Recorded():
         ensemble._epoch()
