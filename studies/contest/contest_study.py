@@ -91,7 +91,7 @@ def _entered(
     def made() -> Entry:
         if tell is not None:
             tell(f"{one.title} ({one.source or 'no settings'})")
-        return enter(plan, one, run.folder / CHECKPOINTS / one.key, progress)
+        return enter(plan, one, run.folder / CHECKPOINTS / one.key, progress, tell)
 
     results = run.part(f"results-{one.key}", lambda: made().results)
     curves = run.part(f"curves-{one.key}", lambda: made().curves)
