@@ -21,7 +21,7 @@ from studies.contest.contestants import Contestant
 from studies.runs.pairing import Paired, split_means
 from studies.runs.tables import MutableRow, Row
 from studies.runs.uncertainty import standard_error
-from studies.training.references import untrained_rows
+from studies.training.reference_answers import untrained_rows
 from studies.training.rows import result_rows
 
 Hears = Callable[[Progress], None]

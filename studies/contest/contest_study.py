@@ -17,7 +17,7 @@ from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row, read_rows
-from studies.training.references import article
+from studies.training.reference_answers import article
 
 CHECKPOINTS, TABLE = "checkpoints", "table"
 
