@@ -118,7 +118,7 @@ def train_command(
 def run(plan: TrainingPlan, out: Path | None, resume: bool) -> None:
     """Train, show, say where the report lies."""
     from studies.training import study
-    from studies.training.references import read_references
+    from studies.training.reference_answers import read_references
     from studies.training.summary import summarise
 
     folder = out or study.default_folder(plan, resume=resume)

@@ -28,10 +28,11 @@ def accuracy_figure(
     figure = empty_figure(1.6 + 1.1 * len(contestants), 4.0)
     panel = figure.subplots()
     rows: list[MutableRow] = []
+    splits = sorted({int(row["split"]) for own in results.values() for row in own})
     for k, one in enumerate(contestants):
         for row in results[one.name]:
             value = 100 * float(row["test_accuracy"])
-            shift = ((int(row["split"]) % 10) - 4.5) / 18
+            shift = 0.5 * (splits.index(int(row["split"])) + 0.5) / len(splits) - 0.25
             panel.plot(k + shift, value, "o", ms=3.5, color=PALETTE[int(row["split"]) % len(PALETTE)], alpha=0.7)
             rows.append(
                 {"method": one.title, "split": int(row["split"]), "seed": int(row["seed"]), "test_accuracy": value}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from studies.contest.contestants import Contestant
 from studies.runs.pairing import Paired, split_means
 from studies.runs.tables import MutableRow, Row
 from studies.runs.uncertainty import standard_error
-from studies.training.references import untrained_rows
+from studies.training.reference_answers import untrained_rows
 from studies.training.rows import result_rows
 
 Hears = Callable[[Progress], None]
@@ -73,7 +74,13 @@ class Entry:
     cost: list[MutableRow]
 
 
-def enter(plan: ContestPlan, one: Contestant, checkpoint: Path, hears: Hears | None = None) -> Entry:
+def enter(
+    plan: ContestPlan,
+    one: Contestant,
+    checkpoint: Path,
+    hears: Hears | None = None,
+    tell: Callable[[str], object] | None = None,
+) -> Entry:
     """Train a network, or let a reference answer, on all splits of the plan."""
     if one.config is None:
         rows = untrained_rows(plan.data, plan.splits, [one.title])
@@ -88,7 +95,8 @@ def enter(plan: ContestPlan, one: Contestant, checkpoint: Path, hears: Hears | N
     trials = make_trials(one.config, plan.splits, range(plan.seed, plan.seed + plan.seeds))
     pace = Pace(hears)
     done = train(
-        plan.data, trials, device=plan.device, checkpoint=checkpoint, progress=pace, keep_best=False
+        plan.data, trials, device=plan.device, checkpoint=checkpoint, progress=pace, tell=tell or warnings.warn,
+        keep_best=False,
     )  # fmt: skip
     cost: MutableRow = {
         "parameters": _parameters(plan, one.config), "epochs": done.history.shape[1],

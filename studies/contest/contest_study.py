@@ -17,7 +17,7 @@ from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row, read_rows
-from studies.training.references import article
+from studies.training.reference_answers import article
 
 CHECKPOINTS, TABLE = "checkpoints", "table"
 
@@ -91,7 +91,7 @@ def _entered(
     def made() -> Entry:
         if tell is not None:
             tell(f"{one.title} ({one.source or 'no settings'})")
-        return enter(plan, one, run.folder / CHECKPOINTS / one.key, progress)
+        return enter(plan, one, run.folder / CHECKPOINTS / one.key, progress, tell)
 
     results = run.part(f"results-{one.key}", lambda: made().results)
     curves = run.part(f"curves-{one.key}", lambda: made().curves)

@@ -14,7 +14,7 @@ from gread.settings.presets import PUBLISHED, Preset, Published, find_published,
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.systems.catalogue import catalogue
 from studies.training.choices import DEFAULTS, GREAD, choose_preset
-from studies.training.references import MAJORITY, PROPAGATION
+from studies.training.reference_answers import MAJORITY, PROPAGATION
 
 #: References by the names they have on the command line.
 REFERENCES = {"labelprop": PROPAGATION, "majority": MAJORITY}

@@ -74,29 +74,28 @@ def _class_names(data: NodeData, count: int) -> list[str]:
 
 
 def embedded_states(network: Network, data: NodeData) -> Drawing:
-    """t-SNE of three states, coloured by class: H(0), H(T/2) and H(T), a row for each of several fields, or the first,
-    middle and last layer of a network without an equation."""
+    """t-SNE of states, coloured by class: H(0), H(T/2) and H(T), a row for each of several fields, or the first, middle
+    and last state of a network without an equation."""
     shown, where = _shown_states(network, data)
     nodes = np.arange(data.num_nodes)
     if len(nodes) > MOST_NODES:
         nodes = np.sort(np.random.default_rng(SEED).choice(nodes, MOST_NODES, replace=False))
-    figure = empty_figure(11.4, 0.7 + 3.6 * len(shown))
-    panels = figure.subplots(len(shown), 3, squeeze=False)
+    columns = max(map(len, shown.values()))
+    figure = empty_figure(3.8 * columns, 0.7 + 3.6 * len(shown))
+    panels = figure.subplots(len(shown), columns, squeeze=False)
     rows: list[dict[str, Any]] = []
     labels = data.y[nodes]
     for line, (field, states) in zip(panels, shown.items(), strict=True):
         points = None
-        for panel, (time, state) in zip(line, states, strict=False):
+        for panel, (time, state) in zip(line, states, strict=True):
             points = flat_map(state[nodes], points)
             _scatter(panel, points, labels, data)
-            panel.set_title(f"{plain(field)}({time:.3g})" if where.is_flow else f"layer {time:g}", fontsize=10)
+            panel.set_title(f"{plain(field)}({time:.3g})" if where.is_flow else f"state {time:g}", fontsize=10)
             rows += [
                 {"field": field, where.column: time, "node": int(n), "label": int(c), "x": float(p[0]),
                  "y": float(p[1])}
                 for n, c, p in zip(nodes, labels, points, strict=True)
             ]  # fmt: skip
-        for panel in line[len(states) :]:
-            panel.set_axis_off()
     handles, names = panels[0, 0].collections, _legend(labels, data)
     figure.legend(handles, names, loc="outside lower center", ncols=min(10, len(names)), frameon=False, fontsize=8,
                   markerscale=(30 / _size(len(nodes))) ** 0.5)  # fmt: skip
@@ -106,7 +105,7 @@ def embedded_states(network: Network, data: NodeData) -> Drawing:
 
 
 class _Where(NamedTuple):
-    """When states are looked at: at times of a flow, or at layers; the column of their number, and what they are."""
+    """When states are looked at: at times of a flow, or by number; the column of that, and what they are in words."""
 
     is_flow: bool
     column: str
@@ -114,7 +113,7 @@ class _Where(NamedTuple):
 
 
 def _shown_states(network: Network, data: NodeData) -> tuple[dict[str, list[tuple[float, np.ndarray]]], _Where]:
-    """By field the states that are drawn, each with its time or the number of its layer."""
+    """By field the states that are drawn, each with its time or its number, layer by layer."""
     if isinstance(network.config, GreadSettings):
         T = network.config.time
         times = [0.0, T / 2, T]
@@ -127,8 +126,9 @@ def _shown_states(network: Network, data: NodeData) -> tuple[dict[str, list[tupl
     layers = network.layers(data.x, data.graph)
     numbers = sorted({0, len(layers) // 2, len(layers) - 1})
     states = [(float(k + 1), layers[k].double().numpy()) for k in numbers]
-    words = f"States of the trained network after {', '.join(str(k + 1) for k in numbers)} of {len(layers)} layers"
-    return {"H": states}, _Where(False, "layer", words)
+    told = ", ".join(str(k + 1) for k in numbers)
+    words = f"States of the trained network, layer by layer: numbers {told} of {len(layers)}"
+    return {"H": states}, _Where(False, "state", words)
 
 
 def flat_map(points: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:

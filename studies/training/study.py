@@ -26,9 +26,9 @@ from studies.training import figures, state_figures
 from studies.training.choices import folder_name
 from studies.training.figures import Drawing
 from studies.training.plan import TrainingPlan
-from studies.training.references import CAPTION as REFERENCES_CAPTION
-from studies.training.references import FILE as REFERENCES
-from studies.training.references import read_references, reference_rows
+from studies.training.reference_answers import CAPTION as REFERENCES_CAPTION
+from studies.training.reference_answers import FILE as REFERENCES
+from studies.training.reference_answers import read_references, reference_rows
 from studies.training.rows import first_sound, read_results, result_rows, write_metrics
 from studies.training.summary import RESULTS_CAPTION, SUMMARY_CAPTION, summarise, summary_rows, verdicts
 

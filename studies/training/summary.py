@@ -13,7 +13,7 @@ from gread.settings.presets import Published
 from studies.runs.report import ReportVerdict
 from studies.runs.uncertainty import difference_error
 from studies.training.plan import TrainingPlan
-from studies.training.references import Reference, compare
+from studies.training.reference_answers import Reference, compare
 
 #: Splits behind every published number.
 PUBLISHED_SPLITS = 10

@@ -23,7 +23,7 @@ from studies.runs.pairing import Paired, split_means
 from studies.runs.tables import read_rows
 from studies.training import study as training
 from studies.training.plan import Request, make_plan, read_plan
-from studies.training.references import MAJORITY, PERCEPTRON, PROPAGATION, compare, perceptron, reference_rows
+from studies.training.reference_answers import MAJORITY, PERCEPTRON, PROPAGATION, compare, perceptron, reference_rows
 from studies.training.summary import Summary, summarise, summary_rows, verdicts
 
 
