@@ -28,8 +28,9 @@ KEEPS_CONSTANTS = {
     frozenset(): EVERY_GRAPH,
     frozenset(
         "L"
-    ): "L@1 = 0: normalisation none or row, or a regular graph; weights >= 0, and with row no node without edges",
-    frozenset("A"): "A@1 = 1: normalisation row, or a regular graph; weights >= 0 and no node without edges",
+    ): "L@1 = 0: normalisation none or row, or a regular graph; weights >= 0, and with row no node without "
+    "incoming edges",
+    frozenset("A"): "A@1 = 1: normalisation row, or a regular graph; weights >= 0 and no node without incoming edges",
 }
 
 

@@ -130,7 +130,7 @@ class RectangleFaces:
         sums = self._sums(call.word)
         if sums is None:  # nothing is known of the operator
             return [(call.letter, ())]
-        if not is_affine and _has_mask(call.inner):
+        if not is_affine and not self._is_connected(call.inner):
             return [(call.letter, ())]  # averages of what jumps between two values lie between them
         lowest, highest = sums
         lower, upper = self._range(call, bounds) or (None, None)
@@ -162,7 +162,10 @@ class RectangleFaces:
     def _in_letters(
         self, call: Call, bounds: Bounds, lowest: int, highest: sp.Expr | None
     ) -> tuple[sp.Expr, tuple[sp.Basic, ...]]:
-        """sum * average: an average is a value of the function at entries of its own inside the rectangle."""
+        """sum * average: an average is a value of the function at entries of its own inside the rectangle.
+
+        That is so where these fill an interval; in what is affine in the average its largest values decide anyway.
+        """
         average, facts = self.elsewhere(call.inner, bounds)
         if lowest == 1:
             return average, facts
@@ -170,10 +173,22 @@ class RectangleFaces:
         limits = () if highest is None else (sp.Le(weight, highest, evaluate=False),)
         return weight * average, (*facts, *limits)
 
+    def _is_connected(self, inner: sp.Expr) -> bool:
+        """Whether the values of a function of a node's entries are known to fill an interval.
+
+        A mask is 0 or 1, and assumptions such as b**2 >= 1 may part the values of a node coefficient; those that are
+        affine in node coefficients keep them together.
+        """
+        moving = inner.free_symbols & self.speeds.varying
+        if any(x.name in MASKS for x in moving):
+            return False
+        bound = [c for c in self.domain.conditions if c.free_symbols & moving]
+        return all(_is_half_space(c, self.speeds.varying) for c in bound)
+
     def elsewhere(self, inner: sp.Expr, bounds: Bounds) -> tuple[sp.Expr, tuple[sp.Basic, ...]]:
         """A function of another node's entries, in letters of their own, with their intervals."""
-        moving = [x for x in inner.free_symbols if isinstance(x, State) or x in self.speeds.varying]
-        own = {x: sp.Dummy(x.name, **x.assumptions0) for x in moving}
+        moving = {x for x in inner.free_symbols if isinstance(x, State)} | self.speeds.varying
+        own = {x: sp.Dummy(x.name, **x.assumptions0) for x in sorted(moving, key=str)}
         facts: tuple[sp.Basic, ...] = ()
         for name, interval in bounds.items():
             for letter in (State(name), State(start_of(name))):
@@ -196,7 +211,7 @@ class RectangleFaces:
                 values[call.letter], facts = value, facts + known
         collected = speed.xreplace(values)
         for inner, average in averages.items():
-            if _has_mask(inner) and sp.expand(sp.diff(collected, average, 2)) != 0:
+            if not self._is_connected(inner) and sp.expand(sp.diff(collected, average, 2)) != 0:
                 continue  # it lies between two values, and what is affine in it is largest at one of them
             value, known = self.elsewhere(inner, bounds)
             values = {letter: own.xreplace({average: value}) for letter, own in values.items()}
@@ -204,9 +219,12 @@ class RectangleFaces:
         return values, facts
 
 
-def _has_mask(inner: sp.Expr) -> bool:
-    """Whether a function of a node's entries jumps with a mask, which is 0 or 1."""
-    return any(x.name in MASKS for x in inner.free_symbols)
+def _is_half_space(condition: sp.Basic, letters: frozenset[sp.Symbol]) -> bool:
+    """Whether an inequality is affine in letters, so that all such ones together hold on a convex set."""
+    if not isinstance(condition, sp.Gt | sp.Ge | sp.Lt | sp.Le):
+        return False
+    gap, present = sp.expand(condition.lhs - condition.rhs), sorted(letters & condition.free_symbols, key=str)
+    return gap.is_polynomial(*present) and sp.Poly(gap, *present).total_degree() <= 1
 
 
 def within(letter: sp.Symbol, interval: Interval) -> tuple[sp.Basic, ...]:
