@@ -92,6 +92,18 @@ def test_bounds_that_differ_between_nodes_or_move_are_refused(end: str) -> None:
         rd.invariant_box(system, "row", {"u": (0, "z")})
 
 
+@pytest.mark.parametrize("normalisation", ["row", "none", "symmetric"])
+@pytest.mark.parametrize("text", ["u' = u*(k - u) - L@u; v' = -v", "u' = k*v - u - L@u; v' = 1 - v**3"])
+def test_a_rectangle_that_is_found_is_the_same_in_all_nodes(text: str, normalisation: str) -> None:
+    """With k = 1 and k = 10 at the ends of an edge u = 1, 10 lies on u <= k, and u' = 9 at the first node."""
+    system = rd.parse(f"{text} where k node")
+    operator = rd.Graph.from_edges([[0, 1], [1, 0]]).operator("row", dtype=torch.float64)
+    logistic = rd.lower("u' = u*(k - u) - L@u; v' = -v where k node", operator, {"k": torch.tensor([1.0, 10.0])})
+    assert float(logistic(None, torch.tensor([[1.0, 0.0], [10.0, 0.0]], dtype=torch.float64))[0, 0]) == 9
+    bounds = rd.invariant_box(system, normalisation).bounds or {}
+    assert not any(end.has(sp.Symbol("k")) for pair in bounds.values() for end in pair)
+
+
 def test_bounds_in_scalar_and_channel_coefficients_are_read() -> None:
     system = rd.parse("u' = A@u - u + a*(c - u); v' = -v where c channel")
     assert rd.invariant_box(system, "row", {"u": (0, "c")}).status == "proved"
