@@ -34,6 +34,10 @@ KEEPS_CONSTANTS = {
 }
 
 
+#: What is said of lam in a range of real numbers holds for the modes of such graphs; a directed one has complex lam.
+REAL_MODES = "L has real eigenvalues, as on undirected graphs"
+
+
 @dataclass(frozen=True)
 class Kinetics:
     """Rates f(u) of the fields at a constant state u, and the linearisation P(lam) there, in the same letters.
@@ -71,6 +75,10 @@ class Kinetics:
     def is_linear(self) -> bool:
         """Whether the linearisation is the same at every state."""
         return not self.matrix.free_symbols & set(self.letters)
+
+    def on_real_modes(self, assumes: str) -> str:
+        """What an answer about real lam assumes of a graph, beside what a state does."""
+        return f"{assumes}; {REAL_MODES}" if self.matrix.has(lam) else assumes
 
     @property
     def jacobian(self) -> sp.ImmutableMatrix:

@@ -200,7 +200,9 @@ def turing_of(kinetics: Kinetics, state: int | Mapping[str, Any] = 0, to: sp.Exp
         domain = domain.where(*(sp.Eq(rate, 0, evaluate=False) for rate in kinetics.rates if rate != 0))
     sets = SymbolicGrowth(matrix, domain, to).sets()
     assumes = kinetics.modes_assume if kinetics.is_linear else kinetics.assumes if chosen is None else chosen.assumes
-    return Turing(kinetics.fields, public(matrix), chosen, sets, to, assumes, kinetics, every)
+    return Turing(
+        kinetics.fields, public(matrix), chosen, sets, to, kinetics.on_real_modes(assumes), kinetics, every
+    )  # fmt: skip
 
 
 def _check_slopes(kinetics: Kinetics, state: SteadyState, matrix: sp.Matrix) -> None:

@@ -1,4 +1,4 @@
-"""Oscillations that grow although no Hurwitz determinant is negative: from four fields on."""
+"""What conditions for patterns leave open: vanishing Hurwitz determinants, and the complex lam of directed graphs."""
 
 from __future__ import annotations
 
@@ -36,3 +36,17 @@ def test_damped_oscillators_still_have_no_hopf_instability() -> None:
     assert _growth(system, {"a": 1, "b": 2}).real < 0
     assert answer.holds({"a": 1, "b": 2}, "hopf") is False
     assert rd.turing("u'' = -u - u' - L@u; v'' = -2*v - v' - L@v").hopf.outcome == "impossible"
+
+
+def test_conditions_about_real_lam_say_so() -> None:
+    """Weakly damped waves decay for every real lam, and grow on a directed cycle of six nodes."""
+    waves = "u' = v; v' = -u - c*L@u - v/10"
+    cycle = np.eye(6) - np.roll(np.eye(6), 1, axis=1)
+    zero, one = np.zeros((6, 6)), np.eye(6)
+    flow = np.block([[zero, one], [-one - cycle, -one / 10]])
+    assert np.linalg.eigvals(flow).real.max() > 0.29
+    answer = rd.turing(waves)
+    assert {found.outcome for found in answer.sets.values()} == {"impossible"}
+    assert "undirected" in answer.assumes
+    assert "undirected" in rd.turing_threshold(waves, "c", {}).assumes
+    assert "undirected" not in rd.turing("u' = v; v' = -u - v").assumes
