@@ -126,7 +126,9 @@ def _is_bounded(drawn: DrawnFields, normalisation: str, rng: Random) -> str | No
 
 # ---------------------------------------------------------------------- rectangles
 def rectangle(drawn: DrawnFields, bounds: Bounds, normalisation: str, rng: Random, assumes: str) -> str | None:
-    """A state on a face that moves outwards, or a run that leaves."""
+    """A state on a face that moves outwards, or a run that leaves; bounds are the same in all nodes."""
+    if stray := [end for pair in bounds.values() for end in pair if re.search(r"\b[kM]\b", str(end))]:
+        return f"the bound {stray[0]} differs between nodes"
     for k, run in enumerate(runs(drawn, normalisation, rng, isolated=not assumes)):
         if assumes and (run.graph.weights.sum(1) == 0).any():
             continue
