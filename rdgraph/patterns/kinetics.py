@@ -28,9 +28,14 @@ KEEPS_CONSTANTS = {
     frozenset(): EVERY_GRAPH,
     frozenset(
         "L"
-    ): "L@1 = 0: normalisation none or row, or a regular graph; weights >= 0, and with row no node without edges",
-    frozenset("A"): "A@1 = 1: normalisation row, or a regular graph; weights >= 0 and no node without edges",
+    ): "L@1 = 0: normalisation none or row, or a regular graph; weights >= 0, and with row no node without "
+    "incoming edges",
+    frozenset("A"): "A@1 = 1: normalisation row, or a regular graph; weights >= 0 and no node without incoming edges",
 }
+
+
+#: What is said of lam in a range of real numbers holds for the modes of such graphs; a directed one has complex lam.
+REAL_MODES = "L has real eigenvalues, as on undirected graphs"
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,10 @@ class Kinetics:
     def is_linear(self) -> bool:
         """Whether the linearisation is the same at every state."""
         return not self.matrix.free_symbols & set(self.letters)
+
+    def on_real_modes(self, assumes: str) -> str:
+        """What an answer about real lam assumes of a graph, beside what a state does."""
+        return f"{assumes}; {REAL_MODES}" if self.matrix.has(lam) else assumes
 
     @property
     def jacobian(self) -> sp.ImmutableMatrix:

@@ -123,7 +123,8 @@ def _on_range(kinetics: Kinetics, letter: sp.Symbol, branch: StateBranch, to: sp
     else:
         note = "some eigenvalues come in pairs s, -s for all values, whose changes were not looked for"
     within = f"for lam in (0, {to}]: " if to.is_finite else "for all lam > 0: "
-    return Thresholds(letter.name, tuple(thresholds), tuple(regions), is_complete, within + note, branch.assumes)
+    assumes = kinetics.on_real_modes(branch.assumes)
+    return Thresholds(letter.name, tuple(thresholds), tuple(regions), is_complete, within + note, assumes)
 
 
 def _admissible(letter: sp.Symbol) -> tuple[sp.Expr, sp.Expr]:

@@ -10,16 +10,17 @@ import sympy as sp
 
 from rdgraph.decisions.budget import within_budget
 from rdgraph.decisions.enclosure import holds as holds_at
-from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.html_tables import html_table
 from rdgraph.patterns.conditions import ConditionSet
 from rdgraph.patterns.dispersion import END
+from rdgraph.patterns.half_planes import characteristic, hurwitz_determinants
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.patterns.linearisation import Linearisation
 from rdgraph.patterns.state_choice import numbered, state_at
 from rdgraph.patterns.states import EXACT, SteadyState
 from rdgraph.patterns.steady_states import solve_states
-from rdgraph.patterns.turing_conditions import HOPF, TURING, TURING_HOPF, SymbolicGrowth
+from rdgraph.patterns.turing_conditions import HOPF, TURING, TURING_HOPF, WAVE, SymbolicGrowth
 from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.systems.parser import reads_system
@@ -90,7 +91,8 @@ class Turing:
 
         Raises:
             InvalidArgument: values are missing, or no such set.
-            Undecided: both sides of a condition agree as far as enclosures tell.
+            Undecided: both sides of a condition agree as far as enclosures tell, or, of four fields or more, a Hurwitz
+                determinant vanishes.
         """
         if name not in self.sets:
             raise InvalidArgument(f"expected one of {sorted(self.sets)}, got {name!r}")
@@ -108,8 +110,16 @@ class Turing:
         if self.state is not None and not all(holds_at(c.xreplace(numbers)) for c in self.state.conditions):
             return False
         if not all(condition.holds_at(numbers, self.to) for condition in chosen.conditions):
+            if len(self.fields) > 3 and name != TURING and self._vanishes(name, numbers):
+                raise Undecided(f"whether {name} holds could not be told: a Hurwitz determinant vanishes")
             return False
         return all(c.is_sufficient for c in chosen.conditions) or not self._transport_grows(numbers)
+
+    def _vanishes(self, name: str, numbers: Mapping[sp.Basic, sp.Expr]) -> bool:
+        """Whether a Hurwitz determinant that a set asks about is zero, for every lam where it has one."""
+        matrix = self.symbol.xreplace({public(x): value for x, value in numbers.items()})
+        matrix = matrix if name == WAVE else matrix.subs(public(lam), 0)
+        return any(sp.expand(minor) == 0 for minor in hurwitz_determinants(characteristic(matrix))[:-1])
 
     def _transport_grows(self, numbers: Mapping[sp.Basic, sp.Expr]) -> bool:
         """Whether transport alone lets a mode grow; for conditions that are necessary only."""
@@ -190,7 +200,9 @@ def turing_of(kinetics: Kinetics, state: int | Mapping[str, Any] = 0, to: sp.Exp
         domain = domain.where(*(sp.Eq(rate, 0, evaluate=False) for rate in kinetics.rates if rate != 0))
     sets = SymbolicGrowth(matrix, domain, to).sets()
     assumes = kinetics.modes_assume if kinetics.is_linear else kinetics.assumes if chosen is None else chosen.assumes
-    return Turing(kinetics.fields, public(matrix), chosen, sets, to, assumes, kinetics, every)
+    return Turing(
+        kinetics.fields, public(matrix), chosen, sets, to, kinetics.on_real_modes(assumes), kinetics, every
+    )  # fmt: skip
 
 
 def _check_slopes(kinetics: Kinetics, state: SteadyState, matrix: sp.Matrix) -> None:

@@ -66,11 +66,31 @@ class SymbolicGrowth:
         stable, damped, band = self.stable_at_zero(), self.damped_transport(), self.stationary_band()
         found = {TURING: self.judged(ConditionSet(TURING, (*stable, *damped, *band)))}
         if self.size > 2:
-            found[WAVE] = self.judged(ConditionSet(WAVE, (*stable, *damped, *self.oscillating_band())))
-        found[HOPF] = self.judged(ConditionSet(HOPF, self.hopf()))
-        both = (*self.hopf(), *self.oscillates_at_zero(), *damped, *band)
-        found[TURING_HOPF] = self.judged(ConditionSet(TURING_HOPF, both))
+            wave = self.judged(ConditionSet(WAVE, (*stable, *damped, *self.oscillating_band())))
+            found[WAVE] = self._doubted(wave, self.matrix, (*stable, *damped))
+        found[HOPF] = self._doubted(self.judged(ConditionSet(HOPF, self.hopf())), self.constant)
+        others = (*self.oscillates_at_zero(), *damped, *band)
+        both = self.judged(ConditionSet(TURING_HOPF, (*self.hopf(), *others)))
+        found[TURING_HOPF] = self._doubted(both, self.constant, others)
         return found
+
+    def _doubted(self, found: ConditionSet, matrix: sp.Matrix, others: tuple[Condition, ...] = ()) -> ConditionSet:
+        """A set that is impossible only where no Hurwitz determinant can vanish while none is negative.
+
+        From four fields on a pair of eigenvalues can grow with all determinants zero, as those of s^4 + 1; with fewer,
+        one that vanishes leaves nothing that grows, or comes with a negative one.
+        """
+        if found.outcome != IMPOSSIBLE or self.size < 4:
+            return found
+        *minors, last = (sp.expand(x) for x in hurwitz_determinants(characteristic(matrix)))
+        vanishing = sp.Or(*(sp.Eq(minor, 0, evaluate=False) for minor in minors))
+        signs = [sp.Ge(minor, 0, evaluate=False) for minor in minors if minor != 0]
+        asked = [vanishing, *signs, sp.Gt(last, 0, evaluate=False), *(c.inner for c in others)]
+        in_range = self.in_range if any(sp.sympify(c).has(lam) for c in asked) else ()
+        if possible(*self.domain.conditions, *in_range, *asked).outcome is Possibility.IMPOSSIBLE:
+            return found
+        reason = "no Hurwitz determinant is negative, but one may vanish, which tells nothing of four fields or more"
+        return replace(found, outcome=UNDECIDED, reason=reason)
 
     def _of_one_field(self) -> dict[str, ConditionSet]:
         growing = self.judged(ConditionSet(ANTI, self.amplifying_transport()))

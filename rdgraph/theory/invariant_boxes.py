@@ -34,7 +34,7 @@ from rdgraph.theory.absorption import absorbing_radius
 from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, RowSums
 from rdgraph.theory.escapes import Escape, Escapes
 from rdgraph.theory.provisos import Proviso, weakest
-from rdgraph.theory.several_fields.rectangles import Rectangle, rectangle
+from rdgraph.theory.several_fields.rectangles import NO_ISOLATED_NODES, Rectangle, rectangle
 
 #: Seconds spent on one candidate for a box.
 PROOF_SECONDS = 1.0
@@ -44,7 +44,6 @@ SEARCH_SECONDS, REGION_SECONDS = 2.6, 1.2
 MAX_BOXES = 8
 #: Candidates for faces that need a condition on the coefficients; more are not paired.
 MAX_CONDITIONAL = 6
-NO_ISOLATED_NODES = "no node is without edges"
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def invariant_box(
 ) -> Box | Rectangle:
     """The box between the outermost zeros of the reaction, or one of any size R where any size is kept.
 
-    The row box is for graphs in which no node is without edges where `assumes` says so; what holds with isolated
+    The row box is for graphs in which no node is without incoming edges where `assumes` says so; what holds with such
     nodes is `with_isolated`. Directed and weighted graphs are included.
 
     Args:
@@ -131,7 +130,7 @@ def invariant_box(
     >>> invariant_box(parse("F"), "symmetric").upper
     (alpha*s - alpha + beta)/beta
     >>> invariant_box(parse("-L@H + (H - 1)*(3 - H)"), "row").assumes
-    'no node is without edges'
+    'no node is without incoming edges'
     >>> invariant_box("u' = u*(1 - u - a*v) - Du*L@u; v' = v*(1 - v - b*u) - Dv*L@v").bounds
     {'u': (0, 1), 'v': (0, 1)}
     """

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import Act, H, Mix
+from rdgraph.algebra.normal_form import Act, H, Mix, State
 from rdgraph.decisions.budget import within_budget
 from rdgraph.decisions.condition_words import factored
 from rdgraph.decisions.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
@@ -27,7 +27,8 @@ from rdgraph.syntax.answer_symbols import R, lam, public, s
 from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
-from rdgraph.theory.several_fields.slope_constants import slope_constant
+from rdgraph.theory.several_fields.magnitudes import Magnitudes
+from rdgraph.theory.several_fields.slope_constants import slope_constant, spread_remarks
 from rdgraph.theory.slope_bounds import (
     largest_slope,
     largest_value,
@@ -148,7 +149,8 @@ def _constant(system: System, normalisation: str, *, local: bool, one_sided: boo
         if value == sp.oo or any(part == sp.oo and not known for _, (part, known) in parts):
             return Constant(None, exact, norm, _absence(system, exact, local=local, one_sided=one_sided))
         shown = public(sp.expand(value) if not value.has(sp.Piecewise, sp.Max) else value)
-        return Constant(shown, exact, norm, _remark(value, exact, watch.bounded))
+        remark = "; ".join(filter(None, [_remark(value, exact, watch.bounded), *spread_remarks(system, value)]))
+        return Constant(shown, exact, norm, remark)
 
     return answer()
 
@@ -177,9 +179,30 @@ def _value(system: System, normalisation: str, domain: Domain, *, local: bool, o
     found = slopes(structure.reaction, domain, local=local)
     candidates = _candidates(system, domain, normalisation, list(found.candidates), one_sided)
     value = found.restore(maximum(candidates, found.domain(domain)))
+    measure = Magnitudes(system, find_normalisation(normalisation), local)
+    if structure.coupled.has(H) and measure.is_spread(sp.Tuple(*structure.generator.values(), structure.reaction)):
+        terms = sp.Add.make_args(system.normal)  # of a channel, beside a matrix that collects from all of them
+        damped = [t for t in terms if one_sided and t.coeff(H) * H == t and domain.sign(t.coeff(H)).is_nonpositive]
+        return spread_bound(sp.Add(*(t for t in terms if t not in damped)), measure), False
     if structure.coupled.has(H):
-        return value + coupled_bound(structure.coupled, normalisation, local), False
+        return value + spread_bound(structure.coupled, measure), False
     return value, found.exact and find_normalisation(normalisation).is_sharp
+
+
+def spread_bound(expression: sp.Expr, measure: Magnitudes) -> sp.Expr:
+    """`coupled_bound` in which letters that differ between nodes, or between channels that a matrix mixes, are sizes.
+
+    It never falls where the modulus of such a letter grows, so that its largest modulus may be put in.
+    """
+    powers = (p for p in expression.atoms(sp.Pow) if p.exp.is_negative and p.has(H))
+    if any(measure.is_spread(power) for power in powers):
+        return sp.oo
+    parts = [p for p in expression.atoms(sp.Pow, sp.Function) if not p.has(State, Act, Mix) and measure.is_spread(p)]
+    outer = [p for p in parts if not any(q != p and q.has(p) for q in parts)]
+    held = {part: sp.Dummy("size", nonnegative=True) for part in outer}
+    bound = coupled_bound(expression.xreplace(held), measure.record.name, measure.is_local)
+    sizes = {letter: measure.size(part) for part, letter in held.items() if bound.has(letter)}
+    return sp.oo if any(size.has(sp.oo) for size in sizes.values()) else bound.xreplace(sizes)
 
 
 def _absence(system: System, exact: bool, *, local: bool, one_sided: bool) -> str:

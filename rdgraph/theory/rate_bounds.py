@@ -24,7 +24,8 @@ from rdgraph.syntax.answer_symbols import R, h, s
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.structure import structure_of
 from rdgraph.systems.system import System
-from rdgraph.theory.lipschitz import coupled_bound
+from rdgraph.theory.lipschitz import coupled_bound, spread_bound
+from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.several_fields.own_terms import own_rate
 from rdgraph.theory.several_fields.slope_sums import slope_sum
 from rdgraph.theory.slope_bounds import slopes, sup_magnitude
@@ -82,15 +83,25 @@ def _evaluate(
     expression: sp.Expr, system: System, given: Mapping[str, Any], more: Mapping[str, Any] | None = None
 ) -> np.ndarray:
     values: dict[str, Any] = dict(more or {})
+    spread = Magnitudes(system, find_normalisation("row"), is_local=False).spread
     for name, kind in system.letters.items():
         sign = -1.0 if system.assumptions.sign(name) in ("negative", "nonpositive") else 1.0
         values[name] = np.asarray(given.get(name, sign), dtype=float)
         if kind is Kind.MATRIX:
             values[f"norm_{name}"] = _norm(values[name])
+        elif name in spread:
+            values[name] = _largest(values[name], -2 if kind is Kind.NODE and values[name].ndim > 1 else -1)
     letters = sorted(expression.free_symbols, key=str)
     with np.errstate(all="ignore"):
         found = _function(expression, tuple(letters))(*(values[x.name] for x in letters))
     return np.asarray(found, dtype=float)
+
+
+def _largest(values: np.ndarray, axis: int) -> np.ndarray:
+    """The number with the largest modulus along an axis, which is kept: a bound holds entries of several nodes."""
+    if not values.ndim:
+        return values
+    return np.take_along_axis(values, np.abs(values).argmax(axis, keepdims=True), axis)
 
 
 @lru_cache(maxsize=1024)
@@ -179,23 +190,30 @@ def _chain_rule(system: System, record: Normalisation, local: bool) -> sp.Expr:
         algebra = replace(system.algebra, definitions={})
         structure = structure_of(algebra.normal(system.expression), algebra.kinds)
     loose = {x: sp.Symbol(x.name, real=True) for x in system.algebra.symbols.values() if x != H}
-    total = sp.Add(*(sp.Abs(c.xreplace(loose)) * size**k for k, c in structure.generator.items()))
-    total += _reaction_slope(structure.reaction, system.domain, loose, local)
+    measure = Magnitudes(system, find_normalisation(kind), local)
+    total = sp.Add(*(_modulus(c.xreplace(loose), measure) * size**k for k, c in structure.generator.items()))
+    total += _reaction_slope(structure.reaction, measure, loose)
     coupled = structure.coupled.xreplace(loose).replace(
         lambda e: isinstance(e, Act), lambda e: sp.Mul(*(2 * size if w.name == "L" else size for w in e.word)) * e
     )
-    return sp.expand(total + coupled_bound(coupled, kind, local))
+    return sp.expand(total + spread_bound(coupled, measure))
 
 
-def _reaction_slope(reaction: sp.Expr, domain: Domain, loose: Mapping[sp.Symbol, sp.Symbol], local: bool) -> sp.Expr:
+def _modulus(coefficient: sp.Expr, measure: Magnitudes) -> sp.Expr:
+    return measure.size(sp.expand(coefficient)) if measure.is_spread(coefficient) else sp.Abs(coefficient)
+
+
+def _reaction_slope(reaction: sp.Expr, measure: Magnitudes, loose: Mapping[sp.Symbol, sp.Symbol]) -> sp.Expr:
     """sup |r'|, term by term; where that is infinite, from the extremes of the slope."""
     if reaction == 0:
         return sp.S.Zero
-    loosened = reaction.xreplace(loose)
+    loosened, local = reaction.xreplace(loose), measure.is_local
+    if measure.is_spread(loosened):
+        return spread_bound(loosened, measure)
     for bound in (coupled_bound(loosened, "row", local), sup_magnitude(sp.expand(sp.diff(loosened, H)), local)):
         if not bound.has(sp.oo):
             return bound
-    return sp.oo if reaction.is_polynomial(H) else _largest_slope(reaction, domain, local)
+    return sp.oo if reaction.is_polynomial(H) else _largest_slope(reaction, measure.system.domain, local)
 
 
 @within_budget(lambda problem: sp.oo)

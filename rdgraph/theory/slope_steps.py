@@ -19,12 +19,14 @@ from rdgraph.decisions.interval_extrema import interval_candidates
 from rdgraph.decisions.maxima import Candidate, maximum, plus
 from rdgraph.decisions.regions import Split
 from rdgraph.errors import Undecided
+from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.answer_symbols import h, h0, lam
 from rdgraph.syntax.functions import record_of
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import LocalField
-from rdgraph.theory.lipschitz import coupled_bound, magnitude, raw_constant
+from rdgraph.theory.lipschitz import magnitude, raw_constant, spread_bound
+from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.slope_bounds import extremes, slopes
 
 _INFINITE = (sp.oo, -sp.oo, sp.zoo, sp.nan)
@@ -139,7 +141,8 @@ def apart(system: System, domain: Domain, normalisation: str) -> Apart:
     alike = sp.Add(*(t for t in sp.Add.make_args(slope) if _is_alike(t, system)))
 
     def rate(local: bool) -> sp.Expr:
-        return alike + size(slope - alike, local) + coupled_bound(elsewhere, normalisation, local)
+        measure = Magnitudes(system, find_normalisation(normalisation), local)
+        return alike + size(slope - alike, local) + spread_bound(elsewhere, measure)
 
     growth = _smallest(rate)
     local = damping.local or growth.local
@@ -147,9 +150,9 @@ def apart(system: System, domain: Domain, normalisation: str) -> Apart:
 
 
 def _is_alike(term: sp.Expr, system: System) -> bool:
-    """A number that is the same in all nodes and states."""
-    kinds = system.algebra.kinds
-    return all(kinds.get(x.name) in (Kind.SCALAR, Kind.CHANNEL) and x.name != "M" for x in term.free_symbols)
+    """A number that is the same in all nodes and states, and in all channels that a matrix mixes."""
+    kinds, spread = system.algebra.kinds, Magnitudes(system, find_normalisation("row"), is_local=False).spread
+    return all(kinds.get(x.name) in (Kind.SCALAR, Kind.CHANNEL) and x.name not in spread for x in term.free_symbols)
 
 
 def lipschitz_size(system: System, normalisation: str) -> Damping:

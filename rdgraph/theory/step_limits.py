@@ -31,7 +31,8 @@ from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, between
 from rdgraph.theory.field_step_limits import several_fields_limit
-from rdgraph.theory.invariant_boxes import NO_ISOLATED_NODES, check_averages, kept_box
+from rdgraph.theory.invariant_boxes import check_averages, kept_box
+from rdgraph.theory.several_fields.rectangles import NO_ISOLATED_NODES
 from rdgraph.theory.slope_bounds import slopes
 from rdgraph.theory.slope_steps import apart, at_equal_states, at_every_state, lipschitz_size
 from rdgraph.theory.step_limit_values import REAL_SPECTRUM, StepLimit, decimal, divide

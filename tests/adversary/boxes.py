@@ -53,7 +53,9 @@ def _not_kept(drawn: Drawn, normalisation: str, answer: Box, rng: Random) -> str
     """A state on the faces that leaves, for coefficients that satisfy the condition."""
     tried = 0
     for _ in range(40 * CASES):
-        graph = graphs.draw(rng, normalisation, isolated="without edges" not in answer.assumes or rng.random() < 0.5)
+        graph = graphs.draw(
+            rng, normalisation, isolated="without incoming edges" not in answer.assumes or rng.random() < 0.5
+        )
         field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes))
         letters = numbers(field, float(np.exp(rng.uniform(-2, 2))))
         letters["s"] = max(letters["s"], 1.0)
@@ -111,7 +113,7 @@ def _told(answer: Box, graph: graphs.Graph) -> list[tuple[str, str]]:
     """The boxes that are told for a graph."""
     assert answer.lower is not None
     assert answer.upper is not None
-    if "without edges" in answer.assumes and graph.has_isolated:
+    if "without incoming edges" in answer.assumes and graph.has_isolated:
         return [] if answer.isolated is None else [answer.isolated]
     return [(answer.lower, answer.upper), *answer.others]
 

@@ -21,7 +21,7 @@ from scipy.integrate import RK45
 
 from tests.adversary import field_systems, formulas, graphs
 from tests.adversary.answers import Undecided, ask_fields
-from tests.adversary.field_systems import DrawnFields, FieldRun
+from tests.adversary.field_systems import DrawnFields, FieldRun, states
 
 Array = np.ndarray
 Random = np.random.Generator
@@ -29,7 +29,6 @@ Bounds = Mapping[str, tuple[Any, Any]]
 
 NORMALISATIONS = ("symmetric", "row", "column", "none")
 CASES = 6
-STATES = 24
 END = 2.0
 #: Evaluations of the speed, and the size of a state, after which a run is not followed any further.
 MOST_SPEEDS = 8_000
@@ -47,7 +46,9 @@ class Attack:
 
 
 def numbers(run: FieldRun, radius: float) -> dict[str, float]:
-    return {**run.letters, "R": radius, "s": run.row_sum, "T": END}
+    """Letters at numbers; those of nodes count by their largest modulus."""
+    letters = {name: float(max(np.ravel(x), key=abs)) for name, x in run.letters.items()}
+    return {**letters, "R": radius, "s": run.row_sum, "T": END}
 
 
 def value(formula: Any, run: FieldRun, radius: float) -> float:
@@ -61,58 +62,57 @@ def value(formula: Any, run: FieldRun, radius: float) -> float:
 def runs(drawn: DrawnFields, normalisation: str, rng: Random, **options: bool) -> Iterator[FieldRun]:
     for _ in range(CASES):
         graph = graphs.draw(rng, normalisation, **options)
-        yield FieldRun(drawn, graph, normalisation, drawn.values(rng))
-
-
-def states(rng: Random, lower: Array, upper: Array, nodes: int, count: int = STATES) -> Iterator[Array]:
-    """Random entries, corners and states equal in all nodes inside a rectangle; infinite ends are drawn large."""
-    low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - 5.0, -5.0))[:, None]
-    high = np.where(np.isfinite(upper), upper, low[:, 0] + 5.0)[:, None]
-    for k in range(count):
-        shape = (len(lower), nodes)
-        scale = 1.0 if k % 2 else float(np.exp(rng.uniform(-3, 2)))
-        top = np.where(np.isfinite(upper)[:, None], high, low + scale * (high - low))
-        bottom = np.where(np.isfinite(lower)[:, None], low, high - scale * (high - low))
-        uniform = np.repeat(rng.random((len(lower), 1)), nodes, 1)
-        part = [rng.random(shape), rng.integers(0, 2, shape).astype(float), uniform][k % 3]
-        yield bottom + part * (top - bottom)
+        yield FieldRun(drawn, graph, normalisation, drawn.values(rng, graph.nodes))
 
 
 # ---------------------------------------------------------------------- slopes
-def lipschitz(drawn: DrawnFields, constant: Any, normalisation: str, rng: Random, *, is_local: bool) -> str | None:
+def _norm(jacobian: Array, *, is_one_sided: bool = False) -> float:
+    """The largest sum of |slopes| over a row; one-sided, the own slope counts with its sign."""
+    own = np.diag(jacobian)
+    return float((np.abs(jacobian).sum(1) + (own - np.abs(own) if is_one_sided else 0.0)).max())
+
+
+def lipschitz(
+    drawn: DrawnFields, constant: Any, normalisation: str, rng: Random, *, is_local: bool, is_one_sided: bool = False
+) -> str | None:
     """A state whose Jacobian has a larger norm than is claimed; an exact claim must nearly be reached."""
     if constant.value is None:
-        return _is_bounded(drawn, normalisation, rng) if constant.exact and not is_local else None
+        return _is_bounded(drawn, normalisation, rng) if constant.exact and not (is_local or is_one_sided) else None
     for run in runs(drawn, normalisation, rng):
         radius = float(np.exp(rng.uniform(-1.5, 1.5)))
         claimed = value(constant.value, run, radius)
         size = radius if is_local else 20.0
         ends = np.full(len(drawn.fields), size)
-        for state in states(rng, -ends, ends, run.graph.nodes):
+        inside = states(rng, -ends, ends, run.graph.nodes)
+        for state, start in zip(inside, states(rng, -ends, ends, run.graph.nodes), strict=True):
             t = float(rng.uniform(0, END))
-            found = np.abs(run.jacobian(state, t)).sum(1).max()
+            found = _norm(run.jacobian(state, t, start), is_one_sided=is_one_sided)
             if found > claimed + 1e-7 * (1 + abs(found)):
-                place = f"R = {radius}, t = {t}, {state.tolist()}"
+                place = f"R = {radius}, t = {t}, {state.tolist()} from {start.tolist()}"
                 return f"slopes sum to {found:.9g} > {claimed:.9g} at {place}, {run.told()}"
-    return _reached(drawn, constant, normalisation, rng, is_local) if constant.exact else None
+    return _reached(drawn, constant, normalisation, rng, is_local) if constant.exact and not is_one_sided else None
 
 
 def _reached(drawn: DrawnFields, constant: Any, normalisation: str, rng: Random, is_local: bool) -> str | None:
     graph = graphs.directed_cycle(7) if normalisation == "row" else graphs.star(5)
-    run = FieldRun(drawn, graph, normalisation, drawn.values(rng))
+    run = FieldRun(drawn, graph, normalisation, drawn.values(rng, graph.nodes))
     radius = float(np.exp(rng.uniform(-1, 1)))
-    claimed, best = value(constant.value, run, radius), 0.0
+    claimed, count = value(constant.value, run, radius), len(drawn.fields)
     size = radius if is_local else 20.0
-    ends = np.full(len(drawn.fields), size)
+    ends = np.full(2 * count, size)  # a state, and the start of its run
+
+    def norm(both: Array) -> float:
+        return _norm(run.jacobian(both[:count], 0.0, both[count:]))
+
     trials = [*states(rng, -ends, ends, graph.nodes, 60), np.zeros((len(ends), graph.nodes))]
-    worst = max(trials, key=lambda x: np.abs(run.jacobian(x)).sum(1).max())
+    worst = max(trials, key=norm)
     for k in range(300):  # climbs from the best of the trials, entry by entry
         moved = worst.copy()
         step = size * rng.choice([-1.0, 0.0, 1.0, rng.uniform(-1, 1)])
         moved[rng.integers(len(ends)), rng.integers(graph.nodes) if k % 2 else slice(None)] = step
-        if np.abs(run.jacobian(moved)).sum(1).max() >= np.abs(run.jacobian(worst)).sum(1).max():
+        if norm(moved) >= norm(worst):
             worst = moved
-    best = np.abs(run.jacobian(worst)).sum(1).max()
+    best = norm(worst)
     if best < 0.9 * claimed - 1e-9:
         return f"called exact at {claimed:.9g}, but {best:.9g} is the most that was reached; R = {radius}, {run.told()}"
     return None
@@ -127,7 +127,9 @@ def _is_bounded(drawn: DrawnFields, normalisation: str, rng: Random) -> str | No
 
 # ---------------------------------------------------------------------- rectangles
 def rectangle(drawn: DrawnFields, bounds: Bounds, normalisation: str, rng: Random, assumes: str) -> str | None:
-    """A state on a face that moves outwards, or a run that leaves."""
+    """A state on a face that moves outwards, or a run that leaves; bounds are the same in all nodes."""
+    if stray := [end for pair in bounds.values() for end in pair if re.search(r"\b[kM]\b", str(end))]:
+        return f"the bound {stray[0]} differs between nodes"
     for k, run in enumerate(runs(drawn, normalisation, rng, isolated=not assumes)):
         if assumes and (run.graph.weights.sum(1) == 0).any():
             continue
@@ -174,7 +176,7 @@ def _followed(run: FieldRun, start: Array, tolerance: float, longest: float = np
     """Times and states (count, fields, nodes) of a run until `END`, or until it is far out or has become too costly."""
     with np.errstate(all="ignore"):
         solver = RK45(
-            lambda t, y: run.speed(y.reshape(start.shape), t).ravel(), 0.0, start.ravel(), END, rtol=tolerance,
+            lambda t, y: run.speed(y.reshape(start.shape), t, start).ravel(), 0.0, start.ravel(), END, rtol=tolerance,
             atol=tolerance / 100, max_step=longest,
         )  # fmt: skip
         times, found = [0.0], [solver.y]
@@ -194,13 +196,16 @@ def refutation(drawn: DrawnFields, bounds: Bounds, note: str) -> str | None:
     if head is None:
         return f"no point is told: {note}"
     field, way, point = head[1], 1 if head[2] == "rises" else -1, head[4]
-    state, letters, t = np.zeros((len(drawn.fields), 2)), dict.fromkeys(drawn.letters, 1.0), 0.0
+    state, t = np.zeros((len(drawn.fields), 2)), 0.0
+    letters: dict[str, Any] = {n: np.ones(2) if n in ("M", field_systems.NODE_LETTER) else 1.0 for n in drawn.letters}
     for name, (low, high) in bounds.items():
         ends = [float(str(e).replace("oo", "inf")) for e in (low, high)]
         state[drawn.fields.index(name)] = next(e for e in (*ends, 0.0) if np.isfinite(e))
     for name, place, text in _POINT.findall(point):
         number = float(np.real(formulas.evaluate(text, {})))
-        if place:
+        if place and name in letters:
+            letters[name][0 if place == "there" else 1] = number
+        elif place:
             state[drawn.fields.index(name), 0 if place == "there" else 1] = number
         elif name == "t":
             t = number
@@ -245,11 +250,12 @@ WEIGHTS: dict[str, Callable[[Array], Array]] = {"sqrt(d)": np.sqrt, "d": lambda 
 def conserved(drawn: DrawnFields, found: Any, rng: Random) -> str | None:
     """A state at which a conserved sum moves, or a sum that was not found although all are claimed to be."""
     for normalisation in NORMALISATIONS:
-        letters = drawn.values(rng)
+        letters = drawn.values(rng, 1)
         rows, held = [], 0
         for _ in range(5):
             graph = graphs.draw(rng, normalisation, one_way=False, isolated=False)
-            run = FieldRun(drawn, graph, normalisation, letters)
+            nodewise = {n: x for n, x in drawn.values(rng, graph.nodes).items() if np.ndim(x)}
+            run = FieldRun(drawn, graph, normalisation, {**letters, **nodewise})
             for state in states(rng, *(np.full(len(drawn.fields), e) for e in (-2.0, 2.0)), graph.nodes, 6):
                 speeds = run.speed(state, float(rng.uniform(0, END)))
                 for one in found.sums:
@@ -292,6 +298,10 @@ def attacked(drawn: DrawnFields, question: str, rng: Random) -> Attack:
             found = ask_fields(text, question, normalisation)
             status = "undecided" if found.note.startswith("undecided") else "held"
             witness = lipschitz(drawn, found, normalisation, rng, is_local=question == "lipschitz_local")
+        case "one_sided":
+            found = ask_fields(text, question, normalisation)
+            status = "undecided" if found.note.startswith("undecided") else "held"
+            witness = lipschitz(drawn, found, normalisation, rng, is_local=False, is_one_sided=True)
         case "rectangle":
             box = ask_fields(text, "invariant_box", normalisation)
             status = "held" if box.exists else "undecided"
@@ -326,9 +336,11 @@ def _of_densities(drawn: DrawnFields, found: Any, normalisation: str, rng: Rando
     return rectangle(drawn, cone, normalisation, rng, "") if found.status == "proved" and found.is_closed else None
 
 
-QUESTIONS = ("lipschitz_local", "lipschitz_global", "rectangle", "bounds", "existence", "conserved", "pages")
+QUESTIONS = (
+    "lipschitz_local", "lipschitz_global", "one_sided", "rectangle", "bounds", "existence", "conserved", "pages"
+)  # fmt: skip
 #: How often each is asked.
-SHARES = (0.2, 0.1, 0.22, 0.22, 0.12, 0.12, 0.02)
+SHARES = (0.16, 0.08, 0.08, 0.22, 0.22, 0.12, 0.1, 0.02)
 
 
 def attacks(count: int, seed: int, first: int = 0) -> Iterator[Attack]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,8 @@ Random = np.random.Generator
 
 NUMBERS = ("0.5", "1", "2", "0.3", "1.5", "3")
 LETTERS = ("a", "b", "c")
+#: States that are drawn of one rectangle.
+STATES = 24
 #: Bodies of one field, of two, and with time; {u} is the equation's own field, {v} any other.
 OWN = ("{u}", "{u}**2", "{u}**3", "tanh({u})", "{u}/(1 + {u}**2)", "sin({u})", "1", "{u}*(1 - {u})", "sigmoid(A@{u})")
 CROSSED = (
@@ -23,6 +25,17 @@ CROSSED = (
     "{u}*tanh({v})", "{v}*(A@{u})", "L@{v}", "{u}*(L@{v})", "{u}*{v}/(1 + {v}**2)", "sin(A@{v})",
 )  # fmt: skip
 TIMED = ("exp(-t)*{u}", "sin(t)*{v}", "cos(t)", "t*{u}")
+#: With what differs between nodes: the mask M, which is 0 or 1, the node coefficient k, and starts.
+MASKED = (
+    "M*{u}", "A@(M*{v})", "(1 - M)*{u}*{v}", "(A@M)*{u}", "(A@M)*(A@(1 - M))", "{u}*(A@(M*{v}))", "M", "(A@M)**2",
+    "{v}*tanh(M*{u})",
+)  # fmt: skip
+NODEWISE = (
+    "k*{u}", "A@(k*{u})", "k*{u}*(1 - {u})", "{u}*(k - {u})", "A@({v}/(1 + k**2))", "k*{u}*(A@(k*{v}))", "k", "A@k",
+    "(A@k)**2", "tanh(k*{v})",
+)  # fmt: skip
+STARTED = ("{u}0", "{v}0", "A@{v}0", "{u}*{v}0", "{u}*(A@{u}0)", "tanh({u}0)")
+NODE_LETTER = "k"
 DIFFUSION = "- {D}*L@{u}"
 
 NUMPY: dict[str, Any] = {
@@ -32,7 +45,10 @@ NUMPY: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class DrawnFields:
-    """Right-hand sides by field, as the language and Python read them alike, and the signs of letters."""
+    """Right-hand sides by field, as the language and Python read them alike, and the signs of letters.
+
+    k is a coefficient of nodes, M a mask, and u0 the start of u.
+    """
 
     equations: tuple[tuple[str, str], ...]
     signs: tuple[tuple[str, str], ...] = ()
@@ -40,7 +56,9 @@ class DrawnFields:
     @property
     def text(self) -> str:
         lines = "; ".join(f"{name}' = {right}" for name, right in self.equations)
-        return lines + (f" where {', '.join(f'{n} {s}' for n, s in self.signs)}" if self.signs else "")
+        notes = [f"{NODE_LETTER} node"] if NODE_LETTER in self.letters else []
+        notes += [f"{name} {sign}" for name, sign in self.signs]
+        return lines + (f" where {', '.join(notes)}" if notes else "")
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -49,13 +67,20 @@ class DrawnFields:
     @cached_property
     def letters(self) -> tuple[str, ...]:
         names = {name for _, right in self.equations for name in compile(right, "equation", "eval").co_names}
-        return tuple(sorted(names - {*NUMPY, "A", "L", "t", *self.fields}))
+        return tuple(sorted(names - {*NUMPY, "A", "L", "t", *self.fields, *(f"{name}0" for name in self.fields)}))
 
-    def values(self, rng: Random) -> dict[str, float]:
-        """Admissible numbers for the letters."""
+    def values(self, rng: Random, nodes: int) -> dict[str, Any]:
+        """Admissible numbers for the letters; those of nodes are (nodes,)."""
         real = {name for name, sign in self.signs if sign == "real"}
-        sizes = {name: float(np.exp(rng.uniform(-1.5, 1.2))) for name in self.letters}
-        return {n: x * (float(rng.choice([-1, 1])) if n in real else 1.0) for n, x in sizes.items()}
+        found: dict[str, Any] = {}
+        for name in self.letters:
+            if name == "M":
+                found[name] = rng.integers(0, 2, nodes).astype(float)
+                continue
+            count = (nodes,) if name == NODE_LETTER else ()
+            sizes = np.exp(rng.uniform(-1.5, 2.5 if count else 1.2, count))
+            found[name] = sizes * (rng.choice([-1.0, 1.0], count) if name in real else 1.0)
+        return found
 
 
 @dataclass(frozen=True)
@@ -65,7 +90,7 @@ class FieldRun:
     drawn: DrawnFields
     graph: Graph
     normalisation: str
-    letters: Mapping[str, float]
+    letters: Mapping[str, Any]
 
     @cached_property
     def matrices(self) -> tuple[Array, Array]:
@@ -78,25 +103,46 @@ class FieldRun:
     def _code(self) -> list[Any]:
         return [compile(right, "equation", "eval") for _, right in self.drawn.equations]
 
-    def speed(self, state: Array, t: float = 0.0) -> Array:
+    def speed(self, state: Array, t: float = 0.0, start: Array | None = None) -> Array:
+        """f at states of a run that began at `start`, by default there."""
         A, L = self.matrices
-        names = {**NUMPY, **self.letters, "A": A, "L": L, "t": t}
+        wide = state.ndim > 2
+        letters = {n: x[:, None] if np.ndim(x) and wide else x for n, x in self.letters.items()}
+        names = {**NUMPY, **letters, "A": A, "L": L, "t": t}
         names |= dict(zip(self.drawn.fields, state, strict=True))
+        begun = state if start is None else start[..., None] if wide and start.ndim < state.ndim else start
+        names |= {f"{name}0": x for name, x in zip(self.drawn.fields, begun, strict=True)}
         with np.errstate(all="ignore"):
-            speeds = [eval(code, {"__builtins__": {}}, names) for code in self._code]
+            speeds = [np.asarray(eval(code, {"__builtins__": {}}, names)) for code in self._code]
+            speeds = [x[:, None] if wide and x.ndim == 1 else x for x in speeds]
         return np.stack([np.broadcast_to(speed, state.shape[1:]) for speed in speeds])
 
-    def jacobian(self, state: Array, t: float = 0.0) -> Array:
-        """Derivatives by complex steps, (fields*nodes, fields*nodes)."""
+    def jacobian(self, state: Array, t: float = 0.0, start: Array | None = None) -> Array:
+        """Derivatives by complex steps, (fields*nodes, fields*nodes), the start held."""
         moved = state[..., None] + 1e-30j * np.eye(state.size).reshape(*state.shape, state.size)
-        return self.speed(moved, t).imag.reshape(state.size, state.size) / 1e-30
+        return self.speed(moved, t, state if start is None else start).imag.reshape(state.size, state.size) / 1e-30
 
     @property
     def row_sum(self) -> float:
         return float(self.matrices[0].sum(1).max())
 
     def told(self) -> str:
-        return f"{self.normalisation} normalisation of {self.graph}, {dict(self.letters)}"
+        letters = {name: np.asarray(x).tolist() for name, x in self.letters.items()}
+        return f"{self.normalisation} normalisation of {self.graph}, {letters}"
+
+
+def states(rng: Random, lower: Array, upper: Array, nodes: int, count: int = STATES) -> Iterator[Array]:
+    """Random entries, corners and states equal in all nodes inside a rectangle; infinite ends are drawn large."""
+    low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - 5.0, -5.0))[:, None]
+    high = np.where(np.isfinite(upper), upper, low[:, 0] + 5.0)[:, None]
+    for k in range(count):
+        shape = (len(lower), nodes)
+        scale = 1.0 if k % 2 else float(np.exp(rng.uniform(-3, 2)))
+        top = np.where(np.isfinite(upper)[:, None], high, low + scale * (high - low))
+        bottom = np.where(np.isfinite(lower)[:, None], low, high - scale * (high - low))
+        uniform = np.repeat(rng.random((len(lower), 1)), nodes, 1)
+        part = [rng.random(shape), rng.integers(0, 2, shape).astype(float), uniform][k % 3]
+        yield bottom + part * (top - bottom)
 
 
 def draw(rng: Random) -> DrawnFields:
@@ -110,7 +156,7 @@ def draw(rng: Random) -> DrawnFields:
         right[two].append(f"+ {factor}*{body}")
     for name in names:
         for _ in range(int(rng.integers(0, 3))):
-            pool = OWN if rng.random() < 0.5 else CROSSED if rng.random() < 0.9 else TIMED
+            pool = OWN if rng.random() < 0.5 else CROSSED if rng.random() < 0.75 else _further(rng)
             sign = "-" if rng.random() < 0.55 else "+"
             right[name].append(f"{sign} {_factor(rng)}*{_body(rng, pool, name, names)}")
         if rng.random() < 0.4:
@@ -121,8 +167,12 @@ def draw(rng: Random) -> DrawnFields:
             right[name].append(f"- {_factor(rng)}*{name}")
     equations = tuple((name, " ".join(terms).removeprefix("+ ")) for name, terms in right.items())
     drawn = DrawnFields(equations)
-    signs = tuple((letter, "real") for letter in drawn.letters if rng.random() < 0.2)
+    signs = tuple((letter, "real") for letter in drawn.letters if letter != "M" and rng.random() < 0.2)
     return DrawnFields(equations, signs)
+
+
+def _further(rng: Random) -> tuple[str, ...]:
+    return (TIMED, MASKED, NODEWISE, STARTED)[rng.integers(4)]
 
 
 def _factor(rng: Random) -> str:

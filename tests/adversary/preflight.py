@@ -48,7 +48,7 @@ def check(drawn: Drawn, question: Question, answer: Preflight, rng: Random) -> s
         return _safe_after_all(drawn, question, answer)
     settings = question.arguments
     for _ in range(CASES):
-        field = _field(drawn, settings, rng, isolated="no node is without edges" not in answer.verdict)
+        field = _field(drawn, settings, rng, isolated="no node is without incoming edges" not in answer.verdict)
         box = _stated_box(answer, field)
         witness = _kept(field, settings, box, rng) if box else _tame(field, settings, answer, rng)
         witness = witness or _amplified(field, settings, answer, rng)

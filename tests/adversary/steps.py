@@ -98,7 +98,7 @@ def _sharp(drawn: Drawn, method: str, answer: Step, rng: Random) -> str | None:
 def _box_kept(drawn: Drawn, method: str, normalisation: str, answer: Step, rng: Random) -> str | None:
     assert answer.box is not None
     for _ in range(CASES):
-        graph = graphs.draw(rng, normalisation, loops=False, isolated="without edges" not in answer.assumes)
+        graph = graphs.draw(rng, normalisation, loops=False, isolated="without incoming edges" not in answer.assumes)
         field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes))
         limit = _limit(answer, field)
         lower, upper = (formulas.evaluate(t, numbers(field, 1.0)) for t in answer.box)

@@ -107,3 +107,17 @@ def test_a_sum_that_moves_and_a_sum_that_was_missed_are_noticed() -> None:
     assert field_attacks.conserved(exchange, Claim(sums=(right,)), rng()) is None
     assert "moves" in str(field_attacks.conserved(exchange, Claim(sums=(wrong,)), rng()))
     assert "were found" in str(field_attacks.conserved(exchange, Claim(), rng()))
+
+
+def test_what_differs_between_nodes_is_attacked() -> None:
+    """False claims about node coefficients, masks and starts, and true ones beside them."""
+    neighbours = DrawnFields((("u", "A@(k*u) - k*u"), ("v", "-v")))
+    assert neighbours.text == "u' = A@(k*u) - k*u; v' = -v where k node"
+    one_sided = {"is_local": False, "is_one_sided": True}
+    assert field_attacks.lipschitz(neighbours, Claim(sp.Integer(0)), "row", rng(), **one_sided)
+    assert field_attacks.lipschitz(neighbours, Claim(sp.Symbol("k")), "row", rng(), **one_sided) is None
+    masked = DrawnFields((("u", "-(A@M)*(A@(1 - M))"), ("v", "-v")))
+    assert field_attacks.rectangle(masked, {"u": (0, "oo"), "v": (0, 1)}, "none", rng(), "")
+    started = DrawnFields((("u", "u0 - u"), ("v", "u0*v - 3*v")))
+    assert field_attacks.rectangle(started, {"u": (0, 1), "v": (0, 1)}, "row", rng(), "") is None
+    assert field_attacks.lipschitz(started, Claim(sp.Integer(3)), "row", rng(), is_local=True)

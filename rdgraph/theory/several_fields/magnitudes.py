@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import TIME, Act, H, Mix, State
+from rdgraph.algebra.normal_form import MASKS, TIME, Act, H, Mix, State
 from rdgraph.decisions.branches import is_defined
 from rdgraph.decisions.domain import POSITIVE, Domain
 from rdgraph.decisions.maxima import Candidate, maximum
@@ -17,6 +17,7 @@ from rdgraph.errors import NotApplicable, Undecided, UnknownSign
 from rdgraph.normalisations.normalisation import Normalisation
 from rdgraph.syntax.answer_symbols import R, T
 from rdgraph.syntax.reader import start_of
+from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.growth_at_infinity import order
 from rdgraph.theory.several_fields.node_speeds import has_gap, row_size, starts_of, states_of, timely
@@ -25,7 +26,10 @@ from rdgraph.theory.slope_bounds import largest_slope, largest_value, slopes
 
 @dataclass(frozen=True)
 class Magnitudes:
-    """Bounds on states with entries |u| <= R if `is_local`, else on all states; at times 0 <= t <= T."""
+    """Bounds on states with entries |u| <= R if `is_local`, else on all states; at times 0 <= t <= T.
+
+    A letter of `spread` stands for the largest modulus that it has anywhere, and no bound falls with it.
+    """
 
     system: System
     record: Normalisation
@@ -34,6 +38,19 @@ class Magnitudes:
     @property
     def domain(self) -> Domain:
         return timely(self.system.domain)
+
+    @cached_property
+    def spread(self) -> frozenset[str]:
+        """Letters with several values in one bound: those of nodes, and those of channels that a matrix mixes."""
+        mixtures = {mix for normal in self.system.normals.values() for mix in normal.atoms(Mix)}
+        mixed = {x.name for mix in mixtures for x in mix.inner.free_symbols}
+        kinds = self.system.coefficients
+        found = {n for n, kind in kinds.items() if kind is Kind.NODE or (kind is Kind.CHANNEL and n in mixed)}
+        return frozenset({*found, *MASKS})
+
+    def is_spread(self, expression: sp.Expr) -> bool:
+        """Whether such letters occur."""
+        return any(x.name in self.spread for x in expression.free_symbols)
 
     def size(self, expression: sp.Expr) -> sp.Expr:
         """A bound of |expression|, infinite where none is known."""
@@ -59,7 +76,7 @@ class Magnitudes:
     def _letter(self, letter: sp.Symbol) -> sp.Expr:
         if letter == TIME:
             return T
-        return sp.S.One if letter.name == "M" else sp.Abs(letter)
+        return sp.S.One if letter.name in MASKS else sp.Abs(letter)
 
     def _power(self, power: sp.Pow) -> sp.Expr:
         if power.exp.is_positive:
@@ -71,12 +88,14 @@ class Magnitudes:
     def floor(self, base: sp.Expr) -> sp.Expr | None:
         """A positive number that an expression keeps above in modulus: one part of it, the rest being never negative.
 
-        An expression without states and times is its own.
+        An expression without states, times and spread letters is its own.
         """
-        if not base.has(State, TIME):
+        if not base.has(State, TIME) and not self.is_spread(base):
             return sp.Abs(base) if self.domain.proves(sp.Ne(base, 0, evaluate=False)) else None
         plain = base.xreplace({atom: sp.Dummy("z", real=True) for atom in base.atoms(Act, Mix)})
-        moving = [x for x in plain.free_symbols if isinstance(x, State | sp.Dummy) or x == TIME]
+        moving = [
+            x for x in plain.free_symbols if isinstance(x, State | sp.Dummy) or x == TIME or x.name in self.spread
+        ]
         constant, rest = plain.as_independent(*moving, as_Add=True)
         return constant if self.domain.sign(constant) is POSITIVE and self.domain.is_nonnegative(rest) else None
 
@@ -141,6 +160,8 @@ class Magnitudes:
         """The largest slope of a quotient, or of another nonlinear function, of one state alone; None for others."""
         letters = [x for x in states_of(self.system).values() if expression.has(x)]
         if len(letters) != 1 or expression.has(Act, Mix, TIME, *starts_of(self.system).values()):
+            return None
+        if self.is_spread(expression):
             return None
         if expression.is_polynomial(*letters) or not is_defined(expression, self.domain, smooth=True):
             return None

@@ -68,7 +68,7 @@ def _decided(system: System, faces: RectangleFaces) -> Positivity:
         return Positivity(PROVED, note)
     if not faces.is_lipschitz(cone):
         return _open(faces, cone)
-    witness = crossing(system, cone)
+    witness = crossing(system, cone) if faces.speeds.record.is_sharp else None
     if witness is not None:
         return Positivity(REFUTED, str(witness))
     return Positivity(UNDECIDED, "no field was seen to fall at zero on two nodes, and it is not proved that none does")

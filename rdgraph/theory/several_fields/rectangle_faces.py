@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import MASKS, State
+from rdgraph.algebra.normal_form import MASKS, TIME, State
 from rdgraph.decisions.branches import is_defined
 from rdgraph.decisions.domain import Domain
 from rdgraph.syntax.answer_symbols import s
@@ -67,10 +67,15 @@ class RectangleFaces:
         return all(self.hold(bounds, name, side) for name, side in faces) and self.is_lipschitz(bounds)
 
     def hold(self, bounds: Bounds, name: str, side: int) -> bool:
-        """Proved: on the upper (side 1) or lower (-1) face of a field it does not leave; an infinite face has none."""
+        """Proved: on the upper (side 1) or lower (-1) face of a field it does not leave; an infinite face has none.
+
+        Faces that differ between nodes, or move, are not dealt with: what a neighbour has lies within its own.
+        """
         end = bounds[name][0 if side < 0 else 1]
         if end in (sp.oo, -sp.oo):
             return True
+        if sp.Tuple(*itertools.chain(*bounds.values())).free_symbols & {TIME, *self.speeds.varying}:
+            return False
         on_face = {State(name): end}
         inside = self.inside({k: v for k, v in bounds.items() if k != name}) + self.starting(bounds)
         return all(
@@ -130,7 +135,7 @@ class RectangleFaces:
         sums = self._sums(call.word)
         if sums is None:  # nothing is known of the operator
             return [(call.letter, ())]
-        if not is_affine and _has_mask(call.inner):
+        if not is_affine and not self._is_connected(call.inner):
             return [(call.letter, ())]  # averages of what jumps between two values lie between them
         lowest, highest = sums
         lower, upper = self._range(call, bounds) or (None, None)
@@ -162,7 +167,10 @@ class RectangleFaces:
     def _in_letters(
         self, call: Call, bounds: Bounds, lowest: int, highest: sp.Expr | None
     ) -> tuple[sp.Expr, tuple[sp.Basic, ...]]:
-        """sum * average: an average is a value of the function at entries of its own inside the rectangle."""
+        """sum * average: an average is a value of the function at entries of its own inside the rectangle.
+
+        That is so where these fill an interval; in what is affine in the average its largest values decide anyway.
+        """
         average, facts = self.elsewhere(call.inner, bounds)
         if lowest == 1:
             return average, facts
@@ -170,10 +178,22 @@ class RectangleFaces:
         limits = () if highest is None else (sp.Le(weight, highest, evaluate=False),)
         return weight * average, (*facts, *limits)
 
+    def _is_connected(self, inner: sp.Expr) -> bool:
+        """Whether the values of a function of a node's entries are known to fill an interval.
+
+        A mask is 0 or 1, and assumptions such as b**2 >= 1 may part the values of a node coefficient; those that are
+        affine in node coefficients keep them together.
+        """
+        moving = inner.free_symbols & self.speeds.varying
+        if any(x.name in MASKS for x in moving):
+            return False
+        bound = [c for c in self.domain.conditions if c.free_symbols & moving]
+        return all(_is_half_space(c, self.speeds.varying) for c in bound)
+
     def elsewhere(self, inner: sp.Expr, bounds: Bounds) -> tuple[sp.Expr, tuple[sp.Basic, ...]]:
         """A function of another node's entries, in letters of their own, with their intervals."""
-        moving = [x for x in inner.free_symbols if isinstance(x, State) or x in self.speeds.varying]
-        own = {x: sp.Dummy(x.name, **x.assumptions0) for x in moving}
+        moving = {x for x in inner.free_symbols if isinstance(x, State)} | self.speeds.varying
+        own = {x: sp.Dummy(x.name, **x.assumptions0) for x in sorted(moving, key=str)}
         facts: tuple[sp.Basic, ...] = ()
         for name, interval in bounds.items():
             for letter in (State(name), State(start_of(name))):
@@ -196,7 +216,7 @@ class RectangleFaces:
                 values[call.letter], facts = value, facts + known
         collected = speed.xreplace(values)
         for inner, average in averages.items():
-            if _has_mask(inner) and sp.expand(sp.diff(collected, average, 2)) != 0:
+            if not self._is_connected(inner) and sp.expand(sp.diff(collected, average, 2)) != 0:
                 continue  # it lies between two values, and what is affine in it is largest at one of them
             value, known = self.elsewhere(inner, bounds)
             values = {letter: own.xreplace({average: value}) for letter, own in values.items()}
@@ -204,9 +224,12 @@ class RectangleFaces:
         return values, facts
 
 
-def _has_mask(inner: sp.Expr) -> bool:
-    """Whether a function of a node's entries jumps with a mask, which is 0 or 1."""
-    return any(x.name in MASKS for x in inner.free_symbols)
+def _is_half_space(condition: sp.Basic, letters: frozenset[sp.Symbol]) -> bool:
+    """Whether an inequality is affine in letters, so that all such ones together hold on a convex set."""
+    if not isinstance(condition, sp.Gt | sp.Ge | sp.Lt | sp.Le):
+        return False
+    gap, present = sp.expand(condition.lhs - condition.rhs), sorted(letters & condition.free_symbols, key=str)
+    return gap.is_polynomial(*present) and sp.Poly(gap, *present).total_degree() <= 1
 
 
 def within(letter: sp.Symbol, interval: Interval) -> tuple[sp.Basic, ...]:

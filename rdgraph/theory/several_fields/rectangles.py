@@ -15,6 +15,7 @@ from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.answer_symbols import R, public, s
 from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.syntax.formula_reader import read_expression
+from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.several_fields.node_speeds import NodeSpeeds
 from rdgraph.theory.several_fields.pair_graph import crossing
@@ -34,7 +35,7 @@ from rdgraph.theory.several_fields.rectangle_search import found_rectangle
 
 #: Seconds of the search for a rectangle, and of a proof of one.
 SEARCH_SECONDS, PROOF_SECONDS = 4.0, 2.5
-NO_ISOLATED_NODES = "no node is without edges"
+NO_ISOLATED_NODES = "no node is without incoming edges"
 NOT_FOUND = (
     "undecided: no rectangle was found; tried zeros of the speeds, a common radius and sizes at which damping exceeds "
     "the rest"
@@ -165,6 +166,8 @@ def _proved(faces: RectangleFaces, bounds: Bounds) -> Rectangle:
     notes = ["s is the largest row sum of A"] if any(end.has(s) for pair in bounds.values() for end in pair) else []
     if any(end in (sp.oo, -sp.oo) for pair in bounds.values() for end in pair):
         notes.append("a run stays inside for as long as it exists")
+    if not faces.speeds.system.is_autonomous:
+        notes.append("for runs that begin at a time t >= 0")
     assumes = ""
     if faces.collecting is AVERAGING and not RectangleFaces(faces.speeds, AVERAGING_OR_ALONE).keep(bounds):
         assumes = NO_ISOLATED_NODES
@@ -236,10 +239,16 @@ def _end(system: System, value: Any, name: str) -> sp.Expr:
     if isinstance(value, str):
         value = read_expression(value)
     if isinstance(value, sp.Basic):
-        own = {sp.Symbol(n): x for n, x in system.algebra.symbols.items()} | {sp.Symbol("R"): R}
+        fixed = [n for n, kind in system.coefficients.items() if kind in (Kind.SCALAR, Kind.CHANNEL)]
+        own = {sp.Symbol(n): system.algebra.symbols[n] for n in fixed} | {sp.Symbol("R"): R}
         end = sp.sympify(value).xreplace(own)
-        stray = [x for x in end.free_symbols if x not in own.values() or x.name in system.fields]
+        stray = sorted({x.name for x in end.free_symbols} - {x.name for x in own.values()})
+        if stray and stray[0] in {*system.letters, "t"}:
+            raise InvalidArgument(
+                f"expected a bound of {name} that is the same in all nodes at all times, got {value}, in which "
+                f"{stray[0]} is not; write it in {', '.join([*fixed, 'R'])}, or as a number"
+            )
         if stray:
-            raise UnknownName(f"coefficient of {system.text}", str(stray[0]), system.coefficients)
+            raise UnknownName(f"coefficient of {system.text}", stray[0], fixed)
         return end
     return exact_number(value, f"bound of {name}")

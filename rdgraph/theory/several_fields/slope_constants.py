@@ -10,6 +10,7 @@ from rdgraph.errors import Undecided
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.answer_symbols import R, T, public, s
 from rdgraph.systems.system import System
+from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.several_fields.slope_sums import SlopeSum, slope_sum
 
 NORM = "inf-norm"
@@ -64,9 +65,16 @@ def _remark(system: System, found: SlopeSum, bounded: bool) -> str:
     parts += [f"s_{n} is the largest row sum of |{n}|" for n in system.operators.names if _has(value, f"s_{n}")]
     matrices = [x.name for x in value.free_symbols if x.name.startswith("norm_")]
     parts += [f"{name} is the largest column sum of |{name.removeprefix('norm_')}|" for name in sorted(matrices)]
+    parts += spread_remarks(system, value)
     parts += ["at times 0 <= t <= T"] if value.has(T) else []
     parts += ["of the drift, without noise"] if system.is_noisy else []
     return "; ".join(parts)
+
+
+def spread_remarks(system: System, value: sp.Expr) -> list[str]:
+    """Which letters of a bound stand for the largest of several values."""
+    spread = Magnitudes(system, find_normalisation("row"), is_local=False).spread
+    return [f"{name} counts by its largest modulus" for name in sorted(spread) if _has(value, name)]
 
 
 def _has(value: sp.Expr, name: str) -> bool:

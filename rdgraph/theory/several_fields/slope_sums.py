@@ -30,8 +30,6 @@ from rdgraph.theory.several_fields.own_terms import own_terms
 #: More variables have too many corners, more candidates take too long to compare.
 MAX_VARIABLES = 8
 MAX_CANDIDATES = 64
-#: Letters that are no constants: they enter bounds by their largest modulus.
-UNSTEADY = (TIME, sp.Symbol("M", real=True))
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,8 @@ class _Row:
     """The slopes of one field: polynomials with weights, and a bound of what is no polynomial.
 
     `variables` are the letters that slopes depend on with the largest modulus each can have. The slope in the node's
-    own entry of the field is `own` where it counts with its sign.
+    own entry of the field is `own` where it counts with its sign. Letters that are no constants, as they change with
+    time or differ between the entries of a row, enter by their largest modulus.
     """
 
     domain: Domain
@@ -134,7 +133,7 @@ class _Row:
             return SlopeSum(sp.oo, self.own is None and self._is_unbounded())
         if not is_sharp:
             return SlopeSum(crude, False)
-        if self._all().has(*UNSTEADY):
+        if self._is_unsteady(self._all()):
             return SlopeSum(self._resolved(crude), False)
         clean = self.rest == 0 and self.is_attained
         if self._is_reached():
@@ -158,12 +157,28 @@ class _Row:
         total = self.rest
         for weight, slope, signs in self._signed():
             for coefficient, monomial in self._monomials(slope):
-                if coefficient.has(*UNSTEADY):
-                    size = self.measure.size(coefficient)
+                if monomial == 1 and signs == (1,):
+                    size = self._signed_size(coefficient)
                 else:
-                    size = coefficient if monomial == 1 and signs == (1,) else sp.Abs(coefficient)
+                    size = self.measure.size(coefficient) if self._is_unsteady(coefficient) else sp.Abs(coefficient)
                 total = _plus(total, weight * size, self._largest(monomial))
         return total
+
+    def _is_unsteady(self, expression: sp.Basic) -> bool:
+        return expression.has(TIME) or self.measure.is_spread(expression)
+
+    def _signed_size(self, coefficient: sp.Expr) -> sp.Expr:
+        """A bound of a coefficient that counts with its sign: constants as they are, of the rest what may be positive.
+
+        An entry -b loses at least nothing, since b may be small where it counts.
+        """
+        parts = []
+        for part in sp.Add.make_args(sp.expand(coefficient)):
+            if not self._is_unsteady(part):
+                parts.append(part)
+            elif not self.domain.sign(part).is_nonpositive:
+                parts.append(self.measure.size(part))
+        return sp.oo if any(x.has(sp.oo) for x in parts) else sp.Add(*parts)
 
     def _resolved(self, value: sp.Expr) -> sp.Expr:
         """Moduli of what has a sign without their bars."""
@@ -192,7 +207,7 @@ class _Row:
         if self.rest.has(sp.oo) or not self.is_attained or not self._is_global():
             return False
         return any(
-            monomial != 1 and not c.has(*UNSTEADY) and self.domain.sign(c) in (POSITIVE, NEGATIVE)
+            monomial != 1 and not self._is_unsteady(c) and self.domain.sign(c) in (POSITIVE, NEGATIVE)
             for _, slope in self.polynomials
             for c, monomial in self._monomials(slope)
         )

@@ -21,7 +21,7 @@ from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import STOCHASTIC, SUBSTOCHASTIC, Faces, LocalField
 
-ISOLATED = "no node is without edges"
+ISOLATED = "no node is without incoming edges"
 
 
 @cache

@@ -276,7 +276,10 @@ def test_a_box_without_zero_is_not_safe_with_isolated_nodes() -> None:
     assert rd.preflight(text, normalisation="row", method="euler", step=0.1, graph=STAR).status == "unsafe"
     connected = rd.preflight(text, normalisation="row", method="euler", step=0.1, graph=STAR[:5, :5])
     assert connected.verdict == "safe if H0 lies in [1, 3]; H0 lies in [1, 3] and step 1/10 <= 1/3"
-    assert "and no node is without edges" in rd.preflight(text, normalisation="row", method="euler", step=0.1).verdict
+    assert (
+        "and no node is without incoming edges"
+        in rd.preflight(text, normalisation="row", method="euler", step=0.1).verdict
+    )
 
 
 def test_a_regular_graph_keeps_the_row_box() -> None:

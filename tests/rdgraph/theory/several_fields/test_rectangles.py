@@ -57,6 +57,71 @@ def test_a_mask_that_differs_between_neighbours_keeps_no_density() -> None:
     assert rd.invariant_box("u' = A@(M*u) - u; v' = -v", "none").nonnegative.status == "proved"
 
 
+def _speed_at_first_node(system: rd.System, graph: rd.Graph, coefficients: dict[str, list[float]]) -> float:
+    """u' at node 0 of the row-normalised graph where u = v = 0."""
+    operator = graph.operator("row", dtype=torch.float64)
+    given = {name: torch.tensor(values, dtype=torch.float64) for name, values in coefficients.items()}
+    return float(rd.lower(system, operator, given)(None, torch.zeros(graph.num_nodes, 2, dtype=torch.float64))[0, 0])
+
+
+def test_averages_of_what_keeps_away_from_zero_need_not() -> None:
+    """Two leaves with b = 1 and b = -1, both admitted by b**2 >= 1: the centre of the star has A@b = 0, and u' = -1."""
+    system = rd.parse("u' = (A@b)**2 - 1; v' = -v where b node", assume=["b real", "b**2 >= 1"])
+    star = rd.Graph.from_edges([[0, 0, 1, 2], [1, 2, 0, 0]])
+    assert _speed_at_first_node(system, star, {"b": [1.0, 1.0, -1.0]}) == -1
+    assert rd.invariant_box(system, "row", {"u": (0, "oo")}).status != "proved"
+    affine = rd.parse("u' = 2 - (A@b)**2 - u; v' = -v where b node", assume=["b < 1"])
+    assert rd.invariant_box(affine, "row", {"u": (0, "oo")}).status == "proved"
+
+
+def test_an_order_between_node_coefficients_holds_at_every_node_and_not_between_two() -> None:
+    """b < c at both nodes, but c = 1/2 at the first lies below b = 1 at the second: u' = -1/2."""
+    system = rd.parse("u' = c - A@b - u; v' = -v where b node, c node", assume=["b < c"])
+    pair = rd.Graph.from_edges([[0, 1], [1, 0]])
+    assert _speed_at_first_node(system, pair, {"b": [0.25, 1.0], "c": [0.5, 2.0]}) == -0.5
+    assert rd.invariant_box(system, "row", {"u": (0, "oo")}).status == "refuted"
+
+
+@pytest.mark.parametrize("end", ["b", "t", "u0", "v"])
+def test_bounds_that_differ_between_nodes_or_move_are_refused(end: str) -> None:
+    """u' = A@u - u takes a node with u <= b above b where its neighbour may be larger."""
+    system = rd.parse("u' = A@u - u; v' = b*u - t*v + u0 where b node")
+    with pytest.raises(rd.InvalidArgument, match="same in all nodes at all times"):
+        rd.invariant_box(system, "row", {"u": (end, "oo")})
+    with pytest.raises(rd.UnknownName):
+        rd.invariant_box(system, "row", {"u": (0, "z")})
+
+
+@pytest.mark.parametrize("normalisation", ["row", "none", "symmetric"])
+@pytest.mark.parametrize("text", ["u' = u*(k - u) - L@u; v' = -v", "u' = k*v - u - L@u; v' = 1 - v**3"])
+def test_a_rectangle_that_is_found_is_the_same_in_all_nodes(text: str, normalisation: str) -> None:
+    """With k = 1 and k = 10 at the ends of an edge u = 1, 10 lies on u <= k, and u' = 9 at the first node."""
+    system = rd.parse(f"{text} where k node")
+    operator = rd.Graph.from_edges([[0, 1], [1, 0]]).operator("row", dtype=torch.float64)
+    logistic = rd.lower("u' = u*(k - u) - L@u; v' = -v where k node", operator, {"k": torch.tensor([1.0, 10.0])})
+    assert float(logistic(None, torch.tensor([[1.0, 0.0], [10.0, 0.0]], dtype=torch.float64))[0, 0]) == 9
+    bounds = rd.invariant_box(system, normalisation).bounds or {}
+    assert not any(end.has(sp.Symbol("k")) for pair in bounds.values() for end in pair)
+
+
+def test_bounds_in_scalar_and_channel_coefficients_are_read() -> None:
+    system = rd.parse("u' = A@u - u + a*(c - u); v' = -v where c channel")
+    assert rd.invariant_box(system, "row", {"u": (0, "c")}).status == "proved"
+
+
+def test_a_row_without_incoming_edges_leaves_what_others_keep() -> None:
+    """In 0 -> 1 the first node has an edge, but none that comes in: its row of A is zero, and u' = -u there."""
+    system = rd.parse("u' = -L@u; v' = -v")
+    graph = rd.Graph.from_edges([[0], [1]], num_nodes=2)
+    state = torch.ones(2, 2, dtype=torch.float64)
+    assert float(rd.lower(system, graph.operator("row", dtype=torch.float64))(None, state)[0, 0]) == -1
+    assert rd.invariant_box(system, "row", {"u": (1, 2)}).assumes == "no node is without incoming edges"
+
+
+def test_a_kept_rectangle_of_moving_coefficients_says_from_which_times() -> None:
+    assert "t >= 0" in rd.invariant_box("u' = -t*L@u; v' = -v", "row", {"u": (0, 1)}).note
+
+
 def test_cross_diffusion_keeps_densities_under_one_laplacian_and_not_under_the_other() -> None:
     text = "u' = v - L@v; v' = -v"  # A@v under L = I - A, v - D v + A@v under L = D - A
     assert rd.invariant_box(text, "row").nonnegative.status == "proved"
@@ -103,7 +168,7 @@ def test_a_symmetric_operator_keeps_constants_on_regular_graphs_only() -> None:
 def test_isolated_nodes_are_assumed_away_where_zero_lies_outside() -> None:
     found = rd.invariant_box("u' = -L@u; v' = -L@v", "row", {"u": (1, 2), "v": (0, 1)})
     assert found.status == "proved"
-    assert found.assumes == "no node is without edges"
+    assert found.assumes == "no node is without incoming edges"
 
 
 def test_time_that_only_slows_diffusion_keeps_the_rectangle() -> None:

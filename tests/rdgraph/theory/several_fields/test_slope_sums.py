@@ -7,6 +7,7 @@ import pytest
 import sympy as sp
 
 import rdgraph as rd
+from rdgraph.theory.rate_bounds import rate_bound
 from tests.adversary import graphs
 from tests.adversary.field_systems import DrawnFields, FieldRun
 
@@ -68,3 +69,53 @@ def test_sampled_jacobians_respect_the_constant_and_reach_an_exact_one(normalisa
 
 def test_one_sided_constants_keep_the_sign_of_damping() -> None:
     assert rd.one_sided("u' = -2*u + v; v' = -u - 3*v", "row").value == -1
+
+
+def _measure(matrix: np.ndarray) -> float:
+    """The logarithmic norm in the max norm: the largest sum of a diagonal entry and the moduli beside it."""
+    beside = np.abs(matrix).sum(1) - np.abs(np.diag(matrix))
+    return float((np.diag(matrix) + beside).max())
+
+
+@pytest.mark.parametrize("text", ["u' = A@(b*u) - b*u; v' = -v where b node", "A@(b*H) - b*H where b node"])
+def test_a_node_coefficient_of_a_neighbour_may_be_larger_than_the_own_one(text: str) -> None:
+    """On one edge with b = 1 and b = 10 the first row is -1, 10: two states part like exp(9 t)."""
+    b = np.array([1.0, 10.0])
+    jacobian = np.array([[0.0, 1.0], [1.0, 0.0]]) * b - np.diag(b)
+    assert _measure(jacobian) == 9
+    assert float(rd.one_sided(text, "row").value.subs("b", b.max())) >= 9
+
+
+@pytest.mark.parametrize("text", ["u' = b*u + A@(u/(1 + b)); v' = -v where b node", "b*H + A@(H/(1 + b)) where b node"])
+def test_a_bound_never_falls_with_a_node_coefficient(text: str) -> None:
+    b = np.array([10.0, 0.1])
+    jacobian = np.diag(b) + np.array([[0.0, 1.0], [1.0, 0.0]]) / (1 + b)
+    found = rd.lipschitz_global(text, "row")
+    assert float(found.value.subs("b", b.max())) >= np.abs(jacobian).sum(1).max()
+    assert "b counts by its largest modulus" in found.note
+
+
+@pytest.mark.parametrize("text", ["u' = (c*u)@W - c*u; v' = -v where c channel", "(c*H)@W - c*H where c channel"])
+def test_a_matrix_brings_the_coefficients_of_other_channels(text: str) -> None:
+    c, W = np.array([1.0, 100.0]), np.array([[0.0, 0.0], [0.5, 0.0]])
+    jacobian = (c[:, None] * W).T - np.diag(c)  # of an entry's channels, u @ W read as W.T @ u
+    assert _measure(jacobian) == 49
+    bound = rd.one_sided(text, "row").value
+    assert float(bound.subs({"c": c.max(), "norm_W": np.abs(W).sum(0).max()})) >= 49
+    alone = rd.one_sided("tanh(H@W) - c*H where c channel", "row").value
+    assert alone == sp.Symbol("norm_W") - sp.Symbol("c")
+
+
+@pytest.mark.parametrize("text", ["u' = b*(A@(c*u)); v' = -v where b node, c node", "b*(A@(c*H)) where b node, c node"])
+def test_rates_put_in_the_largest_values_of_all_nodes(text: str) -> None:
+    """b = 10 at one node and c = 10 at its neighbour: the Jacobian has the entry 100."""
+    b, c = np.array([10.0, 0.1]), np.array([0.1, 10.0])
+    jacobian = b[:, None] * np.array([[0.0, 1.0], [1.0, 0.0]]) * c
+    bound = rate_bound(rd.parse(text), "row")
+    assert np.max(bound.at({"b": b[:, None], "c": c[:, None]})) == pytest.approx(np.abs(jacobian).sum(1).max())
+    assert np.max(bound.at({"b": b, "c": c})) == pytest.approx(100)
+
+
+def test_masks_of_other_nodes_do_not_enter_a_bound_as_letters() -> None:
+    found = rd.one_sided("u' = M*tanh(u) + A@(u/(1 + M)); v' = -v", "row")
+    assert found.value == 2
