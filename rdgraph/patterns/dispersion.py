@@ -41,10 +41,12 @@ END = sp.Integer(2)
 STABLE, MARGINAL, TURING, WAVE, TURING_WAVE = "stable", "marginal", "turing", "wave", "turing-wave"
 UNDECIDED = "undecided"
 HOPF, TURING_HOPF, UNSTABLE, LONG_WAVE, ANTI = "hopf", "turing-hopf", "unstable at 0", "long-wave", "anti-diffusion"
+DIRECTED = "directed"
 
 MEANINGS = {
     STABLE: "every mode decays",
-    MARGINAL: "no mode grows, and the constant one does not decay",
+    MARGINAL: "no mode grows, and one decays by less than 1e-6 or not at all",
+    DIRECTED: "no mode of a real lam grows; modes of this directed graph, whose lam are complex, do",
     TURING: "decays without transport and where all nodes agree; a stationary band grows",
     WAVE: "decays without transport and where all nodes agree; an oscillating band grows",
     TURING_WAVE: "decays where all nodes agree; a stationary and an oscillating band grow",
@@ -58,6 +60,8 @@ MEANINGS = {
 
 #: An imaginary part below this part of an eigenvalue is rounding.
 TOLERANCE = 1e-9
+#: What decays faster than this decays.
+MARGIN = sp.Rational(1, 10**6)
 
 
 class Modes(NamedTuple):
@@ -132,14 +136,22 @@ class Dispersion:
 
     @cached_property
     def kind(self) -> str:
-        """What becomes of the steady state, in one of the words of `MEANINGS`."""
+        """What becomes of the steady state, in one of the words of `MEANINGS`.
+
+        It is about all real lam of the range; of a directed graph that was given, its own modes count too.
+        """
+        found = self._kind_of_real_modes()
+        is_complex = self.spectrum is not None and not self.spectrum.is_real
+        return DIRECTED if found in (STABLE, MARGINAL) and is_complex and self.modes.unstable else found
+
+    def _kind_of_real_modes(self) -> str:
         at_zero = self.sign_at_zero
         if at_zero == 1:
             return self._kind_beyond_zero()
         if at_zero is None or (not self.unstable and not self.found.is_sure):
             return UNDECIDED
         if not self.unstable:
-            return STABLE if at_zero == -1 else MARGINAL
+            return self._kind_of_decay() if at_zero == -1 else MARGINAL
         if at_zero == 0:
             return LONG_WAVE
         alone = self.transport.bands(self.to)
@@ -147,6 +159,11 @@ class Dispersion:
             return ANTI if alone.bands else UNDECIDED
         oscillates = {self._oscillates(fastest_mode(self.linearisation, (band,), self.to)) for band in self.unstable}
         return TURING_WAVE if len(oscillates) == 2 else WAVE if True in oscillates else TURING
+
+    def _kind_of_decay(self) -> str:
+        """Whether all that does not grow decays, by some margin."""
+        left = self.linearisation.shifted(-MARGIN).bands(self.to)
+        return MARGINAL if left.bands else STABLE if left.is_sure else UNDECIDED
 
     def _kind_beyond_zero(self) -> str:
         """Whether an even or an odd number of eigenvalues grows at lam = 0, and an odd one elsewhere."""
@@ -302,7 +319,9 @@ def dispersion_of(
     whole = Linearisation.at(kinetics, steady)
     moved = sp.ImmutableMatrix((whole.matrix - whole.matrix.subs(lam, 0)).applyfunc(lambda x: sp.cancel(x / lam)))
     transport = Linearisation(moved, steady)
-    return Dispersion(kinetics.fields, whole, transport, steady, end, whole.bands(end), assumes, spectrum)
+    is_complex = spectrum is not None and not spectrum.is_real
+    told = assumes if is_complex else kinetics.on_real_modes(assumes)
+    return Dispersion(kinetics.fields, whole, transport, steady, end, whole.bands(end), told, spectrum)
 
 
 def _end(to: Any) -> sp.Expr:

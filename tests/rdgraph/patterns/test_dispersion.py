@@ -229,3 +229,25 @@ def test_answers_can_be_read_and_written() -> None:
     assert found["symbol"] == [["4/5 - lam/50", "1"], ["-9/5", "-lam - 1"]]
     assert found["kind"] == "turing"
     assert found["modes"] == list(relation.modes.unstable)
+
+
+# ---------------------------------------------------------------------- what "every mode decays" may be said of
+def test_a_mode_that_neither_grows_nor_decays_is_not_stable() -> None:
+    """-A@A has the growth -(1 - lam)^2, which is 0 at lam = 1 and nowhere positive."""
+    answer = rd.dispersion("u' = -A@A@u", {})
+    assert answer.growth(1.0) == 0
+    assert answer.kind == "marginal"
+    assert rd.dispersion("u' = -A@A@u - u", {}).kind == "stable"
+
+
+def test_a_directed_graph_may_grow_where_no_real_lam_does() -> None:
+    """A directed cycle of six: the oscillator decays for all real lam, and grows by 0.29 at a complex one."""
+    text = "u' = v; v' = -u - L@u - v/10"
+    alone = rd.dispersion(text, {})
+    assert alone.kind == "stable"
+    assert "real eigenvalues" in alone.assumes
+    cycle = np.eye(6) - np.roll(np.eye(6), 1, axis=0)
+    found = rd.dispersion(text, {}, operator=cycle)
+    assert found.kind == "directed"
+    assert float(found.modes.growth.max()) == pytest.approx(0.29, abs=0.01)
+    assert "real eigenvalues" not in found.assumes
