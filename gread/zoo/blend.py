@@ -14,8 +14,8 @@ from gread.models.features import Features
 from gread.models.randomness import Dropper
 from gread.settings.line_settings import LineSettings
 from gread.settings.model_records import ModelRecord
+from gread.substrate.graph_positions import laplacian_vectors, pagerank_rows
 from gread.zoo.line_model import LineModel
-from gread.zoo.positions import laplacian_vectors, pagerank_rows
 
 POSITIONS = ("pagerank", "laplacian")
 

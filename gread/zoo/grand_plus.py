@@ -22,7 +22,7 @@ class GrandPlusSettings(LineSettings):
     state instead.
     """
 
-    model: ClassVar[str] = "grand_pp"
+    model: ClassVar[str] = "grand-pp"
 
     reaction: str = "GRAND++"
     adjacency: str = "soft"
@@ -31,7 +31,7 @@ class GrandPlusSettings(LineSettings):
 
 RECORDS = (
     ModelRecord(
-        "grand_pp", "GRAND++", "continuous", "Thorpe et al., ICLR 2022", "dH/dt = (S - I) H + M (H0 - mean H0)",
+        "grand-pp", "GRAND++", "continuous", "Thorpe et al., ICLR 2022", "dH/dt = (S - I) H + M (H0 - mean H0)",
         GrandPlusSettings, LineModel, published="GRAND++",
     ),
 )  # fmt: skip

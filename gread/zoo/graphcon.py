@@ -35,7 +35,7 @@ class GconGcnSettings(LineSettings):
     symmetric, as in all other runs. Their rate of dropout is 0.3 whatever was tuned, since the tuned one is not read.
     """
 
-    model: ClassVar[str] = "gcon_gcn"
+    model: ClassVar[str] = "gcon-gcn"
     usual_starts: ClassVar[dict[str, float]] = {"c": 0.0}
 
     reaction: str = SECOND
@@ -57,7 +57,7 @@ class GconGcnSettings(LineSettings):
 class GconGatSettings(ModelSettings):
     """Settings of GraphCON-GAT: `layers` steps of length `step` with damping alpha and frequency gamma."""
 
-    model: ClassVar[str] = "gcon_gat"
+    model: ClassVar[str] = "gcon-gat"
 
     input_dropout: float = 0.3
     dropout: float = 0.3
@@ -125,11 +125,11 @@ class GraphConGat(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "gcon_gcn", "GCON-GCN", "oversmoothing", "Rusch et al., ICML 2022",
+        "gcon-gcn", "GCON-GCN", "oversmoothing", "Rusch et al., ICML 2022",
         "H'' = relu(A H W + r(H)) - gamma H - alpha H'", GconGcnSettings, LineModel, published="GCON-GCN",
     ),
     ModelRecord(
-        "gcon_gat", "GCON-GAT", "oversmoothing", "Rusch et al., ICML 2022",
+        "gcon-gat", "GCON-GAT", "oversmoothing", "Rusch et al., ICML 2022",
         "H'' = mean elu(S(H) H W + H R) - gamma H - alpha H'", GconGatSettings, GraphConGat, published="GCON-GAT",
     ),
 )  # fmt: skip

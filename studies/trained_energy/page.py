@@ -46,6 +46,7 @@ def page(found: dict[str, Any]) -> str:
         f"{found['question']} `{found['command']}` with {where}; the run's verdicts in "
         "[trained_energy.json](trained_energy.json), this page by `python -m studies.trained_energy.page FOLDER`. What "
         "is measured, and how a verdict is reached: [the laboratory](laboratory.md#trained-networks).", "",
+        *([found["note"], ""] if "note" in found else []),
         f"![Energy over the layers of trained networks]({FIGURE})", "",
         "| the paper's statement | verdict | evidence |", "|---|---|---|",
     ]  # fmt: skip

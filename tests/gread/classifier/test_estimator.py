@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, eye_array
 
 from gread.classifier import storage
-from gread.classifier.estimator import OWN, GREADClassifier
+from gread.classifier.estimator import GREADClassifier
 from gread.classifier.inputs import read_graph
 from gread.classifier.labels import read_labels
+from gread.classifier.node_classifier import OWN
 from gread.classifier.sample import read_parts
 from gread.datasets.embedded import karate
 from gread.datasets.masks import Masks

@@ -66,7 +66,7 @@ def force(p: dict[str, np.ndarray], h: np.ndarray, heads: int) -> np.ndarray:
 
 
 def test_graphcon_gat() -> None:
-    model = make("gcon_gat", layers=3, heads=2, alpha=0.4, gamma=0.7, step=0.5)
+    model = make("gcon-gat", layers=3, heads=2, alpha=0.4, gamma=0.7, step=0.5)
     found = logits(model)
     for member in range(2):
         p = values(model, member)
@@ -79,7 +79,7 @@ def test_graphcon_gat() -> None:
 
 def test_the_attention_of_graphcon_is_that_of_torch_geometric() -> None:
     geometric = pytest.importorskip("torch_geometric.nn")
-    model = make("gcon_gat", heads=2)
+    model = make("gcon-gat", heads=2)
     layer = geometric.GATConv(3, 3, heads=2).double()
     h = torch.randn(2, 14, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():

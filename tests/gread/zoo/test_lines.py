@@ -21,7 +21,7 @@ from gread.zoo.line_model import LineModel
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 
 DATA = csbm(5, n=14, features=5)
-LINES = ("grand_pp", "graff", "acmp", "cgnn", "gcon_gcn", "blend")
+LINES = ("grand-pp", "graff", "acmp", "cgnn", "gcon-gcn", "blend")
 
 
 def make(name: str, **values: Any) -> LineModel:
@@ -89,7 +89,7 @@ X = np.asarray(DATA.x)
 # ---------------------------------------------------------------------- GRAND++
 @pytest.mark.parametrize(("method", "step"), [("euler", 0.3), ("exact", None)])
 def test_grand_plus_plus(method: str, step: float | None) -> None:
-    model = make("grand_pp", method=method, step=step, time=1.0, heads=2, attention_dim=4)
+    model = make("grand-pp", method=method, step=step, time=1.0, heads=2, attention_dim=4)
     for member in range(2):
         p = values(model, member)
         start = linear(p, "encoder", X)
@@ -111,8 +111,8 @@ def test_grand_plus_plus(method: str, step: float | None) -> None:
 
 
 def test_grand_plus_plus_needs_trusted_nodes() -> None:
-    settings = Config.of("grand_pp", hidden=4).model
-    model = models["grand_pp"].network(settings, Place.of(DATA.graph), features=5, classes=2, seeds=[0])
+    settings = Config.of("grand-pp", hidden=4).model
+    model = models["grand-pp"].network(settings, Place.of(DATA.graph), features=5, classes=2, seeds=[0])
     with pytest.raises(InvalidArgument, match="trusted nodes"):
         model(make_features(DATA.x, settings))
 
@@ -159,7 +159,7 @@ def test_graff_starts_without_a_source() -> None:
     assert found["omega"].abs().max() > 0
 
 
-@pytest.mark.parametrize(("name", "is_held"), [("graff", True), ("cgnn", True), ("grand_pp", False)])
+@pytest.mark.parametrize(("name", "is_held"), [("graff", True), ("cgnn", True), ("grand-pp", False)])
 def test_sources_that_are_held_have_no_gradient(name: str, is_held: bool) -> None:
     """The gradient of the encoder is that of a flow whose source is a constant."""
     grads = []
@@ -247,7 +247,7 @@ def test_the_matrix_of_cgnn_comes_back_to_an_orthogonal_one() -> None:
 # ---------------------------------------------------------------------- GraphCON-GCN
 @pytest.mark.parametrize("version", [1, 2])
 def test_graphcon_gcn(version: int) -> None:
-    model = make("gcon_gcn", reaction=FIRST if version == 1 else SECOND, values="alpha=0.4, gamma=0.7", time=3.0)
+    model = make("gcon-gcn", reaction=FIRST if version == 1 else SECOND, values="alpha=0.4, gamma=0.7", time=3.0)
     A = symmetric(edges(1.0))
     for member in range(2):
         p = values(model, member)
@@ -261,7 +261,7 @@ def test_graphcon_gcn(version: int) -> None:
 
 
 def test_entries_are_dropped_between_the_layers_of_graphcon() -> None:
-    model = make("gcon_gcn", input_dropout=0.0, dropout=0.5, time=3.0)
+    model = make("gcon-gcn", input_dropout=0.0, dropout=0.5, time=3.0)
     x, rates = make_features(DATA.x, model.config, dtype=torch.float64), make_rates([model.config] * 2)
     model.prepare(x, rates)
     masks = []
@@ -315,7 +315,7 @@ def test_the_line_of_a_network_is_a_system(name: str) -> None:
 
 
 def test_values_become_numbers_of_the_equation() -> None:
-    system = Config.of("gcon_gcn", values="alpha=0, gamma=0.5").gread.system
+    system = Config.of("gcon-gcn", values="alpha=0, gamma=0.5").gread.system
     assert "alpha" not in system.coefficients
     assert "gamma" not in system.coefficients
 
@@ -334,7 +334,7 @@ def test_values_become_numbers_of_the_equation() -> None:
 )
 def test_settings_that_make_no_sense_are_refused(values: dict[str, Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
-        assert Config.of("gcon_gcn", **values).gread.system
+        assert Config.of("gcon-gcn", **values).gread.system
 
 
 def test_a_source_that_is_not_the_start_needs_steps_or_a_linear_equation() -> None:
@@ -348,7 +348,7 @@ def test_a_source_that_is_not_the_start_needs_steps_or_a_linear_equation() -> No
     [
         ("graff", "texas wisconsin cornell film squirrel chameleon cora citeseer pubmed"),
         ("cgnn", "cora citeseer pubmed"),
-        ("gcon_gcn", "texas wisconsin cornell"), ("gde", "cora citeseer pubmed"), ("acmp", "texas cora"),
+        ("gcon-gcn", "texas wisconsin cornell"), ("gde", "cora citeseer pubmed"), ("acmp", "texas cora"),
     ],
 )  # fmt: skip
 def test_published_settings_can_be_trained(name: str, datasets: str) -> None:
