@@ -4,6 +4,7 @@ data sets:   load_dataset, Variant, digits, karate, csbm, synthetic_cora, synthe
 your own:    NodeData, Masks, stratified_splits, register_dataset, RemoteFile
 classifier:  GREADClassifier, GREADConv, GREAD, Network
 training:    train, Config, Trial, make_trials, Ensemble, find_preset
+search:      search
 
 Names are loaded when they are first asked for.
 """
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from gread.settings.trials import Trial, make_trials
     from gread.training.ensemble import Ensemble
     from gread.training.trainer import train
+    from gread.tuning.searching import search
 
 __all__ = [
     "GREAD",
@@ -50,6 +52,7 @@ __all__ = [
     "load_dataset",
     "make_trials",
     "register_dataset",
+    "search",
     "stratified_splits",
     "synthetic_cora",
     "synthetic_cora_levels",
@@ -76,6 +79,7 @@ _ON_USE = {
     "load_dataset": "gread.datasets.loading",
     "make_trials": "gread.settings.trials",
     "register_dataset": "gread.datasets.sources",
+    "search": "gread.tuning.searching",
     "stratified_splits": "gread.datasets.splits",
     "synthetic_cora": "gread.datasets.synthetic",
     "synthetic_cora_levels": "gread.datasets.synthetic",

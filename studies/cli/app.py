@@ -1,4 +1,4 @@
-"""The command line: catalogue, show, analyse, verify, preflight, plot, data, presets, train, study."""
+"""The command line: catalogue, show, analyse, verify, preflight, plot, data, presets, train, search, study."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from studies.cli.data_commands import data
 from studies.cli.options import EQUATION_SETTINGS, Equation, Values, read_numbers
 from studies.cli.plot_commands import plot
 from studies.cli.preset_commands import presets_app
+from studies.cli.search_commands import search_command
 from studies.cli.study_commands import study_command
 from studies.cli.train_commands import train_command
 from studies.runs.boundary import reported, say
@@ -204,6 +205,7 @@ def preflight_command(
 
 
 app.command("train")(train_command)
+app.command("search")(search_command)
 app.command("study")(study_command)
 
 

@@ -44,10 +44,12 @@ FOLDER_ORDER = {
         "kernels", "graphs", "identifiability", "reports", "lowering", "integrators", "testing", "claims",
     ],
     "analysis": ["measures", "spectra", "verdicts", "phases"],
-    "gread": ["kernels", "settings", "datasets", "models", "substrate", "zoo", "training", "classifier", "layers"],
+    "gread": [
+        "kernels", "settings", "datasets", "models", "substrate", "zoo", "training", "tuning", "classifier", "layers",
+    ],
     "studies": [
         "runs", "stability", "grid", "response", "turing", "atlas", "discretisation", "oversmoothing", "trained_energy",
-        "datasets", "training",
+        "datasets", "training", "search",
         "catalogue", "cli", "benchmarks",
     ],
 }  # fmt: skip
