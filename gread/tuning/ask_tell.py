@@ -6,6 +6,7 @@ numbers that follow from the seed and its number alone, so that a search that wa
 
 from __future__ import annotations
 
+import importlib.util
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from rdgraph.files import unwritable
 
 if TYPE_CHECKING:
     import optuna
+    from optuna.study import Study
 
 #: The name of the study in its storage, and what is kept with every trial.
 STUDY, SETTINGS, RESULT = "search", "candidate", "result"
@@ -53,12 +55,10 @@ def make_sampler(name: str, seed: int, number: int) -> Any:
     if name == "tpe":
         with _quiet():
             return optuna.samplers.TPESampler(seed=own, constant_liar=True)
-    try:
-        import cmaes  # noqa: F401
-    except ModuleNotFoundError:
+    if importlib.util.find_spec("cmaes") is None:
         raise MissingDependency(
             "expected cmaes for the sampler cmaes, got an installation without; pip install 'rdgraph[cmaes]'"
-        ) from None
+        )
     return optuna.samplers.CmaEsSampler(seed=own, warn_independent_sampling=False)
 
 
@@ -106,7 +106,7 @@ class Ledger:
         self.space, self.base, self.sampler, self.seed, self.path = space, base, sampler, seed, path
         with self._reading(), _quiet():
             self._storage = optuna.storages.InMemoryStorage() if path is None else _journal(path)
-            self.study: optuna.Study = optuna.create_study(
+            self.study: Study = optuna.create_study(
                 storage=self._storage, study_name=STUDY, direction="maximize", load_if_exists=True
             )
             self._id = self._storage.get_study_id_from_name(STUDY)

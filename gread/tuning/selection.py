@@ -107,7 +107,11 @@ def nested(results: Sequence[TrialResult]) -> list[TrialResult]:
     known = eligible(results)
     if not known:
         return []
-    return [max(known, key=lambda r, k=k: (r.val[k], -r.number)) for k in range(len(known[0].val))]
+    found = []
+    for values in zip(*(r.val for r in known), strict=True):
+        _, _, best = max((value, -r.number, r) for value, r in zip(values, known, strict=True))
+        found.append(best)
+    return found
 
 
 def nested_accuracies(results: Sequence[TrialResult]) -> list[float]:

@@ -105,7 +105,7 @@ def make_task(request: SearchRequest) -> SearchTask:
     if request.model is not None and request.reaction is not None:
         raise InvalidArgument("expected --reaction or --model, got both; leave one of them out")
     data = load_dataset(request.dataset, root=request.root, offline=True)
-    base, source = _base(request)
+    base, source = base_config(request)
     given = dict(request.settings or {})
     fixed: dict[str, Any] = {name: _value(base.updated({name: text}), name) for name, text in given.items()}
     if request.reaction is not None and "reaction" not in fixed:
@@ -127,7 +127,7 @@ def _subject(plan: SearchPlan) -> str:
     return f"{len(reactions.values)} equations" if isinstance(reactions, Choice) else plan.base.gread.reaction
 
 
-def _base(request: SearchRequest) -> tuple[Config, str]:
+def base_config(request: SearchRequest) -> tuple[Config, str]:
     """The configuration that is searched around, and where it comes from.
 
     What the paper leaves open comes from its authors' settings of the same data set, where they released some.

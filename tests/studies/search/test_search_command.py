@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,13 @@ from typer.testing import CliRunner, Result
 
 from gread.datasets.embedded import karate
 from gread.settings.config import Config
+from gread.settings.presets import BORROWED, find_preset, find_published
 from gread.settings.trials import make_trials
 from gread.training.trainer import train
 from gread.tuning import searching
 from studies.cli import app as cli
 from studies.runs.tables import read_rows
-from studies.search.tasks import SearchRequest, make_task
+from studies.search.tasks import SearchRequest, base_config, make_task
 
 QUICK = [
     "--dataset",
@@ -139,13 +141,30 @@ def test_what_is_refused(words: list[str], message: str, tmp_path: Path) -> None
 
 
 def test_the_paper_space_takes_what_it_leaves_open_from_the_authors() -> None:
-    task = make_task(SearchRequest("karate", reaction="ST", settings={"time": "2"}))
-    assert task.plan.base.gread.reaction == "ST"
-    assert "time" not in {s.name for s in task.plan.space.searched}
+    released = find_preset("authors", "BS", "texas").config.gread
+    base, source = base_config(SearchRequest("texas", reaction="ST"))
+    assert not released.relu
+    assert [getattr(base.gread, name) for name in BORROWED] == [getattr(released, name) for name in BORROWED]
+    assert base.gread.hidden == Config().model.hidden
+    assert "gread_params.py" in source
+    for request in (SearchRequest("karate"), SearchRequest("texas", space="wide")):
+        assert base_config(request) == (Config(), "the defaults of gread")
+    assert base_config(SearchRequest("texas", preset="paper"))[0] == find_preset("paper", "BS", "texas").config
+
+
+def test_a_setting_that_is_given_is_not_searched() -> None:
+    task = make_task(SearchRequest("karate", reaction="ST", settings={"time": "2", "method": "rk4"}))
+    assert (task.plan.base.gread.reaction, task.plan.base.gread.time) == ("ST", 2.0)
+    searched = {s.name: s for s in task.plan.space.searched}
+    assert not {"time", "method"} & set(searched)
+    drawn = task.plan.space.draw(task.plan.base, lambda s: s.distribution.examples[0])
+    assert drawn["step"] == 0.1
     assert task.subject == "ST"
-    assert task.base_source == "the defaults of gread"
 
 
 def test_the_published_number_stands_beside() -> None:
-    task = make_task(SearchRequest("karate", model="gcn", space="small"))
-    assert task.published is None
+    for options, mean in (({"model": "gcn"}, find_published("GCN", "cora")), ({}, find_published("GREAD-BS", "cora"))):
+        task = make_task(SearchRequest("karate", space="small", **options))
+        assert task.published is None
+        assert mean is not None
+        assert replace(task, request=replace(task.request, dataset="cora")).published == mean
