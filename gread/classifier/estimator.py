@@ -16,6 +16,7 @@ from gread.models.trained_network import Network
 from gread.settings.config import Config
 from gread.settings.trials import Trial
 from gread.training.trainer import train
+from gread.tuning.searching import Found, search
 from rdgraph.errors import Diverged, InvalidArgument, MissingDependency
 from rdgraph.graphs.edges import read_nodes, read_whole
 
@@ -29,7 +30,9 @@ except ImportError:
     ) from None
 
 #: Arguments of the classifier that are not settings of the network or its training.
-OWN = ("seed", "device", "validation", "members", "graph", "features")
+OWN = ("seed", "device", "validation", "members", "tune", "graph", "features")
+#: The space of settings that `tune` searches, a file of gread/data/spaces.
+TUNED = "small"
 #: Arguments that are data, and saved as such.
 DATA = ("graph", "features")
 
@@ -51,6 +54,8 @@ class GREADClassifier(ClassifierMixin, BaseEstimator):
         validation: The share of the training nodes that is set aside to choose the best epoch, unless `fit` gets
             val_mask; 0 sets none aside and keeps the last epoch.
         members: How many networks are trained, from consecutive seeds; their probabilities are averaged.
+        tune: So many settings are tried first, and those with the best validation accuracy are trained; 0 tries none.
+            Searched are those of `TUNED`, but for arguments that differ from their defaults; needs optuna.
         graph: The graph, if `fit` is not to get it.
         features: (n, f) for all nodes of `graph`; then X of every method is a list of node numbers, (k,) or (k, 1),
             which scikit-learn's cross-validation and searches can cut into pieces.
@@ -62,6 +67,7 @@ class GREADClassifier(ClassifierMixin, BaseEstimator):
         networks_: The trained `gread.Network` of every member; `network_` is the first one.
         histories_: (members, epochs, 4), with the columns `gread.training.ensemble.METRICS`; `history_` of the first.
         best_epochs_: The epoch, from 1, that every member keeps; `best_epoch_` of the first.
+        tuned_: With `tune`, what was tried and chosen, see `gread.tuning.searching.Found`.
         status_: "ok" for every member, or the epoch in which it diverged.
 
     Raises:
@@ -84,7 +90,7 @@ class GREADClassifier(ClassifierMixin, BaseEstimator):
         decoder_mlp: bool = False, input_dropout: float = 0.5, dropout: float = 0.4, row_features: bool = False,
         epochs: int = 200, learning_rate: float = 0.01, weight_decay: float = 5e-4, optimiser: str = "adam",
         select: str = "accuracy", patience: int = 0, seed: int = 0, device: str = "auto",
-        validation: float = 0.2, members: int = 1, graph: Any = None, features: Any = None,
+        validation: float = 0.2, members: int = 1, tune: int = 0, graph: Any = None, features: Any = None,
     ) -> None:  # fmt: skip
         self.reaction = reaction
         self.alpha = alpha
@@ -118,6 +124,7 @@ class GREADClassifier(ClassifierMixin, BaseEstimator):
         self.device = device
         self.validation = validation
         self.members = members
+        self.tune = tune
         self.graph = graph
         self.features = features
 
@@ -172,6 +179,8 @@ class GREADClassifier(ClassifierMixin, BaseEstimator):
         seed, members = read_whole(self.seed, 0, "seed"), read_whole(self.members, 1, "members")
         x, made, rows = read_rows_of(X, self.features, graph, self.graph)
         lesson = TrainingSet.read(x, made, rows, y, sample_weight, (mask, val_mask), self.validation, seed)
+        found = self._search(config, lesson, seed)
+        config = config if found is None else found.best
         trials = [Trial(config, 0, seed + k) for k in range(members)]
         trained = train(lesson.data, trials, device=self.device, weights=lesson.weights)
         failed = [s for s, epoch in zip(trained.status, trained.best_epoch, strict=True) if s != "ok" and epoch == 0]
@@ -184,7 +193,26 @@ class GREADClassifier(ClassifierMixin, BaseEstimator):
             tuple(trained.network(k) for k in range(members)), lesson.classes, made, x, trained.history,
             trained.best_epoch, trained.status, config.training.epochs, self.features is not None, names,
         )  # fmt: skip
+        vars(self).pop("tuned_", None)
+        if found is not None:
+            self.tuned_ = found
         return self._keep(state)
+
+    def _search(self, config: Config, lesson: TrainingSet, seed: int) -> Found | None:
+        """Settings that the validation nodes choose among `tune` trials; None where none are asked for."""
+        trials = read_whole(self.tune, 0, "tune")
+        if not trials:
+            return None
+        if np.ptp(lesson.weights[lesson.data.masks.train[0]]) > 0:
+            raise InvalidArgument(
+                "expected training nodes of one weight with tune, got several; leave out sample_weight and repeats"
+            )
+        given = config.sections()
+        plain = Config().sections()
+        own = {k: v for part in given for k, v in given[part].items() if plain[part].get(k) != v}
+        return search(
+            lesson.data, trials=trials, space=TUNED, base=config, fixed=own, splits=[0], seed=seed, device=self.device
+        )  # fmt: skip
 
     def _keep(self, state: FittedState) -> Self:
         """Take over what was fitted, under the names that scikit-learn's estimators have for it."""
