@@ -31,7 +31,10 @@ PresetName = Annotated[
         "--preset", help="What is searched around: paper, authors, published or FILE.toml.", show_default="defaults"
     ),
 ]
-SpaceName = Annotated[str, typer.Option("--space", help="paper, wide, small or FILE.toml.")]
+SpaceName = Annotated[
+    str | None,
+    typer.Option("--space", help="paper, wide, small or FILE.toml.", show_default="paper, and wide with --model"),
+]
 Trials = Annotated[int, typer.Option("--trials", help="How many settings are tried.")]
 Sampler = Annotated[str, typer.Option("--sampler", help="random, tpe or cmaes.")]
 Halving = Annotated[
@@ -66,7 +69,7 @@ def search_command(
     reaction: Reaction = None,
     model: Model = None,
     preset: PresetName = None,
-    space: SpaceName = "paper",
+    space: SpaceName = None,
     trials: Trials = 50,
     sampler: Sampler = "random",
     halving: Halving = False,
@@ -103,8 +106,9 @@ def search_command(
 
     if dataset is None:
         raise InvalidArgument("expected a data set, got none; --dataset digits needs no download")
+    chosen = space or ("wide" if model else "paper")
     request = SearchRequest(
-        dataset, reaction, model, preset, space, trials, sampler, halving, read_pairs(settings or []), splits, seed,
+        dataset, reaction, model, preset, chosen, trials, sampler, halving, read_pairs(settings or []), splits, seed,
         round_size, choose_device(device), root,
     )  # fmt: skip
     task = make_task(request)

@@ -92,6 +92,31 @@ def test_a_finished_search_is_only_read(searched: Path, monkeypatch: pytest.Monk
     assert (searched / "report.html").read_bytes() == before
 
 
+def test_an_interrupted_search_goes_on_with_the_same_command(
+    searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [*QUICK, "--trials", "12", "--round", "6", "--sampler", "tpe", "--out", str(tmp_path / "run")]
+    real, calls = searching.train_round, 0
+
+    def stopped(*args: object, **options: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise KeyboardInterrupt
+        return real(*args, **options)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(searching, "train_round", stopped)
+        result = run(*words)
+    assert result.exit_code == 130
+    assert (tmp_path / "run" / "state").read_text() == "interrupted\n"
+    assert len(read_rows(tmp_path / "run" / "trials.csv")) == 6
+    assert Config.load(tmp_path / "run" / "best.toml").model.hidden == 8
+    done(*words)
+    assert (tmp_path / "run" / "trials.csv").read_text() == (searched / "trials.csv").read_text()
+    assert (tmp_path / "run" / "best.toml").read_text() == (searched / "best.toml").read_text()
+
+
 def test_another_search_does_not_get_the_folder(searched: Path) -> None:
     result = run(*QUICK, "--trials", "13", "--round", "6", "--sampler", "tpe", "--out", str(searched))
     assert "trials = 12 there, 13 here" in str(result.exception)
@@ -126,7 +151,7 @@ def test_planned_run_and_told_is_the_same(searched: Path, tmp_path: Path) -> Non
     [
         ([], "expected a data set"),
         (["--dataset", "karate", "--model", "gcn", "--reaction", "BS"], "--reaction or --model"),
-        (["--dataset", "karate", "--model", "gcn"], "setting of gcn, got 'adjacency'"),
+        (["--dataset", "karate", "--model", "gcn", "--space", "paper"], "setting of gcn, got 'adjacency'"),
         (["--dataset", "karate", "--space", "none"], "expected a space"),
         (["--dataset", "karate", "--sampler", "grid"], "expected a sampler"),
         (["--dataset", "karate", "--set", "hiden=8"], "hiden"),
