@@ -5,6 +5,7 @@ your own:    NodeData, Masks, stratified_splits, register_dataset, RemoteFile
 classifier:  GREADClassifier, GNNClassifier, GREADConv, GREAD, Network
 networks:    find_model, register_model, ModelRecord, ModelSettings, BatchedModel, Place
 training:    train, Config, Trial, make_trials, Ensemble, find_preset
+search:      search
 
 Names are loaded when they are first asked for.
 """
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from gread.settings.trials import Trial, make_trials
     from gread.training.ensemble import Ensemble
     from gread.training.trainer import train
+    from gread.tuning.searching import search
 
 __all__ = [
     "GREAD",
@@ -63,6 +65,7 @@ __all__ = [
     "make_trials",
     "register_dataset",
     "register_model",
+    "search",
     "stratified_splits",
     "synthetic_cora",
     "synthetic_cora_levels",
@@ -96,6 +99,7 @@ _ON_USE = {
     "make_trials": "gread.settings.trials",
     "register_dataset": "gread.datasets.sources",
     "register_model": "gread.settings.model_records",
+    "search": "gread.tuning.searching",
     "stratified_splits": "gread.datasets.splits",
     "synthetic_cora": "gread.datasets.synthetic",
     "synthetic_cora_levels": "gread.datasets.synthetic",

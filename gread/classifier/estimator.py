@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gread.classifier.node_classifier import NodeClassifier
+from gread.classifier.sample import TrainingSet
 from gread.settings.config import Config
+from gread.tuning.searching import search
+from rdgraph.errors import InvalidArgument
+from rdgraph.graphs.edges import read_whole
+
+#: The space of settings that `tune` searches, a file of gread/data/spaces.
+TUNED = "small"
 
 
 class GREADClassifier(NodeClassifier):
@@ -25,6 +34,8 @@ class GREADClassifier(NodeClassifier):
         validation: The share of the training nodes that is set aside to choose the best epoch, unless `fit` gets
             val_mask; 0 sets none aside and keeps the last epoch.
         members: How many networks are trained, from consecutive seeds; their probabilities are averaged.
+        tune: So many settings are tried first, and those with the best validation accuracy are trained; 0 tries none.
+            Searched are those of `TUNED`, but for arguments that differ from their defaults; needs optuna.
         graph: The graph, if `fit` is not to get it.
         features: (n, f) for all nodes of `graph`; then X of every method is a list of node numbers, (k,) or (k, 1),
             which scikit-learn's cross-validation and searches can cut into pieces.
@@ -36,6 +47,7 @@ class GREADClassifier(NodeClassifier):
         networks_: The trained `gread.Network` of every member; `network_` is the first one.
         histories_: (members, epochs, 4), with the columns `gread.training.ensemble.METRICS`; `history_` of the first.
         best_epochs_: The epoch, from 1, that every member keeps; `best_epoch_` of the first.
+        tuned_: With `tune`, what was tried and chosen, see `gread.tuning.searching.Found`.
         status_: "ok" for every member, or the epoch in which it diverged.
 
     Raises:
@@ -58,7 +70,7 @@ class GREADClassifier(NodeClassifier):
         decoder_mlp: bool = False, input_dropout: float = 0.5, dropout: float = 0.4, row_features: bool = False,
         epochs: int = 200, learning_rate: float = 0.01, weight_decay: float = 5e-4, optimiser: str = "adam",
         select: str = "accuracy", patience: int = 0, seed: int = 0, device: str = "auto",
-        validation: float = 0.2, members: int = 1, graph: Any = None, features: Any = None,
+        validation: float = 0.2, members: int = 1, tune: int = 0, graph: Any = None, features: Any = None,
     ) -> None:  # fmt: skip
         self.reaction = reaction
         self.alpha = alpha
@@ -92,6 +104,7 @@ class GREADClassifier(NodeClassifier):
         self.device = device
         self.validation = validation
         self.members = members
+        self.tune = tune
         self.graph = graph
         self.features = features
 
@@ -99,3 +112,21 @@ class GREADClassifier(NodeClassifier):
     def config(self) -> Config:
         """The settings of the network and its training, checked."""
         return Config().updated(self.settings_values())
+
+    def _chosen(self, config: Config, lesson: TrainingSet, seed: int) -> Config:
+        """Settings that the validation nodes choose among `tune` trials; those given where none are asked for."""
+        trials = read_whole(self.tune, 0, "tune")
+        if hasattr(self, "tuned_"):
+            del self.tuned_
+        if not trials:
+            return config
+        if np.ptp(lesson.weights[lesson.data.masks.train[0]]) > 0:
+            raise InvalidArgument(
+                "expected training nodes of one weight with tune, got several; leave out sample_weight and repeats"
+            )
+        given, plain = config.sections(), Config().sections()
+        own = {k: v for part in given for k, v in given[part].items() if plain[part].get(k) != v}
+        self.tuned_ = search(
+            lesson.data, trials=trials, space=TUNED, base=config, fixed=own, splits=[0], seed=seed, device=self.device
+        )  # fmt: skip
+        return self.tuned_.best

@@ -12,6 +12,8 @@ from gread.settings.model_records import find_model, models
 from rdgraph.errors import UnknownName
 
 MODEL = "model"
+#: Arguments that are not settings; settings are not searched for.
+UNTUNED = tuple(name for name in OWN if name != "tune")
 
 
 class GNNClassifier(NodeClassifier):
@@ -71,7 +73,7 @@ class GNNClassifier(NodeClassifier):
 
     def set_params(self, **params: Any) -> Self:
         """Set arguments and settings; another `model` keeps those settings that it has too."""
-        own = (MODEL, *OWN)
+        own = (MODEL, *UNTUNED)
         name = params.get(MODEL, self.model)
         known = None if not _is_known(name) else setting_names(name)
         kept = {k: v for k, v in self._settings.items() if known is None or k in known}
@@ -84,7 +86,7 @@ class GNNClassifier(NodeClassifier):
     @classmethod
     def known_arguments(cls, given: Mapping[str, Any]) -> list[str]:
         """Those of the classifier and, of the network that a file names, its settings."""
-        return [*(name for name in (MODEL, *OWN) if name not in DATA), *setting_names(str(given[MODEL]))]
+        return [*(name for name in (MODEL, *UNTUNED) if name not in DATA), *setting_names(str(given[MODEL]))]
 
 
 def setting_names(model: str) -> list[str]:

@@ -30,7 +30,7 @@ except ImportError:
     ) from None
 
 #: Arguments of a classifier that are not settings of the network or its training.
-OWN = ("seed", "device", "validation", "members", "graph", "features")
+OWN = ("seed", "device", "validation", "members", "tune", "graph", "features")
 #: Arguments that are data, and saved as such.
 DATA = ("graph", "features")
 
@@ -38,7 +38,7 @@ DATA = ("graph", "features")
 class NodeClassifier(ClassifierMixin, BaseEstimator):
     """A scikit-learn classifier of the nodes of one graph, or of others like it, around a network of some kind.
 
-    Subclasses have the arguments `OWN`, and settings that `config` reads.
+    Subclasses have the arguments `OWN`, perhaps without `tune`, and settings that `config` reads.
     """
 
     seed: Any
@@ -108,6 +108,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         seed, members = read_whole(self.seed, 0, "seed"), read_whole(self.members, 1, "members")
         x, made, rows = read_rows_of(X, self.features, graph, self.graph)
         lesson = TrainingSet.read(x, made, rows, y, sample_weight, (mask, val_mask), self.validation, seed)
+        config = self._chosen(config, lesson, seed)
         trials = [Trial(config, 0, seed + k) for k in range(members)]
         trained = train(lesson.data, trials, device=self.device, weights=lesson.weights)
         failed = [s for s, epoch in zip(trained.status, trained.best_epoch, strict=True) if s != "ok" and epoch == 0]
@@ -121,6 +122,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             trained.best_epoch, trained.status, config.training.epochs, self.features is not None, names,
         )  # fmt: skip
         return self._keep(state)
+
+    def _chosen(self, config: Config, lesson: TrainingSet, seed: int) -> Config:
+        """The settings that are trained; a classifier may look for better ones than those it was given."""
+        return config
 
     def _keep(self, state: FittedState) -> Self:
         """Take over what was fitted, under the names that scikit-learn's estimators have for it."""

@@ -28,7 +28,7 @@ PUBLISHED, _FOLDER = "published", "models"
 #: Columns that are called otherwise in a configuration.
 _RENAMED = {"solver": "method"}
 #: What the paper leaves open.
-_BORROWED = ("self_loops", "encoder_mlp", "decoder_mlp", "relu")
+BORROWED = ("self_loops", "encoder_mlp", "decoder_mlp", "relu")
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ def presets() -> tuple[Preset, ...]:
             dataset, source = row["dataset"], row["source"]
             values = {k: v for k, v in row.items() if k not in ("dataset", "source")}
             if kind == "paper":
-                values |= {name: authors[dataset][name] for name in _BORROWED}
+                values |= {name: authors[dataset][name] for name in BORROWED}
                 values["normalisation"] = "symmetric" if row["adjacency"] == "original" else "row"
-                source += f"; {', '.join(_BORROWED)} from {authors[dataset]['source']}"
+                source += f"; {', '.join(BORROWED)} from {authors[dataset]['source']}"
             config = Config().updated({_RENAMED.get(k, k): v for k, v in values.items()})
             name = _NAMES.get(dataset, dataset)
             found.append(Preset(f"{kind}/{row['reaction']}/{name}", row["reaction"], name, config, source))

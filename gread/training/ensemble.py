@@ -34,6 +34,43 @@ LARGEST_TAIL = 10 * TOLERANCE
 BETAS, EPS = (0.9, 0.999), 1e-8
 #: Columns of the history.
 METRICS = ("loss", "train_accuracy", "val_accuracy", "test_accuracy")
+#: Parts of the state that all members share.
+SHARED = ("step", "tail")
+
+
+@dataclass(frozen=True, eq=False)
+class MemberState:
+    """All that training has changed in some members of an ensemble, and the degree of its polynomials."""
+
+    values: dict[str, Tensor]
+    degree: int
+
+    def chosen(self, members: Sequence[int]) -> MemberState:
+        """A copy of that of some of them, in that order."""
+        first = next(iter(self.values.values()))
+        index = torch.tensor(list(members), dtype=torch.int64, device=first.device)
+        found = {
+            name: value.clone() if name in SHARED else value.index_select(_member_axis(name), index)
+            for name, value in self.values.items()
+        }
+        return MemberState(found, self.degree)
+
+    @staticmethod
+    def joined(pieces: Sequence[MemberState]) -> MemberState:
+        """That of all members of several pieces; they have to be at one epoch."""
+        epochs = {int(piece.values["step"]) for piece in pieces}
+        if len(epochs) != 1:
+            raise InvalidArgument(f"expected states after one number of epochs, got {sorted(epochs)}")
+        found = {
+            name: value if name in SHARED else torch.cat([p.values[name] for p in pieces], dim=_member_axis(name))
+            for name, value in pieces[0].values.items()
+        }
+        return MemberState(found, max(piece.degree for piece in pieces))
+
+
+def _member_axis(name: str) -> int:
+    """Where the members are in a part of the state."""
+    return 1 if name == "history" else 0
 
 
 @dataclass(frozen=True)
@@ -107,6 +144,7 @@ class Ensemble:
         self.learning_rates, self.decays = torch.tensor(rates, dtype=dtype, device=device)
         self._no_decay = torch.zeros_like(self.decays)
         self.keep_best = keep_best
+        self._data, self._weights = data, weights
         self.parameters = dict(self.model.named_parameters())
         #: All that training changes in the networks: parameters and buffers.
         self.parts = self.model.parts
@@ -297,6 +335,50 @@ class Ensemble:
         with torch.no_grad():
             for name, value in values.items():
                 self.state[name].copy_(value)
+
+    # ------------------------------------------------------------------ some of the members
+    def member_state(self, members: Sequence[int]) -> MemberState:
+        """A copy of what training has changed in some members.
+
+        In the midst of a chunk whose polynomials may turn out too short there is none: it may have to be done again.
+        """
+        if self.started is not None:
+            raise InvalidArgument(
+                f"expected an epoch that is a multiple of {CHUNK}, got {self.epoch} in a flow that may need more terms"
+            )
+        return MemberState({name: value.detach() for name, value in self.state.items()}, self.model.degree).chosen(
+            members
+        )
+
+    def take_up(self, state: MemberState) -> None:
+        """Go on from the state of members that were trained elsewhere, in the order of the members here."""
+        for name, value in self.state.items():
+            if name not in state.values or state.values[name].shape != value.shape:
+                got = tuple(state.values[name].shape) if name in state.values else "none"
+                raise InvalidArgument(f"expected {name} of shape {tuple(value.shape)}, got {got}; take the same trials")
+        self.restore(state.values)
+        self.model.degree, self.started, self._replay = state.degree, None, None
+
+    def subset(self, members: Sequence[int]) -> Ensemble:
+        """A smaller ensemble of some members, which go on from where they are to the results that they would have here.
+
+        >>> from gread.settings.config import Config
+        >>> from gread.datasets.embedded import karate
+        >>> config = Config().updated({"hidden": 8, "epochs": 40})
+        >>> whole = Ensemble(karate(), [Trial(config, split) for split in range(3)])
+        >>> whole.advance(20)
+        >>> part = whole.subset([2])
+        >>> part.members, part.epoch
+        (1, 20)
+        """
+        data = self._data if isinstance(self._data, NodeData) else list(self._data)
+        own = [data[k] for k in members] if isinstance(data, list) and len(data) > 1 else data
+        small = Ensemble(
+            own, [self.trials[k] for k in members], device=str(self.learning_rates.device),
+            dtype=self.learning_rates.dtype, keep_best=self.keep_best, use_graph=self.use_graph, weights=self._weights,
+        )  # fmt: skip
+        small.take_up(self.member_state(members))
+        return small
 
     def outcome(self) -> Outcome:
         """Results so far, on the host."""

@@ -169,19 +169,15 @@ def train(
         raise InvalidArgument("expected no checkpoint with weights of nodes, got both; leave one of them out")
     options: dict[str, Any] = {"device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights}
     started = time.monotonic()
-    most = []
-    for group in grouped(chosen):
-        probe = Ensemble(each[group[0]], [chosen[group[0]]], **options)
-        most.append(check_fit(estimate(probe), place, members))
-        del probe
-    batches = _remembered(checkpoint, make_batches(chosen, most), tell)
+    most = [most_members(each[group[0]], chosen[group[0]], members, **options) for group in grouped(chosen)]
+    batches = remembered(checkpoint, make_batches(chosen, most), tell)
     report = _Reporter(progress, started, chosen, batches)
     slots: list[_Slot | None] = [None] * len(chosen)
     for number, batch in enumerate(batches):
         own = datas[0] if len(datas) == 1 else [each[k] for k in batch]
         ensemble = Ensemble(own, [chosen[k] for k in batch], **options)
         saver = Saver(checkpoint, number, ensemble, datas if len(datas) == 1 else [each[k] for k in batch], every, tell)
-        _run(ensemble, saver, partial(report, number), tell)
+        run_to(ensemble.epochs, ensemble, saver, partial(report, number), tell)
         outcome = ensemble.outcome()
         for member, k in enumerate(batch):
             slots[k] = _slot(ensemble, outcome, member)
@@ -189,12 +185,19 @@ def train(
     return _gathered(data, chosen, reasons, done, max(one.num_classes for one in datas), time.monotonic() - started)
 
 
-def _run(ensemble: Ensemble, saver: Saver, report: Callable[[Ensemble], None], tell: Callable[[str], object]) -> None:
-    """Train an ensemble to its end, with a look at it about every `LOOK` seconds."""
+def most_members(data: NodeData, trial: Trial, asked: int | None = None, **options: Any) -> int:
+    """How many trainings like this one a batch gets; one that cannot be trained at all is an error."""
+    return check_fit(estimate(Ensemble(data, [trial], **options)), options["device"], asked)
+
+
+def run_to(
+    end: int, ensemble: Ensemble, saver: Saver, report: Callable[[Ensemble], None], tell: Callable[[str], object]
+) -> None:
+    """Train an ensemble up to an epoch, or until nothing is left to do, with a look about every `LOOK` seconds."""
     count, epoch = 1, ensemble.epoch
     with patient(lambda: tell("stopping at the end of this epoch; Ctrl-C again stops at once")) as interruption:
-        while not ensemble.is_done:
-            began, chunk = time.monotonic(), min(count, CHUNK - epoch % CHUNK)
+        while epoch < end and not ensemble.is_done:
+            began, chunk = time.monotonic(), min(count, CHUNK - epoch % CHUNK, end - epoch)
             ensemble.advance(chunk)
             epoch = ensemble.epoch  # waits for the device
             count = epochs_within(LOOK, (time.monotonic() - began) / chunk)
@@ -214,7 +217,7 @@ def epochs_within(seconds: float, each: float) -> int:
     return CHUNK if each * CHUNK <= seconds else max(1, int(seconds / each))
 
 
-def _remembered(folder: Path | None, batches: list[list[int]], tell: Callable[[str], object]) -> list[list[int]]:
+def remembered(folder: Path | None, batches: list[list[int]], tell: Callable[[str], object]) -> list[list[int]]:
     """The batches that a training in this folder began with, whatever fits the memory now; else these, written down."""
     if folder is None:
         return batches

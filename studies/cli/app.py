@@ -1,4 +1,4 @@
-"""The command line: catalogue, show, analyse, verify, preflight, plot, data, presets, models, train, compare, study."""
+"""The command line: catalogue, show, analyse, verify, preflight, plot, data, presets, models, train and the rest."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from studies.cli.model_commands import models_command
 from studies.cli.options import EQUATION_SETTINGS, Equation, Values, read_numbers
 from studies.cli.plot_commands import plot
 from studies.cli.preset_commands import presets_app
+from studies.cli.search_commands import search_command
 from studies.cli.study_commands import study_command
 from studies.cli.train_commands import train_command
 from studies.runs.boundary import reported, say
@@ -208,6 +209,7 @@ def preflight_command(
 app.command("models")(models_command)
 app.command("train")(train_command)
 app.command("compare")(compare_command)
+app.command("search")(search_command)
 app.command("study")(study_command)
 
 

@@ -22,7 +22,7 @@ from rdgraph.errors import InvalidArgument
 PACKAGES = ("rdgraph", "analysis", "gread", "studies")
 LIBRARIES = (
     "numpy", "scipy", "sympy", "networkx", "torch", "torchdiffeq", "triton", "matplotlib", "pillow",
-    "scikit-learn", "pyarrow", "safetensors", "pooch", "torch-geometric",
+    "scikit-learn", "pyarrow", "safetensors", "pooch", "torch-geometric", "optuna",
 )  # fmt: skip
 
 

@@ -13,6 +13,8 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "gread": ("torch", "torchdiffeq", "pooch", "requests", "sklearn", "pyarrow", "safetensors"),
     "triton": ("triton",),
     "pyg": ("torch_geometric",),
+    "search": ("optuna",),
+    "cmaes": ("optuna", "cmaes"),
 }
 
 

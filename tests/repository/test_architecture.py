@@ -45,12 +45,12 @@ FOLDER_ORDER = {
     ],
     "analysis": ["measures", "spectra", "verdicts", "phases"],
     "gread": [
-        "kernels", "settings", "datasets", "references", "models", "substrate", "zoo", "training", "classifier",
-        "layers",
+        "kernels", "settings", "datasets", "references", "models", "substrate", "zoo", "training", "tuning",
+        "classifier", "layers",
     ],
     "studies": [
         "runs", "stability", "grid", "response", "turing", "atlas", "discretisation", "oversmoothing", "trained_energy",
-        "datasets", "training", "contest",
+        "datasets", "training", "contest", "search",
         "catalogue", "cli", "benchmarks",
     ],
 }  # fmt: skip

@@ -21,7 +21,7 @@ from gread.models.place import Place
 from gread.models.problem import Problem, check
 from gread.settings.config import Config
 from gread.settings.trials import Trial
-from gread.training.ensemble import METRICS, Ensemble
+from gread.training.ensemble import METRICS, Ensemble, MemberState
 from rdgraph.errors import InvalidArgument, NotApplicable, RdgraphError
 
 LOSS, TRAIN, VAL, TEST = range(len(METRICS))
@@ -544,3 +544,68 @@ def test_parameters_without_decay_are_left_alone():
     for ensemble in (plain, spared):
         ensemble.advance(3)
     assert float(plain.state["layer_0_weight"].norm()) < 0.9 * float(spared.state["layer_0_weight"].norm())
+
+
+# ---------------------------------------------------------------------- some of the members
+@pytest.mark.parametrize("values", [{}, {"adjacency": "original", "method": "exact", "step": None, "time": 3.0}])
+@pytest.mark.parametrize("keep_best", [True, False])
+def test_a_part_of_an_ensemble_goes_on_as_in_the_whole(values: dict[str, object], keep_best: bool) -> None:
+    trials = [Trial(config(epochs=60, **values), split, seed) for split in (0, 3, 5) for seed in (0, 1)]
+    whole = Ensemble(karate(), trials, keep_best=keep_best)
+    whole.advance(20)
+    part = whole.subset([4, 1])
+    assert part.trials == [trials[4], trials[1]]
+    before = part.snapshot()
+    whole.advance(20)
+    for name, value in part.state.items():
+        assert torch.equal(value.nan_to_num(), before[name].nan_to_num()), f"{name} is shared with the whole"
+    part.advance(20)
+    last = part.subset([1])
+    for ensemble in (whole, part, last):
+        ensemble.advance(60)
+    for ensemble, places in ((part, {0: 4, 1: 1}), (last, {0: 1})):
+        for place, member in places.items():
+            same(whole, member, ensemble, place)
+            for name in ensemble.parts:
+                torch.testing.assert_close(ensemble.state[name][place], whole.state[name][member], rtol=1e-4, atol=1e-5)
+
+
+def test_a_part_with_data_of_its_own_goes_on_as_in_the_whole() -> None:
+    datas = [csbm(k, n=40) for k in range(3)]
+    trials = [Trial(config(epochs=40)) for _ in datas]
+    whole = Ensemble(datas, trials)
+    whole.advance(20)
+    part = whole.subset([2, 0])
+    whole.advance(20)
+    part.advance(20)
+    same(whole, 2, part, 0)
+    same(whole, 0, part, 1)
+
+
+def test_states_of_several_ensembles_are_joined() -> None:
+    trials = [Trial(config(epochs=40), split) for split in range(4)]
+    halves = [Ensemble(karate(), trials[:2]), Ensemble(karate(), trials[2:])]
+    for half in halves:
+        half.advance(20)
+    joined = Ensemble(karate(), [trials[3], trials[0]])
+    joined.take_up(MemberState.joined([half.member_state(range(2)) for half in halves]).chosen([3, 0]))
+    joined.advance(20)
+    whole = run(karate(), trials)
+    same(whole, 3, joined, 0)
+    same(whole, 0, joined, 1)
+    halves[0].advance(1)
+    with pytest.raises(InvalidArgument, match="one number of epochs, got \\[20, 21\\]"):
+        MemberState.joined([half.member_state([0]) for half in halves])
+    with pytest.raises(InvalidArgument, match="take the same trials"):
+        joined.take_up(halves[1].member_state([0]))
+
+
+def test_a_state_in_a_chunk_that_may_be_done_again_is_refused() -> None:
+    exact = config(adjacency="original", method="exact", step=None, time=60.0, epochs=40)
+    ensemble = Ensemble(karate(), [Trial(exact)])
+    assert ensemble.model.is_cut
+    ensemble.advance(3)
+    with pytest.raises(InvalidArgument, match="multiple of 20, got 3"):
+        ensemble.subset([0])
+    ensemble.advance(17)
+    assert ensemble.subset([0]).model.degree == ensemble.model.degree

@@ -1,0 +1,278 @@
+"""`Ledger`: the trials of a search in a storage of Optuna's, asked for and told of; optuna is imported when it is made.
+
+The storage is a journal file, which samplers, pruners and optuna-dashboard read. Every trial is drawn with random
+numbers that follow from the seed and its number alone, so that a search that was cut off goes on as it would have.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gread.settings.config import Config
+from gread.tuning.candidates import FAILED, PRUNED, Candidate, TrialResult
+from gread.tuning.space import Choice, Searched, Space, Value
+from rdgraph.errors import FileError, InvalidArgument, MissingDependency, RdgraphError, UnknownName
+from rdgraph.files import unwritable
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.study import Study
+
+#: The name of the study in its storage, and what is kept with every trial.
+STUDY, SETTINGS, RESULT = "search", "candidate", "result"
+SAMPLERS = ("random", "tpe", "cmaes")
+#: Trials above the quantile that the importance of settings is about: the best tenth, and at least so many.
+ABOVE = 5
+
+
+def import_optuna() -> Any:
+    """Optuna, where it is installed."""
+    try:
+        import optuna
+    except ModuleNotFoundError:
+        raise MissingDependency(
+            "expected optuna for a search, got an installation without; pip install 'rdgraph[search]', or train "
+            "planned trials here (--run) and tell of them where it is (--tell)"
+        ) from None
+    return optuna
+
+
+def make_sampler(name: str, seed: int, number: int) -> Any:
+    """The sampler that draws one trial."""
+    if name not in SAMPLERS:
+        raise UnknownName("sampler", name, SAMPLERS)
+    optuna = import_optuna()
+    own = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+    if name == "random":
+        return optuna.samplers.RandomSampler(seed=own)
+    if name == "tpe":
+        with _quiet():
+            return optuna.samplers.TPESampler(seed=own, constant_liar=True)
+    if importlib.util.find_spec("cmaes") is None:
+        raise MissingDependency(
+            "expected cmaes for the sampler cmaes, got an installation without; pip install 'rdgraph[cmaes]'"
+        )
+    return optuna.samplers.CmaEsSampler(seed=own, warn_independent_sampling=False)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what optuna says of new studies and experimental parts."""
+    optuna = import_optuna()
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+class Ledger:
+    """The trials of one search.
+
+    Args:
+        space: What is searched, for the network of `base`.
+        base: The configuration that is searched around.
+        sampler: random, tpe or cmaes.
+        seed: Of the sampler.
+        path: The journal file; None keeps the trials in memory.
+
+    Raises:
+        MissingDependency: Without optuna, or without cmaes for the sampler of that name.
+        FileError: For a journal that cannot be read or written.
+
+    >>> from gread.tuning.space import find_space
+    >>> ledger = Ledger(find_space("small").of(Config()), Config(), "random", seed=0)
+    >>> first, second = ledger.ask(2)
+    >>> first.number, first.config.model.hidden == first.values["hidden"]
+    (0, True)
+    >>> ledger.tell([TrialResult(0, "complete", 200, (0.5, 0.75), (0.5, 0.5))])
+    >>> [candidate.number for candidate in ledger.pending()], ledger.results()[0].val_accuracy
+    ([1], 0.625)
+    """
+
+    def __init__(self, space: Space, base: Config, sampler: str, seed: int, path: Path | None = None) -> None:
+        optuna = import_optuna()
+        make_sampler(sampler, seed, 0)  # a sampler that cannot be made is refused before anything is written
+        self.space, self.base, self.sampler, self.seed, self.path = space, base, sampler, seed, path
+        with self._reading(), _quiet():
+            self._storage = optuna.storages.InMemoryStorage() if path is None else _journal(path)
+            self.study: Study = optuna.create_study(
+                storage=self._storage, study_name=STUDY, direction="maximize", load_if_exists=True
+            )
+            self._id = self._storage.get_study_id_from_name(STUDY)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            raise unwritable(self.path or Path(), problem) from None
+        except (ValueError, LookupError, AssertionError) as problem:
+            if isinstance(problem, RdgraphError):
+                raise
+            raise FileError(f"expected a journal of trials in {self.path}, got another file ({problem})") from None
+
+    # ------------------------------------------------------------------ asking
+    def __len__(self) -> int:
+        """Trials that were asked for, whatever became of them."""
+        return len(self.study.get_trials(deepcopy=False))
+
+    def ask(self, count: int) -> list[Candidate]:
+        """Draw so many new trials; all of them before any is told of."""
+        return [self._drawn(self._new()) for _ in range(count)]
+
+    def _new(self) -> optuna.trial.Trial:
+        self.study.sampler = make_sampler(self.sampler, self.seed, len(self))
+        return self.study.ask()
+
+    def _drawn(self, trial: optuna.trial.Trial) -> Candidate:
+        values = self.space.draw(self.base, lambda searched: _suggested(trial, searched))
+        try:
+            made = Candidate(trial.number, self.space.config(self.base, values), values)
+        except RdgraphError as problem:  # settings that do not go together: a trial that fails, not the search
+            made = Candidate(trial.number, self.base, values)
+            self._finish(TrialResult(trial.number, FAILED, 0, note=str(problem)), made)
+        else:
+            trial.set_user_attr(SETTINGS, made.record())
+        return made
+
+    def pending(self) -> list[Candidate]:
+        """Trials that were asked for and not told of; one that was cut off while it was drawn is drawn to its end."""
+        import optuna
+
+        running = (optuna.trial.TrialState.RUNNING,)
+        found = []
+        for frozen in self.study.get_trials(deepcopy=False, states=running):
+            if SETTINGS in frozen.user_attrs:
+                found.append(Candidate.read(frozen.user_attrs[SETTINGS]))
+            else:
+                self.study.sampler = make_sampler(self.sampler, self.seed, frozen.number)
+                self._drawn(optuna.trial.Trial(self.study, self._trial_id(frozen.number)))
+                return self.pending()
+        return found
+
+    def _trial_id(self, number: int) -> int:
+        return int(self._storage.get_trial_id_from_study_id_trial_number(self._id, number))
+
+    # ------------------------------------------------------------------ telling
+    def tell(self, results: Sequence[TrialResult]) -> None:
+        """Note what became of trials; those that it is known of already are left as they are."""
+        waiting = {candidate.number: candidate for candidate in self.pending()}
+        for result in results:
+            if not 0 <= result.number < len(self):
+                raise InvalidArgument(f"expected a trial among 0..{len(self) - 1}, got number {result.number}")
+            if result.number in waiting:
+                self._finish(result, waiting[result.number])
+
+    def _finish(self, result: TrialResult, candidate: Candidate) -> None:
+        import optuna
+
+        states = optuna.trial.TrialState
+        number = self._trial_id(result.number)
+        self._storage.set_trial_user_attr(number, SETTINGS, candidate.record())
+        self._storage.set_trial_user_attr(number, RESULT, result.record())
+        for epoch, value in result.rungs:
+            self._storage.set_trial_intermediate_value(number, epoch, value)
+        with _quiet():
+            if result.state == FAILED:
+                self.study.tell(result.number, state=states.FAIL)
+            elif result.state == PRUNED:
+                self.study.tell(result.number, state=states.PRUNED)
+            else:
+                self.study.tell(result.number, result.val_accuracy)
+
+    def candidates(self) -> list[Candidate]:
+        """All trials that were drawn, by their numbers."""
+        return [Candidate.read(t.user_attrs[SETTINGS]) for t in self._frozen() if SETTINGS in t.user_attrs]
+
+    def results(self) -> list[TrialResult]:
+        """What became of the trials that it is known of, by their numbers."""
+        return [TrialResult.read(t.user_attrs[RESULT]) for t in self._frozen() if t.state.is_finished()]
+
+    def _frozen(self) -> list[optuna.trial.FrozenTrial]:
+        return self.study.get_trials(deepcopy=False)
+
+    # ------------------------------------------------------------------ what mattered
+    def importance(self) -> dict[str, float]:
+        """How much each setting that all trials have matters for being among the best tenth, by PED-ANOVA; sums to 1.
+
+        The best five count at least. Nothing is told where fewer than ten trials were trained to their ends, or where
+        all of them are equal.
+        """
+        import optuna
+
+        values = [t.value for t in self._frozen() if t.state == optuna.trial.TrialState.COMPLETE]
+        if len(values) < 2 * ABOVE or len(set(values)) < 2:
+            return {}
+        with _quiet():
+            share = max(0.1, ABOVE / len(values))
+            evaluator = optuna.importance.PedAnovaImportanceEvaluator(target_quantile=share)
+            return dict(optuna.importance.get_param_importances(self.study, evaluator=evaluator))
+
+
+def _suggested(trial: optuna.trial.Trial, searched: Searched) -> Value:
+    """The value of a setting in a trial, drawn unless it was before."""
+    distribution = searched.distribution
+    if isinstance(distribution, Choice):
+        chosen = trial.suggest_categorical(searched.name, list(distribution.values))
+        return next(v for v in distribution.values if type(v) is type(chosen) and v == chosen)
+    low, high, log = distribution.low, distribution.high, distribution.log
+    if distribution.is_whole:
+        return trial.suggest_int(searched.name, int(low), int(high), log=log, step=int(distribution.step or 1))
+    return trial.suggest_float(searched.name, float(low), float(high), log=log, step=distribution.step)
+
+
+# ---------------------------------------------------------------------- the journal
+def recorded_candidate(path: Path, number: int) -> Candidate:
+    """The trial of that number in a journal.
+
+    Raises:
+        FileError: Where there is no journal.
+        InvalidArgument: Where it has no such trial.
+    """
+    optuna = import_optuna()
+    if not path.is_file():
+        raise FileError(f"expected a journal of trials in {path}, got none; name the folder of a search with --out")
+    trials = optuna.load_study(study_name=STUDY, storage=_journal(path)).get_trials(deepcopy=False)
+    if not 0 <= number < len(trials) or SETTINGS not in trials[number].user_attrs:
+        raise InvalidArgument(f"expected a trial among 0..{len(trials) - 1}, got {number}")
+    return Candidate.read(trials[number].user_attrs[SETTINGS])
+
+
+def _journal(path: Path) -> Any:
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return JournalStorage(JournalFileBackend(str(path), lock_obj=_lock(path)))
+
+
+def _lock(path: Path) -> Any:
+    """A lock that a process which dies gives up; where the system has no flock, that of optuna."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+
+    class _Flock:
+        """Held from `acquire` to `release`, by one process."""
+
+        def acquire(self) -> bool:
+            self._file = path.with_name(f".{path.name}.lock").open("a")
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            return True
+
+        def release(self) -> None:
+            self._file.close()
+
+    return _Flock()

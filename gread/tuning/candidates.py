@@ -1,0 +1,171 @@
+"""`Candidate` and `TrialResult`: what a search tries and what became of it; and the files that carry them elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gread.datasets.node_data import NodeData
+from gread.settings.config import Config
+from gread.settings.trials import Trial, make_trials
+from gread.training.checkpoint import fingerprint
+from gread.tuning.space import Value
+from rdgraph.errors import FileError, InvalidArgument, RdgraphError
+from rdgraph.files import read_text, write_text
+
+PLAN, RESULTS = "rdgraph search plan 1", "rdgraph search results 1"
+#: What may become of a trial: trained to its end, dropped on the way, diverged on some split, or not to be trained.
+STATES = COMPLETE, PRUNED, DIVERGED, FAILED = ("complete", "pruned", "diverged", "failed")
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One trial of a search: its number, its configuration with nothing left out, and the values that were drawn."""
+
+    number: int
+    config: Config
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+    def trainings(self, splits: Sequence[int], seed: int) -> list[Trial]:
+        """It on every split."""
+        return make_trials(self.config, splits, [seed])
+
+    def record(self) -> dict[str, Any]:
+        """As json has it; `read` is the inverse."""
+        return {"number": self.number, "values": dict(self.values), "config": self.config.sections()}
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> Candidate:
+        return cls(int(record["number"]), Config.from_sections(record["config"]), dict(record["values"]))
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """What became of a trial: accuracies at the best epoch of every split, as shares of 1.
+
+    `epochs` were trained, `rungs` are (epoch, mean validation accuracy) where trials were compared on the way, `note`
+    says why it failed.
+    """
+
+    number: int
+    state: str
+    epochs: int
+    val: tuple[float, ...] = ()
+    test: tuple[float, ...] = ()
+    rungs: tuple[tuple[int, float], ...] = ()
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.state not in STATES:
+            raise InvalidArgument(f"expected a state among {', '.join(STATES)}, got {self.state!r}")
+        if len(self.val) != len(self.test) or (not self.val and self.state != FAILED):
+            raise InvalidArgument(f"expected accuracies on every split, got {len(self.val)} and {len(self.test)}")
+
+    @property
+    def is_eligible(self) -> bool:
+        """Whether it was trained to its end, so that it may be chosen."""
+        return self.state in (COMPLETE, DIVERGED)
+
+    @property
+    def val_accuracy(self) -> float:
+        """The mean over the splits, which trials are compared by; nan where it failed."""
+        return math.fsum(self.val) / len(self.val) if self.val else math.nan
+
+    @property
+    def test_accuracy(self) -> float:
+        return math.fsum(self.test) / len(self.test) if self.test else math.nan
+
+    def record(self) -> dict[str, Any]:
+        """As json has it; `read` is the inverse."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> TrialResult:
+        rungs = tuple((int(epoch), float(value)) for epoch, value in record["rungs"])
+        val, test = (tuple(map(float, record[name])) for name in ("val", "test"))
+        return cls(int(record["number"]), record["state"], int(record["epochs"]), val, test, rungs, str(record["note"]))
+
+
+@dataclass(frozen=True)
+class PlannedRound:
+    """Trials to be trained, wherever that is: on which data, splits and seed, and whether the worse are dropped."""
+
+    dataset: str
+    data_digest: str
+    splits: tuple[int, ...]
+    seed: int
+    halving: bool
+    candidates: tuple[Candidate, ...]
+
+    @classmethod
+    def of(
+        cls, data: NodeData, splits: Sequence[int], seed: int, halving: bool, candidates: Sequence[Candidate]
+    ) -> PlannedRound:
+        return cls(data.meta.name, fingerprint([data], []), tuple(splits), seed, halving, tuple(candidates))
+
+    def check(self, data: NodeData) -> None:
+        """Refuse other data than those that the plan was made for."""
+        if fingerprint([data], []) != self.data_digest:
+            raise InvalidArgument(
+                f"expected the data set {self.dataset} that the trials were planned for, got {data.meta.name} with "
+                "other content; plan them with these data"
+            )
+
+    def text(self) -> str:
+        """The text of a plan's file."""
+        head = {"format": PLAN, "dataset": self.dataset, "data_digest": self.data_digest, "splits": list(self.splits)}
+        rest = {"seed": self.seed, "halving": self.halving, "candidates": [c.record() for c in self.candidates]}
+        return json.dumps(head | rest, indent=1) + "\n"
+
+    @property
+    def digest(self) -> str:
+        """What tells this plan from others."""
+        return hashlib.sha256(self.text().encode()).hexdigest()
+
+    def save(self, path: Path) -> None:
+        write_text(path, self.text(), durable=True)
+
+
+def load_plan(path: Path) -> PlannedRound:
+    """The plan of a file."""
+
+    def made(body: Mapping[str, Any]) -> PlannedRound:
+        splits = tuple(map(int, body["splits"]))
+        candidates = tuple(map(Candidate.read, body["candidates"]))
+        return PlannedRound(
+            str(body["dataset"]), str(body["data_digest"]), splits, int(body["seed"]), bool(body["halving"]), candidates
+        )
+
+    return _read(path, PLAN, "planned trials", made)
+
+
+def save_results(path: Path, plan: PlannedRound, results: Sequence[TrialResult]) -> None:
+    """Write what became of a plan's trials."""
+    body = {"format": RESULTS, "plan": plan.digest, "results": [r.record() for r in results]}
+    write_text(path, json.dumps(body, indent=1) + "\n", durable=True)
+
+
+def load_results(path: Path) -> tuple[str, list[TrialResult]]:
+    """The digest of the plan, and what became of its trials."""
+    return _read(
+        path, RESULTS, "results of planned trials",
+        lambda body: (str(body["plan"]), [TrialResult.read(record) for record in body["results"]]),
+    )  # fmt: skip
+
+
+def _read(path: Path, kind: str, what: str, make: Callable[[Mapping[str, Any]], V]) -> V:
+    text = read_text(path, what)
+    try:
+        body = json.loads(text)
+        if body["format"] != kind:
+            raise ValueError(f"the format {body['format']!r}")
+        return make(body)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, RdgraphError) as problem:
+        raise FileError(f"expected {what} in {path}, got another file ({problem}); make it again") from None

@@ -1,0 +1,192 @@
+"""Successive halving: at rungs the worse part of the trials is dropped, and the others go on in smaller batches.
+
+A trial is compared by the mean over its splits of the best validation accuracy so far, with all trials of its round,
+whatever their shapes. Those that stay go on from their own state, to the results that they would have had anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gread.datasets.node_data import NodeData
+from gread.models.resolution import resolve_trials
+from gread.settings.trials import grouped
+from gread.training.checkpoint import Saver
+from gread.training.ensemble import CHUNK, Ensemble, MemberState
+from gread.training.planner import make_batches
+from gread.training.trainer import EVERY, most_members, remembered, run_to
+from gread.tuning.candidates import COMPLETE, DIVERGED, PRUNED, Candidate, TrialResult
+from rdgraph.errors import InvalidArgument
+
+
+@dataclass(frozen=True)
+class Rungs:
+    """Where trials are compared: after `first` epochs, `factor` times as many, ...; one of `factor` stays.
+
+    Args:
+        first: Epochs up to the first comparison, a multiple of the ensemble's chunk.
+        factor: How many times more epochs the next one has, and of how many trials one stays.
+
+    Raises:
+        InvalidArgument: For rungs within a chunk, or a factor below 2.
+
+    >>> Rungs().ends(200), Rungs().ends(20)
+    ((20, 60, 180, 200), (20,))
+    """
+
+    first: int = CHUNK
+    factor: int = 3
+
+    def __post_init__(self) -> None:
+        if self.first < CHUNK or self.first % CHUNK or self.factor < 2:
+            raise InvalidArgument(
+                f"expected rungs from a multiple of {CHUNK} on and a factor from 2 on, got {self.first}, {self.factor}"
+            )
+
+    def ends(self, epochs: int) -> tuple[int, ...]:
+        """The epochs after which trainings of that length stop, the last one included."""
+        found, end = [], self.first
+        while end < epochs:
+            found.append(end)
+            end *= self.factor
+        return (*found, epochs)
+
+    def kept(self, count: int) -> int:
+        """How many of some trials stay.
+
+        >>> Rungs().kept(50), Rungs().kept(1)
+        (17, 1)
+        """
+        return -(-count // self.factor)
+
+    def work(self, lengths: Sequence[int]) -> float:
+        """Epochs of all trials together, about, where each would have such a length."""
+        total, before, count = 0, 0, len(lengths)
+        for end in self.ends(max(lengths)):
+            total += count * (end - before)
+            before, count = end, self.kept(count)
+        return float(total)
+
+
+@dataclass(eq=False)
+class _Pool:
+    """The trainings of one shape that are still under way, by their numbers, and their state on the host."""
+
+    members: list[int]
+    most: int
+    state: MemberState | None = None
+
+    def keep(self, members: list[int]) -> None:
+        if self.state is not None and members and members != self.members:
+            self.state = self.state.chosen([self.members.index(k) for k in members])
+        self.members = members
+
+
+@dataclass(eq=False)
+class HalvedRound:
+    """Trials of one round, trained from rung to rung; `run` gives what became of them."""
+
+    data: NodeData
+    candidates: Sequence[Candidate]
+    splits: Sequence[int]
+    seed: int
+    rungs: Rungs
+    options: dict[str, Any]
+    checkpoint: Path | None
+    tell: Callable[[str], object]
+    progress: Callable[[float], None]
+    every: float = EVERY
+    results: dict[int, TrialResult] = field(default_factory=dict)
+    _done: float = 0.0
+
+    def __post_init__(self) -> None:
+        owners = [(place, t) for place, c in enumerate(self.candidates) for t in c.trainings(self.splits, self.seed)]
+        self._owner = [place for place, _ in owners]
+        self._trials, _ = resolve_trials([t for _, t in owners])
+        self._lengths = [c.config.training.epochs for c in self.candidates]
+        self._work = self.rungs.work(self._lengths) * len(self.splits)
+
+    def run(self) -> list[TrialResult]:
+        """Train, compare and drop, up to the end of the longest."""
+        groups = grouped(self._trials)
+        most = [most_members(self.data, self._trials[group[0]], **self.options) for group in groups]
+        pools = [_Pool(group, fit) for group, fit in zip(groups, most, strict=True)]
+        alive = set(range(len(self.candidates)))
+        for end in self.rungs.ends(max(self._lengths)):
+            for pool in pools:
+                pool.keep([k for k in pool.members if self._owner[k] in alive])
+            self._climb([pool for pool in pools if pool.members], end)
+            going = [place for place in alive if self._lengths[place] > end]
+            ranked = sorted(going, key=lambda place: (-self.results[place].val_accuracy, place))
+            alive = set(ranked[: self.rungs.kept(len(going))])
+        return [self.results[place] for place in range(len(self.candidates))]
+
+    def _climb(self, pools: Sequence[_Pool], end: int) -> None:
+        """Train everything that is under way up to a rung, batch by batch, and note how it stands there."""
+        folder = None if self.checkpoint is None else self.checkpoint / f"rung-{end}"
+        of_pool = {k: pool for pool in pools for k in pool.members}
+        order = [k for pool in pools for k in pool.members]
+        made = make_batches([self._trials[k] for k in order], [pool.most for pool in pools])
+        batches = remembered(folder, [[order[k] for k in batch] for batch in made], self.tell)
+        pieces: dict[int, list[MemberState]] = {}
+        trained: dict[int, list[int]] = {}
+        seen: dict[int, tuple[float, float, bool]] = {}
+        for number, batch in enumerate(batches):
+            pool = of_pool[batch[0]]
+            ensemble = self._ensemble(pool, batch)
+            stop = min(end, ensemble.epochs)
+            saver = Saver(folder, number, ensemble, [self.data], self.every, self.tell)
+            before = self._done - ensemble.epoch * len(batch)
+            run_to(stop, ensemble, saver, partial(self._hear, before), self.tell)
+            ensemble.advance(stop - ensemble.epoch)  # patience ends a training for itself, not for the others
+            saver.tick(must_save=True)
+            self._done = before + ensemble.epoch * len(batch)
+            outcome = ensemble.outcome()
+            for member, k in enumerate(batch):
+                scores = float(outcome.val_accuracy[member]), float(outcome.test_accuracy[member])
+                seen[k] = (*scores, outcome.status(member) == "ok")
+            if stop < ensemble.epochs:
+                state = ensemble.member_state(range(len(batch)))
+                host = MemberState({name: value.cpu() for name, value in state.values.items()}, state.degree)
+                pieces.setdefault(id(pool), []).append(host)
+                trained.setdefault(id(pool), []).extend(batch)
+        for pool in pools:
+            if id(pool) in pieces:
+                pool.members, pool.state = trained[id(pool)], MemberState.joined(pieces[id(pool)])
+            else:
+                pool.members = []
+        self._note(seen, end)
+
+    def _ensemble(self, pool: _Pool, batch: list[int]) -> Ensemble:
+        ensemble = Ensemble(self.data, [self._trials[k] for k in batch], **self.options)
+        if pool.state is not None:
+            ensemble.take_up(pool.state.chosen([pool.members.index(k) for k in batch]))
+        return ensemble
+
+    def _hear(self, before: float, ensemble: Ensemble) -> None:
+        self.progress(min(1.0, (before + ensemble.epoch * ensemble.members) / self._work))
+
+    def _note(self, seen: dict[int, tuple[float, float, bool]], end: int) -> None:
+        """The results as they stand at a rung; those of trials that go on are replaced at the next one."""
+        places: dict[int, list[int]] = {}
+        for k in sorted(seen):
+            places.setdefault(self._owner[k], []).append(k)
+        for place, members in places.items():
+            candidate, epochs = self.candidates[place], min(end, self._lengths[place])
+            val, test = (tuple(seen[k][column] for k in members) for column in (0, 1))
+            is_sound = all(seen[k][2] for k in members)
+            state = PRUNED if epochs < self._lengths[place] else COMPLETE if is_sound else DIVERGED
+            earlier = self.results[place].rungs if place in self.results else ()
+            rungs = (*earlier, (epochs, sum(val) / len(val)))
+            self.results[place] = TrialResult(candidate.number, state, epochs, val, test, rungs)
+
+
+def halving_options(device: str, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
+    """How the ensembles of a search are made: no parameters are kept, as the best trial is trained again."""
+    return {"device": device, "dtype": dtype, "keep_best": False, "weights": None}

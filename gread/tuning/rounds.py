@@ -1,0 +1,132 @@
+"""A round of a search: its trials trained on all splits as one call, with or without dropping the worse ones.
+
+Nothing here needs the library that chooses the trials, so that they can be trained where it is not installed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from gread.datasets.node_data import NodeData
+from gread.models.resolution import resolve_trials
+from gread.settings.trials import grouped
+from gread.training.trainer import EVERY, Progress, choose_device, most_members, train
+from gread.tuning.candidates import COMPLETE, DIVERGED, FAILED, Candidate, PlannedRound, TrialResult
+from gread.tuning.halving import HalvedRound, Rungs, halving_options
+from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable, Undecided, UnknownName
+
+#: What a configuration may be refused with.
+REFUSALS = (InvalidArgument, NotApplicable, LanguageError, Undecided, UnknownName, torch.OutOfMemoryError)
+
+
+def train_round(
+    data: NodeData,
+    plan: PlannedRound,
+    *,
+    device: str = "auto",
+    checkpoint: Path | None = None,
+    every: float = EVERY,
+    progress: Callable[[float], None] = lambda share: None,
+    tell: Callable[[str], object] = warnings.warn,
+) -> list[TrialResult]:
+    """Train every trial of a plan on its splits.
+
+    A trial that cannot be trained, for lack of memory or since its settings do not go together, has failed, with the
+    reason; the others are trained.
+
+    Args:
+        data: The data set that the plan was made for.
+        plan: The trials.
+        device: "auto" takes a GPU where there is one.
+        checkpoint: A folder for the state, from which a round that was cut off goes on.
+        every: Seconds between two checkpoints, about.
+        progress: Hears the share of the round that is done.
+        tell: Hears sentences about what a user should know.
+
+    Returns:
+        The results in the order of the trials.
+
+    Raises:
+        InvalidArgument: For other data, or splits without validation nodes.
+    """
+    plan.check(data)
+    check_validation(data, plan.splits)
+    place = choose_device(device)
+
+    def attempt(candidates: Sequence[Candidate]) -> list[TrialResult]:
+        make = _halved if plan.halving else _whole
+        return make(data, plan, candidates, place, checkpoint, every, progress, tell) if candidates else []
+
+    try:
+        return attempt(plan.candidates)
+    except REFUSALS as problem:
+        failed = refused(data, plan, place)
+        if not failed:
+            raise
+        tell(f"{len(failed)} of {len(plan.candidates)} trials cannot be trained: {problem}")
+    done = {r.number: r for r in attempt([c for c in plan.candidates if c.number not in failed])}
+    return [done[c.number] if c.number in done else failed[c.number] for c in plan.candidates]
+
+
+def check_validation(data: NodeData, splits: Sequence[int]) -> None:
+    """Refuse splits that nothing can be chosen by."""
+    for split in splits:
+        if 0 <= split < data.num_splits and not data.masks.val[split].any():
+            raise InvalidArgument(
+                f"expected validation nodes in split {split} of {data.meta.name}, got none; trials are chosen by them"
+            )
+
+
+def refused(data: NodeData, plan: PlannedRound, device: str) -> dict[int, TrialResult]:
+    """The trials that cannot be trained, with the reasons: every shape is tried once."""
+    found, sound = {}, []
+    for candidate in plan.candidates:
+        try:
+            trials, _ = resolve_trials(candidate.trainings(plan.splits[:1], plan.seed))
+        except REFUSALS as problem:
+            found[candidate.number] = TrialResult(candidate.number, FAILED, 0, note=str(problem))
+        else:
+            sound.append((candidate.number, trials[0]))
+    for group in grouped([trial for _, trial in sound]):
+        try:
+            most_members(data, sound[group[0]][1], **halving_options(device))
+        except REFUSALS as problem:
+            for k in group:
+                found[sound[k][0]] = TrialResult(sound[k][0], FAILED, 0, note=str(problem))
+    return found
+
+
+def _whole(
+    data: NodeData, plan: PlannedRound, candidates: Sequence[Candidate], device: str, checkpoint: Path | None,
+    every: float, progress: Callable[[float], None], tell: Callable[[str], object],
+) -> list[TrialResult]:  # fmt: skip
+    """All trials to their ends, as one training of many."""
+
+    def hear(now: Progress) -> None:
+        progress(now.epoch / now.epochs)
+
+    trials = [t for c in candidates for t in c.trainings(plan.splits, plan.seed)]
+    done = train(
+        data, trials, device=device, checkpoint=checkpoint, every=every, progress=hear, tell=tell, keep_best=False
+    )  # fmt: skip
+    count, found = len(plan.splits), []
+    for place, candidate in enumerate(candidates):
+        part = slice(place * count, (place + 1) * count)
+        state = COMPLETE if all(status == "ok" for status in done.status[part]) else DIVERGED
+        val, test = (tuple(map(float, values[part])) for values in (done.val_accuracy, done.test_accuracy))
+        found.append(TrialResult(candidate.number, state, candidate.config.training.epochs, val, test))
+    return found
+
+
+def _halved(
+    data: NodeData, plan: PlannedRound, candidates: Sequence[Candidate], device: str, checkpoint: Path | None,
+    every: float, progress: Callable[[float], None], tell: Callable[[str], object],
+) -> list[TrialResult]:  # fmt: skip
+    """The same with the worse part dropped at rungs."""
+    return HalvedRound(
+        data, candidates, plan.splits, plan.seed, Rungs(), halving_options(device), checkpoint, tell, progress, every
+    ).run()

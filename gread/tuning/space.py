@@ -1,0 +1,280 @@
+"""`Space`: which settings a search tries, as distributions by name with conditions; read from toml.
+
+    source = "where the ranges come from"
+
+    [fixed]                                                      # what all trials share
+    epochs = 200
+
+    [settings]
+    hidden = [32, 64, 128]                                       # one of these
+    reaction = ["BS", "-alpha*L@H + beta*tanh(H)"]               # equations as well
+    learning_rate = { low = 1e-3, high = 6e-2, log = true }      # a range; of whole numbers where both ends are
+    method = ["euler", "exact"]
+    step = { low = 0.1, high = 1.5, when = { method = ["euler"] } }
+
+    [networks.gcn]                                               # more of them, for one network
+    layers = { low = 1, high = 4 }
+
+Settings are drawn in this order; a condition names settings before it, or those that are not searched.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from gread.settings.config import Config
+from rdgraph.errors import FileError, InvalidArgument, UnknownName
+from rdgraph.files import read_text
+
+#: The spaces that are shipped, files of gread/data/spaces.
+SHIPPED = ("paper", "wide", "small")
+SECTIONS = ("title", "source", "fixed", "settings", "networks")
+RANGE_KEYS, CHOICE_KEYS = ("low", "high", "log", "step", "when"), ("choices", "when")
+
+Value: TypeAlias = bool | int | float | str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some values.
+
+    Raises:
+        InvalidArgument: For no values, the same one twice, or one that is neither a number nor a text.
+    """
+
+    values: tuple[Value, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values or len({(type(v), v) for v in self.values}) < len(self.values):
+            raise InvalidArgument(f"expected different values to choose from, got {list(self.values)}")
+        if not all(isinstance(v, bool | int | float | str) for v in self.values):
+            raise InvalidArgument(f"expected numbers and texts to choose from, got {list(self.values)}")
+
+    @property
+    def examples(self) -> tuple[Value, ...]:
+        """Values that every network has to accept."""
+        return self.values
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number between two others, ends included: whole where both ends are, on a logarithmic scale, or in steps.
+
+    Raises:
+        InvalidArgument: For ends out of order, a logarithm of what is not positive, or steps on a logarithmic scale.
+    """
+
+    low: float | int
+    high: float | int
+    log: bool = False
+    step: float | int | None = None
+
+    def __post_init__(self) -> None:
+        numbers = [self.low, self.high, *(() if self.step is None else (self.step,))]
+        if any(isinstance(n, bool) or not isinstance(n, int | float) or not math.isfinite(n) for n in numbers):
+            raise InvalidArgument(f"expected numbers as low, high and step, got {numbers}")
+        if not self.low <= self.high or (self.step is not None and self.step <= 0):
+            raise InvalidArgument(f"expected low <= high and a step above 0, got {numbers}")
+        if self.log and (self.low <= 0 or self.step is not None):
+            raise InvalidArgument(f"expected low > 0 and no step on a logarithmic scale, got {numbers}")
+        if self.is_whole and isinstance(self.step, float):
+            raise InvalidArgument(f"expected a whole step between whole numbers, got {self.step}")
+
+    @property
+    def is_whole(self) -> bool:
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    @property
+    def examples(self) -> tuple[Value, ...]:
+        return self.low, self.high
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A setting that is searched: its distribution, and the values that other settings must have for it to count."""
+
+    name: str
+    distribution: Choice | Range
+    when: tuple[tuple[str, tuple[Value, ...]], ...] = ()
+
+    def counts(self, value_of: Callable[[str], Any]) -> bool:
+        """Whether it counts, where `value_of` gives the values of other settings."""
+        return all(value_of(name) in allowed for name, allowed in self.when)
+
+
+@dataclass(frozen=True)
+class Space:
+    """What a search tries.
+
+    Args:
+        name: paper, wide, small, or the name of a file.
+        source: Where its ranges come from.
+        fixed: Settings that all trials share, beside those of the configuration that is searched around.
+        searched: The settings that are drawn, in order.
+
+    Raises:
+        InvalidArgument: For a space that searches nothing, or a setting twice.
+
+    >>> space = find_space("paper").of(Config())
+    >>> space.searched[0]
+    Searched(name='adjacency', distribution=Choice(values=('original', 'soft')), when=())
+    >>> space.config(Config(), {"hidden": 32}).model.hidden
+    32
+    """
+
+    name: str
+    source: str
+    fixed: Mapping[str, Value]
+    searched: tuple[Searched, ...]
+    networks: Mapping[str, tuple[Searched, ...]]
+
+    def of(self, base: Config) -> Space:
+        """The same space for the network of a configuration alone, checked: every setting is one of its own."""
+        own = self.networks.get(base.model.model, ())
+        names = {s.name for s in own}
+        space = Space(
+            self.name, self.source, self.fixed, (*(s for s in self.searched if s.name not in names), *own), {}
+        )
+        space._check(base)
+        return space
+
+    def _check(self, base: Config) -> None:
+        if not self.searched:
+            raise InvalidArgument(f"expected settings of {base.model.model} to search in {self.name}, got none")
+        start = base.updated(self.fixed)
+        for place, searched in enumerate(self.searched):
+            for value in searched.distribution.examples:
+                start.updated({searched.name: value})
+            later = {s.name for s in self.searched[place:]}
+            for name, _ in searched.when:
+                if name in later:
+                    raise InvalidArgument(f"expected {name} before {searched.name}, which depends on it, got it after")
+                if name not in known_names(base):
+                    raise UnknownName(f"setting of {base.model.model}", name, known_names(base))
+
+    def config(self, base: Config, values: Mapping[str, Value]) -> Config:
+        """The configuration of a trial with these values."""
+        return base.updated({**self.fixed, **values})
+
+    def draw(self, base: Config, suggest: Callable[[Searched], Value]) -> dict[str, Value]:
+        """The values of a trial: `suggest` gives those of the settings that count, one after the other."""
+        start, found = base.updated(self.fixed), dict[str, Value]()
+
+        def value_of(name: str) -> Any:
+            return found[name] if name in found else getattr(_owner(start, name), name)
+
+        for searched in self.searched:
+            if searched.counts(value_of):
+                found[searched.name] = suggest(searched)
+        return found
+
+    def without(self, names: set[str]) -> Space:
+        """The same space with some settings left as they are."""
+        kept = tuple(s for s in self.searched if s.name not in names)
+        fixed = {name: value for name, value in self.fixed.items() if name not in names}
+        return Space(self.name, self.source, fixed, kept, self.networks)
+
+    def sections(self) -> dict[str, Any]:
+        """What is searched, as tables of the file that it was read from."""
+        return {"fixed": dict(self.fixed), "settings": {s.name: _written(s) for s in self.searched}}
+
+
+def known_names(config: Config) -> tuple[str, ...]:
+    """The names of all settings of a configuration."""
+    return tuple(f.name for part in (config.model, config.training) for f in fields(part))
+
+
+def _owner(config: Config, name: str) -> Any:
+    return config.model if any(f.name == name for f in fields(config.model)) else config.training
+
+
+# ---------------------------------------------------------------------- files
+def find_space(name: str | Path) -> Space:
+    """The shipped space of that name, or that of a toml file.
+
+    Args:
+        name: "paper", "wide" or "small", or the path of a toml file.
+
+    Returns:
+        The space, for all networks that it knows; `Space.of` makes it one for a configuration.
+
+    Raises:
+        UnknownName: For a name that is neither a space nor a file.
+        FileError: For a file that cannot be read.
+        InvalidArgument: For a file that does not describe a space.
+
+    >>> find_space("small").name
+    'small'
+    """
+    if str(name) in SHIPPED:
+        text = (files("gread") / "data" / "spaces" / f"{name}.toml").read_text(encoding="utf-8")
+        return read_space(text, str(name))
+    path = Path(name)
+    if path.suffix != ".toml" and not path.exists():
+        raise UnknownName("space", str(name), SHIPPED)
+    try:
+        return read_space(read_text(path, "a space of settings"), path.name)
+    except tomllib.TOMLDecodeError as problem:
+        raise FileError(f"expected a space as toml in {path}, got a text that is not: {problem}; correct it") from None
+
+
+def read_space(text: str, name: str) -> Space:
+    """The space that a toml text describes."""
+    values = tomllib.loads(text)
+    for section in values:
+        if section not in SECTIONS:
+            raise UnknownName(f"section of the space {name}", section, SECTIONS)
+    fixed, networks = values.get("fixed", {}), values.get("networks", {})
+    tables = [fixed, values.get("settings", {}), networks, *(networks.values() if isinstance(networks, dict) else ())]
+    if not all(isinstance(table, dict) for table in tables):
+        raise InvalidArgument(
+            f"expected tables [fixed], [settings] and [networks.NAME] in the space {name}, got others"
+        )
+    return Space(
+        name,
+        str(values.get("source", f"file {name}")),
+        dict(fixed),
+        _searched(values.get("settings", {})),
+        {network: _searched(table) for network, table in networks.items()},
+    )
+
+
+def _searched(table: Mapping[str, Any]) -> tuple[Searched, ...]:
+    return tuple(_read(name, value) for name, value in table.items())
+
+
+def _read(name: str, value: Any) -> Searched:
+    if isinstance(value, list):
+        return Searched(name, Choice(tuple(value)))
+    if not isinstance(value, dict):
+        raise InvalidArgument(f"expected a list or a range for {name}, got {value!r}; settle it in [fixed]")
+    keys = CHOICE_KEYS if "choices" in value else RANGE_KEYS
+    for key in value:
+        if key not in keys:
+            raise UnknownName(f"word about {name}", key, keys)
+    conditions = value.get("when", {})
+    if not isinstance(conditions, dict):
+        raise InvalidArgument(f"expected when = {{ SETTING = VALUE }} for {name}, got {conditions!r}")
+    when = tuple((key, tuple(v) if isinstance(v, list) else (v,)) for key, v in conditions.items())
+    if "choices" in value:
+        choices = value["choices"]
+        return Searched(name, Choice(tuple(choices) if isinstance(choices, list) else (choices,)), when)
+    if not {"low", "high"} <= set(value):
+        raise InvalidArgument(f"expected low and high for {name}, got {', '.join(value) or 'neither'}")
+    return Searched(name, Range(value["low"], value["high"], bool(value.get("log", False)), value.get("step")), when)
+
+
+def _written(searched: Searched) -> Any:
+    distribution = searched.distribution
+    if isinstance(distribution, Choice):
+        table: dict[str, Any] = {"choices": list(distribution.values)}
+    else:
+        table = {"low": distribution.low, "high": distribution.high, "log": distribution.log}
+        table |= {} if distribution.step is None else {"step": distribution.step}
+    return table | ({"when": {name: list(values) for name, values in searched.when}} if searched.when else {})

@@ -1,0 +1,186 @@
+"""`rdgraph search`: settings chosen on validation nodes alone, in one go or planned, run and told in three places."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from rdgraph.errors import InvalidArgument
+from studies.cli.search_display import SearchDisplay
+from studies.cli.train_commands import Device, Root, Settings, Splits, choose_device
+from studies.runs.boundary import say
+from studies.runs.libraries import require
+
+if TYPE_CHECKING:
+    from studies.search.tasks import SearchTask
+
+console = Console()
+errors = Console(stderr=True)
+
+Dataset = Annotated[str | None, typer.Option("--dataset", help="A name of `rdgraph data list`.")]
+Reaction = Annotated[
+    str | None, typer.Option("--reaction", help="A name of the catalogue, or an equation.", show_default="BS")
+]
+Model = Annotated[str | None, typer.Option("--model", help="Another network, such as gcn, in place of an equation.")]
+PresetName = Annotated[
+    str | None,
+    typer.Option(
+        "--preset", help="What is searched around: paper, authors, published or FILE.toml.", show_default="defaults"
+    ),
+]
+SpaceName = Annotated[
+    str | None,
+    typer.Option("--space", help="paper, wide, small or FILE.toml.", show_default="paper, and wide with --model"),
+]
+Trials = Annotated[int, typer.Option("--trials", help="How many settings are tried.")]
+Sampler = Annotated[str, typer.Option("--sampler", help="random, tpe or cmaes.")]
+Halving = Annotated[
+    bool, typer.Option("--halving", help="Drop the worse two thirds of a round after 20, 60, 180 ... epochs.")
+]
+Round = Annotated[
+    int | None,
+    typer.Option("--round", help="Trials that are drawn and trained together.", show_default="50 random ones, else 16"),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Of the sampler and of the trainings.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/search/DATASET-REACTION-SPACE")
+]
+PlanFile = Annotated[
+    Path | None, typer.Option("--plan", metavar="FILE", help="Write the next trials to a file and stop.")
+]
+RunFile = Annotated[
+    Path | None,
+    typer.Option("--run", metavar="FILE", help="Train the trials of a file, without optuna; writes FILE.results.json."),
+]
+TellFile = Annotated[
+    Path | None,
+    typer.Option("--tell", metavar="FILE", help="Take up the results of trials that were trained elsewhere."),
+]
+Show = Annotated[
+    int | None, typer.Option("--show", metavar="N", help="Print the settings of trial N as toml and stop.")
+]
+
+
+def search_command(
+    dataset: Dataset = None,
+    reaction: Reaction = None,
+    model: Model = None,
+    preset: PresetName = None,
+    space: SpaceName = None,
+    trials: Trials = 50,
+    sampler: Sampler = "random",
+    halving: Halving = False,
+    settings: Settings = None,
+    splits: Splits = None,
+    seed: Seed = 0,
+    round_size: Round = None,
+    device: Device = "auto",
+    root: Root = None,
+    out: Out = None,
+    plan: PlanFile = None,
+    run: RunFile = None,
+    tell: TellFile = None,
+    show: Show = None,
+) -> None:
+    """Search for settings by mean validation accuracy over the splits; test labels choose nothing.
+
+    The folder of the run holds trials.csv, best.toml (a preset for `rdgraph train --preset`), the storage and a report
+    with the selection gap. The same command goes on with a search that was cut off. A setting given with --set is
+    fixed, not searched. With --plan, --run and --tell the trainings are done on another machine.
+    """
+    require("a search", "gread")
+    if sum(option is not None for option in (plan, run, tell, show)) > 1:
+        raise InvalidArgument("expected one of --plan, --run, --tell and --show, got several")
+    if run is not None:
+        train_planned(run, choose_device(device), root)
+        return
+    require("a search", "search")
+    if show is not None:
+        show_trial(out, show)
+        return
+    from studies.search.tasks import SearchRequest, make_task
+    from studies.training.choices import read_pairs
+
+    if dataset is None:
+        raise InvalidArgument("expected a data set, got none; --dataset digits needs no download")
+    chosen = space or ("wide" if model else "paper")
+    request = SearchRequest(
+        dataset, reaction, model, preset, chosen, trials, sampler, halving, read_pairs(settings or []), splits, seed,
+        round_size, choose_device(device), root,
+    )  # fmt: skip
+    task = make_task(request)
+    folder = out or task.default_folder()
+    if plan is not None:
+        write_plan(task, folder, plan)
+        return
+    if tell is not None and hear(task, folder, tell):
+        return
+    search(task, folder)
+
+
+def search(task: SearchTask, folder: Path) -> None:
+    """Search, show, say where the report lies."""
+    from studies.search import study
+
+    say(errors, headline(task))
+    try:
+        with SearchDisplay(errors) as display:
+            rows = study.execute(task, folder, progress=display.hear, tell=display.say)
+    except KeyboardInterrupt:
+        say(errors, f"interrupted; {folder} is valid, and the same command goes on")
+        raise typer.Exit(130) from None
+    say(console, f"{len(rows)} trials; {study.told_best(folder)}")
+    say(console, f"wrote {folder / 'report.html'}")
+
+
+def headline(task: SearchTask) -> str:
+    plan = task.plan
+    return (
+        f"{task.subject} on {task.request.dataset}: {plan.trials} {plan.sampler} trials in the space {plan.space.name} "
+        f"({len(plan.space.searched)} settings), {len(plan.splits)} splits each, on {task.request.device}"
+    )
+
+
+# ---------------------------------------------------------------------- in three places
+def write_plan(task: SearchTask, folder: Path, path: Path) -> None:
+    """Write the next trials of a search to a file."""
+    from studies.search.remote import next_round
+
+    planned = next_round(task, folder)
+    if planned is None:
+        say(console, f"nothing is left to plan: all {task.plan.trials} trials are done")
+        return
+    planned.save(path)
+    say(console, f"wrote {path} with {len(planned.candidates)} trials; train them with rdgraph search --run {path}")
+
+
+def train_planned(path: Path, device: str, root: Path | None) -> None:
+    """Train the trials of a file and write what became of them beside it."""
+    from studies.search.remote import run_plan
+
+    with SearchDisplay(errors) as display:
+        results = run_plan(path, device=device, root=root, progress=display.hear, tell=display.say)
+    say(console, f"wrote {results}; tell of them with --tell {results} where the search lies")
+
+
+def hear(task: SearchTask, folder: Path, path: Path) -> bool:
+    """Take up results; whether trials are still to come."""
+    from studies.search.remote import take_up
+
+    left = take_up(task, folder, path)
+    if left:
+        say(console, f"took up {path}; {left} trials are left, the next ones with --plan")
+    return bool(left)
+
+
+def show_trial(folder: Path | None, number: int) -> None:
+    """Print the settings of a trial."""
+    from gread.tuning.ask_tell import recorded_candidate
+    from gread.tuning.searching import JOURNAL
+
+    if folder is None:
+        raise InvalidArgument("expected the folder of a search, got none; name it with --out")
+    console.file.write(recorded_candidate(folder / JOURNAL, number).config.toml())

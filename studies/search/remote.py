@@ -1,0 +1,71 @@
+"""Parts of a search done in several places: trials planned to a file, trained anywhere, told of afterwards."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from gread.datasets.loading import load_dataset
+from gread.tuning.candidates import PlannedRound, load_plan, save_results
+from gread.tuning.rounds import train_round
+from gread.tuning.searching import Search, SearchProgress
+from rdgraph.files import write_text
+from studies.runs.run_folder import locked, prepare
+from studies.search.study import write_trials
+from studies.search.tasks import SearchTask
+
+
+def next_round(task: SearchTask, folder: Path) -> PlannedRound | None:
+    """The next trials of the search in a folder; asked again before they are told of, the same ones."""
+    _open(task, folder)
+    with locked(folder):
+        return Search(task.plan, folder).plan_round()
+
+
+def take_up(task: SearchTask, folder: Path, results: Path) -> int:
+    """Note what became of planned trials; returns how many are still to come."""
+    _open(task, folder)
+    with locked(folder):
+        search = Search(task.plan, folder)
+        left = search.hear_results(results)
+        write_trials(folder, search.found(importance=False))
+    return left
+
+
+def _open(task: SearchTask, folder: Path) -> None:
+    """Make the folder of a search, or refuse another one's."""
+    if not prepare(folder, task.run_config):
+        write_text(folder / "config.toml", task.run_config.toml())
+        write_text(folder / "state", "running\n")
+
+
+def run_plan(
+    path: Path,
+    *,
+    device: str,
+    root: Path | None = None,
+    progress: Callable[[SearchProgress], None] = lambda now: None,
+    tell: Callable[[str], object] = warnings.warn,
+) -> Path:
+    """Train the trials of a plan's file; needs no optuna. Returns the file of their results, beside it.
+
+    One that was cut off goes on from its checkpoints, which lie beside it too.
+    """
+    plan, started = load_plan(path), time.monotonic()
+    data = load_dataset(plan.dataset, root=root, offline=True)
+    checkpoints = path.with_name(f"{path.stem}-{plan.digest[:16]}.checkpoints")
+    total = len(plan.candidates)
+
+    def hear(share: float) -> None:
+        passed = time.monotonic() - started
+        left = passed * (1 - share) / share if share else float("nan")
+        progress(SearchProgress(share * total, total, float("nan"), -1, passed, left))
+
+    done = train_round(data, plan, device=device, checkpoint=checkpoints, progress=hear, tell=tell)
+    results = path.with_name(f"{path.stem}.results.json")
+    save_results(results, plan, done)
+    shutil.rmtree(checkpoints, ignore_errors=True)
+    return results

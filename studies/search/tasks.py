@@ -1,0 +1,166 @@
+"""`SearchTask`: what `rdgraph search` is to do, with nothing left open, and how a run folder keeps it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gread.datasets.loading import load_dataset
+from gread.settings.config import Config
+from gread.settings.model_records import find_model
+from gread.settings.presets import BORROWED, Published, find_preset, find_published, presets
+from gread.tuning.searching import SearchPlan
+from gread.tuning.space import Choice, Searched
+from rdgraph.errors import InvalidArgument
+from studies.runs.config import RunConfig
+from studies.training.choices import folder_name, parse_splits
+
+#: The network that an equation is put into.
+AROUND_EQUATIONS = "gread"
+
+
+@dataclass(frozen=True, eq=False)
+class SearchRequest:
+    """What was asked for on the command line; None stands for a choice left open."""
+
+    dataset: str
+    reaction: str | None = None
+    model: str | None = None
+    preset: str | None = None
+    space: str = "paper"
+    trials: int = 50
+    sampler: str = "random"
+    halving: bool = False
+    settings: Mapping[str, str] | None = None
+    splits: str | None = None
+    seed: int = 0
+    round_size: int | None = None
+    device: str = "cpu"
+    root: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SearchTask:
+    """A search with its names: `subject` is the reaction or the network that settings are searched for."""
+
+    request: SearchRequest
+    plan: SearchPlan
+    subject: str
+    base_source: str
+
+    @property
+    def run_config(self) -> RunConfig:
+        """What config.toml holds: the choices, then what is searched, and what is not."""
+        plan, request = self.plan, self.request
+        head = {
+            "dataset": request.dataset, "model": plan.base.model.model, "trials": plan.trials, "space": request.space,
+            "source": plan.space.source, "base": self.base_source, "sampler": plan.sampler, "halving": plan.halving,
+            "round_size": plan.round_size, "splits": list(plan.splits),
+        }  # fmt: skip
+        searched = {s.name for s in plan.space.searched}
+        start = plan.space.config(plan.base, {}).sections()
+        others = {name: value for part in start.values() for name, value in part.items() if name not in searched}
+        sections = {"fixed": others, "searched": {s.name: described(s) for s in plan.space.searched}}
+        return RunConfig("search", False, plan.seed, request.device, sections=sections, head=head)
+
+    def command(self, folder: Path) -> str:
+        """The line that makes this search, and goes on with it."""
+        request, plan = self.request, self.plan
+        words = ["rdgraph", "search", "--dataset", request.dataset]
+        for name in ("reaction", "model", "preset"):
+            if getattr(request, name) is not None:
+                words += [f"--{name}", getattr(request, name)]
+        words += ["--space", request.space, "--trials", str(plan.trials), "--sampler", plan.sampler]
+        words += ["--halving"] if plan.halving else []
+        for name, value in (request.settings or {}).items():
+            words += ["--set", f"{name}={value}"]
+        words += ["--splits", ",".join(map(str, plan.splits)), "--seed", str(plan.seed)]
+        words += ["--round", str(plan.round_size), "--device", request.device, "--out", str(folder)]
+        return shlex.join(words)
+
+    @property
+    def published(self) -> Published | None:
+        """The published accuracy of the same reaction or network on the same data, where there is one."""
+        around = self.plan.base.model.model == AROUND_EQUATIONS
+        method = f"GREAD-{self.subject}" if around else find_model(self.subject).published
+        return find_published(method, self.request.dataset) if method else None
+
+    def default_folder(self, base: Path = Path("runs/search")) -> Path:
+        """base/DATASET-SUBJECT-SPACE: the same search has the same folder."""
+        around = self.plan.base.model.model == AROUND_EQUATIONS
+        stem = folder_name(self.request.dataset, self.subject) if around else f"{self.request.dataset}-{self.subject}"
+        return base / f"{stem}-{Path(self.request.space).stem}"
+
+
+def make_task(request: SearchRequest) -> SearchTask:
+    """Resolve a request; every wrong name, split or setting is an error here, before any training.
+
+    >>> task = make_task(SearchRequest("karate", model="gcn", space="small", settings={"epochs": "20"}))
+    >>> task.subject, task.plan.base.training.epochs, [s.name for s in task.plan.space.searched][:2]
+    ('gcn', 20, ['hidden', 'learning_rate'])
+    """
+    if request.model is not None and request.reaction is not None:
+        raise InvalidArgument("expected --reaction or --model, got both; leave one of them out")
+    data = load_dataset(request.dataset, root=request.root, offline=True)
+    base, source = base_config(request)
+    given = dict(request.settings or {})
+    fixed: dict[str, Any] = {name: _value(base.updated({name: text}), name) for name, text in given.items()}
+    if request.reaction is not None and "reaction" not in fixed:
+        fixed["reaction"] = request.reaction
+    plan = SearchPlan.make(
+        data, trials=request.trials, space=request.space, base=base, fixed=fixed,
+        splits=parse_splits(request.splits or "all", data.num_splits), sampler=request.sampler,
+        halving=request.halving, seed=request.seed, round_size=request.round_size,
+    )  # fmt: skip
+    return SearchTask(request, plan, _subject(plan), source)
+
+
+def _subject(plan: SearchPlan) -> str:
+    """The reaction, where it is not searched, else the network."""
+    searched = {s.name: s.distribution for s in plan.space.searched}
+    if plan.base.model.model != AROUND_EQUATIONS:
+        return plan.base.model.model
+    reactions = searched.get("reaction")
+    return f"{len(reactions.values)} equations" if isinstance(reactions, Choice) else plan.base.gread.reaction
+
+
+def base_config(request: SearchRequest) -> tuple[Config, str]:
+    """The configuration that is searched around, and where it comes from.
+
+    What the paper leaves open comes from its authors' settings of the same data set, where they released some.
+    """
+    subject = request.model or request.reaction or "BS"
+    if request.preset is not None:
+        preset = find_preset(request.preset, subject, request.dataset)
+        return preset.config, preset.source
+    if request.model is not None:
+        return Config.of(request.model), f"the defaults of {request.model}"
+    released = next((p for p in presets() if p.name.startswith("authors/") and p.dataset == request.dataset), None)
+    if request.space != "paper" or released is None:
+        return Config(), "the defaults of gread"
+    open_there = {name: getattr(released.config.gread, name) for name in BORROWED}
+    return Config().updated(open_there), f"the defaults of gread; {', '.join(BORROWED)} from {released.source}"
+
+
+def _value(config: Config, name: str) -> Any:
+    return next(part[name] for part in config.sections().values() if name in part)
+
+
+def described(searched: Searched) -> str:
+    """What is drawn, in words.
+
+    >>> from gread.tuning.space import Range
+    >>> described(Searched("step", Range(0.1, 1.5), (("method", ("euler", "rk4")),)))
+    '0.1 to 1.5, where method is euler or rk4'
+    """
+    distribution = searched.distribution
+    if isinstance(distribution, Choice):
+        text = " or ".join(map(str, distribution.values))
+    else:
+        text = f"{distribution.low} to {distribution.high}" + (", logarithmic" if distribution.log else "")
+        text += "" if distribution.step is None else f", in steps of {distribution.step}"
+    conditions = " and ".join(f"{name} is {' or '.join(map(str, values))}" for name, values in searched.when)
+    return f"{text}, where {conditions}" if conditions else text

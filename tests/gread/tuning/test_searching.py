@@ -1,0 +1,410 @@
+"""Searches: the same whatever cuts them off, by validation alone, with parts that can be done elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gread.datasets.embedded import karate
+from gread.datasets.masks import Masks
+from gread.datasets.node_data import NodeData
+from gread.settings.config import Config
+from gread.settings.trials import make_trials
+from gread.training import planner
+from gread.training.trainer import train
+from gread.tuning import ask_tell, searching
+from gread.tuning.candidates import Candidate, PlannedRound, TrialResult, load_plan, load_results, save_results
+from gread.tuning.halving import Rungs
+from gread.tuning.rounds import train_round
+from gread.tuning.searching import Search, SearchPlan, SearchProgress, search
+from gread.tuning.space import find_space, read_space
+from rdgraph.errors import FileError, InvalidArgument, MissingDependency, UnknownName
+from tests.paths import ROOT
+
+MLP: dict[str, Any] = {"base": Config.of("mlp", hidden=8), "device": "cpu", "splits": [0, 1, 2]}
+
+
+def quick(trials: int = 5, **options: Any) -> searching.Found:
+    given = {"fixed": {"epochs": 20, "hidden": 8}} | MLP | options
+    return search(karate(), trials=trials, **given)
+
+
+def plan(trials: int = 5, epochs: int = 20, **options: Any) -> SearchPlan:
+    given = {
+        "fixed": {"epochs": epochs, "hidden": 8},
+        "splits": [0, 1],
+        "base": MLP["base"],
+        "space": "small",
+    } | options
+    return SearchPlan.make(karate(), trials=trials, **given)
+
+
+# ---------------------------------------------------------------------- what a search is
+def test_results_are_those_of_a_training() -> None:
+    found = quick()
+    assert [r.number for r in found.results] == list(range(5))
+    for result in found.results:
+        done = train(karate(), make_trials(found.config(result.number), [0, 1, 2]), device="cpu")
+        assert result.val == pytest.approx(done.val_accuracy.tolist())
+        assert result.test == pytest.approx(done.test_accuracy.tolist())
+    assert found.chosen.val_accuracy == max(r.val_accuracy for r in found.results)
+    assert found.best == found.config(found.chosen.number)
+
+
+def test_a_trial_is_rerun_from_its_text() -> None:
+    found = quick(2)
+    for row in found.rows():
+        again = Config.from_toml(found.config(int(row["trial"])).toml())
+        assert again.training.learning_rate == row["learning_rate"]
+        assert (again.model.hidden, again.training.epochs) == (8, 20)
+
+
+def test_test_labels_change_nothing_but_the_test_accuracy() -> None:
+    """A search on data whose test labels are turned around draws and chooses the same."""
+    data = karate()
+    labels = data.y.copy()
+    hidden = data.masks.test[:2].all(0) if data.masks.test[:2].all(0).any() else data.masks.test[0]
+    labels[hidden] = 1 - labels[hidden]
+    other = replace(data, y=labels)
+    splits = [0, 1] if data.masks.test[:2].all(0).any() else [0]
+    options = MLP | {"splits": splits, "sampler": "tpe", "fixed": {"epochs": 20, "hidden": 8}, "trials": 12}
+    one, two = search(data, round_size=4, **options), search(other, round_size=4, **options)
+    assert [c.values for c in one.candidates] == [c.values for c in two.candidates]
+    assert one.chosen.number == two.chosen.number
+    assert [r.val for r in one.results] == [r.val for r in two.results]
+    assert [r.test for r in one.results] != [r.test for r in two.results]
+
+
+def test_equations_are_searched_too() -> None:
+    text = """
+    [settings]
+    reaction = ["BS", "-alpha*L@H + beta*tanh(H)"]
+    learning_rate = { low = 0.01, high = 0.05 }
+    step = { low = 0.25, high = 0.5, when = { reaction = "-alpha*L@H + beta*tanh(H)" } }
+    """
+    base = Config().updated({"adjacency": "original", "epochs": 20, "hidden": 4})
+    space = read_space(text, "equations")
+    found = search(karate(), trials=6, space=space, base=base, splits=[0], device="cpu", seed=1)
+    rows = found.rows()
+    assert {row["reaction"] for row in rows} == {"BS", "-alpha*L@H + beta*tanh(H)"}
+    assert all((row["step"] == "") == (row["reaction"] == "BS") for row in rows)
+    assert all(r.state == "complete" for r in found.results)
+
+
+@pytest.mark.parametrize("halving", [False, True])
+def test_what_does_not_fit_the_memory_fails_alone(monkeypatch: pytest.MonkeyPatch, halving: bool) -> None:
+    monkeypatch.setattr(planner, "free_memory", lambda device: 10_000_000)
+    space, said = read_space("[settings]\nhidden = [8, 20000]\n", "large"), list[str]()
+    found = quick(4, space=space, fixed={"epochs": 20}, tell=said.append, halving=halving)
+    for candidate, result in zip(found.candidates, found.results, strict=True):
+        assert result.state == ("complete" if candidate.values["hidden"] == 8 else "failed")
+    failed = [r for r in found.results if r.state == "failed"]
+    assert 0 < len(failed) < 4
+    assert "GiB" in failed[0].note
+    assert "cannot be trained" in said[0]
+
+
+def test_settings_that_do_not_go_together_fail_alone() -> None:
+    text = "[settings]\nattention_dim = [12, 16]\nheads = [3, 4]\n"
+    base = Config().updated({"attention_dim": 12, "epochs": 20, "hidden": 4, "method": "euler", "step": 1.0})
+    found = search(karate(), trials=6, space=read_space(text, "heads"), base=base, splits=[0], device="cpu", seed=1)
+    drawn = [(c.values["attention_dim"], c.values["heads"]) for c in found.candidates]
+    assert (16, 3) in drawn
+    for values, result in zip(drawn, found.results, strict=True):
+        assert result.state == ("failed" if values == (16, 3) else "complete")
+        assert ("share evenly" in result.note) == (values == (16, 3))
+    assert [row["state"] for row in found.rows()] == [r.state for r in found.results]
+
+
+def test_a_search_without_a_sound_trial_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "free_memory", lambda device: 10)
+    found = quick(2, tell=lambda text: None)
+    assert [r.state for r in found.results] == ["failed", "failed"]
+    with pytest.raises(InvalidArgument, match=r"a trial that could be trained, got 2 without: .* GiB"):
+        _ = found.best
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"trials": 0}, InvalidArgument, "at least one trial"),
+        ({"splits": []}, InvalidArgument, "got none"),
+        ({"splits": [99]}, InvalidArgument, "expected a split among"),
+        ({"sampler": "grid"}, UnknownName, "sampler"),
+        ({"space": "huge"}, UnknownName, "space"),
+        ({"space": "paper"}, UnknownName, "setting of mlp"),
+        ({"fixed": dict.fromkeys(("hidden",), 8) | {"learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0,
+                                                    "input_dropout": 0.0}}, InvalidArgument, "left to search"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_searched_is_refused(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        quick(**options)
+
+
+def test_splits_without_validation_nodes_are_refused() -> None:
+    data = karate()
+    none = np.zeros_like(data.masks.val)
+    bare = replace(data, masks=Masks(data.masks.train, none, data.masks.test))
+    with pytest.raises(InvalidArgument, match="validation nodes in split 0"):
+        search(bare, trials=2, **MLP)
+
+
+# ---------------------------------------------------------------------- halving
+def test_halving_keeps_the_winner_of_a_rung_and_trains_it_to_the_same_end() -> None:
+    options = {"fixed": {"epochs": 80, "hidden": 8}, "space": "small", "splits": [0, 1]}
+    whole, halved = quick(9, **options), quick(9, halving=True, **options)
+    assert [c.values for c in halved.candidates] == [c.values for c in whole.candidates]
+    states = [(r.state, r.epochs) for r in halved.results]
+    assert sorted(states) == [("complete", 80)] + [("pruned", 20)] * 6 + [("pruned", 60)] * 2
+    full = {r.number: r for r in whole.results}
+    for result in halved.results:
+        known = full[result.number]
+        done = train(karate(), make_trials(whole.config(result.number), [0, 1]), device="cpu")
+        for epoch, value in result.rungs:  # the best so far of the whole training
+            assert value == pytest.approx(done.history[:, :epoch, 2].max(1).mean(), abs=1e-6)
+        if result.state == "complete":
+            assert (result.val, result.test) == (pytest.approx(known.val), pytest.approx(known.test))
+    first = sorted(halved.results, key=lambda r: (-r.rungs[0][1], r.number))
+    assert {r.number for r in first[:3]} == {r.number for r in halved.results if r.epochs > 20}
+
+
+def test_halving_over_several_shapes_compares_all_of_them() -> None:
+    """Widths are different batches; those that stay may be of any."""
+    text = "[settings]\nhidden = [4, 8]\nepochs = [20, 60]\nlearning_rate = { low = 1e-3, high = 5e-2, log = true }\n"
+    options = {"space": read_space(text, "shapes"), "fixed": {"dropout": 0.1}, "splits": [0, 1], "seed": 2}
+    whole, halved = quick(12, **options), quick(12, halving=True, **options)
+    long = [c.number for c in halved.candidates if c.values["epochs"] == 60]
+    assert 0 < len(long) < 12
+    going = [r for r in halved.results if r.number in long]
+    assert sum(r.state == "complete" for r in going) == Rungs().kept(len(long))
+    for one, other in zip(halved.results, whole.results, strict=True):
+        if one.state == "complete":
+            assert one.val == pytest.approx(other.val)
+            assert one.epochs == halved.config(one.number).training.epochs
+
+
+def test_rungs_are_refused_within_a_chunk() -> None:
+    with pytest.raises(InvalidArgument, match="multiple of 20"):
+        Rungs(first=30)
+    with pytest.raises(InvalidArgument, match="factor from 2"):
+        Rungs(factor=1)
+    assert Rungs().work([200] * 27) / (200 * 27) < 1 / 3
+
+
+# ---------------------------------------------------------------------- cut off
+class Cut(Exception):
+    """A process that dies."""
+
+
+@pytest.mark.parametrize("moment", ["asking", "training", "telling"])
+def test_a_search_that_was_cut_off_goes_on_to_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    options: dict[str, Any] = {"round_size": 3, "sampler": "tpe", "trials": 7}
+    expected = quick(**options)
+    place, name = {
+        "asking": (ask_tell, "_suggested"),
+        "training": (searching, "train_round"),
+        "telling": (ask_tell.Ledger, "_finish"),
+    }[moment]
+    real, calls = getattr(place, name), {"asking": 17, "training": 2, "telling": 5}[moment]
+
+    def dying(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls -= 1
+        if not calls:
+            raise Cut
+        return real(*args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(place, name, dying)
+        with pytest.raises(Cut):
+            quick(folder=tmp_path, **options)
+    found = quick(folder=tmp_path, **options)
+    assert found.results == expected.results
+    assert [c.config for c in found.candidates] == [c.config for c in expected.candidates]
+    assert not (tmp_path / searching.UNTOLD).exists()
+    assert not (tmp_path / searching.CHECKPOINTS).exists()
+    with monkeypatch.context() as patched:  # a finished one is only read
+        patched.setattr(searching, "train_round", lambda *args, **kwargs: pytest.fail("trained again"))
+        assert quick(folder=tmp_path, **options).results == expected.results
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from gread import Config, karate, search
+from gread.training import checkpoint
+
+real, count = checkpoint.save_checkpoint, 0
+
+def saved(*args):
+    global count
+    real(*args)
+    count += 1
+    if count == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+checkpoint.save_checkpoint = saved
+base = Config.of("mlp", hidden=8)
+found = search(karate(), trials=9, base=base, fixed={"epochs": 80, "hidden": 8}, splits=[0, 1], halving=True,
+               folder=sys.argv[1], device="cpu")
+print([r.record() for r in found.results])
+"""
+
+
+@pytest.mark.slow
+def test_kill_9_in_the_midst_of_halving_loses_nothing_that_was_saved(tmp_path: Path) -> None:
+    def run(folder: str, kill: int) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", KILLED, str(tmp_path / folder), str(kill)], cwd=ROOT, capture_output=True, text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+        )  # fmt: skip
+
+    whole, killed = run("whole", 0), run("killed", 4)
+    assert whole.returncode == 0, whole.stderr
+    assert killed.returncode == -signal.SIGKILL
+    assert list((tmp_path / "killed" / searching.CHECKPOINTS).rglob("*.safetensors"))
+    again = run("killed", 0)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == whole.stdout
+
+
+def test_a_folder_of_another_search_is_refused(tmp_path: Path) -> None:
+    quick(2, folder=tmp_path)
+    with pytest.raises(FileError, match="same search"):
+        quick(3, folder=tmp_path)
+
+
+def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / searching.JOURNAL).write_text("not a journal\n{}\n")
+    with pytest.raises(FileError, match="journal of trials"):
+        quick(2, folder=tmp_path)
+
+
+def test_progress_tells_of_the_best_so_far() -> None:
+    heard: list[SearchProgress] = []
+    found = quick(4, round_size=2, progress=heard.append)
+    assert heard[-1].trials == heard[-1].total == 4
+    assert heard[-1].best_trial == found.chosen.number
+    assert heard[-1].best == found.chosen.val_accuracy
+    assert heard[-1].seconds_left == 0
+    assert [p.trials for p in heard] == sorted(p.trials for p in heard)
+
+
+# ---------------------------------------------------------------------- done elsewhere
+def test_rounds_are_planned_trained_and_told_in_three_places(tmp_path: Path) -> None:
+    expected = Search(plan(4, round_size=2), None, device="cpu").run()
+    folder, count = tmp_path / "search", 0
+    while (planned := Search(plan(4, round_size=2), folder).plan_round()) is not None:
+        planned.save(tmp_path / "plan.json")
+        assert Search(plan(4, round_size=2), folder).plan_round() == planned  # asked again, the same
+        done = train_round(karate(), load_plan(tmp_path / "plan.json"), device="cpu")
+        save_results(tmp_path / "results.json", planned, done)
+        for _ in range(2):  # told twice, once
+            left = Search(plan(4, round_size=2), folder).hear_results(tmp_path / "results.json")
+        count += 1
+        assert left == 4 - 2 * count
+    assert Search(plan(4, round_size=2), folder).found().results == expected.results
+
+
+def test_the_training_half_needs_no_optuna(tmp_path: Path) -> None:
+    planned = Search(plan(2), None).plan_round()
+    assert planned is not None
+    planned.save(tmp_path / "plan.json")
+    program = f"""
+import sys
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "optuna":
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Refuse())
+from pathlib import Path
+from gread import karate, search
+from gread.tuning.candidates import load_plan, save_results
+from gread.tuning.rounds import train_round
+plan = load_plan(Path({str(tmp_path / "plan.json")!r}))
+save_results(Path({str(tmp_path / "done.json")!r}), plan, train_round(karate(), plan, device="cpu"))
+try:
+    search(karate(), trials=2)
+except ImportError as problem:
+    print(problem)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "rdgraph[search]" in done.stdout
+    assert [r.state for r in load_results(tmp_path / "done.json")[1]] == ["complete", "complete"]
+
+
+def test_results_and_plans_of_something_else_are_refused(tmp_path: Path) -> None:
+    first = Search(plan(2), tmp_path / "first")
+    planned, other = first.plan_round(), Search(plan(2, seed=1), None).plan_round()
+    assert planned is not None
+    assert other is not None
+    save_results(tmp_path / "other.json", other, [TrialResult(0, "complete", 20, (0.5, 0.5), (0.5, 0.5))])
+    with pytest.raises(FileError, match="those of others"):
+        first.hear_results(tmp_path / "other.json")
+    with pytest.raises(FileError, match="planned trials"):
+        load_plan(tmp_path / "other.json")
+    (tmp_path / "broken.json").write_text(json.dumps({"format": "rdgraph search plan 1"}))
+    with pytest.raises(FileError, match="planned trials"):
+        load_plan(tmp_path / "broken.json")
+    data = karate()
+    with pytest.raises(InvalidArgument, match="other content"):
+        train_round(NodeData(data.graph, data.x, 1 - data.y, data.masks, data.meta), planned, device="cpu")
+
+
+def test_plans_are_read_back(tmp_path: Path) -> None:
+    config = Config().updated({"reaction": "-alpha*L@H + beta*tanh(H)", "time": 0.1})
+    planned = PlannedRound.of(karate(), [0, 2], 3, True, [Candidate(7, config, {"time": 0.1, "relu": True})])
+    planned.save(tmp_path / "plan.json")
+    assert load_plan(tmp_path / "plan.json") == planned
+
+
+# ---------------------------------------------------------------------- optuna
+def test_samplers_see_the_results(tmp_path: Path) -> None:
+    optuna = pytest.importorskip("optuna")
+    options: dict[str, Any] = {"trials": 15, "round_size": 12, "fixed": {"epochs": 20, "hidden": 8}}
+    random, tpe = (quick(sampler=name, folder=tmp_path / name, **options) for name in ("random", "tpe"))
+    assert [c.values for c in random.candidates[:10]] == [c.values for c in tpe.candidates[:10]]
+    assert [c.values for c in random.candidates[12:]] != [c.values for c in tpe.candidates[12:]]
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    storage = JournalStorage(JournalFileBackend(str(tmp_path / "tpe" / searching.JOURNAL)))
+    study = optuna.load_study(study_name="search", storage=storage)
+    assert study.best_value == tpe.chosen.val_accuracy
+    assert study.best_trial.number == tpe.chosen.number
+    assert set(tpe.importance) == {"learning_rate", "weight_decay", "input_dropout", "dropout"}
+    assert sum(tpe.importance.values()) == pytest.approx(1)
+
+
+def test_importance_finds_the_setting_that_matters() -> None:
+    text = "[settings]\nlearning_rate = { low = 1e-3, high = 1e-1 }\nweight_decay = { low = 0.0, high = 0.1 }\n"
+    ledger = ask_tell.Ledger(read_space(text, "two").of(Config()), Config(), "random", 0)
+    results = [
+        TrialResult(c.number, "complete", 200, (float(c.values["learning_rate"]),), (0.0,)) for c in ledger.ask(60)
+    ]
+    ledger.tell(results)
+    assert ledger.importance()["learning_rate"] > 0.8
+    assert ask_tell.Ledger(find_space("small").of(Config()), Config(), "random", 0).importance() == {}
+
+
+def test_cmaes_is_drawn_from_or_named() -> None:
+    try:
+        import cmaes  # noqa: F401
+    except ModuleNotFoundError:
+        with pytest.raises(MissingDependency, match=r"rdgraph\[cmaes\]"):
+            quick(3, sampler="cmaes")
+    else:
+        assert len(quick(8, sampler="cmaes", round_size=4).results) == 8

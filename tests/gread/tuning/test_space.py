@@ -1,0 +1,119 @@
+"""Spaces: read from toml, checked against a network, drawn with their conditions."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from gread.settings.config import Config
+from gread.settings.model_records import models
+from gread.tuning.space import SHIPPED, Choice, Range, Searched, find_space, read_space
+from rdgraph.errors import FileError, InvalidArgument, UnknownName
+
+
+def test_the_paper_space_is_that_of_its_table() -> None:
+    """The rows of Table search_real, in our words."""
+    space = find_space("paper").of(Config())
+    found = {s.name: s.distribution for s in space.searched}
+    assert space.fixed == {"epochs": 200}
+    assert "search_real" in space.source
+    assert found == {
+        "adjacency": Choice(("original", "soft")),
+        "alpha": Choice(("scalar", "channel")),
+        "beta": Choice(("scalar", "channel")),
+        "learning_rate": Range(1e-3, 6e-2),
+        "weight_decay": Range(0.0, 3e-2),
+        "dropout": Range(0.0, 0.6),
+        "input_dropout": Range(0.0, 0.6),
+        "hidden": Choice((32, 64, 128, 256)),
+        "time": Range(0.1, 6.0),
+        "method": Choice(("euler", "rk4", "dopri5")),
+        "step": Range(0.1, 1.5),
+    }
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_spaces_name_networks_that_there_are(name: str) -> None:
+    space = find_space(name)
+    for network in space.networks:
+        space.of(Config.of(network))
+    assert set(space.networks) <= set(models)
+    assert space.source
+
+
+@pytest.mark.parametrize("network", list(models))
+def test_small_and_wide_are_for_every_network(network: str) -> None:
+    for name in ("small", "wide"):
+        space = find_space(name).of(Config.of(network))
+        assert {"learning_rate", "weight_decay", "hidden"} <= {s.name for s in space.searched}
+
+
+def test_a_setting_counts_where_its_condition_holds() -> None:
+    text = """
+    [settings]
+    method = ["euler", "exact"]
+    step = { low = 0.1, high = 1.5, when = { method = "euler", adjacency = ["soft"] } }
+    """
+    space = read_space(text, "mine").of(Config())
+
+    def draw(base: Config, method: str) -> dict[str, object]:
+        return dict(space.draw(base, lambda s: method if s.name == "method" else 0.5))
+
+    assert draw(Config(), "euler") == {"method": "euler", "step": 0.5}
+    assert draw(Config(), "exact") == {"method": "exact"}
+    assert draw(Config().updated({"adjacency": "original"}), "euler") == {"method": "euler"}
+
+
+def test_sections_are_read_back() -> None:
+    space = find_space("wide").of(Config())
+    again = read_space(tomli_w.dumps(space.sections()), "wide").of(Config())
+    assert (again.searched, again.fixed) == (space.searched, space.fixed)
+
+
+def test_a_network_has_its_own_range_in_place_of_the_common_one() -> None:
+    space = read_space("[settings]\nhidden = [8]\n[networks.gcn]\nhidden = [16]\n", "mine")
+    assert space.of(Config.of("gcn")).searched == (Searched("hidden", Choice((16,))),)
+    assert space.of(Config.of("mlp")).searched == (Searched("hidden", Choice((8,))),)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("[settings]\nwidth = [8]", UnknownName, "setting of gread, got 'width'"),
+        ("[settings]\nhidden = ['wide']", InvalidArgument, "expected int for hidden"),
+        ("[settings]\nhidden = [8, 8]", InvalidArgument, "different values"),
+        ("[settings]\nhidden = []", InvalidArgument, "different values"),
+        ("[settings]\nhidden = 8", InvalidArgument, r"settle it in \[fixed\]"),
+        ("[settings]\ndropout = { low = 0.5, high = 0.1 }", InvalidArgument, "low <= high"),
+        ("[settings]\ndropout = { low = 0.0, high = 1.5 }", InvalidArgument, "0 <= dropout < 1"),
+        ("[settings]\nweight_decay = { low = 0.0, high = 0.1, log = true }", InvalidArgument, "logarithmic"),
+        ("[settings]\nhidden = { low = 8, high = 16, step = 0.5 }", InvalidArgument, "whole step"),
+        ("[settings]\ndropout = { low = 0.1 }", InvalidArgument, "low and high"),
+        ("[settings]\ndropout = { low = 0.1, high = 0.2, base = 2 }", UnknownName, "word about dropout"),
+        ("[settings]\ntime = { low = 1.0, high = 2.0, when = { heads = 8 } }\nheads = [8]", InvalidArgument, "before"),
+        ("[settings]\ntime = { low = 1.0, high = 2.0, when = { width = 8 } }", UnknownName, "width"),
+        ("[others]\nhidden = [8]", UnknownName, "section of the space"),
+        ("settings = 1", InvalidArgument, "expected tables"),
+        ("", InvalidArgument, "got none"),
+    ],
+)  # fmt: skip
+def test_what_is_no_space_is_refused(text: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        read_space(text, "mine").of(Config())
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("[settings]\nhidden = [8, 16]\n")
+    assert find_space(path).name == "mine.toml"
+    path.write_text("hidden = [")
+    with pytest.raises(FileError, match="as toml"):
+        find_space(path)
+    with pytest.raises(FileError, match="cannot be read"):
+        find_space(tmp_path / "none.toml")
+    with pytest.raises(UnknownName, match="paper"):
+        find_space("papers")
+    assert tomllib.loads((Path("gread/data/spaces/small.toml")).read_text())["title"]

@@ -1,0 +1,195 @@
+"""`rdgraph search`: the folder, the report, three places, what is refused."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from gread.datasets.embedded import karate
+from gread.settings.config import Config
+from gread.settings.presets import BORROWED, find_preset, find_published
+from gread.settings.trials import make_trials
+from gread.training.trainer import train
+from gread.tuning import searching
+from studies.cli import app as cli
+from studies.runs.tables import read_rows
+from studies.search.tasks import SearchRequest, base_config, make_task
+
+QUICK = [
+    "--dataset",
+    "karate",
+    "--model",
+    "mlp",
+    "--space",
+    "small",
+    "--set",
+    "epochs=20",
+    "--set",
+    "hidden=8",
+    "--splits",
+    "0,1",
+    "--device",
+    "cpu",
+]
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(cli.app, ["search", *words])
+
+
+def done(*words: str) -> Result:
+    result = run(*words)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("search") / "run"
+    done(*QUICK, "--trials", "12", "--round", "6", "--sampler", "tpe", "--out", str(folder))
+    return folder
+
+
+def test_the_folder_holds_the_trials_and_the_choice(searched: Path) -> None:
+    rows = read_rows(searched / "trials.csv")
+    assert [row["trial"] for row in rows] == list(range(12))
+    assert list(rows[0])[:5] == ["trial", "state", "epochs", "val_accuracy", "test_accuracy"]
+    best = max(rows, key=lambda row: (row["val_accuracy"], -int(row["trial"])))
+    config = Config.load(searched / "best.toml")
+    assert config.training.learning_rate == best["learning_rate"]
+    trained = train(karate(), make_trials(config, [0, 1]), device="cpu")
+    assert trained.val_accuracy.mean() == pytest.approx(best["val_accuracy"])
+    assert trained.test_accuracy.mean() == pytest.approx(best["test_accuracy"])
+    splits = [row["test_accuracy"] for row in read_rows(searched / "results.csv") if row["trial"] == best["trial"]]
+    assert splits == pytest.approx(trained.test_accuracy.tolist())
+    assert (searched / "state").read_text() == "done\n"
+    assert tomllib.loads((searched / "config.toml").read_text())["searched"]["dropout"] == "0.0 to 0.6"
+
+
+def test_the_report_has_the_gap_the_best_ten_and_the_importance(searched: Path) -> None:
+    page = (searched / "report.html").read_text()
+    for text in ("selection gap", "best 10 trials", "PED-ANOVA", "no result", "rdgraph search --dataset karate"):
+        assert text in page, text
+    gap = (searched / "figures" / "selection_gap.csv").read_text().splitlines()
+    assert gap[0] == "trials,by_validation,by_test,gap"
+    assert len(gap) == 13
+    assert len(read_rows(searched / "best_trials.csv")) == 10
+    choices = read_rows(searched / "choices.csv")
+    assert choices[-1]["test"] >= choices[0]["test"]
+    assert all(row["low"] <= row["high"] for row in choices)
+    assert (searched / "figures" / "importance.png").is_file()
+
+
+def test_a_finished_search_is_only_read(searched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = (searched / "report.html").read_bytes()
+    monkeypatch.setattr(searching, "Ledger", lambda *args: pytest.fail("opened again"))
+    result = done(*QUICK, "--trials", "12", "--round", "6", "--sampler", "tpe", "--out", str(searched))
+    assert "12 trials; trial" in result.output
+    assert (searched / "report.html").read_bytes() == before
+
+
+def test_an_interrupted_search_goes_on_with_the_same_command(
+    searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [*QUICK, "--trials", "12", "--round", "6", "--sampler", "tpe", "--out", str(tmp_path / "run")]
+    real, calls = searching.train_round, 0
+
+    def stopped(*args: object, **options: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise KeyboardInterrupt
+        return real(*args, **options)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(searching, "train_round", stopped)
+        result = run(*words)
+    assert result.exit_code == 130
+    assert (tmp_path / "run" / "state").read_text() == "interrupted\n"
+    assert len(read_rows(tmp_path / "run" / "trials.csv")) == 6
+    assert Config.load(tmp_path / "run" / "best.toml").model.hidden == 8
+    done(*words)
+    assert (tmp_path / "run" / "trials.csv").read_text() == (searched / "trials.csv").read_text()
+    assert (tmp_path / "run" / "best.toml").read_text() == (searched / "best.toml").read_text()
+
+
+def test_another_search_does_not_get_the_folder(searched: Path) -> None:
+    result = run(*QUICK, "--trials", "13", "--round", "6", "--sampler", "tpe", "--out", str(searched))
+    assert "trials = 12 there, 13 here" in str(result.exception)
+
+
+def test_a_trial_is_printed_and_trained_again(searched: Path, tmp_path: Path) -> None:
+    shown = tmp_path / "trial.toml"
+    shown.write_text(done("--show", "4", "--out", str(searched)).stdout)
+    row = read_rows(searched / "trials.csv")[4]
+    trained = train(karate(), make_trials(Config.load(shown), [0, 1]), device="cpu")
+    assert trained.val_accuracy.mean() == pytest.approx(row["val_accuracy"])
+    assert "among 0..11, got 12" in str(run("--show", "12", "--out", str(searched)).exception)
+    assert "got none" in str(run("--show", "0", "--out", str(tmp_path)).exception)
+    assert "--out" in str(run("--show", "0").exception)
+
+
+def test_planned_run_and_told_is_the_same(searched: Path, tmp_path: Path) -> None:
+    same = [*QUICK, "--trials", "12", "--round", "6", "--sampler", "tpe", "--out", str(tmp_path / "run")]
+    for number in range(2):
+        plan = tmp_path / f"plan{number}.json"
+        assert "with 6 trials" in done(*same, "--plan", str(plan)).output
+        done("--run", str(plan), "--device", "cpu")
+        told = done(*same, "--tell", str(tmp_path / f"plan{number}.results.json")).output
+        assert ("6 trials are left" if number == 0 else "report.html") in told
+    assert (tmp_path / "run" / "trials.csv").read_text() == (searched / "trials.csv").read_text()
+    assert not list(tmp_path.glob("*.checkpoints"))
+    assert "nothing is left" in done(*same, "--plan", str(tmp_path / "more.json")).output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "expected a data set"),
+        (["--dataset", "karate", "--model", "gcn", "--reaction", "BS"], "--reaction or --model"),
+        (["--dataset", "karate", "--model", "gcn", "--space", "paper"], "setting of gcn, got 'adjacency'"),
+        (["--dataset", "karate", "--space", "none"], "expected a space"),
+        (["--dataset", "karate", "--sampler", "grid"], "expected a sampler"),
+        (["--dataset", "karate", "--set", "hiden=8"], "hiden"),
+        (["--dataset", "karate", "--splits", "77"], "splits among"),
+        (["--dataset", "karate", "--plan", "a", "--show", "1"], "got several"),
+    ],
+)
+def test_what_is_refused(words: list[str], message: str, tmp_path: Path) -> None:
+    result = run(*words, "--device", "cpu", "--out", str(tmp_path / "none"))
+    assert message in str(result.exception)
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_paper_space_takes_what_it_leaves_open_from_the_authors() -> None:
+    released = find_preset("authors", "BS", "texas").config.gread
+    base, source = base_config(SearchRequest("texas", reaction="ST"))
+    assert not released.relu
+    assert [getattr(base.gread, name) for name in BORROWED] == [getattr(released, name) for name in BORROWED]
+    assert base.gread.hidden == Config().model.hidden
+    assert "gread_params.py" in source
+    for request in (SearchRequest("karate"), SearchRequest("texas", space="wide")):
+        assert base_config(request) == (Config(), "the defaults of gread")
+    assert base_config(SearchRequest("texas", preset="paper"))[0] == find_preset("paper", "BS", "texas").config
+
+
+def test_a_setting_that_is_given_is_not_searched() -> None:
+    task = make_task(SearchRequest("karate", reaction="ST", settings={"time": "2", "method": "rk4"}))
+    assert (task.plan.base.gread.reaction, task.plan.base.gread.time) == ("ST", 2.0)
+    searched = {s.name: s for s in task.plan.space.searched}
+    assert not {"time", "method"} & set(searched)
+    drawn = task.plan.space.draw(task.plan.base, lambda s: s.distribution.examples[0])
+    assert drawn["step"] == 0.1
+    assert task.subject == "ST"
+
+
+def test_the_published_number_stands_beside() -> None:
+    for options, mean in (({"model": "gcn"}, find_published("GCN", "cora")), ({}, find_published("GREAD-BS", "cora"))):
+        task = make_task(SearchRequest("karate", space="small", **options))
+        assert task.published is None
+        assert mean is not None
+        assert replace(task, request=replace(task.request, dataset="cora")).published == mean
