@@ -9,7 +9,7 @@ import numpy as np
 from gread.classifier.node_classifier import NodeClassifier
 from gread.classifier.sample import TrainingSet
 from gread.settings.config import Config
-from gread.tuning.searching import search
+from gread.tuning.searching import Found, search
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.edges import read_whole
 
@@ -61,6 +61,8 @@ class GREADClassifier(NodeClassifier):
     >>> clf.predict(nodes=[0, 33]), clf.score(None, data.y, mask=data.masks.test[0])
     (array([0, 1]), 1.0)
     """
+
+    tuned_: Found
 
     def __init__(
         self, reaction: str = "BS", *, alpha: str = "scalar", beta: str = "channel", alpha_link: str = "auto",
