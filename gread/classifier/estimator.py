@@ -193,9 +193,10 @@ class GREADClassifier(ClassifierMixin, BaseEstimator):
             tuple(trained.network(k) for k in range(members)), lesson.classes, made, x, trained.history,
             trained.best_epoch, trained.status, config.training.epochs, self.features is not None, names,
         )  # fmt: skip
-        vars(self).pop("tuned_", None)
         if found is not None:
             self.tuned_ = found
+        elif hasattr(self, "tuned_"):
+            del self.tuned_
         return self._keep(state)
 
     def _search(self, config: Config, lesson: TrainingSet, seed: int) -> Found | None:
