@@ -60,7 +60,7 @@ def fitted(club: NodeData) -> GREADClassifier:
 
 # ---------------------------------------------------------------------- the manner of scikit-learn
 def test_arguments_are_the_settings_with_their_defaults() -> None:
-    own = {"seed": 0, "device": "auto", "validation": 0.2, "members": 1, "graph": None, "features": None}
+    own = {"seed": 0, "device": "auto", "validation": 0.2, "members": 1, "tune": 0, "graph": None, "features": None}
     settings = {f.name: f.default for part in (GreadSettings, Training) for f in dataclasses.fields(part)}
     assert GREADClassifier().get_params() == settings | own
     assert tuple(own) == OWN
