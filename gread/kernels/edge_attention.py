@@ -59,7 +59,7 @@ def edge_softmax(operator: Operator, scores: Tensor) -> Tensor:
     >>> edge_softmax(rd.generators.path(3).operator("row"), torch.zeros(1, 1, 4)).ravel()
     tensor([1.0000, 0.5000, 0.5000, 1.0000])
     """
-    pattern, flat = operator.pattern, scores.reshape(-1, operator.num_edges)
+    pattern, flat = operator.pattern, scores.flatten(0, 1)
     if not operator.batch:
         return row_softmax(pattern.indptr, pattern.rows, flat).view(scores.shape)
     present = (operator.weights != 0)[:, None].expand(scores.shape)
@@ -76,7 +76,7 @@ def additive_scores(operator: Operator, values: Tensor, own: Tensor, neighbour: 
     heads = own.shape[1]
     split = values.view(members, nodes, heads, -1)
     ends = (torch.einsum("mnhd,mhd->mhn", split, part).reshape(-1, nodes) for part in (own, neighbour))
-    return functional.leaky_relu(edge_sums(operator.pattern, *ends), leak).view(members, heads, -1)
+    return functional.leaky_relu(edge_sums(operator.pattern, *ends), leak).view(members, heads, operator.num_edges)
 
 
 def weighted_sums(operator: Operator, weights: Tensor, x: Tensor) -> Tensor:
@@ -88,5 +88,5 @@ def weighted_sums(operator: Operator, weights: Tensor, x: Tensor) -> Tensor:
     tensor([10.,  3.])
     """
     heads = weights.shape[1]
-    flat = weights.reshape(-1, operator.num_edges)
+    flat = weights.flatten(0, 1)
     return join_heads(ops.spmm(operator.pattern.tensors, flat, split_heads(x, heads), None, None, [], []), heads)

@@ -90,7 +90,8 @@ def _chosen(model: GreadSettings) -> tuple[GreadSettings, str]:
     )  # fmt: skip
     choice = choose(stepped=model.adjacency == "live")
     if not model.system.is_single and choice.method != "exact":  # steps that never ask the host: a graph records them
-        choice = choose(stepped=True)
+        adaptive, choice = choice, choose(stepped=True)
+        choice = replace(choice, reason=f"in place of {adaptive.method} ({adaptive.reason}): {choice.reason}")
     step = None if choice.step is None else model.step or choice.step
     if model.beta_link == AUTO and _needs_sign(model.system, normalisation):
         told = f"{choice.reason}; beta in (0, 1), as no bound of the slope holds for all states"

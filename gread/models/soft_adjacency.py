@@ -25,4 +25,4 @@ def soft_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> 
     members, _, width = query.shape
     left, right = split_heads(query, heads), split_heads(key, heads)
     logits = edge_products(operator.pattern, left, right) * (width // heads) ** -0.5
-    return edge_softmax(operator, logits.view(members, heads, -1)).mean(1)
+    return edge_softmax(operator, logits.view(members, heads, operator.num_edges)).mean(1)

@@ -150,8 +150,9 @@ class Network:
 
     def _blank_graph(self) -> Graph:
         """As many nodes as the parameters ask for, without edges."""
+        settings = self.gread  # which a network without an equation has not
         network: type[GREAD] = find_model(self.config.model).network  # type: ignore[assignment]
-        return Graph.from_edges([[], []], num_nodes=network.nodes_of(self.gread, self.parameters))
+        return Graph.from_edges([[], []], num_nodes=network.nodes_of(settings, self.parameters))
 
     @torch.no_grad()
     def operator(self, x: Any, graph: Graph) -> Operator:

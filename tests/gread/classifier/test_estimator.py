@@ -446,7 +446,7 @@ def test_files_of_something_else_are_refused(fitted: GREADClassifier, tmp_path: 
     with pytest.raises(FileError, match="expected a saved classifier"):
         GREADClassifier.load(network)
     (network / "network.json").rename(network / "classifier.json")
-    with pytest.raises(FileError, match="format 'gread classifier 2'"):
+    with pytest.raises(FileError, match="format 'gread classifier 3'"):
         GREADClassifier.load(network)
     place = tmp_path / "clf"
     fitted.save(place)

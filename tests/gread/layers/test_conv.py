@@ -130,7 +130,7 @@ def test_live_attention_follows_the_state() -> None:
 
 
 @pytest.mark.parametrize(
-    "reaction", sorted(set(rd.catalogue.single) - {"GRAND++", "CGNN-authors"})
+    "reaction", sorted(set(rd.catalogue.single) - {"GRAND++", "CGNN-authors", "CGNN-unweighted"})
 )  # they have node vectors
 @pytest.mark.parametrize("method", ["euler", "rk4"])
 def test_every_reaction_takes_its_steps(reaction: str, method: str) -> None:

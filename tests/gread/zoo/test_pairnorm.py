@@ -27,7 +27,8 @@ def test_the_rule(member: int, normalisation: str, individually: bool) -> None:
         if k < 2:
             centred = h - h.mean(0)
             lengths = (centred**2).sum(1, keepdims=True)
-            h = np.maximum(1.7 * centred / np.sqrt((lengths if individually else lengths.mean()) + 1e-5), 0)
+            size = np.sqrt(lengths) + 1e-5 if individually else np.sqrt(lengths.mean() + 1e-5)
+            h = np.maximum(1.7 * centred / size, 0)
     np.testing.assert_allclose(case.logits(member), h, rtol=1e-9, atol=1e-9)
 
 
