@@ -140,18 +140,20 @@ class Dispersion:
 
         It is about all real lam of the range; of a directed graph that was given, its own modes count too.
         """
-        found = self._kind_of_real_modes()
+        found = self._kind_of_decay() if self.outcome == STABLE else self.outcome
         is_complex = self.spectrum is not None and not self.spectrum.is_real
         return DIRECTED if found in (STABLE, MARGINAL) and is_complex and self.modes.unstable else found
 
-    def _kind_of_real_modes(self) -> str:
+    @cached_property
+    def outcome(self) -> str:
+        """What becomes of real modes, where those that do not grow count as decaying: the sides of a threshold."""
         at_zero = self.sign_at_zero
         if at_zero == 1:
             return self._kind_beyond_zero()
         if at_zero is None or (not self.unstable and not self.found.is_sure):
             return UNDECIDED
         if not self.unstable:
-            return self._kind_of_decay() if at_zero == -1 else MARGINAL
+            return STABLE if at_zero == -1 else MARGINAL
         if at_zero == 0:
             return LONG_WAVE
         alone = self.transport.bands(self.to)

@@ -100,7 +100,7 @@ class StateBranch:
 
         def kind(value: sp.Expr) -> str:
             try:
-                return dispersion_of(kinetics.at({letter.name: value}), self.index or 0).kind
+                return dispersion_of(kinetics.at({letter.name: value}), self.index or 0).outcome
             except NotApplicable:
                 return "no steady state"
 

@@ -135,7 +135,7 @@ def _admissible(letter: sp.Symbol) -> tuple[sp.Expr, sp.Expr]:
 def _at(kinetics: Kinetics, letter: sp.Symbol, branch: StateBranch, value: sp.Rational, to: sp.Expr) -> str:
     """The kind of instability at one value of the coefficient."""
     found = _relation_at(kinetics, letter, branch, value, to)
-    return found if isinstance(found, str) else found.kind
+    return found if isinstance(found, str) else found.outcome
 
 
 def _relation_at(

@@ -138,9 +138,9 @@ def test_dopri5_at_a_tight_tolerance_agrees() -> None:
 
 
 def test_names_and_tableaux_are_the_same_methods() -> None:
-    assert set(FIXED) == set(methods) - {"dopri5"}
+    assert set(FIXED) - {"semi-implicit-euler"} == set(methods) - {"dopri5"}  # which has no tableau
     field, H0 = field_of("F", alpha=1.0, beta=0.5), state()
-    for name in FIXED:
+    for name in set(FIXED) & set(methods):
         named, given_ = (solve(field, H0, [0.0, 1.0], m, step=0.25).final for m in (name, methods[name]))
         assert torch.equal(named, given_)
 

@@ -42,7 +42,7 @@ GRAPHS: dict[str, nx.Graph] = {
     "random": nx.gnp_random_graph(9, 0.35, seed=11),
 }
 LINEAR = [name for name, s in catalogue.single.items() if s.structure.is_polynomial_in_operator]
-VALUES = {"alpha": 0.7, "beta": 1.3}
+VALUES = {"alpha": 0.7, "beta": 1.3, "omega": 0.9, "w": 0.6}
 
 
 @cache
@@ -52,7 +52,8 @@ def operator(graph: str) -> np.ndarray:
 
 def test_the_linear_part_of_the_catalogue() -> None:
     assert LINEAR == [
-        "diffusion", "BS", "ST", "FB", "FB*", "FB-released", "FB*-released", "GRAND-l", "APPNP", "SGC",
+        "diffusion", "BS", "ST", "FB", "FB*", "FB-released", "FB*-released", "GRAND-l", "GRAFF-diagonal",
+        "APPNP", "SGC",
     ]  # fmt: skip
 
 
@@ -124,8 +125,13 @@ def assert_three_routes(system: System, A: np.ndarray, values: dict[str, Any], e
 @pytest.mark.parametrize("name", LINEAR)
 def test_three_routes_for_the_catalogue(name: str, graph: str) -> None:
     system = catalogue[name]
-    values = {n: VALUES[n] for n in system.coefficients}
+    values = {n: spread(VALUES[n], kind) for n, kind in system.coefficients.items()}
     assert_three_routes(system, operator(graph), values, 1.7)
+
+
+def spread(value: float, kind: Kind) -> Any:
+    """A number, or one for each channel."""
+    return value * np.linspace(1.0, 0.5, CHANNELS) if kind is Kind.CHANNEL else value
 
 
 def draw_values(system: System, seed: int) -> dict[str, Any]:

@@ -26,6 +26,8 @@ from rdgraph.theory.lipschitz import Constant
 NORMALISATIONS = ("symmetric", "row", "column")
 
 ORDER = {"symmetric": 2, "row": np.inf, "column": 1}
+#: The matrices that systems of the catalogue have.
+MATRICES = ("W", "V")
 QUESTIONS: dict[str, Callable[[System, str], Constant]] = {
     "global": rd.lipschitz_global,
     "local": rd.lipschitz_local,
@@ -86,7 +88,8 @@ def draw_values(system: System, n: int, channels: int, generator: np.random.Gene
         values[name] = np.full((n, 1), value) if kind is Kind.NODE else value
     if "a" in values and system.name == "Nagumo":
         values["a"] = values["a"] / 4
-    values["W"] = generator.uniform(-1, 1, (channels, channels))
+    for name in MATRICES:
+        values[name] = generator.uniform(-1, 1, (channels, channels))
     values["M"] = generator.integers(0, 2, (n, 1)).astype(float)
     return values
 
@@ -95,13 +98,11 @@ def number(found: Constant, values: dict[str, Any], A: np.ndarray, R: float, ord
     """The bound with every letter set; a matrix enters by its norm, s by the largest row sum."""
     assert found.value is not None
     # For X = H@W the operator norm on the flattened state in the inf- and 1-norm is that of W^T and W.
-    norms = {
-        2: np.linalg.norm(values["W"], 2),
-        np.inf: np.linalg.norm(values["W"], 1),
-        1: np.linalg.norm(values["W"], np.inf),
-    }
-    known: dict[str, float] = {"R": R, "s": float(A.sum(axis=1).max()), "norm_W": float(norms[order])}
-    known |= {n: float(np.max(np.abs(v))) if np.ndim(v) else float(v) for n, v in values.items() if n not in ("W", "M")}
+    turned = {2: 2, np.inf: 1, 1: np.inf}[order]
+    known: dict[str, float] = {"R": R, "s": float(A.sum(axis=1).max())}
+    known |= {f"norm_{name}": float(np.linalg.norm(values[name], turned)) for name in MATRICES}
+    others = {n: v for n, v in values.items() if n not in (*MATRICES, "M")}
+    known |= {n: float(np.max(np.abs(v))) if np.ndim(v) else float(v) for n, v in others.items()}
     letters = sorted(found.value.free_symbols, key=str)
     return float(sp.lambdify(letters, found.value, modules="mpmath")(*(known[x.name] for x in letters)))
 
@@ -156,7 +157,11 @@ def test_constants_are_held(name: str, question: str) -> None:
             if found.value is None:
                 continue
             A = dense_operator(graph, normalisation)
-            n, channels, R = len(A), 2 if "W" in system.letters else 1, float(generator.choice([0.5, 1.0, 2.0]))
+            n, channels, R = (
+                len(A),
+                2 if set(MATRICES) & set(system.letters) else 1,
+                float(generator.choice([0.5, 1.0, 2.0])),
+            )
             reach = R if question == "local" else 3.0
             values = draw_values(system, n, channels, generator)
             X, Y = generator.uniform(-reach, reach, (2, n, channels)) * (1 - 1e-4)

@@ -149,7 +149,8 @@ def test_global_is_never_contradicted(text: str) -> None:
     graph = np.array([[0, 1, 1, 0], [1, 0, 1, 1], [1, 1, 0, 0], [0, 1, 0, 0]], dtype=float)
     for normalisation in ("row", "symmetric"):
         values: dict[str, Any] = dict.fromkeys(system.coefficients, 0.8)
-        values |= {"A": dense_operator(graph, normalisation), "W": generator.normal(size=(1, 1)) * 0.3}
+        values |= {"A": dense_operator(graph, normalisation)}
+        values |= {name: generator.normal(size=(1, 1)) * 0.3 for name in ("W", "V")}
         values["M"] = np.array([[1.0], [0.0], [1.0], [0.0]])
         for spread in (1.0, 10.0):
             start = generator.uniform(-spread, spread, (4, 1))

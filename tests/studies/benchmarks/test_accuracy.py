@@ -93,10 +93,10 @@ def test_the_sweep_has_members_that_share_a_batch():
 def test_the_floor_counts_gathers_entries_and_parameters():
     config = find_preset("authors", "BS", "cora").config.updated({"hidden": 8, "attention_dim": 8})
     ensemble = Ensemble(karate(), make_trials(config, [0, 1]))
-    edges, entries = ensemble.problem.operator.num_edges, ensemble.problem.features.values.numel()
+    edges, entries = ensemble.model.operator.num_edges, ensemble.problem.features.values.numel()
     weights = sum(p.numel() for p in ensemble.parameters.values())
     row = 4 * 8 * 2
-    expected = (ensemble.degree * edges * row * 5 + entries * row * 3 + weights * 28) / 1e9
+    expected = (ensemble.model.degree * edges * row * 5 + entries * row * 3 + weights * 28) / 1e9
     assert training_speed.floor(ensemble, 1e9) == pytest.approx(expected)
 
 
