@@ -169,6 +169,7 @@ def modules_imported(path: Path, known: set[str]) -> set[str]:
     return names & known
 
 
+@cache
 def import_graph() -> nx.DiGraph:
     """Which module imports which; a package's door counts only where it is imported by itself."""
     files = {module_name(path): path for package in MAY_IMPORT for path in source_files(package)}

@@ -547,6 +547,7 @@ def test_parameters_without_decay_are_left_alone():
 
 
 # ---------------------------------------------------------------------- some of the members
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [{}, {"adjacency": "original", "method": "exact", "step": None, "time": 3.0}])
 @pytest.mark.parametrize("keep_best", [True, False])
 def test_a_part_of_an_ensemble_goes_on_as_in_the_whole(values: dict[str, object], keep_best: bool) -> None:

@@ -84,6 +84,7 @@ def test_test_labels_change_nothing_but_the_test_accuracy() -> None:
     assert [r.test for r in one.results] != [r.test for r in two.results]
 
 
+@pytest.mark.slow
 def test_equations_are_searched_too() -> None:
     text = """
     [settings]
@@ -160,6 +161,7 @@ def test_splits_without_validation_nodes_are_refused() -> None:
 
 
 # ---------------------------------------------------------------------- halving
+@pytest.mark.slow
 def test_halving_keeps_the_winner_of_a_rung_and_trains_it_to_the_same_end() -> None:
     options = {"fixed": {"epochs": 80, "hidden": 8}, "space": "small", "splits": [0, 1]}
     whole, halved = quick(9, **options), quick(9, halving=True, **options)
@@ -178,6 +180,7 @@ def test_halving_keeps_the_winner_of_a_rung_and_trains_it_to_the_same_end() -> N
     assert {r.number for r in first[:3]} == {r.number for r in halved.results if r.epochs > 20}
 
 
+@pytest.mark.slow
 def test_halving_over_several_shapes_compares_all_of_them() -> None:
     """Widths are different batches; those that stay may be of any."""
     text = "[settings]\nhidden = [4, 8]\nepochs = [20, 60]\nlearning_rate = { low = 1e-3, high = 5e-2, log = true }\n"

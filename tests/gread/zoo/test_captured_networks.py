@@ -22,6 +22,7 @@ CHOICES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "values"), CHOICES, ids=str)
 def test_an_epoch_is_recorded(name: str, values: dict[str, object]) -> None:
     known = {f.name for f in fields(models[name].settings)}

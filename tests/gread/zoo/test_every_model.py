@@ -169,6 +169,7 @@ def test_states_end_in_what_is_read(name: str) -> None:
     assert all(torch.isfinite(state).all() for state in states)
 
 
+@pytest.mark.slow
 @EVERY
 def test_graphs_of_their_own(name: str) -> None:
     """Members on graphs of their own give what each gives on its graph alone."""

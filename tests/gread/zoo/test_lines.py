@@ -305,6 +305,7 @@ def test_blend(positions: str) -> None:
 
 
 # ---------------------------------------------------------------------- the equations
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LINES)
 def test_the_line_of_a_network_is_a_system(name: str) -> None:
     config = Config.of(name)

@@ -106,6 +106,7 @@ def test_many_short_limits_leave_nothing_behind() -> None:
     assert sum(range(200_000)) == 19999900000
 
 
+@pytest.mark.slow
 def test_a_storm_of_limits_leaves_nothing_behind() -> None:
     """In a program of its own, for what is left behind would hit whatever runs next."""
     program = [sys.executable, str(Path(__file__).with_name("interrupt_storm.py")), "4"]

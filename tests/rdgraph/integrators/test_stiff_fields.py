@@ -267,6 +267,7 @@ def test_auto_takes_imex_where_diffusion_is_stiff() -> None:
     torch.testing.assert_close(sol.final, wanted, rtol=0, atol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalisation", ["symmetric", "row"])
 @pytest.mark.parametrize(
     ("text", "values", "T", "method"),

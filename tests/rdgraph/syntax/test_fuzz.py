@@ -381,6 +381,7 @@ def test_refusals_of_hostile_strings_say_where_and_why(strings: list[str]) -> No
             assert len(lines[1]) <= 80
 
 
+@pytest.mark.slow
 def test_several_fields_are_read_and_refused(strings: list[str]) -> None:
     """Among the strings are systems of each sort, and refusals of each sort; noise in a function is too rare there."""
     results = [outcome(parse, text) for text in (*strings[1::3], "u' = sin(xi) - u; v' = u - v")]
@@ -404,6 +405,7 @@ def test_several_fields_are_read_and_refused(strings: list[str]) -> None:
         assert words in expected
 
 
+@pytest.mark.slow
 def test_whatever_is_read_prints_and_reads_back(strings: list[str]) -> None:
     systems = [system for text in strings[::3] if isinstance(system := outcome(parse, text), System)]
     assert len(systems) > 200

@@ -505,6 +505,7 @@ def holds(condition: sp.Basic, values: dict[str, sp.Rational]) -> bool:
     return bool(decided)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSIFIED)
 def test_filter_classes_against_brute_force(name: str) -> None:
     system, generator = CLASSIFIED[name], np.random.default_rng(5)

@@ -284,6 +284,7 @@ def run_out(
     return float(max(path.max() - ends[1], ends[0] - path.min()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reaction", REACTIONS)
 def test_boxes_are_kept_on_every_graph(reaction: str) -> None:
     text = f"-alpha*L@H + {reaction}"
