@@ -17,7 +17,6 @@ demo: $(INSTALLED)
 	rm -rf runs/demo
 	$(VENV)/bin/rdgraph verify all
 	$(VENV)/bin/rdgraph study grid --small --out runs/demo/grid
-	$(VENV)/bin/rdgraph study oversmoothing --small --out runs/demo/oversmoothing
 	$(VENV)/bin/rdgraph study datasets --small --out runs/demo/datasets
 	$(VENV)/bin/rdgraph train --dataset digits --splits 0-2 --epochs 60 --out runs/demo/train
 	@$(VENV)/bin/python -m studies.runs.index runs/demo
