@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -200,7 +201,11 @@ def test_coarse_and_fine_runs_follow_one_path() -> None:
 
 # ---------------------------------------------------------------------- orders, with their uncertainty
 def observed_order(text: str, method: str, **values: float) -> tuple[float, float]:
-    """The slope of log error against log step, and its standard error, from 30 independent groups of paths."""
+    """The slope of log error against log step, and its standard error, from 30 independent groups of paths.
+
+    Of the distance between a run and that with half the step on the same path, whose order is the method's: a distance
+    from the finest run shrinks faster where the steps come near to it, and long steps show the error of the drift.
+    """
     groups, paths, finest = 30, 300, 9
     field = made(text, **values)
     H0 = torch.full((groups, NODES, paths // NODES), 0.8, dtype=F64)
@@ -209,8 +214,9 @@ def observed_order(text: str, method: str, **values: float) -> tuple[float, floa
         parts = 2 ** (finest - level)
         return solve(field, H0, [0.0, 1.0], method, step=2.0**-level, seed=100, path_parts=parts).final
 
-    reference, levels = final(finest), np.arange(3, 7)
-    errors = torch.stack([(final(k) - reference).abs().mean((-2, -1)) for k in levels]).numpy()
+    levels = np.arange(5, finest)
+    runs = [final(k) for k in (*levels, finest)]
+    errors = torch.stack([(a - b).abs().mean((-2, -1)) for a, b in pairwise(runs)]).numpy()
     slopes = -np.polyfit(levels, np.log2(errors), 1)[0]
     return float(slopes.mean()), float(slopes.std(ddof=1) / groups**0.5)
 
