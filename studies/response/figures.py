@@ -57,12 +57,15 @@ def _limits(curves: Sequence[Sequence[ResponseCurve]]) -> tuple[float, float]:
 
 
 def draw_others(run: StudyRun) -> None:
-    """Linear systems of the catalogue that the paper has no settings for, at one published setting."""
+    """Linear systems of the catalogue in alpha and beta that the paper has no settings for, at one published one."""
     chosen = run.settings
     reaction, dataset = chosen["others_drawn_at"]
     setting = next(s for s in best_settings() if (s.reaction, s.dataset) == (reaction, dataset))
     covered = {name for names in FORMS.values() for name in names}
-    others = [s for n, s in catalogue.single.items() if n not in covered and s.has_response]
+    known = {"alpha", "beta"}  # what a setting has values for
+    others = [
+        s for n, s in catalogue.single.items() if n not in covered and s.has_response and set(s.coefficients) <= known
+    ]
     numbers = {"alpha": chosen["alpha"], "beta": chosen["beta"]}
     methods = (("exact", None), ("euler", setting.step), ("rk4", setting.step))
     figure, curves = response_figure(others, T=setting.time, coefficients=numbers, methods=methods)
