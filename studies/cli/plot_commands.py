@@ -25,7 +25,7 @@ console = Console()
 @plot.command("response", context_settings=EQUATION_SETTINGS)
 def plot_response(
     equations: Annotated[
-        list[str] | None, typer.Argument(help="Equations or names; without any, the linear catalogue.")
+        list[str] | None, typer.Argument(help="Equations or names; without any, the linear catalogue in alpha and beta.")
     ] = None,
     time: Annotated[float, typer.Option("--time", help="End time T.")] = 3.5,
     step: Annotated[float, typer.Option("--step", help="Step of the discretised curves.")] = 0.75,
@@ -38,8 +38,9 @@ def plot_response(
     from rdgraph.systems.catalogue import catalogue
     from rdgraph.systems.parser import parse
 
-    systems = [parse(e) for e in equations] if equations else [s for s in catalogue.single.values() if s.has_response]
     numbers = {"alpha": 0.5, "beta": 1.0, **read_numbers(values)}
+    known = [s for s in catalogue.single.values() if s.has_response and set(s.coefficients) <= set(numbers)]
+    systems = [parse(e) for e in equations] if equations else known
     methods = (("exact", None), ("euler", step), ("rk4", step))
     figure, curves = response_figure(systems, T=time, coefficients=numbers, methods=methods)
     for path in save_figure(figure, out, "response", curve_rows(curves)):
