@@ -25,7 +25,8 @@ console = Console()
 @plot.command("response", context_settings=EQUATION_SETTINGS)
 def plot_response(
     equations: Annotated[
-        list[str] | None, typer.Argument(help="Equations or names; without any, the linear catalogue in alpha and beta.")
+        list[str] | None,
+        typer.Argument(help="Equations or names; without any, the linear catalogue in alpha and beta."),
     ] = None,
     time: Annotated[float, typer.Option("--time", help="End time T.")] = 3.5,
     step: Annotated[float, typer.Option("--step", help="Step of the discretised curves.")] = 0.75,
