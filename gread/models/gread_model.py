@@ -264,10 +264,10 @@ class GREAD(BatchedModel):
 
     def run(self, x: Features, rates: Rates | None = None, random: Randomness | None = None) -> Passed:
         """Encode, evolve, decode; at the rates' times, or at that of the configuration."""
-        if rates is None or self._flow is None:
+        if rates is None:
             return Passed(self._predict(x))
         drop = Dropper(rates, random, first=STEP_PLACE)
-        H, tail = self.evolve(self.encode(x, rates, random), rates["time"], self._flow, self.degree, drop)
+        H, tail = self.evolve(self.encode(x, rates, random), rates["time"], self.chosen_flow, self.degree, drop)
         return Passed(self.decode(H, rates, random), tail)
 
     def _predict(self, x: Features) -> Tensor:

@@ -56,13 +56,13 @@ class Place:
 
     def operator(self, normalisation: str = "symmetric", self_loops: float = 0.0) -> Operator:
         """A of the graph, with self-loops of that weight; of several graphs, stacked: weights (M, E) on one pattern."""
-        return self.derived(lambda graph: graph, normalisation, self_loops)
+        return self.derived(_itself, normalisation, self_loops)
 
     def derived(
         self, change: Callable[[Graph], Graph], normalisation: str = "symmetric", self_loops: float = 0.0
     ) -> Operator:
-        """A of a graph that is made from each of these, such as that of second neighbours; made once."""
-        key = change.__qualname__, normalisation, self_loops
+        """A of a graph that is made from each of these, such as that of second neighbours; made once for a function."""
+        key = change, normalisation, self_loops
 
         def make() -> Operator:
             made = [
@@ -88,3 +88,7 @@ class Place:
     def of(cls, graph: Graph | Sequence[Graph], **options: Any) -> Place:
         """A place of one graph, or of one for every member."""
         return cls((graph,) if isinstance(graph, Graph) else tuple(graph), **options)
+
+
+def _itself(graph: Graph) -> Graph:
+    return graph

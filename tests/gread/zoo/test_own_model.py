@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -12,10 +12,23 @@ import pytest
 import torch
 from torch import Tensor
 
-from gread import BatchedModel, Config, ModelRecord, ModelSettings, Network, Trial, karate, register_model, train
+from gread import (
+    GREAD,
+    BatchedModel,
+    Config,
+    ModelRecord,
+    ModelSettings,
+    Network,
+    Place,
+    Trial,
+    karate,
+    register_model,
+    train,
+)
 from gread.models.features import Features
-from gread.models.randomness import Dropper
+from gread.models.randomness import Dropper, Randomness, make_rates
 from gread.settings.model_records import models, unregister_model
+from rdgraph import Graph, generators
 from rdgraph.errors import InvalidArgument, UnknownName
 
 
@@ -111,3 +124,23 @@ def test_a_network_without_an_equation_says_so(known: str) -> None:
         network.coefficients()
     with pytest.raises(InvalidArgument, match="expected features"):
         network.logits(np.zeros((3, 3)), karate().graph)
+
+
+def test_operators_of_one_place_do_not_stand_in_for_each_other() -> None:
+    """Functions of one name that differ in what they hold make graphs of their own."""
+
+    def shift(by: int) -> Callable[[Graph], Graph]:
+        return lambda graph: Graph.from_edges((graph.edge_index + by) % graph.num_nodes, graph.num_nodes)
+
+    place = Place.of(generators.path(4))
+    first, second = (place.derived(shift(by), "none").dense() for by in (0, 1))
+    assert not torch.equal(first, second)
+    assert place.operator("row") is place.operator("row")
+
+
+def test_a_flow_that_was_not_prepared_does_not_train_as_if_it_predicted() -> None:
+    settings = Config().updated({"hidden": 4}).gread
+    model = GREAD(settings, Place.of(karate().graph), features=34, classes=2, seeds=[0])
+    x = Features.make(karate().x)
+    with pytest.raises(InvalidArgument, match="expected a network that was prepared"):
+        model.run(x, make_rates([settings]), Randomness(model.seeds, torch.tensor(1)))
