@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -30,6 +31,7 @@ from gread.settings.trials import Trial
 from gread.training.trainer import Trained, choose_device, train
 from rdgraph.errors import RdgraphError
 from studies.benchmarks.speed_rows import environment
+from studies.contest.contest_rows import Pace
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SETS = ("texas", "wisconsin", "cornell_old", "film", "squirrel", "chameleon", "cora", "citeseer", "pubmed")
@@ -40,7 +42,11 @@ SEARCH_EPOCHS = 300
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One cell: test accuracy in percent over the splits, with the settings it was reached with and their origin."""
+    """One cell: test accuracy in percent over the splits, with the settings it was reached with and their origin.
+
+    `seconds` is the whole of it, all configurations that were tried and their set-up included; `ms_per_epoch` an epoch
+    of all of them together without set-up, None where the training was too short to tell.
+    """
 
     model: str
     dataset: str
@@ -55,7 +61,7 @@ class ComparedRow:
     parameters: int
     epochs: int
     seconds: float
-    ms_per_epoch: float
+    ms_per_epoch: float | None
     published: float | None
     published_std: float | None
 
@@ -86,7 +92,8 @@ def measure(model: str, dataset: str, data: NodeData, device: str) -> ComparedRo
     splits = data.num_splits
     trials = [Trial(config, split) for config in found for split in range(splits)]
     began = time.monotonic()
-    done = train(data, trials, device=device, keep_best=False)
+    pace = Pace()
+    done = train(data, trials, device=device, keep_best=False, progress=pace)
     seconds = time.monotonic() - began
     best = chosen(done, splits)
     each = 100 * done.test_accuracy.reshape(-1, splits)[best]
@@ -97,7 +104,7 @@ def measure(model: str, dataset: str, data: NodeData, device: str) -> ComparedRo
         model, dataset, float(each.mean()), float(each.std()),
         float(100 * done.val_accuracy.reshape(-1, splits)[best].mean()), tuple(round(float(a), 4) for a in each),
         sum(status != "ok" for status in done.status[own]), len(found), origin, found[best].sections(),
-        _parameters(found[best], data), epochs, seconds, 1e3 * seconds / max(1, epochs),
+        _parameters(found[best], data), epochs, seconds, None if math.isnan(pace.milliseconds) else pace.milliseconds,
         paper.mean if paper else None, paper.std if paper else None,
     )  # fmt: skip
 

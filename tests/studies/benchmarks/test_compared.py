@@ -1,0 +1,94 @@
+"""The table of compared networks: what is trained in a cell, who chooses, what the page says of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gread.datasets.embedded import karate
+from gread.settings.presets import find_preset
+from studies.benchmarks import compared, compared_page
+from studies.benchmarks.model_speed import PEERS, peer_seconds
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    given = {
+        "model": "gcn", "dataset": "cora", "mean": 86.0, "std": 1.2, "each": [86.0] * 10, "tried": 1, "parameters": 7,
+        "seconds": 2.0, "published": 86.5, "published_std": 1.3,
+    }  # fmt: skip
+    return given | changes
+
+
+def test_published_settings_are_taken_as_they_are() -> None:
+    found, origin = compared.configurations("gat", "cora")
+    assert found == [find_preset("published", "gat", "cora").config]
+    assert origin == find_preset("published", "gat", "cora").source
+
+
+def test_others_are_searched_around_what_is_known() -> None:
+    found, origin = compared.configurations("graphsage", "cora")
+    assert len(found) == len(set(found)) == 12
+    assert {config.training.epochs for config in found} == {compared.SEARCH_EPOCHS}
+    assert "the defaults" in origin
+    near, told = compared.configurations("sheaf", "cora")
+    assert {config.model.stalk for config in near} == {3}  # type: ignore[attr-defined]
+    assert "published/sheaf/texas" in told
+
+
+def test_the_validation_nodes_choose_and_not_the_test_nodes() -> None:
+    val, test = np.array([[0.5, 0.6], [0.7, 0.8], [0.7, 0.6]]), np.array([[0.9, 0.9], [0.1, 0.2], [1.0, 1.0]])
+    done = SimpleNamespace(val_accuracy=val.ravel(), test_accuracy=test.ravel())
+    assert compared.chosen(done, splits=2) == 1  # type: ignore[arg-type]
+
+
+def test_a_cell_is_measured_written_and_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compared, "GRID", {"learning_rate": (0.01, 0.05)})
+    monkeypatch.setattr(compared, "SEARCH_EPOCHS", 30)
+    monkeypatch.setattr(compared, "load_dataset", lambda name, offline: karate())
+    out, found = tmp_path / "compared.json", {"rows": []}
+    cells = compared.missing(found, ["mlp", "sgc"], ["karate"])
+    assert cells == [("mlp", "karate"), ("sgc", "karate")]
+    compared.run(cells, "cpu", out, found, budget=float("inf"))
+    written = json.loads(out.read_text(encoding="utf-8"))["rows"]
+    assert [r["model"] for r in written] == ["mlp", "sgc"]
+    sgc = written[1]
+    assert sgc["tried"] == 2
+    assert sgc["mean"] == pytest.approx(np.mean(sgc["each"]), abs=1e-3)
+    assert sgc["parameters"] == karate().num_features * 2 + 2
+    assert sgc["settings"]["training"]["learning_rate"] in (0.01, 0.05)
+    assert compared.missing({"rows": written}, ["mlp", "sgc"], ["karate"]) == []
+    compared.run(cells, "cpu", out, found, budget=-1.0)
+    assert len(json.loads(out.read_text(encoding="utf-8"))["rows"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({}, "agrees"), ({"mean": 80.0}, "below"), ({"mean": 92.0}, "above"), ({"published": None}, ""),
+        ({"mean": 80.0, "tried": 12}, "underspecified"), ({"tried": 12}, "agrees"),
+    ],
+)  # fmt: skip
+def test_the_status_of_a_cell(changes: dict[str, Any], word: str) -> None:
+    assert compared_page.status(row(**changes)) == word
+
+
+def test_the_page_has_every_cell_and_what_it_comes_to() -> None:
+    rows = [row(), row(model="gat", mean=80.0, published=86.3), row(model="smoothed", published=None)]
+    page = compared_page.page({"rows": rows, "command": "the command", "environment": {"torch": "2"}})
+    assert "| GCN |" in page
+    assert "86.0 (86.5)" in page
+    assert "**80.0 (86.3)**" in page
+    assert "2 of 3 cells have a published number: 1 agrees, 0 above, 1 below, 0 underspecified" in page
+    assert "mean absolute difference 3.40" in page
+
+
+@pytest.mark.parametrize("name", list(PEERS))
+def test_the_peer_trains(name: str) -> None:
+    pytest.importorskip("torch_geometric")
+    config = find_preset("published", name, "cora").config
+    assert peer_seconds(name, karate(), config, "cpu", epochs=2) > 0
