@@ -135,14 +135,27 @@ def run(cells: Sequence[tuple[str, str]], device: str, out: Path, found: dict[st
             loaded = {dataset: load_dataset(dataset, offline=True)}
         try:
             row = measure(model, dataset, loaded[dataset], device)
-        except RdgraphError as problem:
+        except (RdgraphError, RuntimeError) as problem:
             print(f"{model} {dataset}: {problem}", file=sys.stderr, flush=True)
-            found["failed"] = {**found.get("failed", {}), f"{model}/{dataset}": str(problem)}
+            found["failed"] = {**found.get("failed", {}), f"{model}/{dataset}": str(problem).partition("\n")[0]}
         else:
             told = f"{row.mean:.2f} ± {row.std:.2f}, published {row.published}, {row.seconds:.1f} s"
             print(f"{model} {dataset}: {told}", file=sys.stderr, flush=True)
             found["rows"].append(asdict(row))
+            found.get("failed", {}).pop(f"{model}/{dataset}", None)
         out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def joined(paths: Iterable[Path]) -> dict[str, Any]:
+    """One file of several that were measured side by side; a cell of a later file takes the place of an earlier one."""
+    rows, failed, found = {}, {}, dict[str, Any]()
+    for path in paths:
+        part = json.loads(path.read_text(encoding="utf-8"))
+        rows.update({(row["model"], row["dataset"]): row for row in part["rows"]})
+        failed.update(part.get("failed", {}))
+        found.update(part)
+    left = {cell: why for cell, why in failed.items() if tuple(cell.split("/")) not in rows}
+    return {**found, "rows": [rows[cell] for cell in sorted(rows)], "failed": left}
 
 
 def main() -> None:
@@ -153,7 +166,11 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="measure the chosen cells anew")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no cell after so many seconds")
     parser.add_argument("--out", type=Path, default=DOCS / "compared.json")
+    parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing, put files into one")
     given = parser.parse_args()
+    if given.join:
+        given.out.write_text(json.dumps(joined(given.join), indent=1) + "\n", encoding="utf-8")
+        return
     device, names = choose_device(given.device), given.models or [name for name in models if name != "gread"]
     found: dict[str, Any] = {"rows": []}
     if given.out.exists():

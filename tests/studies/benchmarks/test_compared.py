@@ -92,3 +92,18 @@ def test_the_peer_trains(name: str) -> None:
     pytest.importorskip("torch_geometric")
     config = find_preset("published", name, "cora").config
     assert peer_seconds(name, karate(), config, "cpu", epochs=2) > 0
+
+
+def test_files_measured_side_by_side_become_one(tmp_path: Path) -> None:
+    first = {
+        "rows": [row(mean=1.0), row(dataset="texas")],
+        "failed": {"gcn/film": "too large", "gat/film": "too large"},
+    }
+    second = {"rows": [row(mean=2.0), row(dataset="film")], "command": "later"}
+    paths = [tmp_path / "first.json", tmp_path / "second.json"]
+    for path, part in zip(paths, (first, second), strict=True):
+        path.write_text(json.dumps(part), encoding="utf-8")
+    found = compared.joined(paths)
+    assert [(r["dataset"], r["mean"]) for r in found["rows"]] == [("cora", 2.0), ("film", 86.0), ("texas", 86.0)]
+    assert found["failed"] == {"gat/film": "too large"}
+    assert found["command"] == "later"
