@@ -367,7 +367,7 @@ def test_presets_are_listed_with_their_sources() -> None:
         *(f"{v:.3g}" for v in (chosen.model.time, chosen.model.step, chosen.model.hidden)),
     ]
     assert [
-        line for line in lines if line.startswith("paper/ST: GREAD (Choi et al., ICML 2023), appendix, Table best_ST")
+        line for line in lines if line.startswith("paper/ST: GREAD (Choi et al., ICML 2023), appendix, Table 17")
     ]
 
 

@@ -81,7 +81,7 @@ def page(folder: Path) -> str:
 
 def test_sections_stand_in_order(page: str) -> None:
     found = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
-    assert found == ["Question", "Settings", "Results", "Verdicts", "Rerun"]
+    assert found == ["Answer", "Results", "Verdicts", "Rerun"]
     assert "<title>A toy &amp; more</title>" in page
     assert "Is 1 &lt; 2?" in page
     assert "rdgraph study toy --seed 3 --out " in page
