@@ -165,3 +165,27 @@ _register(
     "and the ranking of its Tables 4, 7 and 8 reached?",
     "gread",
 )
+_register(
+    "ablation",
+    "ablation",
+    "The ablations: adjacency, and kind and sign of beta",
+    "Do the soft adjacency and a vector beta raise the accuracy, as Tables 5, 6, 20 and 21 of the GREAD paper say, and "
+    "is it the vector that helps or the sign it may have?",
+    "gread",
+)
+_register(
+    "sensitivity",
+    "sensitivity",
+    "Sensitivity to the end time and to the step",
+    "How does the accuracy of the reactions change with T and with the step of the solver, as Figures 3, 4, 7 and 8 of "
+    "the GREAD paper show, and do small steps reach the exact flow?",
+    "gread",
+)
+_register(
+    "depth",
+    "depth",
+    "Many layers: GREAD-ST against GRAND++",
+    "Does GREAD-ST keep its accuracy with 2 to 64 layers and stay ahead of GRAND++, as Tables 22 and 23 of the GREAD "
+    "paper say, and what do the linear reactions do at 128 and 256?",
+    "gread",
+)
