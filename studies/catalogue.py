@@ -189,3 +189,19 @@ _register(
     "paper say, and what do the linear reactions do at 128 and 256?",
     "gread",
 )
+_register(
+    "homophily",
+    "homophily",
+    "From heterophily to homophily on the synthetic Cora",
+    "Are the reactions more accurate than MLP, GCN, GAT, GRAND, H2GCN and GPR-GNN at every homophily, without sudden "
+    "drops, as Figure 6 of the GREAD paper shows?",
+    "gread",
+)
+_register(
+    "significance",
+    "significance",
+    "Is GREAD-BS better than GRAND?",
+    "With ten seeds on every split, is GREAD-BS more accurate than GRAND on all nine data sets, as Table 24 of the "
+    "GREAD paper says, by a test that takes account of shared splits and of the number of tests?",
+    "gread",
+)
