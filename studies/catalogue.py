@@ -205,3 +205,11 @@ _register(
     "GREAD paper says, by a test that takes account of shared splits and of the number of tests?",
     "gread",
 )
+_register(
+    "runtime",
+    "runtime",
+    "Milliseconds of an epoch",
+    "Does a reaction make an epoch on Cora little longer, as Figure 9 of the GREAD paper shows, and what does its cost "
+    "grow with?",
+    "gread",
+)

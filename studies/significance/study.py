@@ -86,9 +86,9 @@ def plain_diffusion(config: Config) -> Config:
 # ---------------------------------------------------------------------- numbers
 CAPTION = (
     "Differences of test accuracy in points. welch: the unpaired t-test of all trainings as if they were independent, "
-    "as the paper has it, p corrected by Holm over the sets; corrected: the paired, corrected resampled t-test over the "
-    "splits (Nadeau and Bengio), each split with the mean of its seeds, which is the one to go by: seeds on one split "
-    "share its nodes, and splits share training nodes; probability: that the first is better, by the correlated "
+    "as the paper has it, p corrected by Holm over the sets; corrected: the paired, corrected resampled t-test over "
+    "the splits (Nadeau and Bengio), each split with the mean of its seeds, which is the one to go by: seeds on one "
+    "split share its nodes, and splits share training nodes; probability: that the first is better, by the correlated "
     "Bayesian t-test (Corani and Benavoli); paper: the printed difference and t."
 )
 
