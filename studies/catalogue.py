@@ -213,3 +213,11 @@ _register(
     "grow with?",
     "gread",
 )
+_register(
+    "embeddings",
+    "embeddings",
+    "States over the time of the equation",
+    "Do the states of trained networks draw together in local clusters of one class from t = 0 to T, as Figures 2 and "
+    "10 of the GREAD paper show?",
+    "gread",
+)

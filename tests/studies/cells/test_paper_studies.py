@@ -26,6 +26,7 @@ from studies.classification.classification_verdicts import (
 )
 from studies.classification.families import family_configs, make_cells, measured_baselines
 from studies.depth import study as depth
+from studies.embeddings import study as embeddings
 from studies.homophily import study as homophily
 from studies.runs.kept_page import keep
 from studies.runs.study import execute
@@ -35,7 +36,9 @@ from studies.sensitivity import study as sensitivity
 from studies.significance import study as significance
 from tests.studies.cells.planted import planted_rows
 
-NAMES = ("classification", "ablation", "sensitivity", "depth", "homophily", "significance", "runtime")
+NAMES = (
+    "classification", "ablation", "sensitivity", "depth", "homophily", "significance", "runtime", "embeddings",
+)  # fmt: skip
 #: Seconds of the processor that a small mode may take; on a quiet machine that is the time on the clock.
 MOST_SECONDS = 30.0
 
@@ -60,9 +63,10 @@ def test_the_small_mode_answers_and_resumes(name: str, tmp_path: Path, monkeypat
 
     monkeypatch.setattr(cells, "train", never)
     monkeypatch.setattr(runtime, "epoch_times", never)
+    monkeypatch.setattr(embeddings, "train", never)
     execute(find_study(name), tmp_path / name, small=True)
     assert (tmp_path / name / "results.csv").read_bytes() == results
-    if name != "runtime":
+    if name not in ("runtime", "embeddings"):
         import pyarrow.parquet
 
         table = pyarrow.parquet.read_table(tmp_path / name / "trials.parquet")
@@ -272,3 +276,29 @@ def test_the_printed_test_and_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert answers[2] == "undecided"  # cornell: four points, deviations of seven, ten splits
     assert {a for _, a, _ in significance.row_verdicts(rows)} == {"holds"}
     assert significance.printed_verdict()[1] == "holds"
+
+
+# ---------------------------------------------------------------------- embeddings
+def test_purity_counts_neighbours_of_the_same_class() -> None:
+    draw = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 30)
+    apart = draw.normal(size=(60, 3)) + 50 * labels[:, None]
+    assert embeddings.purity(apart, labels, np.arange(60)) == 1.0
+    mixed = embeddings.purity(draw.normal(size=(60, 3)), labels, np.arange(60))
+    assert 0.3 < mixed < 0.7
+    hidden = np.where(np.arange(60) < 5, -1, labels)  # nodes without a label neither ask nor answer
+    assert embeddings.purity(apart, hidden, np.arange(60)) == 1.0
+
+
+def test_states_that_draw_together_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embeddings, "share_ratio", lambda _: 20 / 48)
+    monkeypatch.setattr(embeddings, "load_set", lambda name: name)
+    rows: list[MutableRow] = [
+        {"dataset": d, "split": k, "share": share, "time": 3 * share, "purity": p + 0.001 * k * (1 + share)}
+        for d, ends in (("cora", (0.6, 0.9)), ("film", (0.4, 0.25)), ("texas", (0.5, 0.5)))
+        for share, p in zip((0.0, 1.0), ends, strict=True)
+        for k in range(10)
+    ]
+    tests = embeddings.purity_tests(rows)
+    assert [answer for _, answer, _ in embeddings.verdicts(tests)] == ["holds", "fails", "undecided"]
+    assert "more often on 1 of 3 sets and less often on 1" in embeddings.answer(tests)
