@@ -221,3 +221,11 @@ _register(
     "10 of the GREAD paper show?",
     "gread",
 )
+_register(
+    "complexity",
+    "complexity",
+    "What a reaction costs",
+    "Do products and seconds of the reactions grow with edges, channels and steps as the appendix on complexity of the "
+    "GREAD paper states?",
+    "gread",
+)

@@ -25,6 +25,7 @@ from studies.classification.classification_verdicts import (
     twin_verdicts,
 )
 from studies.classification.families import family_configs, make_cells, measured_baselines
+from studies.complexity import study as complexity
 from studies.depth import study as depth
 from studies.embeddings import study as embeddings
 from studies.homophily import study as homophily
@@ -38,6 +39,7 @@ from tests.studies.cells.planted import planted_rows
 
 NAMES = (
     "classification", "ablation", "sensitivity", "depth", "homophily", "significance", "runtime", "embeddings",
+    "complexity",
 )  # fmt: skip
 #: Seconds of the processor that a small mode may take; on a quiet machine that is the time on the clock.
 MOST_SECONDS = 30.0
@@ -64,9 +66,10 @@ def test_the_small_mode_answers_and_resumes(name: str, tmp_path: Path, monkeypat
     monkeypatch.setattr(cells, "train", never)
     monkeypatch.setattr(runtime, "epoch_times", never)
     monkeypatch.setattr(embeddings, "train", never)
+    monkeypatch.setattr(complexity, "run_seconds", never)
     execute(find_study(name), tmp_path / name, small=True)
     assert (tmp_path / name / "results.csv").read_bytes() == results
-    if name not in ("runtime", "embeddings"):
+    if name not in ("runtime", "embeddings", "complexity"):
         import pyarrow.parquet
 
         table = pyarrow.parquet.read_table(tmp_path / name / "trials.parquet")
@@ -302,3 +305,31 @@ def test_states_that_draw_together_are_seen(monkeypatch: pytest.MonkeyPatch) -> 
     tests = embeddings.purity_tests(rows)
     assert [answer for _, answer, _ in embeddings.verdicts(tests)] == ["holds", "fails", "undecided"]
     assert "more often on 1 of 3 sets and less often on 1" in embeddings.answer(tests)
+
+
+# ---------------------------------------------------------------------- complexity
+def planted_times(power: float, reaction: str, against: str) -> list[MutableRow]:
+    """Seconds that grow with that power, up to a percent."""
+    return [
+        {"reaction": reaction, "against": against, "value": d, "nodes": 10, "seconds": d**power,
+         "least": 0.99 * d**power, "most": 1.01 * d**power}
+        for d in (64, 128, 256)
+    ]  # fmt: skip
+
+
+def test_a_stated_power_is_refuted_only_by_a_device_at_work() -> None:
+    for power, answer in ((1.0, "fails"), (3.0, "holds"), (0.1, "undecided")):
+        rows = planted_times(power, "AC", complexity.CHANNELS)
+        ((_, found, _),) = complexity.growth_verdicts(complexity.exponent_table(rows))
+        assert found == answer
+    for power, answer in ((1.0, "holds"), (2.0, "fails"), (0.2, "holds")):
+        rows = planted_times(power, "BS", complexity.EDGES)
+        assert complexity.growth_verdicts(complexity.exponent_table(rows))[0][1] == answer
+
+
+def test_products_are_those_of_the_equation() -> None:
+    counts = complexity.product_rows(REACTIONS)
+    assert {str(row["reaction"]): row["products"] for row in counts} == {name: 1 + (name == "BS") for name in REACTIONS}
+    assert {answer for _, answer, _ in complexity.product_verdicts(counts)} == {"holds"}
+    ((_, answer, _),) = complexity.square_verdicts(complexity.square_rows(["karate"]))
+    assert answer == "holds"
