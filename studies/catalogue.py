@@ -229,3 +229,11 @@ _register(
     "GREAD paper states?",
     "gread",
 )
+_register(
+    "wellposedness",
+    "wellposedness",
+    "Are the problems well posed that the networks solve?",
+    "Which equations are Lipschitz or have solutions for all time, as the appendix on well-posedness of the GREAD "
+    "paper says, and is that so for the networks that training gives?",
+    "gread",
+)

@@ -51,7 +51,7 @@ FOLDER_ORDER = {
     "studies": [
         "runs", "stability", "grid", "response", "turing", "atlas", "discretisation", "oversmoothing", "trained_energy",
         "datasets", "training", "contest", "search", "cells", "classification", "ablation", "sensitivity", "depth",
-        "homophily", "significance", "runtime", "embeddings", "complexity",
+        "homophily", "significance", "runtime", "embeddings", "complexity", "wellposedness",
         "catalogue", "cli", "benchmarks",
     ],
 }  # fmt: skip

@@ -35,11 +35,12 @@ from studies.runs.tables import MutableRow, read_rows
 from studies.runtime import study as runtime
 from studies.sensitivity import study as sensitivity
 from studies.significance import study as significance
+from studies.wellposedness import study as wellposedness
 from tests.studies.cells.planted import planted_rows
 
 NAMES = (
     "classification", "ablation", "sensitivity", "depth", "homophily", "significance", "runtime", "embeddings",
-    "complexity",
+    "complexity", "wellposedness",
 )  # fmt: skip
 #: Seconds of the processor that a small mode may take; on a quiet machine that is the time on the clock.
 MOST_SECONDS = 30.0
@@ -67,9 +68,10 @@ def test_the_small_mode_answers_and_resumes(name: str, tmp_path: Path, monkeypat
     monkeypatch.setattr(runtime, "epoch_times", never)
     monkeypatch.setattr(embeddings, "train", never)
     monkeypatch.setattr(complexity, "run_seconds", never)
+    monkeypatch.setattr(wellposedness, "train", never)
     execute(find_study(name), tmp_path / name, small=True)
     assert (tmp_path / name / "results.csv").read_bytes() == results
-    if name not in ("runtime", "embeddings", "complexity"):
+    if name not in ("runtime", "embeddings", "complexity", "wellposedness"):
         import pyarrow.parquet
 
         table = pyarrow.parquet.read_table(tmp_path / name / "trials.parquet")
@@ -333,3 +335,40 @@ def test_products_are_those_of_the_equation() -> None:
     assert {answer for _, answer, _ in complexity.product_verdicts(counts)} == {"holds"}
     ((_, answer, _),) = complexity.square_verdicts(complexity.square_rows(["karate"]))
     assert answer == "holds"
+
+
+# ---------------------------------------------------------------------- well-posedness
+def test_proofs_follow_the_signs_of_beta() -> None:
+    for reaction, beta, proved in (
+        ("BS", [-2.0, 3.0], True), ("AC", [0.1], True), ("AC", [0.1, -0.1], False), ("Z", [0.3, 0.0], True),
+        ("F", [0.3], False),
+    ):  # fmt: skip
+        assert wellposedness.lives(reaction, "row", np.array(beta)) is proved, reaction
+
+
+def test_the_bound_of_the_slope_holds_for_the_matrix() -> None:
+    from rdgraph import parse
+    from rdgraph.graphs.normalisation import dense_operator
+    from rdgraph.theory.rate_bounds import rate_bound
+
+    draw = np.random.default_rng(0)
+    W = np.triu(draw.random((12, 12)) < 0.4, 1).astype(float)
+    A = dense_operator(W + W.T + np.eye(12), "row")
+    L = np.eye(12) - A
+    matrices = {"BS": lambda a, b: -a * L + b * (A - A @ A), "FB": lambda a, b: (b - a) * L, "ST": lambda a, b: -a * L}
+    for reaction, matrix in matrices.items():
+        alpha, beta = draw.uniform(0, 1, 5), draw.uniform(-1, 1, 5)
+        bound = wellposedness.bound_values(rate_bound(parse(reaction), "row"), alpha, beta, 1.0)
+        norms = [np.abs(matrix(a, b)).sum(1).max() for a, b in zip(alpha, beta, strict=True)]
+        assert (np.array(norms) <= bound + 1e-9).all()
+
+
+def test_a_network_without_a_proof_is_undecided() -> None:
+    base = {"dataset": "x", "KT": 1.0, "least_beta": -1.0, "largest_beta": 1.0, "largest_entry": 1.0, "time": 1.0}
+    rows: list[MutableRow] = [
+        {**base, "reaction": r, "split": k, "outcome": word}
+        for r, words in (("BS", ("proved", "proved")), ("F", ("proved", "not proved")), ("Z", ("proved", "diverged")))
+        for k, word in enumerate(words)
+    ]
+    assert [answer for _, answer, _ in wellposedness.network_verdicts(rows)] == ["holds", "undecided", "undecided"]
+    assert "4 of 6 trained networks: 2 of 2 with a linear reaction, 2 of 4" in wellposedness.answer(rows)
