@@ -13,6 +13,7 @@ from gread.settings.gread_settings import GreadSettings
 from studies.cells.cell import Cell, Variation, file_name, shrunk
 from studies.cells.nine_sets import BOUNDED, SETS, published_config, released_reaction
 from studies.contest.contestants import read_contestants
+from studies.runs.tables import MutableRow
 
 #: The readings by name, and what each is.
 FAMILIES = {
@@ -23,9 +24,10 @@ FAMILIES = {
     "tanh": "F, AC and Z inside tanh, an option of the authors' code that the paper does not mention, with the paper's "
     "settings",
 }
-BASELINE = "baseline"
-#: Measured networks of other authors, beside the documentation.
-COMPARED = Path(__file__).resolve().parents[2] / "docs" / "compared.json"
+BASELINE, SEARCHED = "baseline", "searched"
+_DOCS = Path(__file__).resolve().parents[2] / "docs"
+#: Measured networks of other authors, and reactions with settings that were searched here; beside the documentation.
+COMPARED, FOUND = _DOCS / "compared.json", _DOCS / "searched.json"
 
 
 def family_configs(family: str, dataset: str, reactions: Sequence[str]) -> dict[str, Config]:
@@ -95,3 +97,22 @@ def measured_baselines(path: Path = COMPARED) -> MeasuredBaselines:
         if row["model"] in models and find_model(row["model"]).published and row["dataset"] in SETS
     }
     return MeasuredBaselines(means, str(found.get("command", path.name)))
+
+
+def searched_rows(reactions: Sequence[str], sets: Sequence[str], path: Path = FOUND) -> list[MutableRow]:
+    """The trainings of docs/searched.json as rows, where it is there: settings that validation nodes chose.
+
+    It has one row a cell, with the test accuracies of its splits in percent; only those measured by accuracy count.
+    """
+    if not path.is_file():
+        return []
+    return [
+        {
+            "dataset": str(row["dataset"]), "family": SEARCHED, "method": f"GREAD-{row['contestant']}", "split": split,
+            "seed": int(row.get("seed", 0)), "best_epoch": 0, "val_accuracy": float(row["val_mean"]) / 100,
+            "test_accuracy": float(value) / 100, "status": "ok",
+        }
+        for row in json.loads(path.read_text(encoding="utf-8"))["rows"]
+        if row["contestant"] in reactions and row["dataset"] in sets and row.get("metric", "accuracy") == "accuracy"
+        for split, value in enumerate(row["each"])
+    ]  # fmt: skip

@@ -22,7 +22,14 @@ from studies.classification.classification_verdicts import (
     row_verdicts,
     twin_verdicts,
 )
-from studies.classification.families import BASELINE, FAMILIES, make_cells, measured_baselines
+from studies.classification.families import (
+    BASELINE,
+    FAMILIES,
+    SEARCHED,
+    make_cells,
+    measured_baselines,
+    searched_rows,
+)
 from studies.classification.ranking import Standing, standings
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import standard_error
@@ -37,6 +44,7 @@ WITH = {
     "released": "the reaction of the released code",
     "tanh": "the reaction inside tanh",
     BASELINE: "its published settings",
+    SEARCHED: "settings searched here on the validation nodes",
 }
 
 
@@ -60,6 +68,7 @@ def run(run: StudyRun) -> None:
     rows = train_cells(run, cells).rows
     write_trials(run, rows)
     sets = tuple(run.settings["sets"])
+    rows += searched_rows(run.settings["reactions"], sets)
     found = measured(rows, sets)
     table = cell_table(rows, found)
     draw(run, found)
@@ -221,5 +230,5 @@ def about(s: Mapping[str, Any]) -> str:
         "with the best epoch it had, 0 where it had none; `diverged` counts them. The settings are underspecified "
         f"in the paper, so that a row has several readings.\n\n{readings}\n\nSets without settings borrow: "
         + ", ".join(f"{name} of {source}" for name, source in BORROWS.items())
-        + ". Settings that were searched here are not part of this run: `rdgraph search` finds some."
+        + ". Rows `searched` are not trained in this run: they are read from docs/searched.json where it is there."
     )

@@ -24,7 +24,7 @@ from studies.classification.classification_verdicts import (
     row_verdicts,
     twin_verdicts,
 )
-from studies.classification.families import family_configs, make_cells, measured_baselines
+from studies.classification.families import family_configs, make_cells, measured_baselines, searched_rows
 from studies.complexity import study as complexity
 from studies.depth import study as depth
 from studies.embeddings import study as embeddings
@@ -142,6 +142,14 @@ def test_every_reading_has_its_configurations(tmp_path: Path) -> None:
     assert measured_baselines(tmp_path / "none.json").means == {}
     row = {"model": "gcn", "dataset": "cora", "mean": 87.0}
     (tmp_path / "some.json").write_text(json.dumps({"rows": [row], "command": "measured"}))
+    found = {"contestant": "BS", "dataset": "cora", "metric": "accuracy", "val_mean": 90.0, "each": [88.0, 89.0]}
+    kept = [found, {**found, "contestant": "mlp"}, {**found, "metric": "roc_auc"}]
+    (tmp_path / "found.json").write_text(json.dumps({"rows": kept}))
+    rows = searched_rows(REACTIONS, SETS, tmp_path / "found.json")
+    assert [(r["family"], r["method"], r["split"], r["test_accuracy"]) for r in rows] == [
+        ("searched", "GREAD-BS", 0, 0.88), ("searched", "GREAD-BS", 1, 0.89)
+    ]  # fmt: skip
+    assert searched_rows(REACTIONS, SETS, tmp_path / "none.json") == []
     assert measured_baselines(tmp_path / "some.json").means == {("GCN", "cora"): 87.0}
 
 
