@@ -14,12 +14,13 @@ from studies.runs.tables import MutableRow
 from studies.training.figures import empty_figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "h", "8", "p")
 DASHES = ("-", "--", "-.", ":")
-#: Panels in a row.
-COLUMNS = 3
+#: Panels in a row, and the room that an entry of a legend takes.
+COLUMNS, LEGEND_INCHES = 3, 1.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,8 @@ def curve_panels(
                 k = labels.index(curve) if curve in labels else 0
                 axis.axhline(value, color=PALETTE[k % len(PALETTE)], ls=":", lw=1.2)
                 rows.append({"panel": name, "curve": f"{curve}, limit", "x": math.nan, "y": value, "error": math.nan})
-        axis.set_xscale(scale)
+        if scale == "log":
+            _name_values(axis, sorted({float(x) for line in lines for x in line.x}))
         axis.set_title(plain(name), fontsize=11)
         axis.grid(color="0.92", lw=0.6)
     for axis in axes.flat[len(panels) :]:
@@ -98,10 +100,19 @@ def curve_panels(
         axis.set_xlabel(x_label, fontsize=10)
     handles = {label: h for axis in axes.flat for h, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncols=min(7, max(1, len(handles))),
-        frameon=False, fontsize=10,
+        list(handles.values()), list(handles), loc="outside lower center", frameon=False, fontsize=10,
+        ncols=max(1, min(len(handles), int(figure.get_figwidth() / LEGEND_INCHES))),
     )  # fmt: skip
     return figure, rows
+
+
+def _name_values(axis: Axes, values: Sequence[float]) -> None:
+    """A logarithmic axis with a tick for every value that is drawn, as a plain number."""
+    from matplotlib.ticker import NullLocator
+
+    axis.set_xscale("log")
+    axis.set_xticks(values, [f"{x:g}" for x in values], fontsize=9)
+    axis.xaxis.set_minor_locator(NullLocator())
 
 
 def beside_figure(
