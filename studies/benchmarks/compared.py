@@ -162,6 +162,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--model", action="append", dest="models", metavar="NAME")
     parser.add_argument("--set", action="append", dest="sets", metavar="NAME")
+    parser.add_argument("--skip", action="append", default=[], metavar="NAME", help="networks to leave out")
     parser.add_argument("--again", action="store_true", help="measure the chosen cells anew")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no cell after so many seconds")
     parser.add_argument("--out", type=Path, default=DOCS / "compared.json")
@@ -179,6 +180,7 @@ def main() -> None:
         found["rows"] = [r for r in found["rows"] if not (r["model"] in names and r["dataset"] in sets)]
     found["command"] = "python -m studies.benchmarks.compared --device cuda"
     found["environment"] = environment(device)
+    names = [name for name in names if name not in given.skip]
     run(missing(found, names, sets), device, given.out, found, given.seconds)
 
 
