@@ -16,6 +16,7 @@ from rdgraph.plugins import load_plugins
 from studies.cli import pages
 from studies.cli.compare_commands import compare_command
 from studies.cli.data_commands import data
+from studies.cli.ledger_commands import ledger_app
 from studies.cli.model_commands import models_command
 from studies.cli.options import EQUATION_SETTINGS, Equation, Values, read_numbers
 from studies.cli.plot_commands import plot
@@ -39,6 +40,7 @@ app = typer.Typer(
 app.add_typer(plot, name="plot")
 app.add_typer(data, name="data")
 app.add_typer(presets_app, name="presets")
+app.add_typer(ledger_app, name="ledger")
 
 console = Console()
 errors = Console(stderr=True)

@@ -1,0 +1,142 @@
+"""`rdgraph ledger`: every published number and claim with a status, as a tally, a table, csv, json or one page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from rdgraph.errors import InvalidArgument
+from rdgraph.files import write_text
+from studies.runs.boundary import say
+from studies.runs.libraries import require
+
+if TYPE_CHECKING:
+    from studies.ledger.entry import LedgerEntry
+
+#: The table is never squeezed into fewer columns than this.
+NARROWEST = 96
+
+console = Console()
+ledger_app = typer.Typer(
+    help="Every published number and claim beside ours, with a status.", invoke_without_command=True
+)
+
+
+@dataclass(frozen=True)
+class LedgerFiles:
+    """Where the ledger is read from: the folder of results files, and files that other people measured."""
+
+    folder: Path | None
+    added: tuple[Path, ...]
+
+    def entries(self) -> list[LedgerEntry]:
+        require("the ledger", "gread")
+        from studies.ledger.assessment import make_ledger
+        from studies.ledger.kept_results import DOCS
+        from studies.ledger.other_people import read_added
+
+        return make_ledger(self.folder or DOCS, [one for path in self.added for one in read_added(path)])
+
+
+@ledger_app.callback()
+def ledger_command(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: tally and rows.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as csv.")] = False,
+    status: Annotated[
+        str | None, typer.Option("--status", help='Rows of this status, such as "not reproduced".')
+    ] = None,
+    table: Annotated[str | None, typer.Option("--table", help="Rows of this table: 8, 20 ... or claims.")] = None,
+    page: Annotated[Path | None, typer.Option("--page", metavar="FILE", help="Write one page of html.")] = None,
+    add: Annotated[
+        list[Path] | None,
+        typer.Option("--add", metavar="FILE", help="csv or json of others: cell, value, who, command[, std, splits]."),
+    ] = None,
+    results: Annotated[
+        Path | None, typer.Option("--results", metavar="FOLDER", help="The results files.", show_default="docs")
+    ] = None,
+) -> None:
+    """The tally of all published numbers and claims; `rdgraph ledger show CELL` tells all that is known of one."""
+    files = LedgerFiles(results, tuple(add or ()))
+    context.obj = files
+    if context.invoked_subcommand is not None:
+        return
+    if as_json and as_csv:
+        raise InvalidArgument("expected --json or --csv, got both; choose one")
+    if results is not None and not results.is_dir():
+        raise InvalidArgument(f"expected a folder of results files, got {results}; check its name")
+    every = files.entries()
+    from studies.ledger import ledger_forms
+
+    chosen = ledger_forms.chosen_entries(every, status, table)
+    if page is not None:
+        write_text(page, ledger_forms.as_page(chosen))
+        say(Console(stderr=True), f"wrote {page}")
+    if as_json or as_csv:
+        sys.stdout.write(ledger_forms.as_json(chosen) if as_json else ledger_forms.as_csv(chosen))
+    elif page is None:
+        say(console, ledger_forms.answer(every))
+        wide = Console(width=max(console.width, NARROWEST))
+        wide.print(tally_table(every) if status is None and table is None else rows_table(chosen))
+
+
+@ledger_app.command("show")
+def show_command(
+    context: typer.Context,
+    cell: Annotated[str, typer.Argument(help="A cell such as T8/GREAD-BS/cora, T7/MLP/rank or M1.4.")],
+) -> None:
+    """All that is known of one cell: published, ours, settings, what others measured, command, hash."""
+    files = context.obj
+    if not isinstance(files, LedgerFiles):
+        raise InvalidArgument("expected the options of `rdgraph ledger`, got none; run it as `rdgraph ledger show`")
+    entries = {entry.printed.cell: entry for entry in files.entries()}
+    from studies.ledger.ledger_forms import known_of
+    from studies.ledger.other_people import find_cell
+
+    for heading, text in known_of(entries[find_cell(cell, entries)]):
+        say(console, f"{heading}: {text}")
+
+
+def tally_table(entries: Sequence[LedgerEntry]) -> Table:
+    """How many rows of every table have each status."""
+    from studies.ledger.entry import status_tally
+
+    total = status_tally(entries)
+    shown = Table(box=box.SIMPLE_HEAD, title="rdgraph ledger --table T --status S lists rows", title_justify="left")
+    shown.add_column("table", no_wrap=True)
+    for status in total:
+        shown.add_column(status, justify="right")
+    for name in dict.fromkeys(entry.printed.table for entry in entries):
+        found = status_tally(entry for entry in entries if entry.printed.table == name)
+        shown.add_row(name, *(str(found.get(status, "")) for status in total))
+    shown.add_section()
+    shown.add_row("all", *(str(count) for count in total.values()), style="bold")
+    return shown
+
+
+def rows_table(entries: Sequence[LedgerEntry]) -> Table:
+    """Rows with their numbers."""
+    from studies.ledger.ledger_forms import shown_number
+
+    shown = Table(box=box.SIMPLE_HEAD, title=f"{len(entries)} rows", title_justify="left", padding=(0, 1, 0, 0))
+    for heading, side in (("cell", "left"), ("paper", "right"), ("ours", "right"), ("difference", "right")):
+        shown.add_column(heading, justify="right" if side == "right" else "left", no_wrap=True)
+    shown.add_column("status")
+    shown.add_column("cause", overflow="fold")
+    for entry in entries:
+        row = entry.row()
+        ours = row["answer"].partition(" ")[0] or shown_number(row["ours"], row["ours_std"]).replace("none", "")
+        gap = "" if row["difference"] is None else f"{row['difference']:+.2f}"
+        paper = shown_number(row["published"], row["published_std"]).replace("none", "")
+        why = row["contradiction"] or row["cause"]
+        shown.add_row(*map(escape, (row["cell"], paper, ours, gap, entry.status, why)))
+    return shown

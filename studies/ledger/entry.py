@@ -1,0 +1,168 @@
+"""`LedgerEntry`: a published number or claim, what was measured of it, and the status that follows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from studies.cells.agreement import Estimate, Gap
+
+REPRODUCED, NOISE, ABOVE = "reproduced", "within noise", "above"
+NOT_REPRODUCED, UNDERSPECIFIED = "not reproduced", "underspecified"
+CONTRADICTED, UNDECIDED, NOT_MEASURED = "contradicted by the paper itself", "undecided", "not measured"
+#: In the order in which they are counted, with what each says.
+STATUSES = {
+    REPRODUCED: "the same number within two standard errors of the difference and one point; a claim that holds",
+    NOISE: "within two standard errors, but more than one point away: the splits cannot tell",
+    ABOVE: "ours is larger by more than two standard errors",
+    NOT_REPRODUCED: "ours is smaller by more than two standard errors, or a count differs; a claim that is false",
+    UNDERSPECIFIED: "differs, and the paper does not say what it would take: settings that nobody published, or "
+    "readings of which one agrees and another does not; a claim that needs a condition it does not state",
+    CONTRADICTED: "the number does not follow from the paper's own tables or formulas, or the paper prints another one "
+    "for the same thing, with which ours agrees or which is all that is known",
+    UNDECIDED: "measured, but there is no error to judge by; a claim that was not decided",
+    NOT_MEASURED: "no results file has it",
+}
+AGREES = (REPRODUCED, NOISE)
+#: The claims, as a table.
+CLAIMS = "Claims"
+#: Who measured what is not said to be of somebody else.
+HERE = "here"
+
+
+@dataclass(frozen=True)
+class PrintedNumber:
+    """A number as the paper prints it, over `count` splits; or, with a statement, a claim without a number."""
+
+    cell: str
+    table: str
+    subject: str
+    dataset: str
+    quantity: str
+    value: float
+    std: float | None = None
+    source: str = ""
+    option: str = ""
+    statement: str = ""
+    count: int = 10
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Somebody's number for a cell: mean, population standard deviation over `count` splits, where it stands.
+
+    Args:
+        cell: whose number it is.
+        value: the mean, nan for a claim.
+        std: over the splits, None where there is none.
+        count: splits.
+        reading: with which settings, in words.
+        is_main: whether it counts for the status; other readings stand beside.
+        is_open: whether its settings were not published, so that it was searched for.
+        word: a status that needs no test: of a count, or of a claim.
+        error: of the difference, where it does not follow from the deviations.
+        test: what the status was found by.
+        answer: of a claim.
+        note: what is known about it.
+        who, command, file, sha256: who measured it, how, and the file that says so.
+        detail: everything else that the file says, such as settings and the accuracies of the splits.
+    """
+
+    cell: str
+    value: float
+    std: float | None = None
+    count: int = 10
+    reading: str = ""
+    is_main: bool = True
+    is_open: bool = False
+    word: str = ""
+    error: float = math.nan
+    test: str = "Welch, two standard errors of the difference"
+    answer: str = ""
+    note: str = ""
+    who: str = HERE
+    command: str = ""
+    file: str = ""
+    sha256: str = ""
+    detail: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def gap(self, printed: PrintedNumber) -> Gap:
+        """The difference from the printed number, with its error."""
+        if math.isnan(self.error):
+            own = Estimate(self.value, math.nan if self.std is None else self.std, self.count)
+            return Gap.between(own, printed.value, printed.std, printed.count)
+        return Gap(self.value - printed.value, self.error, math.nan)
+
+    def status(self, printed: PrintedNumber) -> str:
+        """What this measurement alone says of the printed number."""
+        if self.word:
+            return self.word
+        word = self.gap(printed).word
+        if word in AGREES or word == UNDECIDED:
+            return word
+        if self.is_open:
+            return UNDERSPECIFIED
+        return ABOVE if word == ABOVE else NOT_REPRODUCED
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """A row of the ledger with everything that is known of it; `own` is the measurement that the status is about."""
+
+    printed: PrintedNumber
+    status: str
+    own: Measurement | None = None
+    readings: tuple[Measurement, ...] = ()
+    others: tuple[Measurement, ...] = ()
+    contradiction: str = ""
+    cause: str = ""
+
+    @property
+    def difference(self) -> Gap:
+        """Ours minus the paper's; nan where there is none."""
+        own = self.own
+        return Gap(math.nan, math.nan, math.nan) if own is None else own.gap(self.printed)
+
+    def row(self) -> dict[str, Any]:
+        """The entry as one flat row; None where there is no number."""
+        printed, own, gap = self.printed, self.own, self.difference
+        return {
+            "cell": printed.cell, "table": printed.table, "subject": printed.subject, "dataset": printed.dataset,
+            "option": printed.option, "quantity": printed.quantity, "statement": printed.statement,
+            "published": number(printed.value), "published_std": number(printed.std),
+            "ours": number(own.value) if own else None, "ours_std": number(own.std) if own else None,
+            "splits": own.count if own and own.std is not None else None, "answer": own.answer if own else "",
+            "reading": own.reading if own else "", "difference": number(gap.difference), "error": number(gap.error),
+            "p": number(gap.p, 12), "test": own.test if own else "", "status": self.status, "cause": self.cause,
+            "contradiction": self.contradiction, "command": own.command if own else "",
+            "file": own.file if own else "", "sha256": own.sha256 if own else "", "source": printed.source,
+            "others": [measured_row(one, printed) for one in (*self.readings, *self.others)],
+        }  # fmt: skip
+
+
+def measured_row(one: Measurement, printed: PrintedNumber) -> dict[str, Any]:
+    """A measurement that stands beside: who, value, difference from the printed number, status by itself."""
+    gap = one.gap(printed)
+    return {
+        "who": one.who, "reading": one.reading, "value": number(one.value), "std": number(one.std),
+        "splits": one.count, "difference": number(gap.difference), "error": number(gap.error),
+        "status": one.status(printed), "note": one.note, "command": one.command, "file": one.file,
+        "sha256": one.sha256,
+    }  # fmt: skip
+
+
+def number(value: float | None, digits: int = 6) -> float | None:
+    """A number with so many digits after the point, None where there is none, as json can hold it.
+
+    >>> number(None), number(math.nan), number(1 / 3)
+    (None, None, 0.333333)
+    """
+    return None if value is None or not math.isfinite(value) else round(float(value), digits)
+
+
+def status_tally(entries: Iterable[LedgerEntry]) -> dict[str, int]:
+    """How many entries have each status, those that occur, in the order of `STATUSES`."""
+    found = [entry.status for entry in entries]
+    return {status: found.count(status) for status in STATUSES if status in found}

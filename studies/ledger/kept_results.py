@@ -1,0 +1,218 @@
+"""What was measured here, read from the results files that are kept beside the documentation, each with its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gread.settings.model_records import find_model, models
+from gread.settings.presets import published_results
+from gread.settings.published_tables import published_ablations
+from rdgraph.errors import FileError
+from rdgraph.files import read_bytes
+from studies.ablation.options import best_options
+from studies.cells.nine_sets import published_config
+from studies.classification.families import BASELINE, FAMILIES
+from studies.depth.study import BEST, READINGS
+from studies.ledger.entry import (
+    CONTRADICTED,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    UNDECIDED,
+    UNDERSPECIFIED,
+    Measurement,
+)
+from studies.ledger.printed_numbers import cell_name, table_of
+
+#: Where the files lie in a checkout.
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+#: What a decided claim says of the paper.
+CLAIM_STATUS = {"holds": REPRODUCED, "holds if": UNDERSPECIFIED, "false": NOT_REPRODUCED, "undecided": UNDECIDED}
+#: How the reasons of `gread.datasets.comparison` name what the paper's own text or table contradicts.
+SELF_CONTRADICTING = ("of the paper's formula", ": swapped")
+
+
+def kept_measurements(folder: Path = DOCS) -> list[Measurement]:
+    """Everything that the results files of a folder say about cells of the paper; those that are not there are left.
+
+    The order of the files is that of preference, where two have a number for the same reading of a cell.
+    """
+    found = []
+    for name, read in READERS.items():
+        path = folder / name
+        if path.is_file():
+            content = read_bytes(path, "measured numbers")
+            place, digest = f"{folder.name}/{name}", hashlib.sha256(content).hexdigest()
+            try:
+                found += [replace(one, file=place, sha256=digest) for one in read(json.loads(content))]
+            except (ValueError, KeyError, TypeError) as problem:
+                raise FileError(
+                    f"expected the results file {path} as its program writes it, got one without {problem}; "
+                    "write it again"
+                ) from None
+    return found
+
+
+def _cells() -> dict[tuple[str, str], str]:
+    """The cell of every accuracy of the large table, by method and data set."""
+    return {(p.method, p.dataset): cell_name(table_of(p.source), p.method, p.dataset) for p in published_results()}
+
+
+def _rows(kept: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The rows of a page that `studies.runs.kept_page` kept."""
+    for row in kept["results"]["rows"]:
+        yield dict(zip(kept["results"]["columns"], row, strict=True))
+
+
+def _accuracy(row: Mapping[str, Any], cell: str, command: str, **more: Any) -> Measurement:
+    std = row.get("std")
+    return Measurement(
+        cell, _float(row["mean"]), None if std is None else float(std), int(row.get("splits", 10)), command=command,
+        detail=dict(row), **more,
+    )  # fmt: skip
+
+
+def _float(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _classification(kept: Mapping[str, Any]) -> Iterator[Measurement]:
+    cells = _cells()
+    for row in _rows(kept):
+        cell = cells.get((row["method"], row["dataset"]))
+        if cell is not None:
+            family = row["family"]
+            words = {"reading": f"{family}: {FAMILIES[family]}" if family in FAMILIES else family}
+            yield _accuracy(row, cell, kept["command"], is_main=family in ("paper", BASELINE), **words)
+
+
+def _published_settings(found: Mapping[str, Any]) -> Iterator[Measurement]:
+    """docs/accuracy.json: reactions with the paper's settings, and the authors'."""
+    cells = _cells()
+    for kind, part in found.items():
+        for row in part["rows"]:
+            cell = cells.get((f"GREAD-{row['reaction']}", row["dataset"]))
+            if cell is not None:
+                reading = f"{kind}: {FAMILIES[kind]}"
+                yield _accuracy(row, cell, part["command"], is_main=kind == "paper", reading=reading)
+
+
+def _compared(found: Mapping[str, Any]) -> Iterator[Measurement]:
+    """docs/compared.json: the other networks."""
+    cells = _cells()
+    for row in found["rows"]:
+        name = find_model(row["model"]).published if row["model"] in models else ""
+        cell = cells.get((name, row["dataset"]))
+        if cell is not None:
+            is_open = int(row["tried"]) > 1
+            words = f"settings searched here, {row['tried']} tried: {row['origin']}" if is_open else row["origin"]
+            yield replace(
+                _accuracy(row, cell, found["command"], reading=words, is_open=is_open), count=len(row["each"])
+            )  # fmt: skip
+
+
+def _searched(found: Mapping[str, Any]) -> Iterator[Measurement]:
+    """docs/searched.json: reactions with settings that validation nodes chose; they stand beside."""
+    cells = _cells()
+    for row in found["rows"]:
+        cell = cells.get((f"GREAD-{row['contestant']}", row["dataset"]))
+        if cell is not None and row.get("metric", "accuracy") == "accuracy":
+            each = [float(value) for value in row["each"]]
+            mean = sum(each) / len(each)
+            std = math.sqrt(sum((value - mean) ** 2 for value in each) / len(each))
+            yield Measurement(
+                cell, mean, std, len(each), "searched: settings chosen on the validation nodes", is_main=False,
+                command=str(found.get("command", "")), detail=dict(row),
+            )  # fmt: skip
+
+
+def _ablation(kept: Mapping[str, Any]) -> Iterator[Measurement]:
+    """An option that is not the one of the printed settings has no settings of its own in the paper."""
+    cells = {
+        (p.reaction, p.dataset, p.setting): cell_name(table_of(p.source), f"GREAD-{p.reaction}", p.dataset, p.setting)
+        for p in published_ablations()
+    }
+    for row in _rows(kept):
+        cell = cells.get((row["reaction"], row["dataset"], row["option"]))
+        if cell is not None:
+            printed = best_options(published_config("paper", row["reaction"], row["dataset"]))
+            is_open = row["option"] not in printed
+            other = ", except for the option; nobody published settings for it" if is_open else ""
+            yield _accuracy(row, cell, kept["command"], reading=f"the printed settings{other}", is_open=is_open)
+
+
+def _depth(kept: Mapping[str, Any]) -> Iterator[Measurement]:
+    cells = _cells()
+    for row in _rows(kept):
+        if row["paper"] is None:
+            continue
+        cell = cell_name("Table 23", row["method"], row["dataset"], row["layers"])
+        if row["reading"] == BEST:
+            cell = cells[row["method"], row["dataset"]]
+        is_open = row["method"] == "GRAND++"
+        is_main = row["reading"] != BEST
+        reading = f"{row['reading']}: {READINGS[row['reading']]}"
+        yield _accuracy(row, cell, kept["command"], reading=reading, is_open=is_open, is_main=is_main)
+
+
+def _significance(kept: Mapping[str, Any]) -> Iterator[Measurement]:
+    """Means over seeds and splits; the splits are the independent units. The error of a t of f degrees of freedom is
+    sqrt(1 + t^2/(2 f)), that of two is taken as independent."""
+    splits = 10
+    for row in _rows(kept):
+        reading = "the authors' released settings, ten seeds on every split; GRAND with the same"
+        for method, mean, std in (("GRAND", "other", "other_std"), ("GREAD-BS", "own", "own_std")):
+            yield Measurement(
+                cell_name("Table 24", method, row["dataset"]), _float(row[mean]), _float(row[std]), splits, reading,
+                command=kept["command"], detail=row,
+            )  # fmt: skip
+        ours, theirs, free = _float(row["welch_t"]), _float(row["paper_t"]), 2.0 * (int(row["runs"]) - 1)
+        error = math.sqrt(2 + (ours**2 + theirs**2) / (2 * free))
+        yield Measurement(
+            cell_name("Table 24", "t", row["dataset"]), ours, None, int(row["runs"]), reading, error=error,
+            test="two standard errors of the difference of two t values", command=kept["command"], detail=row,
+        )  # fmt: skip
+
+
+def _counted(found: Mapping[str, Any]) -> Iterator[Measurement]:
+    """docs/data_table.json, the output of `rdgraph data table --json`."""
+    for facts in found["sets"]:
+        for row in facts["paper"]:
+            contradicts = any(words in row["reason"] for words in SELF_CONTRADICTING)
+            word = REPRODUCED if row["agrees"] else CONTRADICTED if contradicts else NOT_REPRODUCED
+            yield Measurement(
+                cell_name(table_of(row["source"]), row["name"], row["quantity"]), float(row["ours"]), word=word,
+                test="counted, compared in the digits printed", command="rdgraph data table --json",
+                note=f"the printed figure {row['reason']}" if row["reason"] else "", detail=row,
+            )  # fmt: skip
+
+
+def _claims(found: list[dict[str, Any]]) -> Iterator[Measurement]:
+    """docs/claims.json, the output of `rdgraph verify all --json`."""
+    for claim in found:
+        answer = f"{claim['status']} {claim['condition']}".strip() if claim["condition"] else claim["status"]
+        word = CLAIM_STATUS[claim["status"]] if claim["as_expected"] else UNDECIDED
+        yield Measurement(
+            claim["id"], math.nan, word=word, answer=answer, note=claim["witness"],
+            test="decided by the machinery, cross-checked on random graphs", detail=claim,
+            command=f"rdgraph verify {claim['id']} --evidence",
+        )  # fmt: skip
+
+
+#: Name of a results file -> what reads it. A file that another one repeats stands after it.
+READERS: Mapping[str, Callable[[Any], Iterator[Measurement]]] = {
+    "classification.json": _classification,
+    "accuracy.json": _published_settings,
+    "compared.json": _compared,
+    "searched.json": _searched,
+    "ablation.json": _ablation,
+    "depth.json": _depth,
+    "significance.json": _significance,
+    "data_table.json": _counted,
+    "claims.json": _claims,
+}

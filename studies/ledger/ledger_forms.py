@@ -1,0 +1,172 @@
+"""The ledger as csv, json and one page of html, and the choice of some of its rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import FileSystemLoader
+
+from rdgraph.errors import UnknownName
+from studies.ledger.entry import (
+    ABOVE,
+    CONTRADICTED,
+    NOISE,
+    NOT_MEASURED,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    STATUSES,
+    UNDECIDED,
+    UNDERSPECIFIED,
+    LedgerEntry,
+    status_tally,
+)
+from studies.runs import report
+
+TEMPLATES = Path(__file__).parent / "templates"
+#: The classes of the page's colours.
+COLOURS = {
+    REPRODUCED: "holds", NOISE: "holds", ABOVE: "if", NOT_REPRODUCED: "fails", UNDERSPECIFIED: "if",
+    CONTRADICTED: "fails", UNDECIDED: "undecided", NOT_MEASURED: "unmeasured",
+}  # fmt: skip
+
+
+def chosen_entries(entries: Sequence[LedgerEntry], status: str | None, table: str | None) -> list[LedgerEntry]:
+    """Those of a status, whose beginning is enough, and of a table ("8", "T8", "Table 8", "claims").
+
+    Raises:
+        UnknownName: for a status or a table that there is not.
+    """
+    kept = list(entries)
+    if status is not None:
+        words = [word for word in STATUSES if word == status.casefold()]
+        words = words or [word for word in STATUSES if word.startswith(status.casefold())]
+        if len(words) != 1:
+            raise UnknownName("status", status, STATUSES)
+        kept = [entry for entry in kept if entry.status == words[0]]
+    if table is not None:
+        known = {entry.printed.table for entry in entries}
+        asked = table.casefold().removeprefix("table").strip().removeprefix("t")
+        names = [name for name in known if name.casefold() in (table.casefold(), f"table {asked}")]
+        if not names:
+            raise UnknownName("table", table, known)
+        kept = [entry for entry in kept if entry.printed.table == names[0]]
+    return kept
+
+
+def as_json(entries: Sequence[LedgerEntry]) -> str:
+    """One object: the tally, what each status says, the rows."""
+    found = {"tally": status_tally(entries), "statuses": STATUSES, "rows": [entry.row() for entry in entries]}
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+def as_csv(entries: Sequence[LedgerEntry]) -> str:
+    """The same rows; what other people measured is a json list in its column, and an empty field is no number."""
+    rows = [entry.row() for entry in entries]
+    out = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            others = json.dumps(row["others"], ensure_ascii=False) if row["others"] else ""
+            writer.writerow({**row, "others": others})
+    return out.getvalue()
+
+
+def as_page(entries: Sequence[LedgerEntry]) -> str:
+    """One page that needs nothing else: the tally, then rows to filter, sort and open."""
+    environment = report.templates().overlay(loader=FileSystemLoader([TEMPLATES, report.TEMPLATES]))
+    tables = {name: status_tally(e for e in entries if e.printed.table == name) for name in _tables(entries)}
+    return environment.get_template("ledger.html").render(
+        rows=[{**entry.row(), "colour": COLOURS[entry.status], "place": place(entry)} for entry in entries],
+        tally=status_tally(entries), tables=tables, statuses=STATUSES, colours=COLOURS, answer=answer(entries),
+    )  # fmt: skip
+
+
+def _tables(entries: Sequence[LedgerEntry]) -> list[str]:
+    return list(dict.fromkeys(entry.printed.table for entry in entries))
+
+
+def place(entry: LedgerEntry) -> str:
+    """Where it stands in the paper, as a reader of the PDF finds it."""
+    printed = entry.printed
+    return printed.source if printed.statement else printed.table
+
+
+def answer(entries: Sequence[LedgerEntry]) -> str:
+    """The ledger in a sentence."""
+    tally = status_tally(entries)
+    measured = len(entries) - tally.get(NOT_MEASURED, 0)
+    agreed = tally.get(REPRODUCED, 0) + tally.get(NOISE, 0)
+    return (
+        f"Of {len(entries)} published numbers and claims {measured} are measured, decided or recomputed here: "
+        f"{agreed} agree with the paper, {tally.get(NOT_REPRODUCED, 0)} are not reproduced, "
+        f"{tally.get(ABOVE, 0)} are above, {tally.get(UNDERSPECIFIED, 0)} are underspecified and "
+        f"{tally.get(CONTRADICTED, 0)} are contradicted by the paper itself."
+    )
+
+
+def known_of(entry: LedgerEntry) -> list[tuple[str, str]]:
+    """All that is known of a cell, as headings and texts."""
+    row = entry.row()
+    lines: list[tuple[str, str]] = [("cell", row["cell"]), ("place", f"{place(entry)}; {row['source']}")]
+    if row["statement"]:
+        lines.append(("claim", row["statement"]))
+    else:
+        lines.append(("published", shown_number(row["published"], row["published_std"])))
+    lines.append(("status", f"{entry.status}: {STATUSES[entry.status]}"))
+    own = entry.own
+    if own is not None:
+        lines.append(("ours", row["answer"] or shown_number(row["ours"], row["ours_std"])))
+        if row["error"] is not None:
+            p = "" if row["p"] is None else f", p = {row['p']:.2g}"
+            lines.append(("difference", f"{row['difference']:+.2f}, standard error {row['error']:.2f}{p}"))
+        lines.append(("test", row["test"]))
+    lines += [(name, row[name]) for name in ("cause", "contradiction", "reading") if row[name]]
+    if own is not None:
+        each = own.detail.get("each") or own.detail.get("by_seed")
+        word = "splits" if own.detail.get("each") else "seeds"
+        lines += [(word, ", ".join(f"{value:.2f}" for value in each))] if each else []
+        lines += [(f"check, {'passed' if c['passed'] else 'failed'}", f"{c['text']}: {c['result']}")
+                  for c in own.detail.get("evidence", ())]  # fmt: skip
+        lines += [("settings", text)] if (text := settings_text(entry)) else []
+        lines += [("command", row["command"]), ("file", f"{row['file']}, sha256 {row['sha256']}")]
+    for one in row["others"]:
+        words = f"{shown_number(one['value'], one['std'])} over {one['splits']} splits, {one['status']}"
+        told = "; ".join(filter(None, (one["reading"], one["note"], one["command"])))
+        lines.append((one["who"], f"{words}; {told}; {one['file']}, sha256 {one['sha256']}"))
+    return lines
+
+
+def shown_number(value: float | None, std: float | None) -> str:
+    """A number with its deviation.
+
+    >>> shown_number(88.5, 1.0), shown_number(2708, None), shown_number(None, None)
+    ('88.50 ± 1.00', '2708', 'none')
+    """
+    if value is None:
+        return "none"
+    text = f"{value:.0f}" if float(value).is_integer() and std is None else f"{value:.2f}"
+    return text if std is None else f"{text} ± {std:.2f}"
+
+
+def settings_text(entry: LedgerEntry) -> str:
+    """The settings that ours was reached with, where the file or a preset has them."""
+    from gread.settings.presets import presets
+
+    own, printed = entry.own, entry.printed
+    if own is None or printed.quantity != "accuracy" or not printed.dataset:
+        return ""
+    found: Any = own.detail.get("settings")
+    if found:
+        return "; ".join(f"{part}: " + ", ".join(f"{k} {v}" for k, v in values.items())
+                         for part, values in found.items())  # fmt: skip
+    reaction = printed.subject.removeprefix("GREAD-")
+    known = {preset.name for preset in presets()}
+    kind = own.detail.get("preset") or own.detail.get("family") or "paper"
+    name = f"{kind}/{reaction}/{printed.dataset}"
+    return f"rdgraph presets show '{name}'" if name in known else ""

@@ -1,0 +1,109 @@
+"""Numbers that somebody else measured: what the authors' code gave, and files that a user adds; each with its hash."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from gread.settings.presets import authors_cells, authors_runs, find_published
+from rdgraph.errors import FileError, UnknownName
+from rdgraph.files import read_text
+from studies.ledger.entry import Measurement
+from studies.ledger.printed_numbers import cell_name, printed_numbers, table_of
+
+#: The columns that a file has to have, and those that it may have.
+NEEDED, OPTIONAL = ("cell", "value", "who", "command"), ("std", "splits", "reading")
+AUTHORS = "the authors' code"
+
+
+def authors_measurements() -> list[Measurement]:
+    """What the authors' code gave: for BS with its released settings, for other cells with the printed ones."""
+    found = []
+    names = ("authors_runs.csv", "authors_cells.csv")
+    runs, cells = ((files("gread") / "data" / name).read_bytes() for name in names)
+    for row in authors_runs().values():
+        method = "GREAD-BS"
+        if row.mean is not None:
+            found.append(_of_authors(method, row.dataset, row.mean, row.std, 10, "released settings", row.source,
+                                     names[0], runs))  # fmt: skip
+    for cell in authors_cells():
+        features = "row-normalised" if cell.row_features else "raw"
+        reading = f"printed settings, {cell.beta} vector beta, {features} features" + (", tanh" if cell.tanh else "")
+        reading += f", {cell.diverged} of {len(cell.splits)} trainings diverged" if cell.diverged else ""
+        found.append(_of_authors(f"GREAD-{cell.reaction}", cell.dataset, cell.mean, cell.std, len(cell.splits),
+                                 reading, cell.source, names[1], cells))  # fmt: skip
+    return found
+
+
+def _of_authors(
+    method: str, dataset: str, mean: float, std: float | None, count: int, reading: str, source: str, name: str,
+    content: bytes,
+) -> Measurement:  # fmt: skip
+    printed = find_published(method, dataset)
+    table = table_of(printed.source) if printed else "Table 8"
+    return Measurement(
+        cell_name(table, method, dataset), mean, std, count, reading, is_main=False, who=AUTHORS, command=source,
+        file=f"gread/data/{name}", sha256=hashlib.sha256(content).hexdigest(),
+    )  # fmt: skip
+
+
+def read_added(path: Path) -> list[Measurement]:
+    """Measurements of a csv or json file with rows of cell, value, who, command, and where known std, splits, reading.
+
+    Raises:
+        FileError: for a file that cannot be read, or rows that lack a column or a number.
+        UnknownName: for a cell that there is not.
+    """
+    text = read_text(path, "measured numbers")
+    try:
+        rows = json.loads(text) if path.suffix == ".json" else list(csv.DictReader(text.splitlines()))
+        rows = rows["rows"] if isinstance(rows, dict) else rows
+        found = [_added(row, path, hashlib.sha256(text.encode()).hexdigest()) for row in rows]
+    except UnknownName:
+        raise
+    except (ValueError, KeyError, TypeError) as problem:
+        columns = ", ".join((*NEEDED, *(f"[{name}]" for name in OPTIONAL)))
+        raise FileError(
+            f"expected rows with {columns} in {path}, got {type(problem).__name__}: {problem}; "
+            "value and std are numbers in percent"
+        ) from None
+    if not found:
+        raise FileError(f"expected at least one row in {path}, got none")
+    return found
+
+
+def _added(row: Mapping[str, Any], path: Path, digest: str) -> Measurement:
+    empty = [name for name in NEEDED if row.get(name) in (None, "")]
+    if empty:
+        raise KeyError(", ".join(empty))
+    value = float(row["value"])
+    if not math.isfinite(value):
+        raise ValueError(f"expected a finite value, got {row['value']!r}")
+    std = row.get("std")
+    return Measurement(
+        find_cell(str(row["cell"]), (p.cell for p in printed_numbers())), value,
+        None if std in (None, "") else float(str(std)), int(row.get("splits") or 10), str(row.get("reading") or ""),
+        is_main=False, who=str(row["who"]), command=str(row["command"]), file=path.name, sha256=digest,
+    )  # fmt: skip
+
+
+def find_cell(name: str, known: Iterable[str]) -> str:
+    """The cell of that name, whatever its capitals; the table may be left out where no other has the rest.
+
+    >>> find_cell("gread-bs/CORA", ["T8/GREAD-BS/cora", "T8/GREAD-F/cora"])
+    'T8/GREAD-BS/cora'
+    """
+    cells = list(known)
+    wanted = name.casefold()
+    exact = [cell for cell in cells if cell.casefold() == wanted]
+    ends = exact or [cell for cell in cells if cell.casefold().partition("/")[2] == wanted]
+    if len(ends) != 1:
+        raise UnknownName("cell of the ledger", name, ends or get_close_matches(name, cells, n=8, cutoff=0.4))
+    return ends[0]

@@ -1,0 +1,114 @@
+"""Every number that the paper prints, and every registered claim, each with a name and its place in the PDF."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from gread.datasets.comparison import published as published_counts
+from gread.settings.presets import data_name, published_results
+from gread.settings.published_tables import published_ablations, published_depths, published_ranking, published_tests
+from rdgraph.claims.registry import statements
+from studies.ledger.entry import CLAIMS, PrintedNumber
+
+#: The columns of Table 7.
+STANDINGS = ("rank", "accuracy", "gold", "silver", "bronze")
+#: What is counted of a data set for a correction of the counts, and not printed.
+_CITED = ("loops",)
+
+
+def table_of(source: str) -> str:
+    """The table that a source names.
+
+    >>> table_of("GREAD (Choi et al., ICML 2023), Table 8")
+    'Table 8'
+    """
+    found = re.search(r"Table \d+", source)
+    return found[0] if found else source
+
+
+def cell_name(table: str, *words: object) -> str:
+    """The name of a cell: the table, then what tells it from its other cells.
+
+    >>> cell_name("Table 8", "GREAD-BS", "cora")
+    'T8/GREAD-BS/cora'
+    """
+    return "/".join([table.replace("Table ", "T"), *(str(word) for word in words if word != "")])
+
+
+@cache
+def printed_numbers() -> tuple[PrintedNumber, ...]:
+    """All of them: accuracies, ablations, depths, the t-test, the ranking, the data sets, then the claims.
+
+    >>> found = printed_numbers()
+    >>> found[0].cell, len([p for p in found if p.table == "Table 8"]), found[-1].table
+    ('T8/MLP/texas', 315, 'Claims')
+    """
+    return (
+        *_results(), *_ablations(), *_depths(), *_tests(), *_ranking(), *_counts(), *_claims(),
+    )  # fmt: skip
+
+
+def _results() -> Iterator[PrintedNumber]:
+    for row in published_results():
+        table = table_of(row.source)
+        yield PrintedNumber(
+            cell_name(table, row.method, row.dataset), table, row.method, row.dataset, "accuracy", row.mean, row.std,
+            row.source,
+        )  # fmt: skip
+
+
+def _ablations() -> Iterator[PrintedNumber]:
+    for row in published_ablations():
+        table = table_of(row.source)
+        yield PrintedNumber(
+            cell_name(table, f"GREAD-{row.reaction}", row.dataset, row.setting), table, f"GREAD-{row.reaction}",
+            row.dataset, "accuracy", row.mean, row.std, row.source, row.setting,
+        )  # fmt: skip
+
+
+def _depths() -> Iterator[PrintedNumber]:
+    for row in published_depths():
+        table = table_of(row.source)
+        yield PrintedNumber(
+            cell_name(table, row.method, row.dataset, row.layers), table, row.method, row.dataset, "accuracy",
+            row.mean, row.std, row.source, f"{row.layers} layers",
+        )  # fmt: skip
+
+
+def _tests() -> Iterator[PrintedNumber]:
+    for row in published_tests():
+        table = table_of(row.source)
+        for method, mean, std in (("GRAND", row.other_mean, row.other_std), ("GREAD-BS", row.own_mean, row.own_std)):
+            name = cell_name(table, method, row.dataset)
+            yield PrintedNumber(name, table, method, row.dataset, "accuracy", mean, std, row.source)
+        name = cell_name(table, "t", row.dataset)
+        yield PrintedNumber(name, table, "GREAD-BS against GRAND", row.dataset, "t", row.t, None, row.source)
+
+
+def _ranking() -> Iterator[PrintedNumber]:
+    for row in published_ranking():
+        table = table_of(row.source)
+        for quantity in STANDINGS:
+            value = float(getattr(row, quantity))
+            name = cell_name(table, row.method, quantity)
+            yield PrintedNumber(name, table, row.method, "", quantity, value, None, row.source)
+
+
+def _counts() -> Iterator[PrintedNumber]:
+    for dataset, row in published_counts().items():
+        for quantity, printed in row.items():
+            if quantity not in _CITED:
+                table, name = table_of(printed.source), data_name(dataset)
+                yield PrintedNumber(
+                    cell_name(table, name, quantity), table, name, name, quantity, printed.value, None, printed.source
+                )  # fmt: skip
+
+
+def _claims() -> Iterator[PrintedNumber]:
+    for claim in statements().values():
+        yield PrintedNumber(
+            claim.id, CLAIMS, claim.title, "", "claim", math.nan, None, claim.source, "", claim.statement
+        )  # fmt: skip

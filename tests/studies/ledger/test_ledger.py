@@ -1,0 +1,252 @@
+"""The ledger: a planted wrong number is flagged, statuses against hand-made numbers, forms that read back, the page."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import typer.testing
+
+from gread.settings.presets import authors_cells, published_results
+from rdgraph.claims.registry import statements
+from rdgraph.errors import FileError, UnknownName
+from studies.cli import app as cli
+from studies.ledger import entry as words
+from studies.ledger import ledger_forms
+from studies.ledger.assessment import make_ledger
+from studies.ledger.contradictions import contradictions
+from studies.ledger.entry import LedgerEntry, Measurement, PrintedNumber, status_tally
+from studies.ledger.kept_results import DOCS, kept_measurements
+from studies.ledger.other_people import AUTHORS, find_cell, read_added
+from studies.ledger.printed_numbers import printed_numbers
+from tests.paths import ROOT
+
+PRINTED = PrintedNumber("T8/x/y", "Table 8", "x", "y", "accuracy", 80.0, 3.0)
+
+
+@pytest.fixture(scope="module")
+def ledger() -> dict[str, LedgerEntry]:
+    return {entry.printed.cell: entry for entry in make_ledger()}
+
+
+def run(*arguments: str) -> str:
+    done = typer.testing.CliRunner().invoke(cli.app, ["ledger", *arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+# ---------------------------------------------------------------------- what is in it
+def test_every_published_number_and_claim_is_a_row(ledger: dict[str, LedgerEntry]) -> None:
+    counts = {"results": 324, "ablation": 252, "depth": 12, "ttest": 9 * 3, "ranking": 35 * 5}
+    for name, number in counts.items():
+        lines = (ROOT / "gread" / "data" / f"published_{name}.csv").read_text(encoding="utf-8").splitlines()
+        assert number % (len(lines) - 1) == 0, name
+    data = (ROOT / "gread" / "data" / "published_datasets.csv").read_text(encoding="utf-8").splitlines()[1:]
+    counted = sum(",loops," not in line for line in data)
+    assert len(ledger) == sum(counts.values()) + counted + len(statements())
+    assert all(ledger[f"T8/{p.method}/{p.dataset}"].printed.value == p.mean
+               for p in published_results() if p.source.endswith("Table 8"))  # fmt: skip
+
+
+def test_hashes_are_those_of_the_files(ledger: dict[str, LedgerEntry]) -> None:
+    own = ledger["T8/GREAD-BS/cora"].own
+    assert own is not None
+    assert own.sha256 == hashlib.sha256((DOCS.parent / own.file).read_bytes()).hexdigest()
+    assert all(entry.own is None or (entry.own.command and entry.own.sha256) for entry in ledger.values())
+
+
+def test_kept_claims_are_the_ones_that_there_are() -> None:
+    kept = {one.cell: one for one in kept_measurements() if one.file.endswith("claims.json")}
+    assert {name: one.detail["status"] for name, one in kept.items()} == {
+        name: claim.expected for name, claim in statements().items()
+    }
+    assert {name: one.detail["source"] for name, one in kept.items()} == {n: c.source for n, c in statements().items()}
+
+
+def test_the_authors_code_stands_beside_ours(ledger: dict[str, LedgerEntry]) -> None:
+    found = [one for entry in ledger.values() for one in entry.others if one.file.endswith("authors_cells.csv")]
+    assert len(found) == len(authors_cells()) == 31
+    beside = ledger["T8/GREAD-AC/texas"].row()["others"]
+    assert {(one["who"], one["value"]) for one in beside} >= {(AUTHORS, 72.97), (AUTHORS, 61.08)}
+
+
+# ---------------------------------------------------------------------- statuses
+@pytest.mark.parametrize(
+    ("value", "std", "is_open", "expected"),
+    [
+        (80.5, 3.0, False, words.REPRODUCED),
+        (82.0, 3.0, False, words.NOISE),
+        (84.0, 3.0, False, words.ABOVE),
+        (76.0, 3.0, False, words.NOT_REPRODUCED),
+        (76.0, 3.0, True, words.UNDERSPECIFIED),
+        (76.0, None, False, words.UNDECIDED),
+    ],
+)
+def test_statuses_of_planted_numbers(value: float, std: float | None, is_open: bool, expected: str) -> None:
+    """Both deviations are 3 over ten splits: the error of the difference is sqrt(2), two of them 2.83 points."""
+    assert Measurement("T8/x/y", value, std, 10, is_open=is_open).status(PRINTED) == expected
+
+
+def test_a_planted_wrong_number_is_flagged(tmp_path: Path) -> None:
+    cell = "T8/GREAD-BS/texas"
+    for name in ("accuracy.json", "compared.json"):
+        shutil.copyfile(DOCS / name, tmp_path / name)
+    before = {e.printed.cell: e for e in make_ledger(tmp_path)}
+    found = json.loads((tmp_path / "accuracy.json").read_text(encoding="utf-8"))
+    row = next(r for r in found["paper"]["rows"] if (r["reaction"], r["dataset"]) == ("BS", "texas"))
+    row["mean"], row["std"] = 88.92 - 20, 3.72
+    (tmp_path / "accuracy.json").write_text(json.dumps(found), encoding="utf-8")
+    after = {e.printed.cell: e for e in make_ledger(tmp_path)}
+    assert after[cell].status == words.NOT_REPRODUCED
+    assert after[cell].difference.difference == pytest.approx(-20)
+    assert after[cell].own is not None
+    assert after[cell].own.sha256 != before[cell].own.sha256  # type: ignore[union-attr]
+    row["mean"] = 88.92
+    (tmp_path / "accuracy.json").write_text(json.dumps(found), encoding="utf-8")
+    assert {e.printed.cell: e for e in make_ledger(tmp_path)}[cell].status == words.REPRODUCED
+    assert after["T3/cora/nodes"].status == words.NOT_MEASURED
+
+
+def test_a_results_file_of_another_form_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "compared.json").write_text('{"rows": [{"model": "gcn"}]}', encoding="utf-8")
+    with pytest.raises(FileError, match=r"compared\.json"):
+        make_ledger(tmp_path)
+
+
+def test_the_papers_contradictions_are_computed(ledger: dict[str, LedgerEntry]) -> None:
+    """Those that were found by reading: sums, settings that belong to another number, an exchange."""
+    assert ledger["T7/Sheaf/accuracy"].contradiction == "the numbers of Table 8 give 74.96"
+    assert ledger["T7/GREAD-AC/rank"].status == words.CONTRADICTED
+    assert ledger["T7/GREAD-BS/rank"].contradiction == ""
+    belongs = [cell for cell, one in contradictions().items() if "Table 8's number for" in one.text]
+    assert len(belongs) == 13  # twelve best settings, and FB on Cora, whose number in Table 8 is that of OA
+    for here, there in (("cora", "pubmed"), ("pubmed", "cora")):
+        found = ledger[f"T8/MLP/{here}"]
+        assert found.status == words.CONTRADICTED
+        assert f"that of {there}" in found.contradiction
+        assert "exchanged" in found.contradiction
+    assert sum("exchanged" in entry.contradiction for entry in ledger.values()) == 2
+    assert ledger["T3/cora/classes"].status == words.CONTRADICTED
+
+
+def test_a_contradiction_does_not_hide_a_number_that_is_far_off(ledger: dict[str, LedgerEntry]) -> None:
+    assert "37.2" in ledger["T8/GREAD-F/film"].contradiction
+    assert ledger["T8/GREAD-F/film"].status == words.NOT_REPRODUCED
+
+
+def test_readings_that_differ_make_a_cell_underspecified(tmp_path: Path) -> None:
+    columns = ["method", "reading", "layers", "dataset", "mean", "std", "splits", "paper"]
+    printed = next(p for p in printed_numbers() if p.cell == "T23/GREAD-ST/cora/2")
+    for far, expected in ((30.0, words.UNDERSPECIFIED), (printed.value + 0.1, words.REPRODUCED)):
+        rows = [["GREAD-ST", reading, 2, "cora", mean, 1.0, 10, printed.value]
+                for reading, mean in (("step 1", printed.value), ("T shared", far))]  # fmt: skip
+        kept = {"command": "rdgraph study depth", "results": {"columns": columns, "rows": rows}}
+        (tmp_path / "depth.json").write_text(json.dumps(kept), encoding="utf-8")
+        found = {e.printed.cell: e for e in make_ledger(tmp_path)}["T23/GREAD-ST/cora/2"]
+        assert found.status == expected
+        assert found.own is not None
+        assert found.own.value == printed.value
+
+
+def test_kept_pages_of_studies_are_read(tmp_path: Path) -> None:
+    def keep(name: str, **values: object) -> None:
+        results = {"columns": list(values), "rows": [list(values.values())]}
+        kept = {"command": f"rdgraph study {name}", "results": results}
+        (tmp_path / f"{name}.json").write_text(json.dumps(kept), encoding="utf-8")
+
+    keep("classification", family="paper", method="GREAD-BS", dataset="cora", mean=88.6, std=0.7, splits=10)
+    keep("ablation", reaction="BS", dataset="cora", option="OA", mean=60.0, std=1.0, splits=10)
+    keep("significance", dataset="texas", own=88.71, own_std=3.2, other=76.1, other_std=6.0, runs=100, welch_t=18.4,
+         paper_t=18.42)  # fmt: skip
+    found = {e.printed.cell: e for e in make_ledger(tmp_path)}
+    assert found["T8/GREAD-BS/cora"].status == words.REPRODUCED
+    assert found["T20/GREAD-BS/cora/OA"].status == words.UNDERSPECIFIED  # the printed settings have SA
+    assert [found[f"T24/{name}/texas"].status for name in ("GRAND", "GREAD-BS", "t")] == [words.REPRODUCED] * 3
+
+
+# ---------------------------------------------------------------------- what others measured
+def test_a_number_of_somebody_else_stands_beside(tmp_path: Path) -> None:
+    path = tmp_path / "lab.csv"
+    path.write_text("cell,value,std,who,command\nT8/GREAD-BS/cora,88.4,0.9,A lab,python run.py\n", encoding="utf-8")
+    entry = {e.printed.cell: e for e in make_ledger(added=read_added(path))}["T8/GREAD-BS/cora"]
+    one = next(row for row in entry.row()["others"] if row["who"] == "A lab")
+    assert (one["value"], one["status"], one["command"]) == (88.4, words.REPRODUCED, "python run.py")
+    assert one["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    same = tmp_path / "lab.json"
+    same.write_text(json.dumps([{"cell": "gread-bs/cora", "value": 88.4, "who": "A", "command": "c"}]), "utf-8")
+    with pytest.raises(UnknownName, match="T24"):  # two tables have it
+        read_added(same)
+    for text in ("cell,value\nT8/GREAD-BS/cora,1\n", "cell,value,who,command\nT8/GREAD-BS/cora,much,a,b\n", ""):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(FileError, match="expected"):
+            read_added(path)
+
+
+def test_cells_are_found_by_name() -> None:
+    cells = [p.cell for p in printed_numbers()]
+    assert find_cell("t8/gread-f/cora", cells) == "T8/GREAD-F/cora"
+    with pytest.raises(UnknownName, match="GREAD-F"):
+        find_cell("T8/GREAD-F/coar", cells)
+
+
+# ---------------------------------------------------------------------- forms
+def test_csv_and_json_have_the_same_rows(ledger: dict[str, LedgerEntry]) -> None:
+    entries = ledger_forms.chosen_entries(list(ledger.values()), None, "8")
+    found = json.loads(ledger_forms.as_json(entries))
+    lines = list(csv.DictReader(io.StringIO(ledger_forms.as_csv(entries))))
+    assert found["tally"] == status_tally(entries)
+    assert len(found["rows"]) == len(lines) == 315
+    for row, line in zip(found["rows"], lines, strict=True):
+        assert list(row) == list(line)
+        for name, value in row.items():
+            if name == "others":
+                assert json.loads(line[name] or "[]") == value
+            elif isinstance(value, int | float):
+                assert float(line[name]) == value
+            else:
+                assert line[name] == (value or "")
+    assert not any(math.isnan(v) for row in found["rows"] for v in row.values() if isinstance(v, float))
+
+
+def test_rows_are_chosen_by_status_and_table(ledger: dict[str, LedgerEntry]) -> None:
+    every = list(ledger.values())
+    assert {e.status for e in ledger_forms.chosen_entries(every, "contradicted", None)} == {words.CONTRADICTED}
+    assert {e.printed.table for e in ledger_forms.chosen_entries(every, None, "claims")} == {"Claims"}
+    for status, table in (("n", None), (None, "99")):
+        with pytest.raises(UnknownName):
+            ledger_forms.chosen_entries(every, status, table)
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    shutil.copyfile(DOCS / "compared.json", tmp_path / "compared.json")
+    place = ("--results", str(tmp_path))
+    assert "869 published numbers" in run(*place)
+    shown = run(*place, "show", "T8/GCN/cora")
+    for text in ("published:", "ours:", "splits:", "settings:", "command:", "sha256"):
+        assert text in shown
+    rows = json.loads(run(*place, "--json", "--status", "not measured", "--table", "T8"))["rows"]
+    assert rows
+    assert {row["status"] for row in rows} == {words.NOT_MEASURED}
+    page = tmp_path / "page.html"
+    run(*place, "--table", "8", "--page", str(page))
+    text = page.read_text(encoding="utf-8")
+    assert "T8/GCN/cora" in text
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    assert "https://" not in text
+
+
+def test_what_a_page_shows_is_escaped(ledger: dict[str, LedgerEntry]) -> None:
+    entry = ledger["T8/GCN/cora"]
+    planted = replace(
+        entry, others=(Measurement("T8/GCN/cora", 1.0, who="<b>me</b>", command="a", reading="<script>"),)
+    )
+    text = ledger_forms.as_page([planted])
+    assert "&lt;b&gt;me&lt;/b&gt;" in text
+    assert "<b>me" not in text
