@@ -237,3 +237,11 @@ _register(
     "paper says, and is that so for the networks that training gives?",
     "gread",
 )
+_register(
+    "forensics",
+    "forensics",
+    "Why numbers are not reproduced",
+    "For rows of Table 8 of the GREAD paper that are not reached with the printed settings, which completion of what "
+    "the paper leaves open comes nearest, and does our code give what the authors' code gives?",
+    "gread",
+)

@@ -13,7 +13,7 @@ from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
 from gread.settings.config import Config
 from gread.settings.trials import Trial
-from gread.training.trainer import train
+from gread.training.trainer import Trained, train
 from rdgraph.errors import InvalidArgument, RdgraphError
 from rdgraph.files import replacing
 from studies.runs.tables import MutableRow, Value
@@ -58,6 +58,11 @@ class Cell:
             raise InvalidArgument(f"expected graphs, variations, splits and seeds in the cell {self.name}, got none")
 
 
+#: Data set and variation of every training; and what makes rows of them and the trainings.
+Origins = Sequence[tuple[str, Variation]]
+RowsOf = Callable[[Origins, Trained], list[MutableRow]]
+
+
 @dataclass(frozen=True, eq=False)
 class CellRows:
     """One row per training of all cells, and why some cells have none, by their names."""
@@ -81,17 +86,18 @@ def file_name(*words: object) -> str:
     return "-".join(str(word).replace("*", "star").replace("±", "free") for word in words)
 
 
-def train_cells(run: StudyRun, cells: Sequence[Cell], load: Load = load_set) -> CellRows:
+def train_cells(run: StudyRun, cells: Sequence[Cell], load: Load = load_set, rows_of: RowsOf | None = None) -> CellRows:
     """Train what is not trained yet, cell by cell; each is a part of the run, cut off ones go on from a checkpoint.
 
     A cell that cannot be trained, for its equation or for lack of memory, is told of and tried again by the next run.
+    `rows_of` makes the rows of a cell from its trainings; without it there is one row each.
     """
     rows: list[MutableRow] = []
     failed: dict[str, str] = {}
     for cell in run.progress(cells, "cells of trainings"):
         checkpoint = run.folder / CHECKPOINTS / cell.name
         try:
-            rows += run.part(cell.name, partial(train_cell, cell, load, run.device, run.seed, checkpoint))
+            rows += run.part(cell.name, partial(train_cell, cell, load, run.device, run.seed, checkpoint, rows_of))
         except (RdgraphError, RuntimeError) as problem:
             failed[cell.name] = str(problem).partition("\n")[0]
         shutil.rmtree(checkpoint, ignore_errors=True)
@@ -103,7 +109,12 @@ def train_cells(run: StudyRun, cells: Sequence[Cell], load: Load = load_set) -> 
 
 
 def train_cell(
-    cell: Cell, load: Load, device: str, first_seed: int = 0, checkpoint: Path | None = None
+    cell: Cell,
+    load: Load,
+    device: str,
+    first_seed: int = 0,
+    checkpoint: Path | None = None,
+    rows_of: RowsOf | None = None,
 ) -> list[MutableRow]:
     """The rows of a cell: data set, labels, split, seed, best epoch, accuracies as shares of 1, status."""
     graphs = {name: load(name) for name in cell.graphs}
@@ -117,6 +128,11 @@ def train_cell(
                     origins.append((name, variation))
     each = next(iter(graphs.values())) if len(graphs) == 1 else [graphs[name] for name, _ in origins]
     done = train(each, trials, device=device, checkpoint=checkpoint, keep_best=False, tell=lambda _: None)
+    return (rows_of or training_rows)(origins, done)
+
+
+def training_rows(origins: Origins, done: Trained) -> list[MutableRow]:
+    """One row for every training."""
     return [
         {"dataset": name, **variation.labels, **{column: _value(row[column]) for column in COLUMNS}}
         for (name, variation), row in zip(origins, done.rows(), strict=True)

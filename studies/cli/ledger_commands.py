@@ -52,6 +52,7 @@ def ledger_command(
     context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: tally and rows.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as csv.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the page of the documentation.")] = False,
     status: Annotated[
         str | None, typer.Option("--status", help='Rows of this status, such as "not reproduced".')
     ] = None,
@@ -70,8 +71,8 @@ def ledger_command(
     context.obj = files
     if context.invoked_subcommand is not None:
         return
-    if as_json and as_csv:
-        raise InvalidArgument("expected --json or --csv, got both; choose one")
+    if as_json + as_csv + as_markdown > 1:
+        raise InvalidArgument("expected one of --json, --csv and --markdown, got several; choose one")
     if results is not None and not results.is_dir():
         raise InvalidArgument(f"expected a folder of results files, got {results}; check its name")
     every = files.entries()
@@ -81,8 +82,11 @@ def ledger_command(
     if page is not None:
         write_text(page, ledger_forms.as_page(chosen))
         say(Console(stderr=True), f"wrote {page}")
-    if as_json or as_csv:
-        sys.stdout.write(ledger_forms.as_json(chosen) if as_json else ledger_forms.as_csv(chosen))
+    if as_json or as_csv or as_markdown:
+        form = (
+            ledger_forms.as_json if as_json else ledger_forms.as_csv if as_csv else ledger_forms.as_markdown
+        )  # fmt: skip
+        sys.stdout.write(form(chosen))
     elif page is None:
         say(console, ledger_forms.answer(every))
         wide = Console(width=max(console.width, NARROWEST))

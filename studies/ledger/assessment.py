@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +12,8 @@ from pathlib import Path
 
 from gread.settings.model_records import models
 from rdgraph.files import read_text
+from studies.cells.nine_sets import SETS
+from studies.forensics.study import explanations
 from studies.ledger.averages import average_measurements
 from studies.ledger.contradictions import Contradiction, contradictions, is_arithmetic
 from studies.ledger.entry import (
@@ -31,6 +34,8 @@ from studies.ledger.printed_numbers import printed_numbers
 FAR, LEFT = 5.0, 0.2
 #: Causes of single cells that were looked into by hand, beside the results files.
 NOTES = "compared_notes.csv"
+#: The kept page of the study that looks for causes of whole rows.
+FORENSICS = "forensics.json"
 
 
 def make_ledger(folder: Path = DOCS, added: Iterable[Measurement] = ()) -> list[LedgerEntry]:
@@ -49,7 +54,7 @@ def make_ledger(folder: Path = DOCS, added: Iterable[Measurement] = ()) -> list[
     ours, theirs = _by_cell(own), _by_cell(others)
     against = contradictions()
     entries = [_entry(p, ours.get(p.cell, []), theirs.get(p.cell, []), against.get(p.cell)) for p in printed.values()]
-    notes = _notes(folder / NOTES)
+    notes = _notes(folder / NOTES) | _explanations(folder / FORENSICS)
     return [replace(entry, cause=_cause(entry, notes)) for entry in _exchanged(entries)]
 
 
@@ -131,12 +136,20 @@ def _notes(path: Path) -> dict[tuple[str, str], str]:
     """What was found out about single cells, by the row of the paper's table and the data set."""
     if not path.is_file():
         return {}
-    found = {}
+    found: dict[tuple[str, str], str] = {}
     for row in csv.DictReader(read_text(path, "notes on cells").splitlines()):
         for name in row["network"].split():
             method = models[name].published if name in models else name
             found |= {(method, dataset): f"{row['cause']}: {row['note']}" for dataset in row["sets"].split()}
     return found
+
+
+def _explanations(path: Path) -> dict[tuple[str, str], str]:
+    """What the study of causes says of a row of Table 8, for all its cells."""
+    if not path.is_file():
+        return {}
+    said = explanations(json.loads(read_text(path, "the kept page of the study forensics")))
+    return {(method, dataset): f"the row is {text}" for method, text in said.items() for dataset in SETS}
 
 
 def _cause(entry: LedgerEntry, notes: Mapping[tuple[str, str], str]) -> str:
@@ -147,11 +160,10 @@ def _cause(entry: LedgerEntry, notes: Mapping[tuple[str, str], str]) -> str:
     found = [own.note] if own.note and own.note != entry.contradiction else []
     if (printed.subject, printed.dataset) in notes:
         found.append(notes[printed.subject, printed.dataset])
-    found += [
-        f"agrees in another reading ({one.reading}): {one.value:.2f}"
-        for one in entry.readings
-        if not one.word and one.status(printed) in AGREES
-    ]
+    near = [one for one in entry.readings if not one.word and one.status(printed) in AGREES]
+    if near:
+        words = (f"{one.reading.partition(':')[0]} {one.value:.2f}" for one in near)
+        found.append(f"agrees in other readings ({', '.join(words)})")
     for one in entry.others:
         if one.status(printed) in AGREES:
             found.append(f"{one.who}: {one.value:.2f} ({one.reading}), which agrees with the paper")

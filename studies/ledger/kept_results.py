@@ -19,6 +19,7 @@ from studies.ablation.options import best_options
 from studies.cells.nine_sets import published_config
 from studies.classification.families import BASELINE, FAMILIES
 from studies.depth.study import BEST, READINGS
+from studies.forensics.completions import RULES, TRAINED
 from studies.ledger.entry import (
     CONTRADICTED,
     NOT_REPRODUCED,
@@ -131,6 +132,15 @@ def _searched(found: Mapping[str, Any]) -> Iterator[Measurement]:
             )  # fmt: skip
 
 
+def _forensics(kept: Mapping[str, Any]) -> Iterator[Measurement]:
+    """Completions of the printed settings; they stand beside. The cells of the authors' code are over other splits."""
+    cells = _cells()
+    for row in _rows(kept):
+        if row["completion"] in (*RULES, *TRAINED):
+            cell = cells[f"GREAD-{row['reaction']}", row["dataset"]]
+            yield _accuracy(row, cell, kept["command"], is_main=False, reading=row["completion"])
+
+
 def _ablation(kept: Mapping[str, Any]) -> Iterator[Measurement]:
     """An option that is not the one of the printed settings has no settings of its own in the paper."""
     cells = {
@@ -210,6 +220,7 @@ READERS: Mapping[str, Callable[[Any], Iterator[Measurement]]] = {
     "accuracy.json": _published_settings,
     "compared.json": _compared,
     "searched.json": _searched,
+    "forensics.json": _forensics,
     "ablation.json": _ablation,
     "depth.json": _depth,
     "significance.json": _significance,

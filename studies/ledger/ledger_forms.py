@@ -78,13 +78,35 @@ def as_csv(entries: Sequence[LedgerEntry]) -> str:
 
 
 def as_page(entries: Sequence[LedgerEntry]) -> str:
-    """One page that needs nothing else: the tally, then rows to filter, sort and open."""
+    """One page that needs nothing else: the tally, then rows to filter, sort and open; the paper's methods first."""
+    ordered = sorted(entries, key=lambda entry: not entry.printed.subject.startswith("GREAD"))
     environment = report.templates().overlay(loader=FileSystemLoader([TEMPLATES, report.TEMPLATES]))
     tables = {name: status_tally(e for e in entries if e.printed.table == name) for name in _tables(entries)}
     return environment.get_template("ledger.html").render(
-        rows=[{**entry.row(), "colour": COLOURS[entry.status], "place": place(entry)} for entry in entries],
+        rows=[{**entry.row(), "colour": COLOURS[entry.status], "place": place(entry)} for entry in ordered],
         tally=status_tally(entries), tables=tables, statuses=STATUSES, colours=COLOURS, answer=answer(entries),
     )  # fmt: skip
+
+
+def as_markdown(entries: Sequence[LedgerEntry]) -> str:
+    """The page of the documentation: how to read the ledger, its tally by table, and what the paper contradicts."""
+    tally = status_tally(entries)
+    head = (TEMPLATES / "ledger_head.md").read_text(encoding="utf-8")
+    lines = [head.format(answer=answer(entries)), f"| table | {' | '.join(tally)} |"]
+    lines.append(f"|---|{'---:|' * len(tally)}")
+    for name in _tables(entries):
+        found = status_tally(e for e in entries if e.printed.table == name)
+        lines.append(f"| {name} | {' | '.join(str(found.get(status, '')) for status in tally)} |")
+    lines += ["", "| status | says |", "|---|---|", *(f"| {status} | {text} |" for status, text in STATUSES.items())]
+    lines += ["", "## Where the paper contradicts itself", "", "Computed from its tables, not looked up.", ""]
+    lines += ["| cell | printed | and yet | ours | status |", "|---|---:|---|---:|---|"]
+    for entry in entries:
+        if entry.contradiction:
+            row = entry.row()
+            ours = "" if row["ours"] is None else shown_number(row["ours"], None)
+            lines.append(f"| {row['cell']} | {shown_number(row['published'], row['published_std'])} | "
+                         f"{row['contradiction']} | {ours} | {entry.status} |")  # fmt: skip
+    return "\n".join(lines) + "\n"
 
 
 def _tables(entries: Sequence[LedgerEntry]) -> list[str]:

@@ -18,6 +18,7 @@ from gread.settings.presets import authors_cells, published_results
 from rdgraph.claims.registry import statements
 from rdgraph.errors import FileError, UnknownName
 from studies.cli import app as cli
+from studies.forensics.study import STATED
 from studies.ledger import entry as words
 from studies.ledger import ledger_forms
 from studies.ledger.assessment import make_ledger
@@ -250,3 +251,24 @@ def test_what_a_page_shows_is_escaped(ledger: dict[str, LedgerEntry]) -> None:
     text = ledger_forms.as_page([planted])
     assert "&lt;b&gt;me&lt;/b&gt;" in text
     assert "<b>me" not in text
+
+
+def test_the_page_of_the_documentation_is_the_output(ledger: dict[str, LedgerEntry]) -> None:
+    found = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
+    assert found == ledger_forms.as_markdown(list(ledger.values())), "rdgraph ledger --markdown > docs/ledger.md"
+
+
+def test_the_study_of_causes_is_quoted(tmp_path: Path) -> None:
+    shutil.copyfile(DOCS / "accuracy.json", tmp_path / "accuracy.json")
+    cell, printed = "T8/GREAD-AC/chameleon", 65.09
+    row = {"completion": "tanh", "reaction": "AC", "dataset": "chameleon", "mean": printed, "std": 1.0, "splits": 10}
+    kept = {
+        "command": "rdgraph study forensics",
+        "results": {"columns": list(row), "rows": [list(row.values())]},
+        "verdicts": [{"statement": f"GREAD-AC{STATED}", "evidence": "explained by tanh; nearest is tanh"}],
+    }
+    (tmp_path / "forensics.json").write_text(json.dumps(kept), encoding="utf-8")
+    found = {e.printed.cell: e for e in make_ledger(tmp_path)}[cell]
+    assert found.status == words.NOT_REPRODUCED
+    assert "the row is explained by tanh" in found.cause
+    assert "agrees in other readings (tanh 65.09)" in found.cause

@@ -1,0 +1,1 @@
+"""Why numbers are not reproduced: which completion of what the paper leaves open comes nearest."""
