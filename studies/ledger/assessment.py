@@ -171,6 +171,8 @@ def _cause(entry: LedgerEntry, notes: Mapping[tuple[str, str], str]) -> str:
             as_printed = replace(printed, value=one.value, std=one.std, count=one.count)
             if own.status(as_printed) in AGREES:
                 found.append(f"{one.who}: {one.value:.2f} ({one.reading}), which agrees with ours")
+    if lost := int(own.detail.get("diverged") or 0):
+        found.append(f"{lost} trainings diverged here")
     if own.is_open:
         found.append("settings were not published")
     return "; ".join(dict.fromkeys(found))

@@ -140,6 +140,7 @@ def test_the_papers_contradictions_are_computed(ledger: dict[str, LedgerEntry]) 
 def test_a_contradiction_does_not_hide_a_number_that_is_far_off(ledger: dict[str, LedgerEntry]) -> None:
     assert "37.2" in ledger["T8/GREAD-F/film"].contradiction
     assert ledger["T8/GREAD-F/film"].status == words.NOT_REPRODUCED
+    assert "trainings diverged here" in ledger["T8/GREAD-F/film"].cause
 
 
 def test_readings_that_differ_make_a_cell_underspecified(tmp_path: Path) -> None:
