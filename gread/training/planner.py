@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +19,7 @@ from rdgraph.errors import InvalidArgument
 SHARE = 0.8
 #: Most members of one batch on a CPU, where more of them do not make an epoch cheaper.
 MOST_ON_CPU = 16
+_PLANNED: ContextVar[int | None] = ContextVar("bytes that batches are made for", default=None)
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,39 @@ def kept_bytes(ensemble: Ensemble) -> int:
     return 2 * (sum(seen.values()) + logits.untyped_storage().nbytes()) // members
 
 
+@contextmanager
+def planned_for(memory: int | None) -> Iterator[None]:
+    """Within the block batches are made for so many free bytes, wherever and whenever they are trained.
+
+    The rounding of a sum depends on the batch, so that results are the same to the bit only where batches are.
+    """
+    token = _PLANNED.set(memory)
+    try:
+        yield
+    finally:
+        _PLANNED.reset(token)
+
+
+def memory_to_plan_for(device: str) -> int:
+    """The free memory in round numbers: four binary digits, so that a few bytes more or less make no other batches."""
+    free = free_memory(device)
+    coarse = max(0, free.bit_length() - 4)
+    return free >> coarse << coarse
+
+
 def free_memory(device: str) -> int:
-    """Bytes that are free on a device, or on this machine."""
+    """Bytes that are free on a device, or on this machine; those that are planned for, if the device has so many."""
+    free, total = _memory(device)
+    planned = _PLANNED.get()
+    return free if planned is None else min(planned, total)
+
+
+def _memory(device: str) -> tuple[int, int]:
     if device.startswith("cuda"):
-        return int(torch.cuda.mem_get_info(torch.device(device))[0])
-    return int(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        free, total = torch.cuda.mem_get_info(torch.device(device))
+        return int(free), int(total)
+    page = os.sysconf("SC_PAGE_SIZE")
+    return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
 
 
 def members_that_fit(need: Need, device: str) -> int:

@@ -15,6 +15,8 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "pyg": ("torch_geometric",),
     "search": ("optuna",),
     "cmaes": ("optuna", "cmaes"),
+    "postgresql": ("optuna", "psycopg"),
+    "ray": ("ray",),
 }
 
 

@@ -21,7 +21,7 @@ from gread.settings.config import Config
 from gread.settings.trials import make_trials
 from gread.training import planner
 from gread.training.trainer import train
-from gread.tuning import ask_tell, searching
+from gread.tuning import ask_tell, rounds, searching
 from gread.tuning.candidates import Candidate, PlannedRound, TrialResult, load_plan, load_results, save_results
 from gread.tuning.halving import Rungs
 from gread.tuning.rounds import train_round
@@ -217,7 +217,7 @@ def test_a_search_that_was_cut_off_goes_on_to_the_same(
     expected = quick(**options)
     place, name = {
         "asking": (ask_tell, "_suggested"),
-        "training": (searching, "train_round"),
+        "training": (rounds, "train_round"),
         "telling": (ask_tell.Ledger, "_finish"),
     }[moment]
     real, calls = getattr(place, name), {"asking": 17, "training": 2, "telling": 5}[moment]
@@ -239,7 +239,7 @@ def test_a_search_that_was_cut_off_goes_on_to_the_same(
     assert not (tmp_path / searching.UNTOLD).exists()
     assert not (tmp_path / searching.CHECKPOINTS).exists()
     with monkeypatch.context() as patched:  # a finished one is only read
-        patched.setattr(searching, "train_round", lambda *args, **kwargs: pytest.fail("trained again"))
+        patched.setattr(rounds, "train_round", lambda *args, **kwargs: pytest.fail("trained again"))
         assert quick(folder=tmp_path, **options).results == expected.results
 
 

@@ -14,7 +14,7 @@ from gread.settings.config import Config
 from gread.settings.presets import BORROWED, find_preset, find_published
 from gread.settings.trials import make_trials
 from gread.training.trainer import train
-from gread.tuning import searching
+from gread.tuning import rounds, searching
 from studies.cli import app as cli
 from studies.runs.tables import read_rows
 from studies.search.tasks import SearchRequest, base_config, make_task
@@ -96,7 +96,7 @@ def test_an_interrupted_search_goes_on_with_the_same_command(
     searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = [*QUICK, "--trials", "12", "--round", "6", "--sampler", "tpe", "--out", str(tmp_path / "run")]
-    real, calls = searching.train_round, 0
+    real, calls = rounds.train_round, 0
 
     def stopped(*args: object, **options: object) -> object:
         nonlocal calls
@@ -106,7 +106,7 @@ def test_an_interrupted_search_goes_on_with_the_same_command(
         return real(*args, **options)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr(searching, "train_round", stopped)
+        patched.setattr(rounds, "train_round", stopped)
         result = run(*words)
     assert result.exit_code == 130
     assert (tmp_path / "run" / "state").read_text() == "interrupted\n"

@@ -1,0 +1,161 @@
+"""Where the trials of a search are kept: a journal file, or any database that Optuna knows, named by its url."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from rdgraph.errors import FileError, InvalidArgument, MissingDependency
+
+#: What `postgresql://` means to SQLAlchemy differs between its versions; to us it is psycopg, which the extra brings.
+DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+#: Seconds that a database in a file is waited for while another process writes to it.
+PATIENCE = 60.0
+
+
+def parsed_url(url: str) -> Any:
+    """A url as SQLAlchemy has it, with our driver where it names none.
+
+    >>> parsed_url("postgresql://ada:secret@localhost/trials").drivername
+    'postgresql+psycopg'
+    """
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        made = make_url(url)
+    except ArgumentError:
+        raise InvalidArgument(
+            f"expected a url such as sqlite:///trials.db or postgresql://USER@HOST/DATABASE, got {url!r}"
+        ) from None
+    return made.set(drivername=DRIVERS.get(made.drivername, made.drivername))
+
+
+def told_url(url: str) -> str:
+    """A url as it may be written down: without the password, and with the driver that was named.
+
+    >>> told_url("postgresql://ada:secret@localhost/trials")
+    'postgresql://ada@localhost/trials'
+    """
+    made = parsed_url(url)
+    return str(made.set(drivername=url.partition("://")[0], password=None).render_as_string())
+
+
+def open_storage(place: Path | str | None) -> Any:
+    """The storage in a journal file, at a url, or in memory."""
+    import optuna
+
+    if place is None:
+        return optuna.storages.InMemoryStorage()
+    return _journal(place) if isinstance(place, Path) else _database(place)
+
+
+def _database(url: str) -> Any:
+    import optuna
+
+    made = parsed_url(url)
+    waiting = {"connect_args": {"timeout": PATIENCE}} if made.get_backend_name() == "sqlite" else {}
+    try:
+        return optuna.storages.RDBStorage(
+            made.render_as_string(hide_password=False), engine_kwargs={"pool_pre_ping": True, **waiting}
+        )
+    except ImportError as problem:
+        raise MissingDependency(
+            f"expected the driver of {told_url(url)}, got an installation without ({problem}); "
+            "pip install 'rdgraph[postgresql]', or the driver of another database"
+        ) from None
+
+
+@contextmanager
+def reached(place: Path | str | None) -> Iterator[None]:
+    """Within the block a database that does not answer is an error with its name."""
+    if not isinstance(place, str):
+        yield
+        return
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (SQLAlchemyError, StorageInternalError) as problem:
+        reason = str(problem).strip().splitlines()[0]
+        raise FileError(
+            f"expected an answer of the storage {told_url(place)}, got {reason}; the same command goes on when it is "
+            "there again"
+        ) from None
+
+
+@contextmanager
+def held(place: Path | str | None, study: str) -> Iterator[None]:
+    """Hold a study of a database, which no other process may search at the same time; one that dies gives it up.
+
+    PostgreSQL holds it by an advisory lock of a connection, SQLite by a lock on a file beside it; others hold nothing.
+    """
+    with ExitStack() as stack:
+        if isinstance(place, str):
+            made = parsed_url(place)
+            taken = {"postgresql": _advised, "sqlite": _beside}.get(made.get_backend_name())
+            if taken is not None and not taken(made, study, stack):
+                raise FileError(
+                    f"expected a search that nobody else is at, got {study} in {told_url(place)}, which another "
+                    "process is searching; wait for it"
+                )
+        yield
+
+
+def _advised(url: Any, study: str, stack: ExitStack) -> bool:
+    from sqlalchemy import create_engine, text
+    from sqlalchemy.pool import NullPool
+
+    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    connection = stack.enter_context(engine.connect())
+    key = {"key": zlib.crc32(f"rdgraph {study}".encode())}
+    return bool(connection.execute(text("SELECT pg_try_advisory_lock(:key)"), key).scalar())
+
+
+def _beside(url: Any, study: str, stack: ExitStack) -> bool:
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    if not url.database or url.database == ":memory:":
+        return True
+    path = Path(url.database)
+    file = stack.enter_context(path.with_name(f".{path.name}-{study}.lock").open("a"))
+    with suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+# ---------------------------------------------------------------------- the journal
+def _journal(path: Path) -> Any:
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return JournalStorage(JournalFileBackend(str(path), lock_obj=_lock(path)))
+
+
+def _lock(path: Path) -> Any:
+    """A lock that a process which dies gives up; where the system has no flock, that of optuna."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+
+    class _Flock:
+        """Held from `acquire` to `release`, by one process."""
+
+        def acquire(self) -> bool:
+            self._file = path.with_name(f".{path.name}.lock").open("a")
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            return True
+
+        def release(self) -> None:
+            self._file.close()
+
+    return _Flock()
