@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy as np
 from gread.settings.config import Config
 from gread.tuning.candidates import FAILED, PRUNED, Candidate, TrialResult
 from gread.tuning.space import Choice, Searched, Space, Value
-from gread.tuning.storages import held, open_storage, reached
+from gread.tuning.storages import held, let_go, open_storage, reached
 from rdgraph.errors import FileError, InvalidArgument, MissingDependency, RdgraphError, UnknownName
 from rdgraph.files import unwritable
 
@@ -111,6 +112,7 @@ class Ledger:
         self.space, self.base, self.sampler, self.seed, self.place = space, base, sampler, seed, place
         with self._reading(), reached(place), _quiet():
             storage = open_storage(place)
+            weakref.finalize(self, let_go, storage)
             self.study: Study = optuna.create_study(
                 storage=storage, study_name=study, direction="maximize", load_if_exists=True
             )
@@ -264,10 +266,13 @@ def recorded_candidate(place: Path | str, number: int, study: str = STUDY) -> Ca
     if isinstance(place, Path) and not place.is_file():
         raise FileError(f"expected a journal of trials in {place}, got none; name the folder of a search with --out")
     with reached(place), _quiet():
+        storage = open_storage(place)
         try:
-            trials = optuna.load_study(study_name=study, storage=open_storage(place)).get_trials(deepcopy=False)
+            trials = optuna.load_study(study_name=study, storage=storage).get_trials(deepcopy=False)
         except KeyError:
             raise FileError(f"expected the study {study} in the storage, got none; name that of the search") from None
+        finally:
+            let_go(storage)
     if not 0 <= number < len(trials) or SETTINGS not in trials[number].user_attrs:
         raise InvalidArgument(f"expected a trial among 0..{len(trials) - 1}, got {number}")
     return Candidate.read(trials[number].user_attrs[SETTINGS])

@@ -12,8 +12,9 @@ from rdgraph.errors import FileError, InvalidArgument, MissingDependency
 
 #: What `postgresql://` means to SQLAlchemy differs between its versions; to us it is psycopg, which the extra brings.
 DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
-#: Seconds that a database in a file is waited for while another process writes to it.
-PATIENCE = 60.0
+#: How databases are connected to: one in a file is waited for while another process writes to it, for so many seconds;
+#: texts are texts, whatever the encoding of the server.
+MANNERS: dict[str, dict[str, Any]] = {"sqlite": {"timeout": 60.0}, "postgresql": {"client_encoding": "utf8"}}
 
 
 def parsed_url(url: str) -> Any:
@@ -40,8 +41,11 @@ def told_url(url: str) -> str:
     >>> told_url("postgresql://ada:secret@localhost/trials")
     'postgresql://ada@localhost/trials'
     """
+    from sqlalchemy.engine import URL
+
     made = parsed_url(url)
-    return str(made.set(drivername=url.partition("://")[0], password=None).render_as_string())
+    driver = url.partition("://")[0]
+    return str(URL.create(driver, made.username, None, made.host, made.port, made.database, made.query))
 
 
 def open_storage(place: Path | str | None) -> Any:
@@ -55,18 +59,24 @@ def open_storage(place: Path | str | None) -> Any:
 
 def _database(url: str) -> Any:
     import optuna
+    from sqlalchemy.exc import NoSuchModuleError
 
     made = parsed_url(url)
-    waiting = {"connect_args": {"timeout": PATIENCE}} if made.get_backend_name() == "sqlite" else {}
     try:
-        return optuna.storages.RDBStorage(
-            made.render_as_string(hide_password=False), engine_kwargs={"pool_pre_ping": True, **waiting}
-        )
-    except ImportError as problem:
+        manner = {"pool_pre_ping": True, "connect_args": MANNERS.get(made.get_backend_name(), {})}
+        return optuna.storages.RDBStorage(made.render_as_string(hide_password=False), engine_kwargs=manner)
+    except (ImportError, NoSuchModuleError) as problem:
         raise MissingDependency(
             f"expected the driver of {told_url(url)}, got an installation without ({problem}); "
             "pip install 'rdgraph[postgresql]', or the driver of another database"
         ) from None
+
+
+def let_go(storage: Any) -> None:
+    """Close the connections of a storage, if it has some."""
+    if hasattr(storage, "engine"):
+        storage.remove_session()
+        storage.engine.dispose()
 
 
 @contextmanager
@@ -110,7 +120,8 @@ def _advised(url: Any, study: str, stack: ExitStack) -> bool:
     from sqlalchemy import create_engine, text
     from sqlalchemy.pool import NullPool
 
-    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    manner = MANNERS["postgresql"]
+    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=manner)
     connection = stack.enter_context(engine.connect())
     key = {"key": zlib.crc32(f"rdgraph {study}".encode())}
     return bool(connection.execute(text("SELECT pg_try_advisory_lock(:key)"), key).scalar())
