@@ -19,7 +19,7 @@ import numpy as np
 from gread.settings.config import Config
 from gread.tuning.candidates import FAILED, PRUNED, Candidate, TrialResult
 from gread.tuning.space import Choice, Searched, Space, Value
-from gread.tuning.storages import held, let_go, open_storage, reached
+from gread.tuning.storages import held, let_go, open_storage, reached, sync
 from rdgraph.errors import FileError, InvalidArgument, MissingDependency, RdgraphError, UnknownName
 from rdgraph.files import unwritable
 
@@ -110,6 +110,7 @@ class Ledger:
         optuna = import_optuna()
         make_sampler(sampler, seed, 0)  # a sampler that cannot be made is refused before anything is written
         self.space, self.base, self.sampler, self.seed, self.place = space, base, sampler, seed, place
+        self._candidates: dict[int, Candidate] = {}
         with self._reading(), reached(place), _quiet():
             storage = open_storage(place)
             weakref.finalize(self, let_go, storage)
@@ -175,7 +176,7 @@ class Ledger:
         found = []
         for frozen in self.study.get_trials(deepcopy=False, states=running):
             if SETTINGS in frozen.user_attrs:
-                found.append(Candidate.read(frozen.user_attrs[SETTINGS]))
+                found.append(self._candidate(frozen))
             else:
                 self.study.sampler = make_sampler(self.sampler, self.seed, frozen.number)
                 self._drawn(optuna.trial.Trial(self.study, self._trial_id(frozen.number)))
@@ -194,6 +195,7 @@ class Ledger:
                 raise InvalidArgument(f"expected a trial among 0..{len(known) - 1}, got number {result.number}")
             if not known[result.number].state.is_finished():
                 self._finish(result)
+        sync(self.place)
 
     def _finish(self, result: TrialResult, candidate: Candidate | None = None) -> None:
         import optuna
@@ -215,7 +217,13 @@ class Ledger:
 
     def candidates(self) -> list[Candidate]:
         """All trials that were drawn, by their numbers."""
-        return [Candidate.read(t.user_attrs[SETTINGS]) for t in self._frozen() if SETTINGS in t.user_attrs]
+        return [self._candidate(t) for t in self._frozen() if SETTINGS in t.user_attrs]
+
+    def _candidate(self, frozen: optuna.trial.FrozenTrial) -> Candidate:
+        """A trial that was drawn, which does not change any more, read once."""
+        if frozen.number not in self._candidates:
+            self._candidates[frozen.number] = Candidate.read(frozen.user_attrs[SETTINGS])
+        return self._candidates[frozen.number]
 
     def results(self) -> list[TrialResult]:
         """What became of the trials that it is known of, by their numbers."""

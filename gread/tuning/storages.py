@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -148,7 +150,33 @@ def _journal(path: Path) -> Any:
     from optuna.storages.journal import JournalFileBackend
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    return JournalStorage(JournalFileBackend(str(path), lock_obj=_lock(path)))
+    lock = _lock(path)
+    if lock is None:
+        return JournalStorage(JournalFileBackend(str(path)))
+
+    class _Journal(JournalFileBackend):
+        """Lines reach the file at once, which a kill does not undo, and the disk by `sync` or when it likes.
+
+        Optuna waits for the disk eight times a trial, which takes longer than many trainings.
+        """
+
+        def append_logs(self, logs: list[dict[str, Any]]) -> None:
+            text = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
+            lock.acquire()
+            try:
+                with path.open("ab") as file:
+                    file.write(text.encode())
+            finally:
+                lock.release()
+
+    return JournalStorage(_Journal(str(path), lock_obj=lock))
+
+
+def sync(place: Path | str | None) -> None:
+    """Wait until the disk has all of a journal; databases do that by themselves."""
+    if isinstance(place, Path):
+        with place.open("ab") as file:
+            os.fsync(file.fileno())
 
 
 def _lock(path: Path) -> Any:

@@ -411,3 +411,42 @@ def test_cmaes_is_drawn_from_or_named() -> None:
             quick(3, sampler="cmaes")
     else:
         assert len(quick(8, sampler="cmaes", round_size=4).results) == 8
+
+
+def test_batches_are_made_for_the_memory_that_a_search_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results are the same to the bit only where batches are, and those of another day or machine would be others."""
+    real, seen = rounds.train_round, list[tuple[int, int]]()
+
+    def watched(*args: Any, memory: int, **kwargs: Any) -> Any:
+        with planner.planned_for(memory):
+            seen.append((memory, planner.free_memory("cpu")))
+        if len(seen) == 2:
+            raise Cut
+        return real(*args, memory=memory, **kwargs)
+
+    monkeypatch.setattr(rounds, "train_round", watched)
+    monkeypatch.setattr(planner, "_memory", lambda device: (2**30 + 12345, 2**40))
+    with pytest.raises(Cut):
+        quick(6, round_size=2, folder=tmp_path)
+    monkeypatch.setattr(planner, "_memory", lambda device: (2**29, 2**40))
+    quick(6, round_size=2, folder=tmp_path)
+    assert seen == [(2**30, 2**30)] * 4
+    monkeypatch.setattr(planner, "_memory", lambda device: (2**28, 2**29))  # a machine that has not so much
+    with planner.planned_for(2**30):
+        assert planner.free_memory("cpu") == 2**29
+
+
+def test_a_round_is_cut_where_batches_are_not() -> None:
+    planned = Search(plan(6, fixed={"epochs": 20}, round_size=6), None).plan_round()
+    assert planned is not None
+    parts = rounds.in_pieces(planned)
+    widths = [{c.config.model.hidden for c in part.candidates} for part in parts]
+    assert len(parts) > 1
+    assert all(len(own) == 1 for own in widths)
+    assert sorted(c.number for part in parts for c in part.candidates) == list(range(6))
+    together = train_round(karate(), planned, device="cpu")
+    apart = [r for part in parts for r in train_round(karate(), part, device="cpu")]
+    assert sorted(apart, key=lambda r: r.number) == together
+    assert rounds.in_pieces(replace(planned, halving=True)) == [replace(planned, halving=True)]
