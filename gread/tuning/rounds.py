@@ -5,6 +5,7 @@ Nothing here needs the library that chooses the trials, so that they can be trai
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +52,7 @@ def train_round(
         every: Seconds between two checkpoints, about.
         progress: Hears the share of the round that is done.
         tell: Hears sentences about what a user should know.
-        memory: Bytes that batches are made for; by default those that are free.
+        memory: Bytes that batches are made for, unless they turn out not to be there; by default those that are free.
 
     Returns:
         The results in the order of the trials.
@@ -67,7 +68,7 @@ def train_round(
         make = _halved if plan.halving else _whole
         return make(data, plan, candidates, place, checkpoint, every, progress, tell) if candidates else []
 
-    with planned_for(memory):
+    def trained() -> list[TrialResult]:
         try:
             return attempt(plan.candidates)
         except REFUSALS as problem:
@@ -76,7 +77,19 @@ def train_round(
                 raise
             tell(f"{len(failed)} of {len(plan.candidates)} trials cannot be trained: {problem}")
         done = {r.number: r for r in attempt([c for c in plan.candidates if c.number not in failed])}
-    return [done[c.number] if c.number in done else failed[c.number] for c in plan.candidates]
+        return [done[c.number] if c.number in done else failed[c.number] for c in plan.candidates]
+
+    try:
+        with planned_for(memory):
+            return trained()
+    except torch.OutOfMemoryError as problem:
+        if memory is None:
+            raise
+        tell(f"the round begins anew in smaller batches, which may change last digits: {problem}")
+    if checkpoint is not None:
+        shutil.rmtree(checkpoint, ignore_errors=True)  # the batches that did not fit are remembered there
+    torch.cuda.empty_cache()
+    return trained()
 
 
 def in_pieces(plan: PlannedRound) -> list[PlannedRound]:

@@ -68,7 +68,7 @@ import sys, time
 from gread import Config, karate, search
 from rdgraph.engines.ray_engine import RayEngine
 
-options = dict(trials=30, round_size=2, base=Config.of("mlp", hidden=8), fixed={"epochs": 100, "hidden": 8},
+options = dict(trials=16, round_size=2, base=Config.of("mlp", hidden=8), fixed={"epochs": 60, "hidden": 8},
                splits=[0, 1], device="cpu", space="small")
 engine = RayEngine(num_cpus=1, object_store_memory=80 * 2**20) if sys.argv[2] == "ray" else "local"
 found = search(karate(), folder=sys.argv[1], engine=engine, progress=lambda p: print(p.trials, flush=True), **options)
@@ -76,9 +76,23 @@ print([r.record() for r in found.results])
 """
 
 
+def searched_here(folder: Path) -> list[str]:
+    """What the program prints with the local engine."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, folder, "local"], cwd=ROOT, env=environment(), capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return searched_here(tmp_path_factory.mktemp("whole"))[-1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_driver_that_is_stopped_goes_on_with_what_was_told(tmp_path: Path, how: signal.Signals) -> None:
+def test_a_driver_that_is_stopped_goes_on_with_what_was_told(tmp_path: Path, whole: str, how: signal.Signals) -> None:
     """Also with the other engine: a folder does not know which one filled it."""
     driver = subprocess.Popen(
         [sys.executable, "-c", KILLED, tmp_path, "ray"], cwd=ROOT, env=environment(), stdout=subprocess.PIPE,
@@ -93,15 +107,7 @@ def test_a_driver_that_is_stopped_goes_on_with_what_was_told(tmp_path: Path, how
     assert driver.returncode not in (0, None)
     before = (tmp_path / JOURNAL).read_text()
     assert before.count('"result"') >= 4
-    again = subprocess.run(
-        [sys.executable, "-c", KILLED, tmp_path, "local"], cwd=ROOT, env=environment(), capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
-    lines = again.stdout.splitlines()
+    lines = searched_here(tmp_path)
     assert float(lines[0]) >= 4
-    whole = subprocess.run(
-        [sys.executable, "-c", KILLED, tmp_path / "whole", "local"], cwd=ROOT, env=environment(), capture_output=True,
-        text=True, check=True,
-    )  # fmt: skip
-    assert lines[-1] == whole.stdout.splitlines()[-1]
+    assert lines[-1] == whole
     assert not (tmp_path / UNTOLD).exists()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from gread.datasets.embedded import karate
 from gread.datasets.masks import Masks
@@ -450,3 +451,29 @@ def test_a_round_is_cut_where_batches_are_not() -> None:
     apart = [r for part in parts for r in train_round(karate(), part, device="cpu")]
     assert sorted(apart, key=lambda r: r.number) == together
     assert rounds.in_pieces(replace(planned, halving=True)) == [replace(planned, halving=True)]
+
+
+def test_a_round_that_does_not_fit_after_all_is_trained_in_smaller_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = Search(plan(2), None).plan_round()
+    assert planned is not None
+    real, free, said = rounds._whole, list[int](), list[str]()
+
+    def tight(*args: Any) -> Any:
+        free.append(planner.free_memory("cpu"))
+        if free[-1] == 2**60:
+            (tmp_path / "batches.json").write_text("[[0, 1, 2, 3]]")
+            raise torch.OutOfMemoryError("too large")
+        assert not (tmp_path / "batches.json").exists()
+        return real(*args)
+
+    monkeypatch.setattr(planner, "_memory", lambda device: (2**32, 2**60))
+    monkeypatch.setattr(rounds, "_whole", tight)
+    found = train_round(karate(), planned, device="cpu", checkpoint=tmp_path, memory=2**60, tell=said.append)
+    assert [r.state for r in found] == ["complete", "complete"]
+    assert free == [2**60, 2**32]
+    assert "smaller batches" in said[0]
+    monkeypatch.setattr(planner, "_memory", lambda device: (2**60, 2**60))
+    with pytest.raises(torch.OutOfMemoryError):
+        train_round(karate(), planned, device="cpu", checkpoint=tmp_path, tell=said.append)
