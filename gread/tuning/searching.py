@@ -22,7 +22,8 @@ from gread.tuning.candidates import Candidate, PlannedRound, TrialResult, load_r
 from gread.tuning.rounds import CHECKPOINTS, RoundWork, check_validation, checkpoints_of, in_pieces, planned_memory
 from gread.tuning.selection import chosen
 from gread.tuning.space import Space, Value, find_space
-from rdgraph.engines.engine import Engine, LocalEngine, opened
+from rdgraph.engines.engine import Engine, LocalEngine
+from rdgraph.engines.engine_choice import opened
 from rdgraph.errors import FileError, InvalidArgument, UnknownName
 from rdgraph.files import write_text
 

@@ -7,17 +7,12 @@ placed, and nothing is shared between two of them but what all of them are given
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
-
-from rdgraph.errors import InvalidArgument, UnknownName
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-ENGINES = ("local", "ray")
 
 
 def silent(*anything: object) -> None:
@@ -97,33 +92,3 @@ class LocalEngine:
 
     def close(self) -> None:
         """Nothing is held."""
-
-
-def make_engine(name: str, address: str | None = None, **options: Any) -> Engine:
-    """An engine by name; `address` is that of a cluster, and without one Ray starts on this machine.
-
-    >>> make_engine("local").name
-    'local'
-    """
-    if name not in ENGINES:
-        raise UnknownName("engine", name, ENGINES)
-    if name == "ray":
-        from rdgraph.engines.ray_engine import RayEngine
-
-        return RayEngine(address, **options)
-    if address is not None:
-        raise InvalidArgument(f"expected an address with the engine ray, got {address!r} with {name}; --engine ray")
-    return LocalEngine()
-
-
-@contextmanager
-def opened(engine: str | Engine, address: str | None = None) -> Iterator[Engine]:
-    """An engine for the length of a block: one by name is closed at its end, another stays the caller's."""
-    if not isinstance(engine, str):
-        yield engine
-        return
-    made = make_engine(engine, address)
-    try:
-        yield made
-    finally:
-        made.close()

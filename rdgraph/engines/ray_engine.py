@@ -32,9 +32,9 @@ NOTHING = object()
 
 
 def import_ray() -> Any:
-    """Ray, where it is installed, told to keep to itself."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    """Ray, where it is installed, told to keep to itself; workers have the priority of this process."""
+    for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "RAY_worker_niceness"):
+        os.environ.setdefault(name, "0")
     try:
         import ray
     except ModuleNotFoundError:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from rdgraph.engines.engine import Engine, opened
+from rdgraph.engines.engine import Engine
+from rdgraph.engines.engine_choice import opened
 from rdgraph.errors import InvalidArgument
 from studies.runs.libraries import require
 

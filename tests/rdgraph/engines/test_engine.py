@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from rdgraph.engines.engine import LocalEngine, Reporter, make_engine, opened
+from rdgraph.engines.engine import LocalEngine, Reporter
+from rdgraph.engines.engine_choice import make_engine, opened
 from rdgraph.engines.ray_engine import RayEngine, _need, threads
 from rdgraph.errors import InvalidArgument, LanguageError, MissingDependency, RdgraphError, UnknownName, UnknownSign
 
