@@ -15,7 +15,7 @@ Numbers in [scale.json](scale.json), this page by `python -m studies.benchmarks.
 
 ## Measured
 
-The same search (GCN with 32 channels on the digits, rounds of two trials on two splits, 60 epochs) in one process, and
+The same search (GCN with 16 channels on the digits, rounds of two trials on two splits, 40 epochs) in one process, and
 on Ray with one and two workers of one thread each. The results are compared to the bit before a row is written.
 """
 MODEL = """## A model of many cards
