@@ -200,7 +200,7 @@ def measured(trials: int, rounds: int) -> dict[str, Any]:
         "processors": os.cpu_count(), "threads": torch.get_num_threads(), "load_before": round(load, 2),
     }  # fmt: skip
     return {
-        "command": "OMP_NUM_THREADS=1 python -m studies.benchmarks.scale --out docs/scale.json",
+        "command": f"python -m studies.benchmarks.scale --trials {trials} --rounds {rounds} --out docs/scale.json",
         "environment": machine, "trials": trials, "throughput": rows, "driver_seconds_per_round": driver,
         "card_seconds_per_round": cards, "model": model_rows(cards, driver),
         "assumed": asdict(ScaleModel(0.0, driver, ROUNDS)) | {"trials": TRIALS, "splits": SPLITS, "epochs": EPOCHS},

@@ -53,7 +53,7 @@ def page(found: dict[str, Any]) -> str:
     ]
     driver = found["driver_seconds_per_round"]
     each = "; ".join(
-        f"{name} {seconds:.2f} s, so that one driver keeps {max(1, int(seconds / driver))} cards busy"
+        f"{name} {seconds:.2f} s, in which a driver hands out {seconds / driver:.0f} others"
         for name, seconds in found["card_seconds_per_round"].items()
     )
     lines += ["", f"The driver takes {driver:.3f} s of its processor for a round of 50 trials on 10 splits.", "", MODEL]
