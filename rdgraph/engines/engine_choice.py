@@ -20,7 +20,7 @@ def make_engine(name: str, address: str | None = None, **options: Any) -> Engine
     'local'
     """
     if name not in ENGINES:
-        raise UnknownName("engine", name, ENGINES)
+        raise UnknownName("name of an engine", name, ENGINES)
     if name == "ray":
         return RayEngine(address, **options)
     if address is not None:

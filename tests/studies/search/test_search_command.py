@@ -193,3 +193,23 @@ def test_the_published_number_stands_beside() -> None:
         assert task.published is None
         assert mean is not None
         assert replace(task, request=replace(task.request, dataset="cora")).published == mean
+
+
+def test_trials_in_a_database_are_found_again(tmp_path: Path) -> None:
+    words = [*QUICK, "--trials", "3", "--storage", f"sqlite:///{tmp_path}/trials.db", "--out", str(tmp_path / "run")]
+    done(*words)
+    settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
+    assert settings["storage"] == f"sqlite:///{tmp_path}/trials.db"
+    assert settings["study_in_storage"].startswith("karate-")
+    assert not (tmp_path / "run" / "journal.log").exists()
+    assert "journal.log" not in (tmp_path / "run" / "report.html").read_text()
+    shown = tomllib.loads(done("--show", "2", "--out", str(tmp_path / "run")).stdout)
+    assert shown["training"]["learning_rate"] == read_rows(tmp_path / "run" / "trials.csv")[2]["learning_rate"]
+    other = run(*words[:-4], "--out", str(tmp_path / "run"))  # the same search, kept in another place
+    assert other.exit_code != 0
+
+
+def test_an_engine_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    refused = run(*QUICK, "--engine", "slurm", "--out", str(tmp_path / "run"))
+    assert "expected a name of an engine" in str(refused.exception)
+    assert not (tmp_path / "run").exists()
