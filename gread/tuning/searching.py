@@ -183,7 +183,7 @@ def search(
     Args:
         data: One data set.
         trials: How many settings are tried.
-        space: "paper", "wide", "small", the path of a toml file, or a `gread.tuning.space.Space`.
+        space: "paper", "wide", "small", "tuned", the path of a toml file, or a `gread.tuning.space.Space`.
         base: The configuration that is searched around, which also names the network; GREAD's defaults if left out.
         fixed: Settings with other values than in `base`, which are not searched.
         splits: Numbers of splits; all by default.

@@ -33,7 +33,9 @@ PresetName = Annotated[
 ]
 SpaceName = Annotated[
     str | None,
-    typer.Option("--space", help="paper, wide, small or FILE.toml.", show_default="paper, and wide with --model"),
+    typer.Option(
+        "--space", help="paper, wide, small, tuned or FILE.toml.", show_default="paper, and wide with --model"
+    ),
 ]
 Trials = Annotated[int, typer.Option("--trials", help="How many settings are tried.")]
 Sampler = Annotated[str, typer.Option("--sampler", help="random, tpe or cmaes.")]
