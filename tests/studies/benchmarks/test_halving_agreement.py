@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from gread.tuning.rounds import train_round
 from gread.tuning.selection import chosen
 from gread.tuning.space import find_space
 from studies.benchmarks import halving_agreement
-from studies.benchmarks.halving_agreement import RULES, SETS, Curves, replay, summary, whole_search
+from studies.benchmarks.halving_agreement import RULES, Curves, replay, summary, whole_search
 
 
 def planted(*finals: tuple[float, float]) -> Curves:
