@@ -17,9 +17,9 @@ HEAD = """# The compared networks
 
 Test accuracy in percent, mean over the ten public splits, one seed each: ours, and in brackets what the GREAD paper
 prints for the same row. **Bold**: the difference exceeds two of its standard errors. *Italic*: nobody published
-settings for the cell, and ours were chosen on the validation nodes from a grid of learning rate, weight decay and
-dropout; such a cell is underspecified, whatever it says. Numbers and settings of every cell in
-[compared.json](compared.json), this page by `python -m studies.benchmarks.compared_page`.
+settings for the cell, and ours were chosen on the validation nodes from a small grid, with halving; such a cell is
+underspecified, whatever it says. Numbers and settings of every cell in [compared.json](compared.json), this page by
+`python -m studies.benchmarks.compared_page`.
 """
 
 

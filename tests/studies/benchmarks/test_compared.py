@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -38,12 +37,6 @@ def test_others_are_searched_around_what_is_known() -> None:
     near, told = compared.configurations("sheaf", "cora")
     assert {config.model.stalk for config in near} == {3}  # type: ignore[attr-defined]
     assert "published/sheaf/texas" in told
-
-
-def test_the_validation_nodes_choose_and_not_the_test_nodes() -> None:
-    val, test = np.array([[0.5, 0.6], [0.7, 0.8], [0.7, 0.6]]), np.array([[0.9, 0.9], [0.1, 0.2], [1.0, 1.0]])
-    done = SimpleNamespace(val_accuracy=val.ravel(), test_accuracy=test.ravel())
-    assert compared.chosen(done, splits=2) == 1  # type: ignore[arg-type]
 
 
 def test_a_cell_is_measured_written_and_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
