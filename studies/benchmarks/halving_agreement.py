@@ -34,6 +34,8 @@ from studies.benchmarks.speed_rows import environment
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SETS, SEARCHES, TRIALS, SPLITS, EPOCHS = ("texas", "wisconsin"), 10, 27, 3, 200
+#: Searches that are drawn from the trials of all searches of a set, for a share that chance moves less.
+RESAMPLED = 1000
 #: A GCN of 16 channels, which a CPU trains in minutes; or a contestant of `studies.benchmarks.searched`.
 SMALL = "gcn-16"
 #: Rules beside the default one.
@@ -127,39 +129,64 @@ def halved_search(data: NodeData, candidates: Sequence[Candidate], splits: int, 
     return best.number
 
 
+@dataclass(frozen=True)
+class Searches:
+    """Whole searches of one network on one data set: a row for each, and their curves."""
+
+    rows: tuple[dict[str, Any], ...]
+    curves: tuple[Curves, ...]
+
+
 def measure(
-    network: str, dataset: str, seeds: Iterable[int], device: str, *, trials: int, splits: int, curves: Path | None
-) -> list[dict[str, Any]]:
-    """A row for every search; the first is also trained with halving."""
-    data, rows = load_dataset(dataset, offline=True), list[dict[str, Any]]()
+    network: str, dataset: str, seeds: Iterable[int], device: str, *, trials: int, splits: int, folder: Path | None
+) -> Searches:
+    """Search with every seed; the first search is also trained with halving."""
+    data, rows, curves = load_dataset(dataset, offline=True), list[dict[str, Any]](), list[Curves]()
     for seed in seeds:
         candidates = trials_of(network, dataset, trials, seed)
-        path = None if curves is None else curves / f"{dataset}-{network}-{trials}-{splits}-{seed}.npy"
-        found = kept_curves(path, partial(whole_search, data, candidates, splits, device))
-        told = {name: vars(replay(found, rule)) for name, rule in RULES.items()}
+        path = None if folder is None else folder / f"{dataset}-{network}-{trials}-{splits}-{seed}.npy"
+        curves.append(kept_curves(path, partial(whole_search, data, candidates, splits, device)))
+        told = {name: vars(replay(curves[-1], rule)) for name, rule in RULES.items()}
         row: dict[str, Any] = {
             "dataset": dataset, "network": network, "seed": seed, "trials": trials, "splits": splits,
-            "epochs": found.val.shape[-1], "rules": told,
+            "epochs": curves[-1].val.shape[-1], "rules": told,
         }  # fmt: skip
         if not rows:
             row["trained"] = halved_search(data, candidates, splits, device)
         rows.append(row)
         print(f"{dataset} {seed}: {told['default']}", file=sys.stderr, flush=True)
-    return rows
+    return Searches(tuple(rows), tuple(curves))
+
+
+def resampled(curves: Sequence[Curves], rungs: Rungs, trials: int, seed: int = 0) -> dict[str, float]:
+    """The share of searches that agree, and the mean gap, over searches with trials drawn from those of all searches.
+
+    >>> same = Curves(np.full((3, 1, 100), 0.5))
+    >>> resampled([same, same], Rungs(), 3)
+    {'agree': 1.0, 'gap': 0.0}
+    """
+    pool, rng = np.concatenate([c.val for c in curves]), np.random.default_rng(seed)
+    found = [replay(Curves(pool[rng.choice(len(pool), trials, replace=False)]), rungs) for _ in range(RESAMPLED)]
+    return {"agree": float(np.mean([r.agrees for r in found])), "gap": round(float(np.mean([r.gap for r in found])), 4)}
+
+
+def subject(row: Mapping[str, Any]) -> str:
+    """What was searched."""
+    return f"{row['network']} on {row['dataset']}"
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, dict[str, float]]]:
-    """By data set and rule: searches, how many agree, the mean gap in points, the mean and the largest share."""
+    """By subject and rule: searches, how many agree, the mean gap in points, the mean share of the epochs."""
     found: dict[str, dict[str, dict[str, float]]] = {}
-    for dataset in dict.fromkeys(f"{row['network']} on {row['dataset']}" for row in rows):
-        own = [row["rules"] for row in rows if f"{row['network']} on {row['dataset']}" == dataset]
-        found[dataset] = {
-            name: {
-                "searches": len(own), "agree": sum(r[name]["agrees"] for r in own),
-                "gap": round(float(np.mean([r[name]["gap"] for r in own])), 4),
-                "share": round(float(np.mean([r[name]["share"] for r in own])), 4),
+    for name in dict.fromkeys(map(subject, rows)):
+        own = [row["rules"] for row in rows if subject(row) == name]
+        found[name] = {
+            rule: {
+                "searches": len(own), "agree": sum(r[rule]["agrees"] for r in own),
+                "gap": round(float(np.mean([r[rule]["gap"] for r in own])), 4),
+                "share": round(float(np.mean([r[rule]["share"] for r in own])), 4),
             }
-            for name in RULES
+            for rule in RULES
         }  # fmt: skip
     return found
 
@@ -176,15 +203,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=DOCS / "halving.json")
     given = parser.parse_args()
     device = choose_device(given.device)
-    found = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {"rows": []}
+    found = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {"rows": [], "runs": {}}
     for dataset in given.sets or SETS:
-        rows = measure(given.network, dataset, range(given.searches), device, trials=given.trials,
-                       splits=given.splits, curves=given.curves)  # fmt: skip
-        others = [r for r in found["rows"] if (r["network"], r["dataset"]) != (given.network, dataset)]
-        found = {
-            "command": "python -m studies.benchmarks.halving_agreement", "environment": environment(device),
-            "rows": [*others, *rows], "summary": summary([*others, *rows]),
-        }  # fmt: skip
+        done = measure(given.network, dataset, range(given.searches), device, trials=given.trials,
+                       splits=given.splits, folder=given.curves)  # fmt: skip
+        name = subject(done.rows[0])
+        rows = [*(row for row in found["rows"] if subject(row) != name), *done.rows]
+        told = {rule: resampled(done.curves, rungs, given.trials) for rule, rungs in RULES.items()}
+        runs = found["runs"] | {name: {"environment": environment(device), "resampled": told}}
+        command = "python -m studies.benchmarks.halving_agreement"
+        found = {"command": command, "summary": summary(rows), "runs": runs, "rows": rows}
         given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 

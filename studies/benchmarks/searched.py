@@ -116,7 +116,7 @@ class SearchedRow:
 
 # ---------------------------------------------------------------------- what is tried
 def searched_space(contestant: Contestant, base: Config, epochs: int) -> Space:
-    """The contestant's space for so many epochs, without methods that choose their own steps: those are slower by far.
+    """The contestant's space for so many epochs, without methods that choose their own steps, to save time.
 
     >>> space = searched_space(CONTESTANTS["BS"], Config(), 200)
     >>> next(s.distribution.values for s in space.searched if s.name == "method")

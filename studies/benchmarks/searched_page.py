@@ -31,10 +31,10 @@ Every cell is a search: as many trials for every contestant of a data set, publi
 of a space, each on all splits of the set, the worse dropped on the way ([search](search.md)). The trial with the best
 mean validation accuracy over the splits is chosen. Test nodes choose nothing; *by test* is what a choice by them would
 have claimed, among the trials that were trained to their ends, and is no result. Percent, mean ± population standard
-deviation over the splits, one seed. Reactions are drawn from the space `paper`, without its adaptive solver DOPRI5,
-which takes many times the time of Euler and RK4; networks from the space `tuned`. Minesweeper and Tolokers are
-measured, and their trials chosen, by ROC-AUC, as the authors of these sets do. Numbers and chosen settings in
-[searched.json](searched.json), this page by `python -m studies.benchmarks.searched_page`.
+deviation over the splits, one seed. Reactions are drawn from the space `paper`, without its adaptive solver DOPRI5, to
+save time; networks from the space `tuned`. Minesweeper and Tolokers are measured, and their trials chosen, by ROC-AUC,
+as the authors of these sets do. Numbers and chosen settings in [searched.json](searched.json), this page by
+`python -m studies.benchmarks.searched_page`.
 """
 BUDGETS = """## Equal budgets
 
