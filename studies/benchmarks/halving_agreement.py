@@ -34,6 +34,8 @@ from studies.benchmarks.speed_rows import environment
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SETS, SEARCHES, TRIALS, SPLITS, EPOCHS = ("texas", "wisconsin"), 10, 27, 3, 200
+#: What the means of equal accuracies may differ by; those of one hit more or less differ by 0.004.
+TIE = 1e-6
 #: Searches that are drawn from the trials of all searches of a set, for a share that chance moves less.
 RESAMPLED = 1000
 #: A GCN of 16 channels, which a CPU trains in minutes; or a contestant of `studies.benchmarks.searched`.
@@ -57,7 +59,7 @@ class Curves:
     @property
     def best(self) -> np.ndarray:
         """The mean over the splits of the best accuracy so far (trials, epochs)."""
-        return np.maximum.accumulate(np.nan_to_num(self.val), -1).mean(1)
+        return np.maximum.accumulate(np.nan_to_num(self.val.astype(np.float64)), -1).mean(1)
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Replayed:
 def replay(curves: Curves, rungs: Rungs) -> Replayed:
     """What halving would have done with these trials; a trial with exactly the best mean counts as the winner.
 
+    Means are equal up to `TIE`: the accuracies of single splits are rounded, their hits were equal.
+
     >>> val = np.array([[[0.5] * 20 + [0.9] * 80], [[0.6] * 100], [[0.4] * 100]])
     >>> replay(Curves(val), Rungs(((0.2, 1 / 3),)))
     Replayed(trial=1, agrees=False, gap=30.0, share=0.4666666666666667)
@@ -92,7 +96,7 @@ def replay(curves: Curves, rungs: Rungs) -> Replayed:
     final = best[:, -1]
     taken = max(alive, key=lambda k: (final[k], -k))
     gap = float(final.max() - final[taken])
-    return Replayed(taken, gap < 1e-9, round(100 * gap, 6), work / (count * epochs))
+    return Replayed(taken, gap < TIE, round(100 * gap, 4), work / (count * epochs))
 
 
 # ---------------------------------------------------------------------- searches

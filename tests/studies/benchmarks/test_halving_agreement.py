@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from gread.tuning.rounds import train_round
 from gread.tuning.selection import chosen
 from gread.tuning.space import find_space
 from studies.benchmarks import halving_agreement
-from studies.benchmarks.halving_agreement import RULES, Curves, replay, summary, whole_search
+from studies.benchmarks.halving_agreement import RULES, SETS, Curves, replay, summary, whole_search
 
 
 def planted(*finals: tuple[float, float]) -> Curves:
@@ -71,3 +72,17 @@ def test_curves_are_kept_and_read_again(tmp_path: Path) -> None:
     first = halving_agreement.kept_curves(tmp_path / "deep" / "a.npy", lambda: curves)
     again = halving_agreement.kept_curves(tmp_path / "deep" / "a.npy", pytest.fail)
     np.testing.assert_array_equal(first.val, again.val)
+
+
+def test_the_default_rule_reaches_what_the_page_says() -> None:
+    """docs/halving.json: nine of ten searches on two sets, at a third of the epochs or less."""
+    path = halving_agreement.DOCS / "halving.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert found["summary"] == summary(found["rows"])
+    for dataset in SETS:
+        own = found["summary"][f"{halving_agreement.SMALL} on {dataset}"]["default"]
+        assert own["agree"] >= 0.9 * own["searches"]
+        assert own["share"] <= 1 / 3
+        trained = [row for row in found["rows"] if row["dataset"] == dataset and "trained" in row]
+        assert trained
+        assert all(row["trained"] == row["rules"]["default"]["trial"] for row in trained)
