@@ -63,9 +63,14 @@ def kept_bytes(ensemble: Ensemble) -> int:
 
 
 def free_memory(device: str) -> int:
-    """Bytes that are free on a device, or on this machine."""
+    """Bytes that are free on a device, or on this machine.
+
+    Of a card at most the share that `torch.cuda.set_per_process_memory_fraction` leaves to this process.
+    """
     if device.startswith("cuda"):
-        return int(torch.cuda.mem_get_info(torch.device(device))[0])
+        free, total = torch.cuda.mem_get_info(torch.device(device))
+        share = torch.cuda.get_per_process_memory_fraction(torch.device(device))
+        return min(int(free), int(share * total) - int(torch.cuda.memory_reserved(torch.device(device))))
     return int(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 
