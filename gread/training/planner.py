@@ -93,9 +93,12 @@ def free_memory(device: str) -> int:
 
 
 def _memory(device: str) -> tuple[int, int]:
+    """Free and all bytes; of a card those that `torch.cuda.set_per_process_memory_fraction` leaves to this process."""
     if device.startswith("cuda"):
-        free, total = torch.cuda.mem_get_info(torch.device(device))
-        return int(free), int(total)
+        place = torch.device(device)
+        free, total = torch.cuda.mem_get_info(place)
+        own = int(torch.cuda.get_per_process_memory_fraction(place) * total)
+        return min(int(free), own - int(torch.cuda.memory_reserved(place))), own
     page = os.sysconf("SC_PAGE_SIZE")
     return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
 
