@@ -1,13 +1,15 @@
 """`Flow`: how H(T) is reached inside a network, decided here and nowhere else.
 
-Linear equations on a normalised operator go by one polynomial of A, whatever the method; other equations are stepped;
-both leave the host alone and can be captured as a graph. Adaptive methods, splittings and operators that are not
-normalised go through `rdgraph.solve`.
+Linear equations on a normalised operator go by one polynomial of A, whatever the method: that of its steps, or, where
+the method is adaptive and so near the exact flow as its tolerance says, that of the exact flow itself. Other equations
+are stepped; both leave the host alone and can be captured as a graph, and members of one batch may have methods, steps
+and times of their own. Adaptive methods of other equations, splittings and operators that are not normalised go through
+`rdgraph.solve`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.twin_quotient import Quotient
 from rdgraph.integrators.flow_coefficients import Schedule, full_degree
 from rdgraph.integrators.linear_part import linear_part
+from rdgraph.integrators.member_schedules import Schedules
 from rdgraph.integrators.polynomial_flow import TOLERANCE, LinearFlow, is_polynomial
 from rdgraph.integrators.steppers import fixed_stepper
 from rdgraph.methods.registry import find_method
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Makes the field that a state implies, with attention computed from it where there is some.
 MakeField = Callable[[Tensor], "VectorField"]
+#: How a member is integrated: method, time and step.
+Manner = tuple[str, float, float | None]
 
 POLYNOMIAL, STEPS, SOLVE = "polynomial", "steps", "solve"
 #: Polynomials up to this degree are taken whole; longer ones are cut where their coefficients no longer count.
@@ -70,8 +75,8 @@ class Flow:
     """H(0) -> H(T) for fields of a system, in one of three forms: polynomial, steps or solve.
 
     `schedule` says how the time is cut where the form has steps or a polynomial, `whole` is the degree of the whole
-    polynomial, `is_live` says that the operator follows the state, `is_forced` that H0 in the equation is not the start
-    but a source that is given.
+    polynomial, the highest of all members, `is_live` says that the operator follows the state, `is_forced` that H0 in
+    the equation is not the start but a source that is given.
 
     >>> import rdgraph as rd
     >>> field = rd.lower("BS", rd.generators.path(4).operator("row"), {"alpha": 1.0, "beta": 0.5})
@@ -88,7 +93,7 @@ class Flow:
     form: str
     method: str
     step: float | None
-    schedule: Schedule | None
+    schedule: Schedule | Schedules | None
     whole: int = 0
     is_live: bool = False
     is_forced: bool = False
@@ -117,8 +122,8 @@ class Flow:
         record = find_method(method)
         is_forced = added.source is not None and field.uses_initial
         whole = not (is_live or added.is_stepped or (is_forced and not field.system.is_single))
-        if whole and (record.is_exact or record.is_runge_kutta) and is_polynomial(field):
-            schedule = Schedule.make(method, time, step)
+        if whole and has_polynomial(method) and is_polynomial(field):
+            schedule = _polynomial_schedule(method, time, step)
             degree = full_degree(linear_part(field), schedule)
             return cls(field.system, POLYNOMIAL, method, step, schedule, degree, is_forced=is_forced)
         if record.is_fixed:
@@ -130,6 +135,29 @@ class Flow:
                 "rk4"
             )
         return cls(field.system, SOLVE, method, step if record.takes_step else None, None)
+
+    @classmethod
+    def choose_each(
+        cls, field: VectorField, manners: Sequence[Manner], is_live: bool = False, added: Additions = NONE
+    ) -> Flow:
+        """The same for members that are integrated each in its own manner; one form has to be right for all."""
+        first = cls.choose(field, *manners[0], is_live, added)
+        others = dict.fromkeys(manners)
+        for manner in others:
+            cls.check(*manner, is_live or added.is_stepped)
+        if first.form == SOLVE:
+            if len({(method, step) for method, _, step in others}) > 1:
+                raise InvalidArgument(f"expected one method and one step for {field.system}, got several")
+            return first
+        made = {manner: first._scheduled(*manner) for manner in others}
+        schedule = Schedules.of([made[manner] for manner in manners])
+        if first.form == STEPS:
+            return replace(first, method=schedule.method, schedule=schedule)
+        return replace(first, schedule=schedule, whole=full_degree(linear_part(field), schedule))
+
+    def _scheduled(self, method: str, time: float, step: float | None) -> Schedule:
+        """How a member of a flow of this form cuts its time."""
+        return (_polynomial_schedule if self.form == POLYNOMIAL else Schedule.make)(method, time, step)
 
     @property
     def is_capturable(self) -> bool:
@@ -199,23 +227,46 @@ class Flow:
         """H at one time (1,) that all members share, by a run that ends there; H0 at 0."""
         if not float(time) > 0:
             return H0
-        part = replace(self, schedule=Schedule.make(self.method, float(time), self.step))
+        part = replace(self, schedule=self._scheduled(self.method, float(time), self.step))
         degree = part.needed(make_field(H0), H0, time)
         return part.run(make_field, H0, time, degree, added=added)[0]
 
-    def _stepped(self, make_field: MakeField, H0: Tensor, schedule: Schedule, time: Tensor, added: Additions) -> Tensor:
-        """Steps of one kind, told the time where it occurs; a live field is made anew from every state."""
+    def _stepped(
+        self, make_field: MakeField, H0: Tensor, schedule: Schedule | Schedules, time: Tensor, added: Additions
+    ) -> Tensor:
+        """Steps of one kind, told the time where it occurs; a live field is made anew from every state.
+
+        A member that has ended is held. What is computed for it starts at H0, where it has been, and is not used.
+        """
         start = H0 if added.source is None else added.source
         field: Any = _Live(self.system, make_field, start) if self.is_live else _bound(make_field(H0), start).prepared()
         field = field if added.change is None else _Changed(self.system, field, added.change)
         stepper, H = fixed_stepper(field, find_method(schedule.method)), H0
         for number, length in enumerate(schedule.lengths(time.to(H0.dtype))):
-            begin = (
-                None if self.system.is_autonomous else torch.full_like(time, number * schedule.step)[..., None, None]
-            )
-            H = stepper.advance(H, length[..., None, None], begin).state
-            H = H if added.after is None else added.after(number, H)
+            begin = None if self.system.is_autonomous else schedule.begins(number, time)[..., None, None]
+            going = schedule.going(number, H0.device)
+            goes = None if going is None else going[..., None, None]
+            moved = stepper.advance(H if goes is None else torch.where(goes, H, H0), length[..., None, None], begin)
+            state = moved.state if added.after is None else added.after(number, moved.state)
+            H = state if goes is None else torch.where(goes, state, H)
         return H
+
+
+def has_polynomial(method: str) -> bool:
+    """Whether the flow of a linear equation by this method is a polynomial of A, or as near to one as it is to H(T).
+
+    >>> [has_polynomial(method) for method in ("euler", "exact", "dopri5", "strang")]
+    [True, True, True, False]
+    """
+    record = find_method(method)
+    return record.is_exact or record.is_runge_kutta or record.is_adaptive
+
+
+def _polynomial_schedule(method: str, time: float, step: float | None) -> Schedule:
+    """How the time of a polynomial is cut: an adaptive method stands for the exact flow, which it approximates."""
+    if not has_polynomial(method):
+        raise InvalidArgument(f"expected a method whose flows are polynomials, got {method}; take euler, rk4 or exact")
+    return Schedule("exact") if find_method(method).is_adaptive else Schedule.make(method, time, step)
 
 
 def _bound(field: VectorField, H0: Tensor) -> VectorField:

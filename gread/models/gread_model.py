@@ -17,6 +17,7 @@ from torch import Tensor
 from gread.models.batched_model import BatchedModel, Passed
 from gread.models.features import Features
 from gread.models.flow import NONE, POLYNOMIAL, Additions, Flow
+from gread.models.mixed_coefficients import MixedCoefficient, shared_settings
 from gread.models.place import Place
 from gread.models.randomness import Dropper, Randomness, Rates
 from gread.models.resolution import FREE, TRUSTED, link_of, linked, resolve_method
@@ -24,6 +25,7 @@ from gread.models.soft_adjacency import soft_weights
 from gread.models.state_layout import StateLayout
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.model_records import ModelRecord
+from gread.settings.model_settings import ModelSettings
 from rdgraph import VectorField, lower
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
@@ -50,6 +52,9 @@ class GREAD(BatchedModel):
 
     Args:
         settings: The network; one `gread.settings.gread_settings.GreadSettings` for all members.
+        each: The settings of every member, where they differ in what members of one shape may differ in: methods,
+            steps, times, and whether a coefficient is one number or one for each channel. `config` then has room for
+            all of them.
         place: The graph; A is made from it as the settings say, for the soft adjacency its entries alone count.
         features: Columns of the features.
         classes: Columns of the logits.
@@ -68,13 +73,29 @@ class GREAD(BatchedModel):
     """
 
     def __init__(
-        self, settings: GreadSettings, place: Place, *, features: int, classes: int, seeds: Sequence[int]
+        self,
+        settings: GreadSettings,
+        place: Place,
+        *,
+        features: int,
+        classes: int,
+        seeds: Sequence[int],
+        each: Sequence[GreadSettings] | None = None,
     ) -> None:
         self._flow: Flow | None = None
+        self._mixed: dict[str, MixedCoefficient] = {}
         config, reason = resolve_method(settings)
-        self.config: GreadSettings = config
+        #: The settings of the members.
+        self.each = (config,) * len(seeds) if each is None else tuple(resolve_method(one)[0] for one in each)
+        self.config: GreadSettings = shared_settings(self.each)
+        config = self.config
         super().__init__(config, place, features=features, classes=classes, seeds=seeds)
         self.reason = reason
+
+    @classmethod
+    def of_members(cls, settings: Sequence[ModelSettings], place: Place, **options: Any) -> BatchedModel:
+        """The networks of a batch whose members have these settings."""
+        return cls(settings[0], place, each=settings, **options)  # type: ignore[arg-type]
 
     def build(self) -> None:
         """Encoder, queries and keys of the attention, coefficients, decoder."""
@@ -145,7 +166,10 @@ class GREAD(BatchedModel):
             return
         d, n = self.config.hidden, self.place.nodes
         shape = {Kind.SCALAR: (), Kind.CHANNEL: (d,), Kind.NODE: (n,), Kind.MATRIX: (d, d)}[kind]
-        if kind is Kind.MATRIX:
+        if self.config.mixed and (mixed := MixedCoefficient.of(name, kind, self.each, self.place.device)) is not None:
+            self._mixed[name] = mixed
+            value = mixed.start(self.uniform(shape, 1.0, mixed.is_free))
+        elif kind is Kind.MATRIX:
             value = self.uniform(shape, d**-0.5)
         elif self.link(name, kind) == FREE:
             value = self.uniform(shape, 1.0)
@@ -173,7 +197,14 @@ class GREAD(BatchedModel):
 
     def coefficient(self, name: str, kind: Kind) -> Tensor:
         """The values of one coefficient, from its parameter."""
+        if name in self._mixed:
+            return self._mixed[name].values(self.get_parameter(f"coefficient_{name}"))
         return linked(self.get_parameter(f"coefficient_{name}"), self.link(name, kind))
+
+    def own_part(self, name: str, value: Tensor, member: int) -> Tensor:
+        """What a member alone has of a part that all members share."""
+        mixed = self._mixed.get(name.removeprefix("coefficient_"))
+        return super().own_part(name, value, member) if mixed is None else mixed.own(value, member)
 
     def kept(self, member: int) -> dict[str, Any]:
         """The training nodes of a member, where the equation asks for them."""
@@ -225,11 +256,11 @@ class GREAD(BatchedModel):
 
     # ------------------------------------------------------------------ the whole
     def flow(self, H: Tensor) -> Flow:
-        """How H(T) is reached; members share the number of steps."""
-        c = self.config
+        """How H(T) is reached, by every member in its own manner."""
+        manners = [(one.method, one.time, one.step) for one in self.each]
         with torch.no_grad():
             added = self.additions(H, Dropper())
-            return Flow.choose(self.field(H), c.method, c.time, c.step, c.adjacency == "live", added)
+            return Flow.choose_each(self.field(H), manners, self.config.adjacency == "live", added)
 
     def evolve(
         self, H0: Tensor, time: Tensor, flow: Flow, degree: int, drop: Dropper | None = None
@@ -272,7 +303,7 @@ class GREAD(BatchedModel):
 
     def _predict(self, x: Features) -> Tensor:
         H0 = self.encode(x)
-        time = torch.full((self.members,), self.config.time, dtype=torch.float64, device=H0.device)
+        time = torch.tensor([one.time for one in self.each], dtype=torch.float64, device=H0.device)
         flow = self.flow(H0)
         return self.decode(self.evolve(H0, time, flow, flow.degree(self.field(H0), H0, time))[0])
 

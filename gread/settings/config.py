@@ -24,6 +24,7 @@ OPTIMISERS = ("adam", "adamw")
 SELECTIONS = ("accuracy", "loss")
 #: The key of [model] that names the network.
 NAME = "name"
+_KNOWN_HINTS: dict[type[Any], dict[str, Any]] = {}
 
 
 @dataclass(frozen=True)
@@ -179,9 +180,16 @@ def _named(sections: Mapping[str, Any], base: Config) -> Config:
     return base if name == base.model.model else replace(base, model=find_model(name).settings())
 
 
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    """The types of the settings of a section; reading them takes milliseconds, so they are kept."""
+    if kind not in _KNOWN_HINTS:
+        _KNOWN_HINTS[kind] = get_type_hints(kind)
+    return _KNOWN_HINTS[kind]
+
+
 def _typed(part: Any, name: str, value: Any) -> Any:
     """A value of the setting's type; whole numbers stand for floats, text from a command line for any of them."""
-    hint = get_type_hints(type(part))[name]
+    hint = _hints(type(part))[name]
     kinds = get_args(hint) or (hint,)
     if value is None and type(None) in kinds:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,15 +23,13 @@ from gread.datasets.node_data import NodeData
 from gread.models.resolution import resolve_trials
 from gread.models.trained_network import Network
 from gread.settings.trials import Trial, grouped
+from gread.training.batch_queue import LOOK, Batch, run_batches
 from gread.training.checkpoint import Saver
 from gread.training.ensemble import CHUNK, Ensemble, Outcome
-from gread.training.planner import check_fit, estimate, make_batches
+from gread.training.planner import Costs, check_fit, estimate, largest, make_batches
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text, write_text
-from rdgraph.interrupts import patient
 
-#: Seconds between two looks at a training: whether to tell of it, to save it, or to stop.
-LOOK = 1.0
 #: Seconds of work that a kill may cost.
 EVERY = 30.0
 
@@ -169,18 +167,26 @@ def train(
         raise InvalidArgument("expected no checkpoint with weights of nodes, got both; leave one of them out")
     options: dict[str, Any] = {"device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights}
     started = time.monotonic()
-    most = [most_members(each[group[0]], chosen[group[0]], members, **options) for group in grouped(chosen)]
-    batches = remembered(checkpoint, make_batches(chosen, most), tell)
+    heaviest = [largest(chosen, group) for group in grouped(chosen)]
+    most = [most_members(each[k], chosen[k], members, **options) for k in heaviest]
+    costs = Costs.of(each[0], place)
+    batches = remembered(checkpoint, make_batches(chosen, most, costs), tell)
     report = _Reporter(progress, started, chosen, batches)
     slots: list[_Slot | None] = [None] * len(chosen)
-    for number, batch in enumerate(batches):
-        own = datas[0] if len(datas) == 1 else [each[k] for k in batch]
-        ensemble = Ensemble(own, [chosen[k] for k in batch], **options)
-        saver = Saver(checkpoint, number, ensemble, datas if len(datas) == 1 else [each[k] for k in batch], every, tell)
-        run_to(ensemble.epochs, ensemble, saver, partial(report, number), tell)
+
+    def begin(number: int) -> tuple[Ensemble, Saver]:
+        own = datas if len(datas) == 1 else [each[k] for k in batches[number]]
+        ensemble = Ensemble(own[0] if len(datas) == 1 else own, [chosen[k] for k in batches[number]], **options)
+        return ensemble, Saver(checkpoint, number, ensemble, own, every, tell)
+
+    def finish(number: int, ensemble: Ensemble, saver: Saver) -> None:
         outcome = ensemble.outcome()
-        for member, k in enumerate(batch):
+        report.finished(number)
+        for member, k in enumerate(batches[number]):
             slots[k] = _slot(ensemble, outcome, member)
+
+    fits = {k: fit for group, fit in zip(grouped(chosen), most, strict=True) for k in group}
+    run_batches(queued(chosen, batches, fits, costs, begin), place, report, finish, tell)
     done = [s for s in slots if s is not None]
     return _gathered(data, chosen, reasons, done, max(one.num_classes for one in datas), time.monotonic() - started)
 
@@ -190,31 +196,24 @@ def most_members(data: NodeData, trial: Trial, asked: int | None = None, **optio
     return check_fit(estimate(Ensemble(data, [trial], **options)), options["device"], asked)
 
 
-def run_to(
-    end: int, ensemble: Ensemble, saver: Saver, report: Callable[[Ensemble], None], tell: Callable[[str], object]
-) -> None:
-    """Train an ensemble up to an epoch, or until nothing is left to do, with a look about every `LOOK` seconds."""
-    count, epoch = 1, ensemble.epoch
-    with patient(lambda: tell("stopping at the end of this epoch; Ctrl-C again stops at once")) as interruption:
-        while epoch < end and not ensemble.is_done:
-            began, chunk = time.monotonic(), min(count, CHUNK - epoch % CHUNK, end - epoch)
-            ensemble.advance(chunk)
-            epoch = ensemble.epoch  # waits for the device
-            count = epochs_within(LOOK, (time.monotonic() - began) / chunk)
-            saver.tick()
-            report(ensemble)
-            if interruption.is_waiting:
-                saver.tick(must_save=True)
-                interruption.hear()
-
-
-def epochs_within(seconds: float, each: float) -> int:
-    """How many epochs of so many seconds each go into some seconds: one at least, a chunk at most.
-
-    >>> epochs_within(1.0, 26.0), epochs_within(1.0, 0.3), epochs_within(1.0, 0.0)
-    (1, 3, 20)
-    """
-    return CHUNK if each * CHUNK <= seconds else max(1, int(seconds / each))
+def queued(
+    trials: Sequence[Trial],
+    batches: Sequence[Sequence[int]],
+    fits: Mapping[int, int],
+    costs: Costs,
+    begin: Callable[[int], tuple[Ensemble, Saver]],
+    end: int | None = None,
+) -> list[Batch]:
+    """Batches of trials as they are trained: to their ends or another one, with what they take of the memory, where
+    `fits` says of how many trainings like that of a number it holds."""
+    found = []
+    for number, batch in enumerate(batches):
+        first, effort = trials[batch[0]].config, max(trials[k].effort for k in batch)
+        beside, product = costs.member(first.model)
+        epochs = first.training.epochs if end is None else min(end, first.training.epochs)
+        cost = epochs * (costs.batch + len(batch) * (beside + product * effort))
+        found.append(Batch(partial(begin, number), epochs, len(batch) / fits[batch[0]], cost))
+    return found
 
 
 def remembered(folder: Path | None, batches: list[list[int]], tell: Callable[[str], object]) -> list[list[int]]:
@@ -250,7 +249,8 @@ class _Slot(NamedTuple):
 def _slot(ensemble: Ensemble, out: Outcome, member: int) -> _Slot:
     kept = None
     if ensemble.keep_best:
-        kept = {name: ensemble.state[f"best.{name}"][member : member + 1] for name in ensemble.parts}
+        own = ensemble.model.own_part
+        kept = {name: own(name, ensemble.state[f"best.{name}"], member) for name in ensemble.parts}
         kept = {name: value.cpu().clone() for name, value in {**kept, **ensemble.model.kept(member)}.items()}
     return _Slot(
         int(out.best_epoch[member]), float(out.val_accuracy[member]), float(out.test_accuracy[member]),
@@ -286,9 +286,11 @@ class _Reporter:
     ) -> None:
         self.hears, self.started, self.last = hears, started, time.monotonic()
         self.lengths = [trials[batch[0]].config.training.epochs for batch in batches]
+        self.done = [0] * len(batches)
 
     def __call__(self, number: int, ensemble: Ensemble) -> None:
         epoch, now = ensemble.epoch, time.monotonic()
+        self.done[number] = epoch
         is_due = epoch % CHUNK == 0 or epoch >= ensemble.epochs or now - self.last >= LOOK
         if self.hears is None or not is_due:
             return
@@ -296,6 +298,10 @@ class _Reporter:
         row = ensemble.state["history"][epoch - 1].double()
         alive = ensemble.state["alive"]
         means = row[alive].nanmean(0).tolist() if bool(alive.any()) else [float("nan")] * row.shape[1]
-        done = sum(self.lengths[:number]) + epoch
         seconds = time.monotonic() - self.started
-        self.hears(Progress(done, sum(self.lengths), number, len(self.lengths), means[0], means[2], seconds))
+        total = sum(self.lengths)
+        self.hears(Progress(sum(self.done), total, number, len(self.lengths), means[0], means[2], seconds))
+
+    def finished(self, number: int) -> None:
+        """A batch is done, perhaps before its last epoch, or since a checkpoint says so."""
+        self.done[number] = self.lengths[number]

@@ -20,6 +20,7 @@ from rdgraph.integrators.coupled_flow import apply_coupled, coupled_coefficients
 from rdgraph.integrators.coupled_linear import CoupledLinear
 from rdgraph.integrators.flow_coefficients import Response, Schedule, coefficients, full_degree
 from rdgraph.integrators.linear_part import Linear, linear_part
+from rdgraph.integrators.member_schedules import Schedules
 from rdgraph.kernels import operations as ops
 from rdgraph.kernels.row_order import Rows
 
@@ -54,9 +55,9 @@ def is_polynomial(field: VectorField) -> bool:
 class LinearFlow:
     """H0 -> H(T) for linear fields, by a polynomial of fixed degree: capturable, differentiable in everything.
 
-    `schedule` says how the time is cut, `degree` how many products are taken; `needed` tells which degree a field
-    asks for. A `quotient` of the field's operator saves the twins of one field. Shapes: time (*batch), H0
-    (*batch, n, d), or (*batch, n, F*d) for F fields.
+    `schedule` says how the time is cut, with `Schedules` that of every member for itself, `degree` how many products
+    are taken; `needed` tells which degree a field asks for. A `quotient` of the field's operator saves the twins of one
+    field. Shapes: time (*batch), H0 (*batch, n, d), or (*batch, n, F*d) for F fields.
 
     >>> import rdgraph as rd
     >>> op = rd.generators.path(4).operator("row", dtype=torch.float64)
@@ -68,7 +69,7 @@ class LinearFlow:
     True
     """
 
-    def __init__(self, schedule: Schedule, degree: int, quotient: Quotient | None = None) -> None:
+    def __init__(self, schedule: Schedule | Schedules, degree: int, quotient: Quotient | None = None) -> None:
         self.schedule, self.degree, self.quotient = schedule, degree, quotient
 
     def __call__(self, field: VectorField, H0: Tensor, time: Tensor) -> Tensor:
@@ -102,7 +103,7 @@ class LinearFlow:
     @classmethod
     @torch.no_grad()
     def needed(
-        cls, field: VectorField, H0: Tensor, schedule: Schedule, time: Tensor, rtol: float = TOLERANCE,
+        cls, field: VectorField, H0: Tensor, schedule: Schedule | Schedules, time: Tensor, rtol: float = TOLERANCE,
         *, is_forced: bool = False,
     ) -> int:  # fmt: skip
         """The degree that leaves out at most `rtol` of the gain; asks the device once.
@@ -134,8 +135,10 @@ def forced_part(field: VectorField, is_forced: bool) -> Linear | CoupledLinear:
     return replace(linear, source=None)
 
 
-def _response(linear: Linear | CoupledLinear, schedule: Schedule, time: Tensor, degree: int) -> Response:
+def _response(linear: Linear | CoupledLinear, schedule: Schedule | Schedules, time: Tensor, degree: int) -> Response:
     if isinstance(linear, CoupledLinear):
+        if isinstance(schedule, Schedules):
+            raise NotApplicable("expected one schedule for all members of several fields, got one for each")
         return coupled_coefficients(linear, schedule, time, degree)
     return coefficients(linear, schedule, time, degree)
 
