@@ -93,31 +93,48 @@ def run_batches(
         finish: Hears of a batch that is done, which is then forgotten.
         tell: Hears that an interruption came, which waits for the end of the epochs and their checkpoints.
     """
-    is_gpu = device.startswith("cuda")
     waiting = list(range(len(batches)))
-    if is_gpu:
+    if device.startswith("cuda"):
         waiting.sort(key=lambda k: -batches[k].cost)
-    streams = [torch.cuda.Stream(torch.device(device)) for _ in range(min(AT_ONCE, len(batches)))] if is_gpu else [None]
+    streams = _streams(device, len(batches))
     running: list[_Running] = []
     with patient(lambda: tell("stopping at the end of this epoch; Ctrl-C again stops at once")) as interruption:
         while waiting or running:
             taken = sum(batches[run.number].share for run in running)
             if waiting and streams and (not running or taken + batches[waiting[0]].share <= 1):
                 running.append(_begun(waiting.pop(0), batches, streams.pop()))
-            for run in list(running):
-                with run.within():
-                    run.look(report)
-                    if run.go_on():
-                        continue
-                    finish(run.number, run.ensemble, run.saver)
-                running.remove(run)
-                streams.append(run.stream)
+            running, free = _once_round(running, report, finish)
+            streams += free
             if interruption.is_waiting:
                 for run in running:
                     with run.within():
                         run.look(report)
                         run.saver.tick(must_save=True)
                 interruption.hear()
+
+
+def _once_round(
+    running: list[_Running], report: Callable[[int, Ensemble], None], finish: Callable[[int, Ensemble, Saver], None]
+) -> tuple[list[_Running], list[Any]]:
+    """Look at every batch and let it go on; those that do, and the streams of the others, of which nothing is kept."""
+    going, free = [], []
+    for run in running:
+        with run.within():
+            run.look(report)
+            if run.go_on():
+                going.append(run)
+                continue
+            finish(run.number, run.ensemble, run.saver)
+        free.append(run.stream)
+    return going, free
+
+
+def _streams(device: str, count: int) -> list[Any]:
+    """One place for every batch that may be under way at once: a stream of a GPU, and one of a CPU, which has none."""
+    if not device.startswith("cuda"):
+        return [None]
+    torch.cuda.synchronize(torch.device(device))  # what was made for all so far is there
+    return [torch.cuda.Stream(torch.device(device)) for _ in range(min(AT_ONCE, count))]
 
 
 def _begun(number: int, batches: Sequence[Batch], stream: Any) -> _Running:
