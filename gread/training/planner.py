@@ -7,8 +7,10 @@ saves more than another batch costs.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 
@@ -129,8 +131,9 @@ def cut_by_effort(efforts: Sequence[int], fit: int, batch: float, beside: float,
     >>> cut_by_effort([1, 9, 1, 9], 4, batch=100.0, beside=0.0, product=1.0)
     [[0, 1, 2, 3]]
     """
-    levels = sorted(set(efforts))
-    totals = [sum(effort <= level for effort in efforts) for level in levels]
+    counts = Counter(efforts)
+    levels = sorted(counts)
+    totals = list(accumulate(counts[level] for level in levels))
     best: list[tuple[float, int]] = [(0.0, 0)]
     for end, (level, total) in enumerate(zip(levels, totals, strict=True)):
         costs = []

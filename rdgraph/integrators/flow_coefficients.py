@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import sympy as sp
 import torch
@@ -25,13 +25,31 @@ from rdgraph.methods.registry import WITH_GAINS, find_method
 from rdgraph.methods.runge_kutta import Tableau, z
 from rdgraph.methods.tableaux import methods
 
-if TYPE_CHECKING:
-    from rdgraph.integrators.member_schedules import Schedules
-
 #: Most steps that the kernel's power counts.
 _MOST_STEPS = 1 << 12
 #: Most terms of an exact flow; a member whose coefficients ask for more overflows, and is marked.
 _MOST_TERMS = 1 << 9
+
+
+class AnySchedule(Protocol):
+    """How times are integrated: by one `Schedule` for all members, or by one for each (`member_schedules`)."""
+
+    @property
+    def steps(self) -> int:
+        """The most steps of a member."""
+
+    @property
+    def has_exact(self) -> bool:
+        """Whether the flow of some member is the exponential."""
+
+    def whole_degree(self, order: int, extra: int) -> int:
+        """The degree of the whole polynomial where the generator has that order, and the source `extra`."""
+
+    def plan(self, device: torch.device) -> Tensor:
+        """What the kernels read, (1 or M, stages + 3): stability polynomial, step, steps (0: the flow itself)."""
+
+    def gain(self, p: Tensor, s: Tensor | None, time: Tensor) -> tuple[Tensor, Tensor | None]:
+        """h(T)/h(0) of h' = p h + s h(0) at every sample point: what the flow keeps of h(0), what the source adds."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +147,7 @@ def _numbers(tableau: Tableau) -> tuple[float, ...]:
     return tuple(float(c) for c in reversed(sp.Poly(tableau.stability, z).all_coeffs()))
 
 
-def full_degree(linear: Linear | CoupledLinear, schedule: Schedule | Schedules) -> int:
+def full_degree(linear: Linear | CoupledLinear, schedule: AnySchedule) -> int:
     """The degree of the whole polynomial; for the exact flow, which has none, more than single precision ever needs."""
     return schedule.whole_degree(len(linear.generator) - 1, max(0, len(linear.source or ()) - 1))
 
@@ -147,7 +165,7 @@ class Response(NamedTuple):
     gain: Tensor
 
 
-def coefficients(linear: Linear, schedule: Schedule | Schedules, time: Tensor, degree: int) -> Response:
+def coefficients(linear: Linear, schedule: AnySchedule, time: Tensor, degree: int) -> Response:
     """The terms up to `degree` of the flow of a linear system; time (*batch) or ().
 
     Differentiable in the coefficients of the equation and in the time. Of a forcing that is no filter of H0 (the source
@@ -174,7 +192,7 @@ def coefficients(linear: Linear, schedule: Schedule | Schedules, time: Tensor, d
     return Response(found.series.reshape(long), found.sizes.reshape(long), found.gain.reshape(shape))
 
 
-def _increments(linear: Linear, schedule: Schedule | Schedules, time: Tensor, degree: int) -> Response:
+def _increments(linear: Linear, schedule: AnySchedule, time: Tensor, degree: int) -> Response:
     """The terms of (R(A) - 1)/p(A), by which f(H0) is multiplied where R is what the flow keeps of H0."""
     count = 1 << max(3, degree.bit_length())
     terms = len(linear.generator)
@@ -232,7 +250,7 @@ class _Coefficients(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, generator: Tensor, times: Tensor, schedule: Schedule | Schedules, kind: str, count: int, degree: int
+        ctx: Any, generator: Tensor, times: Tensor, schedule: AnySchedule, kind: str, count: int, degree: int
     ) -> tuple[Tensor, Tensor]:
         from rdgraph.kernels import triton_polynomial as stacks
 
@@ -264,7 +282,7 @@ def _per_row(times: Tensor, rows: int) -> Tensor:
 
 
 def _by_autograd(
-    generator: Tensor, source: Tensor | None, time: Tensor, schedule: Schedule | Schedules, kind: str, count: int,
+    generator: Tensor, source: Tensor | None, time: Tensor, schedule: AnySchedule, kind: str, count: int,
     degree: int, *, increment: bool = False,
 ) -> Response:  # fmt: skip
     """The same in plain torch, with a source; with `increment` what the source adds, alone."""

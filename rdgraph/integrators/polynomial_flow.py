@@ -18,9 +18,8 @@ from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
 from rdgraph.integrators.coupled_flow import apply_coupled, coupled_coefficients
 from rdgraph.integrators.coupled_linear import CoupledLinear
-from rdgraph.integrators.flow_coefficients import Response, Schedule, coefficients, full_degree
+from rdgraph.integrators.flow_coefficients import AnySchedule, Response, Schedule, coefficients, full_degree
 from rdgraph.integrators.linear_part import Linear, linear_part
-from rdgraph.integrators.member_schedules import Schedules
 from rdgraph.kernels import operations as ops
 from rdgraph.kernels.row_order import Rows
 
@@ -69,7 +68,7 @@ class LinearFlow:
     True
     """
 
-    def __init__(self, schedule: Schedule | Schedules, degree: int, quotient: Quotient | None = None) -> None:
+    def __init__(self, schedule: AnySchedule, degree: int, quotient: Quotient | None = None) -> None:
         self.schedule, self.degree, self.quotient = schedule, degree, quotient
 
     def __call__(self, field: VectorField, H0: Tensor, time: Tensor) -> Tensor:
@@ -103,7 +102,7 @@ class LinearFlow:
     @classmethod
     @torch.no_grad()
     def needed(
-        cls, field: VectorField, H0: Tensor, schedule: Schedule | Schedules, time: Tensor, rtol: float = TOLERANCE,
+        cls, field: VectorField, H0: Tensor, schedule: AnySchedule, time: Tensor, rtol: float = TOLERANCE,
         *, is_forced: bool = False,
     ) -> int:  # fmt: skip
         """The degree that leaves out at most `rtol` of the gain; asks the device once.
@@ -135,9 +134,9 @@ def forced_part(field: VectorField, is_forced: bool) -> Linear | CoupledLinear:
     return replace(linear, source=None)
 
 
-def _response(linear: Linear | CoupledLinear, schedule: Schedule | Schedules, time: Tensor, degree: int) -> Response:
+def _response(linear: Linear | CoupledLinear, schedule: AnySchedule, time: Tensor, degree: int) -> Response:
     if isinstance(linear, CoupledLinear):
-        if isinstance(schedule, Schedules):
+        if not isinstance(schedule, Schedule):
             raise NotApplicable("expected one schedule for all members of several fields, got one for each")
         return coupled_coefficients(linear, schedule, time, degree)
     return coefficients(linear, schedule, time, degree)

@@ -2,9 +2,9 @@
 
 Trials are drawn from the paper's space and trained on all splits as a search trains them: of many shapes, methods,
 steps and times, in as few batches as that takes. Beside it stands what its members would reach if every one of them had
-a card full of its like: a sample of the trials, each trained alone with as many splits and seeds as fill the card. The
-start of the process, set-up and recording, which compiles kernels when they are first met, are told separately and
-included.
+a card full of its like: a sample of the trials, each trained alone with as many splits and seeds as fill the card.
+Planning, set-up and recording are told separately and included. Kernels are compiled once on a machine: that, and the
+start of the process, are what a first pass over the same batches with one epoch takes longer, and told beside.
 """
 
 from __future__ import annotations
@@ -71,10 +71,7 @@ def draw_configs(space: Space, base: Config, count: int, seed: int = 0) -> list[
 
 @dataclass(frozen=True)
 class Measured:
-    """A search that was measured: trainings, batches, and seconds for its parts.
-
-    `start` is the first network of the process, for which libraries are loaded; then come planning, set-up, recording
-    and epochs.
+    """A search that was measured: trainings, batches, and seconds for planning, set-up, recording and epochs.
 
     `epochs` of the `whole` number were run; the seconds of a whole search are those of set-up and recording, once, and
     of the epochs in proportion.
@@ -83,7 +80,6 @@ class Measured:
     trainings: int
     shapes: int
     batches: int
-    start: float
     planning: float
     setup: float
     recording: float
@@ -94,7 +90,7 @@ class Measured:
     @property
     def seconds(self) -> float:
         """Seconds of the whole search."""
-        return self.start + self.planning + self.setup + self.recording + self.running * self.whole / self.epochs
+        return self.planning + self.setup + self.recording + self.running * self.whole / self.epochs
 
     @property
     def rate(self) -> float:
@@ -105,8 +101,6 @@ class Measured:
 def measure_search(data: NodeData, trials: Sequence[Trial], device: str) -> Measured:
     """Train trials as a search does, to the end of their epochs, with a clock at every part."""
     options = halving_options(device)
-    began = time.perf_counter()
-    Ensemble(data, trials[:1], **options)
     started = time.perf_counter()
     chosen, _ = resolve_trials(trials)
     groups, costs = grouped(chosen), Costs.of(data, device)
@@ -132,8 +126,7 @@ def measure_search(data: NodeData, trials: Sequence[Trial], device: str) -> Meas
     running = time.perf_counter() - planned - sum(spent.values())
     epochs = chosen[0].config.training.epochs
     return Measured(
-        len(chosen), len(groups), len(batches), started - began, planned - started, spent["setup"],
-        spent["recording"], running, epochs,
+        len(chosen), len(groups), len(batches), planned - started, spent["setup"], spent["recording"], running, epochs,
     )  # fmt: skip
 
 
@@ -169,10 +162,15 @@ def measure(
     data = load_dataset(name)
     base, _ = base_config(SearchRequest(dataset=name, reaction="BS", space="paper"))
     configs = draw_configs(find_space("paper"), base, trials)
-    short = [config.updated({"epochs": epochs}) for config in configs]
     splits = range(min(SPLITS, data.num_splits))
-    found = measure_search(data, [t for c in short for t in make_trials(c, splits)], device)
-    print(name, json.dumps(asdict(found) | {"rate": found.rate}), file=sys.stderr, flush=True)
+    first, found = (
+        measure_search(data, [t for c in short for t in make_trials(c, splits)], device)
+        for short in ([config.updated({"epochs": count}) for config in configs] for count in (1, epochs))
+    )
+    parts = [one.planning + one.setup + one.recording for one in (first, found)]
+    compiling = max(0.0, parts[0] - parts[1])
+    for one in (first, found):
+        print(name, json.dumps(asdict(one) | {"rate": one.rate}), file=sys.stderr, flush=True)
     alone: list[dict[str, Any]] = []
     for config in configs[:: max(1, trials // samples)][:samples]:
         if alone and time.perf_counter() - started > seconds:
@@ -186,6 +184,7 @@ def measure(
     halved = Rungs().work([EPOCHS] * trials) / (EPOCHS * trials)
     return {
         "environment": environment(device), "trials": trials, "search": asdict(found), "rate": found.rate,
+        "compiling": compiling, "rate_with_compiling": found.trainings / (found.seconds + compiling),
         "rate_without_setup": running, "rate_alone": ideal, "share": found.rate / ideal, "alone": alone,
         "target": TARGETS.get(name), "target_share": TARGET_SHARE, "work_with_halving": halved,
         "nodes": data.num_nodes, "entries": int(data.graph.edge_index.shape[1]),
@@ -246,7 +245,7 @@ def main() -> None:
     if (hours := paper_hours(found)) is not None:
         found["paper"] = hours
     given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    brief = {name: row[name] for name in ("rate", "rate_without_setup", "rate_alone", "share")}
+    brief = {name: row[name] for name in ("rate", "rate_with_compiling", "rate_without_setup", "rate_alone", "share")}
     print(given.dataset, json.dumps(brief | {"search": row["search"]}))
 
 

@@ -266,8 +266,8 @@ def test_halving_a_mixed_round_trains_to_the_same_end() -> None:
     )
     results = round_.run()
     stayed = [r for r in results if r.epochs == 60]
-    assert [r.epochs for r in results].count(20) == 6
-    assert len(stayed) == 3
+    assert {r.epochs for r in results} <= set(Rungs().ends(60))
+    assert 0 < len(stayed) < len(results) // 2
     whole = train(karate(), [t for c in tried for t in c.trainings([0, 1], 0)], device="cpu", keep_best=False)
     for result in stayed:
         part = slice(2 * result.number, 2 * result.number + 2)
