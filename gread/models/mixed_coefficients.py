@@ -54,8 +54,12 @@ class MixedCoefficient:
     @classmethod
     def of(cls, name: str, kind: Kind, each: Sequence[GreadSettings], device: Any = None) -> MixedCoefficient | None:
         """How members have it; None where all have it as the batch does, with one link."""
-        kinds = [one.system.letters[name] for one in each]
-        links = [link_of(one, name, own) for one, own in zip(each, kinds, strict=True)]
+        known = {}  # splits and seeds share their settings
+        for one in each:
+            if id(one) not in known:
+                own = one.system.letters[name]
+                known[id(one)] = own, link_of(one, name, own)
+        kinds, links = zip(*(known[id(one)] for one in each), strict=True)
         if set(kinds) == {kind} and len(set(links)) == 1:
             return None
         columns = [[k is not kind for k in kinds], [x == FREE for x in links], [x == NEGATED for x in links]]
