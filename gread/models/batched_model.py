@@ -114,6 +114,15 @@ class BatchedModel(nn.Module):
     def lengthen(self, x: Features, rates: Rates) -> None:
         """Raise the degree of polynomials that have become too short."""
 
+    @property
+    def member_degrees(self) -> tuple[int, ...]:
+        """The degree of every member."""
+        return (self.degree,) * self.members
+
+    def take_degrees(self, degrees: Sequence[int]) -> None:
+        """Go on with the degrees of members that were trained elsewhere, or higher ones."""
+        self.degree = max(degrees)
+
     def memory(self, x: Features) -> int | None:
         """Numbers that one member keeps for its gradient, where the network can tell; else they are counted."""
         return None

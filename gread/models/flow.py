@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,7 +23,7 @@ from rdgraph.graphs.twin_quotient import Quotient
 from rdgraph.integrators.flow_coefficients import Schedule, full_degree
 from rdgraph.integrators.linear_part import linear_part
 from rdgraph.integrators.member_schedules import Schedules
-from rdgraph.integrators.polynomial_flow import TOLERANCE, LinearFlow, is_polynomial
+from rdgraph.integrators.polynomial_flow import TOLERANCE, LinearFlow, Piece, is_polynomial
 from rdgraph.integrators.steppers import fixed_stepper
 from rdgraph.methods.registry import find_method
 
@@ -40,6 +41,8 @@ POLYNOMIAL, STEPS, SOLVE = "polynomial", "steps", "solve"
 WHOLE = 24
 #: Room for coefficients that grow while the network is trained, in products; at least what derivatives need.
 SPARE = 4
+#: Degrees that differ by less than this are taken together.
+QUANTUM = 8
 #: Evaluations that a run by `solve` is reckoned with, when its memory is estimated.
 RECKONED = 448
 #: Evaluations that a step of a method without a tableau is reckoned with.
@@ -186,10 +189,15 @@ class Flow:
 
     def degree(self, field: VectorField, H0: Tensor, time: Tensor) -> int:
         """The same with some room to grow, as a training needs it; short polynomials are taken whole."""
-        if self.form != POLYNOMIAL or self.whole <= WHOLE:
-            return self.whole
+        return max(self.degrees(field, H0, time), default=self.whole)
+
+    def degrees(self, field: VectorField, H0: Tensor, time: Tensor) -> list[int]:
+        """The same of every member; none where all are taken whole."""
+        if self.form != POLYNOMIAL or self.schedule is None or self.whole <= WHOLE:
+            return []
         room = max(SPARE, linear_part(field).order)
-        return min(self.whole, -(-(self.needed(field, H0, time) + room) // SPARE) * SPARE)
+        needed = LinearFlow.needed_each(field, H0, self.schedule, time, TOLERANCE, is_forced=self.is_forced)
+        return [min(self.whole, -(-(count + room) // SPARE) * SPARE) for count in needed]
 
     def is_cut(self, degree: int) -> bool:
         """Whether that many products leave something out, so that it has to be watched."""
@@ -206,11 +214,16 @@ class Flow:
         quotient: Quotient | None = None,
         watch: bool = False,
         added: Additions = NONE,
+        pieces: Sequence[Piece] = (),
     ) -> tuple[Tensor, Tensor | None]:
-        """H(T) for times (*batch), and with `watch` what the polynomial of every member leaves out (None elsewhere)."""
+        """H(T) for times (*batch), and with `watch` what the polynomial of every member leaves out (None elsewhere).
+
+        With `pieces` some members take fewer products than `degree`.
+        """
         if self.form == POLYNOMIAL and self.schedule is not None:
             source = added.source if self.is_forced else None
-            return LinearFlow(self.schedule, degree, quotient).run(make_field(H0), H0, time, watch=watch, source=source)
+            flow = LinearFlow(self.schedule, degree, quotient, pieces)
+            return flow.run(make_field(H0), H0, time, watch=watch, source=source)
         if self.schedule is not None:
             return self._stepped(make_field, H0, self.schedule, time, added), None
         times = torch.stack([torch.zeros_like(time), time]) if time.ndim else torch.tensor([0.0, float(time)])
@@ -299,3 +312,19 @@ class _Live:
 
     def __call__(self, t: object, H: Tensor) -> Tensor:
         return _bound(self.make_field(H), self.start)(t, H)
+
+
+def pieces_of(degrees: Sequence[int]) -> tuple[Piece, ...]:
+    """Consecutive members with like degrees; none where one piece is all.
+
+    A piece has the highest degree of its members and of those before it, so members are best in rising order.
+
+    >>> pieces_of([4, 6, 20, 16, 20]), pieces_of([20, 4])
+    (((0, 2, 8), (2, 5, 20)), ())
+    """
+    most = max(degrees, default=0)
+    levels = [min(most, -(-highest // QUANTUM) * QUANTUM) for highest in accumulate(degrees, max)]
+    starts = [k for k, level in enumerate(levels) if k == 0 or level != levels[k - 1]]
+    if len(starts) < 2:
+        return ()
+    return tuple((a, b, levels[a]) for a, b in pairwise([*starts, len(levels)]))

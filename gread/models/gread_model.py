@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gread.models.batched_model import BatchedModel, Passed
 from gread.models.features import Features
-from gread.models.flow import NONE, POLYNOMIAL, Additions, Flow
+from gread.models.flow import NONE, POLYNOMIAL, Additions, Flow, pieces_of
 from gread.models.mixed_coefficients import MixedCoefficient, shared_settings
 from gread.models.place import Place
 from gread.models.randomness import Dropper, Randomness, Rates
@@ -30,6 +30,7 @@ from rdgraph import VectorField, lower
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
+from rdgraph.integrators.polynomial_flow import Piece
 from rdgraph.lowering.coefficients import valued_letters
 from rdgraph.syntax.tree import Kind
 
@@ -83,6 +84,7 @@ class GREAD(BatchedModel):
         each: Sequence[GreadSettings] | None = None,
     ) -> None:
         self._flow: Flow | None = None
+        self._degrees: list[int] = []
         self._mixed: dict[str, MixedCoefficient] = {}
         config, reason = resolve_method(settings)
         #: The settings of the members.
@@ -263,19 +265,21 @@ class GREAD(BatchedModel):
             return Flow.choose_each(self.field(H), manners, self.config.adjacency == "live", added)
 
     def evolve(
-        self, H0: Tensor, time: Tensor, flow: Flow, degree: int, drop: Dropper | None = None
-    ) -> tuple[Tensor, Tensor | None]:
+        self, H0: Tensor, time: Tensor, flow: Flow, degree: int, drop: Dropper | None = None,
+        pieces: Sequence[Piece] = (),
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         """H(T), and what the polynomial of every member may have left out (None where nothing is)."""
         added = self.additions(H0, drop or Dropper())
         watch = flow.is_cut(degree)
-        return flow.run(self.field, H0, time, degree, quotient=self.quotient, watch=watch, added=added)
+        return flow.run(self.field, H0, time, degree, quotient=self.quotient, watch=watch, added=added, pieces=pieces)
 
     def prepare(self, x: Features, rates: Rates) -> None:
         """Choose the flow, and how long its polynomials are."""
         with torch.no_grad():
             start = self.encode(x)
             self._flow = self.flow(start)
-            self.degree = self._flow.degree(self.field(start), start, rates["time"])
+            self._degrees = self._flow.degrees(self.field(start), start, rates["time"])
+        self.degree = max(self._degrees, default=self._flow.whole)
         self.whole, self.is_capturable = self._flow.whole, self._flow.is_capturable
 
     def lengthen(self, x: Features, rates: Rates) -> None:
@@ -283,8 +287,22 @@ class GREAD(BatchedModel):
         flow = self.chosen_flow
         with torch.no_grad():
             start = self.encode(x)
-            needed = flow.degree(self.field(start), start, rates["time"])
-        self.degree = min(flow.whole, max(needed, self.degree + max(4, self.degree // 2)))
+            needed = flow.degrees(self.field(start), start, rates["time"])
+        lacking = max((count - own for count, own in zip(needed, self.member_degrees, strict=True)), default=0)
+        self.degree = min(flow.whole, self.degree + max(4, self.degree // 2, lacking))
+
+    @property
+    def member_degrees(self) -> tuple[int, ...]:
+        """The degree of every member: what it needed at the start, and what all were raised by since."""
+        if not self._degrees:
+            return (self.degree,) * self.members
+        raised = self.degree - max(self._degrees)
+        return tuple(min(self.degree, own + raised) for own in self._degrees)
+
+    def take_degrees(self, degrees: Sequence[int]) -> None:
+        """Go on with degrees of members that were trained elsewhere, or higher ones."""
+        most = max(self._degrees, default=0)
+        self.degree = max([own + most - start for own, start in zip(degrees, self._degrees, strict=False)] or degrees)
 
     @property
     def chosen_flow(self) -> Flow:
@@ -298,7 +316,8 @@ class GREAD(BatchedModel):
         if rates is None:
             return Passed(self._predict(x))
         drop = Dropper(rates, random, first=STEP_PLACE)
-        H, tail = self.evolve(self.encode(x, rates, random), rates["time"], self.chosen_flow, self.degree, drop)
+        start, pieces = self.encode(x, rates, random), pieces_of(self.member_degrees) if self.system.is_single else ()
+        H, tail = self.evolve(start, rates["time"], self.chosen_flow, self.degree, drop, pieces)
         return Passed(self.decode(H, rates, random), tail)
 
     def _predict(self, x: Features) -> Tensor:

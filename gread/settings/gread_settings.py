@@ -176,6 +176,11 @@ class GreadSettings(ModelSettings):
         return max(1, min(steps * stages * order, counted) if steps else counted)
 
     @property
+    def is_padded(self) -> bool:
+        """Polynomials are taken piece by piece, each as long as its members need."""
+        return self.method == AUTO or not self.is_polynomial
+
+    @property
     def equation(self) -> Hashable:
         """What the equation is read from: settings that agree in it have the same one."""
         return type(self), self.reaction, self.alpha, self.beta

@@ -53,6 +53,11 @@ class ModelSettings:
         take as many as the one with the most."""
         return 1
 
+    @property
+    def is_padded(self) -> bool:
+        """Whether members with less effort pay for the one with the most."""
+        return True
+
     # ------------------------------------------------------------------ checks, for the settings by name
     def check_at_least(self, least: float, *names: str) -> None:
         """Raise unless these settings are finite and not below that number."""

@@ -331,7 +331,7 @@ class Ensemble:
                 f"expected an epoch that is a multiple of {CHUNK}, got {self.epoch} in a flow that may need more terms"
             )
         values = {name: value.detach() for name, value in self.state.items()}
-        return MemberState(values, (self.model.degree,) * self.members).chosen(members)
+        return MemberState(values, self.model.member_degrees).chosen(members)
 
     def take_up(self, state: MemberState) -> None:
         """Go on from the state of members that were trained elsewhere, in the order of the members here."""
@@ -341,7 +341,8 @@ class Ensemble:
                 got = tuple(values[name].shape) if name in values else "none"
                 raise InvalidArgument(f"expected {name} of shape {tuple(value.shape)}, got {got}; take the same trials")
         self.restore(values)
-        self.model.degree, self.started, self._replay = max(state.degrees), None, None
+        self.model.take_degrees(state.degrees)
+        self.started, self._replay = None, None
 
     def subset(self, members: Sequence[int]) -> Ensemble:
         """A smaller ensemble of some members, which go on from where they are to the results that they would have here.

@@ -1,7 +1,8 @@
 """The planner: a list of trials in the fewest batches that share a shape and fit the memory.
 
-Members of a batch all take as many products as the one with the most, so a shape is cut into several batches where that
-saves more than another batch costs.
+Members of a batch are in the order of their effort, so that polynomials are taken piece by piece, each as long as its
+members need. Members that are stepped all take as many steps as the one with the most; there a shape is cut into
+several batches where that saves more than another batch costs.
 """
 
 from __future__ import annotations
@@ -153,7 +154,8 @@ def cut_by_effort(efforts: Sequence[int], fit: int, batch: float, beside: float,
 def make_batches(trials: Sequence[Trial], most: Sequence[int], costs: Costs | None = None) -> list[list[int]]:
     """The numbers of the trials in batches: `most` says how many of every group fit; batches of a group are even.
 
-    With `costs`, members of a group that take many more products than others get batches of their own.
+    With `costs`, members of a group are put in the order of their effort, and where those with less pay for those with
+    more, they get batches of their own.
 
     >>> from gread.settings.config import Config
     >>> both = [Trial(Config().updated({"hidden": h}), split) for h in (8, 16) for split in range(5)]
@@ -165,7 +167,10 @@ def make_batches(trials: Sequence[Trial], most: Sequence[int], costs: Costs | No
         pieces = [list(range(len(group)))]
         efforts = [trials[k].effort for k in group] if costs is not None else []
         if costs is not None and len(set(efforts)) > 1:
-            pieces = cut_by_effort(efforts, fit, costs.batch, *costs.member(trials[group[0]].config.model))
+            model = trials[group[0]].config.model
+            if model.is_padded:
+                pieces = cut_by_effort(efforts, fit, costs.batch, *costs.member(model))
+            pieces = [sorted(piece, key=lambda k: (efforts[k], k)) for piece in pieces]
         for piece in pieces:
             size = -(-len(piece) // -(-len(piece) // fit))
             batches += [[group[k] for k in piece[start : start + size]] for start in range(0, len(piece), size)]

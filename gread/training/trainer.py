@@ -208,10 +208,11 @@ def queued(
     `fits` says of how many trainings like that of a number it holds."""
     found = []
     for number, batch in enumerate(batches):
-        first, effort = trials[batch[0]].config, max(trials[k].effort for k in batch)
+        first, efforts = trials[batch[0]].config, [trials[k].effort for k in batch]
+        products = len(batch) * max(efforts) if first.model.is_padded else sum(efforts)
         beside, product = costs.member(first.model)
         epochs = first.training.epochs if end is None else min(end, first.training.epochs)
-        cost = epochs * (costs.batch + len(batch) * (beside + product * effort))
+        cost = epochs * (costs.batch + len(batch) * beside + product * products)
         found.append(Batch(partial(begin, number), epochs, len(batch) / fits[batch[0]], cost))
     return found
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gread.datasets.embedded import karate
-from gread.models.flow import POLYNOMIAL, SOLVE, STEPS
+from gread.models.flow import POLYNOMIAL, SOLVE, STEPS, pieces_of
 from gread.models.gread_model import GREAD
 from gread.models.mixed_coefficients import MixedCoefficient, fitted, shared_settings
 from gread.settings.config import Config
@@ -313,8 +313,49 @@ def test_the_cut_is_the_cheapest_of_all(seed: int) -> None:
     assert cost(found) <= cost([list(range(7))]) + 1e-9
 
 
+def test_polynomials_are_taken_piece_by_piece() -> None:
+    """Members in the order of their effort have polynomials as long as they need, and are the members alone."""
+    values: list[dict[str, Any]] = [{"method": "exact", "time": time} for time in (6.0, 0.2, 2.0, 30.0, 0.3)]
+    trials = mixed(values, reaction="BS", adjacency="soft", epochs=25, beta="scalar")
+    order = make_batches(trials, [9], Costs.of(karate(), "cuda"))
+    assert order == [[1, 4, 2, 0, 3]]
+    together = check_alone([trials[k] for k in order[0]])
+    model = together.model
+    assert isinstance(model, GREAD)
+    pieces = pieces_of(model.member_degrees)
+    assert len(pieces) >= 3
+    assert [a for a, _, _ in pieces[1:]] == [b for _, b, _ in pieces[:-1]]
+    for start, stop, degree in pieces:
+        assert max(model.member_degrees[start:stop]) <= degree <= model.degree
+    reverse = Ensemble(karate(), [trials[k] for k in reversed(order[0])]).model
+    assert isinstance(reverse, GREAD)
+    assert pieces_of(reverse.member_degrees) == ()
+
+
+def test_pieces_that_become_too_short_grow_and_go_on_elsewhere() -> None:
+    """A coefficient that grows in one member raises all; a part goes on with what it had, or more."""
+    values: list[dict[str, Any]] = [{"method": "exact", "time": time} for time in (0.2, 0.5, 6.0)]
+    trials = mixed(values, reaction="BS", adjacency="original", beta="scalar", beta_link="free", epochs=60)
+    whole = Ensemble(karate(), trials)
+    model = whole.model
+    assert isinstance(model, GREAD)
+    before = model.member_degrees
+    with torch.no_grad():
+        whole.parameters["coefficient_beta"][0] = 60.0
+    whole.advance(20)
+    after = model.member_degrees
+    assert all(new > old for new, old in zip(after, before, strict=True))
+    part = whole.subset([0, 1])
+    assert isinstance(part.model, GREAD)
+    assert all(new >= old for new, old in zip(part.model.member_degrees, after[:2], strict=True))
+    whole.advance(20)
+    part.advance(20)
+    torch.testing.assert_close(part.outcome().history, whole.outcome().history[:, :2], rtol=1e-4, atol=1e-4)
+
+
 def test_large_graphs_are_cut_finer_than_small_ones() -> None:
-    trials = mixed([{"time": time, "method": "exact"} for time in (0.1, 1.0, 6.0)] * 20, hidden=64)
+    steps = [{"time": time, "method": "rk4", "step": 0.1} for time in (0.1, 1.0, 6.0)]
+    trials = mixed(steps * 20, hidden=64, reaction="F")
     small = Costs(1e10, 100, 400, 50, 500)
     assert len(make_batches(trials, [1000], small)) == 1
     assert len(make_batches(trials, [1000], replace(small, nodes=10**6, edges=10**7))) == 3
