@@ -158,8 +158,7 @@ def train(
     place = choose_device(device)
     chosen, reasons = resolve_trials(trials)
     datas = [data] if isinstance(data, NodeData) else list(data)
-    each = datas * len(chosen) if len(datas) == 1 else datas
-    if len(each) != len(chosen):
+    if len(datas) not in (1, len(chosen)):
         raise InvalidArgument(f"expected one data set or one for each of {len(chosen)} trials, got {len(datas)}")
     if not chosen:
         raise InvalidArgument("expected at least one trial, got none; make some with make_trials")
@@ -167,16 +166,35 @@ def train(
         raise InvalidArgument("expected no checkpoint with weights of nodes, got both; leave one of them out")
     options: dict[str, Any] = {"device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights}
     started = time.monotonic()
-    heaviest = [largest(chosen, group) for group in grouped(chosen)]
-    most = [most_members(each[k], chosen[k], members, **options) for k in heaviest]
-    costs = Costs.of(each[0], place)
-    batches = remembered(checkpoint, make_batches(chosen, most, costs), tell)
-    report = _Reporter(progress, started, chosen, batches)
-    slots: list[_Slot | None] = [None] * len(chosen)
+    slots = _train_batches(datas, chosen, options, members, checkpoint, every, _Hearing(progress, tell, started))
+    return _gathered(data, chosen, reasons, slots, max(one.num_classes for one in datas), time.monotonic() - started)
+
+
+class _Hearing(NamedTuple):
+    """Who hears of a training, and when it started."""
+
+    progress: Callable[[Progress], None] | None
+    tell: Callable[[str], object]
+    started: float
+
+
+def _train_batches(
+    datas: list[NodeData], trials: list[Trial], options: dict[str, Any], members: int | None, checkpoint: Path | None,
+    every: float, hearing: _Hearing,
+) -> list[_Slot]:  # fmt: skip
+    """The results of all trials, trained in batches that share a shape and fit the memory."""
+    place, tell = options["device"], hearing.tell
+    each = datas * len(trials) if len(datas) == 1 else datas
+    groups, costs = grouped(trials), Costs.of(each[0], place)
+    heaviest = [largest(trials, group) for group in groups]
+    most = [most_members(each[k], trials[k], members, **options) for k in heaviest]
+    batches = remembered(checkpoint, make_batches(trials, most, costs), tell)
+    report = _Reporter(hearing.progress, hearing.started, trials, batches)
+    slots: dict[int, _Slot] = {}
 
     def begin(number: int) -> tuple[Ensemble, Saver]:
         own = datas if len(datas) == 1 else [each[k] for k in batches[number]]
-        ensemble = Ensemble(own[0] if len(datas) == 1 else own, [chosen[k] for k in batches[number]], **options)
+        ensemble = Ensemble(own[0] if len(datas) == 1 else own, [trials[k] for k in batches[number]], **options)
         return ensemble, Saver(checkpoint, number, ensemble, own, every, tell)
 
     def finish(number: int, ensemble: Ensemble, saver: Saver) -> None:
@@ -185,10 +203,9 @@ def train(
         for member, k in enumerate(batches[number]):
             slots[k] = _slot(ensemble, outcome, member)
 
-    fits = {k: fit for group, fit in zip(grouped(chosen), most, strict=True) for k in group}
-    run_batches(queued(chosen, batches, fits, costs, begin), place, report, finish, tell)
-    done = [s for s in slots if s is not None]
-    return _gathered(data, chosen, reasons, done, max(one.num_classes for one in datas), time.monotonic() - started)
+    fits = {k: fit for group, fit in zip(groups, most, strict=True) for k in group}
+    run_batches(queued(trials, batches, fits, costs, begin), place, report, finish, tell)
+    return [slots[k] for k in range(len(trials))]
 
 
 def most_members(data: NodeData, trial: Trial, asked: int | None = None, **options: Any) -> int:
