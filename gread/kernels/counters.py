@@ -28,8 +28,8 @@ def mix(x: Tensor) -> Tensor:
     return x ^ (x >> 15)
 
 
-def keys(seeds: Tensor, stream: int, step: Tensor | int) -> Tensor:
-    """One key per member (M,) for a stream at a step."""
+def keys(seeds: Tensor, stream: int | Tensor, step: Tensor | int) -> Tensor:
+    """One key per member (M,) for a stream, or one of its own for each (M,), at a step."""
     folded = mix((seeds & _MASK) ^ mix((seeds >> 32) & _MASK))
     return mix((mix((folded + stream * STREAM) & _MASK) + step * STEP) & _MASK)
 
@@ -40,7 +40,7 @@ def bits(key: Tensor, count: int) -> Tensor:
     return mix((mix((place + key[:, None]) & _MASK) ^ key[:, None]) & _MASK)
 
 
-def uniform(seeds: Tensor, stream: int, count: int, step: Tensor | int = 0) -> Tensor:
+def uniform(seeds: Tensor, stream: int | Tensor, count: int, step: Tensor | int = 0) -> Tensor:
     """Numbers in [0, 1), (M, count), float32 with 24 random bits.
 
     >>> u = uniform(torch.tensor([3, 4]), INITIAL, 10000)

@@ -68,8 +68,9 @@ class Problem:
         if len(datas) not in (1, len(trials)):
             raise InvalidArgument(f"expected one data set or one for each of {len(trials)} trials, got {len(datas)}")
         each = datas * len(trials) if len(datas) == 1 else datas
-        for one, trial in zip(each, trials, strict=True):
-            check(one, trial.split)
+        pairs = {(id(one), trial.split): one for one, trial in zip(each, trials, strict=True)}
+        for (_, split), one in pairs.items():
+            check(one, split)
         classes = max(one.num_classes for one in datas)
         _check_alike(datas)
         settings = trials[0].config.model
@@ -78,12 +79,11 @@ class Problem:
         else:
             dense = [one.x.toarray() if one.is_sparse else one.x for one in datas]  # type: ignore[union-attr]
             features = make_features(np.stack(dense), settings, device, dtype)
-        masks = np.stack(
-            [
-                np.stack([getattr(one.masks, part)[trial.split] for part in ("train", "val", "test")])
-                for one, trial in zip(each, trials, strict=True)
-            ]
-        ).astype(np.float64)
+        known = {
+            key: np.stack([getattr(one.masks, part)[key[1]] for part in ("train", "val", "test")])
+            for key, one in pairs.items()
+        }
+        masks = np.stack([known[id(one), t.split] for one, t in zip(each, trials, strict=True)]).astype(np.float64)
         sizes = masks.sum(-1)
         labels = np.stack([one.y for one in datas])
         hot = (labels[..., None] == np.arange(classes)).astype(np.float64)

@@ -19,11 +19,14 @@ from torch.nn import functional
 from gread.datasets.node_data import NodeData
 from gread.kernels.operations import adam_step, select
 from gread.models.batched_model import BatchedModel
+from gread.models.mixed_coefficients import fitted
 from gread.models.problem import Problem
 from gread.models.randomness import Randomness, make_rates
 from gread.models.resolution import resolve_trials
 from gread.settings.model_records import find_model
+from gread.settings.model_settings import ModelSettings
 from gread.settings.trials import Trial, grouped
+from gread.training.member_state import MemberState
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.polynomial_flow import TOLERANCE
 
@@ -34,43 +37,6 @@ LARGEST_TAIL = 10 * TOLERANCE
 BETAS, EPS = (0.9, 0.999), 1e-8
 #: Columns of the history; the accuracies are areas under the ROC curve where that is the metric of the data.
 METRICS = ("loss", "train_accuracy", "val_accuracy", "test_accuracy")
-#: Parts of the state that all members share.
-SHARED = ("step", "tail")
-
-
-@dataclass(frozen=True, eq=False)
-class MemberState:
-    """All that training has changed in some members of an ensemble, and the degree of its polynomials."""
-
-    values: dict[str, Tensor]
-    degree: int
-
-    def chosen(self, members: Sequence[int]) -> MemberState:
-        """A copy of that of some of them, in that order."""
-        first = next(iter(self.values.values()))
-        index = torch.tensor(list(members), dtype=torch.int64, device=first.device)
-        found = {
-            name: value.clone() if name in SHARED else value.index_select(_member_axis(name), index)
-            for name, value in self.values.items()
-        }
-        return MemberState(found, self.degree)
-
-    @staticmethod
-    def joined(pieces: Sequence[MemberState]) -> MemberState:
-        """That of all members of several pieces; they have to be at one epoch."""
-        epochs = {int(piece.values["step"]) for piece in pieces}
-        if len(epochs) != 1:
-            raise InvalidArgument(f"expected states after one number of epochs, got {sorted(epochs)}")
-        found = {
-            name: value if name in SHARED else torch.cat([p.values[name] for p in pieces], dim=_member_axis(name))
-            for name, value in pieces[0].values.items()
-        }
-        return MemberState(found, max(piece.degree for piece in pieces))
-
-
-def _member_axis(name: str) -> int:
-    """Where the members are in a part of the state."""
-    return 1 if name == "history" else 0
 
 
 @dataclass(frozen=True)
@@ -94,7 +60,8 @@ class Ensemble:
 
     Args:
         data: One data set, or one of equal size for every trial.
-        trials: Trainings that differ in split, seed, rates and times alone; a method that is left open is chosen.
+        trials: Trainings of one shape (`Trial.shape`): they differ in splits, seeds, rates and times, and in methods,
+            steps and kinds of coefficients as their equations allow; a method that is left open is chosen.
         device: cpu, cuda or cuda:0.
         dtype: The precision of parameters and states.
         keep_best: Whether the parameters of every member's best epoch are kept.
@@ -132,11 +99,7 @@ class Ensemble:
         self.trials = chosen
         configs = [t.config for t in chosen]
         self.problem = Problem.make(data, chosen, device=device, dtype=dtype, weights=weights)
-        make = find_model(configs[0].model.model).network
-        self.model: BatchedModel = make(
-            configs[0].model, self.problem.place, features=self.problem.features.shape[1],
-            classes=self.problem.classes, seeds=[t.member_seed for t in chosen],
-        )  # fmt: skip
+        self.model = self._networks([c.model for c in configs])
         self.rates = make_rates([c.model for c in configs], device)
         self.training = configs[0].training
         self.epochs = self.training.epochs
@@ -155,6 +118,17 @@ class Ensemble:
         self._replay: Callable[[], None] | None = None
         #: The state at the start of a chunk that is under way, while its polynomials may turn out too short.
         self.started: dict[str, Tensor] | None = None
+
+    def _networks(self, settings: list[ModelSettings]) -> BatchedModel:
+        network = find_model(settings[0].model).network
+        options = {
+            "features": self.problem.features.shape[1], "classes": self.problem.classes,
+            "seeds": [t.member_seed for t in self.trials],
+        }  # fmt: skip
+        make: Callable[..., BatchedModel] = getattr(
+            network, "of_members", lambda each, *a, **k: network(each[0], *a, **k)
+        )
+        return make(settings, self.problem.place, **options)
 
     @property
     def members(self) -> int:
@@ -275,24 +249,34 @@ class Ensemble:
         Chunks are counted from the first epoch, so that the results do not depend on how the epochs are divided among
         calls: a call may end in the midst of a chunk, which is done again by a later one if need be.
         """
+        end = min(self.epoch + epochs, self.epochs)
+        while (done := self.epoch) < end:
+            self.start(end - done)
+            self.settle()
+
+    def start(self, epochs: int) -> None:
+        """Begin some more epochs, at most to the end of the chunk; on a GPU they may be under way when this returns."""
         done = self.epoch
-        end = min(done + epochs, self.epochs)
-        while done < end:
-            if done % CHUNK == 0:
-                self.started = self.snapshot() if self.model.is_cut else None
-                self.state["tail"].zero_()
-            stop = min(end, done - done % CHUNK + CHUNK)
-            for _ in range(stop - done):
-                self._one()
-            if self.started is not None and float(self.state["tail"]) > LARGEST_TAIL:
-                self.restore(self.started)
-                self.model.lengthen(self.problem.features, self.rates)
-                self._replay = None
-                done -= done % CHUNK
-            else:
-                done = stop
+        if done % CHUNK == 0:
+            self.started = self.snapshot() if self.model.is_cut else None
+            self.state["tail"].zero_()
+        for _ in range(min(done + epochs, self.epochs, done - done % CHUNK + CHUNK) - done):
+            self._one()
+
+    def settle(self) -> None:
+        """Look at the epochs that were begun: where polynomials were too short, the chunk has to be done again."""
+        if self.started is not None and float(self.state["tail"]) > LARGEST_TAIL:
+            self.restore(self.started)
+            self.model.lengthen(self.problem.features, self.rates)
+            self._replay = None
+        done = self.epoch
         if done % CHUNK == 0 or done == self.epochs:
             self.started = None
+
+    def record(self) -> None:
+        """Record the epoch now, where it is to be recorded, and not before the first one."""
+        if self.use_graph and self._replay is None and not self.is_done:
+            self._replay = self._captured()
 
     def _one(self) -> None:
         if not self.use_graph:
@@ -344,18 +328,19 @@ class Ensemble:
             raise InvalidArgument(
                 f"expected an epoch that is a multiple of {CHUNK}, got {self.epoch} in a flow that may need more terms"
             )
-        return MemberState({name: value.detach() for name, value in self.state.items()}, self.model.degree).chosen(
-            members
-        )
+        values = {name: value.detach() for name, value in self.state.items()}
+        return MemberState(values, self.model.member_degrees).chosen(members)
 
     def take_up(self, state: MemberState) -> None:
         """Go on from the state of members that were trained elsewhere, in the order of the members here."""
+        values = {name: fitted(v, self.state[name]) for name, v in state.values.items() if name in self.state}
         for name, value in self.state.items():
-            if name not in state.values or state.values[name].shape != value.shape:
-                got = tuple(state.values[name].shape) if name in state.values else "none"
+            if name not in values or values[name].shape != value.shape:
+                got = tuple(values[name].shape) if name in values else "none"
                 raise InvalidArgument(f"expected {name} of shape {tuple(value.shape)}, got {got}; take the same trials")
-        self.restore(state.values)
-        self.model.degree, self.started, self._replay = state.degree, None, None
+        self.restore(values)
+        self.model.take_degrees(state.degrees)
+        self.started, self._replay = None, None
 
     def subset(self, members: Sequence[int]) -> Ensemble:
         """A smaller ensemble of some members, which go on from where they are to the results that they would have here.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,12 @@ import torch
 from gread.datasets.node_data import NodeData
 from gread.models.resolution import resolve_trials
 from gread.settings.trials import grouped
+from gread.training.batch_queue import run_batches
 from gread.training.checkpoint import Saver
-from gread.training.ensemble import CHUNK, Ensemble, MemberState
-from gread.training.planner import make_batches
-from gread.training.trainer import EVERY, most_members, remembered, run_to
+from gread.training.ensemble import CHUNK, Ensemble
+from gread.training.member_state import MemberState
+from gread.training.planner import Costs, largest, make_batches
+from gread.training.trainer import EVERY, most_members, queued, remembered
 from gread.tuning.candidates import COMPLETE, DIVERGED, PRUNED, Candidate, TrialResult
 from rdgraph.errors import InvalidArgument
 
@@ -115,6 +116,7 @@ class HalvedRound:
     every: float = EVERY
     results: dict[int, TrialResult] = field(default_factory=dict)
     _done: float = 0.0
+    _under_way: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         owners = [(place, t) for place, c in enumerate(self.candidates) for t in c.trainings(self.splits, self.seed)]
@@ -126,7 +128,8 @@ class HalvedRound:
     def run(self) -> list[TrialResult]:
         """Train, compare and drop, up to the end of the longest."""
         groups = grouped(self._trials)
-        most = [most_members(self.data, self._trials[group[0]], **self.options) for group in groups]
+        heaviest = [self._trials[largest(self._trials, group)] for group in groups]
+        most = [most_members(self.data, trial, **self.options) for trial in heaviest]
         pools = [_Pool(group, fit) for group, fit in zip(groups, most, strict=True)]
         alive = set(range(len(self.candidates)))
         for end in self.rungs.ends(max(self._lengths)):
@@ -150,33 +153,44 @@ class HalvedRound:
         folder = None if self.checkpoint is None else self.checkpoint / f"rung-{end}"
         of_pool = {k: pool for pool in pools for k in pool.members}
         order = [k for pool in pools for k in pool.members]
-        made = make_batches([self._trials[k] for k in order], [pool.most for pool in pools])
+        costs = Costs.of(self.data, self.options["device"])
+        made = make_batches([self._trials[k] for k in order], [pool.most for pool in pools], costs)
         batches = remembered(folder, [[order[k] for k in batch] for batch in made], self.tell)
-        pieces: dict[int, list[MemberState]] = {}
-        trained: dict[int, list[int]] = {}
+        pieces: dict[int, dict[int, MemberState]] = {}
         seen: dict[int, tuple[float, float, bool]] = {}
-        for number, batch in enumerate(batches):
-            pool = of_pool[batch[0]]
-            ensemble = self._ensemble(pool, batch)
-            stop = min(end, ensemble.epochs)
-            saver = Saver(folder, number, ensemble, [self.data], self.every, self.tell)
-            before = self._done - ensemble.epoch * len(batch)
-            run_to(stop, ensemble, saver, partial(self._hear, before), self.tell)
+        before = dict.fromkeys(range(len(batches)), 0)
+
+        def begin(number: int) -> tuple[Ensemble, Saver]:
+            ensemble = self._ensemble(of_pool[batches[number][0]], batches[number])
+            before[number] = ensemble.epoch
+            return ensemble, Saver(folder, number, ensemble, [self.data], self.every, self.tell)
+
+        def hear(number: int, ensemble: Ensemble) -> None:
+            self._under_way[number] = (ensemble.epoch - before[number]) * ensemble.members
+            self.progress(min(1.0, (self._done + sum(self._under_way.values())) / self._work))
+
+        def finish(number: int, ensemble: Ensemble, saver: Saver) -> None:
+            batch, stop = batches[number], min(end, ensemble.epochs)
             ensemble.advance(stop - ensemble.epoch)  # patience ends a training for itself, not for the others
             saver.tick(must_save=True)
-            self._done = before + ensemble.epoch * len(batch)
+            self._under_way[number] = (ensemble.epoch - before[number]) * ensemble.members
             outcome = ensemble.outcome()
             for member, k in enumerate(batch):
                 scores = float(outcome.val_accuracy[member]), float(outcome.test_accuracy[member])
                 seen[k] = (*scores, outcome.status(member) == "ok")
             if stop < ensemble.epochs:
-                state = ensemble.member_state(range(len(batch)))
-                host = MemberState({name: value.cpu() for name, value in state.values.items()}, state.degree)
-                pieces.setdefault(id(pool), []).append(host)
-                trained.setdefault(id(pool), []).extend(batch)
+                state = ensemble.member_state(range(len(batch))).on("cpu")
+                pieces.setdefault(id(of_pool[batch[0]]), {})[number] = state
+
+        fits = {k: pool.most for k, pool in of_pool.items()}
+        queue = queued(self._trials, batches, fits, costs, begin, end)
+        run_batches(queue, self.options["device"], hear, finish, self.tell)
+        self._done, self._under_way = self._done + sum(self._under_way.values()), {}
         for pool in pools:
             if id(pool) in pieces:
-                pool.members, pool.state = trained[id(pool)], MemberState.joined(pieces[id(pool)])
+                own = sorted(pieces[id(pool)].items())
+                pool.members = [k for number, _ in own for k in batches[number]]
+                pool.state = MemberState.joined([state for _, state in own])
             else:
                 pool.members = []
         self._note(seen, end)
@@ -186,9 +200,6 @@ class HalvedRound:
         if pool.state is not None:
             ensemble.take_up(pool.state.chosen([pool.members.index(k) for k in batch]))
         return ensemble
-
-    def _hear(self, before: float, ensemble: Ensemble) -> None:
-        self.progress(min(1.0, (before + ensemble.epoch * ensemble.members) / self._work))
 
     def _note(self, seen: dict[int, tuple[float, float, bool]], end: int) -> None:
         """The results as they stand at a rung; those of trials that go on are replaced at the next one."""

@@ -151,7 +151,7 @@ def check_validation(data: NodeData, splits: Sequence[int]) -> None:
 
 
 def refused(data: NodeData, plan: PlannedRound, device: str) -> dict[int, TrialResult]:
-    """The trials that cannot be trained, with the reasons: every shape is tried once."""
+    """The trials that cannot be trained, with the reasons: of every shape the largest is tried, then the next."""
     found, sound = {}, []
     for candidate in plan.candidates:
         try:
@@ -161,11 +161,18 @@ def refused(data: NodeData, plan: PlannedRound, device: str) -> dict[int, TrialR
         else:
             sound.append((candidate.number, trials[0]))
     for group in grouped([trial for _, trial in sound]):
-        try:
-            most_members(data, sound[group[0]][1], **halving_options(device))
-        except REFUSALS as problem:
-            for k in group:
-                found[sound[k][0]] = TrialResult(sound[k][0], FAILED, 0, note=str(problem))
+        left = list(group)
+        while left:
+            effort = max(sound[k][1].effort for k in left)
+            same = [k for k in left if sound[k][1].effort == effort]
+            try:
+                most_members(data, sound[same[0]][1], **halving_options(device))
+            except REFUSALS as problem:
+                for k in same:
+                    found[sound[k][0]] = TrialResult(sound[k][0], FAILED, 0, note=str(problem))
+                left = [k for k in left if k not in same]
+            else:
+                break
     return found
 
 

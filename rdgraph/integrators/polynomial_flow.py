@@ -6,6 +6,7 @@ product. The coefficients are computed on the device (see `responses`), so that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
 from rdgraph.integrators.coupled_flow import apply_coupled, coupled_coefficients
 from rdgraph.integrators.coupled_linear import CoupledLinear
-from rdgraph.integrators.flow_coefficients import Response, Schedule, coefficients, full_degree
+from rdgraph.integrators.flow_coefficients import AnySchedule, Response, Schedule, coefficients, full_degree
 from rdgraph.integrators.linear_part import Linear, linear_part
 from rdgraph.kernels import operations as ops
 from rdgraph.kernels.row_order import Rows
@@ -32,6 +33,8 @@ TOLERANCE = 1e-7
 WATCHED = 8
 
 Terms = list[tuple[Tensor, Tensor]]
+#: Members from a first to before a last one, whose polynomials have that degree.
+Piece = tuple[int, int, int]
 
 
 def is_polynomial(field: VectorField) -> bool:
@@ -54,9 +57,10 @@ def is_polynomial(field: VectorField) -> bool:
 class LinearFlow:
     """H0 -> H(T) for linear fields, by a polynomial of fixed degree: capturable, differentiable in everything.
 
-    `schedule` says how the time is cut, `degree` how many products are taken; `needed` tells which degree a field
-    asks for. A `quotient` of the field's operator saves the twins of one field. Shapes: time (*batch), H0
-    (*batch, n, d), or (*batch, n, F*d) for F fields.
+    `schedule` says how the time is cut, with `Schedules` that of every member for itself, `degree` how many products
+    are taken; `needed` tells which degree a field asks for. With `pieces`, members of one batch (B, n, d) take fewer of
+    them, piece by piece; all members are in one of them. A `quotient` of the field's operator saves the twins of one
+    field. Shapes: time (*batch), H0 (*batch, n, d), or (*batch, n, F*d) for F fields.
 
     >>> import rdgraph as rd
     >>> op = rd.generators.path(4).operator("row", dtype=torch.float64)
@@ -68,8 +72,10 @@ class LinearFlow:
     True
     """
 
-    def __init__(self, schedule: Schedule, degree: int, quotient: Quotient | None = None) -> None:
-        self.schedule, self.degree, self.quotient = schedule, degree, quotient
+    def __init__(
+        self, schedule: AnySchedule, degree: int, quotient: Quotient | None = None, pieces: Sequence[Piece] = ()
+    ) -> None:
+        self.schedule, self.degree, self.quotient, self.pieces = schedule, degree, quotient, pieces
 
     def __call__(self, field: VectorField, H0: Tensor, time: Tensor) -> Tensor:
         return self.run(field, H0, time, watch=False)[0]
@@ -84,28 +90,50 @@ class LinearFlow:
         bound = field.bind(H0 if source is None else source) if field.uses_initial else field
         linear = forced_part(bound, source is not None)
         found = _response(linear, self.schedule, time, self.degree + (WATCHED if watch else 0))
-        beyond = (found.sizes[self.degree + 1 :].sum(0) / found.gain).amax((-2, -1)) if watch else None
+        beyond = self._beyond(found) if watch else None
         kept = found.series[: self.degree + 1]
         if linear.source is None:
             return H0 + self._applied(linear, kept, bound(None, H0)), beyond
         return self._applied(linear, kept, H0), beyond
 
+    def _beyond(self, found: Response) -> Tensor:
+        """What every member leaves out, as a share of its gain."""
+        if not self.pieces:
+            return (found.sizes[self.degree + 1 :].sum(0) / found.gain).amax((-2, -1))
+        shares = [found.sizes[d + 1 :, a:b].sum(0) / found.gain[a:b] for a, b, d in self.pieces]
+        return torch.cat([share.amax((-2, -1)) for share in shares])
+
     def _applied(self, linear: Linear | CoupledLinear, kept: Tensor, x: Tensor) -> Tensor:
         """The polynomial with these coefficients applied to x."""
         if isinstance(linear, CoupledLinear):
             return apply_coupled(linear.base.operator, kept, x, linear.base.kind)
+        if not self.pieces:
+            return self._applied_to(linear, kept, x)
+        parts = [self._applied_to(linear, kept[: d + 1, a:b], x[a:b], slice(a, b)) for a, b, d in self.pieces]
+        return torch.cat(parts)
+
+    def _applied_to(self, linear: Linear, kept: Tensor, x: Tensor, members: slice | None = None) -> Tensor:
         if self.quotient is not None:
             return apply_on_quotient(self.quotient, kept, x, linear.base.kind)
         series = kept.to(torch.promote_types(x.dtype, torch.float32))
-        return apply_polynomial(linear.base.operator, series, x, linear.base.kind)
+        return apply_polynomial(linear.base.operator, series, x, linear.base.kind, members)
 
     @classmethod
     @torch.no_grad()
     def needed(
-        cls, field: VectorField, H0: Tensor, schedule: Schedule, time: Tensor, rtol: float = TOLERANCE,
+        cls, field: VectorField, H0: Tensor, schedule: AnySchedule, time: Tensor, rtol: float = TOLERANCE,
         *, is_forced: bool = False,
     ) -> int:  # fmt: skip
-        """The degree that leaves out at most `rtol` of the gain; asks the device once.
+        """The degree that leaves out at most `rtol` of the gain, of all members; asks the device once."""
+        return max(cls.needed_each(field, H0, schedule, time, rtol, is_forced=is_forced))
+
+    @classmethod
+    @torch.no_grad()
+    def needed_each(
+        cls, field: VectorField, H0: Tensor, schedule: AnySchedule, time: Tensor, rtol: float = TOLERANCE,
+        *, is_forced: bool = False,
+    ) -> list[int]:  # fmt: skip
+        """The same of every member.
 
         What a source takes away from the flow counts like what it adds, so that coefficients at which the two cancel
         are no reason for a short polynomial: its gradients, and coefficients near by, need the terms. `is_forced`
@@ -118,9 +146,12 @@ class LinearFlow:
             length = min(length, most)
             found = _response(linear, schedule, time, length)
             beyond = found.sizes.flip(0).cumsum(0).flip(0)[1:] / found.gain
-            degree = int((beyond.reshape(length, -1).amax(-1) > rtol).sum()) if length else 0
-            if degree + WATCHED <= length or length == most:
-                return degree
+            degrees = [0]
+            if length:
+                counts = (beyond.amax((-2, -1)).reshape(length, -1) > rtol).sum(0)
+                degrees = [int(count) for count in counts.tolist()]
+            if max(degrees) + WATCHED <= length or length == most:
+                return degrees
             length *= 2
 
 
@@ -134,15 +165,18 @@ def forced_part(field: VectorField, is_forced: bool) -> Linear | CoupledLinear:
     return replace(linear, source=None)
 
 
-def _response(linear: Linear | CoupledLinear, schedule: Schedule, time: Tensor, degree: int) -> Response:
+def _response(linear: Linear | CoupledLinear, schedule: AnySchedule, time: Tensor, degree: int) -> Response:
     if isinstance(linear, CoupledLinear):
+        if not isinstance(schedule, Schedule):
+            raise NotApplicable("expected one schedule for all members of several fields, got one for each")
         return coupled_coefficients(linear, schedule, time, degree)
     return coefficients(linear, schedule, time, degree)
 
 
-def apply_polynomial(operator: Operator, series: Tensor, x: Tensor, kind: str) -> Tensor:
+def apply_polynomial(operator: Operator, series: Tensor, x: Tensor, kind: str, members: slice | None = None) -> Tensor:
     """sum_k series[k] b_k(A) x with as many products as the degree; series (K + 1, *batch or 1, 1, 1 or d).
 
+    With `members`, series and x are those of some members of a batch, whose weights the operator has for all of them.
     b_k is A^k ("taylor") or T_k(A) ("chebyshev"). Horner's rule forward; backward with the vectors b_k(A') g, of which
     the gradients in x, in the coefficients and in the edge weights are made. Only the latter need the states of the
     forward pass; otherwise nothing but x is kept.
@@ -158,6 +192,7 @@ def apply_polynomial(operator: Operator, series: Tensor, x: Tensor, kind: str) -
     terms = series.reshape(len(series), -1, *series.shape[-2:])
     weights = operator.weights
     shared = weights.numel() == operator.num_edges
+    weights = weights if shared or members is None else weights[members]
     weights = weights.reshape(1, -1) if shared else weights.expand(*batch, -1).reshape(-1, operator.num_edges)
     tracked = torch.is_grad_enabled() and any(t.requires_grad for t in (x, series, weights))
     rows = operator.pattern.rows if weights.requires_grad and x.is_cuda else None
