@@ -100,7 +100,9 @@ def run(run: StudyRun, task: SearchTask, make: Callable[[], Found]) -> None:
     run.results(split_rows(found))
     for name, text in FILES.items():
         run.describe(name, text)
-    run.say("Result", "\n\n".join(sentences(task, found)))
+    counted, first, *further = sentences(task, found)
+    run.answer(first)
+    run.say("Result", "\n\n".join([counted, *further]))
     if eligible(found.results):
         run.table("choices", choice_rows(found), CHOICES_CAPTION)
         points = gap_rows(gap_curve(found.results))
