@@ -157,3 +157,83 @@ _register(
     "oscillation death, blow-up - and does the linearisation tell them?",
     "torch",
 )
+_register(
+    "classification",
+    "classification",
+    "The main tables: seven reactions on nine data sets",
+    "With the settings that the GREAD paper prints, and in every reading of what it leaves open, are the accuracies "
+    "and the ranking of its Tables 4, 7 and 8 reached?",
+    "gread",
+)
+_register(
+    "ablation",
+    "ablation",
+    "The ablations: adjacency, and kind and sign of beta",
+    "Do the soft adjacency and a vector beta raise the accuracy, as Tables 5, 6, 20 and 21 of the GREAD paper say, and "
+    "is it the vector that helps or the sign it may have?",
+    "gread",
+)
+_register(
+    "sensitivity",
+    "sensitivity",
+    "Sensitivity to the end time and to the step",
+    "How does the accuracy of the reactions change with T and with the step of the solver, as Figures 3, 4, 7 and 8 of "
+    "the GREAD paper show, and do small steps reach the exact flow?",
+    "gread",
+)
+_register(
+    "depth",
+    "depth",
+    "Many layers: GREAD-ST against GRAND++",
+    "Does GREAD-ST keep its accuracy with 2 to 64 layers and stay ahead of GRAND++, as Tables 22 and 23 of the GREAD "
+    "paper say, and what do the linear reactions do at 128 and 256?",
+    "gread",
+)
+_register(
+    "homophily",
+    "homophily",
+    "From heterophily to homophily on the synthetic Cora",
+    "Are the reactions more accurate than MLP, GCN, GAT, GRAND, H2GCN and GPR-GNN at every homophily, without sudden "
+    "drops, as Figure 6 of the GREAD paper shows?",
+    "gread",
+)
+_register(
+    "significance",
+    "significance",
+    "Is GREAD-BS better than GRAND?",
+    "With ten seeds on every split, is GREAD-BS more accurate than GRAND on all nine data sets, as Table 24 of the "
+    "GREAD paper says, by a test that takes account of shared splits and of the number of tests?",
+    "gread",
+)
+_register(
+    "runtime",
+    "runtime",
+    "Milliseconds of an epoch",
+    "Does a reaction make an epoch on Cora little longer, as Figure 9 of the GREAD paper shows, and what does its cost "
+    "grow with?",
+    "gread",
+)
+_register(
+    "embeddings",
+    "embeddings",
+    "States over the time of the equation",
+    "Do the states of trained networks draw together in local clusters of one class from t = 0 to T, as Figures 2 and "
+    "10 of the GREAD paper show?",
+    "gread",
+)
+_register(
+    "complexity",
+    "complexity",
+    "What a reaction costs",
+    "Do products and seconds of the reactions grow with edges, channels and steps as the appendix on complexity of the "
+    "GREAD paper states?",
+    "gread",
+)
+_register(
+    "wellposedness",
+    "wellposedness",
+    "Are the problems well posed that the networks solve?",
+    "Which equations are Lipschitz or have solutions for all time, as the appendix on well-posedness of the GREAD "
+    "paper says, and is that so for the networks that training gives?",
+    "gread",
+)

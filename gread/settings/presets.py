@@ -53,6 +53,15 @@ class Published:
     source: str
 
 
+def data_name(printed: str) -> str:
+    """The name here of a data set that the paper prints.
+
+    >>> data_name("cornell"), data_name("cora")
+    ('cornell_old', 'cora')
+    """
+    return _NAMES.get(printed, printed)
+
+
 @cache
 def presets() -> tuple[Preset, ...]:
     """All of them: 63 of the paper, nine of the authors, then those of the compared networks.
@@ -71,7 +80,7 @@ def presets() -> tuple[Preset, ...]:
                 values["normalisation"] = "symmetric" if row["adjacency"] == "original" else "row"
                 source += f"; {', '.join(BORROWED)} from {authors[dataset]['source']}"
             config = Config().updated({_RENAMED.get(k, k): v for k, v in values.items()})
-            name = _NAMES.get(dataset, dataset)
+            name = data_name(dataset)
             found.append(Preset(f"{kind}/{row['reaction']}/{name}", row["reaction"], name, config, source))
     return (*found, *_compared())
 
@@ -87,7 +96,7 @@ def _compared() -> Iterator[Preset]:
             continue
         for row in _rows(f"{_FOLDER}/{path.name}"):
             values = {k: v for k, v in row.items() if k not in ("dataset", "source") and v != ""}
-            name = _NAMES.get(row["dataset"], row["dataset"])
+            name = data_name(row["dataset"])
             config = Config.of(model, **values)
             yield Preset(f"{PUBLISHED}/{model}/{name}", "", name, config, row["source"])
 
@@ -112,7 +121,7 @@ def find_preset(name: str, subject: str, dataset: str) -> Preset:
     64
     """
     if name in (*_FILES, PUBLISHED):
-        chosen = [p for p in presets() if p.name == f"{name}/{subject}/{_NAMES.get(dataset, dataset)}"]
+        chosen = [p for p in presets() if p.name == f"{name}/{subject}/{data_name(dataset)}"]
         if not chosen:
             count = sum(p.name.startswith(f"{name}/") for p in presets())
             raise InvalidArgument(
@@ -132,7 +141,7 @@ def published_results() -> tuple[Published, ...]:
     return tuple(
         Published(
             row["method"],
-            _NAMES.get(row["dataset"], row["dataset"]),
+            data_name(row["dataset"]),
             float(row["mean"]),
             float(row["std"]) if row["std"] else None,
             row["source"],

@@ -70,7 +70,10 @@ def run(
     for one, entry in each_cell(run, plan.contestants, here, "contestants", partial(_entered, plan=plan)):
         results[one.name], curves[one.name], costs[one.name] = entry.results, entry.curves, entry.cost[0]
     table = table_rows(plan.contestants, results, costs)
-    run.say("Result", "\n\n".join(sentences(plan.contestants, results)))
+    first, *further = sentences(plan.contestants, results)
+    run.answer(first, "accuracy")
+    if further:
+        run.say("Result", "\n\n".join(further))
     run.table(TABLE, table, TABLE_CAPTION)
     picture, rows = accuracy_figure(plan.contestants, results)
     caption = "Test accuracy of every trial (dots, one colour a split) and the mean with its standard error."

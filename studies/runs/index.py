@@ -24,6 +24,7 @@ class IndexEntry:
     address: str
     title: str
     question: str
+    answer: str
     state: str
     study: str
     small: bool
@@ -50,6 +51,7 @@ def _entry(folder: Path, root: Path) -> IndexEntry:
         address=quote((folder / "report.html").relative_to(root).as_posix()),
         title=outline["title"],
         question=outline["question"],
+        answer=outline.get("answer", ""),
         # The file `state` knows of a run that goes on, or was killed, since the outline was written.
         state=read_text(folder / "state", "the state of a run").strip(),
         study=config["study"],

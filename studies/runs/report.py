@@ -115,6 +115,27 @@ class Page:
     files: Mapping[str, str]
     #: Whether parts were read that another state of the code may have computed.
     mixed: bool = False
+    #: The answer in a sentence, and the name of the figure that shows it; by default the first one.
+    answer: str = ""
+    shows: str = ""
+
+    @property
+    def main(self) -> tuple[Item, int] | None:
+        """The figure that stands beside the answer, with its number; None where there is none."""
+        pictures = [(item, number) for item, number in self.numbered if isinstance(item, Picture)]
+        return next((pair for pair in pictures if pair[0].name == self.shows), next(iter(pictures), None))
+
+    @property
+    def evidence(self) -> list[tuple[Item, int]]:
+        """All items but the main figure, with their numbers."""
+        main = self.main
+        return [pair for pair in self.numbered if main is None or pair[0] is not main[0]]
+
+    @property
+    def tally(self) -> list[tuple[str, int]]:
+        """How many verdicts there are of each sort, those that there are."""
+        sorts = [verdict.sort for verdict in self.verdicts]
+        return [(sort, sorts.count(sort)) for sort in ("holds", "if", "fails", "undecided") if sort in sorts]
 
     @property
     def numbered(self) -> list[tuple[Item, int]]:
@@ -135,9 +156,10 @@ def render(page: Page) -> str:
 def contents(page: Page) -> str:
     """The report's outline as json: what the index page shows of it."""
     verdicts = [{"statement": v.statement, "answer": v.answer, "evidence": v.evidence} for v in page.verdicts]
-    pictures = [f"figures/{item.path.name}" for item in page.items if isinstance(item, Picture)]
-    outline = {"title": page.heading.title, "question": page.heading.question, "state": page.state,
-               "verdicts": verdicts, "figures": pictures}  # fmt: skip
+    drawn = [item for item, _ in ([page.main] if page.main else []) + page.evidence]
+    pictures = [f"figures/{item.path.name}" for item in drawn if isinstance(item, Picture)]
+    outline = {"title": page.heading.title, "question": page.heading.question, "answer": page.answer,
+               "state": page.state, "verdicts": verdicts, "figures": pictures}  # fmt: skip
     return json.dumps(outline, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -77,6 +77,7 @@ class StudyRun:
         self._items: list[report.Item] = []
         self._verdicts: list[report.ReportVerdict] = []
         self._files: dict[str, str] = {}
+        self._answer = ("", "")
         self._started = time.monotonic()
         self._environment = environment(config.device)
         self._earlier_code: list[str] = []
@@ -164,6 +165,10 @@ class StudyRun:
             raise InvalidArgument(f"expected one of {', '.join(ANSWERS)} or 'holds if ...', got {answer!r}")
         self._verdicts.append(report.ReportVerdict(statement, answer, evidence))
 
+    def answer(self, sentence: str, figure: str = "") -> None:
+        """The answer in one sentence, with its number, and the figure that shows it: they open the report."""
+        self._answer = (sentence, figure)
+
     def results(self, rows: Sequence[Row]) -> None:
         """The numbers of record, results.csv."""
         self._new("results", "table")
@@ -218,6 +223,8 @@ class StudyRun:
             verdicts=tuple(self._verdicts),
             files=self.files,
             mixed=bool(self._earlier_code and self._parts),
+            answer=self._answer[0],
+            shows=self._answer[1],
         )
         write_text(self.folder / "report.json", report.contents(page))
         write_text(self.folder / "report.html", report.render(page))

@@ -103,7 +103,9 @@ def run(run: StudyRun, task: SearchTask, make: Callable[[], Found]) -> None:
     for name, text in FILES.items():
         if (run.folder / name).exists():
             run.describe(name, text)
-    run.say("Result", "\n\n".join(sentences(task, found)))
+    counted, first, *further = sentences(task, found)
+    run.answer(first)
+    run.say("Result", "\n\n".join([counted, *further]))
     if eligible(found.results):
         run.table("choices", choice_rows(found), CHOICES_CAPTION)
         points = gap_rows(gap_curve(found.results))

@@ -8,33 +8,14 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
-from rdgraph.errors import FileError
+from studies.runs.kept_page import collected
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE = DOCS / "trained_energy.json"
 FIGURE = "figures/trained_energy.png"
-
-
-def collected(folder: Path) -> dict[str, Any]:
-    """What a run folder says: question, verdicts, settings, environment, and the command that repeats it."""
-    outline = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    if outline["state"] != "done":
-        raise FileError(f"expected a finished run in {folder}, got one that is {outline['state']}; resume it first")
-    config = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
-    environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
-    known = {key: environment[key] for key in ("python", "processors", "libraries", "gpu") if key in environment}
-    words = ["rdgraph study trained-energy", *(["--small"] if config["small"] else []), f"--seed {config['seed']}"]
-    return {
-        "command": " ".join([*words, f"--device {config['device']}"]),
-        "question": outline["question"],
-        "settings": config["settings"],
-        "environment": known,
-        "verdicts": outline["verdicts"],
-    }
 
 
 def page(found: dict[str, Any]) -> str:

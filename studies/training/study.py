@@ -93,7 +93,10 @@ def run(run: StudyRun, plan: TrainingPlan, make: Callable[[], Trained], refer: C
     run.results(rows)
     references = read_references(run.folder) or refer()
     summary = summarise(plan, rows, references)
-    run.say("Result", "\n\n".join(summary.sentences()))
+    first, *further = summary.sentences()
+    run.answer(first)
+    if further:
+        run.say("Result", "\n\n".join(further))
     run.table("summary", summary_rows(plan, summary), SUMMARY_CAPTION)
     run.table(REFERENCES, references, REFERENCES_CAPTION)
     run.say("Method", about_method(plan))

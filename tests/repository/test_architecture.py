@@ -50,7 +50,8 @@ FOLDER_ORDER = {
     ],
     "studies": [
         "runs", "stability", "grid", "response", "turing", "atlas", "discretisation", "oversmoothing", "trained_energy",
-        "datasets", "training", "contest", "search",
+        "datasets", "training", "contest", "search", "cells", "classification", "ablation", "sensitivity", "depth",
+        "homophily", "significance", "runtime", "embeddings", "complexity", "wellposedness",
         "catalogue", "cli", "benchmarks",
     ],
 }  # fmt: skip

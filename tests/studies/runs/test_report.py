@@ -81,11 +81,30 @@ def page(folder: Path) -> str:
 
 def test_sections_stand_in_order(page: str) -> None:
     found = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
-    assert found == ["Question", "Settings", "Results", "Verdicts", "Rerun"]
+    assert found == ["Answer", "Results", "Verdicts", "Rerun"]
     assert "<title>A toy &amp; more</title>" in page
     assert "Is 1 &lt; 2?" in page
     assert "rdgraph study toy --seed 3 --out " in page
     assert re.findall(r"<b>((?:Figure|Table) \d)\.</b>", page) == ["Figure 1", "Table 1", "Table 2", "Figure 2"]
+
+
+def test_the_answer_comes_first(tmp_path: Path) -> None:
+    def answering(run: StudyRun) -> None:
+        body(run)
+        run.answer(f"It is 42 {EVIL}.", "again")
+        run.verdict("It fails.", "fails", "seen")
+
+    page = execute(Study("answers", "Answers", "What is it?", answering), tmp_path / "run").read_text(encoding="utf-8")
+    assert EVIL not in page
+    marks = ('id="answer"', "It is 42", '1 holds</span>, <span class="answer if">1 holds under conditions</span>',
+             'id="figure-again"', 'id="results"', 'id="figure-line"', 'id="table-verdicts"', 'id="command"',
+             '<details id="settings">')  # fmt: skip
+    places = [page.index(mark) for mark in marks]
+    assert places == sorted(places)
+    assert page.count('id="figure-again"') == 1
+    assert re.findall(r"<b>(Figure \d)\.</b>", page) == ["Figure 2", "Figure 1"]
+    index = write_index(tmp_path).read_text(encoding="utf-8")
+    assert index.index("What is it?") < index.index("It is 42")
 
 
 def test_text_stays_text(page: str) -> None:

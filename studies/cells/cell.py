@@ -1,0 +1,160 @@
+"""`Cell`: configurations on some graphs, on every split with every seed; trained in batches, kept as one part."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gread.datasets.loading import load_dataset
+from gread.datasets.node_data import NodeData
+from gread.settings.config import Config
+from gread.settings.trials import Trial
+from gread.training.trainer import train
+from rdgraph.errors import InvalidArgument, RdgraphError
+from rdgraph.files import replacing
+from studies.runs.libraries import is_installed
+from studies.runs.tables import MutableRow, Value
+
+if TYPE_CHECKING:
+    from studies.runs.study_run import StudyRun
+
+CHECKPOINTS = "checkpoints"
+#: The columns of a training after the data set and the labels.
+COLUMNS = ("split", "seed", "best_epoch", "val_accuracy", "test_accuracy", "status")
+Load = Callable[[str], NodeData]
+
+
+@dataclass(frozen=True)
+class Variation:
+    """A configuration, and the columns that tell it from the others of a study."""
+
+    labels: Mapping[str, Value]
+    config: Config
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is trained together: every variation on every graph, on its first `splits` splits, with every seed.
+
+    Args:
+        name: a name for files.
+        graphs: names that the study's `load` knows.
+        variations: at least one; all with the same labels.
+        splits: how many of the splits; all that a graph has where it has fewer.
+        seeds: how many, from 0.
+    """
+
+    name: str
+    graphs: tuple[str, ...]
+    variations: tuple[Variation, ...]
+    splits: int = 10
+    seeds: int = 1
+
+    def __post_init__(self) -> None:
+        if not (self.graphs and self.variations and self.splits > 0 and self.seeds > 0):
+            raise InvalidArgument(f"expected graphs, variations, splits and seeds in the cell {self.name}, got none")
+
+
+@dataclass(frozen=True, eq=False)
+class CellRows:
+    """One row per training of all cells, and why some cells have none, by their names."""
+
+    rows: list[MutableRow]
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=2)
+def load_set(name: str) -> NodeData:
+    """A data set by name, kept for the next cells of it."""
+    return load_dataset(name)
+
+
+def file_name(*words: object) -> str:
+    """Words as one name for files.
+
+    >>> file_name("FB*", "cora", 0.5)
+    'FBstar-cora-0.5'
+    """
+    return "-".join(str(word).replace("*", "star").replace("±", "free") for word in words)
+
+
+def train_cells(run: StudyRun, cells: Sequence[Cell], load: Load = load_set) -> CellRows:
+    """Train what is not trained yet, cell by cell; each is a part of the run, cut off ones go on from a checkpoint.
+
+    A cell that cannot be trained, for its equation or for lack of memory, is told of and tried again by the next run.
+    """
+    rows: list[MutableRow] = []
+    failed: dict[str, str] = {}
+    for cell in run.progress(cells, "cells of trainings"):
+        checkpoint = run.folder / CHECKPOINTS / cell.name
+        try:
+            rows += run.part(cell.name, partial(train_cell, cell, load, run.device, run.seed, checkpoint))
+        except (RdgraphError, RuntimeError) as problem:
+            failed[cell.name] = str(problem).partition("\n")[0]
+        shutil.rmtree(checkpoint, ignore_errors=True)
+    shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
+    if failed:
+        told = "; ".join(f"{name}: {why}" for name, why in failed.items())
+        run.say("Not trained", f"{len(failed)} of {len(cells)} cells could not be trained. {told}")
+    return CellRows(rows, failed)
+
+
+def train_cell(
+    cell: Cell, load: Load, device: str, first_seed: int = 0, checkpoint: Path | None = None
+) -> list[MutableRow]:
+    """The rows of a cell: data set, labels, split, seed, best epoch, accuracies as shares of 1, status."""
+    graphs = {name: load(name) for name in cell.graphs}
+    trials: list[Trial] = []
+    origins: list[tuple[str, Variation]] = []
+    for variation in cell.variations:
+        for name, data in graphs.items():
+            for seed in range(first_seed, first_seed + cell.seeds):
+                for split in range(min(cell.splits, data.num_splits)):
+                    trials.append(Trial(variation.config, split, seed))
+                    origins.append((name, variation))
+    each = next(iter(graphs.values())) if len(graphs) == 1 else [graphs[name] for name, _ in origins]
+    done = train(each, trials, device=device, checkpoint=checkpoint, keep_best=False, tell=lambda _: None)
+    return [
+        {"dataset": name, **variation.labels, **{column: _value(row[column]) for column in COLUMNS}}
+        for (name, variation), row in zip(origins, done.rows(), strict=True)
+    ]
+
+
+def _value(value: object) -> Value:
+    if not isinstance(value, float | int | str):
+        raise InvalidArgument(f"expected a number or a text in a row, got {value!r}")
+    return value
+
+
+def write_trials(run: StudyRun, rows: Sequence[MutableRow], name: str = "trials") -> None:
+    """Every training as NAME.parquet, where pyarrow is installed; the parts have the same rows as csv."""
+    if not rows or not is_installed("pyarrow"):
+        return
+    import pyarrow
+    from pyarrow import parquet
+
+    with replacing(run.folder / f"{name}.parquet") as draft:
+        parquet.write_table(pyarrow.Table.from_pylist([dict(row) for row in rows]), draft, compression="zstd")
+    run.describe(f"{name}.parquet", "a row per training; parts/ has the same as csv")
+
+
+def shrunk(config: Config, epochs: int, hidden: int) -> Config:
+    """A configuration with other epochs and channels, where these are not 0."""
+    changes = {name: value for name, value in (("epochs", epochs), ("hidden", hidden)) if value}
+    return config.updated(changes)
+
+
+def grouped_rows(rows: Iterable[MutableRow], *columns: str) -> dict[tuple[Value, ...], list[MutableRow]]:
+    """The rows by the values of some columns, in the order of first appearance.
+
+    >>> list(grouped_rows([{"a": 1, "b": 2}, {"a": 1, "b": 3}], "a"))
+    [(1,)]
+    """
+    found: dict[tuple[Value, ...], list[MutableRow]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[c] for c in columns), []).append(row)
+    return found

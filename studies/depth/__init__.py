@@ -1,0 +1,1 @@
+"""Many layers: GREAD-ST against GRAND++, and linear reactions at any depth by the exact flow."""

@@ -1,0 +1,305 @@
+"""Figures 2 and 10 of the paper: t-SNE of trained states over the time of the equation, one fit for all times."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analysis.figures import PALETTE
+from gread.datasets.node_data import NodeData
+from gread.settings.trials import make_trials
+from gread.training.trainer import Trained, train
+from rdgraph.errors import RdgraphError
+from studies.cells.agreement import LEVEL, holm
+from studies.cells.cell import file_name, grouped_rows, load_set, shrunk
+from studies.cells.cell_figures import Line, curve_panels
+from studies.cells.corrected_test import CorrectedTest, share_ratio
+from studies.cells.nine_sets import SETS, published_config
+from studies.runs.tables import MutableRow
+from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, standard_error
+from studies.training.figures import empty_figure
+from studies.training.state_figures import flat_map
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from studies.runs.study_run import StudyRun
+
+#: Neighbours in the states' own space that are asked for their class.
+NEIGHBOURS = 10
+#: Frames between two computed times in the animation.
+BETWEEN = 5
+
+
+def settings(small: bool) -> dict[str, Any]:
+    """Sets, shares of T at which states are looked at, and how many nodes are drawn."""
+    if small:
+        return {
+            "sets": ["karate"], "reaction": "BS", "kind": "authors", "shares": [0.0, 0.5, 1.0], "nodes": 34,
+            "splits": 2, "epochs": 20, "hidden": 8,
+        }  # fmt: skip
+    return {
+        "sets": list(SETS), "reaction": "BS", "kind": "authors", "shares": [0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0],
+        "nodes": 400, "splits": 10, "epochs": 0, "hidden": 0,
+    }  # fmt: skip
+
+
+def run(run: StudyRun) -> None:
+    """Train, measure how classes lie in the states at every time, and draw one map for all times of every set."""
+    measures: list[MutableRow] = []
+    maps: dict[str, list[MutableRow]] = {}
+    missing = []
+    for dataset in run.progress(run.settings["sets"], "data sets"):
+        try:
+            found, points = _looked_at(run, str(dataset))
+        except RdgraphError as problem:
+            missing.append(f"{dataset}: {problem}")
+            continue
+        measures += found
+        maps[str(dataset)] = points
+    table = purity_table(measures)
+    _draw(run, table, maps)
+    run.table("purities", table, CAPTION)
+    if missing:
+        run.say("Not drawn", "; ".join(missing))
+    tests = purity_tests(measures)
+    for verdict in verdicts(tests):
+        run.verdict(*verdict)
+    run.answer(answer(tests), "maps")
+    run.say("What is run", ABOUT)
+    run.results(table)
+
+
+def _looked_at(run: StudyRun, dataset: str) -> tuple[list[MutableRow], list[MutableRow]]:
+    """Measures and map of one set, from networks that are trained only where a part is missing."""
+
+    @cache
+    def made() -> Trained:
+        return trained(dataset, run.settings, run.device, run.seed)
+
+    measures = run.part(file_name("purity", dataset), lambda: purity_rows(made(), dataset, run.settings))
+    return measures, run.part(file_name("map", dataset), lambda: map_rows(made(), dataset, run.settings))
+
+
+# ---------------------------------------------------------------------- numbers
+def trained(dataset: str, s: Mapping[str, Any], device: str, seed: int) -> Trained:
+    """A network for every split."""
+    config = shrunk(published_config(s["kind"], s["reaction"], dataset), s["epochs"], s["hidden"])
+    data = load_set(dataset)
+    return train(data, make_trials(config, range(min(s["splits"], data.num_splits)), (seed,)), device=device)
+
+
+def states(done: Trained, k: int, shares: Sequence[float]) -> tuple[np.ndarray, list[float]]:
+    """States (times, nodes, channels) of network k at these shares of its T, and the times."""
+    network, data = done.network(k), done.data_of(k)
+    times = [share * network.gread.time for share in shares]
+    return network.states(data.x, data.graph, times).double().cpu().numpy(), times
+
+
+def purity(points: np.ndarray, labels: np.ndarray, asked: np.ndarray) -> float:
+    """The share of the nearest neighbours of the `asked` nodes that have their class; nodes without label do not count.
+
+    >>> points = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
+    >>> purity(points, np.array([0, 0, 0, 1, 1, 1]), np.arange(6)) < 1.0  # five neighbours, two of them alike
+    True
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    known = np.flatnonzero(labels >= 0)
+    count = min(NEIGHBOURS, known.size - 1)
+    wanted = asked[labels[asked] >= 0]
+    near = NearestNeighbors(n_neighbors=count + 1).fit(points[known]).kneighbors(points[wanted], return_distance=False)
+    shares = []
+    for node, found in zip(wanted, known[near], strict=True):
+        others = found[found != node][:count]
+        shares.append(float((labels[others] == labels[node]).mean()))
+    return float(np.mean(shares))
+
+
+def purity_rows(done: Trained, dataset: str, s: Mapping[str, Any]) -> list[MutableRow]:
+    """How pure the neighbourhoods of the test nodes are at every time, for every split whose training went well."""
+    rows: list[MutableRow] = []
+    for k, trial in enumerate(done.trials):
+        if done.status[k] != "ok":
+            continue
+        data = done.data_of(k)
+        found, times = states(done, k, s["shares"])
+        if not np.isfinite(found).all():
+            continue
+        asked = np.flatnonzero(data.masks.test[trial.split])
+        rows += [
+            {
+                "dataset": dataset, "split": trial.split, "share": float(share), "time": time,
+                "purity": purity(H, data.y, asked), "test_accuracy": float(done.test_accuracy[k]),
+            }
+            for share, time, H in zip(s["shares"], times, found, strict=True)
+        ]  # fmt: skip
+    return rows
+
+
+def map_rows(done: Trained, dataset: str, s: Mapping[str, Any]) -> list[MutableRow]:
+    """One t-SNE of the states at all times together, begun at their principal axes: positions can be compared."""
+    k = next((k for k, status in enumerate(done.status) if status == "ok"), 0)
+    data = done.data_of(k)
+    nodes = drawn_nodes(data, s["nodes"])
+    found, times = states(done, k, s["shares"])
+    chosen = found[:, nodes]
+    places = flat_map(chosen.reshape(-1, chosen.shape[-1])).reshape(len(times), len(nodes), 2)
+    return [
+        {"time": t, "node": int(n), "label": int(data.y[n]), "x": float(p[0]), "y": float(p[1])}
+        for t, frame in zip(times, places, strict=True)
+        for n, p in zip(nodes, frame, strict=True)
+    ]
+
+
+def drawn_nodes(data: NodeData, most: int) -> np.ndarray:
+    """The nodes that are drawn: all, or so many at random, the same every time."""
+    if data.num_nodes <= most:
+        return np.arange(data.num_nodes)
+    return np.sort(np.random.default_rng(0).choice(data.num_nodes, most, replace=False))
+
+
+CAPTION = (
+    f"Purity: the share of the {NEIGHBOURS} nearest neighbours of a test node, in the states themselves and not in the "
+    "map, that have its class; mean and standard error over the splits."
+)
+
+
+def purity_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
+    """A row for every set and time."""
+    table: list[MutableRow] = []
+    for (dataset, share), own in grouped_rows(rows, "dataset", "share").items():
+        values = np.array([float(row["purity"]) for row in own])
+        table.append({
+            "dataset": str(dataset), "share_of_T": float(share), "time": float(own[0]["time"]),
+            "purity": float(values.mean()), "error": standard_error(float(values.std()), values.size),
+            "splits": int(values.size),
+        })  # fmt: skip
+    return table
+
+
+def purity_tests(rows: Sequence[MutableRow]) -> dict[str, CorrectedTest]:
+    """The purity at the end minus that at the start, for every set, in points."""
+    found = {}
+    for (dataset,), own in grouped_rows(rows, "dataset").items():
+        shares = sorted({float(row["share"]) for row in own})
+        first, last = (
+            {int(r["split"]): 100 * float(r["purity"]) for r in own if r["share"] == share}
+            for share in (shares[0], shares[-1])
+        )
+        found[str(dataset)] = CorrectedTest.of(last, first, share_ratio(load_set(str(dataset))))
+    return found
+
+
+def verdicts(tests: Mapping[str, CorrectedTest]) -> list[tuple[str, str, str]]:
+    """Does the flow lead to local clusters: are neighbours more often of one class at T than at 0?"""
+    corrected = holm([test.p for test in tests.values()])
+    return [
+        (
+            f"On {dataset} the flow leads to local clusters of one class (Figures 2 and 10).",
+            (HOLDS if test.difference > 0 else FAILS) if p < LEVEL else UNDECIDED,
+            f"purity at T minus purity at 0: {test.difference:+.2f} points (error {test.error:.2f}, p {p:.2g} after "
+            f"Holm) over {test.splits} splits",
+        )
+        for (dataset, test), p in zip(tests.items(), corrected, strict=True)
+    ]
+
+
+# ---------------------------------------------------------------------- figures and words
+def _draw(run: StudyRun, table: Sequence[MutableRow], maps: Mapping[str, Sequence[MutableRow]]) -> None:
+    if maps:
+        rows = [{"dataset": name, **row} for name, own in maps.items() for row in own]
+        run.figure(
+            "maps", map_figure(maps),
+            "States of trained networks at the start, in the middle and at T, in two dimensions by t-SNE; one fit for "
+            "all times of a set, begun at the principal axes, so that frames can be compared; colours are classes.",
+            rows,
+        )  # fmt: skip
+        for name, own in maps.items():
+            caption = f"{name}: the map from t = 0 to T; between the computed times dots move on straight lines."
+            run.animation(file_name("flow", name), partial(write_flow, rows=own), caption)
+    panels = {}
+    for (dataset,), own in grouped_rows(table, "dataset").items():
+        columns = (np.array([float(r[c]) for r in own]) for c in ("share_of_T", "purity", "error"))
+        panels[str(dataset)] = [Line("purity", *columns)]
+    if panels:
+        figure, drawn = curve_panels(panels, "share of T", "purity of neighbourhoods")
+        run.figure("purity", figure, CAPTION, drawn)
+
+
+def frames(rows: Sequence[MutableRow]) -> tuple[list[float], np.ndarray, np.ndarray]:
+    """Times, places (times, nodes, 2) and labels (nodes,) of a map."""
+    groups = grouped_rows(rows, "time")
+    places = np.array([[[float(r["x"]), float(r["y"])] for r in own] for own in groups.values()])
+    labels = np.array([int(r["label"]) for r in next(iter(groups.values()))])
+    return [float(key[0]) for key in groups], places, labels
+
+
+def _colours(labels: np.ndarray) -> list[str]:
+    return [PALETTE[int(c) % len(PALETTE)] if c >= 0 else "0.75" for c in labels]
+
+
+def _size(labels: np.ndarray) -> float:
+    """The area of a dot, where so many are drawn."""
+    return float(np.clip(3000 / len(labels), 5, 40))
+
+
+def map_figure(maps: Mapping[str, Sequence[MutableRow]]) -> Figure:
+    """A line of panels for every set: first, middle and last time, on one scale."""
+    figure = empty_figure(8.4, 2.9 * len(maps))
+    axes = figure.subplots(len(maps), 3, squeeze=False, sharex="row", sharey="row")
+    for line, (name, rows) in zip(axes, maps.items(), strict=True):
+        times, places, labels = frames(rows)
+        for axis, k in zip(line, (0, len(times) // 2, len(times) - 1), strict=True):
+            axis.scatter(places[k, :, 0], places[k, :, 1], s=_size(labels), c=_colours(labels), lw=0)
+            axis.set_title(f"{name}, t = {times[k]:.3g}", fontsize=10)
+            axis.set(xticks=[], yticks=[])
+    return figure
+
+
+def write_flow(path: Path, rows: Sequence[MutableRow]) -> None:
+    """A gif of the dots of one set, moving from time to time."""
+    from PIL import Image
+
+    times, places, labels = frames(rows)
+    figure = empty_figure(4.2, 4.4)
+    axis = figure.subplots()
+    dots = axis.scatter(places[0, :, 0], places[0, :, 1], s=_size(labels), c=_colours(labels), lw=0)
+    span = np.abs(places).max() * 1.05
+    axis.set(xticks=[], yticks=[], xlim=(-span, span), ylim=(-span, span))
+    pictures = []
+    for at in np.linspace(0, len(times) - 1, BETWEEN * (len(times) - 1) + 1):
+        k, part = min(int(at), max(0, len(times) - 2)), at - min(int(at), max(0, len(times) - 2))
+        last = min(k + 1, len(times) - 1)
+        dots.set_offsets((1 - part) * places[k] + part * places[last])
+        axis.set_title(f"t = {(1 - part) * times[k] + part * times[last]:.2f}", fontsize=10)
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format="png", dpi=80)
+        pictures.append(Image.open(drawn).convert("RGB").quantize(64))
+    durations = [120] * (len(pictures) - 1) + [1500]
+    pictures[0].save(path, format="GIF", save_all=True, append_images=pictures[1:], duration=durations, loop=0)
+
+
+def answer(tests: Mapping[str, CorrectedTest]) -> str:
+    """On how many sets the classes draw together, in one sentence."""
+    corrected = dict(zip(tests, holm([test.p for test in tests.values()]), strict=True))
+    up = [d for d, test in tests.items() if test.difference > 0 and corrected[d] < LEVEL]
+    down = [d for d, test in tests.items() if test.difference < 0 and corrected[d] < LEVEL]
+    gaps = [test.difference for test in tests.values()]
+    middle = f"{np.median(gaps):+.1f}" if gaps else "no"
+    return (
+        f"From t = 0 to T the nearest neighbours of a test node come to share its class more often on {len(up)} of "
+        f"{len(tests)} sets and less often on {len(down)}; the median change is {middle} points."
+    )
+
+
+ABOUT = (
+    "GREAD-BS with the authors' released settings, a network for every split; states at the best validation epoch. The "
+    "maps show the first split whose training went well. t-SNE shows neighbours and not distances, so that the "
+    "statement about clusters is judged in the states themselves, on test nodes, which the network was not trained on."
+)

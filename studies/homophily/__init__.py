@@ -1,0 +1,1 @@
+"""The synthetic Cora: reactions and other networks from heterophily to homophily."""

@@ -1,0 +1,1 @@
+"""Milliseconds of an epoch on Cora, and what they grow with."""

@@ -1,0 +1,1 @@
+"""How accuracy changes with the end time and the step."""

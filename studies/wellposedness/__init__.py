@@ -1,0 +1,1 @@
+"""Lipschitz constants and lifetimes of the equations, as written and as trained."""

@@ -1,0 +1,157 @@
+"""Cells of trainings against single trainings, tests of means against scipy's and the formulas, and their words."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gread.datasets.embedded import karate
+from gread.settings.config import Config
+from gread.settings.published_tables import published_ablations, published_depths, published_ranking, published_tests
+from gread.settings.trials import make_trials
+from gread.training.trainer import train
+from rdgraph.errors import InvalidArgument, NotApplicable
+from studies.cells import cell as cells
+from studies.cells.agreement import Estimate, Gap, holm, row_answer, tally, welch
+from studies.cells.cell import Cell, Variation, train_cell, train_cells
+from studies.cells.corrected_test import CorrectedTest, share_ratio
+from studies.cells.nine_sets import BOUNDED, REACTIONS, SETS, published_config
+from studies.classification.ranking import standings
+from studies.runs.study import Study, execute
+from studies.runs.study_run import StudyRun
+from studies.runs.tables import MutableRow
+
+TINY = Config().updated({"hidden": 4, "epochs": 3})
+
+
+def test_a_cell_is_its_trainings() -> None:
+    both = Cell("two", ("karate",), (Variation({"name": "a"}, TINY), Variation({"name": "b"}, TINY)), 2, 2)
+    rows = train_cell(both, lambda _: karate(), "cpu")
+    alone = train(karate(), make_trials(TINY, range(2), range(2)), device="cpu")
+    assert [(r["name"], r["seed"], r["split"]) for r in rows] == [
+        (name, seed, split) for name in "ab" for seed in (0, 1) for split in (0, 1)
+    ]
+    np.testing.assert_allclose([float(r["test_accuracy"]) for r in rows], [*alone.test_accuracy] * 2)
+    np.testing.assert_allclose([float(r["val_accuracy"]) for r in rows], [*alone.val_accuracy] * 2)
+
+
+def test_a_cell_of_several_graphs_keeps_their_names() -> None:
+    rows = train_cell(Cell("g", ("x", "y"), (Variation({"k": 1}, TINY),), 1), lambda _: karate(), "cpu")
+    assert [r["dataset"] for r in rows] == ["x", "y"]
+    assert rows[0]["test_accuracy"] == rows[1]["test_accuracy"]
+    with pytest.raises(InvalidArgument, match="expected graphs"):
+        Cell("none", (), (Variation({}, TINY),))
+
+
+def test_a_cell_that_fails_is_told_of_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def fake(cell: Cell, *_: object) -> list[MutableRow]:
+        tried.append(cell.name)
+        if cell.name == "bad" and len(tried) < 3:
+            raise NotApplicable("expected a linear equation, got another")
+        return [{"dataset": "x", "split": 0, "seed": 0, "test_accuracy": 0.5}]
+
+    monkeypatch.setattr(cells, "train_cell", fake)
+    both = [Cell(name, ("x",), (Variation({}, TINY),)) for name in ("good", "bad")]
+    counts: list[int] = []
+
+    def body(run: StudyRun) -> None:
+        counts.append(len(train_cells(run, both).rows))
+
+    study = Study("some-cells", "Cells", "Are they trained?", body)
+    page = execute(study, tmp_path / "run").read_text(encoding="utf-8")
+    assert "1 of 2 cells could not be trained. bad: expected a linear equation" in page
+    page = execute(study, tmp_path / "run").read_text(encoding="utf-8")
+    assert "could not be trained" not in page
+    assert (tried, counts) == (["good", "bad", "bad"], [1, 2])
+
+
+# ---------------------------------------------------------------------- tests of means
+def test_welch_is_scipys() -> None:
+    draw = np.random.default_rng(0)
+    a, b = draw.normal(80, 3, 10), draw.normal(78, 5, 7)
+    ours = welch(*(Estimate(float(x.mean()), float(x.std()), x.size) for x in (a, b)))
+    theirs = stats.ttest_ind(a, b, equal_var=False)
+    assert ours == (pytest.approx(theirs.statistic), pytest.approx(theirs.pvalue))
+    assert all(math.isnan(x) for x in welch(Estimate(1.0, 0.0, 1), Estimate(2.0, 1.0, 5)))
+    assert welch(Estimate(1.0, 0.0, 3), Estimate(1.0, 0.0, 3)) == (0.0, 1.0)
+
+
+def test_holm_by_its_definition() -> None:
+    values = [0.04, 0.001, 0.03, 0.2]
+    for level in np.linspace(0.001, 0.999, 57):
+        kept, order = set(), np.argsort(values)
+        for place, k in enumerate(order):  # step down until the first that is not small enough
+            if values[k] > level / (len(values) - place):
+                break
+            kept.add(int(k))
+        assert {k for k, p in enumerate(holm(values)) if p <= level} == kept
+
+
+def test_the_corrected_test_is_the_formula_and_students_without_a_ratio() -> None:
+    draw = np.random.default_rng(1)
+    own, other = dict(enumerate(draw.normal(3, 1, 10))), dict(enumerate(draw.normal(2, 1, 10)))
+    plain = stats.ttest_rel(list(own.values()), list(other.values()))
+    found = CorrectedTest.of(own, other, 0.0)
+    assert (found.t, found.p) == (pytest.approx(plain.statistic), pytest.approx(plain.pvalue))
+    gaps = np.array(list(own.values())) - np.array(list(other.values()))
+    corrected = CorrectedTest.of(own, other, 20 / 48)
+    assert corrected.error == pytest.approx(math.sqrt((1 / 10 + 20 / 48) * gaps.var(ddof=1)))
+    assert corrected.p > found.p
+    assert corrected.probability == pytest.approx(1 - corrected.p / 2)
+    assert math.isnan(CorrectedTest.of({0: 1.0}, {0: 2.0}, 0.0).p)
+    assert 0.3 < share_ratio(karate()) < 0.6
+
+
+def test_a_wrong_number_is_flagged() -> None:
+    own = Estimate(88.0, 1.5, 10)
+    assert Gap.between(own, 88.4, 1.2).word == "reproduced"
+    assert Gap.between(own, 82.0, 1.2).word == "above"
+    assert Gap.between(own, 93.0, None).word == "below"
+    assert Gap.between(Estimate(80.0, 6.0, 10), 84.0, 6.0).word == "within noise"
+    right = [Gap.between(own, 88.0 + d, 1.5) for d in (-0.3, 0.1, 0.4)]
+    assert row_answer(right) == "holds"
+    assert row_answer([*right, Gap.between(own, 95.0, 1.5)]) == "fails"
+    assert tally(gap.word for gap in right) == "3 reproduced"
+
+
+# ---------------------------------------------------------------------- published facts
+def test_published_tables_are_whole() -> None:
+    assert {(row.setting, row.reaction, row.dataset) for row in published_ablations()} == {
+        (option, reaction, dataset) for option in ("OA", "SA", "SC", "VC") for reaction in REACTIONS for dataset in SETS
+    }
+    assert len(published_ablations()) == 252
+    assert len(published_depths()) == 12
+    assert [row.dataset for row in published_tests()] == list(SETS)
+    assert len(published_ranking()) == 35
+    sources = {row.source for table in (published_ablations(), published_depths(), published_tests()) for row in table}
+    assert all("Table " in source and "_" not in source for source in sources)
+
+
+def test_reactions_inside_tanh_are_bounded_forms_of_the_printed_ones() -> None:
+    import sympy as sp
+
+    from rdgraph import parse
+
+    for name, text in BOUNDED.items():
+        printed, bounded = (parse(t).text for t in (name, text))
+        inner = printed.partition("beta*")[2]
+        assert bounded.partition("beta*")[2].startswith("tanh(")
+        H = sp.Symbol("H")
+        value = {k: sp.sympify(t, {"H": H}) for k, t in (("p", inner), ("b", bounded.partition("beta*")[2]))}
+        assert sp.simplify(value["b"] - sp.tanh(value["p"])) == 0
+    assert published_config("paper", "AC", "cornell").model == published_config("paper", "AC", "cornell_old").model
+
+
+def test_ranks_and_medals() -> None:
+    means = {("a", "x"): 3.0, ("b", "x"): 2.0, ("c", "x"): 1.0, ("a", "y"): 1.0, ("b", "y"): 3.0, ("c", "y"): 3.0,
+             ("d", "x"): 9.0}  # fmt: skip
+    found = {s.method: s for s in standings(means, ["x", "y"])}
+    assert set(found) == {"a", "b", "c"}  # d has no number on y
+    assert (found["a"].rank, found["b"].rank, found["c"].rank) == (2.0, 1.75, 2.25)
+    assert (found["b"].gold, found["b"].silver, found["a"].bronze, found["c"].gold) == (1, 1, 1, 1)
