@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from gread.models.randomness import Randomness
 from gread.settings.trials import Trial, grouped
 from gread.training.ensemble import Ensemble
 from rdgraph.errors import InvalidArgument
+from rdgraph.kernels.device_memory import free_memory
 
 #: Share of the free memory that a batch may take.
 SHARE = 0.8
@@ -60,13 +60,6 @@ def kept_bytes(ensemble: Ensemble) -> int:
     for name, buffer in ensemble.model.named_buffers():
         buffer.copy_(before[name])
     return 2 * (sum(seen.values()) + logits.untyped_storage().nbytes()) // members
-
-
-def free_memory(device: str) -> int:
-    """Bytes that are free on a device, or on this machine."""
-    if device.startswith("cuda"):
-        return int(torch.cuda.mem_get_info(torch.device(device))[0])
-    return int(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 
 def members_that_fit(need: Need, device: str) -> int:

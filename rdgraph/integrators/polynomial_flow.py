@@ -16,7 +16,7 @@ from torch import Tensor
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
-from rdgraph.integrators.coupled_flow import apply_coupled, coupled_coefficients
+from rdgraph.integrators.coupled_flow import apply_coupled, coupled_coefficients, coupled_terms
 from rdgraph.integrators.coupled_linear import CoupledLinear
 from rdgraph.integrators.flow_coefficients import Response, Schedule, coefficients, full_degree
 from rdgraph.integrators.linear_part import Linear, linear_part
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-7
 #: Coefficients behind the last one used that are watched, to see whether the degree is still enough.
 WATCHED = 8
+#: Terms up to here are summed where it is asked what a polynomial leaves out.
+FAR = 255
 
 Terms = list[tuple[Tensor, Tensor]]
 
@@ -98,6 +100,39 @@ class LinearFlow:
             return apply_on_quotient(self.quotient, kept, x, linear.base.kind)
         series = kept.to(torch.promote_types(x.dtype, torch.float32))
         return apply_polynomial(linear.base.operator, series, x, linear.base.kind)
+
+    def terms(self, field: VectorField, x: Tensor, time: Tensor) -> Tensor:
+        """c_k x for every k, (K + 1, *batch, rows, d): the coefficients alone, so that H(T) = sum_k b_k(A) c_k H0.
+
+        They act on channels and fields, so that x may have any rows, such as the weights of a linear encoder. Nothing
+        is asked of the graph of the field but its kind.
+        """
+        linear = linear_part(field)
+        if linear.source is None:
+            raise NotApplicable(
+                f"expected a flow that is a polynomial of A applied to H0, got {field.system}, whose forcing is "
+                "something else; train it on the whole graph"
+            )
+        series = _response(linear, self.schedule, time, self.degree).series
+        series = series.to(torch.promote_types(x.dtype, torch.float32))
+        if isinstance(linear, CoupledLinear):
+            return coupled_terms(series, x)
+        return series * x
+
+    @classmethod
+    @torch.no_grad()
+    def left_out(cls, field: VectorField, schedule: Schedule, time: Tensor, degree: int, beyond: int = FAR) -> Tensor:
+        """What the terms behind a degree amount to, as a share of the largest gain (*batch): a bound of the error.
+
+        |b_k(A)| <= 1 in the norm of the operator, so that the sum of their sizes bounds what they add to H0 of size 1.
+        Terms are summed up to `beyond`, where the coefficients of smooth flows are below rounding.
+        """
+        linear = linear_part(field)
+        last = min(full_degree(linear, schedule), beyond)
+        if degree >= last:
+            return torch.zeros_like(time)
+        found = _response(linear, schedule, time, last)
+        return (found.sizes[degree + 1 :].sum(0) / found.gain).amax((-2, -1))
 
     @classmethod
     @torch.no_grad()
