@@ -16,8 +16,8 @@ from rdgraph.graphs.edges import as_array, grouped, pair_keys, read_count, read_
 from rdgraph.graphs.homophily import homophily
 from rdgraph.graphs.interchange import networkx_edges, networkx_graph, pyg_edges
 from rdgraph.graphs.matrix_formats import check_sparse
-from rdgraph.graphs.normalisation import absolute_degree, is_symmetric, sparse_operator
-from rdgraph.normalisations.registry import find_normalisation
+from rdgraph.graphs.normalisation import SYMMETRY_TOLERANCE, absolute_degree, is_symmetric, sparse_operator
+from rdgraph.normalisations.registry import NORMALISATIONS, find_normalisation
 
 if TYPE_CHECKING:
     from rdgraph.graphs.operator import Operator
@@ -75,17 +75,36 @@ class Graph:
         *,
         duplicates: str = "sum",
         signed: bool = False,
+        device: Any = None,
     ) -> Graph:
         """Edges (2, E), sources then targets, as lists, numpy or torch; num_nodes defaults to the largest number + 1.
 
         More than 10 million nodes, and than 100 times the edges, need num_nodes. Weights (E,) default to 1. A pair that
         occurs more than once: "sum" adds the weights, "once" keeps one (they must agree), "error" refuses. Negative
-        weights are refused unless `signed`. Weight zero means no edge.
+        weights are refused unless `signed`. Weight zero means no edge. Tensors on a GPU are sorted there, and others on
+        a `device` that is named.
 
         >>> Graph.from_edges([[0, 0], [1, 1]], duplicates="once").weight
         array([1.])
         """
+        place = edge_index.device if device is None and getattr(edge_index, "is_cuda", False) else device
+        if place is not None and num_nodes is not None:
+            from rdgraph.kernels.edge_sorting import sorted_edges
+
+            nodes = read_count(num_nodes)
+            made = sorted_edges(edge_index, nodes, weight, duplicates=duplicates, signed=signed, device=place)
+            if made is not None:
+                return cls._sorted(*made)
         return cls(*read_edges(edge_index, num_nodes, weight, duplicates=duplicates, signed=signed))
+
+    @classmethod
+    def _sorted(cls, pairs: np.ndarray, weight: np.ndarray, num_nodes: int) -> Graph:
+        """A graph of arrays that are known to be as they have to be, which are not looked at again."""
+        made = object.__new__(cls)
+        pairs.flags.writeable = weight.flags.writeable = False
+        for field, value in (("edge_index", pairs), ("weight", weight), ("num_nodes", num_nodes), ("names", None)):
+            object.__setattr__(made, field, value)
+        return made
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, signed: bool = False) -> Graph:
@@ -286,6 +305,10 @@ class Graph:
 
         from rdgraph.graphs.operator import Operator, Pattern
 
+        if torch.device("cpu" if device is None else device).type == "cuda":
+            made = self._operator_on(normalisation, self_loops, dtype, device)
+            if made is not None:
+                return made
         matrix = sparse_operator(self.adjacency, normalisation, self_loops=self_loops)
         kind = {"dtype": torch.get_default_dtype() if dtype is None else dtype, "device": device}
         has_degrees = find_normalisation(normalisation).has_degrees
@@ -297,6 +320,31 @@ class Graph:
             )
         pattern = Pattern.from_csr(matrix.indptr, matrix.indices, weights.device)
         return Operator(pattern, weights, normalisation, float(self_loops), degree)
+
+    def _operator_on(self, normalisation: str, self_loops: float, dtype: Any, device: Any) -> Operator | None:
+        """The same, made on the device itself; None where something is wrong, which the host then tells."""
+        import torch
+
+        from rdgraph.graphs.operator import Operator, Pattern
+        from rdgraph.kernels.edge_sorting import normalised_entries
+
+        is_known = normalisation in NORMALISATIONS and 0 <= self_loops < float("inf")
+        record = find_normalisation(normalisation) if is_known else None
+        if record is None or record.entry is None or not self.num_edges:
+            return None
+        found = normalised_entries(
+            self.edge_index, self.weight, self.num_nodes, record, float(self_loops), device, SYMMETRY_TOLERANCE
+        )
+        if found is None:
+            return None
+        entries, sums = found
+        kind = torch.get_default_dtype() if dtype is None else dtype
+        weights, degree = entries.weights.to(kind), sums[:, None].to(kind) if record.has_degrees else None
+        if degree is not None and not bool(weights.isfinite().all() & degree.isfinite().all()):
+            return None
+        return Operator(
+            Pattern.sorted(entries.indptr, entries.columns), weights, normalisation, float(self_loops), degree
+        )
 
     def homophily(self, labels: Any, kind: str = "edge") -> float:
         """How much edges join nodes of one class: "edge", "node" or "adjusted"; see `rdgraph.graphs.homophily`.
