@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from rdgraph import solve
 from rdgraph.errors import InvalidArgument, NotApplicable
@@ -178,13 +179,18 @@ class Flow:
         quotient: Quotient | None = None,
         watch: bool = False,
         added: Additions = NONE,
+        segment: int = 0,
     ) -> tuple[Tensor, Tensor | None]:
-        """H(T) for times (*batch), and with `watch` what the polynomial of every member leaves out (None elsewhere)."""
+        """H(T) for times (*batch), and with `watch` what the polynomial of every member leaves out (None elsewhere).
+
+        With a `segment` > 0 a gradient keeps what so many steps or terms leave behind, and computes the rest again.
+        """
         if self.form == POLYNOMIAL and self.schedule is not None:
             source = added.source if self.is_forced else None
-            return LinearFlow(self.schedule, degree, quotient).run(make_field(H0), H0, time, watch=watch, source=source)
+            flow = LinearFlow(self.schedule, degree, quotient, segment)
+            return flow.run(make_field(H0), H0, time, watch=watch, source=source)
         if self.schedule is not None:
-            return self._stepped(make_field, H0, self.schedule, time, added), None
+            return self._stepped(make_field, H0, self.schedule, time, added, segment), None
         times = torch.stack([torch.zeros_like(time), time]) if time.ndim else torch.tensor([0.0, float(time)])
         return solve(make_field(H0), H0, times, self.method, step=self.step).final, None
 
@@ -203,18 +209,32 @@ class Flow:
         degree = part.needed(make_field(H0), H0, time)
         return part.run(make_field, H0, time, degree, added=added)[0]
 
-    def _stepped(self, make_field: MakeField, H0: Tensor, schedule: Schedule, time: Tensor, added: Additions) -> Tensor:
+    def _stepped(
+        self, make_field: MakeField, H0: Tensor, schedule: Schedule, time: Tensor, added: Additions, segment: int
+    ) -> Tensor:
         """Steps of one kind, told the time where it occurs; a live field is made anew from every state."""
         start = H0 if added.source is None else added.source
         field: Any = _Live(self.system, make_field, start) if self.is_live else _bound(make_field(H0), start).prepared()
         field = field if added.change is None else _Changed(self.system, field, added.change)
-        stepper, H = fixed_stepper(field, find_method(schedule.method)), H0
-        for number, length in enumerate(schedule.lengths(time.to(H0.dtype))):
-            begin = (
-                None if self.system.is_autonomous else torch.full_like(time, number * schedule.step)[..., None, None]
-            )
-            H = stepper.advance(H, length[..., None, None], begin).state
-            H = H if added.after is None else added.after(number, H)
+        stepper = fixed_stepper(field, find_method(schedule.method))
+        lengths = schedule.lengths(time.to(H0.dtype))
+
+        def advance(H: Tensor, first: int, count: int) -> Tensor:
+            for number in range(first, min(first + count, len(lengths))):
+                begin = None
+                if not self.system.is_autonomous:
+                    begin = torch.full_like(time, number * schedule.step)[..., None, None]
+                H = stepper.advance(H, lengths[number][..., None, None], begin).state
+                H = H if added.after is None else added.after(number, H)
+            return H
+
+        if not segment or added.is_stepped or not torch.is_grad_enabled():
+            # What is done beside the steps may count its calls, and is not done twice.
+            return advance(H0, 0, len(lengths))
+        H = H0
+        for first in range(0, len(lengths), segment):
+            # Random numbers come by counting, so that torch's generators need not be put back.
+            H = checkpoint(advance, H, first, segment, use_reentrant=False, preserve_rng_state=False)
         return H
 
 

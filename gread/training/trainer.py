@@ -26,6 +26,7 @@ from gread.settings.trials import Trial, grouped
 from gread.training.checkpoint import Saver
 from gread.training.ensemble import CHUNK, Ensemble, Outcome
 from gread.training.planner import check_fit, estimate, make_batches
+from gread.training.recomputation import AUTO
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text, write_text
 from rdgraph.interrupts import patient
@@ -122,6 +123,7 @@ def train(
     keep_best: bool = True,
     dtype: torch.dtype = torch.float32,
     weights: np.ndarray | None = None,
+    checkpointing: str | int = AUTO,
 ) -> Trained:
     """Train every trial, in the fewest batches that fit the memory.
 
@@ -142,6 +144,8 @@ def train(
         keep_best: Whether the parameters of the best epoch are kept, which `Trained.network` needs.
         dtype: The precision of parameters and states.
         weights: Weights >= 0 of the training nodes in the loss (n,); all equal by default.
+        checkpointing: What a gradient keeps of the way to H(T): none keeps all of it, a number N a state every N steps
+            or terms of a polynomial, and computes the others again; auto does that where memory asks for it.
 
     Returns:
         The results, in the order of the trials.
@@ -167,15 +171,21 @@ def train(
         raise InvalidArgument("expected at least one trial, got none; make some with make_trials")
     if weights is not None and checkpoint is not None:
         raise InvalidArgument("expected no checkpoint with weights of nodes, got both; leave one of them out")
-    options: dict[str, Any] = {"device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights}
+    options: dict[str, Any] = {
+        "device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights, "checkpointing": checkpointing,
+    }  # fmt: skip
     started = time.monotonic()
-    most = [most_members(each[group[0]], chosen[group[0]], members, **options) for group in grouped(chosen)]
+    # One training alone is set up once: what is measured is what is trained.
+    only = Ensemble(datas[0], chosen, **options) if len(chosen) == 1 else None
+    most = [check_fit(estimate(only), place, members)] if only is not None else [
+        most_members(each[group[0]], chosen[group[0]], members, **options) for group in grouped(chosen)
+    ]  # fmt: skip
     batches = remembered(checkpoint, make_batches(chosen, most), tell)
     report = _Reporter(progress, started, chosen, batches)
     slots: list[_Slot | None] = [None] * len(chosen)
     for number, batch in enumerate(batches):
         own = datas[0] if len(datas) == 1 else [each[k] for k in batch]
-        ensemble = Ensemble(own, [chosen[k] for k in batch], **options)
+        ensemble = only or Ensemble(own, [chosen[k] for k in batch], **options)
         saver = Saver(checkpoint, number, ensemble, datas if len(datas) == 1 else [each[k] for k in batch], every, tell)
         run_to(ensemble.epochs, ensemble, saver, partial(report, number), tell)
         outcome = ensemble.outcome()

@@ -1,7 +1,7 @@
 """Edges sorted, added up and normalised by tensors on a device: what scipy does on the host, for large graphs.
 
-Nothing here explains what is wrong with edges: where something is, the answer is None, and the host looks again and says
-it. Sums are taken row by row in the order of the entries, so that they are the same in every run.
+Nothing here explains what is wrong with edges: where something is, the answer is None, and the host looks again and
+says it. Sums are taken row by row in the order of the entries, so that they are the same in every run.
 """
 
 from __future__ import annotations
