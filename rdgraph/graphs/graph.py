@@ -12,7 +12,18 @@ from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
 from rdgraph.errors import InvalidArgument
-from rdgraph.graphs.edges import as_array, grouped, pair_keys, read_count, read_edges, read_nodes, take_edges
+from rdgraph.graphs.edges import (
+    as_array,
+    both_keys,
+    first_of_each,
+    grouped,
+    pair_keys,
+    read_count,
+    read_edges,
+    read_nodes,
+    take_edges,
+    unpacked_pairs,
+)
 from rdgraph.graphs.homophily import homophily
 from rdgraph.graphs.interchange import networkx_edges, networkx_graph, pyg_edges
 from rdgraph.graphs.matrix_formats import check_sparse
@@ -75,14 +86,15 @@ class Graph:
         *,
         duplicates: str = "sum",
         signed: bool = False,
+        undirected: bool = False,
         device: Any = None,
     ) -> Graph:
         """Edges (2, E), sources then targets, as lists, numpy or torch; num_nodes defaults to the largest number + 1.
 
         More than 10 million nodes, and than 100 times the edges, need num_nodes. Weights (E,) default to 1. A pair that
         occurs more than once: "sum" adds the weights, "once" keeps one (they must agree), "error" refuses. Negative
-        weights are refused unless `signed`. Weight zero means no edge. Tensors on a GPU are sorted there, and others on
-        a `device` that is named.
+        weights are refused unless `signed`. Weight zero means no edge. With `undirected` every edge goes both ways, as
+        `Graph.undirected` says. Tensors on a GPU are sorted there, and others on a `device` that is named.
 
         >>> Graph.from_edges([[0, 0], [1, 1]], duplicates="once").weight
         array([1.])
@@ -94,8 +106,11 @@ class Graph:
             nodes = read_count(num_nodes)
             made = sorted_edges(edge_index, nodes, weight, duplicates=duplicates, signed=signed, device=place)
             if made is not None:
-                return cls._sorted(*made)
-        return cls(*read_edges(edge_index, num_nodes, weight, duplicates=duplicates, signed=signed))
+                return cls._sorted(*made).undirected() if undirected else cls._sorted(*made)
+        both_ways = undirected and weight is None and duplicates == "once"
+        found = read_edges(edge_index, num_nodes, weight, duplicates=duplicates, signed=signed, both_ways=both_ways)
+        made_here = cls._sorted(*found)
+        return made_here.undirected() if undirected and not both_ways else made_here
 
     @classmethod
     def _sorted(cls, pairs: np.ndarray, weight: np.ndarray, num_nodes: int) -> Graph:
@@ -207,6 +222,12 @@ class Graph:
                [3., 0., 2.],
                [0., 2., 0.]])
         """
+        if self.num_edges and (self.weight == self.weight[0]).all():
+            keys = both_keys(self.edge_index, self.num_nodes)
+            keys.sort()
+            found = unpacked_pairs(keys, first_of_each(keys), self.num_nodes)
+            same = Graph._sorted(found, np.full(found.shape[1], self.weight[0]), self.num_nodes)
+            return same if self.names is None else same._renamed(self.names)
         pairs = np.concatenate([self.edge_index, self.edge_index[::-1]], axis=1)
         weight = np.concatenate([self.weight, self.weight])
         order, starts = grouped(pairs, self.num_nodes)

@@ -120,3 +120,20 @@ def test_what_is_wrong_is_told_as_by_the_host() -> None:
     huge = np.array([1e308, 1e308])
     with pytest.raises(InvalidArgument, match="expected finite sums"):
         rd.Graph.from_edges([[0, 0], [1, 1]], 3, huge, device="cpu")
+
+
+@given(edge_lists(), st.sampled_from(["sum", "once"]), st.sampled_from([None, "cpu"]))
+def test_edges_both_ways_are_the_undirected_graph(case: Any, duplicates: str, device: str | None) -> None:
+    pairs, nodes, weights, signed = case
+    options: dict[str, Any] = {"duplicates": duplicates, "signed": signed, "device": device}
+    try:
+        expected = rd.Graph.from_edges(pairs, nodes, weights, **options).undirected()
+    except InvalidArgument:
+        return
+    found = rd.Graph.from_edges(pairs, nodes, weights, undirected=True, **options)
+    np.testing.assert_array_equal(found.edge_index, expected.edge_index)
+    np.testing.assert_array_equal(found.weight, expected.weight)
+    dense = expected.adjacency.toarray()
+    np.testing.assert_array_equal(np.abs(dense), np.abs(dense.T))
+    # What the constructor checks holds, though it was not asked.
+    rd.Graph(found.edge_index, found.weight, found.num_nodes)
