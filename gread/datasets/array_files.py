@@ -143,7 +143,8 @@ def _array_nodes(path: Path) -> _Nodes:
         return x
 
     try:
-        return _Nodes(arrays["y"], features, None if parts[0] is None else Masks(*parts))
+        whole = [part for part in parts if part is not None]
+        return _Nodes(arrays["y"], features, Masks(*whole) if whole else None)
     except InvalidArgument as problem:
         raise FileError(f"{path}: {problem}") from None
 
@@ -274,7 +275,8 @@ def _parquet_nodes(path: Path, label: str | None, key: str, chosen: Sequence[str
             x[:, k] = table.numbers(name)
         return x
 
-    y, classes = np.full(table.rows, -1), ()
+    classes: tuple[str, ...] = ()
+    y = np.full(table.rows, -1)
     if label is not None and label in table.names:
         y, classes = _labels(table.column(label))
     ids = table.column(key).combine_chunks() if key in table.names else None
