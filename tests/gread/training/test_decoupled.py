@@ -29,7 +29,7 @@ def make_config(**values: Any) -> Config:
 def assert_alike(data: NodeData, config: Config, rtol: float = 1e-4) -> None:
     trials = make_trials(config, range(2))
     whole, apart = train(data, trials, device="cpu"), train_decoupled(data, trials, device="cpu")
-    # Members that have stopped may leave empty rows behind, as many as there were epochs between two looks at the clock.
+    # Members that have stopped may leave empty rows behind, up to the next look at the clock.
     done = apart.history.shape[1]
     assert np.isnan(whole.history[:, done:]).all()
     np.testing.assert_allclose(apart.history[..., 0], whole.history[:, :done, 0], rtol=1e-5)
