@@ -130,6 +130,7 @@ def _read(
         sources=tuple((file.file.key, file.sha256) for file in local),
         split=source.split if with_splits else "none",
         notes=tuple(notes),
+        metric=source.metric,
     )
     return NodeData(graph, raw.x, raw.y, masks, meta)
 

@@ -172,6 +172,43 @@ def authors_runs() -> dict[str, AuthorsRun]:
     }
 
 
+@dataclass(frozen=True)
+class AuthorsCell:
+    """What the authors' code reached in a cell beyond BS, with one completion of what the paper leaves open.
+
+    `beta` is free or sigmoid; `tanh` says that it wraps the reaction; where a training diverged, class 0 is predicted.
+    """
+
+    reaction: str
+    dataset: str
+    beta: str
+    row_features: bool
+    tanh: bool
+    splits: tuple[int, ...]
+    mean: float
+    std: float
+    diverged: int
+    source: str
+
+
+@cache
+def authors_cells() -> tuple[AuthorsCell, ...]:
+    """Runs of the authors' code for reactions other than BS.
+
+    >>> len(authors_cells()), authors_cells()[0].dataset, authors_cells()[0].splits
+    (31, 'chameleon', (0, 1, 2, 3, 4))
+    """
+    found = []
+    for row in _rows("authors_cells.csv"):
+        first, _, last = row["splits"].partition("-")
+        found.append(AuthorsCell(
+            row["reaction"], _NAMES.get(row["dataset"], row["dataset"]), row["beta"], row["row_features"] == "true",
+            row["tanh"] == "true", tuple(range(int(first), int(last) + 1)), float(row["mean"]), float(row["std"]),
+            int(row["diverged"]), row["source"],
+        ))  # fmt: skip
+    return tuple(found)
+
+
 def find_published(method: str, dataset: str) -> Published | None:
     """The published accuracy of a method on a data set, where there is one.
 

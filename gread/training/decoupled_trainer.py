@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from gread.datasets.meta import ACCURACY
 from gread.datasets.node_data import NodeData
 from gread.datasets.variants import row_normalised
 from gread.models.problem import check
@@ -23,7 +24,7 @@ from gread.settings.trials import Trial
 from gread.training.decoupled import DecoupledTraining, Fitted, check_decoupled
 from gread.training.trainer import Progress, Trained, choose_device
 from rdgraph import Powers, propagate
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.integrators.polynomial_flow import TOLERANCE
 
 
@@ -75,6 +76,11 @@ def train_decoupled(
     chosen, reasons = resolve_trials(trials)
     if not chosen:
         raise InvalidArgument("expected at least one trial, got none; make some with make_trials")
+    if data.meta.metric != ACCURACY:
+        raise NotApplicable(
+            f"expected data that are measured by their accuracy for decoupled training, got {data.meta.name} with the "
+            f"metric {data.meta.metric}; train on the whole graph"
+        )
     for trial in chosen:
         check_decoupled(trial.config.model)
         check(data, trial.split)

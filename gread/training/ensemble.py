@@ -33,7 +33,7 @@ CHUNK = 20
 #: What the tail of a polynomial may reach before its degree is raised.
 LARGEST_TAIL = 10 * TOLERANCE
 BETAS, EPS = (0.9, 0.999), 1e-8
-#: Columns of the history.
+#: Columns of the history; the accuracies are areas under the ROC curve where that is the metric of the data.
 METRICS = ("loss", "train_accuracy", "val_accuracy", "test_accuracy")
 #: Parts of the state that all members share.
 SHARED = ("step", "tail")
@@ -254,14 +254,12 @@ class Ensemble:
         """Accuracies (M, 3) on training, validation and test nodes without dropout, the merit of the epoch (M,), and
         who has finite logits (M,).
 
-        Hits are counted exactly, so that equal accuracies are equal numbers. The merit is the validation accuracy, or
-        the loss on the validation nodes with its sign changed.
+        The merit is the validation accuracy, or the loss on the validation nodes with its sign changed.
         """
         problem, logits = self.problem, self.logits()
         highest, chosen = logits.max(-1)
         finite = highest.isfinite()
-        hits = ((chosen == problem.labels) & finite).to(problem.masks.dtype)
-        scores = (problem.masks @ hits[..., None])[..., 0] / problem.sizes
+        scores = problem.scores(logits, (chosen == problem.labels) & finite)
         if self.training.select == "accuracy":
             return scores, scores[:, 1], finite.all(-1)
         labels = problem.labels.expand(self.members, -1)[..., None].clamp(min=0)  # unknown ones are in no mask

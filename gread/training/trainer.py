@@ -53,6 +53,7 @@ class Progress(NamedTuple):
 class Trained:
     """Results of M trials; accuracies are shares of 1, `history` (M, epochs, 4) has the columns `ensemble.METRICS`.
 
+    Where the metric of the data set is roc_auc, all that is called an accuracy is the area under the ROC curve.
     `trials` are those that were run: with the method that was chosen where it was left open, and `reasons` say why.
     """
 

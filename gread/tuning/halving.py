@@ -6,6 +6,7 @@ whatever their shapes. Those that stay go on from their own state, to the result
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,53 +25,63 @@ from gread.training.trainer import EVERY, most_members, remembered, run_to
 from gread.tuning.candidates import COMPLETE, DIVERGED, PRUNED, Candidate, TrialResult
 from rdgraph.errors import InvalidArgument
 
+#: What a product may miss a whole number by.
+ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class Rungs:
-    """Where trials are compared: after `first` epochs, `factor` times as many, ...; one of `factor` stays.
+    """Where trials are compared, and how many of them go on.
+
+    The default leaves two thirds after a tenth of the epochs, a quarter after a fifth, an eighth after two fifths: the
+    first cut is gentle, since early accuracies mislead, and most is saved by the second. See docs/search.md for how
+    often it chooses what a search without it does.
 
     Args:
-        first: Epochs up to the first comparison, a multiple of the ensemble's chunk.
-        factor: How many times more epochs the next one has, and of how many trials one stays.
+        stages: Pairs of two shares: after this share of the epochs, rounded up to a whole number of the ensemble's
+            chunks, this share of the trials is left, rounded up.
 
     Raises:
-        InvalidArgument: For rungs within a chunk, or a factor below 2.
+        InvalidArgument: For shares outside of 0 to 1, epochs that do not grow, or trials that do not become fewer.
 
-    >>> Rungs().ends(200), Rungs().ends(20)
-    ((20, 60, 180, 200), (20,))
+    >>> Rungs().ends(200), Rungs().ends(20), [Rungs().kept(27, end, 200) for end in (20, 40, 80)]
+    ((20, 40, 80, 200), (20,), [18, 7, 4])
     """
 
-    first: int = CHUNK
-    factor: int = 3
+    stages: tuple[tuple[float, float], ...] = ((1 / 10, 2 / 3), (1 / 5, 1 / 4), (2 / 5, 1 / 8))
 
     def __post_init__(self) -> None:
-        if self.first < CHUNK or self.first % CHUNK or self.factor < 2:
+        epochs, left = ([stage[k] for stage in self.stages] for k in (0, 1))
+        is_sound = all(0 < share < 1 for share in (*epochs, *left))
+        if not is_sound or sorted(set(epochs)) != epochs or sorted(set(left), reverse=True) != left:
             raise InvalidArgument(
-                f"expected rungs from a multiple of {CHUNK} on and a factor from 2 on, got {self.first}, {self.factor}"
+                "expected growing shares of the epochs and falling ones of the trials between 0 and 1, got "
+                f"{list(self.stages)}"
             )
 
     def ends(self, epochs: int) -> tuple[int, ...]:
         """The epochs after which trainings of that length stop, the last one included."""
-        found, end = [], self.first
-        while end < epochs:
-            found.append(end)
-            end *= self.factor
-        return (*found, epochs)
+        return (*sorted(self._left(epochs)), epochs)
 
-    def kept(self, count: int) -> int:
-        """How many of some trials stay.
+    def _left(self, epochs: int) -> dict[int, float]:
+        """The share of the trials that is left after every rung; of stages that meet on one the last counts."""
+        ends = {CHUNK * math.ceil(share * epochs / CHUNK - ROUNDING): left for share, left in self.stages}
+        return {end: left for end, left in ends.items() if end < epochs}
 
-        >>> Rungs().kept(50), Rungs().kept(1)
-        (17, 1)
-        """
-        return -(-count // self.factor)
+    def kept(self, count: int, end: int, epochs: int) -> int:
+        """How many of the `count` trials that a search of so many epochs began with go on after a rung."""
+        return math.ceil(count * self._left(epochs)[end] - ROUNDING)
 
     def work(self, lengths: Sequence[int]) -> float:
-        """Epochs of all trials together, about, where each would have such a length."""
-        total, before, count = 0, 0, len(lengths)
-        for end in self.ends(max(lengths)):
+        """Epochs of all trials together, about, where each would have such a length.
+
+        >>> round(Rungs().work([200] * 27) / (200 * 27), 3)
+        0.307
+        """
+        total, before, longest, count = 0, 0, max(lengths), len(lengths)
+        for end in self.ends(longest):
             total += count * (end - before)
-            before, count = end, self.kept(count)
+            before, count = end, self.kept(len(lengths), end, longest) if end < longest else 0
         return float(total)
 
 
@@ -122,10 +133,17 @@ class HalvedRound:
             for pool in pools:
                 pool.keep([k for k in pool.members if self._owner[k] in alive])
             self._climb([pool for pool in pools if pool.members], end)
-            going = [place for place in alive if self._lengths[place] > end]
-            ranked = sorted(going, key=lambda place: (-self.results[place].val_accuracy, place))
-            alive = set(ranked[: self.rungs.kept(len(going))])
+            alive = self._left(alive, end)
         return [self.results[place] for place in range(len(self.candidates))]
+
+    def _left(self, alive: set[int], end: int) -> set[int]:
+        """The trials that go on after a rung: the best of those that have epochs left."""
+        going = [place for place in alive if self._lengths[place] > end]
+        if not going:
+            return set()
+        began = sum(length > end for length in self._lengths)
+        ranked = sorted(going, key=lambda place: (-self.results[place].val_accuracy, place))
+        return set(ranked[: self.rungs.kept(began, end, max(self._lengths))])
 
     def _climb(self, pools: Sequence[_Pool], end: int) -> None:
         """Train everything that is under way up to a rung, batch by batch, and note how it stands there."""

@@ -183,12 +183,12 @@ def search(
     Args:
         data: One data set.
         trials: How many settings are tried.
-        space: "paper", "wide", "small", the path of a toml file, or a `gread.tuning.space.Space`.
+        space: "paper", "wide", "small", "tuned", the path of a toml file, or a `gread.tuning.space.Space`.
         base: The configuration that is searched around, which also names the network; GREAD's defaults if left out.
         fixed: Settings with other values than in `base`, which are not searched.
         splits: Numbers of splits; all by default.
         sampler: random, tpe or cmaes.
-        halving: Whether the worse two thirds of a round are dropped after 20, 60, 180 ... epochs.
+        halving: Whether the worse trials of a round are dropped on the way, see `gread.tuning.halving.Rungs`.
         seed: Of the sampler and of the trainings.
         round_size: Trials of one round; 50 random ones, 16 of the other samplers by default.
         folder: Where the search is kept; None keeps it in memory.

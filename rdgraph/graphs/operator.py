@@ -260,7 +260,7 @@ class Operator:
 
     def laplacian(self, x: Tensor) -> Tensor:
         """L@x: x - A@x, or D*x - A@x where the operator is not normalised."""
-        minus, one, degree = x.new_tensor(-1.0), x.new_ones(()), self.current().degree
+        minus, one, degree = x.new_full((), -1.0), x.new_ones(()), self.current().degree
         return self.product(x, minus, [(one if degree is None else degree.to(x.dtype), x)])
 
     def transpose(self) -> Operator:

@@ -43,7 +43,7 @@ class Base:
     def vectors(self, x: Tensor, count: int) -> Iterator[Tensor]:
         """b_k(Y) x for k = 1 ... count - 1, one product each."""
         once, twice = self._make_step(x, 1.0), self._make_step(x, 2.0)
-        minus = x.new_tensor(-1.0)
+        minus = x.new_full((), -1.0)
         older, newest = x, x
         for k in range(1, count):
             recurrent = self.kind == "chebyshev" and k > 1

@@ -1,25 +1,23 @@
 """Every compared network on the nine data sets: `python -m studies.benchmarks.compared --device cuda`.
 
-A cell takes the published settings where there are some. Else a small grid of learning rate, weight decay and dropout
-is trained as one batch, and the configuration with the best mean validation accuracy is taken; test nodes are not
-looked at until then. Writes docs/compared.json after every cell, and goes on where it was left;
-`python -m studies.benchmarks.compared_page` turns it into docs/compared.md.
+A cell takes the published settings where there are some. Else a small grid is searched with halving: learning rate,
+weight decay and dropout, and the time where the network has one. The configuration with the best mean validation
+accuracy is taken; test nodes are not looked at until then. Writes docs/compared.json after every cell, and goes on
+where it was left; `python -m studies.benchmarks.compared_page` turns it into docs/compared.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from pathlib import Path
+from statistics import fmean, pstdev
 from typing import Any
-
-import numpy as np
 
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
@@ -27,25 +25,29 @@ from gread.models.parameter_count import count_parameters
 from gread.settings.config import Config
 from gread.settings.model_records import find_model, models
 from gread.settings.presets import PUBLISHED, Preset, find_published, presets
-from gread.settings.trials import Trial
-from gread.training.trainer import Trained, choose_device, train
-from rdgraph.errors import RdgraphError
+from gread.training.trainer import choose_device
+from gread.tuning.candidates import Candidate, PlannedRound, TrialResult
+from gread.tuning.rounds import train_round
+from gread.tuning.selection import chosen
+from rdgraph.errors import InvalidArgument, RdgraphError
 from studies.benchmarks.speed_rows import environment
-from studies.contest.contest_rows import Pace
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SETS = ("texas", "wisconsin", "cornell_old", "film", "squirrel", "chameleon", "cora", "citeseer", "pubmed")
 #: What is tried where nobody published settings: all combinations, with these epochs.
 GRID = {"learning_rate": (0.01, 0.05), "weight_decay": (5e-6, 5e-4, 5e-3), "dropout": (0.2, 0.6)}
+#: Beside them, parts and multiples of the time of networks with one: around their defaults, around what is published.
+TIMES, NEAR_TIMES = (0.25, 1.0, 4.0), (0.25, 1.0)
 SEARCH_EPOCHS = 300
+#: Networks whose epochs are too long for the grid; this one is theirs.
+HEAVY, HEAVY_GRID = ("sheaf", "sheaf-diagonal", "sheaf-general"), {"dropout": (0.2, 0.6)}
 
 
 @dataclass(frozen=True)
 class ComparedRow:
     """One cell: test accuracy in percent over the splits, with the settings it was reached with and their origin.
 
-    `seconds` is the whole of it, all configurations that were tried and their set-up included; `ms_per_epoch` an epoch
-    of all of them together without set-up, None where the training was too short to tell.
+    `seconds` is the whole of it, all configurations that were tried and their set-up included.
     """
 
     model: str
@@ -54,14 +56,13 @@ class ComparedRow:
     std: float
     val_mean: float
     each: tuple[float, ...]
-    diverged: int
+    state: str
     tried: int
     origin: str
     settings: dict[str, dict[str, Any]]
     parameters: int
     epochs: int
     seconds: float
-    ms_per_epoch: float | None
     published: float | None
     published_std: float | None
 
@@ -74,44 +75,42 @@ def configurations(model: str, dataset: str) -> tuple[list[Config], str]:
     near = nearest(model)
     base = replace(Config.of(model), training=replace(Config().training, epochs=SEARCH_EPOCHS))
     base = base if near is None else near.config
-    known = {f.name for part in (base.model, base.training) for f in fields(part)}
-    names = [name for name in GRID if name in known]
-    grid = [base.updated(dict(zip(names, values, strict=True))) for values in product(*(GRID[n] for n in names))]
+    found = {f.name: getattr(part, f.name) for part in (base.model, base.training) for f in fields(part)}
+    grid = {name: values for name, values in (HEAVY_GRID if model in HEAVY else GRID).items() if name in found}
+    if "time" in found and found["method"] != "semi-implicit-euler":  # whose steps are the layers
+        grid["time"] = tuple(found["time"] * part for part in (TIMES if near is None else NEAR_TIMES))
+    made = [base.updated(dict(zip(grid, values, strict=True))) for values in product(*grid.values())]
     start = "the defaults" if near is None else near.name
-    return grid, f"searched on the validation nodes: {', '.join(names)} around {start}"
+    return made, f"searched on the validation nodes: {', '.join(grid)} around {start}"
 
 
 def nearest(model: str) -> Preset | None:
-    """Published settings of the same network on another data set, the first there are; None where there are none."""
-    return next((p for p in presets() if p.name.startswith(f"{PUBLISHED}/{model}/")), None)
+    """Published settings of the same network on another of the nine data sets, the first; None where there are none."""
+    return next((p for p in presets() if p.name.startswith(f"{PUBLISHED}/{model}/") and p.dataset in SETS), None)
 
 
 def measure(model: str, dataset: str, data: NodeData, device: str) -> ComparedRow:
     """Train a cell on all splits, with one seed."""
     found, origin = configurations(model, dataset)
-    splits = data.num_splits
-    trials = [Trial(config, split) for config in found for split in range(splits)]
     began = time.monotonic()
-    pace = Pace()
-    done = train(data, trials, device=device, keep_best=False, progress=pace)
-    seconds = time.monotonic() - began
-    best = chosen(done, splits)
-    each = 100 * done.test_accuracy.reshape(-1, splits)[best]
-    own = slice(best * splits, (best + 1) * splits)
+    results = tried(data, found, device)
+    best = chosen(results)
+    if best is None:
+        raise InvalidArgument(f"expected a configuration of {model} that can be trained on {dataset}, got none")
+    each, config = [100 * accuracy for accuracy in best.test], found[best.number]
     paper = find_published(find_model(model).published, dataset)
-    epochs = int((~np.isnan(done.history[own, :, 0])).sum(1).max())
     return ComparedRow(
-        model, dataset, float(each.mean()), float(each.std()),
-        float(100 * done.val_accuracy.reshape(-1, splits)[best].mean()), tuple(round(float(a), 4) for a in each),
-        sum(status != "ok" for status in done.status[own]), len(found), origin, found[best].sections(),
-        _parameters(found[best], data), epochs, seconds, None if math.isnan(pace.milliseconds) else pace.milliseconds,
-        paper.mean if paper else None, paper.std if paper else None,
+        model, dataset, fmean(each), pstdev(each), 100 * best.val_accuracy, tuple(round(a, 4) for a in each),
+        best.state, len(found), origin, config.sections(), _parameters(config, data), best.epochs,
+        time.monotonic() - began, paper.mean if paper else None, paper.std if paper else None,
     )  # fmt: skip
 
 
-def chosen(done: Trained, splits: int) -> int:
-    """The number of the configuration with the best mean validation accuracy; the first of several."""
-    return int(done.val_accuracy.reshape(-1, splits).mean(1).argmax())
+def tried(data: NodeData, configs: Sequence[Config], device: str) -> list[TrialResult]:
+    """What became of configurations on all splits; several are halved."""
+    candidates = [Candidate(number, config, {}) for number, config in enumerate(configs)]
+    plan = PlannedRound.of(data, range(data.num_splits), 0, len(configs) > 1, candidates)
+    return train_round(data, plan, device=device)
 
 
 def _parameters(config: Config, data: NodeData) -> int:
@@ -163,6 +162,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--model", action="append", dest="models", metavar="NAME")
     parser.add_argument("--set", action="append", dest="sets", metavar="NAME")
+    parser.add_argument("--skip", action="append", default=[], metavar="NAME", help="networks to leave out")
     parser.add_argument("--again", action="store_true", help="measure the chosen cells anew")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no cell after so many seconds")
     parser.add_argument("--out", type=Path, default=DOCS / "compared.json")
@@ -180,6 +180,7 @@ def main() -> None:
         found["rows"] = [r for r in found["rows"] if not (r["model"] in names and r["dataset"] in sets)]
     found["command"] = "python -m studies.benchmarks.compared --device cuda"
     found["environment"] = environment(device)
+    names = [name for name in names if name not in given.skip]
     run(missing(found, names, sets), device, given.out, found, given.seconds)
 
 

@@ -33,12 +33,14 @@ PresetName = Annotated[
 ]
 SpaceName = Annotated[
     str | None,
-    typer.Option("--space", help="paper, wide, small or FILE.toml.", show_default="paper, and wide with --model"),
+    typer.Option(
+        "--space", help="paper, wide, small, tuned or FILE.toml.", show_default="paper, and wide with --model"
+    ),
 ]
 Trials = Annotated[int, typer.Option("--trials", help="How many settings are tried.")]
 Sampler = Annotated[str, typer.Option("--sampler", help="random, tpe or cmaes.")]
 Halving = Annotated[
-    bool, typer.Option("--halving", help="Drop the worse two thirds of a round after 20, 60, 180 ... epochs.")
+    bool, typer.Option("--halving", help="Drop the worse trials of a round after 10, 20 and 40 % of the epochs.")
 ]
 Round = Annotated[
     int | None,

@@ -180,6 +180,8 @@ def sentences(task: SearchTask, found: Found) -> list[str]:
     counts = {state: sum(r.state == state for r in results) for state in dict.fromkeys(r.state for r in results)}
     told = ", ".join(f"{count} {state}" for state, count in counts.items())
     head = f"{len(results)} trials on {len(task.plan.splits)} splits: {told}."
+    if (metric := task.plan.data.meta.metric_title) != "accuracy":
+        head += f" Whatever is called accuracy here is {metric}, the metric of this data set."
     if best is None:
         return [head, "No trial could be trained to its end, so none was chosen."]
     low, high = bootstrap_interval(best.test)

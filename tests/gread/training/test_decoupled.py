@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,13 @@ def test_other_networks_and_wrong_batches_are_refused() -> None:
         train_decoupled(karate(), [Trial(make_config())], batch=0, device="cpu")
     with pytest.raises(InvalidArgument, match="expected at least one trial"):
         train_decoupled(karate(), [], device="cpu")
+
+
+def test_areas_under_curves_are_measured_on_the_whole_graph() -> None:
+    data = karate()
+    measured = replace(data, meta=replace(data.meta, metric="roc_auc"))
+    with pytest.raises(NotApplicable, match="expected data that are measured by their accuracy"):
+        train_decoupled(measured, [Trial(make_config())], device="cpu")
 
 
 def test_a_training_that_diverges_says_when() -> None:

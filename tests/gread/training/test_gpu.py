@@ -54,6 +54,27 @@ def test_a_chunk_saved_in_its_midst_goes_on_to_the_same_bits(tmp_path):
         assert torch.equal(cut.state[name].nan_to_num(), value.nan_to_num()), name
 
 
+def test_the_area_under_the_curve_is_captured():
+    """An epoch that is chosen by ROC-AUC asks nothing of the host, and has the values of the CPU."""
+    from dataclasses import replace
+
+    from gread.datasets.embedded import karate
+    from gread.settings.config import Config
+    from gread.settings.trials import make_trials
+    from gread.training.ensemble import Ensemble
+
+    data = karate()
+    data = replace(data, meta=replace(data.meta, metric="roc_auc"))
+    trials = make_trials(Config.of("gcn", hidden=8, epochs=15, dropout=0.0, input_dropout=0.0), range(4))
+    found = []
+    for device in ("cpu", "cuda"):
+        ensemble = Ensemble(data, trials, device=device, dtype=torch.float64)
+        ensemble.advance(15)
+        found.append(ensemble.outcome().history)
+    assert ensemble.use_graph
+    torch.testing.assert_close(found[1], found[0], rtol=1e-6, atol=1e-6)
+
+
 NETWORKS = [
     {"adjacency": "original"},
     {"adjacency": "soft"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -38,12 +37,6 @@ def test_others_are_searched_around_what_is_known() -> None:
     near, told = compared.configurations("sheaf", "cora")
     assert {config.model.stalk for config in near} == {3}  # type: ignore[attr-defined]
     assert "published/sheaf/texas" in told
-
-
-def test_the_validation_nodes_choose_and_not_the_test_nodes() -> None:
-    val, test = np.array([[0.5, 0.6], [0.7, 0.8], [0.7, 0.6]]), np.array([[0.9, 0.9], [0.1, 0.2], [1.0, 1.0]])
-    done = SimpleNamespace(val_accuracy=val.ravel(), test_accuracy=test.ravel())
-    assert compared.chosen(done, splits=2) == 1  # type: ignore[arg-type]
 
 
 def test_a_cell_is_measured_written_and_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,3 +100,29 @@ def test_files_measured_side_by_side_become_one(tmp_path: Path) -> None:
     assert [(r["dataset"], r["mean"]) for r in found["rows"]] == [("cora", 2.0), ("film", 86.0), ("texas", 86.0)]
     assert found["failed"] == {"gat/film": "too large"}
     assert found["command"] == "later"
+
+
+def test_outliers_have_their_causes() -> None:
+    notes = [{"network": "gat gcn", "sets": "cora texas", "cause": "explained", "note": "Swapped."}]
+    rows = [
+        row(model="gat", mean=70.0), row(mean=84.0), row(model="sgc", mean=60.0, tried=12),
+        row(model="jknet", mean=60.0), row(model="GREAD-AC", dataset="texas", mean=60.0),
+    ]  # fmt: skip
+    lines = compared_page.outliers(rows, notes)
+    told = {line.split(" | ")[0].strip("| "): line.split(" | ")[-1].strip("| ") for line in lines if "86.5" in line}
+    assert told == {
+        "GAT": "explained (1)", "SGC": "settings were not published", "JKNet": "not explained",
+        "GREAD-AC": "the authors' code has 73.0 ± 6.6 on 5 splits",
+    }  # fmt: skip
+    assert lines[-1] == "1. Swapped."
+
+
+def test_the_page_has_the_reactions_and_the_epochs() -> None:
+    reaction = {
+        "reaction": "BS", "dataset": "texas", "mean": 80.0, "std": 4.0, "splits": 10, "paper": 88.9, "paper_std": 3.7,
+    }  # fmt: skip
+    epochs = {"command": "run", "environment": {}, "epochs": [{"model": "gcn", "milliseconds": 0.35}]}
+    found = {"rows": [row()], "environment": {}, "command": "there"}
+    text = compared_page.page(found, [reaction], [], epochs)
+    assert "| GREAD-BS | **80.0 (88.9)** |" in text
+    assert "| GCN | 7 | 0.35 | 2.0 | 1 |" in text
