@@ -12,7 +12,7 @@ CLUSTER := $(VENV)/.cluster
 # The stamp is written last, so an install that was cut short is run again.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[gread,pyg,triton,dev]'
+	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[gread,pyg,ogb,triton,dev]'
 	@touch $@
 
 $(CLUSTER): $(INSTALLED)

@@ -36,8 +36,17 @@ def keys(seeds: Tensor, stream: int | Tensor, step: Tensor | int) -> Tensor:
 
 def bits(key: Tensor, count: int) -> Tensor:
     """Random 32-bit integers (M, count) at the places 0..count-1."""
-    place = torch.arange(count, device=key.device)
-    return mix((mix((place + key[:, None]) & _MASK) ^ key[:, None]) & _MASK)
+    return bits_at(key, torch.arange(count, device=key.device))
+
+
+def bits_at(key: Tensor, places: Tensor) -> Tensor:
+    """Random 32-bit integers (M, P) at some places (P,)."""
+    return mix((mix((places + key[:, None]) & _MASK) ^ key[:, None]) & _MASK)
+
+
+def uniform_at(seeds: Tensor, stream: int | Tensor, places: Tensor, step: Tensor | int = 0) -> Tensor:
+    """The numbers of `uniform` at some places (P,) alone, (M, P)."""
+    return (bits_at(keys(seeds, stream, step), places) >> 8).to(torch.float32) * 2.0**-24
 
 
 def uniform(seeds: Tensor, stream: int | Tensor, count: int, step: Tensor | int = 0) -> Tensor:
@@ -47,4 +56,4 @@ def uniform(seeds: Tensor, stream: int | Tensor, count: int, step: Tensor | int 
     >>> bool((u.mean(1) - 0.5).abs().max() < 0.01), bool((u[0] == u[1]).any())
     (True, False)
     """
-    return (bits(keys(seeds, stream, step), count) >> 8).to(torch.float32) * 2.0**-24
+    return uniform_at(seeds, stream, torch.arange(count, device=seeds.device), step)

@@ -58,6 +58,8 @@ class BatchedModel(nn.Module):
     #: Products of a polynomial that may have to grow in training, and of the whole one; none for most networks.
     degree: int = 0
     whole: int = 0
+    #: Steps or terms after which a gradient keeps a state, to compute those between again; 0 keeps all of them.
+    segment: int = 0
     #: Whether a pass asks nothing of the host, so that a CUDA graph can record it.
     is_capturable: bool = True
 
@@ -122,6 +124,11 @@ class BatchedModel(nn.Module):
     def take_degrees(self, degrees: Sequence[int]) -> None:
         """Go on with the degrees of members that were trained elsewhere, or higher ones."""
         self.degree = max(degrees)
+
+    @property
+    def segments(self) -> list[int]:
+        """Values of `segment` that take less and less memory; none for networks that know no other way."""
+        return []
 
     def memory(self, x: Features) -> int | None:
         """Numbers that one member keeps for its gradient, where the network can tell; else they are counted."""

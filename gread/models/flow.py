@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from rdgraph import solve
 from rdgraph.errors import InvalidArgument, NotApplicable
@@ -215,17 +216,19 @@ class Flow:
         watch: bool = False,
         added: Additions = NONE,
         pieces: Sequence[Piece] = (),
+        segment: int = 0,
     ) -> tuple[Tensor, Tensor | None]:
         """H(T) for times (*batch), and with `watch` what the polynomial of every member leaves out (None elsewhere).
 
-        With `pieces` some members take fewer products than `degree`.
+        With `pieces` some members take fewer products than `degree`. With a `segment` > 0 a gradient keeps what so many
+        steps or terms leave behind, and computes the rest again.
         """
         if self.form == POLYNOMIAL and self.schedule is not None:
             source = added.source if self.is_forced else None
-            flow = LinearFlow(self.schedule, degree, quotient, pieces)
+            flow = LinearFlow(self.schedule, degree, quotient, pieces, segment)
             return flow.run(make_field(H0), H0, time, watch=watch, source=source)
         if self.schedule is not None:
-            return self._stepped(make_field, H0, self.schedule, time, added), None
+            return self._stepped(make_field, H0, self.schedule, time, added, segment), None
         times = torch.stack([torch.zeros_like(time), time]) if time.ndim else torch.tensor([0.0, float(time)])
         return solve(make_field(H0), H0, times, self.method, step=self.step).final, None
 
@@ -245,8 +248,9 @@ class Flow:
         return part.run(make_field, H0, time, degree, added=added)[0]
 
     def _stepped(
-        self, make_field: MakeField, H0: Tensor, schedule: Schedule | Schedules, time: Tensor, added: Additions
-    ) -> Tensor:
+        self, make_field: MakeField, H0: Tensor, schedule: Schedule | Schedules, time: Tensor, added: Additions,
+        segment: int,
+    ) -> Tensor:  # fmt: skip
         """Steps of one kind, told the time where it occurs; a live field is made anew from every state.
 
         A member that has ended is held. What is computed for it starts at H0, where it has been, and is not used.
@@ -254,14 +258,27 @@ class Flow:
         start = H0 if added.source is None else added.source
         field: Any = _Live(self.system, make_field, start) if self.is_live else _bound(make_field(H0), start).prepared()
         field = field if added.change is None else _Changed(self.system, field, added.change)
-        stepper, H = fixed_stepper(field, find_method(schedule.method)), H0
-        for number, length in enumerate(schedule.lengths(time.to(H0.dtype))):
-            begin = None if self.system.is_autonomous else schedule.begins(number, time)[..., None, None]
-            going = schedule.going(number, H0.device)
-            goes = None if going is None else going[..., None, None]
-            moved = stepper.advance(H if goes is None else torch.where(goes, H, H0), length[..., None, None], begin)
-            state = moved.state if added.after is None else added.after(number, moved.state)
-            H = state if goes is None else torch.where(goes, state, H)
+        stepper = fixed_stepper(field, find_method(schedule.method))
+        lengths = schedule.lengths(time.to(H0.dtype))
+
+        def advance(H: Tensor, first: int, count: int) -> Tensor:
+            for number in range(first, min(first + count, len(lengths))):
+                begin = None if self.system.is_autonomous else schedule.begins(number, time)[..., None, None]
+                going = schedule.going(number, H0.device)
+                goes = None if going is None else going[..., None, None]
+                at = H if goes is None else torch.where(goes, H, H0)
+                state = stepper.advance(at, lengths[number][..., None, None], begin).state
+                state = state if added.after is None else added.after(number, state)
+                H = state if goes is None else torch.where(goes, state, H)
+            return H
+
+        if not segment or added.is_stepped or not torch.is_grad_enabled():
+            # What is done beside the steps may count its calls, and is not done twice.
+            return advance(H0, 0, len(lengths))
+        H = H0
+        for first in range(0, len(lengths), segment):
+            # Random numbers come by counting, so that torch's generators need not be put back.
+            H = checkpoint(advance, H, first, segment, use_reentrant=False, preserve_rng_state=False)
         return H
 
 

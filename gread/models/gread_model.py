@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gread.models.batched_model import BatchedModel, Passed
 from gread.models.features import Features
-from gread.models.flow import NONE, POLYNOMIAL, Additions, Flow, pieces_of
+from gread.models.flow import NONE, POLYNOMIAL, SOLVE, STEPS, Additions, Flow, pieces_of
 from gread.models.mixed_coefficients import MixedCoefficient, shared_settings
 from gread.models.place import Place
 from gread.models.randomness import Dropper, Randomness, Rates
@@ -271,7 +271,10 @@ class GREAD(BatchedModel):
         """H(T), and what the polynomial of every member may have left out (None where nothing is)."""
         added = self.additions(H0, drop or Dropper())
         watch = flow.is_cut(degree)
-        return flow.run(self.field, H0, time, degree, quotient=self.quotient, watch=watch, added=added, pieces=pieces)
+        return flow.run(
+            self.field, H0, time, degree, quotient=self.quotient, watch=watch, added=added, pieces=pieces,
+            segment=self.segment,
+        )  # fmt: skip
 
     def prepare(self, x: Features, rates: Rates) -> None:
         """Choose the flow, and how long its polynomials are."""
@@ -340,10 +343,28 @@ class GREAD(BatchedModel):
         config, flow = self.config, self.chosen_flow
         state = self.place.nodes * config.hidden * len(self.layout.fields)
         soft = config.adjacency != "original"
-        held = 12 + (self.degree * (1 + soft) if flow.form == POLYNOMIAL else 6 * flow.evaluations)
+        held = 12 + self._vectors(flow, soft)
         held += 8 * config.encoder_mlp + 6 * config.decoder_mlp
         edges = self.operator.num_edges * (4 * config.heads + 4) if soft else 0
         return state * held + edges + x.values[0].numel() * 2 + self.place.nodes * self.classes * 8
+
+    def _vectors(self, flow: Flow, soft: bool) -> int:
+        """States that the gradient of a flow holds at a time."""
+        if flow.form == POLYNOMIAL:
+            size = self.segment if self.segment and self.system.is_single else self.degree
+            kept = 2 * (self.degree // size) if soft and 0 < size < self.degree else 0
+            return min(size, self.degree) * (1 + soft) + kept
+        steps = 1 if flow.schedule is None else flow.schedule.steps
+        if flow.form != STEPS or not self.segment or self.segment >= steps:
+            return 6 * flow.evaluations
+        return 6 * flow.evaluations * self.segment // steps + steps // self.segment
+
+    @property
+    def segments(self) -> list[int]:
+        """Lengths of segments in which the gradient can be computed, the longest first; none where there is one way."""
+        flow = self.chosen_flow
+        whole = self.degree if flow.form == POLYNOMIAL else 0 if flow.schedule is None else flow.schedule.steps
+        return [size for size in (8, 4, 3, 2, 1) if size < whole] if flow.form != SOLVE else []
 
 
 def make_operator(place: Place, config: GreadSettings) -> Operator:

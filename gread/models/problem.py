@@ -83,16 +83,22 @@ class Problem:
             key: np.stack([getattr(one.masks, part)[key[1]] for part in ("train", "val", "test")])
             for key, one in pairs.items()
         }
-        masks = np.stack([known[id(one), t.split] for one, t in zip(each, trials, strict=True)]).astype(np.float64)
-        sizes = masks.sum(-1)
-        labels = np.stack([one.y for one in datas])
-        hot = (labels[..., None] == np.arange(classes)).astype(np.float64)
-        shares = masks[:, 0] if weights is None else masks[:, 0] * weights
-        targets = (shares / shares.sum(-1, keepdims=True))[..., None] * hot
-        loss, parts, counts = (torch.as_tensor(a, device=device, dtype=dtype) for a in (targets, masks, sizes))
+        masks = np.stack([known[id(one), t.split] for one, t in zip(each, trials, strict=True)])
+        parts = torch.tensor(masks, device=device).to(dtype)
+        sizes = torch.tensor(masks.sum(-1), device=device, dtype=dtype)
+        labels = torch.tensor(np.stack([one.y for one in datas]), device=device)
+        shares = masks[:, 0].astype(np.float64) if weights is None else masks[:, 0] * weights
+        targets = _targets(shares / shares.sum(-1, keepdims=True), labels, classes, dtype)
         place = Place(tuple(one.graph for one in datas), device, dtype, parts[:, 0])
-        metric = _shared_metric(datas, classes)
-        return cls(features, place, torch.tensor(labels, device=device), loss, parts, counts, classes, metric)
+        return cls(features, place, labels, targets, parts, sizes, classes, _shared_metric(datas, classes))
+
+
+def _targets(shares: np.ndarray, labels: Tensor, classes: int, dtype: torch.dtype) -> Tensor:
+    """The shares (M, n) of the nodes in the loss, at their labels (1 or M, n): (M, n, classes)."""
+    own = torch.tensor(shares, device=labels.device, dtype=dtype)
+    known = labels.expand_as(own)
+    found = torch.zeros((*own.shape, classes), device=labels.device, dtype=dtype)
+    return found.scatter_(-1, known.clamp(min=0)[..., None], torch.where(known >= 0, own, 0.0)[..., None])
 
 
 def make_features(

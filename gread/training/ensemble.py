@@ -27,6 +27,7 @@ from gread.settings.model_records import find_model
 from gread.settings.model_settings import ModelSettings
 from gread.settings.trials import Trial, grouped
 from gread.training.member_state import MemberState
+from gread.training.recomputation import AUTO, choose_segment
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.polynomial_flow import TOLERANCE
 
@@ -67,6 +68,7 @@ class Ensemble:
         keep_best: Whether the parameters of every member's best epoch are kept.
         use_graph: Whether an epoch is recorded as a CUDA graph; by default on a GPU.
         weights: Weights of the training nodes in the loss (n,); all equal by default.
+        checkpointing: What gradients keep: none for all, N for a state every N steps or terms, auto for what fits.
 
     Raises:
         InvalidArgument: For no trials, trials of several shapes, or data that cannot be trained on.
@@ -90,6 +92,7 @@ class Ensemble:
         keep_best: bool = True,
         use_graph: bool | None = None,
         weights: np.ndarray | None = None,
+        checkpointing: str | int = AUTO,
     ) -> None:
         chosen, _ = resolve_trials(trials)
         if not chosen:
@@ -107,12 +110,13 @@ class Ensemble:
         self.learning_rates, self.decays = torch.tensor(rates, dtype=dtype, device=device)
         self._no_decay = torch.zeros_like(self.decays)
         self.keep_best = keep_best
-        self._data, self._weights = data, weights
+        self._data, self._weights, self.checkpointing = data, weights, checkpointing
         self.parameters = dict(self.model.named_parameters())
         #: All that training changes in the networks: parameters and buffers.
         self.parts = self.model.parts
         self.state = self._fresh_state(dtype, device)
         self.model.prepare(self.problem.features, self.rates)
+        self.model.segment = choose_segment(self.model, self.problem.features, checkpointing, device)
         self.use_graph = device.startswith("cuda") if use_graph is None else use_graph
         self.use_graph = self.use_graph and self.model.is_capturable
         self._replay: Callable[[], None] | None = None
@@ -354,11 +358,12 @@ class Ensemble:
         >>> part.members, part.epoch
         (1, 20)
         """
-        data = self._data if isinstance(self._data, NodeData) else list(self._data)
-        own = [data[k] for k in members] if isinstance(data, list) and len(data) > 1 else data
+        several = not isinstance(self._data, NodeData) and len(self._data) > 1
+        own = [self._data[k] for k in members] if several else self._data  # type: ignore[index]
         small = Ensemble(
             own, [self.trials[k] for k in members], device=str(self.learning_rates.device),
             dtype=self.learning_rates.dtype, keep_best=self.keep_best, use_graph=self.use_graph, weights=self._weights,
+            checkpointing=self.checkpointing,
         )  # fmt: skip
         small.take_up(self.member_state(members))
         return small

@@ -7,7 +7,6 @@ several batches where that saves more than another batch costs.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from gread.settings.model_settings import ModelSettings
 from gread.settings.trials import Trial, grouped
 from gread.training.ensemble import Ensemble
 from rdgraph.errors import InvalidArgument
+from rdgraph.kernels.device_memory import free_memory, total_memory
 
 #: Share of the free memory that a batch may take.
 SHARE = 0.8
@@ -92,32 +92,20 @@ def planned_for(memory: int | None) -> Iterator[None]:
 
 def memory_to_plan_for(device: str) -> int:
     """The free memory in round numbers: four binary digits, so that a few bytes more or less make no other batches."""
-    free = free_memory(device)
+    free = planned_memory(device)
     coarse = max(0, free.bit_length() - 4)
     return free >> coarse << coarse
 
 
-def free_memory(device: str) -> int:
+def planned_memory(device: str) -> int:
     """Bytes that are free on a device, or on this machine; those that are planned for, if the device has so many."""
-    free, total = _memory(device)
     planned = _PLANNED.get()
-    return free if planned is None else min(planned, total)
-
-
-def _memory(device: str) -> tuple[int, int]:
-    """Free and all bytes; of a card those that `torch.cuda.set_per_process_memory_fraction` leaves to this process."""
-    if device.startswith("cuda"):
-        place = torch.device(device)
-        free, total = torch.cuda.mem_get_info(place)
-        own = int(torch.cuda.get_per_process_memory_fraction(place) * total)
-        return min(int(free), own - int(torch.cuda.memory_reserved(place))), own
-    page = os.sysconf("SC_PAGE_SIZE")
-    return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
+    return free_memory(device) if planned is None else min(planned, total_memory(device))
 
 
 def members_that_fit(need: Need, device: str) -> int:
     """How many such members the free memory holds."""
-    return int(SHARE * free_memory(device)) // max(1, need.total)
+    return int(SHARE * planned_memory(device)) // max(1, need.total)
 
 
 @dataclass(frozen=True)
@@ -221,8 +209,8 @@ def check_fit(need: Need, device: str, asked: int | None) -> int:
     fit = members_that_fit(need, device)
     if fit < 1:
         raise InvalidArgument(
-            f"expected {need.total / 2**30:.2f} GiB for one member, got {free_memory(device) / 2**30:.2f} GiB free on "
-            f"{device}; lower hidden or the number of steps, or choose another device"
+            f"expected {need.total / 2**30:.2f} GiB for one member, got {planned_memory(device) / 2**30:.2f} GiB free "
+            f"on {device}; lower hidden or the number of steps, or choose another device"
         )
     if asked is not None and asked < 1:
         raise InvalidArgument(

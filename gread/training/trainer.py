@@ -27,6 +27,7 @@ from gread.training.batch_queue import LOOK, Batch, run_batches
 from gread.training.checkpoint import Saver
 from gread.training.ensemble import CHUNK, Ensemble, Outcome
 from gread.training.planner import Costs, check_fit, estimate, largest, make_batches
+from gread.training.recomputation import AUTO
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text, write_text
 
@@ -121,6 +122,7 @@ def train(
     keep_best: bool = True,
     dtype: torch.dtype = torch.float32,
     weights: np.ndarray | None = None,
+    checkpointing: str | int = AUTO,
 ) -> Trained:
     """Train every trial, in the fewest batches that fit the memory.
 
@@ -141,6 +143,8 @@ def train(
         keep_best: Whether the parameters of the best epoch are kept, which `Trained.network` needs.
         dtype: The precision of parameters and states.
         weights: Weights >= 0 of the training nodes in the loss (n,); all equal by default.
+        checkpointing: What a gradient keeps of the way to H(T): none keeps all of it, a number N a state every N steps
+            or terms of a polynomial, and computes the others again; auto does that where memory asks for it.
 
     Returns:
         The results, in the order of the trials.
@@ -165,7 +169,9 @@ def train(
         raise InvalidArgument("expected at least one trial, got none; make some with make_trials")
     if weights is not None and checkpoint is not None:
         raise InvalidArgument("expected no checkpoint with weights of nodes, got both; leave one of them out")
-    options: dict[str, Any] = {"device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights}
+    options: dict[str, Any] = {
+        "device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights, "checkpointing": checkpointing,
+    }  # fmt: skip
     started = time.monotonic()
     slots = _train_batches(datas, chosen, options, members, checkpoint, every, _Hearing(progress, tell, started))
     return _gathered(data, chosen, reasons, slots, max(one.num_classes for one in datas), time.monotonic() - started)
@@ -187,15 +193,20 @@ def _train_batches(
     place, tell = options["device"], hearing.tell
     each = datas * len(trials) if len(datas) == 1 else datas
     groups, costs = grouped(trials), Costs.of(each[0], place)
+    # One training alone is set up once: what is measured is what is trained.
+    only = Ensemble(datas[0], trials, **options) if len(trials) == 1 else None
     heaviest = [largest(trials, group) for group in groups]
-    most = [most_members(each[k], trials[k], members, **options) for k in heaviest]
+    most = [check_fit(estimate(only), place, members)] if only is not None else [
+        most_members(each[k], trials[k], members, **options) for k in heaviest
+    ]  # fmt: skip
     batches = remembered(checkpoint, make_batches(trials, most, costs), tell)
     report = _Reporter(hearing.progress, hearing.started, trials, batches)
     slots: dict[int, _Slot] = {}
 
     def begin(number: int) -> tuple[Ensemble, Saver]:
         own = datas if len(datas) == 1 else [each[k] for k in batches[number]]
-        ensemble = Ensemble(own[0] if len(datas) == 1 else own, [trials[k] for k in batches[number]], **options)
+        mine = [trials[k] for k in batches[number]]
+        ensemble = only or Ensemble(own[0] if len(datas) == 1 else own, mine, **options)
         return ensemble, Saver(checkpoint, number, ensemble, own, every, tell)
 
     def finish(number: int, ensemble: Ensemble, saver: Saver) -> None:

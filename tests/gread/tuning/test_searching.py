@@ -435,7 +435,7 @@ def test_batches_are_made_for_the_memory_that_a_search_began_with(
 
     def watched(*args: Any, memory: int, **kwargs: Any) -> Any:
         with planner.planned_for(memory):
-            seen.append((memory, planner.free_memory("cpu")))
+            seen.append((memory, planner.planned_memory("cpu")))
         if len(seen) == 2:
             raise Cut
         return real(*args, memory=memory, **kwargs)
@@ -449,7 +449,7 @@ def test_batches_are_made_for_the_memory_that_a_search_began_with(
     assert seen == [(2**30, 2**30)] * 4
     monkeypatch.setattr(planner, "_memory", lambda device: (2**28, 2**29))  # a machine that has not so much
     with planner.planned_for(2**30):
-        assert planner.free_memory("cpu") == 2**29
+        assert planner.planned_memory("cpu") == 2**29
 
 
 def test_a_round_is_cut_where_batches_are_not() -> None:
@@ -474,7 +474,7 @@ def test_a_round_that_does_not_fit_after_all_is_trained_in_smaller_batches(
     real, free, said = rounds._whole, list[int](), list[str]()
 
     def tight(*args: Any) -> Any:
-        free.append(planner.free_memory("cpu"))
+        free.append(planner.planned_memory("cpu"))
         if free[-1] == 2**60:
             (tmp_path / "batches.json").write_text("[[0, 1, 2, 3]]")
             raise torch.OutOfMemoryError("too large")
