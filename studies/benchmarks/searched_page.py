@@ -15,7 +15,7 @@ from gread.settings.model_records import find_model
 from gread.settings.presets import authors_runs, find_published
 from studies.benchmarks.compared import SETS
 from studies.benchmarks.searched import BOUNDED, CONTESTANTS, NETWORKS, OTHERS, REACTIONS, Contestant
-from studies.runs.resampling import ResampledTest
+from studies.cells.corrected_test import CorrectedTest
 from studies.runs.uncertainty import FAILS, HOLDS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -79,12 +79,13 @@ def average(values: Iterable[float | None]) -> float | None:
     return fmean(v for v in known if v is not None) if known and None not in known else None
 
 
-def compared(cells: Cells, own: str, other: str, dataset: str) -> ResampledTest | None:
+def compared(cells: Cells, own: str, other: str, dataset: str) -> CorrectedTest | None:
     """Two contestants on a data set; None where one is missing, or the budgets differ."""
     first, second = cells.get((own, dataset)), cells.get((other, dataset))
     if first is None or second is None or any(first[name] != second[name] for name in ("trials", "epochs")):
         return None
-    return ResampledTest.of(first["each"], second["each"], first["test_to_train"])
+    own_each, other_each = (dict(enumerate(row["each"])) for row in (first, second))
+    return CorrectedTest.of(own_each, other_each, first["test_to_train"])
 
 
 # ---------------------------------------------------------------------- words
@@ -97,11 +98,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1), *(f"| {' | '.join(row)} |" for row in rows)]
 
 
-def paired(test: ResampledTest | None) -> str:
+def paired(test: CorrectedTest | None) -> str:
     """A difference with its error, bold where it is decided.
 
-    >>> paired(ResampledTest(5.0, 1.0, 10)), paired(ResampledTest(0.5, 1.0, 10))
-    ('**+5.00 (1.00)**', '+0.50 (1.00)')
+    >>> paired(CorrectedTest.of({0: 5.0, 1: 5.5}, {0: 0.0, 1: 0.0}, 0.0)), paired(None)
+    ('**+5.25 (0.25)**', '')
     """
     if test is None:
         return ""

@@ -6,14 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-import pytest
-from scipy.stats import ttest_rel
 
 from gread.settings.presets import authors_runs, find_published
-from rdgraph.errors import InvalidArgument
 from studies.benchmarks import searched_page
 from studies.benchmarks.compared import SETS
-from studies.runs.resampling import ResampledTest
 
 
 def row(contestant: str = "BS", dataset: str = "texas", **changes: Any) -> dict[str, Any]:
@@ -91,15 +87,3 @@ def test_costs_and_failures_are_told() -> None:
 
 def test_an_empty_file_makes_a_page() -> None:
     assert page().startswith("# Settings chosen on validation nodes")
-
-
-def test_without_overlap_the_corrected_test_is_that_of_student() -> None:
-    rng = np.random.default_rng(0)
-    own, other = rng.normal(1, 1, 10), rng.normal(0, 1, 10)
-    found = ResampledTest.of(list(own), list(other), 0.0)
-    assert found.p == pytest.approx(ttest_rel(own, other).pvalue)
-    assert ResampledTest.of(list(own), list(other), 0.4).p > found.p
-    assert ResampledTest.of([1.0], [0.0], 0.4).answer == "undecided"
-    assert ResampledTest.of([2.0, 2.0], [1.0, 1.0], 0.4).answer == "holds"
-    with pytest.raises(InvalidArgument, match="same splits"):
-        ResampledTest.of([1.0], [], 0.4)
