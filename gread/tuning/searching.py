@@ -29,7 +29,7 @@ from rdgraph.files import write_text
 
 JOURNAL, UNTOLD, BEST = "journal.log", "round.json", "best.toml"
 #: Trials of one round: random ones do not learn from others, the others do.
-ROUND = {"random": 50, "tpe": 16, "cmaes": 16}
+ROUND = {"random": 200, "tpe": 16, "cmaes": 16}
 #: The first columns of the table of trials.
 COLUMNS = ("trial", "state", "epochs", "val_accuracy", "test_accuracy")
 
@@ -208,7 +208,7 @@ def search(
         sampler: random, tpe or cmaes.
         halving: Whether the worse trials of a round are dropped on the way, see `gread.tuning.halving.Rungs`.
         seed: Of the sampler and of the trainings.
-        round_size: Trials of one round; 50 random ones, 16 of the other samplers by default.
+        round_size: Trials of one round; 200 random ones, 16 of the other samplers by default.
         folder: Where the search is kept; None keeps it in memory.
         storage: The url of a database that holds the trials, such as postgresql://USER@HOST/DATABASE; by default a
             journal file in the folder.

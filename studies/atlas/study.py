@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -54,6 +54,7 @@ def run(run: StudyRun) -> None:
     timed = list(zip(cases, map(float, chosen["times"]), strict=True))
     for (case, _), (rows, numbers) in each_cell(run, timed, _measured, "cases"):
         results += _page(run, case, rows, numbers)
+    run.answer(_answer(results))
     run.table("regimes", results, REGIME_CAPTION)
     run.results(results)
 
@@ -98,6 +99,14 @@ def _places(rows: list[MutableRow], courses: Mapping[str, Course]) -> list[Row]:
 
 
 # ---------------------------------------------------------------------- words
+def _answer(results: Sequence[Row]) -> str:
+    counts = Counter[tuple[str, str]]()
+    for row in results:
+        counts[str(row["predicted"]), str(row["measured"])] += int(row["members"])
+    told = ", ".join(f"{predicted} → {measured} {count}" for (predicted, measured), count in counts.most_common(4))
+    return f"What linear theory predicts, and where {counts.total()} runs ended, the most frequent pairs: {told}."
+
+
 def _about(chosen: Mapping[str, Any]) -> str:
     return f"""
     Predicted: at the constant steady state every deviation along an eigenvector of L evolves by a matrix P(λ). All

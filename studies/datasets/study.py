@@ -52,12 +52,13 @@ def run(run: StudyRun) -> None:
         twins += same
     compared = [c for name in names for c in compare(local.facts(name), local.facts_or_none)]
 
+    if compared:
+        run.answer(_paper_text(compared))
     run.say("Which sets", _about(names, missing))
     panels = figures.gallery(drawn, {row["set"]: row for row in counted})
     run.figure("gallery", panels, figures.gallery_caption(names), drawn)
     run.table("facts", counted, FACTS_CAPTION)
     if shown := [paper_row(c) for c in compared if c.reason or not c.agrees]:
-        run.say("The paper's table", _paper_text(compared))
         run.table("paper", shown, PAPER_CAPTION)
     run.say("Twins", _twins_text(twins))
     run.table("twins", twins, TWINS_CAPTION)

@@ -56,6 +56,7 @@ def run(run: StudyRun) -> None:
         modes += found
     linear = [s for s in best_settings() if s.reaction in LINEAR]
     products = run.part("products", lambda: [product_row(s, chosen) for s in linear])
+    run.answer(_summary(modes), "errors")
     run.say("What is compared", _about(chosen))
     run.figure("errors", error_map(modes), _map_caption(chosen), map_rows(modes))
     figure, drawn = worst_figure(modes, chosen["points"])
@@ -65,7 +66,6 @@ def run(run: StudyRun) -> None:
     answers = [*solved(modes), *kept_classes(modes), inert_steps(modes), product_counts(products, chosen["tolerance"])]
     for statement, answer, evidence in answers:
         run.verdict(statement, answer, evidence)
-    run.say("What was found", _summary(modes))
     run.results(modes)
 
 

@@ -63,7 +63,9 @@ def run(run: StudyRun) -> None:
     run.table("ends", _end_table(ends), END_CAPTION)
     for answer in answers:
         run.verdict(answer.statement, answer.answer, answer.evidence)
-    run.say("What was found", " ".join(answer.summary for answer in answers if answer.summary))
+    first, *further = [answer.summary for answer in answers if answer.summary]
+    run.answer(first)
+    run.say("What was found", " ".join(further))
     run.results(_end_table(ends))
 
 

@@ -53,7 +53,9 @@ def run(run: StudyRun) -> None:
     answers = verdicts(table, run.settings["rounds"])
     for answer in answers:
         run.verdict(answer.statement, answer.answer, answer.evidence)
-    run.say("What was found", " ".join(answer.summary for answer in answers))
+    first, *further = [answer.summary for answer in answers if answer.summary]
+    run.answer(first)
+    run.say("What was found", " ".join(further))
     run.say("What training changes", _changes(table))
     run.results(summary)
 

@@ -75,6 +75,7 @@ def run(run: StudyRun) -> None:
     for (case, _, end), parts in each_cell(run, zip(cases, *times, strict=True), _measured, "cases"):
         results += _plane(run, case, parts)
         _pattern(run, case, end, parts["pattern"])
+    run.answer(_answer(results))
     thresholds: list[Row] = []
     for (_, entry), found in each_cell(run, enumerate(published()), _threshold, "thresholds"):
         judge_threshold(run, entry, found)
@@ -168,6 +169,14 @@ def _pattern(run: StudyRun, case: PlaneCase, time: float, rows: list[MutableRow]
 
 
 # ---------------------------------------------------------------------- words
+def _answer(results: Sequence[Row]) -> str:
+    away, agreeing = (sum(int(row[name]) for row in results) for name in ("away", "agreeing"))
+    return (
+        f"{agreeing} of {away} members away from the border did what the eigenvalues of P(λ) on their graph predict, "
+        f"and {sum(int(row['members']) for row in results) - away} lie near it."
+    )
+
+
 def _about(chosen: Any) -> str:
     cases = "; ".join(
         f"{label}: {text} on {graph} ({normalisation})"
