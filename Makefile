@@ -5,12 +5,18 @@ INSTALLED := $(VENV)/.installed
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 --dist worksteal -q
 
 .DEFAULT_GOAL := demo
+# What the tests need beside; `make demo` does not wait for it.
+CLUSTER := $(VENV)/.cluster
 .PHONY: demo test test-slow test-deep test-gpu mutants wheel links lint bench clean
 
 # The stamp is written last, so an install that was cut short is run again.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[gread,pyg,triton,dev]'
+	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[gread,pyg,ogb,triton,dev]'
+	@touch $@
+
+$(CLUSTER): $(INSTALLED)
+	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[gread,pyg,triton,dev,cluster]'
 	@touch $@
 
 demo: $(INSTALLED)
@@ -22,10 +28,10 @@ demo: $(INSTALLED)
 	@$(VENV)/bin/python -m studies.runs.index runs/demo
 
 # Property tests are given a fifth of their examples here, and all of them in test-slow.
-test: $(INSTALLED)
+test: $(CLUSTER)
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow"
 
-test-slow: $(INSTALLED)
+test-slow: $(CLUSTER)
 	$(PYTEST) -m "slow or hypothesis"
 
 # An hour or two; what was done before an interruption is kept. The page is docs/trust.md.

@@ -4,7 +4,7 @@ data sets:   load_dataset, Variant, digits, karate, csbm, synthetic_cora, synthe
 your own:    NodeData, Masks, stratified_splits, register_dataset, RemoteFile
 classifier:  GREADClassifier, GNNClassifier, GREADConv, GREAD, Network
 networks:    find_model, register_model, ModelRecord, ModelSettings, BatchedModel, Place
-training:    train, Config, Trial, make_trials, Ensemble, find_preset
+training:    train, train_decoupled, Config, Trial, make_trials, Ensemble, find_preset
 search:      search
 
 Names are loaded when they are first asked for.
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gread.settings.model_settings import ModelSettings
     from gread.settings.presets import find_preset
     from gread.settings.trials import Trial, make_trials
+    from gread.training.decoupled_trainer import train_decoupled
     from gread.training.ensemble import Ensemble
     from gread.training.trainer import train
     from gread.tuning.searching import search
@@ -70,6 +71,7 @@ __all__ = [
     "synthetic_cora",
     "synthetic_cora_levels",
     "train",
+    "train_decoupled",
 ]
 
 #: Where the names come from.
@@ -104,6 +106,7 @@ _ON_USE = {
     "synthetic_cora": "gread.datasets.synthetic",
     "synthetic_cora_levels": "gread.datasets.synthetic",
     "train": "gread.training.trainer",
+    "train_decoupled": "gread.training.decoupled_trainer",
 }
 
 __getattr__, __dir__ = lazy_door(__name__, _ON_USE)

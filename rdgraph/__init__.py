@@ -9,7 +9,7 @@ own:        register_method, unregister_method, Tableau, make_tableau, register_
 patterns:   steady_states, dispersion, turing, turing_threshold, critical_ratio
 verdicts:   analyse, preflight, verify, read_expression
 graphs:     Graph, Operator, stack, generators
-runs:       lower, VectorField, compile_field, solve, Solution, Status, ProgressBar, Callback
+runs:       lower, VectorField, compile_field, solve, Solution, Status, ProgressBar, Callback, propagate, Powers
 errors:     RdgraphError, LanguageError, NotApplicable, InvalidArgument, Undecided, AssumptionError, UnknownName
 
 Every name is loaded when it is first asked for; what stands under graphs and runs needs numpy or torch.
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from rdgraph.identities.equivalence import equivalent
     from rdgraph.identities.function_registration import register_function, unregister_function
     from rdgraph.identities.step_maps import euler_map
+    from rdgraph.integrators.feature_powers import propagate
+    from rdgraph.integrators.power_files import Powers
     from rdgraph.integrators.solution import Solution, Status
     from rdgraph.integrators.solver import solve
     from rdgraph.integrators.trackers import Callback, ProgressBar
@@ -86,6 +88,7 @@ __all__ = [
     "MethodChoice",
     "NotApplicable",
     "Operator",
+    "Powers",
     "ProgressBar",
     "RdgraphError",
     "Report",
@@ -122,6 +125,7 @@ __all__ = [
     "one_sided",
     "parse",
     "preflight",
+    "propagate",
     "reaction_flow",
     "read_expression",
     "register_function",
@@ -157,6 +161,7 @@ _ON_USE = {
     "MethodChoice": "rdgraph.theory.method_choice",
     "NotApplicable": "rdgraph.errors",
     "Operator": "rdgraph.graphs.operator",
+    "Powers": "rdgraph.integrators.power_files",
     "ProgressBar": "rdgraph.integrators.trackers",
     "RdgraphError": "rdgraph.errors",
     "Report": "rdgraph.reports.findings",
@@ -193,6 +198,7 @@ _ON_USE = {
     "one_sided": "rdgraph.theory.lipschitz",
     "parse": "rdgraph.systems.parser",
     "preflight": "rdgraph.reports.preflight_report",
+    "propagate": "rdgraph.integrators.feature_powers",
     "reaction_flow": "rdgraph.theory.reaction_flows",
     "read_expression": "rdgraph.syntax.formula_reader",
     "register_function": "rdgraph.identities.function_registration",

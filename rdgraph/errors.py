@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class RdgraphError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error this package raises on purpose; it reaches other processes as it is.
+
+    >>> import pickle
+    >>> str(pickle.loads(pickle.dumps(UnknownName("letter", "c", ["a", "b"]))))
+    "expected a letter, got 'c' (known: a, b)"
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args, self.__dict__)
 
 
 class LanguageError(RdgraphError, ValueError):
@@ -79,6 +88,10 @@ class AssumptionError(RdgraphError, ValueError):
     """Assumptions on the coefficients that cannot be read or contradict each other."""
 
 
+class WorkLost(RdgraphError, RuntimeError):
+    """Work that other processes were to do, and that none of them brought to its end."""
+
+
 class UnknownName(RdgraphError, KeyError):
     """A name that no registry holds; offers the closest ones."""
 
@@ -90,6 +103,13 @@ class UnknownName(RdgraphError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+def _restored(kind: type[RdgraphError], args: tuple[Any, ...], state: dict[str, Any]) -> RdgraphError:
+    """An error as it was, made without the arguments that it was made from."""
+    made = kind.__new__(kind, *args)
+    made.__dict__.update(state)
+    return made
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

@@ -13,6 +13,7 @@ from gread.datasets.masks import PARTS, Masks
 from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
 from gread.datasets.npz import read_npz
+from gread.datasets.ogb_sets import is_ogb, load_ogb
 from gread.datasets.planetoid import read_planetoid, read_split_files
 from gread.datasets.raw import RawData
 from gread.datasets.sources import DRAWN, Dataset, canonical, entry, registry
@@ -45,7 +46,8 @@ def load_dataset(
     .component()` is that graph.
 
     Args:
-        name: A name of `rdgraph data list`, or one that `register_dataset` has entered.
+        name: A name of `rdgraph data list`, one that `register_dataset` has entered, or ogbn-arxiv, ogbn-products or
+            ogbn-papers100M, see `gread.datasets.ogb_sets`.
         root: The folder of the files; by default $RDGRAPH_DATA, then the user's cache.
         split: "geom-gcn" for the ten splits that come with the set (48/32/20 from geom-gcn; the sets that only
             heterophilous-graphs has, the embedded and the registered ones have their own), "stratified" for ten random
@@ -70,6 +72,8 @@ def load_dataset(
     variant = Variant() if variant is None else variant
     if isinstance(split, str) and split not in (PUBLIC, STRATIFIED):
         raise UnknownName("split", split, (PUBLIC, STRATIFIED))
+    if is_ogb(name):
+        return _divided(load_ogb(name, root=root), split, variant)
     key = canonical(name)
     is_public = isinstance(split, str) and split == PUBLIC
     source = entry(key)
@@ -77,9 +81,14 @@ def load_dataset(
         data = _loaded(source, source.loader())
     else:
         data = _read(source, root, offline, progress, with_splits=is_public)
+    return _divided(data, STRATIFIED if source.split == DRAWN and not isinstance(split, Masks) else split, variant)
+
+
+def _divided(data: NodeData, split: str | Masks, variant: Variant) -> NodeData:
+    """What was loaded, prepared, with the splits that were asked for."""
     if isinstance(split, Masks):
         data = replace(data, masks=split, meta=replace(data.meta, split="given"))
-    elif split == STRATIFIED or source.split == DRAWN:
+    elif split == STRATIFIED:
         return prepare(replace(data, masks=Masks.none(data.num_nodes)), variant).stratified()
     return prepare(data, variant)
 
@@ -121,6 +130,7 @@ def _read(
         sources=tuple((file.file.key, file.sha256) for file in local),
         split=source.split if with_splits else "none",
         notes=tuple(notes),
+        metric=source.metric,
     )
     return NodeData(graph, raw.x, raw.y, masks, meta)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from gread.datasets import interchange, tables
+from gread.datasets import array_files, interchange, tables
 from gread.datasets.checks import read_features, read_labels
 from gread.datasets.masks import Masks
 from gread.datasets.meta import Meta
@@ -101,8 +101,12 @@ class NodeData:
         val, test or nothing; `masks` replaces them. Edges go both ways unless `directed`, then source -> target; a
         repeated edge counts once. `weight` names the column of the weights, used where there is one; None counts
         edges. An error names the file, the line and the column.
+
+        Large graphs come as arrays instead, npy, npz or parquet, whose ends of edges are rows of the nodes; see
+        `gread.datasets.array_files`. Features of an npy file stay on the disk.
         """
-        pieces = tables.read_files(
+        is_array = array_files.is_array_file(edges) or array_files.is_array_file(nodes)
+        pieces = (array_files.read_array_files if is_array else tables.read_files)(
             edges, nodes, label=label, id=id, features=features, weight=weight, directed=directed, masks=masks
         )
         return cls(*pieces)

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gread.datasets.embedded import digits, karate
+from gread.datasets.meta import ACCURACY
 from gread.datasets.node_data import NodeData
 from gread.datasets.raw import RawData
 from rdgraph.errors import InvalidArgument, UnknownName
@@ -63,7 +64,8 @@ class Dataset:
     """One data set: its name, title and citation, its files with their reader or a loader, and its splits.
 
     A reader gets the paths of `files` and gives `RawData`; a loader needs no file and gives `NodeData`. The counts are
-    those of the whole graph without loops and directions, None where they are not known. `split` names the splits.
+    those of the whole graph without loops and directions, None where they are not known. `split` names the splits,
+    `metric` what networks are chosen and reported by.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Dataset:
     loader: Callable[[], NodeData] | None = None
     citation: str = ""
     origin: str = ""
+    metric: str = ACCURACY
 
     def __post_init__(self) -> None:
         if (self.loader is None) == (self.reader is None):
@@ -262,4 +265,5 @@ def _read_entry(name: str, raw: Mapping[str, Any]) -> Dataset:
         notes=tuple(raw.get("notes", ())),
         citation=_raw()["repositories"][reader["repository"]]["title"],
         origin=reader["repository"],
+        metric=raw.get("metric", ACCURACY),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,7 +75,7 @@ class _Place:
 def _read_nodes(path: Path, ids: str, label: str | None, features: Sequence[str] | None) -> _NodeTable:
     rows = _rows(path)
     columns = _columns(path, rows, [ids, *([] if label is None else [label]), *(features or ())])
-    splits = sorted((name for name in columns if re.fullmatch(r"split(_\d+)?", name)), key=_split_number)
+    splits = split_names(columns)
     special = {ids, label, *splits}
     chosen = [name for name in columns if name not in special] if features is None else list(features)
     places = [columns[name] for name in chosen]
@@ -217,6 +217,15 @@ def _masks(path: Path, splits: list[str], words: list[list[str]], lines: list[in
 def _unused(path: Path, columns: dict[str, int], used: set[str | None]) -> tuple[str, ...]:
     unused = [name for name in columns if name not in used]
     return (f"Columns of {path.name} that were not used: {', '.join(unused)}.",) if unused else ()
+
+
+def split_names(columns: Iterable[str]) -> list[str]:
+    """The columns of splits among others, in their order.
+
+    >>> split_names(["id", "split_10", "split_2", "splitting"])
+    ['split_2', 'split_10']
+    """
+    return sorted((name for name in columns if re.fullmatch(r"split(_\d+)?", name)), key=_split_number)
 
 
 def _split_number(name: str) -> int:

@@ -28,23 +28,32 @@ def mix(x: Tensor) -> Tensor:
     return x ^ (x >> 15)
 
 
-def keys(seeds: Tensor, stream: int, step: Tensor | int) -> Tensor:
-    """One key per member (M,) for a stream at a step."""
+def keys(seeds: Tensor, stream: int | Tensor, step: Tensor | int) -> Tensor:
+    """One key per member (M,) for a stream, or one of its own for each (M,), at a step."""
     folded = mix((seeds & _MASK) ^ mix((seeds >> 32) & _MASK))
     return mix((mix((folded + stream * STREAM) & _MASK) + step * STEP) & _MASK)
 
 
 def bits(key: Tensor, count: int) -> Tensor:
     """Random 32-bit integers (M, count) at the places 0..count-1."""
-    place = torch.arange(count, device=key.device)
-    return mix((mix((place + key[:, None]) & _MASK) ^ key[:, None]) & _MASK)
+    return bits_at(key, torch.arange(count, device=key.device))
 
 
-def uniform(seeds: Tensor, stream: int, count: int, step: Tensor | int = 0) -> Tensor:
+def bits_at(key: Tensor, places: Tensor) -> Tensor:
+    """Random 32-bit integers (M, P) at some places (P,)."""
+    return mix((mix((places + key[:, None]) & _MASK) ^ key[:, None]) & _MASK)
+
+
+def uniform_at(seeds: Tensor, stream: int | Tensor, places: Tensor, step: Tensor | int = 0) -> Tensor:
+    """The numbers of `uniform` at some places (P,) alone, (M, P)."""
+    return (bits_at(keys(seeds, stream, step), places) >> 8).to(torch.float32) * 2.0**-24
+
+
+def uniform(seeds: Tensor, stream: int | Tensor, count: int, step: Tensor | int = 0) -> Tensor:
     """Numbers in [0, 1), (M, count), float32 with 24 random bits.
 
     >>> u = uniform(torch.tensor([3, 4]), INITIAL, 10000)
     >>> bool((u.mean(1) - 0.5).abs().max() < 0.01), bool((u[0] == u[1]).any())
     (True, False)
     """
-    return (bits(keys(seeds, stream, step), count) >> 8).to(torch.float32) * 2.0**-24
+    return uniform_at(seeds, stream, torch.arange(count, device=seeds.device), step)

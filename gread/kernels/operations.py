@@ -65,6 +65,24 @@ def dropout(x: Tensor, seeds: Tensor, step: Tensor, rates: Tensor, stream: int, 
     return _dropout(x, sign, seeds, step, rates, stream)
 
 
+def dropout_rows(
+    x: Tensor, nodes: Tensor, seeds: Tensor, step: Tensor, rates: Tensor, stream: int, relu: bool = False
+) -> Tensor:
+    """`dropout` of some rows of a state: x (M, m, d) are the nodes (m,), and lose what they would lose in the whole.
+
+    >>> seeds, step, rates = torch.tensor([1]), torch.tensor(0), torch.tensor([0.5])
+    >>> whole = dropout(torch.ones(1, 5, 3), seeds, step, rates, 7)
+    >>> part = dropout_rows(torch.ones(1, 2, 3), torch.tensor([4, 1]), seeds, step, rates, 7)
+    >>> torch.equal(part, whole[:, [4, 1]])
+    True
+    """
+    places = (nodes[:, None] * x.shape[-1] + torch.arange(x.shape[-1], device=x.device)).reshape(-1)
+    scale = rates.reshape(-1, 1, 1)
+    drawn = counters.uniform_at(seeds, stream, places, step).reshape(len(seeds), *x.shape[1:])
+    kept = (drawn >= scale) & ~(x.detach() <= 0) if relu else drawn >= scale
+    return torch.where(kept, x / (1 - scale).to(x.dtype), 0.0)
+
+
 # ---------------------------------------------------------------------- softmax over the edges of a row
 @torch.library.custom_op("gread::row_softmax", mutates_args=())
 def _row_softmax(indptr: Tensor, rows: Tensor, logits: Tensor, gradient: Tensor | None) -> Tensor:

@@ -58,6 +58,8 @@ class BatchedModel(nn.Module):
     #: Products of a polynomial that may have to grow in training, and of the whole one; none for most networks.
     degree: int = 0
     whole: int = 0
+    #: Steps or terms after which a gradient keeps a state, to compute those between again; 0 keeps all of them.
+    segment: int = 0
     #: Whether a pass asks nothing of the host, so that a CUDA graph can record it.
     is_capturable: bool = True
 
@@ -70,8 +72,14 @@ class BatchedModel(nn.Module):
         self.seeds = torch.tensor(list(seeds), dtype=torch.int64, device=place.device)
         #: Parameters without weight decay.
         self.undecayed: set[str] = set()
-        self._streams = 0
+        #: How many streams of random numbers were drawn from, by all members or by each (M,).
+        self._streams: int | Tensor = 0
         self.build()
+
+    @classmethod
+    def of_members(cls, settings: Sequence[ModelSettings], place: Place, **options: Any) -> BatchedModel:
+        """The networks of a batch whose members have these settings, which are of one shape."""
+        return cls(settings[0], place, **options)
 
     # ------------------------------------------------------------------ what a network defines
     def build(self) -> None:
@@ -108,14 +116,31 @@ class BatchedModel(nn.Module):
     def lengthen(self, x: Features, rates: Rates) -> None:
         """Raise the degree of polynomials that have become too short."""
 
+    @property
+    def member_degrees(self) -> tuple[int, ...]:
+        """The degree of every member."""
+        return (self.degree,) * self.members
+
+    def take_degrees(self, degrees: Sequence[int]) -> None:
+        """Go on with the degrees of members that were trained elsewhere, or higher ones."""
+        self.degree = max(degrees)
+
+    @property
+    def segments(self) -> list[int]:
+        """Values of `segment` that take less and less memory; none for networks that know no other way."""
+        return []
+
     def memory(self, x: Features) -> int | None:
         """Numbers that one member keeps for its gradient, where the network can tell; else they are counted."""
         return None
 
     # ------------------------------------------------------------------ parameters
-    def uniform(self, shape: tuple[int, ...], bound: float) -> Tensor:
-        """U(-bound, bound) of shape (M, *shape), every member from its own stream."""
-        self._streams += 1
+    def uniform(self, shape: tuple[int, ...], bound: float, drawing: Tensor | None = None) -> Tensor:
+        """U(-bound, bound) of shape (M, *shape), every member from its own stream.
+
+        With `drawing` (M,) only some draw: the streams of the others stay where they are, and theirs means nothing.
+        """
+        self._streams = self._streams + (1 if drawing is None else drawing.long())
         count = int(torch.tensor(shape).prod()) if shape else 1
         drawn = counters.uniform(self.seeds, counters.INITIAL + self._streams, count)
         return ((2 * drawn - 1) * bound).to(self.place.dtype).reshape(self.members, *shape)
@@ -179,6 +204,10 @@ class BatchedModel(nn.Module):
         with torch.no_grad():
             for name, part in self.parts.items():
                 part.copy_(values[name])
+
+    def own_part(self, name: str, value: Tensor, member: int) -> Tensor:
+        """What a member alone, (1, ...), has of a part (M, ...) by name."""
+        return value[member : member + 1]
 
     def kept(self, member: int) -> dict[str, Any]:
         """What a trained member keeps beside its parts, such as the nodes whose labels it was trained with."""

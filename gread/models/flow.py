@@ -1,25 +1,30 @@
 """`Flow`: how H(T) is reached inside a network, decided here and nowhere else.
 
-Linear equations on a normalised operator go by one polynomial of A, whatever the method; other equations are stepped;
-both leave the host alone and can be captured as a graph. Adaptive methods, splittings and operators that are not
-normalised go through `rdgraph.solve`.
+Linear equations on a normalised operator go by one polynomial of A, whatever the method: that of its steps, or, where
+the method is adaptive and so near the exact flow as its tolerance says, that of the exact flow itself. Other equations
+are stepped; both leave the host alone and can be captured as a graph, and members of one batch may have methods, steps
+and times of their own. Adaptive methods of other equations, splittings and operators that are not normalised go through
+`rdgraph.solve`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from rdgraph import solve
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.twin_quotient import Quotient
 from rdgraph.integrators.flow_coefficients import Schedule, full_degree
 from rdgraph.integrators.linear_part import linear_part
-from rdgraph.integrators.polynomial_flow import TOLERANCE, LinearFlow, is_polynomial
+from rdgraph.integrators.member_schedules import Schedules
+from rdgraph.integrators.polynomial_flow import TOLERANCE, LinearFlow, Piece, is_polynomial
 from rdgraph.integrators.steppers import fixed_stepper
 from rdgraph.methods.registry import find_method
 
@@ -29,12 +34,16 @@ if TYPE_CHECKING:
 
 #: Makes the field that a state implies, with attention computed from it where there is some.
 MakeField = Callable[[Tensor], "VectorField"]
+#: How a member is integrated: method, time and step.
+Manner = tuple[str, float, float | None]
 
 POLYNOMIAL, STEPS, SOLVE = "polynomial", "steps", "solve"
 #: Polynomials up to this degree are taken whole; longer ones are cut where their coefficients no longer count.
 WHOLE = 24
 #: Room for coefficients that grow while the network is trained, in products; at least what derivatives need.
 SPARE = 4
+#: Degrees that differ by less than this are taken together.
+QUANTUM = 8
 #: Evaluations that a run by `solve` is reckoned with, when its memory is estimated.
 RECKONED = 448
 #: Evaluations that a step of a method without a tableau is reckoned with.
@@ -70,8 +79,8 @@ class Flow:
     """H(0) -> H(T) for fields of a system, in one of three forms: polynomial, steps or solve.
 
     `schedule` says how the time is cut where the form has steps or a polynomial, `whole` is the degree of the whole
-    polynomial, `is_live` says that the operator follows the state, `is_forced` that H0 in the equation is not the start
-    but a source that is given.
+    polynomial, the highest of all members, `is_live` says that the operator follows the state, `is_forced` that H0 in
+    the equation is not the start but a source that is given.
 
     >>> import rdgraph as rd
     >>> field = rd.lower("BS", rd.generators.path(4).operator("row"), {"alpha": 1.0, "beta": 0.5})
@@ -88,7 +97,7 @@ class Flow:
     form: str
     method: str
     step: float | None
-    schedule: Schedule | None
+    schedule: Schedule | Schedules | None
     whole: int = 0
     is_live: bool = False
     is_forced: bool = False
@@ -117,8 +126,8 @@ class Flow:
         record = find_method(method)
         is_forced = added.source is not None and field.uses_initial
         whole = not (is_live or added.is_stepped or (is_forced and not field.system.is_single))
-        if whole and (record.is_exact or record.is_runge_kutta) and is_polynomial(field):
-            schedule = Schedule.make(method, time, step)
+        if whole and has_polynomial(method) and is_polynomial(field):
+            schedule = _polynomial_schedule(method, time, step)
             degree = full_degree(linear_part(field), schedule)
             return cls(field.system, POLYNOMIAL, method, step, schedule, degree, is_forced=is_forced)
         if record.is_fixed:
@@ -130,6 +139,29 @@ class Flow:
                 "rk4"
             )
         return cls(field.system, SOLVE, method, step if record.takes_step else None, None)
+
+    @classmethod
+    def choose_each(
+        cls, field: VectorField, manners: Sequence[Manner], is_live: bool = False, added: Additions = NONE
+    ) -> Flow:
+        """The same for members that are integrated each in its own manner; one form has to be right for all."""
+        first = cls.choose(field, *manners[0], is_live, added)
+        others = dict.fromkeys(manners)
+        for manner in others:
+            cls.check(*manner, is_live or added.is_stepped)
+        if first.form == SOLVE:
+            if len({(method, step) for method, _, step in others}) > 1:
+                raise InvalidArgument(f"expected one method and one step for {field.system}, got several")
+            return first
+        made = {manner: first._scheduled(*manner) for manner in others}
+        schedule = Schedules.of([made[manner] for manner in manners])
+        if first.form == STEPS:
+            return replace(first, method=schedule.method, schedule=schedule)
+        return replace(first, schedule=schedule, whole=full_degree(linear_part(field), schedule))
+
+    def _scheduled(self, method: str, time: float, step: float | None) -> Schedule:
+        """How a member of a flow of this form cuts its time."""
+        return (_polynomial_schedule if self.form == POLYNOMIAL else Schedule.make)(method, time, step)
 
     @property
     def is_capturable(self) -> bool:
@@ -158,10 +190,15 @@ class Flow:
 
     def degree(self, field: VectorField, H0: Tensor, time: Tensor) -> int:
         """The same with some room to grow, as a training needs it; short polynomials are taken whole."""
-        if self.form != POLYNOMIAL or self.whole <= WHOLE:
-            return self.whole
+        return max(self.degrees(field, H0, time), default=self.whole)
+
+    def degrees(self, field: VectorField, H0: Tensor, time: Tensor) -> list[int]:
+        """The same of every member; none where all are taken whole."""
+        if self.form != POLYNOMIAL or self.schedule is None or self.whole <= WHOLE:
+            return []
         room = max(SPARE, linear_part(field).order)
-        return min(self.whole, -(-(self.needed(field, H0, time) + room) // SPARE) * SPARE)
+        needed = LinearFlow.needed_each(field, H0, self.schedule, time, TOLERANCE, is_forced=self.is_forced)
+        return [min(self.whole, -(-(count + room) // SPARE) * SPARE) for count in needed]
 
     def is_cut(self, degree: int) -> bool:
         """Whether that many products leave something out, so that it has to be watched."""
@@ -178,13 +215,20 @@ class Flow:
         quotient: Quotient | None = None,
         watch: bool = False,
         added: Additions = NONE,
+        pieces: Sequence[Piece] = (),
+        segment: int = 0,
     ) -> tuple[Tensor, Tensor | None]:
-        """H(T) for times (*batch), and with `watch` what the polynomial of every member leaves out (None elsewhere)."""
+        """H(T) for times (*batch), and with `watch` what the polynomial of every member leaves out (None elsewhere).
+
+        With `pieces` some members take fewer products than `degree`. With a `segment` > 0 a gradient keeps what so many
+        steps or terms leave behind, and computes the rest again.
+        """
         if self.form == POLYNOMIAL and self.schedule is not None:
             source = added.source if self.is_forced else None
-            return LinearFlow(self.schedule, degree, quotient).run(make_field(H0), H0, time, watch=watch, source=source)
+            flow = LinearFlow(self.schedule, degree, quotient, pieces, segment)
+            return flow.run(make_field(H0), H0, time, watch=watch, source=source)
         if self.schedule is not None:
-            return self._stepped(make_field, H0, self.schedule, time, added), None
+            return self._stepped(make_field, H0, self.schedule, time, added, segment), None
         times = torch.stack([torch.zeros_like(time), time]) if time.ndim else torch.tensor([0.0, float(time)])
         return solve(make_field(H0), H0, times, self.method, step=self.step).final, None
 
@@ -199,23 +243,60 @@ class Flow:
         """H at one time (1,) that all members share, by a run that ends there; H0 at 0."""
         if not float(time) > 0:
             return H0
-        part = replace(self, schedule=Schedule.make(self.method, float(time), self.step))
+        part = replace(self, schedule=self._scheduled(self.method, float(time), self.step))
         degree = part.needed(make_field(H0), H0, time)
         return part.run(make_field, H0, time, degree, added=added)[0]
 
-    def _stepped(self, make_field: MakeField, H0: Tensor, schedule: Schedule, time: Tensor, added: Additions) -> Tensor:
-        """Steps of one kind, told the time where it occurs; a live field is made anew from every state."""
+    def _stepped(
+        self, make_field: MakeField, H0: Tensor, schedule: Schedule | Schedules, time: Tensor, added: Additions,
+        segment: int,
+    ) -> Tensor:  # fmt: skip
+        """Steps of one kind, told the time where it occurs; a live field is made anew from every state.
+
+        A member that has ended is held. What is computed for it starts at H0, where it has been, and is not used.
+        """
         start = H0 if added.source is None else added.source
         field: Any = _Live(self.system, make_field, start) if self.is_live else _bound(make_field(H0), start).prepared()
         field = field if added.change is None else _Changed(self.system, field, added.change)
-        stepper, H = fixed_stepper(field, find_method(schedule.method)), H0
-        for number, length in enumerate(schedule.lengths(time.to(H0.dtype))):
-            begin = (
-                None if self.system.is_autonomous else torch.full_like(time, number * schedule.step)[..., None, None]
-            )
-            H = stepper.advance(H, length[..., None, None], begin).state
-            H = H if added.after is None else added.after(number, H)
+        stepper = fixed_stepper(field, find_method(schedule.method))
+        lengths = schedule.lengths(time.to(H0.dtype))
+
+        def advance(H: Tensor, first: int, count: int) -> Tensor:
+            for number in range(first, min(first + count, len(lengths))):
+                begin = None if self.system.is_autonomous else schedule.begins(number, time)[..., None, None]
+                going = schedule.going(number, H0.device)
+                goes = None if going is None else going[..., None, None]
+                at = H if goes is None else torch.where(goes, H, H0)
+                state = stepper.advance(at, lengths[number][..., None, None], begin).state
+                state = state if added.after is None else added.after(number, state)
+                H = state if goes is None else torch.where(goes, state, H)
+            return H
+
+        if not segment or added.is_stepped or not torch.is_grad_enabled():
+            # What is done beside the steps may count its calls, and is not done twice.
+            return advance(H0, 0, len(lengths))
+        H = H0
+        for first in range(0, len(lengths), segment):
+            # Random numbers come by counting, so that torch's generators need not be put back.
+            H = checkpoint(advance, H, first, segment, use_reentrant=False, preserve_rng_state=False)
         return H
+
+
+def has_polynomial(method: str) -> bool:
+    """Whether the flow of a linear equation by this method is a polynomial of A, or as near to one as it is to H(T).
+
+    >>> [has_polynomial(method) for method in ("euler", "exact", "dopri5", "strang")]
+    [True, True, True, False]
+    """
+    record = find_method(method)
+    return record.is_exact or record.is_runge_kutta or record.is_adaptive
+
+
+def _polynomial_schedule(method: str, time: float, step: float | None) -> Schedule:
+    """How the time of a polynomial is cut: an adaptive method stands for the exact flow, which it approximates."""
+    if not has_polynomial(method):
+        raise InvalidArgument(f"expected a method whose flows are polynomials, got {method}; take euler, rk4 or exact")
+    return Schedule("exact") if find_method(method).is_adaptive else Schedule.make(method, time, step)
 
 
 def _bound(field: VectorField, H0: Tensor) -> VectorField:
@@ -248,3 +329,19 @@ class _Live:
 
     def __call__(self, t: object, H: Tensor) -> Tensor:
         return _bound(self.make_field(H), self.start)(t, H)
+
+
+def pieces_of(degrees: Sequence[int]) -> tuple[Piece, ...]:
+    """Consecutive members with like degrees; none where one piece is all.
+
+    A piece has the highest degree of its members and of those before it, so members are best in rising order.
+
+    >>> pieces_of([4, 6, 20, 16, 20]), pieces_of([20, 4])
+    (((0, 2, 8), (2, 5, 20)), ())
+    """
+    most = max(degrees, default=0)
+    levels = [min(most, -(-highest // QUANTUM) * QUANTUM) for highest in accumulate(degrees, max)]
+    starts = [k for k, level in enumerate(levels) if k == 0 or level != levels[k - 1]]
+    if len(starts) < 2:
+        return ()
+    return tuple((a, b, levels[a]) for a, b in pairwise([*starts, len(levels)]))

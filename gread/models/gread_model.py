@@ -16,7 +16,8 @@ from torch import Tensor
 
 from gread.models.batched_model import BatchedModel, Passed
 from gread.models.features import Features
-from gread.models.flow import NONE, POLYNOMIAL, Additions, Flow
+from gread.models.flow import NONE, POLYNOMIAL, SOLVE, STEPS, Additions, Flow, pieces_of
+from gread.models.mixed_coefficients import MixedCoefficient, shared_settings
 from gread.models.place import Place
 from gread.models.randomness import Dropper, Randomness, Rates
 from gread.models.resolution import FREE, TRUSTED, link_of, linked, resolve_method
@@ -24,10 +25,12 @@ from gread.models.soft_adjacency import soft_weights
 from gread.models.state_layout import StateLayout
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.model_records import ModelRecord
+from gread.settings.model_settings import ModelSettings
 from rdgraph import VectorField, lower
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
+from rdgraph.integrators.polynomial_flow import Piece
 from rdgraph.lowering.coefficients import valued_letters
 from rdgraph.syntax.tree import Kind
 
@@ -50,6 +53,9 @@ class GREAD(BatchedModel):
 
     Args:
         settings: The network; one `gread.settings.gread_settings.GreadSettings` for all members.
+        each: The settings of every member, where they differ in what members of one shape may differ in: methods,
+            steps, times, and whether a coefficient is one number or one for each channel. `config` then has room for
+            all of them.
         place: The graph; A is made from it as the settings say, for the soft adjacency its entries alone count.
         features: Columns of the features.
         classes: Columns of the logits.
@@ -68,13 +74,30 @@ class GREAD(BatchedModel):
     """
 
     def __init__(
-        self, settings: GreadSettings, place: Place, *, features: int, classes: int, seeds: Sequence[int]
+        self,
+        settings: GreadSettings,
+        place: Place,
+        *,
+        features: int,
+        classes: int,
+        seeds: Sequence[int],
+        each: Sequence[GreadSettings] | None = None,
     ) -> None:
         self._flow: Flow | None = None
+        self._degrees: list[int] = []
+        self._mixed: dict[str, MixedCoefficient] = {}
         config, reason = resolve_method(settings)
-        self.config: GreadSettings = config
+        #: The settings of the members.
+        self.each = (config,) * len(seeds) if each is None else tuple(resolve_method(one)[0] for one in each)
+        self.config: GreadSettings = shared_settings(self.each)
+        config = self.config
         super().__init__(config, place, features=features, classes=classes, seeds=seeds)
         self.reason = reason
+
+    @classmethod
+    def of_members(cls, settings: Sequence[ModelSettings], place: Place, **options: Any) -> BatchedModel:
+        """The networks of a batch whose members have these settings."""
+        return cls(settings[0], place, each=settings, **options)  # type: ignore[arg-type]
 
     def build(self) -> None:
         """Encoder, queries and keys of the attention, coefficients, decoder."""
@@ -145,7 +168,10 @@ class GREAD(BatchedModel):
             return
         d, n = self.config.hidden, self.place.nodes
         shape = {Kind.SCALAR: (), Kind.CHANNEL: (d,), Kind.NODE: (n,), Kind.MATRIX: (d, d)}[kind]
-        if kind is Kind.MATRIX:
+        if self.config.mixed and (mixed := MixedCoefficient.of(name, kind, self.each, self.place.device)) is not None:
+            self._mixed[name] = mixed
+            value = mixed.start(self.uniform(shape, 1.0, mixed.is_free))
+        elif kind is Kind.MATRIX:
             value = self.uniform(shape, d**-0.5)
         elif self.link(name, kind) == FREE:
             value = self.uniform(shape, 1.0)
@@ -173,7 +199,14 @@ class GREAD(BatchedModel):
 
     def coefficient(self, name: str, kind: Kind) -> Tensor:
         """The values of one coefficient, from its parameter."""
+        if name in self._mixed:
+            return self._mixed[name].values(self.get_parameter(f"coefficient_{name}"))
         return linked(self.get_parameter(f"coefficient_{name}"), self.link(name, kind))
+
+    def own_part(self, name: str, value: Tensor, member: int) -> Tensor:
+        """What a member alone has of a part that all members share."""
+        mixed = self._mixed.get(name.removeprefix("coefficient_"))
+        return super().own_part(name, value, member) if mixed is None else mixed.own(value, member)
 
     def kept(self, member: int) -> dict[str, Any]:
         """The training nodes of a member, where the equation asks for them."""
@@ -225,26 +258,31 @@ class GREAD(BatchedModel):
 
     # ------------------------------------------------------------------ the whole
     def flow(self, H: Tensor) -> Flow:
-        """How H(T) is reached; members share the number of steps."""
-        c = self.config
+        """How H(T) is reached, by every member in its own manner."""
+        manners = [(one.method, one.time, one.step) for one in self.each]
         with torch.no_grad():
             added = self.additions(H, Dropper())
-            return Flow.choose(self.field(H), c.method, c.time, c.step, c.adjacency == "live", added)
+            return Flow.choose_each(self.field(H), manners, self.config.adjacency == "live", added)
 
     def evolve(
-        self, H0: Tensor, time: Tensor, flow: Flow, degree: int, drop: Dropper | None = None
-    ) -> tuple[Tensor, Tensor | None]:
+        self, H0: Tensor, time: Tensor, flow: Flow, degree: int, drop: Dropper | None = None,
+        pieces: Sequence[Piece] = (),
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         """H(T), and what the polynomial of every member may have left out (None where nothing is)."""
         added = self.additions(H0, drop or Dropper())
         watch = flow.is_cut(degree)
-        return flow.run(self.field, H0, time, degree, quotient=self.quotient, watch=watch, added=added)
+        return flow.run(
+            self.field, H0, time, degree, quotient=self.quotient, watch=watch, added=added, pieces=pieces,
+            segment=self.segment,
+        )  # fmt: skip
 
     def prepare(self, x: Features, rates: Rates) -> None:
         """Choose the flow, and how long its polynomials are."""
         with torch.no_grad():
             start = self.encode(x)
             self._flow = self.flow(start)
-            self.degree = self._flow.degree(self.field(start), start, rates["time"])
+            self._degrees = self._flow.degrees(self.field(start), start, rates["time"])
+        self.degree = max(self._degrees, default=self._flow.whole)
         self.whole, self.is_capturable = self._flow.whole, self._flow.is_capturable
 
     def lengthen(self, x: Features, rates: Rates) -> None:
@@ -252,8 +290,22 @@ class GREAD(BatchedModel):
         flow = self.chosen_flow
         with torch.no_grad():
             start = self.encode(x)
-            needed = flow.degree(self.field(start), start, rates["time"])
-        self.degree = min(flow.whole, max(needed, self.degree + max(4, self.degree // 2)))
+            needed = flow.degrees(self.field(start), start, rates["time"])
+        lacking = max((count - own for count, own in zip(needed, self.member_degrees, strict=True)), default=0)
+        self.degree = min(flow.whole, self.degree + max(4, self.degree // 2, lacking))
+
+    @property
+    def member_degrees(self) -> tuple[int, ...]:
+        """The degree of every member: what it needed at the start, and what all were raised by since."""
+        if not self._degrees:
+            return (self.degree,) * self.members
+        raised = self.degree - max(self._degrees)
+        return tuple(min(self.degree, own + raised) for own in self._degrees)
+
+    def take_degrees(self, degrees: Sequence[int]) -> None:
+        """Go on with degrees of members that were trained elsewhere, or higher ones."""
+        most = max(self._degrees, default=0)
+        self.degree = max([own + most - start for own, start in zip(degrees, self._degrees, strict=False)] or degrees)
 
     @property
     def chosen_flow(self) -> Flow:
@@ -267,12 +319,13 @@ class GREAD(BatchedModel):
         if rates is None:
             return Passed(self._predict(x))
         drop = Dropper(rates, random, first=STEP_PLACE)
-        H, tail = self.evolve(self.encode(x, rates, random), rates["time"], self.chosen_flow, self.degree, drop)
+        start, pieces = self.encode(x, rates, random), pieces_of(self.member_degrees) if self.system.is_single else ()
+        H, tail = self.evolve(start, rates["time"], self.chosen_flow, self.degree, drop, pieces)
         return Passed(self.decode(H, rates, random), tail)
 
     def _predict(self, x: Features) -> Tensor:
         H0 = self.encode(x)
-        time = torch.full((self.members,), self.config.time, dtype=torch.float64, device=H0.device)
+        time = torch.tensor([one.time for one in self.each], dtype=torch.float64, device=H0.device)
         flow = self.flow(H0)
         return self.decode(self.evolve(H0, time, flow, flow.degree(self.field(H0), H0, time))[0])
 
@@ -290,10 +343,28 @@ class GREAD(BatchedModel):
         config, flow = self.config, self.chosen_flow
         state = self.place.nodes * config.hidden * len(self.layout.fields)
         soft = config.adjacency != "original"
-        held = 12 + (self.degree * (1 + soft) if flow.form == POLYNOMIAL else 6 * flow.evaluations)
+        held = 12 + self._vectors(flow, soft)
         held += 8 * config.encoder_mlp + 6 * config.decoder_mlp
         edges = self.operator.num_edges * (4 * config.heads + 4) if soft else 0
         return state * held + edges + x.values[0].numel() * 2 + self.place.nodes * self.classes * 8
+
+    def _vectors(self, flow: Flow, soft: bool) -> int:
+        """States that the gradient of a flow holds at a time."""
+        if flow.form == POLYNOMIAL:
+            size = self.segment if self.segment and self.system.is_single else self.degree
+            kept = 2 * (self.degree // size) if soft and 0 < size < self.degree else 0
+            return min(size, self.degree) * (1 + soft) + kept
+        steps = 1 if flow.schedule is None else flow.schedule.steps
+        if flow.form != STEPS or not self.segment or self.segment >= steps:
+            return 6 * flow.evaluations
+        return 6 * flow.evaluations * self.segment // steps + steps // self.segment
+
+    @property
+    def segments(self) -> list[int]:
+        """Lengths of segments in which the gradient can be computed, the longest first; none where there is one way."""
+        flow = self.chosen_flow
+        whole = self.degree if flow.form == POLYNOMIAL else 0 if flow.schedule is None else flow.schedule.steps
+        return [size for size in (8, 4, 3, 2, 1) if size < whole] if flow.form != SOLVE else []
 
 
 def make_operator(place: Place, config: GreadSettings) -> Operator:

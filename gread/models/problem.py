@@ -10,8 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gread.datasets.meta import ACCURACY, ROC_AUC
 from gread.datasets.node_data import NodeData
 from gread.datasets.variants import row_normalised
+from gread.kernels.rank_scores import area_under_roc
 from gread.models.features import Features
 from gread.models.place import Place
 from gread.settings.model_settings import ModelSettings
@@ -28,7 +30,8 @@ class Problem:
 
     `targets` (M, n, classes) holds at the class of every training node its share of the loss, `masks` (M, 3, n) is 1
     at the training, validation and test nodes, `sizes` (M, 3) counts them, `labels` (1 or M, n) are the classes. Only
-    training nodes are needed: a share of no nodes is nan.
+    training nodes are needed: a share of no nodes is nan. `metric` is what the data are measured by, see
+    `gread.datasets.meta.Meta`.
     """
 
     features: Features
@@ -38,10 +41,22 @@ class Problem:
     masks: Tensor
     sizes: Tensor
     classes: int
+    metric: str = ACCURACY
 
     @property
     def nodes(self) -> int:
         return self.place.nodes
+
+    def scores(self, logits: Tensor, hits: Tensor) -> Tensor:
+        """What the metric gives (M, 3) on training, validation and test nodes, of logits (M, n, classes) and of who was
+        classified right (M, n).
+
+        Hits are counted exactly, so that equal accuracies are equal numbers.
+        """
+        if self.metric == ROC_AUC:
+            margins = (logits[..., 1] - logits[..., 0]).nan_to_num()
+            return area_under_roc(margins, self.labels == 1, self.masks).to(self.masks.dtype)
+        return (self.masks @ hits.to(self.masks.dtype)[..., None])[..., 0] / self.sizes
 
     @classmethod
     def make(
@@ -53,8 +68,9 @@ class Problem:
         if len(datas) not in (1, len(trials)):
             raise InvalidArgument(f"expected one data set or one for each of {len(trials)} trials, got {len(datas)}")
         each = datas * len(trials) if len(datas) == 1 else datas
-        for one, trial in zip(each, trials, strict=True):
-            check(one, trial.split)
+        pairs = {(id(one), trial.split): one for one, trial in zip(each, trials, strict=True)}
+        for (_, split), one in pairs.items():
+            check(one, split)
         classes = max(one.num_classes for one in datas)
         _check_alike(datas)
         settings = trials[0].config.model
@@ -63,20 +79,26 @@ class Problem:
         else:
             dense = [one.x.toarray() if one.is_sparse else one.x for one in datas]  # type: ignore[union-attr]
             features = make_features(np.stack(dense), settings, device, dtype)
-        masks = np.stack(
-            [
-                np.stack([getattr(one.masks, part)[trial.split] for part in ("train", "val", "test")])
-                for one, trial in zip(each, trials, strict=True)
-            ]
-        ).astype(np.float64)
-        sizes = masks.sum(-1)
-        labels = np.stack([one.y for one in datas])
-        hot = (labels[..., None] == np.arange(classes)).astype(np.float64)
-        shares = masks[:, 0] if weights is None else masks[:, 0] * weights
-        targets = (shares / shares.sum(-1, keepdims=True))[..., None] * hot
-        loss, parts, counts = (torch.as_tensor(a, device=device, dtype=dtype) for a in (targets, masks, sizes))
+        known = {
+            key: np.stack([getattr(one.masks, part)[key[1]] for part in ("train", "val", "test")])
+            for key, one in pairs.items()
+        }
+        masks = np.stack([known[id(one), t.split] for one, t in zip(each, trials, strict=True)])
+        parts = torch.tensor(masks, device=device).to(dtype)
+        sizes = torch.tensor(masks.sum(-1), device=device, dtype=dtype)
+        labels = torch.tensor(np.stack([one.y for one in datas]), device=device)
+        shares = masks[:, 0].astype(np.float64) if weights is None else masks[:, 0] * weights
+        targets = _targets(shares / shares.sum(-1, keepdims=True), labels, classes, dtype)
         place = Place(tuple(one.graph for one in datas), device, dtype, parts[:, 0])
-        return cls(features, place, torch.tensor(labels, device=device), loss, parts, counts, classes)
+        return cls(features, place, labels, targets, parts, sizes, classes, _shared_metric(datas, classes))
+
+
+def _targets(shares: np.ndarray, labels: Tensor, classes: int, dtype: torch.dtype) -> Tensor:
+    """The shares (M, n) of the nodes in the loss, at their labels (1 or M, n): (M, n, classes)."""
+    own = torch.tensor(shares, device=labels.device, dtype=dtype)
+    known = labels.expand_as(own)
+    found = torch.zeros((*own.shape, classes), device=labels.device, dtype=dtype)
+    return found.scatter_(-1, known.clamp(min=0)[..., None], torch.where(known >= 0, own, 0.0)[..., None])
 
 
 def make_features(
@@ -109,3 +131,13 @@ def _check_alike(datas: Sequence[NodeData]) -> None:
     shapes = {(one.num_nodes, one.num_features) for one in datas}
     if len(shapes) > 1:
         raise InvalidArgument(f"expected data sets with equal numbers of nodes and features, got {sorted(shapes)}")
+
+
+def _shared_metric(datas: Sequence[NodeData], classes: int) -> str:
+    """What all data sets are measured by; the area under the ROC curve is one of two classes."""
+    metrics = sorted({one.meta.metric for one in datas})
+    if len(metrics) > 1:
+        raise InvalidArgument(f"expected data sets of one metric, got {', '.join(metrics)}; train them one by one")
+    if metrics[0] == ROC_AUC and classes != 2:
+        raise InvalidArgument(f"expected two classes for the metric {ROC_AUC}, got {classes}; measure the accuracy")
+    return metrics[0]

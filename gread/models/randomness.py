@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from gread.kernels import counters
-from gread.kernels.operations import dropout
+from gread.kernels.operations import dropout, dropout_rows
 from gread.models.features import Features
 from gread.settings.model_settings import ModelSettings
 
@@ -36,10 +36,14 @@ def make_rates(settings: Sequence[ModelSettings], device: Any = None) -> Rates:
 
 @dataclass(frozen=True)
 class Randomness:
-    """Whose numbers are drawn: seeds (M,) int64, and the epoch () int64, both on the device."""
+    """Whose numbers are drawn: seeds (M,) int64, and the epoch () int64, both on the device.
+
+    `nodes` (m,) are those whose rows a state has, where it has not all of them.
+    """
 
     seeds: Tensor
     step: Tensor
+    nodes: Tensor | None = None
 
 
 class Dropper:
@@ -71,4 +75,7 @@ class Dropper:
         if self.rates is None or self.random is None:
             return functional.relu(x) if relu else x
         self.place += 1
-        return dropout(x, self.random.seeds, self.random.step, self.rates[rate], self.place, relu=relu)
+        seeds, step, nodes = self.random.seeds, self.random.step, self.random.nodes
+        if nodes is not None:
+            return dropout_rows(x, nodes, seeds, step, self.rates[rate], self.place, relu=relu)
+        return dropout(x, seeds, step, self.rates[rate], self.place, relu=relu)

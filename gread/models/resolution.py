@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gread.settings.config import Config
 from gread.settings.equation import read_equation
-from gread.settings.gread_settings import AUTO, GreadSettings
+from gread.settings.gread_settings import AUTO, GreadSettings, share_equations
 from gread.settings.trials import Trial
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.reader import usual_of_fields
@@ -123,6 +123,11 @@ def resolve_config(config: Config) -> tuple[Config, str]:
 
 def resolve_trials(trials: Sequence[Trial]) -> tuple[list[Trial], list[str]]:
     """The trials with the methods that follow from their equations where these were left open, and the reasons."""
-    resolved = [resolve_config(trial.config) for trial in trials]
+    share_equations(trial.config.model for trial in trials)
+    known: dict[int, tuple[Config, str]] = {}  # trials of many splits share their configurations, and go on to
+    for trial in trials:
+        if id(trial.config) not in known:
+            known[id(trial.config)] = resolve_config(trial.config)
+    resolved = [known[id(trial.config)] for trial in trials]
     chosen = [replace(trial, config=config) for trial, (config, _) in zip(trials, resolved, strict=True)]
     return chosen, [reason for _, reason in resolved]

@@ -9,9 +9,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from scipy.sparse import csr_array
 
+from gread.datasets.meta import ROC_AUC
 from gread.datasets.node_data import NodeData
+from gread.kernels.rank_scores import area_under_roc
 from rdgraph.errors import InvalidArgument
 
 #: Shares of the neighbours that are tried, and how often labels move.
@@ -19,7 +22,10 @@ ALPHAS, STEPS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99), 50
 
 
 class Accuracies(NamedTuple):
-    """Shares of right answers on the training, validation and test nodes; nan where there are none."""
+    """Shares of right answers on the training, validation and test nodes; nan where there are none.
+
+    Where the metric of the data is roc_auc, the areas under the ROC curve.
+    """
 
     train: float
     val: float
@@ -78,7 +84,13 @@ def majority_class(data: NodeData, split: int) -> np.ndarray:
 
 
 def accuracies(data: NodeData, split: int, scores: np.ndarray) -> Accuracies:
-    """How often the class with the highest score, the first of equals, is right."""
+    """How often the class with the highest score, the first of equals, is right; or what the data's metric says."""
+    if data.meta.metric == ROC_AUC:
+        masks = np.stack([getattr(data.masks, name)[split] for name in Accuracies._fields])
+        areas = area_under_roc(
+            *map(torch.as_tensor, ((scores[:, 1] - scores[:, 0])[None], data.y[None] == 1, masks[None]))
+        )
+        return Accuracies(*areas[0].tolist())
     right = scores.argmax(1) == data.y
     parts = (getattr(data.masks, name)[split] for name in Accuracies._fields)
     return Accuracies(*(float(right[part].mean()) if part.any() else float("nan") for part in parts))

@@ -24,6 +24,7 @@ OPTIMISERS = ("adam", "adamw")
 SELECTIONS = ("accuracy", "loss")
 #: The key of [model] that names the network.
 NAME = "name"
+_TYPES: dict[type, dict[str, Any]] = {}
 
 
 @dataclass(frozen=True)
@@ -179,9 +180,16 @@ def _named(sections: Mapping[str, Any], base: Config) -> Config:
     return base if name == base.model.model else replace(base, model=find_model(name).settings())
 
 
+def _types(settings: type) -> dict[str, Any]:
+    """The types of a section's settings, by name; python works them out anew on every call."""
+    if settings not in _TYPES:
+        _TYPES[settings] = get_type_hints(settings)
+    return _TYPES[settings]
+
+
 def _typed(part: Any, name: str, value: Any) -> Any:
     """A value of the setting's type; whole numbers stand for floats, text from a command line for any of them."""
-    hint = get_type_hints(type(part))[name]
+    hint = _types(type(part))[name]
     kinds = get_args(hint) or (hint,)
     if value is None and type(None) in kinds:
         return None

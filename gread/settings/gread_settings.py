@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 from gread.settings.equation import read_equation
 from gread.settings.model_settings import ModelSettings
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.integrators.flow_coefficients import Schedule
-from rdgraph.methods.registry import FIXED
-from rdgraph.normalisations.registry import NORMALISATIONS
+from rdgraph.methods.registry import FIXED, find_method
+from rdgraph.normalisations.registry import NORMALISATIONS, find_normalisation
+from rdgraph.syntax.tree import Kind
+from rdgraph.systems.single_operator import in_one_operator, terms_beyond_generator
 from rdgraph.systems.system import System
 
 KINDS = ("scalar", "channel", "node")
@@ -23,6 +26,9 @@ VELOCITIES = ("zero", "encoded", "same")
 AUTO = "auto"
 #: The readout that stands for every encoded state.
 ALL = "all"
+#: Terms of the exponential that are larger than this share of it count, where the length of a flow is reckoned; and
+#: the most that are reckoned with.
+COUNTED, MOST_TERMS = 1e-7, 512
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,8 @@ class GreadSettings(ModelSettings):
 
     model: ClassVar[str] = "gread"
     free: ClassVar[tuple[str, ...]] = (*ModelSettings.free, "time")
+    #: Settings in which they may differ as well, as far as `program` and `kinds` allow it.
+    mixed: ClassVar[tuple[str, ...]] = ("method", "step", "alpha", "beta", "alpha_link", "beta_link")
 
     reaction: str = "BS"
     alpha: str = "scalar"
@@ -108,9 +116,74 @@ class GreadSettings(ModelSettings):
 
     @property
     def shape(self) -> Hashable:
-        """The settings that are not free; times may differ where the number of steps does not."""
+        """The settings that are neither free nor mixed, and what is left of the latter."""
         steps = Schedule.make(self.method, self.time, self.step).steps if self.method in FIXED else 1
-        return super().shape, steps
+        if not self.mixed:
+            return super().shape, steps
+        settings = ((f.name, getattr(self, f.name)) for f in fields(self))
+        own = tuple((name, value) for name, value in settings if name not in self.free + self.mixed)
+        return self.model, own, self.program, self.kinds
+
+    @property
+    def program(self) -> Hashable:
+        """How H(T) is reached, as far as two members have to share it.
+
+        Polynomials of A differ in coefficients alone, whatever the methods, steps and times; steps have to be of one
+        method.
+
+        >>> GreadSettings(method="rk4", step=0.5).program == GreadSettings(method="exact", time=3.0).program
+        True
+        """
+        if self.method != AUTO and self.is_polynomial:
+            return "polynomial"
+        return (self.method,) if self.method in FIXED else (self.method, self.step)
+
+    @property
+    def kinds(self) -> Hashable:
+        """The kinds of alpha and beta, as far as two members have to share them: one number is a channel's that all
+        channels take."""
+        if Kind.MATRIX in self.system.letters.values():
+            return self.alpha, self.beta, self.alpha_link, self.beta_link
+        return tuple("node" if kind == "node" else "channel" for kind in (self.alpha, self.beta))
+
+    @cached_property
+    def is_polynomial(self) -> bool:
+        """Whether the equation has one field and is linear on a normalised operator, and the method makes H(T) a
+        polynomial of A."""
+        record = find_method(self.method)
+        if not (record.is_exact or record.is_runge_kutta or record.is_adaptive) or self.adjacency == "live":
+            return False
+        normalisation = self.normalisation if self.adjacency == "original" else "row"
+        if find_normalisation(normalisation).norm is None or not self.system.is_single:
+            return False
+        try:
+            return not terms_beyond_generator(in_one_operator(self.system).system.structure)
+        except NotApplicable:
+            return False
+
+    @cached_property
+    def effort(self) -> int:
+        """Products with A, about: of a polynomial its degree, cut where terms no longer count, else evaluations."""
+        if self.method == AUTO:
+            return 1
+        record = find_method(self.method)
+        stages = 1 if record.tableau is None else len(record.tableau.weights)
+        steps = Schedule.make(self.method, self.time, self.step).steps if self.method in FIXED else 0
+        if not self.is_polynomial:
+            return max(1, steps * stages)
+        order = max((1, *self.system.structure.generator))
+        counted = exponential_terms(order * self.time)
+        return max(1, min(steps * stages * order, counted) if steps else counted)
+
+    @property
+    def is_padded(self) -> bool:
+        """Polynomials are taken piece by piece, each as long as its members need."""
+        return self.method == AUTO or not self.is_polynomial
+
+    @property
+    def equation(self) -> Hashable:
+        """What the equation is read from: settings that agree in it have the same one."""
+        return type(self), self.reaction, self.alpha, self.beta
 
     @classmethod
     def of(cls, reaction: str | System, **settings: Any) -> GreadSettings:
@@ -134,3 +207,26 @@ class GreadSettings(ModelSettings):
         made = replace(self, method=method, step=step, beta_link=beta_link)
         vars(made)["system"] = self.system
         return made
+
+
+def exponential_terms(z: float) -> int:
+    """How many terms of exp(z) count beside exp(z) itself.
+
+    >>> exponential_terms(0.0), exponential_terms(1.0), exponential_terms(12.0)
+    (1, 11, 35)
+    """
+    count, term = 0, math.exp(-min(z, 500.0))
+    while count < MOST_TERMS and (term > COUNTED or count < z):
+        count += 1
+        term *= z / count
+    return count
+
+
+def share_equations(models: Iterable[object]) -> None:
+    """Let settings with the same equation share the one that is read first; reading takes milliseconds."""
+    known: dict[Hashable, System] = {}
+    for model in models:
+        if isinstance(model, GreadSettings) and model.equation not in known:
+            known[model.equation] = model.system
+        elif isinstance(model, GreadSettings):
+            vars(model).setdefault("system", known[model.equation])

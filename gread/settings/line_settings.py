@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -48,6 +48,8 @@ class LineSettings(GreadSettings):
     '-alpha*L@H + 0.5*H0'
     """
 
+    #: What happens between steps, and where coefficients start, is the same for all members.
+    mixed: ClassVar[tuple[str, ...]] = ()
     #: Where parameters of coefficients start, and how they become coefficients, where the settings say nothing.
     usual_starts: ClassVar[Mapping[str, float]] = {}
     usual_links: ClassVar[Mapping[str, str]] = {}
@@ -90,6 +92,11 @@ class LineSettings(GreadSettings):
             if name not in system.coefficients:
                 raise UnknownName(f"coefficient of {system.text}", name, system.coefficients)
         return system.replace(**values) if values else system
+
+    @property
+    def equation(self) -> Hashable:
+        """What the equation is read from."""
+        return super().equation, self.values, self.starts, self.links
 
     def link_asked(self, name: str) -> str | None:
         """The link that a coefficient is given, None where it goes by auto."""

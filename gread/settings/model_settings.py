@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import ClassVar
 
 from rdgraph.errors import InvalidArgument, UnknownName
@@ -45,6 +46,17 @@ class ModelSettings:
     def shape(self) -> Hashable:
         """What has to agree for two networks to be trained in one batch."""
         return self.model, tuple((f.name, getattr(self, f.name)) for f in fields(self) if f.name not in self.free)
+
+    @cached_property
+    def effort(self) -> int:
+        """Products with A that a pass takes, about: what members of one batch should have in common, as all of them
+        take as many as the one with the most."""
+        return 1
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether members with less effort pay for the one with the most."""
+        return True
 
     # ------------------------------------------------------------------ checks, for the settings by name
     def check_at_least(self, least: float, *names: str) -> None:

@@ -43,6 +43,11 @@ class Trial:
         """What has to agree for two trials to run in one batch."""
         return self.config.model.shape, self.config.training.shape
 
+    @property
+    def effort(self) -> int:
+        """Products with A that a pass takes, about, see `ModelSettings.effort`."""
+        return self.config.model.effort
+
 
 def make_trials(config: Config, splits: Iterable[int], seeds: Iterable[int] = (0,)) -> list[Trial]:
     """Every split with every seed.
@@ -65,6 +70,10 @@ def make_trials(config: Config, splits: Iterable[int], seeds: Iterable[int] = (0
 def grouped(trials: Sequence[Trial]) -> list[list[int]]:
     """The numbers of the trials, put together where they can share a batch; in the order of first appearance."""
     groups: dict[Hashable, list[int]] = {}
+    shapes: dict[int, Hashable] = {}  # trials of many splits share their configurations
     for k, trial in enumerate(trials):
-        groups.setdefault(trial.shape, []).append(k)
+        known = id(trial.config)
+        if known not in shapes:
+            shapes[known] = trial.shape
+        groups.setdefault(shapes[known], []).append(k)
     return list(groups.values())

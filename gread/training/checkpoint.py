@@ -12,6 +12,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from gread.datasets.meta import ACCURACY
 from gread.datasets.node_data import NodeData
 from gread.models.bundle import Bundle, load_bundle, save_bundle
 from gread.settings.trials import Trial
@@ -29,6 +30,8 @@ def fingerprint(datas: list[NodeData], trials: list[Trial], manner: str = "") ->
     for trial in trials:
         digest.update(f"{trial.split} {trial.seed}\n{trial.config.toml()}".encode())
     for data in datas:
+        if data.meta.metric != ACCURACY:
+            digest.update(data.meta.metric.encode())
         x = data.x
         features: list[Any] = [x.data, x.indices, x.indptr] if isinstance(x, csr_array) else [x]
         masks = [data.masks.train, data.masks.val, data.masks.test]

@@ -19,11 +19,15 @@ from torch.nn import functional
 from gread.datasets.node_data import NodeData
 from gread.kernels.operations import adam_step, select
 from gread.models.batched_model import BatchedModel
+from gread.models.mixed_coefficients import fitted
 from gread.models.problem import Problem
 from gread.models.randomness import Randomness, make_rates
 from gread.models.resolution import resolve_trials
 from gread.settings.model_records import find_model
+from gread.settings.model_settings import ModelSettings
 from gread.settings.trials import Trial, grouped
+from gread.training.member_state import MemberState
+from gread.training.recomputation import AUTO, choose_segment
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.polynomial_flow import TOLERANCE
 
@@ -32,45 +36,8 @@ CHUNK = 20
 #: What the tail of a polynomial may reach before its degree is raised.
 LARGEST_TAIL = 10 * TOLERANCE
 BETAS, EPS = (0.9, 0.999), 1e-8
-#: Columns of the history.
+#: Columns of the history; the accuracies are areas under the ROC curve where that is the metric of the data.
 METRICS = ("loss", "train_accuracy", "val_accuracy", "test_accuracy")
-#: Parts of the state that all members share.
-SHARED = ("step", "tail")
-
-
-@dataclass(frozen=True, eq=False)
-class MemberState:
-    """All that training has changed in some members of an ensemble, and the degree of its polynomials."""
-
-    values: dict[str, Tensor]
-    degree: int
-
-    def chosen(self, members: Sequence[int]) -> MemberState:
-        """A copy of that of some of them, in that order."""
-        first = next(iter(self.values.values()))
-        index = torch.tensor(list(members), dtype=torch.int64, device=first.device)
-        found = {
-            name: value.clone() if name in SHARED else value.index_select(_member_axis(name), index)
-            for name, value in self.values.items()
-        }
-        return MemberState(found, self.degree)
-
-    @staticmethod
-    def joined(pieces: Sequence[MemberState]) -> MemberState:
-        """That of all members of several pieces; they have to be at one epoch."""
-        epochs = {int(piece.values["step"]) for piece in pieces}
-        if len(epochs) != 1:
-            raise InvalidArgument(f"expected states after one number of epochs, got {sorted(epochs)}")
-        found = {
-            name: value if name in SHARED else torch.cat([p.values[name] for p in pieces], dim=_member_axis(name))
-            for name, value in pieces[0].values.items()
-        }
-        return MemberState(found, max(piece.degree for piece in pieces))
-
-
-def _member_axis(name: str) -> int:
-    """Where the members are in a part of the state."""
-    return 1 if name == "history" else 0
 
 
 @dataclass(frozen=True)
@@ -94,12 +61,14 @@ class Ensemble:
 
     Args:
         data: One data set, or one of equal size for every trial.
-        trials: Trainings that differ in split, seed, rates and times alone; a method that is left open is chosen.
+        trials: Trainings of one shape (`Trial.shape`): they differ in splits, seeds, rates and times, and in methods,
+            steps and kinds of coefficients as their equations allow; a method that is left open is chosen.
         device: cpu, cuda or cuda:0.
         dtype: The precision of parameters and states.
         keep_best: Whether the parameters of every member's best epoch are kept.
         use_graph: Whether an epoch is recorded as a CUDA graph; by default on a GPU.
         weights: Weights of the training nodes in the loss (n,); all equal by default.
+        checkpointing: What gradients keep: none for all, N for a state every N steps or terms, auto for what fits.
 
     Raises:
         InvalidArgument: For no trials, trials of several shapes, or data that cannot be trained on.
@@ -123,6 +92,7 @@ class Ensemble:
         keep_best: bool = True,
         use_graph: bool | None = None,
         weights: np.ndarray | None = None,
+        checkpointing: str | int = AUTO,
     ) -> None:
         chosen, _ = resolve_trials(trials)
         if not chosen:
@@ -132,11 +102,7 @@ class Ensemble:
         self.trials = chosen
         configs = [t.config for t in chosen]
         self.problem = Problem.make(data, chosen, device=device, dtype=dtype, weights=weights)
-        make = find_model(configs[0].model.model).network
-        self.model: BatchedModel = make(
-            configs[0].model, self.problem.place, features=self.problem.features.shape[1],
-            classes=self.problem.classes, seeds=[t.member_seed for t in chosen],
-        )  # fmt: skip
+        self.model = self._networks([c.model for c in configs])
         self.rates = make_rates([c.model for c in configs], device)
         self.training = configs[0].training
         self.epochs = self.training.epochs
@@ -144,17 +110,29 @@ class Ensemble:
         self.learning_rates, self.decays = torch.tensor(rates, dtype=dtype, device=device)
         self._no_decay = torch.zeros_like(self.decays)
         self.keep_best = keep_best
-        self._data, self._weights = data, weights
+        self._data, self._weights, self.checkpointing = data, weights, checkpointing
         self.parameters = dict(self.model.named_parameters())
         #: All that training changes in the networks: parameters and buffers.
         self.parts = self.model.parts
         self.state = self._fresh_state(dtype, device)
         self.model.prepare(self.problem.features, self.rates)
+        self.model.segment = choose_segment(self.model, self.problem.features, checkpointing, device)
         self.use_graph = device.startswith("cuda") if use_graph is None else use_graph
         self.use_graph = self.use_graph and self.model.is_capturable
         self._replay: Callable[[], None] | None = None
         #: The state at the start of a chunk that is under way, while its polynomials may turn out too short.
         self.started: dict[str, Tensor] | None = None
+
+    def _networks(self, settings: list[ModelSettings]) -> BatchedModel:
+        network = find_model(settings[0].model).network
+        options = {
+            "features": self.problem.features.shape[1], "classes": self.problem.classes,
+            "seeds": [t.member_seed for t in self.trials],
+        }  # fmt: skip
+        make: Callable[..., BatchedModel] = getattr(
+            network, "of_members", lambda each, *a, **k: network(each[0], *a, **k)
+        )
+        return make(settings, self.problem.place, **options)
 
     @property
     def members(self) -> int:
@@ -250,14 +228,12 @@ class Ensemble:
         """Accuracies (M, 3) on training, validation and test nodes without dropout, the merit of the epoch (M,), and
         who has finite logits (M,).
 
-        Hits are counted exactly, so that equal accuracies are equal numbers. The merit is the validation accuracy, or
-        the loss on the validation nodes with its sign changed.
+        The merit is the validation accuracy, or the loss on the validation nodes with its sign changed.
         """
         problem, logits = self.problem, self.logits()
         highest, chosen = logits.max(-1)
         finite = highest.isfinite()
-        hits = ((chosen == problem.labels) & finite).to(problem.masks.dtype)
-        scores = (problem.masks @ hits[..., None])[..., 0] / problem.sizes
+        scores = problem.scores(logits, (chosen == problem.labels) & finite)
         if self.training.select == "accuracy":
             return scores, scores[:, 1], finite.all(-1)
         labels = problem.labels.expand(self.members, -1)[..., None].clamp(min=0)  # unknown ones are in no mask
@@ -277,24 +253,34 @@ class Ensemble:
         Chunks are counted from the first epoch, so that the results do not depend on how the epochs are divided among
         calls: a call may end in the midst of a chunk, which is done again by a later one if need be.
         """
+        end = min(self.epoch + epochs, self.epochs)
+        while (done := self.epoch) < end:
+            self.start(end - done)
+            self.settle()
+
+    def start(self, epochs: int) -> None:
+        """Begin some more epochs, at most to the end of the chunk; on a GPU they may be under way when this returns."""
         done = self.epoch
-        end = min(done + epochs, self.epochs)
-        while done < end:
-            if done % CHUNK == 0:
-                self.started = self.snapshot() if self.model.is_cut else None
-                self.state["tail"].zero_()
-            stop = min(end, done - done % CHUNK + CHUNK)
-            for _ in range(stop - done):
-                self._one()
-            if self.started is not None and float(self.state["tail"]) > LARGEST_TAIL:
-                self.restore(self.started)
-                self.model.lengthen(self.problem.features, self.rates)
-                self._replay = None
-                done -= done % CHUNK
-            else:
-                done = stop
+        if done % CHUNK == 0:
+            self.started = self.snapshot() if self.model.is_cut else None
+            self.state["tail"].zero_()
+        for _ in range(min(done + epochs, self.epochs, done - done % CHUNK + CHUNK) - done):
+            self._one()
+
+    def settle(self) -> None:
+        """Look at the epochs that were begun: where polynomials were too short, the chunk has to be done again."""
+        if self.started is not None and float(self.state["tail"]) > LARGEST_TAIL:
+            self.restore(self.started)
+            self.model.lengthen(self.problem.features, self.rates)
+            self._replay = None
+        done = self.epoch
         if done % CHUNK == 0 or done == self.epochs:
             self.started = None
+
+    def record(self) -> None:
+        """Record the epoch now, where it is to be recorded, and not before the first one."""
+        if self.use_graph and self._replay is None and not self.is_done:
+            self._replay = self._captured()
 
     def _one(self) -> None:
         if not self.use_graph:
@@ -346,18 +332,19 @@ class Ensemble:
             raise InvalidArgument(
                 f"expected an epoch that is a multiple of {CHUNK}, got {self.epoch} in a flow that may need more terms"
             )
-        return MemberState({name: value.detach() for name, value in self.state.items()}, self.model.degree).chosen(
-            members
-        )
+        values = {name: value.detach() for name, value in self.state.items()}
+        return MemberState(values, self.model.member_degrees).chosen(members)
 
     def take_up(self, state: MemberState) -> None:
         """Go on from the state of members that were trained elsewhere, in the order of the members here."""
+        values = {name: fitted(v, self.state[name]) for name, v in state.values.items() if name in self.state}
         for name, value in self.state.items():
-            if name not in state.values or state.values[name].shape != value.shape:
-                got = tuple(state.values[name].shape) if name in state.values else "none"
+            if name not in values or values[name].shape != value.shape:
+                got = tuple(values[name].shape) if name in values else "none"
                 raise InvalidArgument(f"expected {name} of shape {tuple(value.shape)}, got {got}; take the same trials")
-        self.restore(state.values)
-        self.model.degree, self.started, self._replay = state.degree, None, None
+        self.restore(values)
+        self.model.take_degrees(state.degrees)
+        self.started, self._replay = None, None
 
     def subset(self, members: Sequence[int]) -> Ensemble:
         """A smaller ensemble of some members, which go on from where they are to the results that they would have here.
@@ -371,11 +358,12 @@ class Ensemble:
         >>> part.members, part.epoch
         (1, 20)
         """
-        data = self._data if isinstance(self._data, NodeData) else list(self._data)
-        own = [data[k] for k in members] if isinstance(data, list) and len(data) > 1 else data
+        several = not isinstance(self._data, NodeData) and len(self._data) > 1
+        own = [self._data[k] for k in members] if several else self._data  # type: ignore[index]
         small = Ensemble(
             own, [self.trials[k] for k in members], device=str(self.learning_rates.device),
             dtype=self.learning_rates.dtype, keep_best=self.keep_best, use_graph=self.use_graph, weights=self._weights,
+            checkpointing=self.checkpointing,
         )  # fmt: skip
         small.take_up(self.member_state(members))
         return small

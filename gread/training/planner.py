@@ -1,22 +1,37 @@
-"""The planner: a list of trials in the fewest batches that share a shape and fit the memory."""
+"""The planner: a list of trials in the fewest batches that share a shape and fit the memory.
+
+Members of a batch are in the order of their effort, so that polynomials are taken piece by piece, each as long as its
+members need. Members that are stepped all take as many steps as the one with the most; there a shape is cut into
+several batches where that saves more than another batch costs.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 
+from gread.datasets.node_data import NodeData
 from gread.models.randomness import Randomness
+from gread.settings.model_settings import ModelSettings
 from gread.settings.trials import Trial, grouped
 from gread.training.ensemble import Ensemble
 from rdgraph.errors import InvalidArgument
+from rdgraph.kernels.device_memory import free_memory, total_memory
 
 #: Share of the free memory that a batch may take.
 SHARE = 0.8
 #: Most members of one batch on a CPU, where more of them do not make an epoch cheaper.
 MOST_ON_CPU = 16
+_PLANNED: ContextVar[int | None] = ContextVar("bytes that batches are made for", default=None)
+#: What a batch costs beside its members, as bytes that are moved in every epoch: set-up and recording on a GPU, spread
+#: over the epochs, and the calls of an epoch on a CPU.
+BATCH_ON_GPU, BATCH_ON_CPU = 1e10, 2e7
 
 
 @dataclass(frozen=True)
@@ -62,20 +77,107 @@ def kept_bytes(ensemble: Ensemble) -> int:
     return 2 * (sum(seen.values()) + logits.untyped_storage().nbytes()) // members
 
 
-def free_memory(device: str) -> int:
-    """Bytes that are free on a device, or on this machine."""
-    if device.startswith("cuda"):
-        return int(torch.cuda.mem_get_info(torch.device(device))[0])
-    return int(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+@contextmanager
+def planned_for(memory: int | None) -> Iterator[None]:
+    """Within the block batches are made for so many free bytes, wherever and whenever they are trained.
+
+    The rounding of a sum depends on the batch, so that results are the same to the bit only where batches are.
+    """
+    token = _PLANNED.set(memory)
+    try:
+        yield
+    finally:
+        _PLANNED.reset(token)
+
+
+def memory_to_plan_for(device: str) -> int:
+    """The free memory in round numbers: four binary digits, so that a few bytes more or less make no other batches."""
+    free = planned_memory(device)
+    coarse = max(0, free.bit_length() - 4)
+    return free >> coarse << coarse
+
+
+def planned_memory(device: str) -> int:
+    """Bytes that are free on a device, or on this machine; those that are planned for, if the device has so many."""
+    planned = _PLANNED.get()
+    return free_memory(device) if planned is None else min(planned, total_memory(device))
 
 
 def members_that_fit(need: Need, device: str) -> int:
     """How many such members the free memory holds."""
-    return int(SHARE * free_memory(device)) // max(1, need.total)
+    return int(SHARE * planned_memory(device)) // max(1, need.total)
 
 
-def make_batches(trials: Sequence[Trial], most: Sequence[int]) -> list[list[int]]:
+@dataclass(frozen=True)
+class Costs:
+    """What an epoch costs, as bytes that are moved, about: of a batch, and of its members.
+
+    Args:
+        batch: Of a batch, whatever is in it.
+        nodes: Of the graph.
+        edges: Entries of its adjacency.
+        features: Columns of the features.
+        entries: Entries of the features.
+    """
+
+    batch: float
+    nodes: int
+    edges: int
+    features: int
+    entries: int
+
+    @classmethod
+    def of(cls, data: NodeData, device: str) -> Costs:
+        """Those of trainings on a data set."""
+        entries = data.x.nnz if data.is_sparse else data.x.size  # type: ignore[union-attr]
+        batch = BATCH_ON_GPU if device.startswith("cuda") else BATCH_ON_CPU
+        return cls(batch, data.num_nodes, data.graph.edge_index.shape[1], data.num_features, int(entries))
+
+    def member(self, settings: ModelSettings) -> tuple[float, float]:
+        """Of a member: beside the products, and of each of them.
+
+        Features and parameters go three times through the encoder and through the optimiser, states through the other
+        layers; a product is taken in training, its gradient and evaluation, and twice more for the gradient of weights.
+        """
+        passes = 3 if getattr(settings, "adjacency", "original") == "original" else 5
+        channel = 4 * settings.hidden
+        beside = channel * (3 * self.entries + 7 * self.features + 24 * self.nodes)
+        return beside, channel * passes * (self.edges + 3 * self.nodes)
+
+
+def cut_by_effort(efforts: Sequence[int], fit: int, batch: float, beside: float, product: float) -> list[list[int]]:
+    """Numbers of members in pieces of like effort, cheapest together: a piece pays for every member its highest effort,
+    and `batch` for each batch of at most `fit` members that it takes.
+
+    >>> cut_by_effort([1, 9, 1, 9], 4, batch=1.0, beside=0.0, product=1.0)
+    [[0, 2], [1, 3]]
+    >>> cut_by_effort([1, 9, 1, 9], 4, batch=100.0, beside=0.0, product=1.0)
+    [[0, 1, 2, 3]]
+    """
+    counts = Counter(efforts)
+    levels = sorted(counts)
+    totals = list(accumulate(counts[level] for level in levels))
+    best: list[tuple[float, int]] = [(0.0, 0)]
+    for end, (level, total) in enumerate(zip(levels, totals, strict=True)):
+        costs = []
+        for start in range(end + 1):
+            count = total - (totals[start - 1] if start else 0)
+            costs.append((best[start][0] + -(-count // fit) * batch + count * (beside + product * level), start))
+        best.append(min(costs))
+    ends, place = [], len(levels)
+    while place:
+        ends.append((best[place][1], place))
+        place = best[place][1]
+    return [
+        sorted((k for k, e in enumerate(efforts) if e in levels[start:end])) for start, end in reversed(ends)
+    ]  # fmt: skip
+
+
+def make_batches(trials: Sequence[Trial], most: Sequence[int], costs: Costs | None = None) -> list[list[int]]:
     """The numbers of the trials in batches: `most` says how many of every group fit; batches of a group are even.
+
+    With `costs`, members of a group are put in the order of their effort, and where those with less pay for those with
+    more, they get batches of their own.
 
     >>> from gread.settings.config import Config
     >>> both = [Trial(Config().updated({"hidden": h}), split) for h in (8, 16) for split in range(5)]
@@ -84,10 +186,22 @@ def make_batches(trials: Sequence[Trial], most: Sequence[int]) -> list[list[int]
     """
     batches = []
     for group, fit in zip(grouped(trials), most, strict=True):
-        count = -(-len(group) // fit)
-        size = -(-len(group) // count)
-        batches += [group[k : k + size] for k in range(0, len(group), size)]
+        pieces = [list(range(len(group)))]
+        efforts = [trials[k].effort for k in group] if costs is not None else []
+        if costs is not None and len(set(efforts)) > 1:
+            model = trials[group[0]].config.model
+            if model.is_padded:
+                pieces = cut_by_effort(efforts, fit, costs.batch, *costs.member(model))
+            pieces = [sorted(piece, key=lambda k: (efforts[k], k)) for piece in pieces]
+        for piece in pieces:
+            size = -(-len(piece) // -(-len(piece) // fit))
+            batches += [[group[k] for k in piece[start : start + size]] for start in range(0, len(piece), size)]
     return batches
+
+
+def largest(trials: Sequence[Trial], group: Sequence[int]) -> int:
+    """The number of the trial of a group that takes the most products, and so the most memory."""
+    return max(group, key=lambda k: (trials[k].effort, -k))
 
 
 def check_fit(need: Need, device: str, asked: int | None) -> int:
@@ -95,8 +209,8 @@ def check_fit(need: Need, device: str, asked: int | None) -> int:
     fit = members_that_fit(need, device)
     if fit < 1:
         raise InvalidArgument(
-            f"expected {need.total / 2**30:.2f} GiB for one member, got {free_memory(device) / 2**30:.2f} GiB free on "
-            f"{device}; lower hidden or the number of steps, or choose another device"
+            f"expected {need.total / 2**30:.2f} GiB for one member, got {planned_memory(device) / 2**30:.2f} GiB free "
+            f"on {device}; lower hidden or the number of steps, or choose another device"
         )
     if asked is not None and asked < 1:
         raise InvalidArgument(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,15 +23,14 @@ from gread.datasets.node_data import NodeData
 from gread.models.resolution import resolve_trials
 from gread.models.trained_network import Network
 from gread.settings.trials import Trial, grouped
+from gread.training.batch_queue import LOOK, Batch, run_batches
 from gread.training.checkpoint import Saver
 from gread.training.ensemble import CHUNK, Ensemble, Outcome
-from gread.training.planner import check_fit, estimate, make_batches
+from gread.training.planner import Costs, check_fit, estimate, largest, make_batches
+from gread.training.recomputation import AUTO
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text, write_text
-from rdgraph.interrupts import patient
 
-#: Seconds between two looks at a training: whether to tell of it, to save it, or to stop.
-LOOK = 1.0
 #: Seconds of work that a kill may cost.
 EVERY = 30.0
 
@@ -52,6 +51,7 @@ class Progress(NamedTuple):
 class Trained:
     """Results of M trials; accuracies are shares of 1, `history` (M, epochs, 4) has the columns `ensemble.METRICS`.
 
+    Where the metric of the data set is roc_auc, all that is called an accuracy is the area under the ROC curve.
     `trials` are those that were run: with the method that was chosen where it was left open, and `reasons` say why.
     """
 
@@ -122,6 +122,7 @@ def train(
     keep_best: bool = True,
     dtype: torch.dtype = torch.float32,
     weights: np.ndarray | None = None,
+    checkpointing: str | int = AUTO,
 ) -> Trained:
     """Train every trial, in the fewest batches that fit the memory.
 
@@ -142,6 +143,8 @@ def train(
         keep_best: Whether the parameters of the best epoch are kept, which `Trained.network` needs.
         dtype: The precision of parameters and states.
         weights: Weights >= 0 of the training nodes in the loss (n,); all equal by default.
+        checkpointing: What a gradient keeps of the way to H(T): none keeps all of it, a number N a state every N steps
+            or terms of a polynomial, and computes the others again; auto does that where memory asks for it.
 
     Returns:
         The results, in the order of the trials.
@@ -160,29 +163,61 @@ def train(
     place = choose_device(device)
     chosen, reasons = resolve_trials(trials)
     datas = [data] if isinstance(data, NodeData) else list(data)
-    each = datas * len(chosen) if len(datas) == 1 else datas
-    if len(each) != len(chosen):
+    if len(datas) not in (1, len(chosen)):
         raise InvalidArgument(f"expected one data set or one for each of {len(chosen)} trials, got {len(datas)}")
     if not chosen:
         raise InvalidArgument("expected at least one trial, got none; make some with make_trials")
     if weights is not None and checkpoint is not None:
         raise InvalidArgument("expected no checkpoint with weights of nodes, got both; leave one of them out")
-    options: dict[str, Any] = {"device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights}
+    options: dict[str, Any] = {
+        "device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights, "checkpointing": checkpointing,
+    }  # fmt: skip
     started = time.monotonic()
-    most = [most_members(each[group[0]], chosen[group[0]], members, **options) for group in grouped(chosen)]
-    batches = remembered(checkpoint, make_batches(chosen, most), tell)
-    report = _Reporter(progress, started, chosen, batches)
-    slots: list[_Slot | None] = [None] * len(chosen)
-    for number, batch in enumerate(batches):
-        own = datas[0] if len(datas) == 1 else [each[k] for k in batch]
-        ensemble = Ensemble(own, [chosen[k] for k in batch], **options)
-        saver = Saver(checkpoint, number, ensemble, datas if len(datas) == 1 else [each[k] for k in batch], every, tell)
-        run_to(ensemble.epochs, ensemble, saver, partial(report, number), tell)
+    slots = _train_batches(datas, chosen, options, members, checkpoint, every, _Hearing(progress, tell, started))
+    return _gathered(data, chosen, reasons, slots, max(one.num_classes for one in datas), time.monotonic() - started)
+
+
+class _Hearing(NamedTuple):
+    """Who hears of a training, and when it started."""
+
+    progress: Callable[[Progress], None] | None
+    tell: Callable[[str], object]
+    started: float
+
+
+def _train_batches(
+    datas: list[NodeData], trials: list[Trial], options: dict[str, Any], members: int | None, checkpoint: Path | None,
+    every: float, hearing: _Hearing,
+) -> list[_Slot]:  # fmt: skip
+    """The results of all trials, trained in batches that share a shape and fit the memory."""
+    place, tell = options["device"], hearing.tell
+    each = datas * len(trials) if len(datas) == 1 else datas
+    groups, costs = grouped(trials), Costs.of(each[0], place)
+    # One training alone is set up once: what is measured is what is trained.
+    only = Ensemble(datas[0], trials, **options) if len(trials) == 1 else None
+    heaviest = [largest(trials, group) for group in groups]
+    most = [check_fit(estimate(only), place, members)] if only is not None else [
+        most_members(each[k], trials[k], members, **options) for k in heaviest
+    ]  # fmt: skip
+    batches = remembered(checkpoint, make_batches(trials, most, costs), tell)
+    report = _Reporter(hearing.progress, hearing.started, trials, batches)
+    slots: dict[int, _Slot] = {}
+
+    def begin(number: int) -> tuple[Ensemble, Saver]:
+        own = datas if len(datas) == 1 else [each[k] for k in batches[number]]
+        mine = [trials[k] for k in batches[number]]
+        ensemble = only or Ensemble(own[0] if len(datas) == 1 else own, mine, **options)
+        return ensemble, Saver(checkpoint, number, ensemble, own, every, tell)
+
+    def finish(number: int, ensemble: Ensemble, saver: Saver) -> None:
         outcome = ensemble.outcome()
-        for member, k in enumerate(batch):
+        report.finished(number)
+        for member, k in enumerate(batches[number]):
             slots[k] = _slot(ensemble, outcome, member)
-    done = [s for s in slots if s is not None]
-    return _gathered(data, chosen, reasons, done, max(one.num_classes for one in datas), time.monotonic() - started)
+
+    fits = {k: fit for group, fit in zip(groups, most, strict=True) for k in group}
+    run_batches(queued(trials, batches, fits, costs, begin), place, report, finish, tell)
+    return [slots[k] for k in range(len(trials))]
 
 
 def most_members(data: NodeData, trial: Trial, asked: int | None = None, **options: Any) -> int:
@@ -190,31 +225,25 @@ def most_members(data: NodeData, trial: Trial, asked: int | None = None, **optio
     return check_fit(estimate(Ensemble(data, [trial], **options)), options["device"], asked)
 
 
-def run_to(
-    end: int, ensemble: Ensemble, saver: Saver, report: Callable[[Ensemble], None], tell: Callable[[str], object]
-) -> None:
-    """Train an ensemble up to an epoch, or until nothing is left to do, with a look about every `LOOK` seconds."""
-    count, epoch = 1, ensemble.epoch
-    with patient(lambda: tell("stopping at the end of this epoch; Ctrl-C again stops at once")) as interruption:
-        while epoch < end and not ensemble.is_done:
-            began, chunk = time.monotonic(), min(count, CHUNK - epoch % CHUNK, end - epoch)
-            ensemble.advance(chunk)
-            epoch = ensemble.epoch  # waits for the device
-            count = epochs_within(LOOK, (time.monotonic() - began) / chunk)
-            saver.tick()
-            report(ensemble)
-            if interruption.is_waiting:
-                saver.tick(must_save=True)
-                interruption.hear()
-
-
-def epochs_within(seconds: float, each: float) -> int:
-    """How many epochs of so many seconds each go into some seconds: one at least, a chunk at most.
-
-    >>> epochs_within(1.0, 26.0), epochs_within(1.0, 0.3), epochs_within(1.0, 0.0)
-    (1, 3, 20)
-    """
-    return CHUNK if each * CHUNK <= seconds else max(1, int(seconds / each))
+def queued(
+    trials: Sequence[Trial],
+    batches: Sequence[Sequence[int]],
+    fits: Mapping[int, int],
+    costs: Costs,
+    begin: Callable[[int], tuple[Ensemble, Saver]],
+    end: int | None = None,
+) -> list[Batch]:
+    """Batches of trials as they are trained: to their ends or another one, with what they take of the memory, where
+    `fits` says of how many trainings like that of a number it holds."""
+    found = []
+    for number, batch in enumerate(batches):
+        first, efforts = trials[batch[0]].config, [trials[k].effort for k in batch]
+        products = len(batch) * max(efforts) if first.model.is_padded else sum(efforts)
+        beside, product = costs.member(first.model)
+        epochs = first.training.epochs if end is None else min(end, first.training.epochs)
+        cost = epochs * (costs.batch + len(batch) * beside + product * products)
+        found.append(Batch(partial(begin, number), epochs, len(batch) / fits[batch[0]], cost))
+    return found
 
 
 def remembered(folder: Path | None, batches: list[list[int]], tell: Callable[[str], object]) -> list[list[int]]:
@@ -250,7 +279,8 @@ class _Slot(NamedTuple):
 def _slot(ensemble: Ensemble, out: Outcome, member: int) -> _Slot:
     kept = None
     if ensemble.keep_best:
-        kept = {name: ensemble.state[f"best.{name}"][member : member + 1] for name in ensemble.parts}
+        own = ensemble.model.own_part
+        kept = {name: own(name, ensemble.state[f"best.{name}"], member) for name in ensemble.parts}
         kept = {name: value.cpu().clone() for name, value in {**kept, **ensemble.model.kept(member)}.items()}
     return _Slot(
         int(out.best_epoch[member]), float(out.val_accuracy[member]), float(out.test_accuracy[member]),
@@ -286,9 +316,11 @@ class _Reporter:
     ) -> None:
         self.hears, self.started, self.last = hears, started, time.monotonic()
         self.lengths = [trials[batch[0]].config.training.epochs for batch in batches]
+        self.done = [0] * len(batches)
 
     def __call__(self, number: int, ensemble: Ensemble) -> None:
         epoch, now = ensemble.epoch, time.monotonic()
+        self.done[number] = epoch
         is_due = epoch % CHUNK == 0 or epoch >= ensemble.epochs or now - self.last >= LOOK
         if self.hears is None or not is_due:
             return
@@ -296,6 +328,10 @@ class _Reporter:
         row = ensemble.state["history"][epoch - 1].double()
         alive = ensemble.state["alive"]
         means = row[alive].nanmean(0).tolist() if bool(alive.any()) else [float("nan")] * row.shape[1]
-        done = sum(self.lengths[:number]) + epoch
         seconds = time.monotonic() - self.started
-        self.hears(Progress(done, sum(self.lengths), number, len(self.lengths), means[0], means[2], seconds))
+        total = sum(self.lengths)
+        self.hears(Progress(sum(self.done), total, number, len(self.lengths), means[0], means[2], seconds))
+
+    def finished(self, number: int) -> None:
+        """A batch is done, perhaps before its last epoch, or since a checkpoint says so."""
+        self.done[number] = self.lengths[number]

@@ -1,14 +1,15 @@
 """`Ledger`: the trials of a search in a storage of Optuna's, asked for and told of; optuna is imported when it is made.
 
-The storage is a journal file, which samplers, pruners and optuna-dashboard read. Every trial is drawn with random
-numbers that follow from the seed and its number alone, so that a search that was cut off goes on as it would have.
+The storage is a journal file or a database, which samplers, pruners and optuna-dashboard read. A trial is drawn with
+random numbers that follow from the seed and its number alone: a search that was cut off goes on as it would have.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import warnings
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ import numpy as np
 from gread.settings.config import Config
 from gread.tuning.candidates import FAILED, PRUNED, Candidate, TrialResult
 from gread.tuning.space import Choice, Searched, Space, Value
+from gread.tuning.storages import held, let_go, open_storage, reached, sync
 from rdgraph.errors import FileError, InvalidArgument, MissingDependency, RdgraphError, UnknownName
 from rdgraph.files import unwritable
 
@@ -84,11 +86,13 @@ class Ledger:
         base: The configuration that is searched around.
         sampler: random, tpe or cmaes.
         seed: Of the sampler.
-        path: The journal file; None keeps the trials in memory.
+        place: The journal file, or the url of a database; None keeps the trials in memory.
+        study: The name of the search in its storage.
 
     Raises:
-        MissingDependency: Without optuna, or without cmaes for the sampler of that name.
-        FileError: For a journal that cannot be read or written.
+        MissingDependency: Without optuna, without cmaes for the sampler of that name, or without the driver of a
+            database.
+        FileError: For a storage that cannot be read or written.
 
     >>> from gread.tuning.space import find_space
     >>> ledger = Ledger(find_space("small").of(Config()), Config(), "random", seed=0)
@@ -100,27 +104,44 @@ class Ledger:
     ([1], 0.625)
     """
 
-    def __init__(self, space: Space, base: Config, sampler: str, seed: int, path: Path | None = None) -> None:
+    def __init__(
+        self, space: Space, base: Config, sampler: str, seed: int, place: Path | str | None = None, study: str = STUDY
+    ) -> None:
         optuna = import_optuna()
         make_sampler(sampler, seed, 0)  # a sampler that cannot be made is refused before anything is written
-        self.space, self.base, self.sampler, self.seed, self.path = space, base, sampler, seed, path
-        with self._reading(), _quiet():
-            self._storage = optuna.storages.InMemoryStorage() if path is None else _journal(path)
+        self.space, self.base, self.sampler, self.seed, self.place = space, base, sampler, seed, place
+        self._candidates: dict[int, Candidate] = {}
+        with self._reading(), reached(place), _quiet():
+            storage = open_storage(place)
+            weakref.finalize(self, let_go, storage)
             self.study: Study = optuna.create_study(
-                storage=self._storage, study_name=STUDY, direction="maximize", load_if_exists=True
+                storage=storage, study_name=study, direction="maximize", load_if_exists=True
             )
-            self._id = self._storage.get_study_id_from_name(STUDY)
+            self._storage = self.study._storage
+            self._id = self._storage.get_study_id_from_name(study)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
         try:
             yield
+        except RdgraphError:
+            raise
         except OSError as problem:
-            raise unwritable(self.path or Path(), problem) from None
+            raise unwritable(Path(self.place or ""), problem) from None
         except (ValueError, LookupError, AssertionError) as problem:
-            if isinstance(problem, RdgraphError):
-                raise
-            raise FileError(f"expected a journal of trials in {self.path}, got another file ({problem})") from None
+            raise FileError(f"expected a journal of trials in {self.place}, got another file ({problem})") from None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Within the block nobody else searches here, and a database that does not answer is an error of its own."""
+        with reached(self.place), held(self.place, self.study.study_name):
+            yield
+
+    def noted(self, name: str, make: Callable[[], Any]) -> Any:
+        """A fact about the search, found out once and kept with it."""
+        if name not in self.study.user_attrs:
+            self.study.set_user_attr(name, make())
+        return self.study.user_attrs[name]
 
     # ------------------------------------------------------------------ asking
     def __len__(self) -> int:
@@ -129,10 +150,11 @@ class Ledger:
 
     def ask(self, count: int) -> list[Candidate]:
         """Draw so many new trials; all of them before any is told of."""
-        return [self._drawn(self._new()) for _ in range(count)]
+        first = len(self)
+        return [self._drawn(self._new(number)) for number in range(first, first + count)]
 
-    def _new(self) -> optuna.trial.Trial:
-        self.study.sampler = make_sampler(self.sampler, self.seed, len(self))
+    def _new(self, number: int) -> optuna.trial.Trial:
+        self.study.sampler = make_sampler(self.sampler, self.seed, number)
         return self.study.ask()
 
     def _drawn(self, trial: optuna.trial.Trial) -> Candidate:
@@ -154,7 +176,7 @@ class Ledger:
         found = []
         for frozen in self.study.get_trials(deepcopy=False, states=running):
             if SETTINGS in frozen.user_attrs:
-                found.append(Candidate.read(frozen.user_attrs[SETTINGS]))
+                found.append(self._candidate(frozen))
             else:
                 self.study.sampler = make_sampler(self.sampler, self.seed, frozen.number)
                 self._drawn(optuna.trial.Trial(self.study, self._trial_id(frozen.number)))
@@ -167,19 +189,21 @@ class Ledger:
     # ------------------------------------------------------------------ telling
     def tell(self, results: Sequence[TrialResult]) -> None:
         """Note what became of trials; those that it is known of already are left as they are."""
-        waiting = {candidate.number: candidate for candidate in self.pending()}
+        known = self._frozen()
         for result in results:
-            if not 0 <= result.number < len(self):
-                raise InvalidArgument(f"expected a trial among 0..{len(self) - 1}, got number {result.number}")
-            if result.number in waiting:
-                self._finish(result, waiting[result.number])
+            if not 0 <= result.number < len(known):
+                raise InvalidArgument(f"expected a trial among 0..{len(known) - 1}, got number {result.number}")
+            if not known[result.number].state.is_finished():
+                self._finish(result)
+        sync(self.place)
 
-    def _finish(self, result: TrialResult, candidate: Candidate) -> None:
+    def _finish(self, result: TrialResult, candidate: Candidate | None = None) -> None:
         import optuna
 
         states = optuna.trial.TrialState
         number = self._trial_id(result.number)
-        self._storage.set_trial_user_attr(number, SETTINGS, candidate.record())
+        if candidate is not None:
+            self._storage.set_trial_user_attr(number, SETTINGS, candidate.record())
         self._storage.set_trial_user_attr(number, RESULT, result.record())
         for epoch, value in result.rungs:
             self._storage.set_trial_intermediate_value(number, epoch, value)
@@ -193,7 +217,13 @@ class Ledger:
 
     def candidates(self) -> list[Candidate]:
         """All trials that were drawn, by their numbers."""
-        return [Candidate.read(t.user_attrs[SETTINGS]) for t in self._frozen() if SETTINGS in t.user_attrs]
+        return [self._candidate(t) for t in self._frozen() if SETTINGS in t.user_attrs]
+
+    def _candidate(self, frozen: optuna.trial.FrozenTrial) -> Candidate:
+        """A trial that was drawn, which does not change any more, read once."""
+        if frozen.number not in self._candidates:
+            self._candidates[frozen.number] = Candidate.read(frozen.user_attrs[SETTINGS])
+        return self._candidates[frozen.number]
 
     def results(self) -> list[TrialResult]:
         """What became of the trials that it is known of, by their numbers."""
@@ -232,47 +262,25 @@ def _suggested(trial: optuna.trial.Trial, searched: Searched) -> Value:
     return trial.suggest_float(searched.name, float(low), float(high), log=log, step=distribution.step)
 
 
-# ---------------------------------------------------------------------- the journal
-def recorded_candidate(path: Path, number: int) -> Candidate:
-    """The trial of that number in a journal.
+# ---------------------------------------------------------------------- looked up
+def recorded_candidate(place: Path | str, number: int, study: str = STUDY) -> Candidate:
+    """The trial of that number in a journal, or in a study of a database.
 
     Raises:
-        FileError: Where there is no journal.
+        FileError: Where there is no such journal or study.
         InvalidArgument: Where it has no such trial.
     """
     optuna = import_optuna()
-    if not path.is_file():
-        raise FileError(f"expected a journal of trials in {path}, got none; name the folder of a search with --out")
-    trials = optuna.load_study(study_name=STUDY, storage=_journal(path)).get_trials(deepcopy=False)
+    if isinstance(place, Path) and not place.is_file():
+        raise FileError(f"expected a journal of trials in {place}, got none; name the folder of a search with --out")
+    with reached(place), _quiet():
+        storage = open_storage(place)
+        try:
+            trials = optuna.load_study(study_name=study, storage=storage).get_trials(deepcopy=False)
+        except KeyError:
+            raise FileError(f"expected the study {study} in the storage, got none; name that of the search") from None
+        finally:
+            let_go(storage)
     if not 0 <= number < len(trials) or SETTINGS not in trials[number].user_attrs:
         raise InvalidArgument(f"expected a trial among 0..{len(trials) - 1}, got {number}")
     return Candidate.read(trials[number].user_attrs[SETTINGS])
-
-
-def _journal(path: Path) -> Any:
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return JournalStorage(JournalFileBackend(str(path), lock_obj=_lock(path)))
-
-
-def _lock(path: Path) -> Any:
-    """A lock that a process which dies gives up; where the system has no flock, that of optuna."""
-    try:
-        import fcntl
-    except ImportError:
-        return None
-
-    class _Flock:
-        """Held from `acquire` to `release`, by one process."""
-
-        def acquire(self) -> bool:
-            self._file = path.with_name(f".{path.name}.lock").open("a")
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-            return True
-
-        def release(self) -> None:
-            self._file.close()
-
-    return _Flock()

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -124,7 +125,7 @@ class PlannedRound:
         rest = {"seed": self.seed, "halving": self.halving, "candidates": [c.record() for c in self.candidates]}
         return json.dumps(head | rest, indent=1) + "\n"
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """What tells this plan from others."""
         return hashlib.sha256(self.text().encode()).hexdigest()

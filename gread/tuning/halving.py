@@ -6,9 +6,9 @@ whatever their shapes. Those that stay go on from their own state, to the result
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,60 +17,72 @@ import torch
 from gread.datasets.node_data import NodeData
 from gread.models.resolution import resolve_trials
 from gread.settings.trials import grouped
+from gread.training.batch_queue import run_batches
 from gread.training.checkpoint import Saver
-from gread.training.ensemble import CHUNK, Ensemble, MemberState
-from gread.training.planner import make_batches
-from gread.training.trainer import EVERY, most_members, remembered, run_to
+from gread.training.ensemble import CHUNK, Ensemble
+from gread.training.member_state import MemberState
+from gread.training.planner import Costs, largest, make_batches
+from gread.training.trainer import EVERY, most_members, queued, remembered
 from gread.tuning.candidates import COMPLETE, DIVERGED, PRUNED, Candidate, TrialResult
 from rdgraph.errors import InvalidArgument
+
+#: What a product may miss a whole number by.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Rungs:
-    """Where trials are compared: after `first` epochs, `factor` times as many, ...; one of `factor` stays.
+    """Where trials are compared, and how many of them go on.
+
+    The default leaves two thirds after a tenth of the epochs, a quarter after a fifth, an eighth after two fifths: the
+    first cut is gentle, since early accuracies mislead, and most is saved by the second. See docs/search.md for how
+    often it chooses what a search without it does.
 
     Args:
-        first: Epochs up to the first comparison, a multiple of the ensemble's chunk.
-        factor: How many times more epochs the next one has, and of how many trials one stays.
+        stages: Pairs of two shares: after this share of the epochs, rounded up to a whole number of the ensemble's
+            chunks, this share of the trials is left, rounded up.
 
     Raises:
-        InvalidArgument: For rungs within a chunk, or a factor below 2.
+        InvalidArgument: For shares outside of 0 to 1, epochs that do not grow, or trials that do not become fewer.
 
-    >>> Rungs().ends(200), Rungs().ends(20)
-    ((20, 60, 180, 200), (20,))
+    >>> Rungs().ends(200), Rungs().ends(20), [Rungs().kept(27, end, 200) for end in (20, 40, 80)]
+    ((20, 40, 80, 200), (20,), [18, 7, 4])
     """
 
-    first: int = CHUNK
-    factor: int = 3
+    stages: tuple[tuple[float, float], ...] = ((1 / 10, 2 / 3), (1 / 5, 1 / 4), (2 / 5, 1 / 8))
 
     def __post_init__(self) -> None:
-        if self.first < CHUNK or self.first % CHUNK or self.factor < 2:
+        epochs, left = ([stage[k] for stage in self.stages] for k in (0, 1))
+        is_sound = all(0 < share < 1 for share in (*epochs, *left))
+        if not is_sound or sorted(set(epochs)) != epochs or sorted(set(left), reverse=True) != left:
             raise InvalidArgument(
-                f"expected rungs from a multiple of {CHUNK} on and a factor from 2 on, got {self.first}, {self.factor}"
+                "expected growing shares of the epochs and falling ones of the trials between 0 and 1, got "
+                f"{list(self.stages)}"
             )
 
     def ends(self, epochs: int) -> tuple[int, ...]:
         """The epochs after which trainings of that length stop, the last one included."""
-        found, end = [], self.first
-        while end < epochs:
-            found.append(end)
-            end *= self.factor
-        return (*found, epochs)
+        return (*sorted(self._left(epochs)), epochs)
 
-    def kept(self, count: int) -> int:
-        """How many of some trials stay.
+    def _left(self, epochs: int) -> dict[int, float]:
+        """The share of the trials that is left after every rung; of stages that meet on one the last counts."""
+        ends = {CHUNK * math.ceil(share * epochs / CHUNK - ROUNDING): left for share, left in self.stages}
+        return {end: left for end, left in ends.items() if end < epochs}
 
-        >>> Rungs().kept(50), Rungs().kept(1)
-        (17, 1)
-        """
-        return -(-count // self.factor)
+    def kept(self, count: int, end: int, epochs: int) -> int:
+        """How many of the `count` trials that a search of so many epochs began with go on after a rung."""
+        return math.ceil(count * self._left(epochs)[end] - ROUNDING)
 
     def work(self, lengths: Sequence[int]) -> float:
-        """Epochs of all trials together, about, where each would have such a length."""
-        total, before, count = 0, 0, len(lengths)
-        for end in self.ends(max(lengths)):
+        """Epochs of all trials together, about, where each would have such a length.
+
+        >>> round(Rungs().work([200] * 27) / (200 * 27), 3)
+        0.307
+        """
+        total, before, longest, count = 0, 0, max(lengths), len(lengths)
+        for end in self.ends(longest):
             total += count * (end - before)
-            before, count = end, self.kept(count)
+            before, count = end, self.kept(len(lengths), end, longest) if end < longest else 0
         return float(total)
 
 
@@ -104,6 +116,7 @@ class HalvedRound:
     every: float = EVERY
     results: dict[int, TrialResult] = field(default_factory=dict)
     _done: float = 0.0
+    _under_way: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         owners = [(place, t) for place, c in enumerate(self.candidates) for t in c.trainings(self.splits, self.seed)]
@@ -115,50 +128,69 @@ class HalvedRound:
     def run(self) -> list[TrialResult]:
         """Train, compare and drop, up to the end of the longest."""
         groups = grouped(self._trials)
-        most = [most_members(self.data, self._trials[group[0]], **self.options) for group in groups]
+        heaviest = [self._trials[largest(self._trials, group)] for group in groups]
+        most = [most_members(self.data, trial, **self.options) for trial in heaviest]
         pools = [_Pool(group, fit) for group, fit in zip(groups, most, strict=True)]
         alive = set(range(len(self.candidates)))
         for end in self.rungs.ends(max(self._lengths)):
             for pool in pools:
                 pool.keep([k for k in pool.members if self._owner[k] in alive])
             self._climb([pool for pool in pools if pool.members], end)
-            going = [place for place in alive if self._lengths[place] > end]
-            ranked = sorted(going, key=lambda place: (-self.results[place].val_accuracy, place))
-            alive = set(ranked[: self.rungs.kept(len(going))])
+            alive = self._left(alive, end)
         return [self.results[place] for place in range(len(self.candidates))]
+
+    def _left(self, alive: set[int], end: int) -> set[int]:
+        """The trials that go on after a rung: the best of those that have epochs left."""
+        going = [place for place in alive if self._lengths[place] > end]
+        if not going:
+            return set()
+        began = sum(length > end for length in self._lengths)
+        ranked = sorted(going, key=lambda place: (-self.results[place].val_accuracy, place))
+        return set(ranked[: self.rungs.kept(began, end, max(self._lengths))])
 
     def _climb(self, pools: Sequence[_Pool], end: int) -> None:
         """Train everything that is under way up to a rung, batch by batch, and note how it stands there."""
         folder = None if self.checkpoint is None else self.checkpoint / f"rung-{end}"
         of_pool = {k: pool for pool in pools for k in pool.members}
         order = [k for pool in pools for k in pool.members]
-        made = make_batches([self._trials[k] for k in order], [pool.most for pool in pools])
+        costs = Costs.of(self.data, self.options["device"])
+        made = make_batches([self._trials[k] for k in order], [pool.most for pool in pools], costs)
         batches = remembered(folder, [[order[k] for k in batch] for batch in made], self.tell)
-        pieces: dict[int, list[MemberState]] = {}
-        trained: dict[int, list[int]] = {}
+        pieces: dict[int, dict[int, MemberState]] = {}
         seen: dict[int, tuple[float, float, bool]] = {}
-        for number, batch in enumerate(batches):
-            pool = of_pool[batch[0]]
-            ensemble = self._ensemble(pool, batch)
-            stop = min(end, ensemble.epochs)
-            saver = Saver(folder, number, ensemble, [self.data], self.every, self.tell)
-            before = self._done - ensemble.epoch * len(batch)
-            run_to(stop, ensemble, saver, partial(self._hear, before), self.tell)
+        before = dict.fromkeys(range(len(batches)), 0)
+
+        def begin(number: int) -> tuple[Ensemble, Saver]:
+            ensemble = self._ensemble(of_pool[batches[number][0]], batches[number])
+            before[number] = ensemble.epoch
+            return ensemble, Saver(folder, number, ensemble, [self.data], self.every, self.tell)
+
+        def hear(number: int, ensemble: Ensemble) -> None:
+            self._under_way[number] = (ensemble.epoch - before[number]) * ensemble.members
+            self.progress(min(1.0, (self._done + sum(self._under_way.values())) / self._work))
+
+        def finish(number: int, ensemble: Ensemble, saver: Saver) -> None:
+            batch, stop = batches[number], min(end, ensemble.epochs)
             ensemble.advance(stop - ensemble.epoch)  # patience ends a training for itself, not for the others
             saver.tick(must_save=True)
-            self._done = before + ensemble.epoch * len(batch)
+            self._under_way[number] = (ensemble.epoch - before[number]) * ensemble.members
             outcome = ensemble.outcome()
             for member, k in enumerate(batch):
                 scores = float(outcome.val_accuracy[member]), float(outcome.test_accuracy[member])
                 seen[k] = (*scores, outcome.status(member) == "ok")
             if stop < ensemble.epochs:
-                state = ensemble.member_state(range(len(batch)))
-                host = MemberState({name: value.cpu() for name, value in state.values.items()}, state.degree)
-                pieces.setdefault(id(pool), []).append(host)
-                trained.setdefault(id(pool), []).extend(batch)
+                state = ensemble.member_state(range(len(batch))).on("cpu")
+                pieces.setdefault(id(of_pool[batch[0]]), {})[number] = state
+
+        fits = {k: pool.most for k, pool in of_pool.items()}
+        queue = queued(self._trials, batches, fits, costs, begin, end)
+        run_batches(queue, self.options["device"], hear, finish, self.tell)
+        self._done, self._under_way = self._done + sum(self._under_way.values()), {}
         for pool in pools:
             if id(pool) in pieces:
-                pool.members, pool.state = trained[id(pool)], MemberState.joined(pieces[id(pool)])
+                own = sorted(pieces[id(pool)].items())
+                pool.members = [k for number, _ in own for k in batches[number]]
+                pool.state = MemberState.joined([state for _, state in own])
             else:
                 pool.members = []
         self._note(seen, end)
@@ -168,9 +200,6 @@ class HalvedRound:
         if pool.state is not None:
             ensemble.take_up(pool.state.chosen([pool.members.index(k) for k in batch]))
         return ensemble
-
-    def _hear(self, before: float, ensemble: Ensemble) -> None:
-        self.progress(min(1.0, (before + ensemble.epoch * ensemble.members) / self._work))
 
     def _note(self, seen: dict[int, tuple[float, float, bool]], end: int) -> None:
         """The results as they stand at a rung; those of trials that go on are replaced at the next one."""

@@ -5,20 +5,25 @@ Nothing here needs the library that chooses the trials, so that they can be trai
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
 from gread.datasets.node_data import NodeData
 from gread.models.resolution import resolve_trials
-from gread.settings.trials import grouped
+from gread.settings.trials import Trial, grouped
+from gread.training.planner import memory_to_plan_for, planned_for
 from gread.training.trainer import EVERY, Progress, choose_device, most_members, train
 from gread.tuning.candidates import COMPLETE, DIVERGED, FAILED, Candidate, PlannedRound, TrialResult
 from gread.tuning.halving import HalvedRound, Rungs, halving_options
+from rdgraph.engines.engine import Reporter
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable, Undecided, UnknownName
 
+CHECKPOINTS = "checkpoints"
 #: What a configuration may be refused with.
 REFUSALS = (InvalidArgument, NotApplicable, LanguageError, Undecided, UnknownName, torch.OutOfMemoryError)
 
@@ -32,6 +37,7 @@ def train_round(
     every: float = EVERY,
     progress: Callable[[float], None] = lambda share: None,
     tell: Callable[[str], object] = warnings.warn,
+    memory: int | None = None,
 ) -> list[TrialResult]:
     """Train every trial of a plan on its splits.
 
@@ -46,6 +52,7 @@ def train_round(
         every: Seconds between two checkpoints, about.
         progress: Hears the share of the round that is done.
         tell: Hears sentences about what a user should know.
+        memory: Bytes that batches are made for, unless they turn out not to be there; by default those that are free.
 
     Returns:
         The results in the order of the trials.
@@ -61,15 +68,77 @@ def train_round(
         make = _halved if plan.halving else _whole
         return make(data, plan, candidates, place, checkpoint, every, progress, tell) if candidates else []
 
+    def trained() -> list[TrialResult]:
+        try:
+            return attempt(plan.candidates)
+        except REFUSALS as problem:
+            failed = refused(data, plan, place)
+            if not failed:
+                raise
+            tell(f"{len(failed)} of {len(plan.candidates)} trials cannot be trained: {problem}")
+        done = {r.number: r for r in attempt([c for c in plan.candidates if c.number not in failed])}
+        return [done[c.number] if c.number in done else failed[c.number] for c in plan.candidates]
+
     try:
-        return attempt(plan.candidates)
-    except REFUSALS as problem:
-        failed = refused(data, plan, place)
-        if not failed:
+        with planned_for(memory):
+            return trained()
+    except torch.OutOfMemoryError as problem:
+        if memory is None:
             raise
-        tell(f"{len(failed)} of {len(plan.candidates)} trials cannot be trained: {problem}")
-    done = {r.number: r for r in attempt([c for c in plan.candidates if c.number not in failed])}
-    return [done[c.number] if c.number in done else failed[c.number] for c in plan.candidates]
+        tell(f"the round begins anew in smaller batches, which may change last digits: {problem}")
+    if checkpoint is not None:
+        shutil.rmtree(checkpoint, ignore_errors=True)  # the batches that did not fit are remembered there
+    torch.cuda.empty_cache()
+    return trained()
+
+
+def in_pieces(plan: PlannedRound) -> list[PlannedRound]:
+    """A round in parts that may be trained apart, to the same numbers: trials that share batches stay together.
+
+    With halving that is the whole round, as its trials are compared with each other.
+    """
+    if plan.halving:
+        return [plan]
+    parts: list[list[Candidate]] = []
+    sound: list[tuple[Candidate, Trial]] = []
+    for candidate in plan.candidates:
+        try:
+            trials, _ = resolve_trials(candidate.trainings(plan.splits[:1], plan.seed))
+        except REFUSALS:
+            parts.append([candidate])
+        else:
+            sound.append((candidate, trials[0]))
+    parts += [[sound[k][0] for k in group] for group in grouped([trial for _, trial in sound])]
+    return [replace(plan, candidates=tuple(part)) for part in parts]
+
+
+@dataclass(frozen=True, eq=False)
+class RoundWork:
+    """What is done with the trials of a round, wherever that is; a folder that is not there keeps no checkpoints."""
+
+    data: NodeData
+    device: str
+    folder: Path | None
+    every: float
+    memory: int
+
+    def __call__(self, planned: PlannedRound, reporter: Reporter) -> list[TrialResult]:
+        has_folder = self.folder is not None and self.folder.is_dir()
+        return train_round(
+            self.data, planned, device=self.device, every=self.every, progress=reporter.share, tell=reporter.tell,
+            checkpoint=checkpoints_of(self.folder, planned.digest) if self.folder and has_folder else None,
+            memory=self.memory,
+        )  # fmt: skip
+
+
+def checkpoints_of(folder: Path, digest: str) -> Path:
+    """Where the state of a round lies in the folder of its search."""
+    return folder / CHECKPOINTS / digest[:16]
+
+
+def planned_memory(device: str, reporter: Reporter) -> int:
+    """Bytes that a worker makes batches for."""
+    return memory_to_plan_for(choose_device(device))
 
 
 def check_validation(data: NodeData, splits: Sequence[int]) -> None:
@@ -82,7 +151,7 @@ def check_validation(data: NodeData, splits: Sequence[int]) -> None:
 
 
 def refused(data: NodeData, plan: PlannedRound, device: str) -> dict[int, TrialResult]:
-    """The trials that cannot be trained, with the reasons: every shape is tried once."""
+    """The trials that cannot be trained, with the reasons: of every shape the largest is tried, then the next."""
     found, sound = {}, []
     for candidate in plan.candidates:
         try:
@@ -92,11 +161,18 @@ def refused(data: NodeData, plan: PlannedRound, device: str) -> dict[int, TrialR
         else:
             sound.append((candidate.number, trials[0]))
     for group in grouped([trial for _, trial in sound]):
-        try:
-            most_members(data, sound[group[0]][1], **halving_options(device))
-        except REFUSALS as problem:
-            for k in group:
-                found[sound[k][0]] = TrialResult(sound[k][0], FAILED, 0, note=str(problem))
+        left = list(group)
+        while left:
+            effort = max(sound[k][1].effort for k in left)
+            same = [k for k in left if sound[k][1].effort == effort]
+            try:
+                most_members(data, sound[same[0]][1], **halving_options(device))
+            except REFUSALS as problem:
+                for k in same:
+                    found[sound[k][0]] = TrialResult(sound[k][0], FAILED, 0, note=str(problem))
+                left = [k for k in left if k not in same]
+            else:
+                break
     return found
 
 

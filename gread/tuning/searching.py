@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from gread.datasets.node_data import NodeData
 from gread.models.problem import check
 from gread.settings.config import Config
-from gread.training.trainer import EVERY
-from gread.tuning.ask_tell import SAMPLERS, Ledger
+from gread.training.trainer import EVERY, choose_device
+from gread.tuning.ask_tell import SAMPLERS, STUDY, Ledger
 from gread.tuning.candidates import Candidate, PlannedRound, TrialResult, load_results, save_results
-from gread.tuning.rounds import check_validation, train_round
+from gread.tuning.rounds import CHECKPOINTS, RoundWork, check_validation, checkpoints_of, in_pieces, planned_memory
 from gread.tuning.selection import chosen
 from gread.tuning.space import Space, Value, find_space
+from rdgraph.engines.engine import Engine, LocalEngine
+from rdgraph.engines.engine_choice import opened
 from rdgraph.errors import FileError, InvalidArgument, UnknownName
 from rdgraph.files import write_text
 
-JOURNAL, CHECKPOINTS, UNTOLD, BEST = "journal.log", "checkpoints", "round.json", "best.toml"
+JOURNAL, UNTOLD, BEST = "journal.log", "round.json", "best.toml"
 #: Trials of one round: random ones do not learn from others, the others do.
-ROUND = {"random": 50, "tpe": 16, "cmaes": 16}
+ROUND = {"random": 200, "tpe": 16, "cmaes": 16}
 #: The first columns of the table of trials.
 COLUMNS = ("trial", "state", "epochs", "val_accuracy", "test_accuracy")
 
@@ -100,6 +104,17 @@ class SearchPlan:
             halving, seed, round_size or ROUND.get(sampler, 1),
         )  # fmt: skip
 
+    @property
+    def mark(self) -> str:
+        """What tells this search from others."""
+        start = self.round_of([Candidate(0, self.base)]).text()
+        return start + repr((self.space, self.trials, self.sampler, self.round_size))
+
+    @property
+    def study_name(self) -> str:
+        """The name of this search in a database that holds several: that of the data, and a digest of all choices."""
+        return f"{self.data.meta.name}-{hashlib.sha256(self.mark.encode()).hexdigest()[:12]}"
+
     def round_of(self, candidates: Sequence[Candidate]) -> PlannedRound:
         return PlannedRound.of(self.data, self.splits, self.seed, self.halving, candidates)
 
@@ -171,7 +186,10 @@ def search(
     seed: int = 0,
     round_size: int | None = None,
     folder: str | Path | None = None,
+    storage: str | None = None,
     device: str = "auto",
+    engine: str | Engine = "local",
+    address: str | None = None,
     progress: Callable[[SearchProgress], None] | None = None,
     tell: Callable[[str], object] = warnings.warn,
 ) -> Found:
@@ -183,16 +201,21 @@ def search(
     Args:
         data: One data set.
         trials: How many settings are tried.
-        space: "paper", "wide", "small", the path of a toml file, or a `gread.tuning.space.Space`.
+        space: "paper", "wide", "small", "tuned", the path of a toml file, or a `gread.tuning.space.Space`.
         base: The configuration that is searched around, which also names the network; GREAD's defaults if left out.
         fixed: Settings with other values than in `base`, which are not searched.
         splits: Numbers of splits; all by default.
         sampler: random, tpe or cmaes.
-        halving: Whether the worse two thirds of a round are dropped after 20, 60, 180 ... epochs.
+        halving: Whether the worse trials of a round are dropped on the way, see `gread.tuning.halving.Rungs`.
         seed: Of the sampler and of the trainings.
-        round_size: Trials of one round; 50 random ones, 16 of the other samplers by default.
+        round_size: Trials of one round; 200 random ones, 16 of the other samplers by default.
         folder: Where the search is kept; None keeps it in memory.
+        storage: The url of a database that holds the trials, such as postgresql://USER@HOST/DATABASE; by default a
+            journal file in the folder.
         device: "auto" takes a GPU where there is one.
+        engine: "local" trains in this process, "ray" on the machines of a Ray cluster; or an engine of
+            `rdgraph.engines` that is open already. The results are the same.
+        address: That of the Ray cluster; by default one is started on this machine.
         progress: Hears how far it is, about once a second.
         tell: Hears sentences about what a user should know.
 
@@ -200,10 +223,11 @@ def search(
         The trials, their results and the best configuration, see `Found`.
 
     Raises:
-        MissingDependency: Without optuna.
-        InvalidArgument: For settings that the network does not have, or data without validation nodes.
-        UnknownName: For a space or a sampler that there is not.
-        FileError: For a folder that holds another search.
+        MissingDependency: Without optuna, without ray for that engine, or without the driver of a database.
+        InvalidArgument: For settings that the network does not have, data without validation nodes, or a storage
+            without a folder.
+        UnknownName: For a space, a sampler or an engine that there is not.
+        FileError: For a folder that holds another search, or a storage that does not answer.
 
     >>> from gread import karate
     >>> found = search(karate(), trials=4, fixed={"epochs": 20, "hidden": 8}, splits=[0, 1], device="cpu")
@@ -217,15 +241,15 @@ def search(
     place = None if folder is None else Path(folder)
     if place is not None:
         _claim(place, plan)
-    return Search(plan, place, device=device, progress=progress, tell=tell).run()
+    with opened(engine, address) as opened_engine:
+        return Search(
+            plan, place, storage=storage, device=device, engine=opened_engine, progress=progress, tell=tell
+        ).run()  # fmt: skip
 
 
 def _claim(folder: Path, plan: SearchPlan) -> None:
     """Write down what is searched, or refuse a folder with another search."""
-    mark = plan.round_of([Candidate(0, plan.base)]).text() + repr(
-        (plan.space, plan.trials, plan.sampler, plan.round_size)
-    )
-    path = folder / "search.txt"
+    mark, path = plan.mark, folder / "search.txt"
     if path.exists() and path.read_text(encoding="utf-8") != mark:
         raise FileError(f"expected the folder of the same search, got {folder} with another one; choose another")
     write_text(path, mark)
@@ -239,75 +263,114 @@ class Search:
         plan: SearchPlan,
         folder: Path | None,
         *,
+        storage: str | None = None,
         device: str = "auto",
+        engine: Engine | None = None,
         every: float = EVERY,
         progress: Callable[[SearchProgress], None] | None = None,
         tell: Callable[[str], object] = warnings.warn,
         on_round: Callable[[Found], None] = lambda found: None,
     ) -> None:
-        self.plan, self.folder, self.device, self.every = plan, folder, device, every
+        if storage is not None and folder is None:
+            raise InvalidArgument("expected a folder for a search in a storage, got none; name one")
+        self.plan, self.folder, self.every, self.engine = plan, folder, every, engine or LocalEngine()
+        self.device = choose_device(self.engine.device(device))
         self._progress, self._say, self._on_round = progress, tell, on_round
-        path = None if folder is None else folder / JOURNAL
-        self.ledger = Ledger(plan.space, plan.base, plan.sampler, plan.seed, path)
+        place, name = (storage, plan.study_name) if storage else (folder and folder / JOURNAL, STUDY)
+        self.ledger = Ledger(plan.space, plan.base, plan.sampler, plan.seed, place, name)
         self._started, self._before = time.monotonic(), 0
+        self._known: dict[int, TrialResult] = {}
+        self._shares: dict[str, float] = {}
 
     def run(self) -> Found:
-        """Ask, train and tell, round by round."""
-        self._hear_untold()
-        self._before = len(self.ledger.results())
-        while candidates := self._next():
-            planned = self.plan.round_of(candidates)
-            results = train_round(
-                self.plan.data, planned, device=self.device, checkpoint=self._checkpoints(planned), every=self.every,
-                progress=self._hear_share, tell=self._say,
-            )  # fmt: skip
-            if self.folder is not None:
-                save_results(self.folder / UNTOLD, planned, results)
-            self.ledger.tell(results)
-            self._forget()
-            self._on_round(self.found(importance=False))
-            self._hear_share(0.0)
-        return self.found()
+        """Ask, train and tell, round by round; as many rounds at once as the engine and the sampler allow."""
+        with self.ledger.held():
+            self._hear_untold()
+            self._hear_ledger()
+            self._before = len(self._known)
+            if self._before < self.plan.trials:
+                work = RoundWork(self.plan.data, self.device, self.folder, self.every, self._planned_memory())
+                for wave in self._waves():
+                    self._train(work, wave)
+            return self.found()
+
+    def _train(self, work: RoundWork, wave: Iterable[PlannedRound]) -> None:
+        """Train what may be trained at the same time, and tell of every part as soon as it is done."""
+        running = self.engine.run(work, wave, device=self.device, hear=self._hear_share, tell=self._say)
+        with closing(running):  # type: ignore[type-var]  # what is under way is stopped with us
+            for planned, results in running:
+                if self.folder is not None:
+                    save_results(self.folder / UNTOLD, planned, results)
+                self.ledger.tell(results)
+                self._forget(planned.digest)
+                self._shares.pop(planned.digest, None)
+                self._hear_ledger()
+                self._on_round(self.found(importance=False))
+                self._tell_progress()
+
+    def _planned_memory(self) -> int:
+        """Bytes that batches are made for, found out once by a worker."""
+
+        def measured() -> int:
+            return next(iter(self.engine.run(planned_memory, [self.device], device=self.device)))[1]
+
+        return int(self.ledger.noted("memory", measured))
+
+    def _waves(self) -> Iterator[Iterable[PlannedRound]]:
+        """Rounds that may be trained at the same time: all of them where no trial learns from others, else one.
+
+        They are cut where they would not fill the engine, into parts that give the same numbers.
+        """
+        rounds, slots = self._rounds(), self.engine.slots
+        if self.plan.sampler != "random":
+            yield from (in_pieces(planned) if slots > 1 else [planned] for planned in rounds)
+            return
+        to_come = -(-(self.plan.trials - self._before) // self.plan.round_size)
+        yield chain.from_iterable(in_pieces(planned) if to_come < slots else [planned] for planned in rounds)
 
     def found(self, *, importance: bool = True) -> Found:
         """What is known so far, with or without the importance of settings."""
         known = self.ledger.importance() if importance else {}
         return Found(self.plan, tuple(self.ledger.candidates()), tuple(self.ledger.results()), known)
 
-    def _next(self) -> list[Candidate]:
-        """The trials of the next round: those that were drawn and not told of, up to the end of their round."""
-        while len(self.ledger.results()) < self.plan.trials:
-            asked, size = len(self.ledger), self.plan.round_size
-            waiting = self.ledger.pending()
-            end = min(self.plan.trials, -(-asked // size) * size if waiting else (asked // size + 1) * size)
-            self.ledger.ask(max(0, end - asked))
-            if found := self.ledger.pending():
-                return found
-        return []
+    def _rounds(self) -> Iterator[PlannedRound]:
+        """The trials that were not told of, round by round; those of a round are drawn when it is asked for."""
+        size = self.plan.round_size
+        for first in range(0, self.plan.trials, size):
+            end = min(self.plan.trials, first + size)
+            self.ledger.ask(max(0, end - len(self.ledger)))
+            own = [c for c in self.ledger.pending() if first <= c.number < end]
+            if own:
+                yield self.plan.round_of(own)
 
-    def _checkpoints(self, planned: PlannedRound) -> Path | None:
-        return None if self.folder is None else self.folder / CHECKPOINTS / planned.digest[:16]
-
-    def _forget(self) -> None:
+    def _forget(self, digest: str) -> None:
+        """Remove what was kept of a part of the search that is told of."""
         if self.folder is not None:
-            shutil.rmtree(self.folder / CHECKPOINTS, ignore_errors=True)
+            shutil.rmtree(checkpoints_of(self.folder, digest), ignore_errors=True)
             with suppress(OSError):
                 (self.folder / UNTOLD).unlink(missing_ok=True)
+                (self.folder / CHECKPOINTS).rmdir()
 
     def _hear_untold(self) -> None:
-        """Tell of a round that was trained to its end, and not yet told of."""
+        """Tell of trials that were trained to their ends, and not yet told of."""
         if self.folder is not None and (self.folder / UNTOLD).exists():
-            _, results = load_results(self.folder / UNTOLD)
+            digest, results = load_results(self.folder / UNTOLD)
             self.ledger.tell(results)
-            self._forget()
+            self._forget(digest)
 
-    def _hear_share(self, share: float) -> None:
+    # ------------------------------------------------------------------ how far it is
+    def _hear_ledger(self) -> None:
+        self._known = {r.number: r for r in self.ledger.results()}
+
+    def _hear_share(self, planned: PlannedRound, share: float) -> None:
+        self._shares[planned.digest] = share * len(planned.candidates)
+        self._tell_progress()
+
+    def _tell_progress(self) -> None:
         if self._progress is None:
             return
-        results = self.ledger.results()
-        best, passed = chosen(results), time.monotonic() - self._started
-        under_way = min(self.plan.trials, len(self.ledger)) - len(results)
-        done = len(results) + share * under_way
+        best, passed = chosen(list(self._known.values())), time.monotonic() - self._started
+        done = min(self.plan.trials, len(self._known) + sum(self._shares.values()))
         left = passed * (self.plan.trials - done) / (done - self._before) if done > self._before else float("nan")
         value, number = (float("nan"), -1) if best is None else (best.val_accuracy, best.number)
         self._progress(SearchProgress(done, self.plan.trials, value, number, passed, left))
@@ -315,19 +378,21 @@ class Search:
     # ------------------------------------------------------------------ trained elsewhere
     def plan_round(self) -> PlannedRound | None:
         """The trials that are next, to be trained anywhere by `gread.tuning.rounds.train_round`; None at the end."""
-        self._hear_untold()
-        candidates = self._next()
-        return self.plan.round_of(candidates) if candidates else None
+        with self.ledger.held():
+            self._hear_untold()
+            return next(self._rounds(), None)
 
     def hear_results(self, path: Path) -> int:
         """Take up the results of a planned round from a file; returns how many trials are still to come."""
         digest, results = load_results(path)
-        pending = self.ledger.pending()
-        known = {r.number for r in self.ledger.results()}
-        if not {r.number for r in results} <= known and self.plan.round_of(pending).digest != digest:
-            raise FileError(
-                f"expected the results of the trials that were planned here, got those of others in {path}; run the "
-                "plan of this search"
-            )
-        self.ledger.tell(results)
-        return self.plan.trials - len(self.ledger.results())
+        with self.ledger.held():
+            numbers = {r.number for r in results}
+            own = [c for c in self.ledger.pending() if c.number in numbers]
+            known = {r.number for r in self.ledger.results()}
+            if not numbers <= known and self.plan.round_of(own).digest != digest:
+                raise FileError(
+                    f"expected the results of the trials that were planned here, got those of others in {path}; run "
+                    "the plan of this search"
+                )
+            self.ledger.tell(results)
+            return self.plan.trials - len(self.ledger.results())

@@ -33,7 +33,7 @@ from rdgraph.errors import FileError, InvalidArgument, UnknownName
 from rdgraph.files import read_text
 
 #: The spaces that are shipped, files of gread/data/spaces.
-SHIPPED = ("paper", "wide", "small")
+SHIPPED = ("paper", "wide", "small", "tuned")
 SECTIONS = ("title", "source", "fixed", "settings", "networks")
 RANGE_KEYS, CHOICE_KEYS = ("low", "high", "log", "step", "when"), ("choices", "when")
 
@@ -113,7 +113,7 @@ class Space:
     """What a search tries.
 
     Args:
-        name: paper, wide, small, or the name of a file.
+        name: paper, wide, small, tuned, or the name of a file.
         source: Where its ranges come from.
         fixed: Settings that all trials share, beside those of the configuration that is searched around.
         searched: The settings that are drawn, in order.
@@ -199,7 +199,7 @@ def find_space(name: str | Path) -> Space:
     """The shipped space of that name, or that of a toml file.
 
     Args:
-        name: "paper", "wide" or "small", or the path of a toml file.
+        name: "paper", "wide", "small" or "tuned", or the path of a toml file.
 
     Returns:
         The space, for all networks that it knows; `Space.of` makes it one for a configuration.

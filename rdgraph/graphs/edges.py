@@ -20,9 +20,11 @@ _WIDE = 16
 
 
 def read_edges(
-    edge_index: Any, num_nodes: Any, weight: Any, *, duplicates: str, signed: bool
+    edge_index: Any, num_nodes: Any, weight: Any, *, duplicates: str, signed: bool, both_ways: bool = False
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Checked, coalesced and sorted (edge_index, weight, num_nodes); edges of weight zero are left out.
+
+    With `both_ways`, which is for edges without weights that count once, the reversed ones as well.
 
     >>> read_edges([[2, 0, 0], [0, 1, 1]], None, None, duplicates="sum", signed=False)
     (array([[2, 0],
@@ -31,6 +33,14 @@ def read_edges(
     pairs = _read_pairs(edge_index)
     count = read_count(num_nodes) if num_nodes is not None else _implied_count(pairs)
     _check_range(pairs, count)
+    if weight is None and duplicates in ("sum", "once"):
+        keys = both_keys(pairs, count) if both_ways else pair_keys(pairs, count)
+        del pairs
+        keys.sort()
+        is_new = first_of_each(keys)
+        times = np.diff(np.flatnonzero(is_new), append=keys.size) if duplicates == "sum" and not is_new.all() else 1
+        found = unpacked_pairs(keys, is_new, count)
+        return found, np.full(found.shape[1], times, dtype=np.float64), count
     weights = np.ones(pairs.shape[1]) if weight is None else _read_weights(weight, pairs.shape[1], signed)
     pairs, weights = _coalesced(pairs, weights, count, duplicates)
     kept = weights != 0
@@ -40,6 +50,40 @@ def read_edges(
 def pair_keys(edge_index: np.ndarray, num_nodes: int) -> np.ndarray:
     """One integer per edge, ordered like (target, source)."""
     return edge_index[1] * np.int64(num_nodes) + edge_index[0]
+
+
+def both_keys(edge_index: np.ndarray, num_nodes: int) -> np.ndarray:
+    """The keys of edges, and those of the reversed ones."""
+    half = edge_index.shape[1]
+    keys = np.empty(2 * half, dtype=np.int64)
+    for part, way in ((keys[:half], edge_index), (keys[half:], edge_index[::-1])):
+        np.multiply(way[1], num_nodes, out=part)
+        part += way[0]
+    return keys
+
+
+def first_of_each(keys: np.ndarray) -> np.ndarray:
+    """Where sorted keys have a value for the first time."""
+    is_new = np.empty(keys.size, dtype=bool)
+    is_new[:1] = True
+    np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
+    return is_new
+
+
+def unpacked_pairs(keys: np.ndarray, kept: np.ndarray, num_nodes: int) -> np.ndarray:
+    """Edges (2, E) of those sorted keys that are kept.
+
+    >>> keys = np.array([3, 7, 7])
+    >>> unpacked_pairs(keys, first_of_each(keys), 3)
+    array([[0, 1],
+           [1, 2]])
+    """
+    chosen = keys if kept.all() else keys[kept]
+    pairs = np.empty((2, chosen.size), dtype=np.int64)
+    np.floor_divide(chosen, num_nodes, out=pairs[1])
+    np.multiply(pairs[1], -num_nodes, out=pairs[0])
+    pairs[0] += chosen
+    return pairs
 
 
 def grouped(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,12 +12,23 @@ from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
 from rdgraph.errors import InvalidArgument
-from rdgraph.graphs.edges import as_array, grouped, pair_keys, read_count, read_edges, read_nodes, take_edges
+from rdgraph.graphs.edges import (
+    as_array,
+    both_keys,
+    first_of_each,
+    grouped,
+    pair_keys,
+    read_count,
+    read_edges,
+    read_nodes,
+    take_edges,
+    unpacked_pairs,
+)
 from rdgraph.graphs.homophily import homophily
 from rdgraph.graphs.interchange import networkx_edges, networkx_graph, pyg_edges
 from rdgraph.graphs.matrix_formats import check_sparse
-from rdgraph.graphs.normalisation import absolute_degree, is_symmetric, sparse_operator
-from rdgraph.normalisations.registry import find_normalisation
+from rdgraph.graphs.normalisation import SYMMETRY_TOLERANCE, absolute_degree, is_symmetric, sparse_operator
+from rdgraph.normalisations.registry import NORMALISATIONS, find_normalisation
 
 if TYPE_CHECKING:
     from rdgraph.graphs.operator import Operator
@@ -75,17 +86,40 @@ class Graph:
         *,
         duplicates: str = "sum",
         signed: bool = False,
+        undirected: bool = False,
+        device: Any = None,
     ) -> Graph:
         """Edges (2, E), sources then targets, as lists, numpy or torch; num_nodes defaults to the largest number + 1.
 
         More than 10 million nodes, and than 100 times the edges, need num_nodes. Weights (E,) default to 1. A pair that
         occurs more than once: "sum" adds the weights, "once" keeps one (they must agree), "error" refuses. Negative
-        weights are refused unless `signed`. Weight zero means no edge.
+        weights are refused unless `signed`. Weight zero means no edge. With `undirected` every edge goes both ways, as
+        `Graph.undirected` says. Tensors on a GPU are sorted there, and others on a `device` that is named.
 
         >>> Graph.from_edges([[0, 0], [1, 1]], duplicates="once").weight
         array([1.])
         """
-        return cls(*read_edges(edge_index, num_nodes, weight, duplicates=duplicates, signed=signed))
+        place = edge_index.device if device is None and getattr(edge_index, "is_cuda", False) else device
+        if place is not None and num_nodes is not None:
+            from rdgraph.kernels.edge_sorting import sorted_edges
+
+            nodes = read_count(num_nodes)
+            made = sorted_edges(edge_index, nodes, weight, duplicates=duplicates, signed=signed, device=place)
+            if made is not None:
+                return cls._sorted(*made).undirected() if undirected else cls._sorted(*made)
+        both_ways = undirected and weight is None and duplicates == "once"
+        found = read_edges(edge_index, num_nodes, weight, duplicates=duplicates, signed=signed, both_ways=both_ways)
+        made_here = cls._sorted(*found)
+        return made_here.undirected() if undirected and not both_ways else made_here
+
+    @classmethod
+    def _sorted(cls, pairs: np.ndarray, weight: np.ndarray, num_nodes: int) -> Graph:
+        """A graph of arrays that are known to be as they have to be, which are not looked at again."""
+        made = object.__new__(cls)
+        pairs.flags.writeable = weight.flags.writeable = False
+        for field, value in (("edge_index", pairs), ("weight", weight), ("num_nodes", num_nodes), ("names", None)):
+            object.__setattr__(made, field, value)
+        return made
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, signed: bool = False) -> Graph:
@@ -188,6 +222,12 @@ class Graph:
                [3., 0., 2.],
                [0., 2., 0.]])
         """
+        if self.num_edges and (self.weight == self.weight[0]).all():
+            keys = both_keys(self.edge_index, self.num_nodes)
+            keys.sort()
+            found = unpacked_pairs(keys, first_of_each(keys), self.num_nodes)
+            same = Graph._sorted(found, np.full(found.shape[1], self.weight[0]), self.num_nodes)
+            return same if self.names is None else same._renamed(self.names)
         pairs = np.concatenate([self.edge_index, self.edge_index[::-1]], axis=1)
         weight = np.concatenate([self.weight, self.weight])
         order, starts = grouped(pairs, self.num_nodes)
@@ -286,6 +326,10 @@ class Graph:
 
         from rdgraph.graphs.operator import Operator, Pattern
 
+        if torch.device("cpu" if device is None else device).type == "cuda":
+            made = self._operator_on(normalisation, self_loops, dtype, device)
+            if made is not None:
+                return made
         matrix = sparse_operator(self.adjacency, normalisation, self_loops=self_loops)
         kind = {"dtype": torch.get_default_dtype() if dtype is None else dtype, "device": device}
         has_degrees = find_normalisation(normalisation).has_degrees
@@ -297,6 +341,31 @@ class Graph:
             )
         pattern = Pattern.from_csr(matrix.indptr, matrix.indices, weights.device)
         return Operator(pattern, weights, normalisation, float(self_loops), degree)
+
+    def _operator_on(self, normalisation: str, self_loops: float, dtype: Any, device: Any) -> Operator | None:
+        """The same, made on the device itself; None where something is wrong, which the host then tells."""
+        import torch
+
+        from rdgraph.graphs.operator import Operator, Pattern
+        from rdgraph.kernels.edge_sorting import normalised_entries
+
+        is_known = normalisation in NORMALISATIONS and 0 <= self_loops < float("inf")
+        record = find_normalisation(normalisation) if is_known else None
+        if record is None or record.entry is None or not self.num_edges:
+            return None
+        found = normalised_entries(
+            self.edge_index, self.weight, self.num_nodes, record, float(self_loops), device, SYMMETRY_TOLERANCE
+        )
+        if found is None:
+            return None
+        entries, sums = found
+        kind = torch.get_default_dtype() if dtype is None else dtype
+        weights, degree = entries.weights.to(kind), sums[:, None].to(kind) if record.has_degrees else None
+        if degree is not None and not bool(weights.isfinite().all() & degree.isfinite().all()):
+            return None
+        return Operator(
+            Pattern.sorted(entries.indptr, entries.columns), weights, normalisation, float(self_loops), degree
+        )
 
     def homophily(self, labels: Any, kind: str = "edge") -> float:
         """How much edges join nodes of one class: "edge", "node" or "adjusted"; see `rdgraph.graphs.homophily`.

@@ -50,8 +50,13 @@ class Pattern:
             raise InvalidArgument(
                 f"expected column numbers in 0..{nodes - 1}, got {int(columns.min())}..{int(columns.max())}"
             )
-        narrow = torch.int32 if max(nodes, len(columns)) < 2**31 else torch.int64
-        return cls(pointer.to(device, narrow).contiguous(), columns.to(device, narrow).contiguous())
+        return cls.sorted(pointer.to(device), columns.to(device))
+
+    @classmethod
+    def sorted(cls, indptr: Tensor, indices: Tensor) -> Pattern:
+        """From compressed rows that are known to be right, on their device."""
+        narrow = torch.int32 if max(len(indptr) - 1, len(indices)) < 2**31 else torch.int64
+        return cls(indptr.to(narrow).contiguous(), indices.to(narrow).contiguous())
 
     @cached_property
     def num_nodes(self) -> int:

@@ -97,6 +97,21 @@ def apply_coupled(operator: Operator, series: Tensor, x: Tensor, kind: str) -> T
     return newest
 
 
+def coupled_terms(series: Tensor, x: Tensor) -> Tensor:
+    """C_k x for every k, (K + 1, *batch, n, F*d); series (K + 1, F, F, *batch, 1, 1 or d).
+
+    >>> swap = torch.tensor([[[0.0, 1.0], [1.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]])
+    >>> coupled_terms(swap[..., None, None], torch.tensor([[1.0, 5.0]])).squeeze(1)
+    tensor([[ 5.,  1.],
+            [ 2., 10.]])
+    """
+    fields = series.shape[1]
+    width = x.shape[-1] // fields
+    moved = [x.roll(-j * width, -1) if j else x for j in range(fields)]
+    factors = _factors(series, width)
+    return torch.stack([torch.stack([f * y for f, y in zip(row, moved, strict=True)]).sum(0) for row in factors])
+
+
 def _factors(series: Tensor, width: int) -> list[list[Tensor]]:
     """By degree and by j, the factors (*batch, 1, F*d) of the state moved on by j blocks: entries (i, i + j)."""
     fields = series.shape[1]

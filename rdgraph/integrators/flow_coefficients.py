@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import sympy as sp
 import torch
@@ -29,6 +29,27 @@ from rdgraph.methods.tableaux import methods
 _MOST_STEPS = 1 << 12
 #: Most terms of an exact flow; a member whose coefficients ask for more overflows, and is marked.
 _MOST_TERMS = 1 << 9
+
+
+class AnySchedule(Protocol):
+    """How times are integrated: by one `Schedule` for all members, or by one for each (`member_schedules`)."""
+
+    @property
+    def steps(self) -> int:
+        """The most steps of a member."""
+
+    @property
+    def has_exact(self) -> bool:
+        """Whether the flow of some member is the exponential."""
+
+    def whole_degree(self, order: int, extra: int) -> int:
+        """The degree of the whole polynomial where the generator has that order, and the source `extra`."""
+
+    def plan(self, device: torch.device) -> Tensor:
+        """What the kernels read, (1 or M, stages + 3): stability polynomial, step, steps (0: the flow itself)."""
+
+    def gain(self, p: Tensor, s: Tensor | None, time: Tensor) -> tuple[Tensor, Tensor | None]:
+        """h(T)/h(0) of h' = p h + s h(0) at every sample point: what the flow keeps of h(0), what the source adds."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +93,45 @@ class Schedule:
         last = time - (self.steps - 1) * self.step
         return [torch.full_like(time, self.step)] * (self.steps - 1) + [last]
 
+    def going(self, number: int, device: torch.device) -> None:
+        """Who takes the step of that number: everybody, which is None."""
+
+    def begins(self, number: int, time: Tensor) -> Tensor:
+        """When the step of that number begins, (...,)."""
+        return torch.full_like(time, number * self.step)
+
+    def whole_degree(self, order: int, extra: int) -> int:
+        """The degree of the whole polynomial where the generator has that order, and the source `extra`."""
+        if self.is_exact:
+            return _MOST_TERMS
+        return self.steps * len(stability(self.method)[1:]) * order + extra
+
+    @property
+    def has_exact(self) -> bool:
+        """Whether the flow is the exponential."""
+        return self.is_exact
+
+    def plan(self, device: torch.device) -> Tensor:
+        """What the kernels read, (1, stages + 3): stability polynomial, step, number of steps (0: the flow itself)."""
+        if self.is_exact:
+            return _on_device((1.0, 0.0, 0.0), device)
+        return _on_device((*stability(self.method), self.step, float(self.steps)), device)
+
+    def gain(self, p: Tensor, s: Tensor | None, time: Tensor) -> tuple[Tensor, Tensor | None]:
+        """h(T)/h(0) of h' = p h + s h(0) at every sample point: what the flow keeps of h(0), what the source adds."""
+        if self.is_exact:
+            exponent = time * p
+            return torch.exp(exponent), None if s is None else time * s * phi1(exponent)
+        last = time - (self.steps - 1) * self.step
+        value, extra = _step(self.method, last, p, s)
+        if self.steps > 1:
+            factor, push = _step(self.method, torch.full_like(last, self.step), p, s)
+            before, sums = _powers(factor, self.steps - 1)
+            if push is not None and extra is not None:
+                extra = value * (push * sums) + extra
+            value = value * before
+        return value, extra
+
 
 def stability(method: str) -> tuple[float, ...]:
     """The stability polynomial of a Runge-Kutta method, lowest power first.
@@ -87,12 +147,9 @@ def _numbers(tableau: Tableau) -> tuple[float, ...]:
     return tuple(float(c) for c in reversed(sp.Poly(tableau.stability, z).all_coeffs()))
 
 
-def full_degree(linear: Linear | CoupledLinear, schedule: Schedule) -> int:
+def full_degree(linear: Linear | CoupledLinear, schedule: AnySchedule) -> int:
     """The degree of the whole polynomial; for the exact flow, which has none, more than single precision ever needs."""
-    if schedule.is_exact:
-        return _MOST_TERMS
-    extra = max(0, len(linear.source or ()) - 1)
-    return schedule.steps * len(stability(schedule.method)[1:]) * (len(linear.generator) - 1) + extra
+    return schedule.whole_degree(len(linear.generator) - 1, max(0, len(linear.source or ()) - 1))
 
 
 class Response(NamedTuple):
@@ -108,7 +165,7 @@ class Response(NamedTuple):
     gain: Tensor
 
 
-def coefficients(linear: Linear, schedule: Schedule, time: Tensor, degree: int) -> Response:
+def coefficients(linear: Linear, schedule: AnySchedule, time: Tensor, degree: int) -> Response:
     """The terms up to `degree` of the flow of a linear system; time (*batch) or ().
 
     Differentiable in the coefficients of the equation and in the time. Of a forcing that is no filter of H0 (the source
@@ -135,7 +192,7 @@ def coefficients(linear: Linear, schedule: Schedule, time: Tensor, degree: int) 
     return Response(found.series.reshape(long), found.sizes.reshape(long), found.gain.reshape(shape))
 
 
-def _increments(linear: Linear, schedule: Schedule, time: Tensor, degree: int) -> Response:
+def _increments(linear: Linear, schedule: AnySchedule, time: Tensor, degree: int) -> Response:
     """The terms of (R(A) - 1)/p(A), by which f(H0) is multiplied where R is what the flow keeps of H0."""
     count = 1 << max(3, degree.bit_length())
     terms = len(linear.generator)
@@ -183,14 +240,9 @@ def transform_table(kind: str, count: int, degree: int, device: torch.device) ->
     return torch.cat([real, imaginary])
 
 
-def _weights(schedule: Schedule, device: torch.device) -> Tensor:
-    """The stability polynomial and the step on the device; one number stands for the exponential."""
-    return _on_device(((1.0,) if schedule.is_exact else stability(schedule.method)) + (schedule.step,), device)
-
-
 @cache
 def _on_device(numbers: tuple[float, ...], device: torch.device) -> Tensor:
-    return torch.tensor(numbers, dtype=torch.float64, device=device)
+    return torch.tensor([numbers], dtype=torch.float64, device=device)
 
 
 class _Coefficients(torch.autograd.Function):
@@ -198,13 +250,13 @@ class _Coefficients(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, generator: Tensor, times: Tensor, schedule: Schedule, kind: str, count: int, degree: int
+        ctx: Any, generator: Tensor, times: Tensor, schedule: AnySchedule, kind: str, count: int, degree: int
     ) -> tuple[Tensor, Tensor]:
         from rdgraph.kernels import triton_polynomial as stacks
 
         device = generator.device
         ctx.tables = _basis(kind, count, len(generator), device), transform_table(kind, count, degree, device)
-        values, slopes = stacks.gains(generator, times, ctx.tables[0], _weights(schedule, device), schedule.steps)
+        values, slopes = stacks.gains(generator, times, ctx.tables[0], schedule.plan(device), schedule.has_exact)
         ctx.save_for_backward(slopes, generator, times)
         ctx.settings = schedule, kind, count, degree
         gain = values.square().sum(1).amax(-1).sqrt()
@@ -230,8 +282,8 @@ def _per_row(times: Tensor, rows: int) -> Tensor:
 
 
 def _by_autograd(
-    generator: Tensor, source: Tensor | None, time: Tensor, schedule: Schedule, kind: str, count: int, degree: int,
-    *, increment: bool = False,
+    generator: Tensor, source: Tensor | None, time: Tensor, schedule: AnySchedule, kind: str, count: int,
+    degree: int, *, increment: bool = False,
 ) -> Response:  # fmt: skip
     """The same in plain torch, with a source; with `increment` what the source adds, alone."""
     device = generator.device
@@ -239,7 +291,7 @@ def _by_autograd(
     y = torch.cos(angle) if kind == "chebyshev" else torch.polar(torch.ones_like(angle), angle)
     table = transform_table(kind, count, degree, device)
     p, s = _horner(generator, y), None if source is None else _horner(source, y)
-    flow, push = _gain(schedule, p, s, time[:, None])
+    flow, push = schedule.gain(p, s, time[:, None])
     series = expanded(flow, table)
     if push is None:
         return Response(series, series.detach().abs(), flow.detach().abs().amax(-1))
@@ -262,22 +314,6 @@ def _horner(polynomial: Tensor, y: Tensor) -> Tensor:
     for term in polynomial[:-1].flip(0):
         value = value * y + term[:, None]
     return value
-
-
-def _gain(schedule: Schedule, p: Tensor, s: Tensor | None, time: Tensor) -> tuple[Tensor, Tensor | None]:
-    """h(T)/h(0) of h' = p h + s h(0) at every sample point: what the flow keeps of h(0), and what the source adds."""
-    if schedule.is_exact:
-        exponent = time * p
-        return torch.exp(exponent), None if s is None else time * s * phi1(exponent)
-    last = time - (schedule.steps - 1) * schedule.step
-    value, extra = _step(schedule.method, last, p, s)
-    if schedule.steps > 1:
-        factor, push = _step(schedule.method, torch.full_like(last, schedule.step), p, s)
-        before, sums = _powers(factor, schedule.steps - 1)
-        if push is not None and extra is not None:
-            extra = value * (push * sums) + extra
-        value = value * before
-    return value, extra
 
 
 def _step(method: str, dt: Tensor, p: Tensor, s: Tensor | None) -> tuple[Tensor, Tensor | None]:

@@ -106,37 +106,41 @@ def _multiply(ar, ai, br, bi):
 
 
 @triton.jit
-def _factor(pr, pi, dt, weights, STAGES: tl.constexpr):
-    """R(z) and R'(z) of a Runge-Kutta method at z = dt*p, by Horner's rule."""
+def _factor(pr, pi, dt, plan, live, STAGES: tl.constexpr):
+    """R(z) and R'(z) of the Runge-Kutta methods of the rows at z = dt*p, by Horner's rule."""
     zr, zi = dt * pr, dt * pi
-    vr = tl.zeros_like(pr) + tl.load(weights + STAGES)
+    vr = tl.zeros_like(pr) + tl.load(plan + STAGES, mask=live, other=0)[:, None]
     vi = tl.zeros_like(pr)
     sr, si = tl.zeros_like(pr), tl.zeros_like(pr)
     for j in tl.static_range(STAGES):
         sr, si = _multiply(sr, si, zr, zi)
         sr, si = sr + vr, si + vi
         vr, vi = _multiply(vr, vi, zr, zi)
-        vr = vr + tl.load(weights + STAGES - 1 - j)
+        vr = vr + tl.load(plan + STAGES - 1 - j, mask=live, other=0)[:, None]
     return vr, vi, sr, si
 
 
 @triton.jit
-def _power(ar, ai, POWER: tl.constexpr):
-    """a^POWER."""
+def _power(ar, ai, count):
+    """a^count, for the counts of the rows."""
     xr, xi = tl.zeros_like(ar) + 1.0, tl.zeros_like(ai)
     for bit in tl.static_range(12):
         xr, xi = _multiply(xr, xi, xr, xi)
-        if (POWER >> (11 - bit)) % 2 == 1:
-            xr, xi = _multiply(xr, xi, ar, ai)
+        yr, yi = _multiply(xr, xi, ar, ai)
+        odd = ((count >> (11 - bit)) & 1) == 1
+        xr, xi = tl.where(odd, yr, xr), tl.where(odd, yi, xi)
     return xr, xi
 
 
 @triton.jit
 def _gain_kernel(
-    generator, times, basis, weights, values, slopes, rows, per_time, terms,
-    STAGES: tl.constexpr, STEPS: tl.constexpr, NODES: tl.constexpr, ROWS: tl.constexpr,
+    generator, times, basis, plan, values, slopes, rows, per_time, per_plan, terms,
+    STAGES: tl.constexpr, HAS_EXACT: tl.constexpr, NODES: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """g = h(T)/h(0) and dg/dp at every sample point: exp(T p) without stages, else R(last p) R(step p)^(STEPS - 1)."""
+    """g = h(T)/h(0) and dg/dp at every sample point: exp(T p) where there are no steps, else R(last p) R(step p)^n.
+
+    A row of the plan holds the stability polynomial, the step, and the number of steps, n + 1.
+    """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     live = row < rows
     node = tl.arange(0, NODES)
@@ -147,24 +151,35 @@ def _gain_kernel(
         pr += q * tl.load(basis + j * 2 * NODES + node)[None, :]
         pi += q * tl.load(basis + (j * 2 + 1) * NODES + node)[None, :]
     time = tl.load(times + row // per_time, mask=live, other=0)[:, None]
-    step = tl.load(weights + STAGES + 1)
-    if STAGES == 0:
-        size = tl.exp(time * pr)
-        gr, gi = size * tl.cos(time * pi), size * tl.sin(time * pi)
-        dr, di = time * gr, time * gi
-    else:
-        last = time - (STEPS - 1) * step
-        gr, gi, sr, si = _factor(pr, pi, last, weights, STAGES)
-        dr, di = last * sr, last * si
-        if STEPS > 1:
-            fr, fi, hr, hi = _factor(pr, pi, tl.zeros_like(last) + step, weights, STAGES)
-            br, bi = _power(fr, fi, STEPS - 2)
-            er, ei = _multiply(br, bi, hr, hi)
-            er, ei = _multiply(er, ei, gr, gi)
-            br, bi = _multiply(br, bi, fr, fi)
-            dr, di = _multiply(dr, di, br, bi)
-            dr, di = dr + (STEPS - 1) * step * er, di + (STEPS - 1) * step * ei
-            gr, gi = _multiply(gr, gi, br, bi)
+    own = plan + row // per_plan * (STAGES + 3)
+    steps = tl.load(own + STAGES + 2, mask=live, other=1)[:, None]
+    is_exact = steps == 0
+    if STAGES > 0:
+        sr, si = tl.where(is_exact, 0.0, pr), tl.where(is_exact, 0.0, pi)
+        step = tl.load(own + STAGES + 1, mask=live, other=0)[:, None]
+        before = tl.maximum(steps - 1, 0.0)
+        last = time - before * step
+        gr, gi, kr, ki = _factor(sr, si, last, own, live, STAGES)
+        dr, di = last * kr, last * ki
+        fr, fi, hr, hi = _factor(sr, si, tl.zeros_like(pr) + step, own, live, STAGES)
+        br, bi = _power(fr, fi, tl.maximum(before - 1, 0.0).to(tl.int32))
+        er, ei = _multiply(br, bi, hr, hi)
+        er, ei = _multiply(er, ei, gr, gi)
+        ur, ui = _multiply(br, bi, fr, fi)
+        br, bi = tl.where(before > 0, ur, br), tl.where(before > 0, ui, bi)
+        dr, di = _multiply(dr, di, br, bi)
+        dr, di = dr + before * step * er, di + before * step * ei
+        gr, gi = _multiply(gr, gi, br, bi)
+    if HAS_EXACT:
+        xr, xi = tl.where(is_exact, time * pr, 0.0), tl.where(is_exact, time * pi, 0.0)
+        size = tl.exp(xr)
+        ar, ai = size * tl.cos(xi), size * tl.sin(xi)
+        if STAGES > 0:
+            gr, gi = tl.where(is_exact, ar, gr), tl.where(is_exact, ai, gi)
+            dr, di = tl.where(is_exact, time * ar, dr), tl.where(is_exact, time * ai, di)
+        else:
+            gr, gi = ar, ai
+            dr, di = time * ar, time * ai
     spot = row[:, None] * 2 * NODES + node[None, :]
     mask = live[:, None] & (node < NODES)[None, :]
     tl.store(values + spot, gr, mask=mask)
@@ -192,11 +207,11 @@ def _pull_kernel(pulled, slopes, basis, out, rows, terms, NODES: tl.constexpr, R
         tl.store(out + j * rows + row, tl.sum(along * yr + across * yi, axis=1), mask=live)
 
 
-def gains(generator: Tensor, times: Tensor, basis: Tensor, weights: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+def gains(generator: Tensor, times: Tensor, basis: Tensor, plan: Tensor, has_exact: bool) -> tuple[Tensor, Tensor]:
     """Values and slopes dg/dp (R, 2, J) of R flows with generators (m + 1, R), times (R or fewer,), at J points.
 
-    basis (m + 1, 2, J) holds the powers of the points, weights the stability polynomial (one number for exp), and then
-    the step.
+    basis (m + 1, 2, J) holds the powers of the points, plan (1 or members, stages + 3) the stability polynomial, the
+    step and the number of steps of every member, 0 for exp, which `has_exact` says that some have.
     """
     terms, rows = generator.shape
     points = basis.shape[2]
@@ -204,8 +219,8 @@ def gains(generator: Tensor, times: Tensor, basis: Tensor, weights: Tensor, step
     slopes = torch.empty_like(values)
     block = max(1, 256 // points)
     _gain_kernel[(triton.cdiv(rows, block),)](
-        generator, times, basis, weights, values, slopes, rows, rows // len(times), terms,
-        STAGES=len(weights) - 2, STEPS=steps, NODES=points, ROWS=block, num_warps=2,
+        generator, times, basis, plan, values, slopes, rows, rows // len(times), rows // len(plan), terms,
+        STAGES=plan.shape[1] - 3, HAS_EXACT=has_exact, NODES=points, ROWS=block, num_warps=2,
     )  # fmt: skip
     return values, slopes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,6 +13,7 @@ from studies.atlas.figures import Course, page, read_courses
 from studies.atlas.regimes import PlaneRun, measured_regimes
 from studies.atlas.rows import course_rows, regime_rows
 from studies.atlas.verdicts import judge
+from studies.runs.cell_work import each_cell
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row
 from studies.stability.deviations import noise
@@ -50,14 +51,17 @@ def run(run: StudyRun) -> None:
     run.say("What is drawn", _about(chosen))
     results: list[Row] = []
     cases = read_cases(chosen, run.seed, run.device, ["times"])
-    for k, case in enumerate(run.progress(cases, "cases")):
-        results += _page(run, case, float(chosen["times"][k]))
+    timed = list(zip(cases, map(float, chosen["times"]), strict=True))
+    for (case, _), (rows, numbers) in each_cell(run, timed, _measured, "cases"):
+        results += _page(run, case, rows, numbers)
+    run.answer(_answer(results))
     run.table("regimes", results, REGIME_CAPTION)
     run.results(results)
 
 
-def _page(run: StudyRun, case: PlaneCase, time: float) -> list[Row]:
-    chosen = run.settings
+def _measured(run: StudyRun, cell: tuple[PlaneCase, float]) -> tuple[list[MutableRow], list[MutableRow]]:
+    """The regimes of a plane, and the courses that are drawn."""
+    (case, time), chosen = cell, run.settings
     deviation = noise(case, run.generator(f"start {case.key}"))
 
     @cache
@@ -69,7 +73,10 @@ def _page(run: StudyRun, case: PlaneCase, time: float) -> list[Row]:
         return regime_rows(solved(), measured_regimes(solved(), deviation, chosen["start"]), chosen["border"])
 
     rows = run.part(f"regimes-{case.key}", regimes)
-    numbers = run.part(f"courses-{case.key}", lambda: course_rows(case, rows, solved(), chosen["pictures"]))
+    return rows, run.part(f"courses-{case.key}", lambda: course_rows(case, rows, solved(), chosen["pictures"]))
+
+
+def _page(run: StudyRun, case: PlaneCase, rows: list[MutableRow], numbers: list[MutableRow]) -> list[Row]:
     courses = read_courses(numbers)
     caption = (
         f"{case.label}, {case.text}, on {case.graph_text}. Left: predicted from the eigenvalues of P(λ) on the graph; "
@@ -92,6 +99,14 @@ def _places(rows: list[MutableRow], courses: Mapping[str, Course]) -> list[Row]:
 
 
 # ---------------------------------------------------------------------- words
+def _answer(results: Sequence[Row]) -> str:
+    counts = Counter[tuple[str, str]]()
+    for row in results:
+        counts[str(row["predicted"]), str(row["measured"])] += int(row["members"])
+    told = ", ".join(f"{predicted} → {measured} {count}" for (predicted, measured), count in counts.most_common(4))
+    return f"What linear theory predicts, and where {counts.total()} runs ended, the most frequent pairs: {told}."
+
+
 def _about(chosen: Mapping[str, Any]) -> str:
     return f"""
     Predicted: at the constant steady state every deviation along an eigenvector of L evolves by a matrix P(λ). All

@@ -85,8 +85,8 @@ def configurations(model: str, dataset: str) -> tuple[list[Config], str]:
 
 
 def nearest(model: str) -> Preset | None:
-    """Published settings of the same network on another data set, the first there are; None where there are none."""
-    return next((p for p in presets() if p.name.startswith(f"{PUBLISHED}/{model}/")), None)
+    """Published settings of the same network on another of the nine data sets, the first; None where there are none."""
+    return next((p for p in presets() if p.name.startswith(f"{PUBLISHED}/{model}/") and p.dataset in SETS), None)
 
 
 def measure(model: str, dataset: str, data: NodeData, device: str) -> ComparedRow:

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gread.datasets.node_data import NodeData
+from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
+
+#: How sure a difference has to be.
+LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,17 @@ class CorrectedTest:
         t = mean / error
         freedom = gaps.size - 1
         return cls(mean, error, t, float(2 * student.sf(abs(t), freedom)), float(student.cdf(t, freedom)), gaps.size)
+
+    @property
+    def answer(self) -> str:
+        """Whether the first is better: holds, fails, or undecided where chance may be the reason.
+
+        >>> CorrectedTest.of({0: 2.0, 1: 2.0}, {0: 1.0, 1: 1.0}, 0.4).answer
+        'holds'
+        """
+        if not self.p < 1 - LEVEL:
+            return UNDECIDED
+        return HOLDS if self.difference > 0 else FAILS
 
 
 def share_ratio(data: NodeData) -> float:

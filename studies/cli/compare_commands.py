@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from studies.cli.options import Address, EngineName, chosen_engine
 from studies.cli.train_commands import (
     Dataset,
     Device,
@@ -67,6 +68,8 @@ def compare_command(
     root: Root = None,
     out: Out = None,
     small: Small = False,
+    engine: EngineName = "local",
+    address: Address = None,
 ) -> None:
     """Compare networks and references on the same splits: one table, learning curves side by side, verdicts.
 
@@ -86,8 +89,8 @@ def compare_command(
     folder = out or contest_folder(plan)
     say(errors, _headline(plan))
     try:
-        with Display(errors) as display:
-            rows = execute_contest(plan, folder, progress=display.hear, tell=display.say)
+        with chosen_engine(engine, address) as place, Display(errors) as display:
+            rows = execute_contest(plan, folder, progress=display.hear, tell=display.say, engine=place)
     except KeyboardInterrupt:
         say(errors, f"interrupted; {folder} is valid, and the same command resumes it")
         raise typer.Exit(130) from None

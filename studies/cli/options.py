@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
+from rdgraph.engines.engine import Engine
+from rdgraph.engines.engine_choice import opened
 from rdgraph.errors import InvalidArgument
+from studies.runs.libraries import require
 
 #: Equations may begin with a minus sign, so no command has one-letter options.
 EQUATION_SETTINGS = {"ignore_unknown_options": True}
@@ -14,6 +19,22 @@ Equation = Annotated[
     str, typer.Argument(help="An equation in the language, or a name of the catalogue.", metavar="EQUATION")
 ]
 Values = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a coefficient to a number.")]
+EngineName = Annotated[
+    str, typer.Option("--engine", help="local, or ray: on the machines of a Ray cluster, with the same results.")
+]
+Address = Annotated[
+    str | None,
+    typer.Option("--address", help="Of the Ray cluster, such as auto.", show_default="RAY_ADDRESS, else this machine"),
+]
+
+
+@contextmanager
+def chosen_engine(name: str, address: str | None) -> Iterator[Engine]:
+    """The engine of that name, for the length of a command."""
+    if name == "ray":
+        require("the engine ray", "ray")
+    with opened(name, address) as engine:
+        yield engine
 
 
 def read_numbers(texts: list[str] | None) -> dict[str, float]:

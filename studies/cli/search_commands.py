@@ -9,12 +9,14 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
+from studies.cli.options import Address, EngineName, chosen_engine
 from studies.cli.search_display import SearchDisplay
 from studies.cli.train_commands import Device, Root, Settings, Splits, choose_device
 from studies.runs.boundary import say
 from studies.runs.libraries import require
 
 if TYPE_CHECKING:
+    from rdgraph.engines.engine import Engine
     from studies.search.tasks import SearchTask
 
 console = Console()
@@ -33,16 +35,20 @@ PresetName = Annotated[
 ]
 SpaceName = Annotated[
     str | None,
-    typer.Option("--space", help="paper, wide, small or FILE.toml.", show_default="paper, and wide with --model"),
+    typer.Option(
+        "--space", help="paper, wide, small, tuned or FILE.toml.", show_default="paper, and wide with --model"
+    ),
 ]
 Trials = Annotated[int, typer.Option("--trials", help="How many settings are tried.")]
 Sampler = Annotated[str, typer.Option("--sampler", help="random, tpe or cmaes.")]
 Halving = Annotated[
-    bool, typer.Option("--halving", help="Drop the worse two thirds of a round after 20, 60, 180 ... epochs.")
+    bool, typer.Option("--halving", help="Drop the worse trials of a round after 10, 20 and 40 % of the epochs.")
 ]
 Round = Annotated[
     int | None,
-    typer.Option("--round", help="Trials that are drawn and trained together.", show_default="50 random ones, else 16"),
+    typer.Option(
+        "--round", help="Trials drawn and trained together.", show_default="200 random ones, else 16"
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Of the sampler and of the trainings.")]
 Out = Annotated[
@@ -59,6 +65,13 @@ TellFile = Annotated[
     Path | None,
     typer.Option("--tell", metavar="FILE", help="Take up the results of trials that were trained elsewhere."),
 ]
+Storage = Annotated[
+    str | None,
+    typer.Option(
+        "--storage", metavar="URL", help="A database for the trials: sqlite:///FILE, postgresql://USER@HOST/NAME, ...",
+        show_default="a journal file in the folder",
+    ),
+]  # fmt: skip
 Show = Annotated[
     int | None, typer.Option("--show", metavar="N", help="Print the settings of trial N as toml and stop.")
 ]
@@ -80,6 +93,9 @@ def search_command(
     device: Device = "auto",
     root: Root = None,
     out: Out = None,
+    storage: Storage = None,
+    engine: EngineName = "local",
+    address: Address = None,
     plan: PlanFile = None,
     run: RunFile = None,
     tell: TellFile = None,
@@ -89,7 +105,8 @@ def search_command(
 
     The folder of the run holds trials.csv, best.toml (a preset for `rdgraph train --preset`), the storage and a report
     with the selection gap. The same command goes on with a search that was cut off. A setting given with --set is
-    fixed, not searched. With --plan, --run and --tell the trainings are done on another machine.
+    fixed, not searched. With --plan, --run and --tell the trainings are done on another machine, with --engine ray on
+    many.
     """
     require("a search", "gread")
     if sum(option is not None for option in (plan, run, tell, show)) > 1:
@@ -99,7 +116,7 @@ def search_command(
         return
     require("a search", "search")
     if show is not None:
-        show_trial(out, show)
+        show_trial(out, show, storage)
         return
     from studies.search.tasks import SearchRequest, make_task
     from studies.training.choices import read_pairs
@@ -107,28 +124,29 @@ def search_command(
     if dataset is None:
         raise InvalidArgument("expected a data set, got none; --dataset digits needs no download")
     chosen = space or ("wide" if model else "paper")
-    request = SearchRequest(
-        dataset, reaction, model, preset, chosen, trials, sampler, halving, read_pairs(settings or []), splits, seed,
-        round_size, choose_device(device), root,
-    )  # fmt: skip
-    task = make_task(request)
-    folder = out or task.default_folder()
-    if plan is not None:
-        write_plan(task, folder, plan)
-        return
-    if tell is not None and hear(task, folder, tell):
-        return
-    search(task, folder)
+    with chosen_engine(engine, address) as place:
+        is_elsewhere = place.name != "local"
+        request = SearchRequest(
+            dataset, reaction, model, preset, chosen, trials, sampler, halving, read_pairs(settings or []), splits,
+            seed, round_size, place.device(device) if is_elsewhere else choose_device(device), root, storage,
+            is_elsewhere,
+        )  # fmt: skip
+        task = make_task(request)
+        folder = out or task.default_folder()
+        if plan is not None:
+            write_plan(task, folder, plan)
+        elif tell is None or not hear(task, folder, tell):
+            search(task, folder, place)
 
 
-def search(task: SearchTask, folder: Path) -> None:
+def search(task: SearchTask, folder: Path, engine: Engine) -> None:
     """Search, show, say where the report lies."""
     from studies.search import study
 
     say(errors, headline(task))
     try:
         with SearchDisplay(errors) as display:
-            rows = study.execute(task, folder, progress=display.hear, tell=display.say)
+            rows = study.execute(task, folder, progress=display.hear, tell=display.say, engine=engine)
     except KeyboardInterrupt:
         say(errors, f"interrupted; {folder} is valid, and the same command goes on")
         raise typer.Exit(130) from None
@@ -176,11 +194,12 @@ def hear(task: SearchTask, folder: Path, path: Path) -> bool:
     return bool(left)
 
 
-def show_trial(folder: Path | None, number: int) -> None:
+def show_trial(folder: Path | None, number: int, storage: str | None = None) -> None:
     """Print the settings of a trial."""
     from gread.tuning.ask_tell import recorded_candidate
-    from gread.tuning.searching import JOURNAL
+    from studies.search.tasks import stored_trials
 
     if folder is None:
         raise InvalidArgument("expected the folder of a search, got none; name it with --out")
-    console.file.write(recorded_candidate(folder / JOURNAL, number).config.toml())
+    place, study = stored_trials(folder, storage)
+    console.file.write(recorded_candidate(place, number, study).config.toml())

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from studies.catalogue import STUDIES, find_study, require_libraries
+from studies.cli.options import Address, EngineName, chosen_engine
 from studies.runs.boundary import say
 from studies.runs.setting_changes import read_changes
 from studies.runs.study import Study, execute
@@ -39,6 +40,8 @@ def study_command(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of the study, as its config.toml has it."),
     ] = None,
+    engine: EngineName = "local",
+    address: Address = None,
 ) -> None:
     """Do a study: numbers, figures and a report page in a folder; run it again to resume. Ctrl-C is safe."""
     if name is None:
@@ -49,7 +52,10 @@ def study_command(
     folder = out or Path("runs") / (f"{name}-small" if small else name)
     try:
         changed = read_changes(changes or []) | ({} if models is None else {"models": read_names(models)})
-        report = execute(study, folder, small=small, seed=seed, device=device, changes=changed, console=errors)
+        with chosen_engine(engine, address) as place:
+            report = execute(
+                study, folder, small=small, seed=seed, device=device, changes=changed, console=errors, engine=place
+            )
     except KeyboardInterrupt:
         say(errors, f"interrupted; {folder} is valid, and the same command resumes it")
         raise typer.Exit(130) from None

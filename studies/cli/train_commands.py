@@ -63,6 +63,17 @@ Out = Annotated[
     typer.Option("--out", help="Folder of the run.", show_default="runs/train/DATASET-REACTION-N or DATASET-MODEL-N"),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the training in that folder.")]
+Decoupled = Annotated[
+    bool,
+    typer.Option(
+        "--decoupled",
+        help="Multiply the features with the graph once, then train on rows of the result; for linear equations with "
+        "the original adjacency and a linear encoder.",
+    ),
+]
+Batch = Annotated[
+    int | None, typer.Option("--batch", help="Training nodes per step, with --decoupled.", show_default="all")
+]
 Small = Annotated[
     bool, typer.Option("--small", help="Seconds: three splits, 20 epochs, and karate if no data set is named.")
 ]
@@ -86,6 +97,8 @@ def train_command(
     out: Out = None,
     resume: Resume = False,
     small: Small = False,
+    decoupled: Decoupled = False,
+    batch: Batch = None,
 ) -> None:
     """Train a network on every chosen split with every seed; a table on the way, a report at the end.
 
@@ -103,13 +116,13 @@ def train_command(
     from studies.training.plan import Request, make_plan, read_plan
 
     if resume and out is not None and dataset is None and edges is None and not small:
-        if settings or preset or model or reaction or splits or method or epochs:
+        if settings or preset or model or reaction or splits or method or epochs or decoupled or batch:
             raise InvalidArgument("expected --resume with the folder alone, got other settings too; leave them out")
         plan = read_plan(out, root)
     else:
         request = Request(
             dataset, edges, nodes, root, reaction, preset, _given(settings, method, epochs), splits, seed, seeds,
-            choose_device(device), small, model,
+            choose_device(device), small, model, decoupled, batch,
         )  # fmt: skip
         plan = make_plan(request)
     run(plan, out, resume)

@@ -8,10 +8,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from rdgraph.engines.engine import Engine
 from studies.contest.contest_figures import accuracy_figure, curves_figures
 from studies.contest.contest_plan import ContestPlan
 from studies.contest.contest_rows import TABLE_CAPTION, Entry, Hears, enter, table_rows
 from studies.contest.contestants import REFERENCES, Contestant
+from studies.runs.cell_work import each_cell
 from studies.runs.pairing import Paired, split_means
 from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
@@ -23,15 +25,21 @@ CHECKPOINTS, TABLE = "checkpoints", "table"
 
 
 def execute_contest(
-    plan: ContestPlan, folder: Path, *, progress: Hears | None = None, tell: Callable[[str], object] | None = None
+    plan: ContestPlan,
+    folder: Path,
+    *,
+    progress: Hears | None = None,
+    tell: Callable[[str], object] | None = None,
+    engine: Engine | None = None,
 ) -> list[Row]:
     """Compare what the plan says in a folder, anew or from where it was left; returns the rows of the table.
 
-    `progress` hears of every training, `tell` who is next. Ctrl-C leaves a valid folder.
+    `progress` hears of every training, `tell` who is next; neither of what another `engine` does. Ctrl-C leaves a valid
+    folder.
     """
     config = plan.run_config
     if prepare(folder, config) != "done":
-        perform(contest_study(plan, progress, tell), config, folder)
+        perform(contest_study(plan, progress, tell), config, folder, engine=engine)
         shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     return list(read_rows(folder / f"{TABLE}.csv"))
 
@@ -58,11 +66,14 @@ def run(
     results: dict[str, list[MutableRow]] = {}
     curves: dict[str, list[MutableRow]] = {}
     costs: dict[str, MutableRow] = {}
-    for one in plan.contestants:
-        entry = _entered(run, plan, one, progress, tell)
+    here = partial(_entered, plan=plan, progress=progress, tell=tell)
+    for one, entry in each_cell(run, plan.contestants, here, "contestants", partial(_entered, plan=plan)):
         results[one.name], curves[one.name], costs[one.name] = entry.results, entry.curves, entry.cost[0]
     table = table_rows(plan.contestants, results, costs)
-    run.say("Result", "\n\n".join(sentences(plan.contestants, results)))
+    first, *further = sentences(plan.contestants, results)
+    run.answer(first, "accuracy")
+    if further:
+        run.say("Result", "\n\n".join(further))
     run.table(TABLE, table, TABLE_CAPTION)
     picture, rows = accuracy_figure(plan.contestants, results)
     caption = "Test accuracy of every trial (dots, one colour a split) and the mean with its standard error."
@@ -83,7 +94,12 @@ def run(
 
 
 def _entered(
-    run: StudyRun, plan: ContestPlan, one: Contestant, progress: Hears | None, tell: Callable[[str], object] | None
+    run: StudyRun,
+    one: Contestant,
+    *,
+    plan: ContestPlan,
+    progress: Hears | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> Entry:
     """What a contestant did, computed once, and only where a part is missing."""
 

@@ -11,6 +11,7 @@ from studies.datasets import figures as figures
 from studies.datasets.local_sets import LocalSets, all_names
 from studies.datasets.rows import facts_rows, paper_row, shape_rows, twins_rows
 from studies.datasets.verdicts import judge
+from studies.runs.cell_work import each_cell
 from studies.runs.study_run import StudyRun
 
 #: Sets that need no file.
@@ -45,23 +46,30 @@ def run(run: StudyRun) -> None:
     drawn: list[dict[str, Any]] = []
     counted: list[dict[str, Any]] = []
     twins: list[dict[str, Any]] = []
-    for name in run.progress(names, "counting"):
-        counted += run.part(f"facts-{name}", partial(facts_rows, local, name))
-        drawn += run.part(f"shape-{name}", partial(shape_rows, local, name))
-        twins += run.part(f"twins-{name}", partial(twins_rows, local, name))
+    for _, (facts, shape, same) in each_cell(run, names, partial(_counted, local=local), "counting"):
+        counted += facts
+        drawn += shape
+        twins += same
     compared = [c for name in names for c in compare(local.facts(name), local.facts_or_none)]
 
+    if compared:
+        run.answer(_paper_text(compared))
     run.say("Which sets", _about(names, missing))
     panels = figures.gallery(drawn, {row["set"]: row for row in counted})
     run.figure("gallery", panels, figures.gallery_caption(names), drawn)
     run.table("facts", counted, FACTS_CAPTION)
     if shown := [paper_row(c) for c in compared if c.reason or not c.agrees]:
-        run.say("The paper's table", _paper_text(compared))
         run.table("paper", shown, PAPER_CAPTION)
     run.say("Twins", _twins_text(twins))
     run.table("twins", twins, TWINS_CAPTION)
     judge(run, [local.facts(name) for name in names], compared, twins)
     run.results(counted)
+
+
+def _counted(run: StudyRun, name: str, *, local: LocalSets) -> tuple[list[dict[str, Any]], ...]:
+    """Facts, shape and twins of one set."""
+    kinds = (("facts", facts_rows), ("shape", shape_rows), ("twins", twins_rows))
+    return tuple(run.part(f"{kind}-{name}", partial(rows, local, name)) for kind, rows in kinds)
 
 
 # ---------------------------------------------------------------------- words

@@ -81,7 +81,8 @@ def make_cells(s: Mapping[str, Any]) -> list[Cell]:
         config = base.updated({"reaction": reaction})
         for layers in (*s["layers"], *s["deep"]):
             exact = config.updated({"method": "exact", "step": None, "time": float(layers)})
-            found.append(_cell(f"GREAD-{reaction}", EXACT, layers, exact, place, s))
+            name = f"plain {reaction}" if reaction == "diffusion" else f"GREAD-{reaction}"
+            found.append(_cell(name, EXACT, layers, exact, place, s))
     for dataset in s["sets"]:
         own = shrunk(published_config("paper", "ST", dataset), s["epochs"], s["hidden"])
         found += [_cell(m, BEST, 0, c, dataset, s) for m, c in ((OWN, own), (OTHER, grand_plus(own)))]
@@ -90,7 +91,7 @@ def make_cells(s: Mapping[str, Any]) -> list[Cell]:
 
 def _cell(method: str, reading: str, layers: int, config: Config, dataset: str, s: Mapping[str, Any]) -> Cell:
     labels: MutableRow = {"method": method, "reading": reading, "layers": layers}
-    name = file_name(method, reading.replace(" ", "_"), layers, dataset)
+    name = file_name(method, reading, layers, dataset).replace(" ", "_")
     return Cell(name, (dataset,), (Variation(labels, config),), s["splits"], s["seeds"])
 
 

@@ -17,6 +17,7 @@ from studies.discretisation.verdicts import (
     solved,
     solver_title,
 )
+from studies.runs.cell_work import each_cell
 from studies.runs.published_settings import best_settings
 from studies.runs.tables import MutableRow
 
@@ -51,12 +52,11 @@ def run(run: StudyRun) -> None:
     """Errors of every setting, a map of them, the worst responses, products, verdicts."""
     chosen = run.settings
     modes: list[MutableRow] = []
-    for reaction in run.progress((*LINEAR, *CLASSICAL), "reactions"):
-        own = [s for s in best_settings() if s.reaction == reaction]
-        name = f"modes-{reaction.replace('*', 'star')}"
-        modes += run.part(name, lambda own=own: [row for s in own for row in mode_rows(s, chosen)])  # type: ignore[misc]
+    for _, found in each_cell(run, (*LINEAR, *CLASSICAL), _modes, "reactions"):
+        modes += found
     linear = [s for s in best_settings() if s.reaction in LINEAR]
     products = run.part("products", lambda: [product_row(s, chosen) for s in linear])
+    run.answer(_summary(modes), "errors")
     run.say("What is compared", _about(chosen))
     run.figure("errors", error_map(modes), _map_caption(chosen), map_rows(modes))
     figure, drawn = worst_figure(modes, chosen["points"])
@@ -66,8 +66,14 @@ def run(run: StudyRun) -> None:
     answers = [*solved(modes), *kept_classes(modes), inert_steps(modes), product_counts(products, chosen["tolerance"])]
     for statement, answer, evidence in answers:
         run.verdict(statement, answer, evidence)
-    run.say("What was found", _summary(modes))
     run.results(modes)
+
+
+def _modes(run: StudyRun, reaction: str) -> list[MutableRow]:
+    """The errors of all settings of one reaction."""
+    own = [s for s in best_settings() if s.reaction == reaction]
+    name = f"modes-{reaction.replace('*', 'star')}"
+    return run.part(name, lambda: [row for s in own for row in mode_rows(s, run.settings)])
 
 
 def _about(chosen: Any) -> str:

@@ -58,6 +58,7 @@ def run(run: StudyRun) -> None:
 
     at_times = [named_row(row, chosen) for row in energies if row["t"] in chosen["times"]]
     drawn = [row for row in at_times if row["beta"] in (0.0, chosen["beta"])]
+    run.answer(_answer(chosen, drawn, rates), "fields")
     run.say("The two flows", _about(chosen, drawn))
     run.figure("fields", pictures.still(fields, chosen), pictures.still_caption(chosen), fields)
     run.animation("flow", lambda path: _animate(path, op, H0, run), pictures.animation_caption(chosen))
@@ -103,6 +104,15 @@ def _about(chosen: Mapping[str, Any], drawn: Sequence[Mapping[str, Any]]) -> str
     {sharp["largest"]:.2f}] under BS, having started in [0, 1]. Nodes at the border of the grid have fewer neighbours,
     and the symmetric normalisation leads diffusion to a multiple of the square root of the degree, not to a constant.
     """
+
+
+def _answer(chosen: Mapping[str, Any], drawn: Sequence[Mapping[str, Any]], rates: Sequence[Mapping[str, Any]]) -> str:
+    smooth = [float(row["normalised_energy"]) for row in drawn if row["flow"] == "diffusion"]
+    return (
+        f"Diffusion oversmooths: its normalised energy falls from {smooth[0]:.3g} to {smooth[-1]:.3g} by t = "
+        f"{chosen['times'][-1]:g}. BS balances at β = {border_row(rates)['beta']:.5f} alone; below it decays, above it "
+        "grows without bound."
+    )
 
 
 def _border_text(chosen: Mapping[str, Any], rates: Sequence[Mapping[str, Any]]) -> str:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from studies.oversmoothing.answers import Answer
-from studies.oversmoothing.coupled_flows import COUPLED, TOGETHER, coupled_rows, growth_rows
+from studies.oversmoothing.coupled_flows import COUPLED, TOGETHER, CoupledFlow, coupled_rows, growth_rows
 from studies.oversmoothing.coupled_verdicts import coupled_verdicts
 from studies.oversmoothing.figures import Curve, curves_figure
 from studies.oversmoothing.flows import GraphEnsemble
 from studies.oversmoothing.rows import TINY, column, select
+from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ def coupled_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
     """Solve the coupled layers, draw their energies, and answer what is proved and measured of them."""
     rows: list[MutableRow] = []
     rates: list[MutableRow] = []
-    for flow in run.progress(COUPLED, "layers of several fields"):
-        rows += run.part(f"coupled-{flow.key}", partial(coupled_rows, flow, ensemble, run.settings))
-        rates += run.part(f"rates-{flow.key}", partial(growth_rows, flow, ensemble))
+    for _, (found, grown) in each_cell(run, COUPLED, partial(_solved, ensemble=ensemble), "layers of several fields"):
+        rows += found
+        rates += grown
     curves, used = _curves(rows)
     title = "Layers of second order and of two fields: Dirichlet energy of each field"
     figure = curves_figure(curves, ylabel="energy, normalised energy", title=title, columns=4, xlabel="time t")
@@ -43,6 +44,12 @@ def coupled_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
     run.figure("coupled", figure, caption, used)
     run.table("coupled_rates", _ranges(rates), RATES_CAPTION)
     return coupled_verdicts(rows, rates)
+
+
+def _solved(run: StudyRun, flow: CoupledFlow, *, ensemble: GraphEnsemble) -> tuple[list[MutableRow], list[MutableRow]]:
+    """Energies and growth rates of one kind of layer."""
+    found = run.part(f"coupled-{flow.key}", partial(coupled_rows, flow, ensemble, run.settings))
+    return found, run.part(f"rates-{flow.key}", partial(growth_rows, flow, ensemble))
 
 
 def _ranges(rates: list[MutableRow]) -> list[MutableRow]:

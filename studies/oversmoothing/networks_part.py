@@ -18,6 +18,7 @@ from studies.oversmoothing.figures import Curve, curves_figure
 from studies.oversmoothing.flows import GraphEnsemble
 from studies.oversmoothing.network_states import first_loss, fitting_config, layer_states
 from studies.oversmoothing.rows import BAND, column, select
+from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import decide
 
@@ -32,8 +33,8 @@ def networks_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
     """Draw random weights for every network by name, measure its layers on all graphs, and say what becomes of E."""
     names = list(dict.fromkeys(run.settings["models"]))
     rows: list[MutableRow] = []
-    for name in run.progress(names, "networks with random weights"):
-        rows += run.part(f"network-{name}", partial(network_rows, name, ensemble, run.settings, run.seed))
+    for _, found in each_cell(run, names, partial(_drawn, ensemble=ensemble), "networks with random weights"):
+        rows += found
     if not names:
         return []
     curves = [c for k, name in enumerate(names) for c in _curves(k, name, select(rows, network=name))]
@@ -52,6 +53,11 @@ def networks_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
     ]
     run.figure("networks", figure, caption, used)
     return [_answer(name, select(rows, network=name)) for name in names]
+
+
+def _drawn(run: StudyRun, name: str, *, ensemble: GraphEnsemble) -> list[MutableRow]:
+    """The layers of one network, on all graphs."""
+    return run.part(f"network-{name}", partial(network_rows, name, ensemble, run.settings, run.seed))
 
 
 def network_rows(name: str, ensemble: GraphEnsemble, settings: Mapping[str, Any], seed: int) -> list[MutableRow]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +28,14 @@ from studies.oversmoothing.flows import (
 from studies.oversmoothing.networks_part import networks_part
 from studies.oversmoothing.rows import column, curve_rows, end_rows, spectrum_rows
 from studies.oversmoothing.verdicts import verdicts
+from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
 
 if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
+
+#: Kinds of coefficients, scalars and one for every channel; the second where a reaction has one.
+KINDS = ("SC", "VC")
 
 
 def settings(small: bool) -> dict[str, Any]:
@@ -49,25 +53,27 @@ def run(run: StudyRun) -> None:
     curves: list[MutableRow] = []
     ends: list[MutableRow] = []
     jobs = [(flow, scheme) for flow in (*BASELINES, *REACTIONS, *BOXED) for scheme in SCHEMES] + [(PROFILE, "flow")]
-    for flow, scheme in run.progress(jobs, "flows"):
-        for kind in ("SC", "VC") if flow in REACTIONS else ("SC",):
-            found, reached = _solved(run, ensemble, flow, scheme, kind)
-            curves += found
-            ends += reached
+    cells = [(flow, scheme, kind) for flow, scheme in jobs for kind in KINDS[: 1 + (flow in REACTIONS)]]
+    for _, (found, reached) in each_cell(run, cells, partial(_solved, ensemble=ensemble), "flows"):
+        curves += found
+        ends += reached
     _say_settings(run, graphs)
     draw_all(run, indexed(curves))
     answers = [*verdicts(ends, graphs, run.settings), *coupled_part(run, ensemble), *networks_part(run, ensemble)]
     run.table("ends", _end_table(ends), END_CAPTION)
     for answer in answers:
         run.verdict(answer.statement, answer.answer, answer.evidence)
-    run.say("What was found", " ".join(answer.summary for answer in answers if answer.summary))
+    first, *further = [answer.summary for answer in answers if answer.summary]
+    run.answer(first)
+    run.say("What was found", " ".join(further))
     run.results(_end_table(ends))
 
 
 def _solved(
-    run: StudyRun, ensemble: GraphEnsemble, flow: GraphFlow, scheme: str, kind: str
+    run: StudyRun, cell: tuple[GraphFlow, str, str], *, ensemble: GraphEnsemble
 ) -> tuple[list[MutableRow], list[MutableRow]]:
     """Curves and ends of one flow, solved once, and only where a part is missing."""
+    flow, scheme, kind = cell
     name = f"{flow.key}-{scheme}-{kind}"
     if kind == "SC":
         batch = Batch.scalars(flow, run.settings)

@@ -37,6 +37,7 @@ def run(run: StudyRun) -> None:
     chosen = run.settings
     published = [s for s in best_settings() if s.reaction in FORMS and s.dataset in chosen["datasets"]]
     found = run.part("comparison", lambda: comparison_rows(run, published))
+    run.answer(_answer(found))
     run.say("What is drawn", _about(chosen))
     for reaction, names in FORMS.items():
         own = [s for s in published if s.reaction == reaction]
@@ -66,16 +67,19 @@ def _about(chosen: Mapping[str, Any]) -> str:
     """
 
 
+def _answer(found: Sequence[Mapping[str, Any]]) -> str:
+    wrong, rk4 = (sum(row[name] > 0 for row in found) for name in ("euler_width", "rk4_width"))
+    return (
+        f"In {wrong} of {len(found)} cases (system, data set, β) Euler's method at the published step amplifies a "
+        f"frequency that the flow damps; RK4 does so in {rk4}."
+    )
+
+
 def _summary(found: Sequence[Mapping[str, Any]]) -> str:
     wrong = [row for row in found if row["euler_width"] > 0]
     used = [row for row in wrong if row["solver"] == "euler"]
-    rk4 = [row for row in found if row["rk4_width"] > 0]
     worst = max(used, key=lambda row: row["euler_gain"], default=None)
-    text = f"""
-    In {len(wrong)} of {len(found)} cases (system, data set, β) Euler's method at the published step amplifies a
-    frequency that the flow damps; in {len(used)} of them Euler's method is the solver the paper used. RK4 does so in
-    {len(rk4)} cases.
-    """
+    text = f"In {len(used)} of the {len(wrong)} cases Euler's method is the solver the paper used."
     if worst is not None:
         text += f"""
     The largest such gain where Euler was used: {worst["system"]} on {worst["dataset"]} with τ = {worst["step"]:g} and

@@ -22,7 +22,7 @@ from rdgraph.errors import InvalidArgument
 PACKAGES = ("rdgraph", "analysis", "gread", "studies")
 LIBRARIES = (
     "numpy", "scipy", "sympy", "networkx", "torch", "torchdiffeq", "triton", "matplotlib", "pillow",
-    "scikit-learn", "pyarrow", "safetensors", "pooch", "torch-geometric", "optuna",
+    "scikit-learn", "pyarrow", "safetensors", "pooch", "torch-geometric", "optuna", "ray",
 )  # fmt: skip
 
 
@@ -30,7 +30,8 @@ LIBRARIES = (
 class RunConfig:
     """Everything the numbers of a run depend on, as config.toml keeps it.
 
-    `sections` are the tables of the file, [settings] for most studies; `head` are settings that stand before them.
+    `sections` are the tables of the file, [settings] for most studies; `head` are settings that stand before them. The
+    device of a run whose work is done on other machines (`is_elsewhere`) need not be here.
 
     >>> print(RunConfig("grid", sections={"settings": {"alpha": 1.0}}).toml(), end="")
     study = "grid"
@@ -50,11 +51,13 @@ class RunConfig:
     version: str = rdgraph.__version__
     sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     head: Mapping[str, Any] = field(default_factory=dict)
+    is_elsewhere: bool = False
 
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise InvalidArgument(f"expected a seed of 0 or more, got {self.seed}")
-        check_device(self.device)
+        if not self.is_elsewhere:
+            check_device(self.device)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -136,7 +139,8 @@ def environment(device: str) -> dict[str, Any]:
     if device.startswith("cuda"):
         import torch
 
-        found["gpu"] = torch.cuda.get_device_name(device)
+        if torch.cuda.is_available():
+            found["gpu"] = torch.cuda.get_device_name(device)
     return found
 
 

@@ -13,8 +13,11 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "gread": ("torch", "torchdiffeq", "pooch", "requests", "sklearn", "pyarrow", "safetensors"),
     "triton": ("triton",),
     "pyg": ("torch_geometric",),
+    "ogb": ("torch", "torchdiffeq", "pooch", "requests", "sklearn", "pyarrow", "safetensors", "ogb"),
     "search": ("optuna",),
     "cmaes": ("optuna", "cmaes"),
+    "postgresql": ("optuna", "psycopg"),
+    "ray": ("ray",),
 }
 
 

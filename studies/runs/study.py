@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
+from rdgraph.engines.engine import Engine
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.interrupts import terminable
 from studies.runs.config import RunConfig
@@ -97,6 +98,7 @@ def execute(
     device: str = "cpu",
     changes: Mapping[str, Any] | None = None,
     console: Console | None = None,
+    engine: Engine | None = None,
 ) -> Path:
     """Run a study in a folder, anew or from where it was left.
 
@@ -110,6 +112,7 @@ def execute(
         device: cpu, cuda or cuda:N.
         changes: settings of the study, by name, that are to differ from its own.
         console: where progress is shown; standard error by default.
+        engine: where cells are computed, such as `rdgraph.engines.ray_engine.RayEngine()`; here by default.
 
     Returns:
         The path of the report, report.html in the folder.
@@ -123,13 +126,16 @@ def execute(
     """
     config = study.config(small=small, seed=seed, device=device, changes=changes)
     prepare(folder, config)
-    return perform(study, config, folder, console)
+    return perform(study, config, folder, console, engine)
 
 
-def perform(study: Study, config: RunConfig, folder: Path, console: Console | None = None) -> Path:
+def perform(
+    study: Study, config: RunConfig, folder: Path, console: Console | None = None, engine: Engine | None = None
+) -> Path:
     """Run a study with these settings in a folder that is prepared; returns the path of its report."""
     with locked(folder), terminable():
-        run = StudyRun(folder, config, Heading(study.title, study.question, *study.commands(config, folder)), console)
+        heading = Heading(study.title, study.question, *study.commands(config, folder))
+        run = StudyRun(folder, config, heading, console, engine)
         try:
             run.begin()
             study.run(run)

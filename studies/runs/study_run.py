@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from rich.console import Console
 
+from rdgraph.engines.engine import Engine, LocalEngine
 from rdgraph.errors import InvalidArgument
 from rdgraph.files import replacing, write_text
 from studies.runs import report
@@ -43,6 +44,7 @@ class StudyRun:
         config: what its numbers depend on.
         heading: its title, its question, and the lines that repeat and resume it.
         console: where progress is shown; standard error by default.
+        engine: where cells are computed, see `studies.runs.cell_work`; in this process by default.
 
     Example:
         >>> import tempfile
@@ -57,9 +59,15 @@ class StudyRun:
     """
 
     def __init__(
-        self, folder: Path, config: RunConfig, heading: report.Heading, console: Console | None = None
+        self,
+        folder: Path,
+        config: RunConfig,
+        heading: report.Heading,
+        console: Console | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.folder = folder
+        self.engine: Engine = engine or LocalEngine()
         self.config = config
         self.heading = heading
         self._console = console or Console(stderr=True)

@@ -22,14 +22,14 @@ def next_round(task: SearchTask, folder: Path) -> PlannedRound | None:
     """The next trials of the search in a folder; asked again before they are told of, the same ones."""
     _open(task, folder)
     with locked(folder):
-        return Search(task.plan, folder).plan_round()
+        return Search(task.plan, folder, storage=task.request.storage).plan_round()
 
 
 def take_up(task: SearchTask, folder: Path, results: Path) -> int:
     """Note what became of planned trials; returns how many are still to come."""
     _open(task, folder)
     with locked(folder):
-        search = Search(task.plan, folder)
+        search = Search(task.plan, folder, storage=task.request.storage)
         left = search.hear_results(results)
         write_trials(folder, search.found(importance=False))
     return left

@@ -22,6 +22,7 @@ from gread.tuning.selection import (
     nested_accuracies,
     searched_interval,
 )
+from rdgraph.engines.engine import Engine
 from rdgraph.files import write_text
 from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
@@ -55,6 +56,7 @@ def execute(
     progress: Callable[[SearchProgress], None] | None = None,
     tell: Callable[[str], object] = warnings.warn,
     every: float = EVERY,
+    engine: Engine | None = None,
 ) -> list[Row]:
     """Search in a folder, anew or from where it was left; returns the rows of trials.csv.
 
@@ -65,8 +67,8 @@ def execute(
 
         def make() -> Found:
             return Search(
-                task.plan, folder, device=task.request.device, every=every, progress=progress, tell=tell,
-                on_round=partial(write_trials, folder),
+                task.plan, folder, storage=task.request.storage, device=task.request.device, engine=engine,
+                every=every, progress=progress, tell=tell, on_round=partial(write_trials, folder),
             ).run()  # fmt: skip
 
         perform(search_study(task, make), task.run_config, folder)
@@ -99,8 +101,11 @@ def run(run: StudyRun, task: SearchTask, make: Callable[[], Found]) -> None:
     write_trials(run.folder, found)
     run.results(split_rows(found))
     for name, text in FILES.items():
-        run.describe(name, text)
-    run.say("Result", "\n\n".join(sentences(task, found)))
+        if (run.folder / name).exists():
+            run.describe(name, text)
+    counted, first, *further = sentences(task, found)
+    run.answer(first)
+    run.say("Result", "\n\n".join([counted, *further]))
     if eligible(found.results):
         run.table("choices", choice_rows(found), CHOICES_CAPTION)
         points = gap_rows(gap_curve(found.results))
@@ -180,6 +185,8 @@ def sentences(task: SearchTask, found: Found) -> list[str]:
     counts = {state: sum(r.state == state for r in results) for state in dict.fromkeys(r.state for r in results)}
     told = ", ".join(f"{count} {state}" for state, count in counts.items())
     head = f"{len(results)} trials on {len(task.plan.splits)} splits: {told}."
+    if (metric := task.plan.data.meta.metric_title) != "accuracy":
+        head += f" Whatever is called accuracy here is {metric}, the metric of this data set."
     if best is None:
         return [head, "No trial could be trained to its end, so none was chosen."]
     low, high = bootstrap_interval(best.test)

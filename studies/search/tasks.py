@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +13,19 @@ from gread.datasets.loading import load_dataset
 from gread.settings.config import Config
 from gread.settings.model_records import find_model
 from gread.settings.presets import BORROWED, Published, find_preset, find_published, presets
-from gread.tuning.searching import SearchPlan
+from gread.tuning.ask_tell import STUDY
+from gread.tuning.searching import JOURNAL, SearchPlan
 from gread.tuning.space import Choice, Searched
-from rdgraph.errors import InvalidArgument
+from gread.tuning.storages import told_url
+from rdgraph.errors import FileError, InvalidArgument
+from rdgraph.files import read_text
 from studies.runs.config import RunConfig
 from studies.training.choices import folder_name, parse_splits
 
 #: The network that an equation is put into.
 AROUND_EQUATIONS = "gread"
+#: What config.toml calls the name of a search in its database.
+STORED = "study_in_storage"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +46,8 @@ class SearchRequest:
     round_size: int | None = None
     device: str = "cpu"
     root: Path | None = None
+    storage: str | None = None
+    is_elsewhere: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +72,11 @@ class SearchTask:
         start = plan.space.config(plan.base, {}).sections()
         others = {name: value for part in start.values() for name, value in part.items() if name not in searched}
         sections = {"fixed": others, "searched": {s.name: described(s) for s in plan.space.searched}}
-        return RunConfig("search", False, plan.seed, request.device, sections=sections, head=head)
+        if request.storage is not None:
+            head |= {"storage": told_url(request.storage), STORED: plan.study_name}
+        return RunConfig(
+            "search", False, plan.seed, request.device, sections=sections, head=head, is_elsewhere=request.is_elsewhere
+        )
 
     def command(self, folder: Path) -> str:
         """The line that makes this search, and goes on with it."""
@@ -77,6 +89,7 @@ class SearchTask:
         words += ["--halving"] if plan.halving else []
         for name, value in (request.settings or {}).items():
             words += ["--set", f"{name}={value}"]
+        words += ["--storage", told_url(request.storage)] if request.storage is not None else []
         words += ["--splits", ",".join(map(str, plan.splits)), "--seed", str(plan.seed)]
         words += ["--round", str(plan.round_size), "--device", request.device, "--out", str(folder)]
         return shlex.join(words)
@@ -147,6 +160,18 @@ def base_config(request: SearchRequest) -> tuple[Config, str]:
 
 def _value(config: Config, name: str) -> Any:
     return next(part[name] for part in config.sections().values() if name in part)
+
+
+def stored_trials(folder: Path, storage: str | None = None) -> tuple[Path | str, str]:
+    """Where the trials of the search in a folder are kept, and under which name; `storage` may bring a password."""
+    known = folder / "config.toml"
+    try:
+        found = tomllib.loads(read_text(known, "the settings of a search")) if known.is_file() else {}
+    except tomllib.TOMLDecodeError:
+        raise FileError(f"expected the settings of a search in {known}, got another file; delete the folder") from None
+    if STORED not in found:
+        return folder / JOURNAL, STUDY
+    return storage or str(found["storage"]), str(found[STORED])
 
 
 def described(searched: Searched) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from gread.datasets.node_data import NodeData
 from gread.settings.model_records import find_model
 from rdgraph.errors import InvalidArgument
+from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
 from studies.trained_energy.figures import draw_all
 from studies.trained_energy.networks import STAGES, NetworkCourse, course
@@ -41,8 +42,7 @@ def run(run: StudyRun) -> None:
         raise InvalidArgument("expected a network or a reaction, got neither; name some in models or reactions")
     layers: list[MutableRow] = []
     results: list[MutableRow] = []
-    for subject in run.progress(subjects, "networks"):
-        found, ended = _trained(run, subject, datas, seeds)
+    for _, (found, ended) in each_cell(run, subjects, partial(_trained, datas=datas, seeds=seeds), "networks"):
         layers += found
         results += ended
     table = EnergyTable.make(subjects, layers, results)
@@ -53,13 +53,15 @@ def run(run: StudyRun) -> None:
     answers = verdicts(table, run.settings["rounds"])
     for answer in answers:
         run.verdict(answer.statement, answer.answer, answer.evidence)
-    run.say("What was found", " ".join(answer.summary for answer in answers))
+    first, *further = [answer.summary for answer in answers if answer.summary]
+    run.answer(first)
+    run.say("What was found", " ".join(further))
     run.say("What training changes", _changes(table))
     run.results(summary)
 
 
 def _trained(
-    run: StudyRun, subject: Subject, datas: list[NodeData], seeds: list[int]
+    run: StudyRun, subject: Subject, *, datas: list[NodeData], seeds: list[int]
 ) -> tuple[list[MutableRow], list[MutableRow]]:
     """Measures and results of one kind of network, trained once, and only where a part is missing."""
 

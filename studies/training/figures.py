@@ -65,7 +65,8 @@ def learning_curves(done: Trained) -> Drawing:
     figure = empty_figure(10.0, 6.2)
     panels = figure.subplots(2, 2, sharex=True)
     epochs = np.arange(1, done.history.shape[1] + 1)
-    titles = ("loss on training nodes", "accuracy, training", "accuracy, validation", "accuracy, test")
+    metric = done.data_of(0).meta.metric_title
+    titles = ("loss on training nodes", *(f"{metric}, {part}" for part in ("training", "validation", "test")))
     rows: list[dict[str, Any]] = []
     for k, (panel, title) in enumerate(zip(panels.flat, titles, strict=True)):
         values = done.history[:, :, k].astype(np.float64) * (1 if k == 0 else 100)
@@ -85,7 +86,7 @@ def learning_curves(done: Trained) -> Drawing:
         panel.xaxis.set_major_locator(whole_numbers())
     caption = (
         f"Learning curves of {len(done.trials)} trials, thin, and their mean, thick. Dots: the first epoch with the "
-        "best validation accuracy, whose test accuracy counts."
+        f"best validation {metric}, whose test {metric} counts."
     )
     return Drawing("learning", figure, caption, rows)
 

@@ -20,6 +20,7 @@ from gread.settings.gread_settings import GreadSettings
 from gread.settings.model_records import find_model
 from gread.settings.presets import Preset, Published, find_published
 from gread.settings.trials import Trial, make_trials
+from gread.training.decoupled import check_decoupled
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.methods.registry import find_method
 from studies.runs.config import RunConfig, check_device
@@ -30,8 +31,8 @@ HEAD = {
     "study": str, "small": bool, "dataset": str, "preset": str, "source": str, "splits": list,
     "seed": int, "seeds": int, "device": str, "version": str,
 }  # fmt: skip
-#: Those that only some trainings have: of an equation, of a method that was chosen, of files.
-OPTIONAL = ("reaction", "method_reason", "edges", "nodes")
+#: Those that only some trainings have: of an equation, of a method that was chosen, of files, of decoupled ones.
+OPTIONAL = {"reaction": str, "method_reason": str, "edges": str, "nodes": str, "decoupled": bool, "batch": int}
 #: What `--small` trains: a set that needs no file, epochs, splits.
 SMALL_SET, SMALL_EPOCHS, SMALL_SPLITS = "karate", 20, (0, 1, 2)
 #: How often every split may be trained.
@@ -57,13 +58,16 @@ class Request:
     device: str = "cpu"
     small: bool = False
     model: str | None = None
+    decoupled: bool = False
+    batch: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingPlan:
     """A training with nothing left open: trials are every split with every seed from `seed` on.
 
-    `method_reason` says why the method was taken, where it was chosen from the equation.
+    `method_reason` says why the method was taken, where it was chosen from the equation. A training that is `decoupled`
+    goes over propagated features in batches of so many nodes, or in one of all training nodes.
     """
 
     data: NodeData
@@ -75,6 +79,8 @@ class TrainingPlan:
     small: bool = False
     files: tuple[str, ...] = ()
     method_reason: str = ""
+    decoupled: bool = False
+    batch: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= MOST_SEEDS:
@@ -83,6 +89,10 @@ class TrainingPlan:
             )
         check_device(self.device)
         _check_equation(self.config)
+        if self.decoupled:
+            check_decoupled(self.config.model)
+        elif self.batch is not None:
+            raise InvalidArgument("expected --decoupled with --batch, got --batch alone; add it, or leave --batch out")
         for split in self.splits:
             check(self.data, split)
 
@@ -140,6 +150,8 @@ class TrainingPlan:
             "splits": list(self.splits),
             "seeds": self.seeds,
             **({"method_reason": self.method_reason} if self.method_reason else {}),
+            **({"decoupled": True} if self.decoupled else {}),
+            **({"batch": self.batch} if self.batch is not None else {}),
         }
         return RunConfig("train", self.small, self.seed, self.device, sections=self.config.sections(), head=head)
 
@@ -150,7 +162,8 @@ class TrainingPlan:
         ]  # fmt: skip
         words = ["rdgraph", "train", *source, "--preset", str(folder / "config.toml"),
                  "--splits", ",".join(map(str, self.splits)), "--seed", str(self.seed), "--seeds", str(self.seeds),
-                 "--device", self.device]  # fmt: skip
+                 "--device", self.device, *(["--decoupled"] if self.decoupled else []),
+                 *(["--batch", str(self.batch)] if self.batch is not None else [])]  # fmt: skip
         return shlex.join(words)
 
 
@@ -182,8 +195,9 @@ def make_plan(request: Request) -> TrainingPlan:
     reaction = chosen.model.reaction if isinstance(chosen.model, GreadSettings) else ""
     resolved = replace(preset, config=chosen, reaction=reaction, dataset=name, source=source)
     return TrainingPlan(
-        data, resolved, splits, request.seed, request.seeds, request.device, request.small, files, reason
-    )
+        data, resolved, splits, request.seed, request.seeds, request.device, request.small, files, reason,
+        request.decoupled, request.batch,
+    )  # fmt: skip
 
 
 def changes(old: Config, new: Config) -> list[str]:
@@ -230,7 +244,7 @@ def read_plan(folder: Path, root: Path | None = None) -> TrainingPlan:
     preset = Preset(head["preset"], head.get("reaction", ""), head["dataset"], config, head["source"])
     return TrainingPlan(
         read_data(request), preset, tuple(head["splits"]), head["seed"], head["seeds"], head["device"], head["small"],
-        files, head.get("method_reason", ""),
+        files, head.get("method_reason", ""), head.get("decoupled", False), head.get("batch"),
     )  # fmt: skip
 
 
@@ -238,7 +252,7 @@ def _read_head(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The settings outside of [model] and [training], each of its kind."""
     head = {name: value for name, value in values.items() if name not in ("model", "training")}
     files = ("edges", "nodes") if "edges" in head or "nodes" in head else ()
-    kinds = HEAD | dict.fromkeys([*files, *(name for name in OPTIONAL if name in head)], str)
+    kinds = HEAD | {name: kind for name, kind in OPTIONAL.items() if name in head or name in files}
     wrong = [name for name, kind in kinds.items() if type(head.get(name)) is not kind]
     if not is_run(values) or wrong or not all(type(k) is int for k in head["splits"]):
         got = "those of something else" if not is_run(values) else f"{wrong[0] if wrong else 'splits'} missing or wrong"

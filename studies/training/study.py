@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.model_records import find_model
+from gread.training.decoupled_trainer import train_decoupled
 from gread.training.trainer import EVERY, Progress, Trained, train
 from rdgraph.errors import Diverged, NotApplicable
 from studies.runs.report import Passage
@@ -32,7 +33,7 @@ from studies.training.reference_answers import read_references, reference_rows
 from studies.training.rows import first_sound, read_results, result_rows, write_metrics
 from studies.training.summary import RESULTS_CAPTION, SUMMARY_CAPTION, summarise, summary_rows, verdicts
 
-CHECKPOINTS = "checkpoints"
+CHECKPOINTS, POWERS = "checkpoints", "powers"
 #: What the files of a training hold beside those of every study.
 FILES = {
     "config.toml": "settings; --preset reads it",
@@ -59,10 +60,15 @@ def execute(
     a checkpoint; `kill -9` leaves the last checkpoint.
     """
     if prepare(folder, plan.run_config, resume=resume) != "done":
-        make = partial(
+        make: Callable[[], Trained] = partial(
             train, plan.data, plan.trials, device=plan.device, checkpoint=folder / CHECKPOINTS, every=every,
             progress=progress, tell=tell,
         )  # fmt: skip
+        if plan.decoupled:  # the products with the graph are kept where a training is cut off
+            make = partial(
+                train_decoupled, plan.data, plan.trials, batch=plan.batch, folder=folder / CHECKPOINTS / POWERS,
+                device=plan.device, progress=progress, tell=tell,
+            )  # fmt: skip
         refer = partial(reference_rows, plan, reference_progress)
         perform(training_study(plan, make, refer), plan.run_config, folder)
         shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
@@ -93,7 +99,10 @@ def run(run: StudyRun, plan: TrainingPlan, make: Callable[[], Trained], refer: C
     run.results(rows)
     references = read_references(run.folder) or refer()
     summary = summarise(plan, rows, references)
-    run.say("Result", "\n\n".join(summary.sentences()))
+    first, *further = summary.sentences()
+    run.answer(first)
+    if further:
+        run.say("Result", "\n\n".join(further))
     run.table("summary", summary_rows(plan, summary), SUMMARY_CAPTION)
     run.table(REFERENCES, references, REFERENCES_CAPTION)
     run.say("Method", about_method(plan))
@@ -152,7 +161,11 @@ def about_method(plan: TrainingPlan) -> str:
         return f"{record.title} ({record.source}): {record.rule}."
     step = "" if model.step is None else f", step {model.step:.4g}"
     why = f"chosen from the equation: {plan.method_reason}" if plan.method_reason else "as the settings name it"
-    return f"{model.method}{step}, to T = {model.time:g}; {why}."
+    how = f"{model.method}{step}, to T = {model.time:g}; {why}."
+    if not plan.decoupled:
+        return how
+    batch = "in one batch" if plan.batch is None else f"in batches of {plan.batch:,}"
+    return f"{how} Decoupled: products of A with the features once, then training nodes {batch}."
 
 
 def about_data(plan: TrainingPlan) -> Passage:

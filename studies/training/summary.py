@@ -30,6 +30,7 @@ SUMMARY_CAPTION = "Test accuracy in percent: mean, population standard deviation
 class Summary:
     """Test accuracy in percent over all trials, and the published one beside it, if any.
 
+    `metric` is what the data are measured by, in words; it stands for the accuracy everywhere.
     std is that of the population. The error of the difference takes the splits as the independent units:
     sqrt(s^2/(k - 1) + p^2/(10 - 1)), s the deviation of the k splits' means over their seeds, p the published one; see
     `studies.runs.uncertainty`.
@@ -43,6 +44,7 @@ class Summary:
     published: Published | None
     error: float
     references: tuple[Reference, ...] = ()
+    metric: str = "accuracy"
 
     @classmethod
     def of(
@@ -50,6 +52,7 @@ class Summary:
         rows: Sequence[Mapping[str, Any]],
         published: Published | None = None,
         references: Sequence[Mapping[str, Any]] = (),
+        metric: str = "accuracy",
     ) -> Summary:
         """From the rows of results.csv, and those of references.csv.
 
@@ -67,7 +70,7 @@ class Summary:
             error = difference_error(float(means.std()), len(means), published.std, PUBLISHED_SPLITS)
         return cls(
             float(accuracy.mean()), float(accuracy.std()), len(rows), len(means), bad, published, float(error),
-            compare(rows, references),
+            compare(rows, references), metric,
         )  # fmt: skip
 
     @property
@@ -81,9 +84,9 @@ class Summary:
     def sentences(self) -> list[str]:
         """The result in words, a sentence each."""
         over = f"{_count(self.trials, 'trial')} on {_count(self.splits, 'split')}"
-        found = [f"Test accuracy {self.text} % (mean and population standard deviation of {over})."]
+        found = [f"Test {self.metric} {self.text} % (mean and population standard deviation of {over})."]
         if math.isnan(self.mean):
-            found = [f"No test accuracy: of {over}, some have no test nodes."]
+            found = [f"No test {self.metric}: of {over}, some have no test nodes."]
         if self.published is not None:
             theirs = f"{self.published.mean:.2f}" + (f" ± {self.published.std:.2f}" if self.published.std else "")
             spread = "" if math.isnan(self.error) else f", standard error {self.error:.2f}"
@@ -99,7 +102,7 @@ def summarise(
     plan: TrainingPlan, rows: Sequence[Mapping[str, Any]], references: Sequence[Mapping[str, Any]] = ()
 ) -> Summary:
     """The result of a plan, beside the published accuracy of the same network on the same data set, and references."""
-    return Summary.of(rows, plan.published, references)
+    return Summary.of(rows, plan.published, references, plan.data.meta.metric_title)
 
 
 def summary_rows(plan: TrainingPlan, summary: Summary) -> list[dict[str, Any]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from studies.runs.cell_work import each_cell
 from studies.runs.study_run import StudyRun
-from studies.runs.tables import Row
+from studies.runs.tables import MutableRow, Row
 from studies.stability.deviations import measure_deviations, noise
 from studies.stability.plane import PlaneCase, read_cases
 from studies.stability.plane_rows import PlanePrediction, disagreements, member_rows
@@ -70,20 +71,28 @@ def run(run: StudyRun) -> None:
     cases = read_cases(chosen, run.seed, run.device, ("times", "pattern_times"))
     run.say("What is compared", _about(chosen))
     results: list[Row] = []
-    for k, case in enumerate(run.progress(cases, "cases")):
-        results += _plane(run, case, float(chosen["times"][k]))
-        _pattern(run, case, float(chosen["pattern_times"][k]))
+    times = [map(float, chosen[name]) for name in ("times", "pattern_times")]
+    for (case, _, end), parts in each_cell(run, zip(cases, *times, strict=True), _measured, "cases"):
+        results += _plane(run, case, parts)
+        _pattern(run, case, end, parts["pattern"])
+    run.answer(_answer(results))
     thresholds: list[Row] = []
-    for k, entry in enumerate(published()):
-        found = run.part(f"threshold-{k}", partial(threshold_rows, entry, chosen["network"], range(chosen["networks"])))
+    for (_, entry), found in each_cell(run, enumerate(published()), _threshold, "thresholds"):
         judge_threshold(run, entry, found)
         thresholds += found
     run.table("thresholds", thresholds, THRESHOLD_CAPTION)
     run.results(results)
 
 
-def _plane(run: StudyRun, case: PlaneCase, time: float) -> list[Row]:
-    """The plane of a case, its figure and verdicts; returns a summary, one row a class."""
+def _threshold(run: StudyRun, cell: tuple[int, dict[str, Any]]) -> list[MutableRow]:
+    """A published threshold beside ours."""
+    (k, entry), chosen = cell, run.settings
+    return run.part(f"threshold-{k}", partial(threshold_rows, entry, chosen["network"], range(chosen["networks"])))
+
+
+def _measured(run: StudyRun, cell: tuple[PlaneCase, float, float]) -> dict[str, list[MutableRow]]:
+    """What is computed of a case: its plane, the growth of single modes, the dispersion, the pattern."""
+    case, time, end = cell
     chosen, prediction = run.settings, PlanePrediction(case)
 
     def members() -> Sequence[Row]:
@@ -94,8 +103,23 @@ def _plane(run: StudyRun, case: PlaneCase, time: float) -> list[Row]:
         members = chosen_members(prediction, chosen["modes_checked"])
         return growth_rows(prediction, members, run.generator(f"modes {case.key}"))
 
-    rows = run.part(f"plane-{case.key}", members)
-    modes = run.part(f"growth-{case.key}", growth)
+    return {
+        "plane": run.part(f"plane-{case.key}", members),
+        "growth": run.part(f"growth-{case.key}", growth),
+        "dispersion": run.part(f"dispersion-{case.key}", lambda: dispersion_rows(case, 400)),
+        "pattern": run.part(f"pattern-{case.key}", lambda: pattern_rows(case, *_states(run, case, end))),
+    }
+
+
+def _states(run: StudyRun, case: PlaneCase, time: float) -> tuple[np.ndarray, np.ndarray]:
+    """The times and states of the reference member until its pattern stays."""
+    chosen, generator = run.settings, run.generator(f"pattern {case.key}")
+    return pattern_states(case, time, chosen["frames"], chosen["pattern_start"], generator)
+
+
+def _plane(run: StudyRun, case: PlaneCase, parts: Mapping[str, list[MutableRow]]) -> list[Row]:
+    """The plane of a case, its figure and verdicts; returns a summary, one row a class."""
+    rows, modes, curves = parts["plane"], parts["growth"], parts["dispersion"]
     caption = (
         f"{case.label}, {case.text}, on {case.graph_text}: {len(rows)} members as one batch. Left: predicted from the "
         "eigenvalues of P(λ); middle: simulated, from the rates at which a small deviation grows while it is small; "
@@ -104,7 +128,6 @@ def _plane(run: StudyRun, case: PlaneCase, time: float) -> list[Row]:
     run.figure(f"plane-{case.key}", pictures.plane_figure(case, rows), caption, rows)
     run.table(f"disagreements-{case.key}", disagreements(rows), DISAGREEMENT_CAPTION)
     run.table(f"growth-{case.key}", modes, GROWTH_CAPTION)
-    curves = run.part(f"dispersion-{case.key}", lambda: dispersion_rows(case, 400))
     caption = (
         f"Dispersion of {case.label}: below the threshold of {case.across.name} on this graph, at it, and at the value "
         "of the pattern below; circles: eigenvalues of the graph."
@@ -125,18 +148,9 @@ def _summary(case: PlaneCase, kind: str, rows: Sequence[Row]) -> Row:
     }  # fmt: skip
 
 
-def _pattern(run: StudyRun, case: PlaneCase, time: float) -> None:
+def _pattern(run: StudyRun, case: PlaneCase, time: float, rows: list[MutableRow]) -> None:
     """The reference member run until its pattern stays: figure, animation, verdict."""
     chosen = run.settings
-    solved: list[tuple[np.ndarray, np.ndarray]] = []
-
-    def states() -> tuple[np.ndarray, np.ndarray]:
-        if not solved:
-            generator = run.generator(f"pattern {case.key}")
-            solved.append(pattern_states(case, time, chosen["frames"], chosen["pattern_start"], generator))
-        return solved[0]
-
-    rows = run.part(f"pattern-{case.key}", lambda: pattern_rows(case, *states()))
     place = ", ".join(f"{name} = {value:g}" for name, value in case.reference.items())
     share = f"{chosen['pattern_start']:.0%}"
     caption = (
@@ -145,7 +159,7 @@ def _pattern(run: StudyRun, case: PlaneCase, time: float) -> None:
     run.figure(f"pattern-{case.key}", pictures.pattern_figure(case, rows), caption, rows)
 
     def animate(path: Any) -> None:
-        times, found = states()
+        times, found = _states(run, case, time)
         pictures.write_pattern_animation(path, case, run.progress(times.tolist(), "drawing frames"), found)
 
     run.animation(f"growth-{case.key}", animate, f"How the pattern of {case.label} grows; one scale for all frames.")
@@ -155,6 +169,14 @@ def _pattern(run: StudyRun, case: PlaneCase, time: float) -> None:
 
 
 # ---------------------------------------------------------------------- words
+def _answer(results: Sequence[Row]) -> str:
+    away, agreeing = (sum(int(row[name]) for row in results) for name in ("away", "agreeing"))
+    return (
+        f"{agreeing} of {away} members away from the border did what the eigenvalues of P(λ) on their graph predict, "
+        f"and {sum(int(row['members']) for row in results) - away} lie near it."
+    )
+
+
 def _about(chosen: Any) -> str:
     cases = "; ".join(
         f"{label}: {text} on {graph} ({normalisation})"

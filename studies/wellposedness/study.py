@@ -214,7 +214,7 @@ def network_verdicts(rows: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
     for (reaction,), own in grouped_rows(rows, "reaction").items():
         counts = {word: sum(row["outcome"] == word for row in own) for word in (PROVED, OPEN, DIVERGED)}
         sound = [row for row in own if row["outcome"] != DIVERGED]
-        span = f"{np.median([float(r['KT']) for r in sound]):.1f}" if sound else "unknown"
+        span = f"{np.median([float(r['KT']) for r in sound]):.3g}" if sound else "unknown"
         made.append((
             f"The initial value problems that trained GREAD-{reaction} solves are well posed up to T.",
             HOLDS if counts[PROVED] == len(own) else UNDECIDED,

@@ -40,8 +40,8 @@ RUNNING_HALF = (
 #: Modules that lie beside the folders come first, unless they are named here.
 FOLDER_ORDER = {
     "rdgraph": [
-        "syntax", "algebra", "methods", "normalisations", "decisions", "systems", "identities", "theory", "patterns",
-        "kernels", "graphs", "identifiability", "reports", "lowering", "integrators", "testing", "claims",
+        "engines", "syntax", "algebra", "methods", "normalisations", "decisions", "systems", "identities", "theory",
+        "patterns", "kernels", "graphs", "identifiability", "reports", "lowering", "integrators", "testing", "claims",
     ],
     "analysis": ["measures", "spectra", "verdicts", "phases"],
     "gread": [

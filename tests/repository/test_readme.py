@@ -26,6 +26,7 @@ PAGES = [
         "docs/laboratory.md",
         "docs/data.md",
         "docs/training.md",
+        "docs/large_graphs.md",
         "docs/search.md",
         "docs/classifier.md",
     )

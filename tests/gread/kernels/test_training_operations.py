@@ -22,7 +22,8 @@ from gread.kernels.linear_layers import _Linear, gathered_product, linear
 from gread.models.features import Features
 from gread.models.soft_adjacency import soft_weights
 from rdgraph.integrators import flow_coefficients as responses
-from rdgraph.integrators.flow_coefficients import Schedule, _basis, _by_autograd, _weights, transform_table
+from rdgraph.integrators.flow_coefficients import Schedule, _basis, _by_autograd, transform_table
+from rdgraph.integrators.member_schedules import Schedules
 from rdgraph.integrators.polynomial_flow import _moments, _sampled
 from rdgraph.kernels.rectangular_matrix import Rectangle
 from rdgraph.kernels.row_order import LONG, MUCH, SHORT, SMALL, Rows
@@ -104,18 +105,26 @@ def test_sampled_stacks_without_edges():
 @interpreted
 @pytest.mark.parametrize("kind", ["taylor", "chebyshev"])
 @pytest.mark.parametrize(
-    ("method", "time", "step"), [("exact", 1.3, None), ("euler", 0.7, 1.0), ("rk4", 1.3, 0.4), ("heun", 5.0, 0.1)]
+    "manners",
+    [
+        [("exact", 1.3, None)],
+        [("euler", 0.7, 1.0)],
+        [("rk4", 1.3, 0.4)],
+        [("heun", 5.0, 0.1)],
+        [("rk4", 1.3, 0.4), ("exact", 2.0, None)],
+        [("euler", 3.0, 0.25), ("rk4", 0.3, 1.0)],
+    ],
 )
 @pytest.mark.parametrize("terms", [2, 3])
-def test_gains_and_their_gradients(kind, method, time, step, terms):
+def test_gains_and_their_gradients(kind, manners, terms):
     """Values at the sample points and the pull-back to the generators are those of autograd in plain torch."""
     rows, degree, count = 6, 11, 16
     generator = (0.5 * random(terms, rows)).requires_grad_(True)
-    times = torch.tensor([time, time - 0.05], dtype=torch.float64)
-    schedule, cpu = Schedule.make(method, time, step), torch.device("cpu")
+    times = torch.tensor([time - 0.05 * k for k, (_, time, _) in enumerate(manners * 2)][:2], dtype=torch.float64)
+    schedule, cpu = Schedules.of([Schedule.make(*manner) for manner in manners]), torch.device("cpu")
     expected, _, gain = _by_autograd(generator, None, times.repeat_interleave(3), schedule, kind, count, degree)
     basis, transform = _basis(kind, count, terms, cpu), transform_table(kind, count, degree, cpu)
-    values, slopes = stacks.gains(generator.detach(), times, basis, _weights(schedule, cpu), schedule.steps)
+    values, slopes = stacks.gains(generator.detach(), times, basis, schedule.plan(cpu), schedule.has_exact)
     torch.testing.assert_close((values.flatten(1) @ transform).T, expected.detach(), rtol=1e-11, atol=1e-12)
     torch.testing.assert_close(values.square().sum(1).amax(-1).sqrt(), gain, rtol=1e-11, atol=1e-12)
     weight = random(degree + 1, rows, seed=1)

@@ -190,9 +190,20 @@ def test_member_seeds_are_different(pairs):
 def test_who_may_share_a_batch():
     base = Config().updated({"method": "euler", "step": 1.0, "time": 1.5})
     alike = [{}, {"dropout": 0.1, "input_dropout": 0.0}, {"time": 1.9}, {"learning_rate": 1.0}, {"weight_decay": 0.0}]
-    different = [{"hidden": 8}, {"time": 2.5}, {"epochs": 3}, {"step": 0.9}, {"relu": False}, {"reaction": "ST"}]
+    alike += [{"time": 2.5}, {"step": 0.9}, {"method": "exact"}, {"method": "dopri5", "step": None}, {"beta": "scalar"}]
+    different = [
+        {"hidden": 8},
+        {"epochs": 3},
+        {"beta": "node"},
+        {"relu": False},
+        {"reaction": "ST"},
+        {"method": "strang"},
+    ]
     trials = [Trial(base.updated(values)) for values in (*alike, *different)]
-    assert grouped(trials) == [[0, 1, 2, 3, 4], [5], [6], [7], [8], [9], [10]]
+    assert grouped(trials) == [list(range(10)), [10], [11], [12], [13], [14], [15]]
+    steps = [{}, {"time": 2.5}, {"step": 0.9}, {"alpha": "channel"}, {"method": "rk4"}, {"method": "dopri5"}]
+    trials = [Trial(base.updated({"reaction": "F"} | values)) for values in steps]
+    assert grouped(trials) == [[0, 1, 2, 3], [4], [5]]
     exact = [Trial(Config().updated({"time": t})) for t in (0.0, 1.0, 50.0)]
     assert grouped(exact) == [[0, 1, 2]]
     with pytest.raises(InvalidArgument, match="expected a step > 0 for euler"):

@@ -87,6 +87,27 @@ def test_an_epoch_of_a_linear_equation_can_be_recorded(reaction: str, adjacency:
         assert bool(network.outcome().history[:2, :, 0].isfinite().all())
 
 
+@pytest.mark.parametrize(
+    ("reaction", "methods"),
+    [("BS", ("rk4", "exact", "euler")), ("ST", ("rk4", "exact", "euler")), ("F", ("rk4", "rk4", "rk4"))],
+)
+@pytest.mark.parametrize("adjacency", ["original", "soft"])
+def test_an_epoch_of_members_of_many_kinds_can_be_recorded(
+    reaction: str, methods: tuple[str, ...], adjacency: str
+) -> None:
+    base = Config().updated(
+        {"reaction": reaction, "adjacency": adjacency, "hidden": 8, "attention_dim": 8, "epochs": 4}
+    )
+    own = [{"method": m, "step": 0.3 * k + 0.2, "time": 2.0 - 0.7 * k} for k, m in enumerate(methods)]
+    kinds = [{"beta": "scalar"}, {"beta": "channel"}, {"beta": "channel", "alpha": "channel"}]
+    trials = [Trial(base.updated(one | kind)) for one, kind in zip(own, kinds, strict=True)]
+    mixed = Ensemble(karate(), trials)
+    mixed._epoch()
+    with Recorded():
+        mixed._epoch()
+    assert bool(mixed.outcome().history[:2, :, 0].isfinite().all())
+
+
 @pytest.mark.slow
 def test_epochs_of_random_networks_can_be_recorded() -> None:
     seen = set()

@@ -54,6 +54,27 @@ def test_a_chunk_saved_in_its_midst_goes_on_to_the_same_bits(tmp_path):
         assert torch.equal(cut.state[name].nan_to_num(), value.nan_to_num()), name
 
 
+def test_the_area_under_the_curve_is_captured():
+    """An epoch that is chosen by ROC-AUC asks nothing of the host, and has the values of the CPU."""
+    from dataclasses import replace
+
+    from gread.datasets.embedded import karate
+    from gread.settings.config import Config
+    from gread.settings.trials import make_trials
+    from gread.training.ensemble import Ensemble
+
+    data = karate()
+    data = replace(data, meta=replace(data.meta, metric="roc_auc"))
+    trials = make_trials(Config.of("gcn", hidden=8, epochs=15, dropout=0.0, input_dropout=0.0), range(4))
+    found = []
+    for device in ("cpu", "cuda"):
+        ensemble = Ensemble(data, trials, device=device, dtype=torch.float64)
+        ensemble.advance(15)
+        found.append(ensemble.outcome().history)
+    assert ensemble.use_graph
+    torch.testing.assert_close(found[1], found[0], rtol=1e-6, atol=1e-6)
+
+
 NETWORKS = [
     {"adjacency": "original"},
     {"adjacency": "soft"},
@@ -148,3 +169,57 @@ def test_a_member_that_diverges_changes_no_bit_of_the_others_on_a_gpu():
     assert runs[0].status(0) == "ok"
     assert runs[0].status(1).startswith("diverged in epoch")
     assert torch.equal(runs[0].history[:, 0], runs[1].history[:, 0])
+
+
+def mixed_trials(reaction: str = "BS", **values: object):
+    """Members of many methods, steps, times and kinds of coefficients."""
+    from gread.settings.config import Config
+    from gread.settings.trials import Trial
+
+    base = {"hidden": 8, "epochs": 40, "attention_dim": 8, "reaction": reaction, **values}
+    linear = reaction in ("BS", "ST")
+    own = [
+        {"method": "rk4", "step": 0.5, "time": 1.3, "beta": "scalar"},
+        {"method": "euler" if linear else "rk4", "step": 0.2, "time": 2.3, "alpha": "channel"},
+        {"method": "exact" if linear else "rk4", "step": 0.9, "time": 3.1, "dropout": 0.1},
+        {"method": "dopri5" if linear else "rk4", "step": 1.0, "time": 0.7, "learning_rate": 0.05},
+    ]
+    return [Trial(Config().updated(base | one), split=k % 3, seed=k) for k, one in enumerate(own)]
+
+
+@pytest.mark.parametrize("reaction", ["BS", "ST", "F"])
+@pytest.mark.parametrize("adjacency", ["original", "soft"])
+def test_a_mixed_batch_is_captured_and_has_the_curves_of_the_cpu(reaction, adjacency):
+    from gread.datasets.embedded import karate
+    from gread.training.ensemble import Ensemble
+
+    trials = mixed_trials(reaction, adjacency=adjacency)
+    made = [
+        Ensemble(karate(), trials, device=d, use_graph=g) for d, g in (("cuda", True), ("cuda", False), ("cpu", None))
+    ]
+    for ensemble in made:
+        ensemble.advance(15)
+    captured, eager, host = made
+    assert captured._replay is not None
+    for name, value in captured.state.items():
+        assert torch.equal(value.nan_to_num(), eager.state[name].nan_to_num()), name
+    torch.testing.assert_close(captured.outcome().history[:15], host.outcome().history[:15], rtol=2e-3, atol=2e-3)
+
+
+def test_batches_on_streams_have_the_bits_of_batches_alone():
+    """Several shapes under way at once, each recorded while others run."""
+    from gread.datasets.embedded import karate
+    from gread.training.ensemble import Ensemble
+    from gread.training.trainer import train
+
+    shapes = [{"hidden": h, "adjacency": a} for h in (8, 16, 32) for a in ("original", "soft")]
+    groups = [mixed_trials(**shape) for shape in shapes] + [mixed_trials("F"), mixed_trials("ST")]
+    done = train(karate(), [t for group in groups for t in group], device="cuda", keep_best=False)
+    place = 0
+    for group in groups:
+        alone = Ensemble(karate(), group, device="cuda", keep_best=False)
+        alone.advance(40)
+        expected = alone.outcome().history.numpy()
+        for member in range(len(group)):
+            assert (done.history[place] == expected[:, member]).all(), group[member]
+            place += 1

@@ -24,11 +24,12 @@ from gread.models.bundle import Bundle, load_bundle, save_bundle
 from gread.models.trained_network import Network
 from gread.settings.config import Config
 from gread.settings.trials import Trial, make_trials
-from gread.training import checkpoint, planner
+from gread.training import batch_queue, checkpoint, planner
 from gread.training import trainer as training
+from gread.training.batch_queue import epochs_within
 from gread.training.ensemble import CHUNK, METRICS, Ensemble
 from gread.training.planner import MOST_ON_CPU, Need, check_fit, estimate, make_batches
-from gread.training.trainer import Progress, Trained, choose_device, epochs_within, train
+from gread.training.trainer import Progress, Trained, choose_device, train
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.interrupts import terminable
 
@@ -493,7 +494,7 @@ def test_an_interruption_waits_for_the_end_of_the_epoch_and_is_saved(tmp_path, m
         return scores(ensemble)
 
     monkeypatch.setattr(Ensemble, "_scores", interrupted)
-    monkeypatch.setattr(training, "LOOK", 1e-9)
+    monkeypatch.setattr(batch_queue, "LOOK", 1e-9)
     before = signal.getsignal(number)
     with terminable(), pytest.raises(KeyboardInterrupt):
         train(karate(), trials, device="cpu", checkpoint=tmp_path, every=1e9, tell=told.append)

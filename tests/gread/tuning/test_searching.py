@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from gread.datasets.embedded import karate
 from gread.datasets.masks import Masks
@@ -21,7 +22,7 @@ from gread.settings.config import Config
 from gread.settings.trials import make_trials
 from gread.training import planner
 from gread.training.trainer import train
-from gread.tuning import ask_tell, searching
+from gread.tuning import ask_tell, rounds, searching
 from gread.tuning.candidates import Candidate, PlannedRound, TrialResult, load_plan, load_results, save_results
 from gread.tuning.halving import Rungs
 from gread.tuning.rounds import train_round
@@ -167,7 +168,7 @@ def test_halving_keeps_the_winner_of_a_rung_and_trains_it_to_the_same_end() -> N
     whole, halved = quick(9, **options), quick(9, halving=True, **options)
     assert [c.values for c in halved.candidates] == [c.values for c in whole.candidates]
     states = [(r.state, r.epochs) for r in halved.results]
-    assert sorted(states) == [("complete", 80)] + [("pruned", 20)] * 6 + [("pruned", 60)] * 2
+    assert sorted(states) == [("complete", 80)] * 2 + [("pruned", 20)] * 6 + [("pruned", 40)]
     full = {r.number: r for r in whole.results}
     for result in halved.results:
         known = full[result.number]
@@ -189,19 +190,32 @@ def test_halving_over_several_shapes_compares_all_of_them() -> None:
     long = [c.number for c in halved.candidates if c.values["epochs"] == 60]
     assert 0 < len(long) < 12
     going = [r for r in halved.results if r.number in long]
-    assert sum(r.state == "complete" for r in going) == Rungs().kept(len(long))
+    assert sum(r.state == "complete" for r in going) == Rungs().kept(len(long), 40, 60)
     for one, other in zip(halved.results, whole.results, strict=True):
         if one.state == "complete":
             assert one.val == pytest.approx(other.val)
             assert one.epochs == halved.config(one.number).training.epochs
 
 
-def test_rungs_are_refused_within_a_chunk() -> None:
-    with pytest.raises(InvalidArgument, match="multiple of 20"):
-        Rungs(first=30)
-    with pytest.raises(InvalidArgument, match="factor from 2"):
-        Rungs(factor=1)
-    assert Rungs().work([200] * 27) / (200 * 27) < 1 / 3
+@pytest.mark.parametrize(
+    "stages", [((0.2, 0.5), (0.1, 0.25)), ((0.1, 0.5), (0.2, 0.5)), ((0.0, 0.5),), ((0.5, 1.0),), ((1.5, 0.5),)]
+)
+def test_stages_that_save_nothing_are_refused(stages: tuple[tuple[float, float], ...]) -> None:
+    with pytest.raises(InvalidArgument, match="growing shares of the epochs and falling ones of the trials"):
+        Rungs(stages)
+
+
+def test_rungs_are_at_whole_chunks_and_leave_what_they_say() -> None:
+    rungs = Rungs(((0.1, 0.5), (0.3, 0.1)))
+    assert rungs.ends(200) == (20, 60, 200)
+    assert rungs.ends(210) == (40, 80, 210)
+    assert rungs.ends(50) == (20, 50)  # both stages meet, the last one counts
+    assert rungs.kept(11, 20, 50) == 2
+    assert rungs.ends(10) == (10,)
+    assert [rungs.kept(20, end, 200) for end in (20, 60)] == [10, 2]
+    assert rungs.work([200] * 20) == 20 * 20 + 10 * 40 + 2 * 140
+    for count in (27, 50, 60, 200):
+        assert Rungs().work([200] * count) / (200 * count) < 1 / 3
 
 
 # ---------------------------------------------------------------------- cut off
@@ -217,7 +231,7 @@ def test_a_search_that_was_cut_off_goes_on_to_the_same(
     expected = quick(**options)
     place, name = {
         "asking": (ask_tell, "_suggested"),
-        "training": (searching, "train_round"),
+        "training": (rounds, "train_round"),
         "telling": (ask_tell.Ledger, "_finish"),
     }[moment]
     real, calls = getattr(place, name), {"asking": 17, "training": 2, "telling": 5}[moment]
@@ -239,7 +253,7 @@ def test_a_search_that_was_cut_off_goes_on_to_the_same(
     assert not (tmp_path / searching.UNTOLD).exists()
     assert not (tmp_path / searching.CHECKPOINTS).exists()
     with monkeypatch.context() as patched:  # a finished one is only read
-        patched.setattr(searching, "train_round", lambda *args, **kwargs: pytest.fail("trained again"))
+        patched.setattr(rounds, "train_round", lambda *args, **kwargs: pytest.fail("trained again"))
         assert quick(folder=tmp_path, **options).results == expected.results
 
 
@@ -411,3 +425,68 @@ def test_cmaes_is_drawn_from_or_named() -> None:
             quick(3, sampler="cmaes")
     else:
         assert len(quick(8, sampler="cmaes", round_size=4).results) == 8
+
+
+def test_batches_are_made_for_the_memory_that_a_search_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results are the same to the bit only where batches are, and those of another day or machine would be others."""
+    real, seen = rounds.train_round, list[tuple[int, int]]()
+
+    def watched(*args: Any, memory: int, **kwargs: Any) -> Any:
+        with planner.planned_for(memory):
+            seen.append((memory, planner.planned_memory("cpu")))
+        if len(seen) == 2:
+            raise Cut
+        return real(*args, memory=memory, **kwargs)
+
+    monkeypatch.setattr(rounds, "train_round", watched)
+    monkeypatch.setattr(planner, "_memory", lambda device: (2**30 + 12345, 2**40))
+    with pytest.raises(Cut):
+        quick(6, round_size=2, folder=tmp_path)
+    monkeypatch.setattr(planner, "_memory", lambda device: (2**29, 2**40))
+    quick(6, round_size=2, folder=tmp_path)
+    assert seen == [(2**30, 2**30)] * 4
+    monkeypatch.setattr(planner, "_memory", lambda device: (2**28, 2**29))  # a machine that has not so much
+    with planner.planned_for(2**30):
+        assert planner.planned_memory("cpu") == 2**29
+
+
+def test_a_round_is_cut_where_batches_are_not() -> None:
+    planned = Search(plan(6, fixed={"epochs": 20}, round_size=6), None).plan_round()
+    assert planned is not None
+    parts = rounds.in_pieces(planned)
+    widths = [{c.config.model.hidden for c in part.candidates} for part in parts]
+    assert len(parts) > 1
+    assert all(len(own) == 1 for own in widths)
+    assert sorted(c.number for part in parts for c in part.candidates) == list(range(6))
+    together = train_round(karate(), planned, device="cpu")
+    apart = [r for part in parts for r in train_round(karate(), part, device="cpu")]
+    assert sorted(apart, key=lambda r: r.number) == together
+    assert rounds.in_pieces(replace(planned, halving=True)) == [replace(planned, halving=True)]
+
+
+def test_a_round_that_does_not_fit_after_all_is_trained_in_smaller_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = Search(plan(2), None).plan_round()
+    assert planned is not None
+    real, free, said = rounds._whole, list[int](), list[str]()
+
+    def tight(*args: Any) -> Any:
+        free.append(planner.planned_memory("cpu"))
+        if free[-1] == 2**60:
+            (tmp_path / "batches.json").write_text("[[0, 1, 2, 3]]")
+            raise torch.OutOfMemoryError("too large")
+        assert not (tmp_path / "batches.json").exists()
+        return real(*args)
+
+    monkeypatch.setattr(planner, "_memory", lambda device: (2**32, 2**60))
+    monkeypatch.setattr(rounds, "_whole", tight)
+    found = train_round(karate(), planned, device="cpu", checkpoint=tmp_path, memory=2**60, tell=said.append)
+    assert [r.state for r in found] == ["complete", "complete"]
+    assert free == [2**60, 2**32]
+    assert "smaller batches" in said[0]
+    monkeypatch.setattr(planner, "_memory", lambda device: (2**60, 2**60))
+    with pytest.raises(torch.OutOfMemoryError):
+        train_round(karate(), planned, device="cpu", checkpoint=tmp_path, tell=said.append)

@@ -654,3 +654,32 @@ def test_without_torch_every_program_names_the_extra_it_needs(tmp_path: Path) ->
         assert text.startswith("expected torch for "), words
         assert text.endswith(f"got an installation without; pip install 'rdgraph[{extra}]'"), words
     assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------------- decoupled
+def test_a_decoupled_training_is_reported_like_any_other_and_read_again(tmp_path: Path) -> None:
+    settings = ("--set", "adjacency=original", "--set", "input_dropout=0", "--set", "hidden=6", "--epochs", 6)
+    whole = rdgraph("train", "--small", *settings, "--splits", 0, "--out", tmp_path / "whole")
+    apart = rdgraph("train", "--small", *settings, "--splits", 0, "--decoupled", "--out", tmp_path / "apart")
+    assert whole.exit_code == apart.exit_code == 0, apart.output
+    (one,), (other,) = (read_rows(tmp_path / name / "results.csv") for name in ("whole", "apart"))
+    assert one["best_epoch"] == other["best_epoch"]
+    assert float(str(one["test_accuracy"])) == pytest.approx(float(str(other["test_accuracy"])), abs=1e-6)
+    assert not (tmp_path / "apart" / training.CHECKPOINTS).exists()
+    plan = read_plan(tmp_path / "apart")
+    assert plan.decoupled
+    assert plan.batch is None
+    assert "--decoupled" in plan.command(tmp_path)
+    assert "Decoupled" in training.about_method(plan)
+
+
+def test_batches_are_those_of_decoupled_trainings() -> None:
+    request = Request(small=True, settings={"adjacency": "original", "hidden": 6}, decoupled=True, batch=5)
+    plan = make_plan(request)
+    assert plan.command(Path("x")).endswith("--decoupled --batch 5")
+    assert plan.run_config.head["batch"] == 5
+    refused = rdgraph("train", "--small", "--batch", 5)
+    assert refused.exit_code == 1
+    assert "expected --decoupled with --batch" in str(refused.exception)
+    with pytest.raises(RdgraphError, match="expected the original adjacency"):
+        make_plan(Request(small=True, settings={"adjacency": "soft"}, decoupled=True))

@@ -14,7 +14,7 @@ from gread.settings.config import Config
 from gread.settings.presets import BORROWED, find_preset, find_published
 from gread.settings.trials import make_trials
 from gread.training.trainer import train
-from gread.tuning import searching
+from gread.tuning import rounds, searching
 from studies.cli import app as cli
 from studies.runs.tables import read_rows
 from studies.search.tasks import SearchRequest, base_config, make_task
@@ -96,7 +96,7 @@ def test_an_interrupted_search_goes_on_with_the_same_command(
     searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = [*QUICK, "--trials", "12", "--round", "6", "--sampler", "tpe", "--out", str(tmp_path / "run")]
-    real, calls = searching.train_round, 0
+    real, calls = rounds.train_round, 0
 
     def stopped(*args: object, **options: object) -> object:
         nonlocal calls
@@ -106,7 +106,7 @@ def test_an_interrupted_search_goes_on_with_the_same_command(
         return real(*args, **options)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr(searching, "train_round", stopped)
+        patched.setattr(rounds, "train_round", stopped)
         result = run(*words)
     assert result.exit_code == 130
     assert (tmp_path / "run" / "state").read_text() == "interrupted\n"
@@ -193,3 +193,23 @@ def test_the_published_number_stands_beside() -> None:
         assert task.published is None
         assert mean is not None
         assert replace(task, request=replace(task.request, dataset="cora")).published == mean
+
+
+def test_trials_in_a_database_are_found_again(tmp_path: Path) -> None:
+    words = [*QUICK, "--trials", "3", "--storage", f"sqlite:///{tmp_path}/trials.db", "--out", str(tmp_path / "run")]
+    done(*words)
+    settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
+    assert settings["storage"] == f"sqlite:///{tmp_path}/trials.db"
+    assert settings["study_in_storage"].startswith("karate-")
+    assert not (tmp_path / "run" / "journal.log").exists()
+    assert "journal.log" not in (tmp_path / "run" / "report.html").read_text()
+    shown = tomllib.loads(done("--show", "2", "--out", str(tmp_path / "run")).stdout)
+    assert shown["training"]["learning_rate"] == read_rows(tmp_path / "run" / "trials.csv")[2]["learning_rate"]
+    other = run(*words[:-4], "--out", str(tmp_path / "run"))  # the same search, kept in another place
+    assert other.exit_code != 0
+
+
+def test_an_engine_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    refused = run(*QUICK, "--engine", "slurm", "--out", str(tmp_path / "run"))
+    assert "expected a name of an engine" in str(refused.exception)
+    assert not (tmp_path / "run").exists()

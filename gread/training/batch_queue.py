@@ -1,0 +1,156 @@
+"""Batches trained side by side: one after the other on a CPU, several at once on a GPU, each on a stream of its own.
+
+An epoch of a small batch leaves most of a GPU idle while it waits for the next launch; others then run in the gaps. A
+batch is looked at about once a second, and at once begins its next epochs while the others are still under way, so that
+one thread of the host keeps all of them busy. What a batch computes does not depend on the others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+
+from gread.training.checkpoint import Saver
+from gread.training.ensemble import CHUNK, Ensemble
+from rdgraph.interrupts import patient
+
+#: Seconds between two looks at a training: whether to tell of it, to save it, or to stop.
+LOOK = 1.0
+#: Most batches that are under way at once on a GPU.
+AT_ONCE = 16
+
+
+class Batch(NamedTuple):
+    """A batch to be trained: how it is begun, up to which epoch, and what it takes.
+
+    `begin` makes the ensemble and its checkpoint, `end` ends the training, at most at the ensemble's own end, `share`
+    is the part of the free memory that it takes, `cost` what it costs, to begin with the longest.
+    """
+
+    begin: Callable[[], tuple[Ensemble, Saver]]
+    end: int
+    share: float = 1.0
+    cost: float = 0.0
+
+
+@dataclass(eq=False)
+class _Running:
+    """A batch under way; `begun` epochs were begun at the time `since` and not looked at yet."""
+
+    number: int
+    ensemble: Ensemble
+    saver: Saver
+    end: int
+    stream: Any
+    count: int = 1
+    begun: int = 0
+    since: float = field(default_factory=time.monotonic)
+
+    def within(self) -> AbstractContextManager[Any]:
+        """The stream of the batch, where there is one."""
+        return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
+
+    def look(self, report: Callable[[int, Ensemble], None]) -> None:
+        """Wait for the epochs that were begun, and tell of them."""
+        if not self.begun:
+            return
+        self.ensemble.settle()
+        _ = self.ensemble.epoch  # waits for the device
+        self.count = epochs_within(LOOK, (time.monotonic() - self.since) / self.begun)
+        self.begun = 0
+        self.saver.tick()
+        report(self.number, self.ensemble)
+
+    def go_on(self) -> bool:
+        """Begin the next epochs; False where nothing is left to do."""
+        epoch = self.ensemble.epoch
+        if epoch >= self.end or self.ensemble.is_done:
+            return False
+        self.since = time.monotonic()
+        self.begun = min(self.count, CHUNK - epoch % CHUNK, self.end - epoch)
+        self.ensemble.start(self.begun)
+        return True
+
+
+def run_batches(
+    batches: Sequence[Batch],
+    device: str,
+    report: Callable[[int, Ensemble], None],
+    finish: Callable[[int, Ensemble, Saver], None],
+    tell: Callable[[str], object],
+) -> None:
+    """Train batches to their ends, as many at once as the memory holds on a GPU.
+
+    Args:
+        batches: What is trained.
+        device: Where.
+        report: Hears the number of a batch and its ensemble at every look.
+        finish: Hears of a batch that is done, which is then forgotten.
+        tell: Hears that an interruption came, which waits for the end of the epochs and their checkpoints.
+    """
+    waiting = list(range(len(batches)))
+    if device.startswith("cuda"):
+        waiting.sort(key=lambda k: -batches[k].cost)
+    streams = _streams(device, len(batches))
+    running: list[_Running] = []
+    with patient(lambda: tell("stopping at the end of this epoch; Ctrl-C again stops at once")) as interruption:
+        while waiting or running:
+            taken = sum(batches[run.number].share for run in running)
+            if waiting and streams and (not running or taken + batches[waiting[0]].share <= 1):
+                running.append(_begun(waiting.pop(0), batches, streams.pop()))
+            running, free = _once_round(running, report, finish)
+            streams += free
+            if interruption.is_waiting:
+                for run in running:
+                    with run.within():
+                        run.look(report)
+                        run.saver.tick(must_save=True)
+                interruption.hear()
+
+
+def _once_round(
+    running: list[_Running], report: Callable[[int, Ensemble], None], finish: Callable[[int, Ensemble, Saver], None]
+) -> tuple[list[_Running], list[Any]]:
+    """Look at every batch and let it go on; those that do, and the streams of the others, of which nothing is kept."""
+    going, free = [], []
+    for run in running:
+        with run.within():
+            run.look(report)
+            if run.go_on():
+                going.append(run)
+                continue
+            finish(run.number, run.ensemble, run.saver)
+        free.append(run.stream)
+    return going, free
+
+
+def _streams(device: str, count: int) -> list[Any]:
+    """One place for every batch that may be under way at once: a stream of a GPU, and one of a CPU, which has none."""
+    if not device.startswith("cuda"):
+        return [None]
+    torch.cuda.synchronize(torch.device(device))  # what was made for all so far is there
+    return [torch.cuda.Stream(torch.device(device)) for _ in range(min(AT_ONCE, count))]
+
+
+def _begun(number: int, batches: Sequence[Batch], stream: Any) -> _Running:
+    """A batch set up on its stream; others may then use what it left in memory for all."""
+    with nullcontext() if stream is None else torch.cuda.stream(stream):
+        ensemble, saver = batches[number].begin()
+        if stream is not None:
+            ensemble.record()
+            stream.synchronize()
+    return _Running(number, ensemble, saver, min(batches[number].end, ensemble.epochs), stream)
+
+
+def epochs_within(seconds: float, each: float) -> int:
+    """How many epochs of so many seconds each go into some seconds: one at least, a chunk at most.
+
+    >>> epochs_within(1.0, 26.0), epochs_within(1.0, 0.3), epochs_within(1.0, 0.0)
+    (1, 3, 20)
+    """
+    return CHUNK if each * CHUNK <= seconds else max(1, int(seconds / each))

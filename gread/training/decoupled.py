@@ -1,0 +1,331 @@
+"""Decoupled training: the graph acts on the features once, and networks are trained on rows of the result.
+
+Where the equation is linear with coefficients of scalars and channels, A is the graph's own and the encoder is linear,
+H(T) = sum_k c_k (b_k(A) X) W + c_k (b_k(A) 1) b: a node needs nothing but its own rows of the powers, so that encoder,
+coefficients and decoder are trained in mini-batches of nodes, without the graph. With one batch of all training nodes
+this is the training on the whole graph, up to rounding, dropout between flow and decoder included: what a node loses
+there depends on its number, not on its batch. Dropout of single entries of X does not commute with A; here
+`input_dropout` leaves out whole columns of X, the same at all nodes, which does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from gread.datasets.masks import PARTS, Masks
+from gread.kernels import counters
+from gread.kernels.operations import adam_step, dropout
+from gread.models.flow import POLYNOMIAL, Flow
+from gread.models.gread_model import GREAD
+from gread.models.place import Place
+from gread.models.randomness import Randomness, make_rates
+from gread.models.resolution import resolve_method
+from gread.settings.gread_settings import GreadSettings
+from gread.settings.model_settings import ModelSettings
+from gread.settings.trials import Trial
+from gread.training.ensemble import BETAS, EPS, METRICS
+from gread.training.row_store import RowStore
+from rdgraph import Graph
+from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.integrators.flow_coefficients import AnySchedule
+from rdgraph.integrators.linear_part import linear_part
+from rdgraph.integrators.polynomial_flow import LinearFlow
+from rdgraph.integrators.power_files import Powers
+from rdgraph.lowering.coefficients import valued_letters
+from rdgraph.syntax.tree import Kind
+
+#: Makes the powers up to a degree, at least.
+Extend = Callable[[int], Powers]
+
+
+def check_decoupled(settings: ModelSettings) -> GreadSettings:
+    """The settings of a network whose training can be decoupled, its method chosen; an error says why others cannot.
+
+    >>> check_decoupled(GreadSettings("BS", adjacency="original")).method
+    'exact'
+    """
+    if not isinstance(settings, GreadSettings) or settings.model != GreadSettings.model:
+        raise NotApplicable(
+            f"expected the network gread for decoupled training, got {settings.model}; train it on the whole graph"
+        )
+    if settings.adjacency != "original":
+        raise NotApplicable(
+            f"expected the original adjacency for decoupled training, got {settings.adjacency}, which follows from the "
+            "state; set adjacency=original"
+        )
+    if settings.encoder_mlp:
+        raise NotApplicable(
+            "expected a linear encoder for decoupled training, which commutes with A, got layers with ReLU; set "
+            "encoder_mlp=false"
+        )
+    for name, kind in valued_letters(settings.system).items():
+        if kind not in (Kind.SCALAR, Kind.CHANNEL):
+            raise NotApplicable(
+                f"expected scalar and channel coefficients for decoupled training, got {name} of kind {kind.value}; "
+                "declare another kind"
+            )
+    return resolve_method(settings)[0]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What became of a decoupled training: as `gread.training.ensemble.Outcome` for one trial.
+
+    `parameters` are those of the best epoch, `degree` is that of the polynomial, and `left_out` the largest share of
+    the gain, over the epochs, that the terms behind it may amount to.
+    """
+
+    best_epoch: int
+    val_accuracy: float
+    test_accuracy: float
+    status: str
+    history: np.ndarray
+    parameters: dict[str, Tensor]
+    degree: int
+    left_out: float
+
+
+class DecoupledNetwork:
+    """A network on the rows of propagated features: H(T) of a batch of nodes by one product, then the decoder.
+
+    Args:
+        settings: As `check_decoupled` gives them.
+        features: Columns of X.
+        classes: Columns of the logits.
+        seed: That of the trial.
+
+    Raises:
+        NotApplicable: For an equation whose flow is no polynomial of A applied to H0.
+    """
+
+    def __init__(
+        self, settings: GreadSettings, features: int, classes: int, seed: int, device: str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> None:  # fmt: skip
+        # A graph without edges tells the kind of its operator, and nothing else is asked of it.
+        place = Place.of(Graph.from_edges([[], []], num_nodes=1), device=device, dtype=dtype)
+        self.model = GREAD(settings, place, features=features, classes=classes, seeds=[seed])
+        self.rates = make_rates([settings], device)
+        self.time = self.rates["time"]
+        start = torch.zeros((1, 1, self.model.layout.width * len(self.model.layout.fields)), dtype=dtype, device=device)
+        self._start = start
+        with torch.no_grad():
+            self.flow: Flow = self.model.flow(start)
+            made = self.model.field(start)
+            if self.flow.form != POLYNOMIAL or linear_part(made).source is None:
+                raise NotApplicable(
+                    f"expected a linear equation, a normalised operator and a method that is exact or of Runge-Kutta "
+                    f"steps for decoupled training, got {settings.system} by {settings.method} with the normalisation "
+                    f"{settings.normalisation}; train it on the whole graph"
+                )
+            self.degree = self.flow.degree(made, start, self.time)
+
+    @property
+    def schedule(self) -> AnySchedule:
+        assert self.flow.schedule is not None  # polynomials have one
+        return self.flow.schedule
+
+    @torch.no_grad()
+    def needed(self) -> int:
+        """The degree that the present coefficients ask for, and their derivatives."""
+        made = self.model.field(self._start)
+        return min(self.flow.whole, self.flow.needed(made, self._start, self.time) + linear_part(made).order)
+
+    def left_out(self) -> float:
+        """What the terms behind the degree amount to now, as a share of the gain."""
+        return float(LinearFlow.left_out(self.model.field(self._start), self.schedule, self.time, self.degree))
+
+    def weights(self, random: Randomness | None = None) -> Tensor:
+        """What rows of the powers are multiplied with, (1, (K + 1)(f + 1), states*d): c_k (W, b)."""
+        model = self.model
+        weight: Tensor = model.get_parameter("encoder_weight")
+        if random is not None:
+            ones = weight.new_ones((1, weight.shape[1], 1))
+            stream = counters.DROPOUT + 1
+            weight = weight * dropout(ones, random.seeds, random.step, self.rates["input_dropout"], stream)
+        both = torch.cat([weight, model.get_parameter("encoder_bias")[:, None]], dim=1)
+        start = model.layout.start(both)
+        terms = LinearFlow(self.schedule, self.degree).terms(model.field(self._start), start, self.time)
+        return terms.transpose(0, 1).reshape(1, -1, terms.shape[-1]).to(both.dtype)
+
+    def logits(self, rows: Tensor, weights: Tensor, random: Randomness | None = None) -> Tensor:
+        """Logits (m, classes) of rows (m, (K + 1)(f + 1)) of the powers."""
+        rates = None if random is None else self.rates
+        return self.model.decode(rows[None] @ weights, rates, random)[0]
+
+
+@dataclass
+class _Book:
+    """The best epoch so far, as the ensemble keeps it."""
+
+    select: str
+    patience: int
+    merit: float = -math.inf
+    epoch: int = 0
+    val: float = 0.0
+    test: float = 0.0
+    waited: int = 0
+    parameters: dict[str, Tensor] = field(default_factory=dict)
+
+    def note(self, epoch: int, scores: np.ndarray, merit: float, parts: Mapping[str, Tensor]) -> None:
+        """Without validation nodes (the merit is nan) every epoch takes the place of the one before."""
+        if merit > self.merit or math.isnan(merit) or not self.epoch:
+            self.merit, self.epoch, self.val, self.test, self.waited = merit, epoch, scores[1], scores[2], 0
+            self.parameters = {name: p.detach().cpu().clone() for name, p in parts.items()}
+        else:
+            self.waited += 1
+
+    @property
+    def is_tired(self) -> bool:
+        return bool(self.patience) and self.waited >= self.patience
+
+
+class DecoupledTraining:
+    """One trial on propagated features; `run` trains it.
+
+    Args:
+        powers: The propagated features, up to the degree that the start asks for at least, or `extend` makes more.
+        y: Labels (n,), -1 for unknown.
+        masks: The splits.
+        trial: Which configuration, split and seed.
+        batch: Training nodes per step; all at once by default.
+        extend: Makes powers of a higher degree where the coefficients come to need them; without it that is an error.
+        memory: Bytes that rows of the powers may take; a share of the free memory by default.
+    """
+
+    def __init__(
+        self, powers: Powers, y: np.ndarray, masks: Masks, trial: Trial, *, classes: int, batch: int | None = None,
+        device: str = "cpu", dtype: torch.dtype = torch.float32, extend: Extend | None = None,
+        memory: int | None = None,
+    ) -> None:  # fmt: skip
+        if batch is not None and batch < 1:
+            raise InvalidArgument(f"expected batches of one node at least, got {batch}; pass None for all at once")
+        settings = check_decoupled(trial.config.model)
+        self.training, self.extend, self.memory = trial.config.training, extend, memory
+        self.network = DecoupledNetwork(settings, powers.features, classes, trial.member_seed, device, dtype)
+        self.model, self.device, self.dtype = self.network.model, device, dtype
+        own = [getattr(masks, part)[trial.split] for part in PARTS]
+        self.every, self.learned = np.flatnonzero(np.any(own, axis=0)), np.flatnonzero(own[0])
+        self.parts = np.stack([part[self.every] for part in own])
+        self.batch, self.y = batch or len(self.learned), y
+        self.parameters = dict(self.model.named_parameters())
+        self.moments = {name: [torch.zeros_like(p.data) for _ in range(2)] for name, p in self.parameters.items()}
+        self.step, self.left_out = 0, 0.0
+        self.seed, self.powers = trial.member_seed, powers
+        self._raise(self.network.degree)
+
+    def _raise(self, degree: int) -> None:
+        """Have the powers up to a degree, and their rows at hand."""
+        if degree > self.powers.degree:
+            if self.extend is None:
+                raise NotApplicable(
+                    f"expected powers up to {degree} for the present coefficients, got {self.powers.degree}; propagate "
+                    f"further with degree={degree}"
+                )
+            self.powers = self.extend(degree)
+        self.network.degree = degree
+        self.rows = RowStore(self.powers, self.every, degree, self.device, self.dtype, self.memory)
+
+    # ------------------------------------------------------------------ an epoch
+    def epoch(self) -> float:
+        """One pass over the training nodes; the mean loss."""
+        needed = self.network.needed()
+        if needed > self.network.degree:
+            grown = max(needed, self.network.degree + max(4, self.network.degree // 2))
+            self._raise(min(self.network.flow.whole, grown))
+        self.left_out = max(self.left_out, self.network.left_out())
+        order, total = self._order(), 0.0
+        for start in range(0, len(order), self.batch):
+            nodes = order[start : start + self.batch]
+            total += self._step(nodes) * len(nodes)
+        return total / len(order)
+
+    def _order(self) -> np.ndarray:
+        """The training nodes as this epoch takes them: in their own order where they are one batch, else shuffled."""
+        if self.batch >= len(self.learned):
+            return self.learned
+        return np.random.default_rng([self.seed, self.step]).permutation(self.learned)
+
+    def _step(self, nodes: np.ndarray) -> float:
+        step = torch.tensor(self.step, device=self.device)
+        random = Randomness(self.model.seeds, step, torch.from_numpy(nodes).to(self.device))
+        logits = self.network.logits(self.rows.take(nodes), self.network.weights(random), random)
+        labels = torch.from_numpy(self.y[nodes]).to(self.device)
+        loss = functional.cross_entropy(logits, labels)
+        found = torch.autograd.grad(loss, list(self.parameters.values()), allow_unused=True)
+        self.step += 1
+        if math.isfinite(value := float(loss.detach())):
+            self._move(found)
+        return value
+
+    @torch.no_grad()
+    def _move(self, gradients: tuple[Tensor | None, ...]) -> None:
+        t, rate, decay = self.training, self.training.learning_rate, self.training.weight_decay
+        some = next(iter(self.parameters.values()))
+        corrections = some.new_tensor([1 / (1 - BETAS[0] ** self.step), (1 - BETAS[1] ** self.step) ** -0.5])
+        moves = torch.ones(1, dtype=torch.bool, device=some.device)
+        beside = t.optimiser == "adamw"
+        for (name, p), g in zip(self.parameters.items(), gradients, strict=True):
+            if g is None:
+                continue
+            is_decayed = name not in self.model.undecayed
+            if beside and is_decayed:
+                p.data.mul_(1 - rate * decay)
+            own = p.new_tensor([decay if is_decayed and not beside else 0.0])
+            first, second = self.moments[name]
+            adam_step(p.data, g, first, second, p.new_tensor([rate]), own, moves, corrections, BETAS, EPS)
+
+    @torch.no_grad()
+    def scores(self) -> tuple[np.ndarray, float, bool]:
+        """Accuracies on training, validation and test nodes, the merit of the epoch, whether all logits are finite."""
+        weights, sound = self.network.weights(), True
+        hits, likely = np.zeros(len(PARTS)), 0.0
+        for a, b in self.rows.pieces(len(self.rows.nodes)):
+            logits = self.network.logits(self.rows.span(a, b), weights)
+            labels = torch.from_numpy(self.y[self.rows.nodes[a:b]]).to(self.device)
+            highest, chosen = logits.max(-1)
+            finite = highest.isfinite()
+            sound = sound and bool(finite.all())
+            right = ((chosen == labels) & finite).cpu().numpy()
+            hits += [np.count_nonzero(right & part[a:b]) for part in self.parts]
+            if self.training.select == "loss":
+                losses = functional.cross_entropy(logits, labels, reduction="none").cpu().double().numpy()
+                likely -= losses[self.parts[1][a:b]].sum()
+        with np.errstate(invalid="ignore"):
+            sizes = self.parts.sum(-1)
+            shares = hits / sizes
+            merit = shares[1] if self.training.select == "accuracy" else np.float64(likely) / sizes[1]
+        return shares, float(merit), sound
+
+    def run(self, progress: Callable[[int, float, float], object] | None = None) -> Fitted:
+        """All epochs; `progress` hears epoch, loss and validation accuracy."""
+        t = self.training
+        history = np.full((t.epochs, len(METRICS)), np.nan, dtype=np.float32)
+        book, status = _Book(t.select, t.patience), "ok"
+        for epoch in range(1, t.epochs + 1):
+            loss = self.epoch()
+            if not math.isfinite(loss):
+                status = f"diverged in epoch {epoch}"
+                history[epoch - 1, 0] = loss
+                break
+            scores, merit, sound = self.scores()
+            history[epoch - 1] = [loss, *scores]
+            if sound:
+                book.note(epoch, scores, merit, self.parameters)
+            if progress is not None:
+                progress(epoch, loss, float(scores[1]))
+            if book.is_tired:
+                break
+        self.left_out = max(self.left_out, self.network.left_out())
+        history = history[:epoch]
+        kept = book.parameters or {name: p.detach().cpu().clone() for name, p in self.parameters.items()}
+        return Fitted(
+            book.epoch, float(book.val), float(book.test), status, history, kept, self.network.degree, self.left_out
+        )

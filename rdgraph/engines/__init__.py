@@ -1,0 +1,1 @@
+"""Where many independent pieces of work are done: `engine` here, `ray_engine` on a cluster."""

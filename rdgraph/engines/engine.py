@@ -1,0 +1,94 @@
+"""`Engine`: where many independent pieces of work are done; `LocalEngine` does them here, one after another.
+
+What an engine gives does not depend on where a piece was done or on which came first: a piece is fixed before it is
+placed, and nothing is shared between two of them but what all of them are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def silent(*anything: object) -> None:
+    """Hears and does nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reporter:
+    """What a piece of work may say while it is done: the share of it that is, and sentences for the user."""
+
+    share: Callable[[float], None] = silent
+    tell: Callable[[str], object] = silent
+
+
+class Engine(Protocol):
+    """Does pieces of work, `work(item, reporter)` for every item, and gives the results as they come."""
+
+    name: str
+
+    @property
+    def slots(self) -> int:
+        """How many pieces are done at once."""
+
+    def device(self, asked: str) -> str:
+        """The device that pieces are done on where the user asked for this one; "auto" may stay open."""
+
+    def run(
+        self,
+        work: Callable[[T, Reporter], R],
+        items: Iterable[T],
+        *,
+        device: str = "cpu",
+        hear: Callable[[T, float], None] = silent,
+        tell: Callable[[str], object] = silent,
+    ) -> Iterator[tuple[T, R]]:
+        """Every item with its result, in the order in which they are done.
+
+        Args:
+            work: What is done with an item; it is given to every worker once, with all that it holds.
+            items: Taken up one by one as there is room for them.
+            device: "cpu", or "cuda" for work that needs a card of its own.
+            hear: Hears of the share of an item that is done, about once a second.
+            tell: Hears the sentences of the work.
+
+        Raises:
+            RdgraphError: What the work raised; nothing is left under way.
+        """
+
+    def close(self) -> None:
+        """Give back what the engine holds."""
+
+
+class LocalEngine:
+    """In this process, one piece after another.
+
+    >>> [result for _, result in LocalEngine().run(lambda item, reporter: item**2, range(4))]
+    [0, 1, 4, 9]
+    """
+
+    name = "local"
+    slots = 1
+
+    def device(self, asked: str) -> str:
+        return asked
+
+    def run(
+        self,
+        work: Callable[[T, Reporter], R],
+        items: Iterable[T],
+        *,
+        device: str = "cpu",
+        hear: Callable[[T, float], None] = silent,
+        tell: Callable[[str], object] = silent,
+    ) -> Iterator[tuple[T, R]]:
+        for item in items:
+            yield item, work(item, Reporter(partial(hear, item), tell))
+
+    def close(self) -> None:
+        """Nothing is held."""

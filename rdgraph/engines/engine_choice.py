@@ -1,0 +1,41 @@
+"""Engines by name, for the length of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rdgraph.engines.engine import Engine, LocalEngine
+from rdgraph.engines.ray_engine import RayEngine
+from rdgraph.errors import InvalidArgument, UnknownName
+
+ENGINES = ("local", "ray")
+
+
+def make_engine(name: str, address: str | None = None, **options: Any) -> Engine:
+    """An engine by name; `address` is that of a cluster, and without one Ray starts on this machine.
+
+    >>> make_engine("local").name
+    'local'
+    """
+    if name not in ENGINES:
+        raise UnknownName("name of an engine", name, ENGINES)
+    if name == "ray":
+        return RayEngine(address, **options)
+    if address is not None:
+        raise InvalidArgument(f"expected an address with the engine ray, got {address!r} with {name}; --engine ray")
+    return LocalEngine()
+
+
+@contextmanager
+def opened(engine: str | Engine, address: str | None = None) -> Iterator[Engine]:
+    """An engine for the length of a block: one by name is closed at its end, another stays the caller's."""
+    if not isinstance(engine, str):
+        yield engine
+        return
+    made = make_engine(engine, address)
+    try:
+        yield made
+    finally:
+        made.close()

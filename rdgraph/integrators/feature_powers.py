@@ -1,0 +1,233 @@
+"""`propagate`: what a graph does to features, once, out of core; whatever is linear is trained on the result.
+
+The flow of a linear equation is H(T) = sum_k c_k b_k(A) H0. With a linear encoder H0 = X W + 1 b, and coefficients c_k
+that know channels but no nodes, A meets X and the ones alone: b_k(A) H0 = (b_k(A) X) W + (b_k(A) 1) b. These products
+are written to disk, power by power. Encoder, coefficients and decoder are then trained on rows of them, without the
+graph.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array, issparse
+from torch import Tensor
+
+from rdgraph.errors import FileError, InvalidArgument, NotApplicable, UnknownName
+from rdgraph.files import unwritable
+from rdgraph.graphs.graph import Graph
+from rdgraph.graphs.operator import Operator
+from rdgraph.integrators.power_files import PRECISIONS, Powers, PowersRecord, open_power
+from rdgraph.kernels.device_memory import free_memory
+
+#: The share of the free memory that the columns under way may take, and the states that are held of them.
+SHARE, HELD = 0.5, 5
+#: Bytes that are moved between the disk and the memory at a time, about.
+BLOCK = 1 << 26
+
+
+def propagate(
+    graph: Graph | Operator,
+    features: Any,
+    *,
+    degree: int,
+    out: str | Path,
+    normalisation: str = "symmetric",
+    self_loops: float = 0.0,
+    precision: str = "float32",
+    device: Any = "cpu",
+    memory: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Powers:
+    """b_k(A) X for k = 0 ... degree, written to a folder: what every linear flow on this graph is made of.
+
+    Columns go through all products in groups that fit the memory; features are read, and powers are written, in blocks
+    of nodes. A call that was cut off goes on where it was, and a higher degree goes on from the last one.
+
+    Args:
+        graph: A graph, or an operator that is normalised.
+        features: X (n, f): numpy, also memory-mapped, or scipy sparse.
+        degree: The last power.
+        out: The folder of the files, power_000.npy and so on, (n, f + 1) each; the last column is b_k(A) 1.
+        normalisation: How A is made of a graph; b_k is T_k where A is symmetric, else A^k.
+        self_loops: The weight of self-loops that are added to a graph.
+        precision: float32, or float16 for half the disk; products are computed in float32.
+        device: Where products are taken.
+        memory: Bytes for the columns under way; half of what is free on the device by default.
+        progress: Hears how many products of groups are done, and of how many.
+
+    Returns:
+        The powers; `Powers(out)` opens them again.
+
+    Raises:
+        NotApplicable: For an operator that is not normalised.
+        InvalidArgument: For features that are not numbers (n, f), not finite, or too large for the precision.
+        FileError: For a folder that cannot be written, or that holds the powers of something else.
+
+    >>> import rdgraph as rd, tempfile
+    >>> out = Path(tempfile.mkdtemp())
+    >>> rd.propagate(rd.generators.ring(5), np.eye(5, 2), degree=3, out=out)
+    Powers(chebyshev: 5 nodes, 2 features, degree 3)
+    """
+    if degree < 0:
+        raise InvalidArgument(f"expected a degree >= 0, got {degree}")
+    if precision not in PRECISIONS:
+        raise UnknownName("precision", precision, PRECISIONS)
+    operator = graph
+    if isinstance(operator, Graph):
+        operator = operator.operator(normalisation, self_loops=self_loops, dtype=torch.float32, device=device)
+    if not operator.is_normalised or operator.batch:
+        raise NotApplicable(
+            f"expected one normalised operator, got {operator}; take the normalisation symmetric, row or column"
+        )
+    operator = operator.to(device, torch.float32)
+    x = _read_features(features, operator.num_nodes)
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise unwritable(folder, problem) from None
+    record = _record(folder, operator, x, precision, memory)
+    _Propagation(folder, operator, x, record, degree, progress).run()
+    return Powers(folder)
+
+
+def _read_features(features: Any, nodes: int) -> np.ndarray | csr_array:
+    x = csr_array(features) if issparse(features) else np.asarray(features)
+    if x.ndim != 2 or x.shape[0] != nodes or x.dtype.kind not in "biuf":
+        raise InvalidArgument(f"expected features ({nodes}, f), one row of numbers per node, got {x.dtype} {x.shape}")
+    return x
+
+
+def _record(folder: Path, operator: Operator, x: Any, precision: str, memory: int | None) -> PowersRecord:
+    """What the folder holds of these powers, or the start of it."""
+    pattern = operator.pattern
+    kind = "chebyshev" if operator.is_symmetric else "taylor"
+    whose = _digest(t.cpu().numpy() for t in (pattern.indptr, pattern.indices, operator.weights.detach()))
+    parts = (x.indptr, x.indices, x.data) if issparse(x) else _blocks_of(x)
+    n, f = x.shape
+    room = int(SHARE * free_memory(operator.device)) if memory is None else memory
+    width = max(1, room // (4 * HELD * max(n, 1)))
+    groups = tuple((a, min(a + width, f + 1), -1) for a in range(0, f + 1, width))
+    fresh = PowersRecord(
+        n, f, kind, operator.normalisation, operator.self_loops, precision, whose, _digest(parts), groups
+    )
+    known = PowersRecord.read(folder)
+    if known is None:
+        return fresh
+    if replace(known, groups=()) != replace(fresh, groups=()):
+        raise FileError(
+            f"expected the powers of this graph and these features in {folder}, got those of others; choose another "
+            "folder"
+        )
+    return known
+
+
+def _digest(parts: Any) -> str:
+    found = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        array = np.ascontiguousarray(part)
+        found.update(f"{array.dtype.str}{array.shape}".encode())
+        found.update(array.data if array.size else b"")
+    return found.hexdigest()
+
+
+def _blocks_of(x: np.ndarray) -> Iterator[np.ndarray]:
+    return (x[a:b] for a, b in _blocks(len(x), x.shape[1] * x.itemsize))
+
+
+def _blocks(count: int, row_bytes: int) -> list[tuple[int, int]]:
+    """Spans of rows of about BLOCK bytes."""
+    size = max(1, BLOCK // max(row_bytes, 1))
+    return [(a, min(a + size, count)) for a in range(0, count, size)]
+
+
+class _Propagation:
+    """The products that are left to do."""
+
+    def __init__(
+        self, folder: Path, operator: Operator, x: Any, record: PowersRecord, degree: int,
+        progress: Callable[[int, int], object] | None,
+    ) -> None:  # fmt: skip
+        self.folder, self.operator, self.x, self.record, self.degree = folder, operator, x, record, degree
+        self.progress = progress or (lambda done, total: None)
+        #: The largest number that the files hold.
+        self.largest = float(np.finfo(record.precision).max)
+
+    def run(self) -> None:
+        for number in range(len(self.record.groups)):
+            if self.record.groups[number][2] < self.degree:
+                self._group(number)
+
+    def _group(self, number: int) -> None:
+        """All powers of some columns; those of a coarse precision are computed from the features again."""
+        first, end, done = self.record.groups[number]
+        wide = self.record.precision == "float32"
+        start = done if wide and done >= 1 else 0
+        if start:
+            newest, older = self._stored(start, first, end), self._stored(start - 1, first, end)
+        else:
+            newest = older = self._start(first, end)
+            if done < 0:
+                self._write(0, number, newest)
+        two, minus = (newest.new_tensor(v) for v in (2.0, -1.0))
+        for k in range(start + 1, self.degree + 1):
+            is_recurrent = self.record.kind == "chebyshev" and k > 1
+            terms = [(minus, older)] if is_recurrent else []
+            older, newest = newest, self.operator.product(newest, two if is_recurrent else None, terms)
+            if k > done:
+                self._write(k, number, newest)
+
+    def _start(self, first: int, end: int) -> Tensor:
+        """Columns of (X, 1), float32 on the device."""
+        n, f = self.x.shape
+        last = min(end, f)
+        found = torch.ones((n, end - first), dtype=torch.float32, device=self.operator.device)
+        if last <= first:
+            return found
+        if issparse(self.x):
+            columns = csr_array(self.x[:, first:last])
+        for a, b in _blocks(n, 4 * (last - first)):
+            block = columns[a:b].toarray() if issparse(self.x) else self.x[a:b, first:last]
+            rows = torch.from_numpy(np.array(block, dtype=np.float32))
+            if not bool(torch.isfinite(rows).all()):
+                raise InvalidArgument(f"expected finite features, got others among the nodes {a}..{b - 1}")
+            found[a:b, : last - first] = rows.to(found.device)
+        return found
+
+    def _stored(self, k: int, first: int, end: int) -> Tensor:
+        """Columns of a power that is written already."""
+        file = open_power(self.folder, k, self.record, "r")
+        found = torch.empty((len(file), end - first), dtype=torch.float32, device=self.operator.device)
+        for a, b in _blocks(len(file), 4 * (end - first)):
+            found[a:b] = torch.from_numpy(np.array(file[a:b, first:end], dtype=np.float32)).to(found.device)
+        return found
+
+    def _write(self, k: int, number: int, values: Tensor) -> None:
+        """Put columns of a power into its file, and then down in the record."""
+        if not bool((values.abs() <= self.largest).all()):
+            raise InvalidArgument(
+                f"expected numbers up to {self.largest:g}, which {self.record.precision} holds, got larger ones in "
+                f"power {k}; scale the features, or take float32"
+            )
+        first, end, _ = self.record.groups[number]
+        is_new = all(done < k for _, _, done in self.record.groups)
+        try:
+            file: Any = open_power(self.folder, k, self.record, "w+" if is_new else "r+")
+            for a, b in _blocks(len(file), 4 * (end - first)):
+                file[a:b, first:end] = values[a:b].cpu().numpy()
+            file.flush()
+        except OSError as problem:
+            raise unwritable(self.folder, problem) from None
+        groups = list(self.record.groups)
+        groups[number] = (first, end, k)
+        self.record = replace(self.record, groups=tuple(groups))
+        self.record.write(self.folder)
+        total = (self.degree + 1) * len(groups)
+        self.progress(sum(min(done, self.degree) + 1 for _, _, done in groups), total)

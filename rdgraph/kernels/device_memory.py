@@ -1,0 +1,33 @@
+"""How much memory a device has, and how much of it is left."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+
+
+def free_memory(device: Any) -> int:
+    """Bytes that are free on a device, those that torch holds in reserve included, or on this machine.
+
+    Of a card at most the share that `torch.cuda.set_per_process_memory_fraction` leaves to this process.
+
+    >>> 0 < free_memory("cpu") < total_memory("cpu")
+    True
+    """
+    place = torch.device(device)
+    if place.type == "cuda":
+        used = int(torch.cuda.memory_allocated(place))
+        free = int(torch.cuda.mem_get_info(place)[0]) + int(torch.cuda.memory_reserved(place))
+        return min(free, total_memory(place)) - used
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def total_memory(device: Any) -> int:
+    """All bytes of a device, or of this machine; of a card those that this process may take."""
+    place = torch.device(device)
+    if place.type == "cuda":
+        share = torch.cuda.get_per_process_memory_fraction(place)
+        return int(share * torch.cuda.mem_get_info(place)[1])
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,286 @@
+"""Training on graphs of millions of nodes: `python -m studies.benchmarks.large_graphs --device cuda --size products`.
+
+A random graph with communities and a power law of degrees, of the size of ogbn-products (2.4 million nodes, 124 million
+entries, 100 features, 47 classes) or larger; an epoch is a training step and an evaluation. Every row tells the time of
+an epoch, the most memory, and what passes before the first epoch: sorting the edges, the data set, the ensemble. Rows
+are written as they come and are not measured again; `--only` chooses some. The peer is a GCN of three layers of
+PyTorch Geometric, where that is installed, whose epoch is the training step alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gread.datasets.community_graph import Community, community_graph
+from gread.datasets.masks import Masks
+from gread.datasets.node_data import Meta, NodeData
+from gread.models.gread_model import GREAD
+from gread.settings.config import Config
+from gread.settings.trials import Trial
+from gread.training.decoupled import DecoupledTraining
+from gread.training.ensemble import Ensemble
+from rdgraph import Graph, Powers, propagate
+from rdgraph.errors import RdgraphError
+from rdgraph.files import write_text
+from studies.benchmarks.speed_rows import environment
+
+#: Nodes, entries, features and classes.
+SIZES = {
+    "products": (2_449_029, 123_718_280, 100, 47),
+    "ten-million": (10_000_000, 500_000_000, 100, 47),
+    "tiny": (2_000, 20_000, 12, 5),
+}
+HIDDEN, TIME, STEP = 64, 1.0, 0.25
+#: What is trained, by name.
+PARTS: dict[str, dict[str, Any]] = {
+    "BS exact": {"reaction": "BS", "adjacency": "original", "method": "exact"},
+    "F euler": {"reaction": "F", "adjacency": "original", "method": "euler", "step": STEP},
+    "AC rk4": {"reaction": "AC", "adjacency": "original", "method": "rk4", "step": STEP},
+    "BS soft": {"reaction": "BS", "adjacency": "soft", "method": "exact"},
+}
+PEER = "GCN of three layers, torch-geometric"
+#: Products with the features once, then batches of so many nodes; where the powers of the features fit the disk.
+DECOUPLED, BATCH = "decoupled BS exact", 65_536
+#: Seconds before the first epoch that a graph of the size of ogbn-products may take.
+TARGET = {"products": 15.0}
+
+
+@dataclass(frozen=True)
+class LargeRow:
+    """One network on one graph: milliseconds per epoch, GiB at most, and seconds before the first epoch."""
+
+    size: str
+    what: str
+    ms_per_epoch: float
+    gib: float | None
+    graph_seconds: float
+    data_seconds: float
+    ensemble_seconds: float
+    first_epoch_seconds: float
+    segment: int
+    products: int
+    val_accuracy: float | None
+    epochs: int
+
+    @property
+    def before(self) -> float:
+        """Seconds before the first epoch."""
+        return self.graph_seconds + self.data_seconds + self.ensemble_seconds
+
+
+class Case:
+    """The graph of one size, made when it is first asked for, and what it took to set it up."""
+
+    def __init__(self, size: str, device: str, seed: int = 0) -> None:
+        self.size, self.device, self.seed = size, device, seed
+
+    @cached_property
+    def raw(self) -> Community:
+        nodes, entries, features, classes = SIZES[self.size]
+        share = (0.4, 0.2) if self.size == "tiny" else (0.08, 0.02)
+        found = community_graph(
+            nodes, entries, features=features, classes=classes, seed=self.seed, device=self.device, shares=share
+        )
+        release(self.device)
+        return found
+
+    @cached_property
+    def timed(self) -> tuple[NodeData, float, float]:
+        """The data set, and the seconds of its graph and of the rest."""
+        raw = self.raw
+        graph, first = timed(self.device, lambda: Graph.from_edges(raw.edges, len(raw.y), device=self.device))
+        masks = Masks(raw.train, raw.val, raw.test)
+        data, second = timed(self.device, lambda: NodeData(graph, raw.x, raw.y, masks, Meta(self.size)))
+        return data, first, second
+
+
+def timed(device: str, call: Callable[[], Any]) -> tuple[Any, float]:
+    """What a call gives, and its seconds."""
+    wait(device)
+    started = time.perf_counter()
+    found = call()
+    wait(device)
+    return found, time.perf_counter() - started
+
+
+def wait(device: str) -> None:
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+
+
+def release(device: str) -> None:
+    """Give back what is no longer used."""
+    gc.collect()
+    if device.startswith("cuda"):
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def peak(device: str) -> float | None:
+    """GiB at most since the last release; on a CPU nobody counts."""
+    return torch.cuda.max_memory_allocated() / 2**30 if device.startswith("cuda") else None
+
+
+def network_row(case: Case, what: str, epochs: int) -> LargeRow:
+    """A network of ours."""
+    data, graph_seconds, data_seconds = case.timed
+    release(case.device)
+    settings = {"hidden": HIDDEN, "time": TIME, "epochs": epochs + 1, "input_dropout": 0.2, "dropout": 0.2}
+    config = Config().updated(settings | PARTS[what])
+    ensemble, seconds = timed(case.device, lambda: Ensemble(data, [Trial(config)], device=case.device))
+    _, first = timed(case.device, lambda: ensemble.advance(1))
+    _, rest = timed(case.device, lambda: ensemble.advance(epochs))
+    model = ensemble.model
+    assert isinstance(model, GREAD)
+    products = model.degree or model.chosen_flow.evaluations
+    accuracy = float(ensemble.outcome().val_accuracy[0])
+    return LargeRow(
+        case.size, what, 1e3 * rest / epochs, peak(case.device), graph_seconds, data_seconds, seconds, first,
+        model.segment, products, accuracy, epochs,
+    )  # fmt: skip
+
+
+def peer_row(case: Case, epochs: int) -> LargeRow:
+    """A GCN of PyTorch Geometric on a sparse matrix: the training step alone."""
+    from torch_geometric.nn import GCNConv
+    from torch_geometric.nn.conv.gcn_conv import gcn_norm
+    from torch_geometric.utils import to_torch_csr_tensor
+
+    raw, device = case.raw, case.device
+    release(device)
+
+    def prepare() -> tuple[Any, ...]:
+        edges, weight = gcn_norm(torch.from_numpy(raw.edges).to(device), num_nodes=len(raw.y), dtype=torch.float32)
+        matrix = to_torch_csr_tensor(edges, weight, size=(len(raw.y), len(raw.y)))
+        layers = torch.nn.ModuleList(
+            GCNConv(a, b, normalize=False)
+            for a, b in ((raw.x.shape[1], HIDDEN), (HIDDEN, HIDDEN), (HIDDEN, int(raw.y.max()) + 1))
+        ).to(device)
+        given = [torch.from_numpy(part).to(device) for part in (raw.x, raw.y, raw.train)]
+        return matrix, layers, torch.optim.Adam(layers.parameters(), lr=0.01), *given
+
+    (matrix, layers, optimiser, x, y, mask), seconds = timed(device, prepare)
+
+    def step() -> None:
+        h = x
+        for number, layer in enumerate(layers):
+            h = layer(torch.relu(h) if number else h, matrix)
+        loss = torch.nn.functional.cross_entropy(h[mask], y[mask])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+    _, first = timed(device, step)
+
+    def steps() -> None:
+        for _ in range(epochs):
+            step()
+
+    _, rest = timed(device, steps)
+    return LargeRow(case.size, PEER, 1e3 * rest / epochs, peak(device), 0.0, 0.0, seconds, first, 0, 3, None, epochs)
+
+
+def decoupled_row(case: Case, epochs: int) -> LargeRow:
+    """BS on propagated features; what is written down for the ensemble are the products, to the disk and back."""
+    data, graph_seconds, data_seconds = case.timed
+    release(case.device)
+    settings = {"hidden": HIDDEN, "time": TIME, "epochs": epochs + 1, "input_dropout": 0.2, "dropout": 0.2}
+    trial = Trial(Config().updated(settings | PARTS["BS exact"]))
+    model = trial.config.gread
+    with tempfile.TemporaryDirectory() as folder:
+
+        def extend(degree: int) -> Powers:
+            return propagate(
+                data.graph, data.x, degree=degree, out=folder, normalisation=model.normalisation,
+                self_loops=model.self_loops, device=case.device,
+            )  # fmt: skip
+
+        def prepare() -> DecoupledTraining:
+            return DecoupledTraining(
+                extend(1), data.y, data.masks, trial, classes=data.num_classes, batch=BATCH, device=case.device,
+                extend=extend,
+            )  # fmt: skip
+
+        training, seconds = timed(case.device, prepare)
+
+        def epoch() -> float:
+            training.epoch()
+            return float(training.scores()[0][1])
+
+        _, first = timed(case.device, epoch)
+        found, rest = timed(case.device, lambda: [epoch() for _ in range(epochs)])
+    return LargeRow(
+        case.size, DECOUPLED, 1e3 * rest / epochs, peak(case.device), graph_seconds, data_seconds, seconds, first, 0,
+        training.network.degree, max(found), epochs,
+    )  # fmt: skip
+
+
+def measure(case: Case, what: str, epochs: int) -> LargeRow:
+    if what == DECOUPLED:
+        return decoupled_row(case, epochs)
+    return peer_row(case, epochs) if what == PEER else network_row(case, what, epochs)
+
+
+def chosen_parts(size: str, only: list[str] | None) -> list[str]:
+    """What is measured: all rows, or those whose names begin with one of the words."""
+    apart = [] if size == "ten-million" else [DECOUPLED]
+    known = [*PARTS, *apart, *([PEER] if find_spec("torch_geometric") is not None else [])]
+    return known if not only else [name for name in (*known, DECOUPLED) if any(name.startswith(word) for word in only)]
+
+
+def collect(size: str, device: str, only: list[str] | None, epochs: int, out: Path) -> dict[str, Any]:
+    """Measure what the file does not hold yet; it is written after every row."""
+    found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
+    case, part = Case(size, device), found.setdefault(size, {"rows": [], "failed": {}})
+    part |= {
+        "command": f"python -m studies.benchmarks.large_graphs --device {device} --size {size}",
+        "environment": environment(device), "target_before": TARGET.get(size),
+    }  # fmt: skip
+    for what in dict.fromkeys(chosen_parts(size, only)):
+        if any(row["what"] == what for row in part["rows"]):
+            continue
+        try:
+            row = measure(case, what, epochs)
+        except (torch.OutOfMemoryError, RdgraphError) as problem:
+            part["failed"][what] = f"{type(problem).__name__}: {str(problem).splitlines()[0]}"
+            print(what, part["failed"][what], file=sys.stderr, flush=True)
+        else:
+            part["failed"].pop(what, None)
+            part["rows"].append(asdict(row) | {"seconds_before": row.before})
+            memory = "" if row.gib is None else f" {row.gib:.1f} GiB,"
+            print(
+                f"{what}: {row.ms_per_epoch:.1f} ms per epoch,{memory} {row.before:.1f} s before the first "
+                f"epoch (graph {row.graph_seconds:.1f}, data {row.data_seconds:.1f}, ensemble "
+                f"{row.ensemble_seconds:.1f}), first epoch {row.first_epoch_seconds:.1f} s, segment {row.segment}",
+                file=sys.stderr, flush=True,
+            )  # fmt: skip
+        write_text(out, json.dumps(found, indent=1) + "\n")
+    return found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Training on graphs of millions of nodes")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--size", choices=tuple(SIZES), default="products")
+    parser.add_argument("--only", action="append", help="A row whose name begins so; any number of them.")
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    collect(given.size, given.device, given.only, given.epochs, given.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""How a search scales: `python -m studies.benchmarks.scale --out docs/scale.json`.
+
+Measured: the same search in this process and on Ray with one and two workers, whose results must be equal to the bit;
+and the time of this process that a round costs. A model says from these what many cards would give.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from gread.datasets.embedded import digits, karate
+from gread.settings.config import Config
+from gread.tuning.candidates import COMPLETE, PlannedRound, TrialResult
+from gread.tuning.rounds import RoundWork
+from gread.tuning.searching import Found, search
+from rdgraph.engines.engine import Engine, LocalEngine, Reporter
+from rdgraph.errors import InvalidArgument
+
+#: Trials and splits of one round of the paper's search, and rounds of one of its 63 cells.
+TRIALS, SPLITS, ROUNDS, CELLS = 50, 10, 10, 63
+EPOCHS = 200
+CARDS = (1, 8, 64, 512)
+WORKERS = (1, 2)
+#: What the model takes from docs/training_speed.json: a set, and the beginning of what its row says.
+SPEEDS = {"texas": "texas, 3000 members", "cora": "cora, rk4", "pubmed": "pubmed, rk4"}
+STORE = 100 * 2**20
+GPU_ROWS = Path(__file__).resolve().parents[2] / "docs" / "training_speed.json"
+
+
+# ---------------------------------------------------------------------- measured
+def throughput_search(engine: Engine, trials: int, folder: Path) -> Found:
+    """Rounds of two trials on two splits of the digits."""
+    fixed = {"epochs": 40, "hidden": 16}
+    return search(
+        digits(), trials=trials, space="small", base=Config.of("gcn"), fixed=fixed, splits=[0, 1], round_size=2,
+        device="cpu", engine=engine, folder=folder,
+    )  # fmt: skip
+
+
+def timed_search(engine: Engine, trials: int) -> tuple[float, Found]:
+    """Seconds of the search, after a short one that starts the workers."""
+    with TemporaryDirectory() as folder:
+        throughput_search(engine, 2 * max(WORKERS), Path(folder) / "warm")
+        began = time.perf_counter()
+        found = throughput_search(engine, trials, Path(folder) / "timed")
+        return time.perf_counter() - began, found
+
+
+def throughput_rows(trials: int) -> list[dict[str, Any]]:
+    """Here, and on Ray with one worker and with two; other results than here are an error."""
+    from rdgraph.engines.ray_engine import RayEngine
+
+    seconds, expected = timed_search(LocalEngine(), trials)
+    rows: list[dict[str, Any]] = [{"engine": "local", "workers": 1, "seconds": seconds}]
+    for workers in WORKERS:
+        engine = RayEngine(num_cpus=workers, object_store_memory=STORE)
+        try:
+            seconds, found = timed_search(engine, trials)
+        finally:
+            engine.close()
+        if found.results != expected.results:
+            raise InvalidArgument(f"expected the same results with {workers} workers on Ray, got others")
+        rows.append({"engine": "ray", "workers": workers, "seconds": seconds})
+    one = next(row["seconds"] for row in rows if row["engine"] == "ray" and row["workers"] == 1)
+    return [row | {"trainings_per_second": 2 * trials / row["seconds"], "ratio": one / row["seconds"]} for row in rows]
+
+
+def answered(planned: PlannedRound, reporter: Reporter) -> list[TrialResult]:
+    """Results that nobody trained for."""
+    each = (0.5,) * len(planned.splits)
+    return [TrialResult(candidate.number, COMPLETE, 1, each, each) for candidate in planned.candidates]
+
+
+@dataclass(frozen=True, eq=False)
+class Untrained:
+    """An engine whose workers answer at once, so that what is left is the work of the driver."""
+
+    inner: Engine
+    name = "untrained"
+
+    @property
+    def slots(self) -> int:
+        return self.inner.slots
+
+    def device(self, asked: str) -> str:
+        return self.inner.device(asked)
+
+    def run(self, work: Any, items: Iterable[Any], **options: Any) -> Iterator[tuple[Any, Any]]:
+        return self.inner.run(answered if isinstance(work, RoundWork) else work, items, **options)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def driver_seconds(rounds: int) -> float:
+    """Processor time of this process for a round of 50 trials on 10 splits, whose results come from Ray."""
+    from rdgraph.engines.ray_engine import RayEngine
+
+    engine = Untrained(RayEngine(num_cpus=1, object_store_memory=STORE))
+
+    def spent(count: int, folder: Path) -> float:
+        began = time.process_time()
+        search(
+            karate(), trials=TRIALS * count, space="small", base=Config.of("mlp"), fixed={"epochs": 1, "hidden": 4},
+            splits=range(SPLITS), round_size=TRIALS, device="cpu", engine=engine, folder=folder,
+        )  # fmt: skip
+        return time.process_time() - began
+
+    try:
+        with TemporaryDirectory() as folder:
+            spent(1, Path(folder) / "warm")
+            few, many = (spent(count, Path(folder) / str(count)) for count in (1, 1 + rounds))
+    finally:
+        engine.close()
+    return (many - few) / rounds
+
+
+# ---------------------------------------------------------------------- the model
+@dataclass(frozen=True)
+class ScaleModel:
+    """A search of `rounds` rounds: a card takes `card` seconds for one, its driver `driver` seconds.
+
+    Cards work side by side and a round is on one of them; a driver does one thing at a time, and `drivers` searches
+    have one each. Starting up, and sending the data to every machine once, are left out.
+
+    >>> model = ScaleModel(card=1.0, driver=0.1, rounds=10)
+    >>> model.seconds(1), model.seconds(5), model.seconds(64), model.bottleneck(64)
+    (10.0, 2.0, 1.0, 'rounds')
+    """
+
+    card: float
+    driver: float
+    rounds: int
+    drivers: int = 1
+
+    def seconds(self, cards: int) -> float:
+        return max(self._limits(cards).values())
+
+    def bottleneck(self, cards: int) -> str:
+        """What more cards would not help against; cards where they would."""
+        limits = self._limits(cards)
+        return max(limits, key=lambda name: limits[name])
+
+    def _limits(self, cards: int) -> dict[str, float]:
+        busy = min(cards, self.rounds)
+        last = "cards" if cards < self.rounds else "rounds"
+        return {last: math.ceil(self.rounds / busy) * self.card, "driver": self.rounds / self.drivers * self.driver}
+
+    def row(self, cards: int) -> dict[str, Any]:
+        seconds = self.seconds(cards)
+        return {
+            "cards": cards, "seconds": seconds, "trainings_per_second": self.rounds * TRIALS * SPLITS / seconds,
+            "speedup": self.seconds(1) / seconds, "bottleneck": self.bottleneck(cards),
+        }  # fmt: skip
+
+
+def card_seconds(found: Mapping[str, Any]) -> dict[str, float]:
+    """Seconds of one H200 for a round of each set, from the rows of docs/training_speed.json."""
+    seconds = {}
+    for name, begin in SPEEDS.items():
+        row = next(row for row in found["gpu"]["rows"] if row["what"].startswith(begin))
+        is_sweep = row["topic"] == "sweep"
+        rate = row["ratio"] if is_sweep else SPLITS / (row["seconds"] * EPOCHS)
+        seconds[name] = TRIALS * SPLITS / rate
+    return seconds
+
+
+def model_rows(cards: Mapping[str, float], driver: float) -> list[dict[str, Any]]:
+    """Every set: one search of a cell, and those of all 63 cells side by side, each with its own driver."""
+    kinds = (("one search", ROUNDS, 1), ("63 searches at once", ROUNDS * CELLS, CELLS))
+    return [
+        {"set": name, "what": what, **ScaleModel(seconds, driver, rounds, drivers).row(count)}
+        for name, seconds in cards.items()
+        for what, rounds, drivers in kinds
+        for count in CARDS
+    ]
+
+
+def measured(trials: int, rounds: int) -> dict[str, Any]:
+    """All that the page shows."""
+    load = os.getloadavg()[0]
+    rows, driver = throughput_rows(trials), driver_seconds(rounds)
+    cards = card_seconds(json.loads(GPU_ROWS.read_text(encoding="utf-8")))
+    import ray
+
+    machine = {
+        "python": platform.python_version(), "torch": torch.__version__, "ray": ray.__version__,
+        "processors": os.cpu_count(), "threads": torch.get_num_threads(), "load_before": round(load, 2),
+    }  # fmt: skip
+    return {
+        "command": f"python -m studies.benchmarks.scale --trials {trials} --rounds {rounds} --out docs/scale.json",
+        "environment": machine, "trials": trials, "throughput": rows, "driver_seconds_per_round": driver,
+        "card_seconds_per_round": cards, "model": model_rows(cards, driver),
+        "assumed": asdict(ScaleModel(0.0, driver, ROUNDS)) | {"trials": TRIALS, "splits": SPLITS, "epochs": EPOCHS},
+    }  # fmt: skip
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--trials", type=int, default=24, help="of the search that is timed")
+    parser.add_argument("--rounds", type=int, default=10, help="that the time of the driver is taken over")
+    chosen = parser.parse_args(words)
+    chosen.out.write_text(json.dumps(measured(chosen.trials, chosen.rounds), indent=1) + "\n", encoding="utf-8")
+    print(f"wrote {chosen.out}; the page by python -m studies.benchmarks.scale_page")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,278 @@
+"""Every reaction and tuned network under one budget: `python -m studies.benchmarks.searched --device cuda`.
+
+A cell is a contestant on a data set: as many trials for everybody, published settings first, then random ones of a
+space, all splits, the worse dropped on the way. The best mean validation accuracy chooses; test nodes choose nothing.
+Writes docs/searched.json after every cell, and goes on where it was left; `python -m studies.benchmarks.searched_page`
+turns it into docs/searched.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gread.datasets.loading import load_dataset
+from gread.datasets.node_data import NodeData
+from gread.settings.config import Config
+from gread.settings.presets import PUBLISHED, presets
+from gread.training.trainer import choose_device
+from gread.tuning.candidates import Candidate, PlannedRound, TrialResult
+from gread.tuning.random_draws import draw_candidates
+from gread.tuning.rounds import train_round
+from gread.tuning.selection import best_by_test, chosen, nested_accuracies
+from gread.tuning.space import Choice, Searched, Space, find_space
+from rdgraph.errors import InvalidArgument, RdgraphError, UnknownName
+from rdgraph.methods.registry import FIXED
+from studies.benchmarks.compared import SETS
+from studies.benchmarks.speed_rows import environment
+from studies.search.tasks import SearchRequest, base_config
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+#: The sets of the second question, beside the nine of the paper.
+OTHERS = ("chameleon_filtered", "squirrel_filtered", "minesweeper", "tolokers")
+#: Trials of a cell: 500 in the paper.
+TRIALS = {"texas": 200, "wisconsin": 200, "cornell_old": 200}
+FEW = 60
+#: Epochs of every trial of a cell: 200 in the paper.
+EPOCHS = {"minesweeper": 500, "tolokers": 500}
+USUAL = 200
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A reaction, or another network, with the space that its settings are drawn from.
+
+    `reaction` is what the presets call it, `line` the equation that is trained in its place.
+    """
+
+    name: str
+    title: str
+    model: str = "gread"
+    space: str = "paper"
+    reaction: str = ""
+    line: str = ""
+
+
+def _tanh(reaction: str, inner: str) -> Contestant:
+    """The same equation with tanh around the reaction, a switch of the authors' code."""
+    line = f"-alpha*L@H + beta*tanh({inner})"
+    return Contestant(f"{reaction}-tanh", f"{reaction}, tanh around the reaction", reaction=reaction, line=line)
+
+
+REACTIONS = tuple(Contestant(name, name, reaction=name) for name in ("BS", "F", "AC", "Z", "ST", "FB", "FB*"))
+BOUNDED = (_tanh("F", "H*(1 - H)"), _tanh("AC", "H*(1 - H**2)"), _tanh("Z", "H*(H - H**2)"))
+NETWORKS = tuple(
+    Contestant(name, title, name, "tuned")
+    for name, title in (
+        ("gcn-tuned", "tuned GCN"), ("sage-tuned", "tuned GraphSAGE"), ("gat-tuned", "tuned GAT"), ("mlp", "MLP"),
+        ("gcnii", "GCNII"), ("gprgnn", "GPR-GNN"),
+    )
+)  # fmt: skip
+CONTESTANTS = {contestant.name: contestant for contestant in (*REACTIONS, *BOUNDED, *NETWORKS)}
+
+
+@dataclass(frozen=True)
+class SearchedRow:
+    """One cell; numbers are percent of the set's metric, accuracy or ROC-AUC.
+
+    `mean`, `std` and `each` are those on the test nodes of the trial that the validation nodes choose, `val_mean` what
+    it was chosen by; `nested` chooses on every split for itself; `by_test` is the best trial by test, which is no
+    result. `started` are the published settings among the trials: their names, states and means. `share` is the part
+    of all epochs that was trained, `test_to_train` how many test nodes there are per training node.
+    """
+
+    contestant: str
+    dataset: str
+    metric: str
+    trials: int
+    states: dict[str, int]
+    epochs: int
+    chosen: int
+    origin: str
+    settings: dict[str, dict[str, Any]]
+    val_mean: float
+    mean: float
+    std: float
+    each: tuple[float, ...]
+    nested: float
+    nested_std: float
+    by_test: float
+    started: tuple[dict[str, Any], ...]
+    share: float
+    test_to_train: float
+    seed: int
+    seconds: float
+
+
+# ---------------------------------------------------------------------- what is tried
+def searched_space(contestant: Contestant, base: Config, epochs: int) -> Space:
+    """The contestant's space for so many epochs, without methods that choose their own steps, to save time.
+
+    >>> space = searched_space(CONTESTANTS["BS"], Config(), 200)
+    >>> next(s.distribution.values for s in space.searched if s.name == "method")
+    ('euler', 'rk4')
+    """
+    space = find_space(contestant.space).of(base)
+    found = tuple(_with_fixed_steps(s) if s.name == "method" else s for s in space.searched)
+    return Space(space.name, space.source, {**space.fixed, "epochs": epochs}, found, {})
+
+
+def _with_fixed_steps(searched: Searched) -> Searched:
+    assert isinstance(searched.distribution, Choice)
+    return replace(searched, distribution=Choice(tuple(m for m in searched.distribution.values if m in FIXED)))
+
+
+def published_starts(contestant: Contestant, dataset: str) -> list[tuple[str, Config]]:
+    """The published settings of a contestant on a data set by their names, without the length of their trainings."""
+    names = [f"{kind}/{contestant.reaction}/{dataset}" for kind in ("paper", "authors")]
+    if not contestant.reaction:
+        names = [f"{PUBLISHED}/{contestant.model}/{dataset}"]
+    known = {preset.name: preset.config for preset in presets()}
+    return [(name, known[name]) for name in names if name in known]
+
+
+def make_candidates(
+    contestant: Contestant, dataset: str, trials: int, epochs: int, seed: int
+) -> tuple[list[Candidate], dict[int, str]]:
+    """The trials of a cell, published settings first, and the names of those; everything else is drawn."""
+    reaction, model = (contestant.reaction or None), (None if contestant.reaction else contestant.model)
+    base, _ = base_config(SearchRequest(dataset, reaction=reaction, model=model, space=contestant.space))
+    own = {"reaction": contestant.line or contestant.reaction} if contestant.reaction else {}
+    space = searched_space(contestant, base.updated(own), epochs)
+    same = {"epochs": epochs, "select": "accuracy", "patience": 0}
+    starts = published_starts(contestant, dataset)[:trials]
+    found = [Candidate(k, config.updated({**own, **same})) for k, (_, config) in enumerate(starts)]
+    found += draw_candidates(space, base.updated({**own, **same}), trials - len(found), seed, first=len(found))
+    return found, {k: name for k, (name, _) in enumerate(starts)}
+
+
+# ---------------------------------------------------------------------- one cell
+def measure(
+    contestant: Contestant, dataset: str, data: NodeData, device: str, *, trials: int, epochs: int, seed: int = 0
+) -> SearchedRow:
+    """Search a cell on all splits."""
+    began = time.monotonic()
+    candidates, names = make_candidates(contestant, dataset, trials, epochs, seed)
+    plan = PlannedRound.of(data, range(data.num_splits), seed, True, candidates)
+    results = train_round(data, plan, device=device, tell=lambda text: print(text, file=sys.stderr, flush=True))
+    best, top = chosen(results), best_by_test(results)
+    if best is None or top is None:
+        raise InvalidArgument(f"expected a trial that could be trained, got none: {results[0].note}")
+    config = next(c.config for c in candidates if c.number == best.number)
+    test, nested = 100 * np.array(best.test), 100 * np.array(nested_accuracies(results))
+    sizes = [float(mask.sum()) for mask in (data.masks.test, data.masks.train)]
+    return SearchedRow(
+        contestant.name, dataset, data.meta.metric, trials, dict(Counter(r.state for r in results)), epochs,
+        best.number, names.get(best.number, "drawn"), config.sections(), 100 * best.val_accuracy,
+        float(test.mean()), float(test.std()), tuple(round(float(t), 4) for t in test), float(nested.mean()),
+        float(nested.std()), 100 * top.test_accuracy, tuple(_start(names[r.number], r) for r in results
+                                                             if r.number in names),
+        sum(r.epochs for r in results) / (trials * epochs), sizes[0] / sizes[1], seed, time.monotonic() - began,
+    )  # fmt: skip
+
+
+def _start(name: str, result: TrialResult) -> dict[str, Any]:
+    """What became of published settings among the trials; one that was dropped has no accuracy to tell."""
+    told = result.is_eligible
+    val, test = (100 * a if told else None for a in (result.val_accuracy, result.test_accuracy))
+    return {"name": name, "state": result.state, "epochs": result.epochs, "val_mean": val, "mean": test}
+
+
+# ---------------------------------------------------------------------- many cells
+def missing(found: dict[str, Any], names: Iterable[str], sets: Sequence[str]) -> list[tuple[str, str]]:
+    """The cells that the file does not have yet, one data set after the other."""
+    known = {(row["contestant"], row["dataset"]) for row in found["rows"]}
+    wanted = [(name, dataset) for dataset in sets for name in names]
+    return [cell for cell in wanted if cell not in known]
+
+
+def run(
+    cells: Sequence[tuple[str, str]], device: str, out: Path, found: dict[str, Any], budget: float, *,
+    trials: int | None = None, seed: int = 0,
+) -> None:  # fmt: skip
+    """Measure cells until the time is up, and write the file after each; one that fails is told of and noted."""
+    end, loaded = time.monotonic() + budget, dict[str, NodeData]()
+    for name, dataset in cells:
+        if time.monotonic() > end:
+            return
+        if dataset not in loaded:
+            loaded = {dataset: load_dataset(dataset, offline=True)}
+        count, epochs = trials or TRIALS.get(dataset, FEW), EPOCHS.get(dataset, USUAL)
+        try:
+            row = measure(CONTESTANTS[name], dataset, loaded[dataset], device, trials=count, epochs=epochs, seed=seed)
+        except (RdgraphError, RuntimeError) as problem:
+            print(f"{name} {dataset}: {problem}", file=sys.stderr, flush=True)
+            found["failed"] = {**found.get("failed", {}), f"{name}/{dataset}": str(problem).partition("\n")[0]}
+        else:
+            told = f"{row.mean:.2f} ± {row.std:.2f} ({row.origin}), by test {row.by_test:.2f}, {row.trials} trials"
+            print(f"{name} {dataset}: {told}, {row.seconds:.1f} s", file=sys.stderr, flush=True)
+            found["rows"].append(asdict(row))
+            found.get("failed", {}).pop(f"{name}/{dataset}", None)
+        out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        if device.startswith("cuda"):
+            torch.cuda.empty_cache()  # the planner asks the device what is free
+
+
+def joined(paths: Iterable[Path]) -> dict[str, Any]:
+    """One file of several that were measured side by side; a cell of a later file takes the place of an earlier one."""
+    rows, failed, found = {}, {}, dict[str, Any]()
+    for path in (path for path in paths if path.exists()):
+        part = json.loads(path.read_text(encoding="utf-8"))
+        rows.update({(row["contestant"], row["dataset"]): row for row in part["rows"]})
+        failed.update(part.get("failed", {}))
+        found.update(part)
+    left = {cell: why for cell, why in failed.items() if tuple(cell.rsplit("/", 1)) not in rows}
+    return {**found, "rows": [rows[cell] for cell in sorted(rows)], "failed": left}
+
+
+def checked(names: Sequence[str] | None, known: Sequence[str], kind: str) -> Sequence[str]:
+    """The names that were asked for, or all of them; one that there is not is an error."""
+    for name in names or ():
+        if name not in known:
+            raise UnknownName(kind, name, known)
+    return names or known
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="All reactions and tuned networks under one budget of trials")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--contestant", action="append", dest="contestants", metavar="NAME")
+    parser.add_argument("--set", action="append", dest="sets", metavar="NAME")
+    parser.add_argument("--trials", type=int, help="trials of every cell; 200 on the three small sets, else 60")
+    parser.add_argument("--seed", type=int, default=0, help="of the trials that are drawn and of the trainings")
+    parser.add_argument("--again", action="store_true", help="measure the chosen cells anew")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no cell after so many seconds")
+    parser.add_argument("--share", type=float, default=1.0, help="share of the card's memory for this process")
+    parser.add_argument("--out", type=Path, default=DOCS / "searched.json")
+    parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing, put files into one")
+    given = parser.parse_args()
+    if given.join:
+        given.out.write_text(json.dumps(joined(given.join), indent=1) + "\n", encoding="utf-8")
+        return
+    device = choose_device(given.device)
+    names = checked(given.contestants, tuple(CONTESTANTS), "contestant")
+    sets = checked(given.sets, (*SETS, *OTHERS), "data set of this benchmark")
+    if device.startswith("cuda"):
+        torch.cuda.set_per_process_memory_fraction(given.share)
+    found: dict[str, Any] = {"rows": []}
+    if given.out.exists():
+        found = json.loads(given.out.read_text(encoding="utf-8"))
+    if given.again:
+        found["rows"] = [r for r in found["rows"] if not (r["contestant"] in names and r["dataset"] in sets)]
+    found["command"] = "python -m studies.benchmarks.searched --device cuda"
+    found["environment"] = environment(device)
+    run(missing(found, names, sets), device, given.out, found, given.seconds, trials=given.trials, seed=given.seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""Graphs of one's own from npy, npz and parquet: the same data as from csv, errors that name the file, and the cost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from gread import NodeData
+from gread.datasets.masks import Masks
+from rdgraph.errors import FileError
+from tests.paths import ROOT
+
+EDGES = np.array([[0, 1, 1, 3, 2, 2], [1, 0, 2, 1, 1, 2]])
+X = np.arange(8, dtype=np.float32).reshape(4, 2)
+Y = np.array([0, 1, -1, 0])
+SPLIT = ["train", "train", "", "test"]
+
+
+@pytest.fixture
+def csv_data(tmp_path: Path) -> NodeData:
+    lines = ["id,label,split,a,b", *(f"{k},{y if y >= 0 else ''},{s},{x[0]},{x[1]}"
+             for k, (y, s, x) in enumerate(zip(Y, SPLIT, X, strict=True)))]  # fmt: skip
+    (tmp_path / "n.csv").write_text("\n".join(lines))
+    (tmp_path / "e.csv").write_text("\n".join(["source,target", *(f"{a},{b}" for a, b in EDGES.T)]))
+    return NodeData.from_files(tmp_path / "e.csv", tmp_path / "n.csv")
+
+
+def write_npz(folder: Path, **more: Any) -> tuple[Path, Path]:
+    parts = {name: np.array([word == name for word in SPLIT]) for name in ("train", "val", "test")}
+    np.savez(folder / "e.npz", edge_index=EDGES, **more)
+    np.savez(folder / "n.npz", x=X, y=Y, **parts)
+    return folder / "e.npz", folder / "n.npz"
+
+
+def write_parquet(folder: Path, ids: list[Any] | None = None, weight: list[float] | None = None) -> tuple[Path, Path]:
+    ends = EDGES if ids is None else np.array(ids)[EDGES]
+    edges = {"source": ends[0], "target": ends[1], **({} if weight is None else {"weight": weight})}
+    nodes: dict[str, Any] = {} if ids is None else {"id": ids}
+    nodes |= {"label": [None if y < 0 else int(y) for y in Y], "split": SPLIT, "a": X[:, 0], "b": X[:, 1]}
+    parquet.write_table(pa.table(edges), folder / "e.parquet")
+    parquet.write_table(pa.table(nodes), folder / "n.parquet")
+    return folder / "e.parquet", folder / "n.parquet"
+
+
+def assert_same(found: NodeData, expected: NodeData) -> None:
+    np.testing.assert_array_equal(found.graph.edge_index, expected.graph.edge_index)
+    np.testing.assert_array_equal(found.graph.weight, expected.graph.weight)
+    np.testing.assert_array_equal(found.x, expected.x)
+    np.testing.assert_array_equal(found.y, expected.y)
+    for part in ("train", "val", "test"):
+        np.testing.assert_array_equal(getattr(found.masks, part), getattr(expected.masks, part))
+
+
+def test_arrays_give_what_the_csv_files_give(tmp_path: Path, csv_data: NodeData) -> None:
+    assert_same(NodeData.from_files(*write_npz(tmp_path)), csv_data)
+    np.save(tmp_path / "e.npy", EDGES.astype(np.int32))
+    assert_same(NodeData.from_files(tmp_path / "e.npy", tmp_path / "n.npz"), csv_data)
+    assert_same(NodeData.from_files(*write_parquet(tmp_path)), csv_data)
+    assert_same(NodeData.from_files(tmp_path / "e.npy", tmp_path / "n.parquet"), csv_data)
+
+
+@pytest.mark.parametrize("ids", [[30, 10, 20, 7], ["d", "a", "c", "b"]])
+def test_ends_of_edges_may_be_ids(tmp_path: Path, csv_data: NodeData, ids: list[Any]) -> None:
+    edges, nodes = write_parquet(tmp_path, ids)
+    assert_same(NodeData.from_files(edges, nodes), csv_data)
+    parquet.write_table(pa.table({"source": ids[:1], "target": [type(ids[0])(99)]}), tmp_path / "wrong.parquet")
+    with pytest.raises(FileError, match=r"row 0, column 'target': expected the id of a node, got '?99"):
+        NodeData.from_files(tmp_path / "wrong.parquet", nodes)
+    np.save(tmp_path / "e.npy", EDGES)
+    with pytest.raises(FileError, match="expected edges in a parquet file"):
+        NodeData.from_files(tmp_path / "e.npy", nodes)
+
+
+def test_weights_and_directions(tmp_path: Path) -> None:
+    weight = np.array([2.0, 2.0, 0.5, 1.0, 0.5, 3.0])
+    for files in (write_npz(tmp_path, weight=weight), write_parquet(tmp_path, weight=weight.tolist())):
+        data = NodeData.from_files(*files)
+        assert data.graph.adjacency.toarray()[:2, :2].tolist() == [[0.0, 2.0], [2.0, 0.0]]
+        assert data.graph.is_undirected
+        directed = NodeData.from_files(*files, directed=True)
+        assert directed.graph.num_edges == 6
+        assert NodeData.from_files(*files, weight=None).graph.weight.max() == 1.0
+    files = write_npz(tmp_path, weight=weight + np.array([0, 1, 0, 0, 0, 0]))
+    with pytest.raises(FileError, match="expected one weight for both directions"):
+        NodeData.from_files(*files)
+
+
+def test_features_of_an_npy_file_stay_on_the_disk(tmp_path: Path) -> None:
+    np.save(tmp_path / "e.npy", EDGES)
+    np.save(tmp_path / "x.npy", X)
+    data = NodeData.from_files(tmp_path / "e.npy", tmp_path / "x.npy", masks=Masks.none(4))
+    base: Any = data.x
+    while not isinstance(base, np.memmap) and base is not None:
+        base = base.base
+    assert isinstance(base, np.memmap)
+    np.testing.assert_array_equal(data.x, X)
+    assert (data.y == -1).all()
+
+
+def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
+    edges, _ = write_parquet(tmp_path)
+    nodes = pa.table({"kind": ["x", "y", None, "x"], "a": [1, 2, 3, 4], "b": [0.5] * 4, "split_1": SPLIT,
+                      "split_0": ["train", "val", "", "train"]})  # fmt: skip
+    parquet.write_table(nodes, tmp_path / "other.parquet")
+    data = NodeData.from_files(edges, tmp_path / "other.parquet", label="kind", features=["a"])
+    assert data.meta.classes == ("x", "y")
+    assert data.y.tolist() == [0, 1, -1, 0]
+    assert data.x.tolist() == [[1.0], [2.0], [3.0], [4.0]]
+    assert data.masks.val[0].tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("edges", "nodes", "words"),
+    [
+        ({"edge_index": EDGES.T}, {"y": Y}, r"whole numbers \(2, E\)"),
+        ({"edge_index": EDGES + 9}, {"y": Y}, "out of range"),
+        ({"wrong": EDGES}, {"y": Y}, "expected an array edge_index"),
+        ({"edge_index": EDGES}, {"x": X}, "expected an array y"),
+        ({"edge_index": EDGES}, {"y": Y, "train": Y == 0}, "or none of them"),
+        ({"edge_index": EDGES}, {"y": Y, "x": X[:2]}, r"expected features \(4, f\)"),
+        ({"edge_index": EDGES}, {"y": Y, "train": Y == 9, "val": Y == 0, "test": Y == 1}, "expected training nodes"),
+    ],
+)
+def test_errors_of_archives_name_the_file(tmp_path: Path, edges: Any, nodes: Any, words: str) -> None:
+    np.savez(tmp_path / "e.npz", **edges)
+    np.savez(tmp_path / "n.npz", **nodes)
+    with pytest.raises(FileError, match=words) as problem:
+        NodeData.from_files(tmp_path / "e.npz", tmp_path / "n.npz")
+    assert str(tmp_path) in str(problem.value)
+
+
+def test_errors_of_other_files_name_them_too(tmp_path: Path) -> None:
+    edges, nodes = write_parquet(tmp_path)
+    with pytest.raises(FileError, match="expected a column 'heft'"):
+        NodeData.from_files(edges, nodes, weight="heft")
+    with pytest.raises(FileError, match="expected a column 'c'"):
+        NodeData.from_files(edges, nodes, features=["c"])
+    with pytest.raises(FileError, match=r"expected two files among .npy, .npz, .parquet"):
+        NodeData.from_files(edges, tmp_path / "n.csv")
+    with pytest.raises(FileError, match="check its name"):
+        NodeData.from_files(tmp_path / "none.npy", nodes)
+    with pytest.raises(FileError, match="check its name"):
+        NodeData.from_files(tmp_path / "none.parquet", nodes)
+    (tmp_path / "text.npy").write_text("no array")
+    with pytest.raises(FileError, match="expected an array of numbers"):
+        NodeData.from_files(tmp_path / "text.npy", nodes)
+    (tmp_path / "text.parquet").write_text("no table")
+    with pytest.raises(FileError, match="expected a parquet file in"):
+        NodeData.from_files(tmp_path / "text.parquet", nodes)
+    (tmp_path / "text.npz").write_text("no archive")
+    with pytest.raises(FileError, match="expected an npz file"):
+        NodeData.from_files(edges, tmp_path / "text.npz")
+    parquet.write_table(pa.table({"label": Y, "a": ["x"] * 4}), tmp_path / "odd.parquet")
+    with pytest.raises(FileError, match=r"expected numbers in column 'a' .* got string"):
+        NodeData.from_files(edges, tmp_path / "odd.parquet")
+    parquet.write_table(pa.table({"label": Y, "a": [1.0, None, 2.0, 3.0]}), tmp_path / "odd.parquet")
+    with pytest.raises(FileError, match=r"expected numbers in column 'a' .* got empty cells"):
+        NodeData.from_files(edges, tmp_path / "odd.parquet")
+    table = pa.table({"label": Y, "split": ["train", "lost", "", ""]})
+    parquet.write_table(table, tmp_path / "odd.parquet")
+    with pytest.raises(FileError, match=r"row 1, column 'split': expected train, val, test or nothing, got 'lost'"):
+        NodeData.from_files(edges, tmp_path / "odd.parquet", features=[])
+    twice = pa.table({"id": [1, 1, 2, 3], "label": Y})
+    parquet.write_table(twice, tmp_path / "twice.parquet")
+    with pytest.raises(FileError, match="expected an id of its own"):
+        NodeData.from_files(edges, tmp_path / "twice.parquet")
+
+
+# ---------------------------------------------------------------------- the cost
+NODES, COUNT, COLUMNS = 200_000, 2_000_000, 64
+#: Seconds and memory, as a multiple of the files, for a graph of so many nodes and edges.
+MOST_SECONDS, MOST_MEMORY = 5.0, 3.0
+
+
+def write_large(folder: Path, kind: str) -> tuple[Path, Path]:
+    random = np.random.default_rng(0)
+    pairs = random.integers(0, NODES, (2, COUNT))
+    x = random.random((NODES, COLUMNS), dtype=np.float32)
+    y = random.integers(0, 10, NODES)
+    edges, nodes = folder / f"e.{kind}", folder / f"n.{kind}"
+    if kind == "npz":
+        np.savez(edges, edge_index=pairs)
+        np.savez(nodes, x=x, y=y)
+    else:
+        parquet.write_table(pa.table({"source": pairs[0], "target": pairs[1]}), edges, use_dictionary=False)
+        columns = {f"f{k}": x[:, k] for k in range(COLUMNS)}
+        parquet.write_table(pa.table({"label": y, **columns}), nodes, use_dictionary=False)
+    return edges, nodes
+
+
+#: Reads two files in a fresh interpreter: seconds of the processor, and by how much the memory rose at most.
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from gread import NodeData
+
+def memory(word):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(word))
+
+NodeData.from_files(sys.argv[3], sys.argv[4])  # a small graph, which loads the libraries
+Path("/proc/self/clear_refs").write_text("5")
+before, started = memory("VmRSS"), time.process_time()
+data = NodeData.from_files(sys.argv[1], sys.argv[2])
+print(time.process_time() - started, memory("VmHWM") - before, data.num_nodes, data.num_features, data.num_classes)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured as Linux tells it")
+@pytest.mark.parametrize("kind", ["npz", "parquet"])
+def test_a_large_graph_is_read_quickly_and_in_little_memory(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "small").mkdir()
+    small = (write_npz if kind == "npz" else write_parquet)(tmp_path / "small")
+    files = write_large(tmp_path, kind)
+    size = sum(path.stat().st_size for path in files)
+    run = [sys.executable, "-c", PROGRAM, *map(str, (*files, *small))]
+    found = []
+    for _ in range(2):  # the better of two, since other programs may be running
+        done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+        seconds, peak, *counts = done.stdout.split()
+        assert counts == [str(NODES), str(COLUMNS), "10"]
+        found.append((float(seconds), int(peak) / size))
+    assert min(seconds for seconds, _ in found) <= MOST_SECONDS
+    assert min(share for _, share in found) <= MOST_MEMORY, f"{found}"

@@ -1,0 +1,133 @@
+"""Searches under one budget: what is tried in a cell, who chooses, which files there are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gread.datasets.embedded import karate
+from gread.settings.presets import find_preset
+from gread.tuning.candidates import PlannedRound, TrialResult
+from rdgraph.errors import UnknownName
+from studies.benchmarks import searched
+from studies.benchmarks.searched import CONTESTANTS, make_candidates
+
+
+def test_the_trials_of_a_reaction_begin_with_its_published_settings() -> None:
+    found, names = make_candidates(CONTESTANTS["BS"], "cora", 12, 200, seed=0)
+    assert names == {0: "paper/BS/cora", 1: "authors/BS/cora"}
+    assert found[0].config == find_preset("paper", "BS", "cora").config
+    assert [c.number for c in found] == list(range(12))
+    drawn = [c.config.gread for c in found[2:]]
+    assert {m.reaction for m in drawn} == {"BS"}
+    assert {m.method for m in drawn} <= {"euler", "rk4"}
+    assert len({m.time for m in drawn}) == 10
+    # what the paper leaves open is as released for this set
+    assert {m.encoder_mlp for m in drawn} == {find_preset("authors", "BS", "cora").config.gread.encoder_mlp}
+
+
+def test_tanh_stands_around_the_reaction_in_published_and_drawn_settings() -> None:
+    found, names = make_candidates(CONTESTANTS["Z-tanh"], "texas", 3, 200, seed=0)
+    assert names == {0: "paper/Z/texas"}
+    assert {c.config.gread.reaction for c in found} == {"-alpha*L@H + beta*tanh(H*(H - H**2))"}
+    plain = find_preset("paper", "Z", "texas").config
+    assert found[0].config.training == plain.training
+    assert found[0].config.gread.time == plain.gread.time
+
+
+def test_everybody_has_as_many_trials_of_as_many_epochs() -> None:
+    for name, contestant in CONTESTANTS.items():
+        for dataset in ("texas", "minesweeper"):
+            found, _ = make_candidates(contestant, dataset, 4, 77, seed=1)
+            assert len(found) == 4, name
+            assert {
+                (c.config.training.epochs, c.config.training.select, c.config.training.patience) for c in found
+            } == {(77, "accuracy", 0)}
+            assert {c.config.model.model for c in found} == {contestant.model}
+
+
+def test_the_same_seed_draws_the_same_trials() -> None:
+    first, second, other = (make_candidates(CONTESTANTS["gcn-tuned"], "film", 5, 9, seed=s)[0] for s in (3, 3, 4))
+    assert [c.config for c in first] == [c.config for c in second] != [c.config for c in other]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searched, "load_dataset", lambda name, offline: karate())
+    monkeypatch.setattr(searched, "EPOCHS", {"karate": 40})
+    monkeypatch.setattr(searched, "TRIALS", {"karate": 4})
+
+
+@pytest.mark.usefixtures("small")
+def test_a_cell_is_measured_written_and_not_measured_again(tmp_path: Path) -> None:
+    out, found = tmp_path / "searched.json", {"rows": []}
+    cells = searched.missing(found, ["gprgnn", "F-tanh"], ["karate"])
+    searched.run(cells, "cpu", out, found, float("inf"))
+    rows = json.loads(out.read_text(encoding="utf-8"))["rows"]
+    assert [r["contestant"] for r in rows] == ["gprgnn", "F-tanh"]
+    for row in rows:
+        assert row["trials"] == 4 == sum(row["states"].values())
+        assert row["epochs"] == 40
+        assert row["by_test"] >= row["mean"]
+        assert len(row["each"]) == 10
+        assert 0 < row["share"] <= 1
+    assert searched.missing({"rows": rows}, ["gprgnn", "F-tanh"], ["karate"]) == []
+    searched.run(cells, "cpu", out, found, -1.0)
+    assert len(json.loads(out.read_text(encoding="utf-8"))["rows"]) == 2
+
+
+@pytest.mark.usefixtures("small")
+def test_validation_chooses_and_test_is_only_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    planted = [
+        TrialResult(0, "complete", 40, (0.9, 0.6), (0.1, 0.3)),
+        TrialResult(1, "complete", 40, (0.8, 0.8), (0.4, 0.6)),
+        TrialResult(2, "complete", 40, (0.5, 0.5), (0.9, 0.9)),
+        TrialResult(3, "pruned", 20, (1.0, 1.0), (1.0, 1.0)),
+    ]
+
+    def trained(data: Any, plan: PlannedRound, **options: Any) -> list[TrialResult]:
+        assert plan.halving
+        return planted
+
+    monkeypatch.setattr(searched, "train_round", trained)
+    row = searched.measure(CONTESTANTS["gcn-tuned"], "karate", karate(), "cpu", trials=4, epochs=40)
+    assert (row.chosen, row.val_mean, row.mean, row.std) == (1, 80.0, 50.0, pytest.approx(10.0))
+    assert row.each == (40.0, 60.0)
+    assert row.nested == pytest.approx(35.0)
+    assert row.by_test == 90.0
+    assert row.share == pytest.approx(140 / 160)
+    assert row.states == {"complete": 3, "pruned": 1}
+    assert row.origin == "drawn"
+
+
+@pytest.mark.usefixtures("small")
+def test_a_cell_that_fails_is_noted_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*args: Any, **options: Any) -> Any:
+        raise RuntimeError("no memory\nmore")
+
+    monkeypatch.setattr(searched, "measure", failing)
+    found: dict[str, Any] = {"rows": []}
+    searched.run([("mlp", "karate"), ("FB*", "karate")], "cpu", tmp_path / "s.json", found, float("inf"))
+    assert found == {"rows": [], "failed": {"mlp/karate": "no memory", "FB*/karate": "no memory"}}
+
+
+def test_files_measured_side_by_side_become_one(tmp_path: Path) -> None:
+    first = {"rows": [{"contestant": "BS", "dataset": "cora", "mean": 1.0}], "failed": {"F/film": "no memory"}}
+    second = {
+        "rows": [{"contestant": name, "dataset": d, "mean": 2.0} for name, d in (("BS", "cora"), ("F", "film"))],
+        "failed": {"Z/film": "no memory"},
+    }
+    paths = [tmp_path / "1.json", tmp_path / "absent.json", tmp_path / "2.json"]
+    for path, part in zip((paths[0], paths[2]), (first, second), strict=True):
+        path.write_text(json.dumps(part), encoding="utf-8")
+    found = searched.joined(paths)
+    assert [(r["contestant"], r["mean"]) for r in found["rows"]] == [("BS", 2.0), ("F", 2.0)]
+    assert found["failed"] == {"Z/film": "no memory"}
+
+
+def test_a_name_that_there_is_not_is_refused() -> None:
+    with pytest.raises(UnknownName, match="contestant"):
+        searched.checked(["GCN"], tuple(CONTESTANTS), "contestant")

@@ -1,0 +1,89 @@
+"""The page of searches: what it says of planted numbers, whatever cells there are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gread.settings.presets import authors_runs, find_published
+from studies.benchmarks import searched_page
+from studies.benchmarks.compared import SETS
+
+
+def row(contestant: str = "BS", dataset: str = "texas", **changes: Any) -> dict[str, Any]:
+    given = {
+        "contestant": contestant, "dataset": dataset, "metric": "accuracy", "trials": 60, "epochs": 200,
+        "states": {"complete": 9, "pruned": 51}, "origin": "drawn", "val_mean": 88.0, "mean": 85.0, "std": 2.0,
+        "each": [84.0, 86.0] * 5, "nested": 84.5, "nested_std": 2.5, "by_test": 86.25, "share": 0.25,
+        "test_to_train": 0.4, "seconds": 7.0,
+    }  # fmt: skip
+    return given | changes
+
+
+def page(*rows: dict[str, Any], **others: Any) -> str:
+    printed = {"paper": {"rows": [{"reaction": "BS", "dataset": d, "mean": 83.5} for d in SETS]}}
+    found = {"rows": list(rows), "command": "the command", "environment": {"torch": "2"}}
+    return searched_page.page(found | others, printed)
+
+
+def line_of(text: str, start: str) -> list[str]:
+    line = next(line for line in text.splitlines() if line.startswith(start))
+    return [part.strip() for part in line.strip("|").split("|")]
+
+
+def test_a_reaction_stands_beside_what_is_known_of_it() -> None:
+    text = page(row(origin="paper/BS/texas"))
+    assert line_of(text, "| BS | 85.00") == [
+        "BS", "85.00 ± 2.00", "84.50 ± 2.50", "88.92", "86.49", "83.50", "86.25", "1.25", "60", "paper/BS/texas",
+    ]  # fmt: skip
+    assert line_of(page(row("F-tanh")), "| F, tanh")[3:6] == ["", "", ""]
+
+
+def test_means_over_nine_sets_need_all_of_them() -> None:
+    rows = [row(dataset=d, mean=70.0 + k, by_test=80.0) for k, d in enumerate(SETS)]
+    text = page(*rows, row("F"), *(row("FB", d, val_mean=90.0, mean=73.0) for d in SETS))
+    paper = np.mean([find_published("GREAD-BS", d).mean for d in SETS])
+    code = np.mean([authors_runs()[d].mean for d in SETS])
+    assert (round(paper, 2), round(code, 2)) == (76.64, 74.69)
+    assert line_of(text, "| BS | 74.00 |")[1:] == ["74.00", f"{paper:.2f}", f"{code:.2f}", "83.50", "80.00"]
+    assert line_of(text, "| F | 1 of 9 sets")
+    assert "FB has the best mean on the validation nodes (90.00); its test mean is 73.00" in text
+
+
+def test_budgets_are_compared_split_by_split() -> None:
+    better = [80.0, 82.0, 81.0, 83.0, 80.0, 82.0, 81.0, 83.0, 80.5, 82.5]
+    noise = [0.1, -0.1] * 5
+    text = page(
+        row(each=better),
+        row("gcn-tuned", each=[b - 3 + n for b, n in zip(better, noise, strict=True)]),
+        row("mlp", each=[b + 0.01 + 30 * n for b, n in zip(better, noise, strict=True)]),
+        row("F", each=[b - 9 for b in better]),
+    )
+    error = math.sqrt((0.1 + 0.4) * np.var(noise, ddof=1))
+    assert line_of(text, "| BS - tuned GCN")[1:] == [f"**+3.00 ({error:.2f})**", "1 / 0 / 0"]
+    assert line_of(text, "| BS - MLP")[2] == "0 / 0 / 1"
+    assert line_of(text, "| F - tuned GCN")[2] == "0 / 1 / 0"
+
+
+def test_other_budgets_are_not_compared() -> None:
+    text = page(row(), row("gcn-tuned", trials=200), row("mlp", epochs=500))
+    assert "BS - " not in text
+
+
+def test_published_tuned_rows_and_metrics_are_named() -> None:
+    text = page(row(dataset="minesweeper", metric="roc_auc"), row("gcn-tuned", "minesweeper", metric="roc_auc"))
+    assert "minesweeper, ROC-AUC" in text
+    assert line_of(text, "| published tuned GCN")[1] == "97.86 ± 0.24"
+
+
+def test_costs_and_failures_are_told() -> None:
+    text = page(row(), row(dataset="cora", share=0.5), failed={"Z/pubmed": "no memory"})
+    assert line_of(text, "| BS | 2 |")[1:] == ["2", "120", "38 %", "18 complete, 102 pruned", "14.0"]
+    assert "Not measured: Z/pubmed (no memory)." in text
+    assert "`the command` on torch 2." in text
+
+
+def test_an_empty_file_makes_a_page() -> None:
+    assert page().startswith("# Settings chosen on validation nodes")
