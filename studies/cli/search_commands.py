@@ -46,9 +46,7 @@ Halving = Annotated[
 ]
 Round = Annotated[
     int | None,
-    typer.Option(
-        "--round", help="Trials drawn and trained together.", show_default="200 random ones, else 16"
-    ),
+    typer.Option("--round", help="Trials drawn and trained together.", show_default="200 random ones, else 16"),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Of the sampler and of the trainings.")]
 Out = Annotated[

@@ -24,7 +24,7 @@ from gread.models.soft_adjacency import soft_weights
 from rdgraph.integrators import flow_coefficients as responses
 from rdgraph.integrators.flow_coefficients import Schedule, _basis, _by_autograd, transform_table
 from rdgraph.integrators.member_schedules import Schedules
-from rdgraph.integrators.polynomial_flow import _moments, _sampled
+from rdgraph.integrators.polynomial_products import _moments, _sampled
 from rdgraph.kernels.rectangular_matrix import Rectangle
 from rdgraph.kernels.row_order import LONG, MUCH, SHORT, SMALL, Rows
 
@@ -91,8 +91,8 @@ def test_sampled_stacks(shape, doubled):
     full = torch.einsum("k,kbid,kbjd->bij", factors, left, right)
     expected = full[:, pattern.rows.long(), pattern.indices.long()]
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(_sampled(pattern.tensors, None, left, right, doubled, False), expected)
-    shared = _sampled(pattern.tensors, None, left, right, doubled, True)
+    torch.testing.assert_close(_sampled(pattern.tensors, None, left, right, doubled, False, 0), expected)
+    shared = _sampled(pattern.tensors, None, left, right, doubled, True, 0)
     torch.testing.assert_close(shared, expected.sum(0, keepdim=True))
 
 

@@ -181,7 +181,6 @@ def test_powers_are_kept_in_a_folder_and_shared(tmp_path: Path, monkeypatch: pyt
         ({"reaction": "F"}, "expected a linear equation"),
         ({"reaction": "-alpha*L@H + beta"}, "train it on the whole graph"),
         ({"normalisation": "none", "self_loops": 0.0}, "expected one normalised operator"),
-        ({"method": "dopri5"}, "a method that is exact or of Runge-Kutta"),
     ],
 )
 def test_what_is_not_linear_in_the_features_is_refused(values: dict[str, Any], words: str) -> None:

@@ -70,7 +70,7 @@ def test_polynomials_in_segments_have_the_gradients_of_whole_ones(kind: str, deg
 
     def run(size: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         weights, series, x = leaves()
-        out = apply_polynomial(Operator(blank.pattern, weights), series, x, kind, size)
+        out = apply_polynomial(Operator(blank.pattern, weights), series, x, kind, segment=size)
         return out.detach(), torch.autograd.grad(out.sin().sum(), (weights, series, x))
 
     (whole, expected), (found, gradients) = run(0), run(segment)
@@ -91,7 +91,7 @@ def kept_states(segment: int) -> int:
 
     x = torch.ones(1, 50, 16)
     with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
-        apply_polynomial(Operator(operator.pattern, weights), torch.ones(25, 1, 1, 1), x, "taylor", segment)
+        apply_polynomial(Operator(operator.pattern, weights), torch.ones(25, 1, 1, 1), x, "taylor", segment=segment)
     return sum(seen.values()) // (x.numel() * 4)
 
 

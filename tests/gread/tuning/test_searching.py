@@ -427,6 +427,11 @@ def test_cmaes_is_drawn_from_or_named() -> None:
         assert len(quick(8, sampler="cmaes", round_size=4).results) == 8
 
 
+def set_memory(monkeypatch: pytest.MonkeyPatch, free: int, total: int) -> None:
+    monkeypatch.setattr(planner, "free_memory", lambda device: free)
+    monkeypatch.setattr(planner, "total_memory", lambda device: total)
+
+
 def test_batches_are_made_for_the_memory_that_a_search_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -441,13 +446,13 @@ def test_batches_are_made_for_the_memory_that_a_search_began_with(
         return real(*args, memory=memory, **kwargs)
 
     monkeypatch.setattr(rounds, "train_round", watched)
-    monkeypatch.setattr(planner, "_memory", lambda device: (2**30 + 12345, 2**40))
+    set_memory(monkeypatch, 2**30 + 12345, 2**40)
     with pytest.raises(Cut):
         quick(6, round_size=2, folder=tmp_path)
-    monkeypatch.setattr(planner, "_memory", lambda device: (2**29, 2**40))
+    set_memory(monkeypatch, 2**29, 2**40)
     quick(6, round_size=2, folder=tmp_path)
     assert seen == [(2**30, 2**30)] * 4
-    monkeypatch.setattr(planner, "_memory", lambda device: (2**28, 2**29))  # a machine that has not so much
+    set_memory(monkeypatch, 2**28, 2**29)  # a machine that has not so much
     with planner.planned_for(2**30):
         assert planner.planned_memory("cpu") == 2**29
 
@@ -481,12 +486,12 @@ def test_a_round_that_does_not_fit_after_all_is_trained_in_smaller_batches(
         assert not (tmp_path / "batches.json").exists()
         return real(*args)
 
-    monkeypatch.setattr(planner, "_memory", lambda device: (2**32, 2**60))
+    set_memory(monkeypatch, 2**32, 2**60)
     monkeypatch.setattr(rounds, "_whole", tight)
     found = train_round(karate(), planned, device="cpu", checkpoint=tmp_path, memory=2**60, tell=said.append)
     assert [r.state for r in found] == ["complete", "complete"]
     assert free == [2**60, 2**32]
     assert "smaller batches" in said[0]
-    monkeypatch.setattr(planner, "_memory", lambda device: (2**60, 2**60))
+    set_memory(monkeypatch, 2**60, 2**60)
     with pytest.raises(torch.OutOfMemoryError):
         train_round(karate(), planned, device="cpu", checkpoint=tmp_path, tell=said.append)
