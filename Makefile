@@ -5,18 +5,18 @@ INSTALLED := $(VENV)/.installed
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 --dist worksteal -q
 
 .DEFAULT_GOAL := demo
-# What the tests need beside; `make demo` does not wait for it.
-CLUSTER := $(VENV)/.cluster
+# What developing and testing need beside; `make demo` does not wait for it.
+TOOLS := $(VENV)/.tools
 .PHONY: demo test test-slow test-deep test-gpu mutants wheel links lint bench clean
 
 # The stamp is written last, so an install that was cut short is run again.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[gread,pyg,ogb,triton,dev]'
+	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[gread]'
 	@touch $@
 
-$(CLUSTER): $(INSTALLED)
-	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[gread,pyg,triton,dev,cluster]'
+$(TOOLS): $(INSTALLED)
+	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[gread,pyg,ogb,triton,dev,cluster]'
 	@touch $@
 
 demo: $(INSTALLED)
@@ -28,26 +28,26 @@ demo: $(INSTALLED)
 	@$(VENV)/bin/python -m studies.runs.index runs/demo
 
 # Property tests are given a fifth of their examples here, and all of them in test-slow.
-test: $(CLUSTER)
+test: $(TOOLS)
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow"
 
-test-slow: $(CLUSTER)
+test-slow: $(TOOLS)
 	$(PYTEST) -m "slow or hypothesis"
 
 # An hour or two; what was done before an interruption is kept. The page is docs/trust.md.
-test-deep: $(INSTALLED)
+test-deep: $(TOOLS)
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.adversary --count 20000 --questions 1 --jobs 2 --out runs/adversary.jsonl --resume; \
 	status=$$?; $(VENV)/bin/python -m tests.adversary.page runs/adversary.jsonl && exit $$status
 	HYPOTHESIS_PROFILE=deep $(PYTEST) -m hypothesis
 
 # Kernels are compiled here, not interpreted; a test that is skipped would say nothing.
-test-gpu: $(INSTALLED)
+test-gpu: $(TOOLS)
 	$(VENV)/bin/python -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "expected a CUDA device, got none")'
 	TRITON_INTERPRET=0 $(VENV)/bin/python -m pytest -q -m gpu tests
 	TRITON_INTERPRET=0 $(VENV)/bin/python -m pytest -q tests/rdgraph/kernels tests/gread/kernels
 
 # Ten minutes on a quiet machine; the page is docs/mutants.md.
-mutants: $(INSTALLED)
+mutants: $(TOOLS)
 	$(VENV)/bin/python -m tests.mutants
 
 # What a user gets: the wheel alone, in a new environment, used from another folder.
@@ -59,16 +59,16 @@ wheel:
 	cd build/wheel && bin/rdgraph verify BS && bin/python -c 'import rdgraph; print(rdgraph.__version__, rdgraph.__file__)'
 
 # The links and the names of modules and files in every page.
-links: $(INSTALLED)
+links: $(TOOLS)
 	$(VENV)/bin/python -m pytest -q tests/repository/test_readme.py -k "links or named or folder"
 
-lint: $(INSTALLED)
+lint: $(TOOLS)
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/mypy
 
 # py-pde, the peer on grids, is installed for this alone.
-bench: $(INSTALLED)
+bench: $(TOOLS)
 	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[bench]'
 	$(VENV)/bin/python -m studies.benchmarks.symbolic_speed
 	$(VENV)/bin/python -m studies.benchmarks.compiled_speed --out runs/compiled_speed.json

@@ -17,7 +17,7 @@ import torch
 
 from gread.training.checkpoint import Saver
 from gread.training.ensemble import CHUNK, Ensemble
-from rdgraph.interrupts import patient
+from rdgraph.interrupts import Interruption, patient
 
 #: Seconds between two looks at a training: whether to tell of it, to save it, or to stop.
 LOOK = 1.0
@@ -103,7 +103,7 @@ def run_batches(
             taken = sum(batches[run.number].share for run in running)
             if waiting and streams and (not running or taken + batches[waiting[0]].share <= 1):
                 running.append(_begun(waiting.pop(0), batches, streams.pop()))
-            running, free = _once_round(running, report, finish)
+            running, free = _once_round(running, report, finish, interruption)
             streams += free
             if interruption.is_waiting:
                 for run in running:
@@ -114,14 +114,20 @@ def run_batches(
 
 
 def _once_round(
-    running: list[_Running], report: Callable[[int, Ensemble], None], finish: Callable[[int, Ensemble, Saver], None]
+    running: list[_Running],
+    report: Callable[[int, Ensemble], None],
+    finish: Callable[[int, Ensemble, Saver], None],
+    interruption: Interruption,
 ) -> tuple[list[_Running], list[Any]]:
-    """Look at every batch and let it go on; those that do, and the streams of the others, of which nothing is kept."""
+    """Look at every batch and let it go on; those that do, and the streams of the others, of which nothing is kept.
+
+    Once an interruption waits, no further epochs are begun.
+    """
     going, free = [], []
     for run in running:
         with run.within():
             run.look(report)
-            if run.go_on():
+            if interruption.is_waiting or run.go_on():
                 going.append(run)
                 continue
             finish(run.number, run.ensemble, run.saver)

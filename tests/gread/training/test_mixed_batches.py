@@ -374,6 +374,7 @@ def test_batches_side_by_side_give_the_results_of_one_after_the_other(monkeypatc
         streams = [None] * 3
         shared = [batch._replace(share=0.3) for batch in batches]
         monkeypatch.setattr(batch_queue, "_streams", lambda device, count: list(streams))
+        monkeypatch.setattr(batch_queue, "LOOK", 0.0)  # a look after every epoch
 
         def hear(number: int, ensemble: Ensemble) -> None:
             under_way.append(number)
