@@ -66,6 +66,7 @@ def test_one_batch_is_training_on_the_whole_graph(values: dict[str, Any]) -> Non
 
 
 @pytest.mark.skipif("RDGRAPH_DATA" not in os.environ, reason="needs a copy of Cora")
+@pytest.mark.slow
 def test_one_batch_is_training_on_the_whole_graph_of_cora() -> None:
     assert_alike(load_dataset("cora", offline=True).component(), make_config(epochs=4), rtol=1e-3)
 

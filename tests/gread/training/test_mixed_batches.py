@@ -221,6 +221,7 @@ def test_schedules_of_no_members_and_of_several_methods_are_refused() -> None:
 
 
 # ---------------------------------------------------------------------- checkpoints, parts, halving
+@pytest.mark.slow
 def test_a_mixed_batch_resumes_to_the_same_bits(tmp_path: Path) -> None:
     trials = mixed(LINEAR, reaction="BS", adjacency="soft", epochs=30)
     whole, cut = Ensemble(karate(), trials), Ensemble(karate(), trials)
@@ -235,6 +236,7 @@ def test_a_mixed_batch_resumes_to_the_same_bits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("members", [[0, 3], [2, 1], [3]])
+@pytest.mark.slow
 def test_a_part_of_a_mixed_batch_goes_on_as_in_the_whole(members: list[int]) -> None:
     """Among them parts in which nobody has channels any more, so that the parameters take less room."""
     trials = mixed(LINEAR, reaction="BS", adjacency="soft", epochs=40)
@@ -258,6 +260,7 @@ def candidates(count: int) -> list[Candidate]:
     return [Candidate(k, config.updated({"learning_rate": 0.003 * 1.5**k})) for k, config in enumerate(configs)]
 
 
+@pytest.mark.slow
 def test_halving_a_mixed_round_trains_to_the_same_end() -> None:
     """The pool of a shape is cut by effort, joined and narrowed; what stays ends as it would have alone."""
     tried = candidates(9)
@@ -313,6 +316,7 @@ def test_the_cut_is_the_cheapest_of_all(seed: int) -> None:
     assert cost(found) <= cost([list(range(7))]) + 1e-9
 
 
+@pytest.mark.slow
 def test_polynomials_are_taken_piece_by_piece() -> None:
     """Members in the order of their effort have polynomials as long as they need, and are the members alone."""
     values: list[dict[str, Any]] = [{"method": "exact", "time": time} for time in (6.0, 0.2, 2.0, 30.0, 0.3)]

@@ -34,6 +34,7 @@ def result_of(*words: str, **variables: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+@pytest.mark.slow
 def test_ray_gives_the_results_of_the_local_engine(tmp_path: Path) -> None:
     found = result_of("same", "rounds", "tpe", HOME=str(tmp_path))
     assert found["same"] == {"rounds": True, "tpe": True}

@@ -39,6 +39,7 @@ def test_others_are_searched_around_what_is_known() -> None:
     assert "published/sheaf/texas" in told
 
 
+@pytest.mark.slow
 def test_a_cell_is_measured_written_and_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compared, "GRID", {"learning_rate": (0.01, 0.05)})
     monkeypatch.setattr(compared, "SEARCH_EPOCHS", 30)

@@ -13,6 +13,7 @@ from rdgraph.errors import InvalidArgument
 from studies.benchmarks import large_graphs
 
 
+@pytest.mark.slow
 def test_every_network_gives_a_row_and_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "large.json"
     words = ["--device", "cpu", "--size", "tiny", "--epochs", "2", "--out", str(out)]

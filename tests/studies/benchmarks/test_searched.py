@@ -62,6 +62,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small")
+@pytest.mark.slow
 def test_a_cell_is_measured_written_and_not_measured_again(tmp_path: Path) -> None:
     out, found = tmp_path / "searched.json", {"rows": []}
     cells = searched.missing(found, ["gprgnn", "F-tanh"], ["karate"])

@@ -47,6 +47,7 @@ MOST_SECONDS = 30.0
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_the_small_mode_answers_and_resumes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.process_time()
     report = execute(find_study(name), tmp_path / name, small=True)

@@ -657,6 +657,7 @@ def test_without_torch_every_program_names_the_extra_it_needs(tmp_path: Path) ->
 
 
 # ---------------------------------------------------------------------- decoupled
+@pytest.mark.slow
 def test_a_decoupled_training_is_reported_like_any_other_and_read_again(tmp_path: Path) -> None:
     settings = ("--set", "adjacency=original", "--set", "input_dropout=0", "--set", "hidden=6", "--epochs", 6)
     whole = rdgraph("train", "--small", *settings, "--splits", 0, "--out", tmp_path / "whole")
