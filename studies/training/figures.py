@@ -62,28 +62,29 @@ def whole_numbers() -> Locator:
 # ---------------------------------------------------------------------- learning curves
 def learning_curves(done: Trained) -> Drawing:
     """Loss and accuracies over the epochs: every trial thin, their mean thick, best epochs marked."""
-    figure = empty_figure(10.0, 6.2)
-    panels = figure.subplots(2, 2, sharex=True)
+    figure = empty_figure(10.0, 4.2)
+    left, right = figure.subplots(1, 2)
     epochs = np.arange(1, done.history.shape[1] + 1)
     metric = done.data_of(0).meta.metric_title
-    titles = ("loss on training nodes", *(f"{metric}, {part}" for part in ("training", "validation", "test")))
     rows: list[dict[str, Any]] = []
-    for k, (panel, title) in enumerate(zip(panels.flat, titles, strict=True)):
+    for k, part in enumerate(("loss", "training", "validation", "test")):
+        panel = left if k == 0 else right
         values = done.history[:, :, k].astype(np.float64) * (1 if k == 0 else 100)
         means = _mean(values)
         panel.plot(epochs, values.T, color=PALETTE[k], lw=0.6, alpha=0.35)
-        panel.plot(epochs, means, color=PALETTE[k], lw=2.2)
-        panel.set_title(title, fontsize=10)
-        panel.set_ylabel("cross-entropy" if k == 0 else "percent", fontsize=9)
-        panel.grid(color="0.92", lw=0.6)
+        panel.plot(epochs, means, color=PALETTE[k], lw=2.2, label=part)
         if METRICS[k] in ("val_accuracy", "test_accuracy"):
             _mark_best(panel, done, values)
         for row, epoch in enumerate(epochs):
             each = {f"split {t.split} seed {t.seed}": values[m, row] for m, t in enumerate(done.trials)}
             rows.append({"metric": METRICS[k], "epoch": int(epoch), "mean": means[row], **each})
-    for panel in panels[1]:
+    for panel, title, unit in ((left, "loss on training nodes", "cross-entropy"), (right, metric, "percent")):
+        panel.set_title(title, fontsize=10)
+        panel.set_ylabel(unit, fontsize=9)
         panel.set_xlabel("epoch", fontsize=9)
+        panel.grid(color="0.92", lw=0.6)
         panel.xaxis.set_major_locator(whole_numbers())
+    right.legend(fontsize=9, loc="lower right")
     caption = (
         f"Learning curves of {len(done.trials)} trials, thin, and their mean, thick. Dots: the first epoch with the "
         f"best validation {metric}, whose test {metric} counts."

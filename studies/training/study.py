@@ -100,8 +100,9 @@ def run(run: StudyRun, plan: TrainingPlan, make: Callable[[], Trained], refer: C
     references = read_references(run.folder) or refer()
     summary = summarise(plan, rows, references)
     first, *further = summary.sentences()
-    run.answer(first)
-    if further:
+    beaten = [reference.sentence() for reference in summary.references if reference.is_better]
+    run.answer(" ".join([first, *beaten]))
+    if further := [sentence for sentence in further if sentence not in beaten]:
         run.say("Result", "\n\n".join(further))
     run.table("summary", summary_rows(plan, summary), SUMMARY_CAPTION)
     run.table(REFERENCES, references, REFERENCES_CAPTION)

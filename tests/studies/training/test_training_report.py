@@ -105,11 +105,13 @@ def test_best_epochs_are_marked_where_they_are(done: Trained) -> None:
     history = np.random.default_rng(0).uniform(size=done.history.shape)
     known = dataclasses.replace(done, history=history, best_epoch=np.array([2, 5]))
     drawing = training_figures.learning_curves(known)
-    for k in (2, 3):
-        (dots,) = (line for line in drawing.figure.axes[k].lines if line.get_marker() == "o")
+    loss, accuracies = drawing.figure.axes
+    marked = [line for line in accuracies.lines if line.get_marker() == "o"]
+    for k, dots in zip((2, 3), marked, strict=True):
         expected = [(2, 100 * history[0, 1, k]), (5, 100 * history[1, 4, k])]
         assert np.allclose(np.transpose(dots.get_data()), expected)
-    assert not [line for line in drawing.figure.axes[0].lines if line.get_marker() == "o"]
+    assert not [line for line in loss.lines if line.get_marker() == "o"]
+    assert accuracies.get_legend() is not None
 
 
 def test_means_pass_over_what_is_not_a_number() -> None:
