@@ -60,7 +60,7 @@ def examples(asked: int, profile: str = PROFILE) -> int:
     """How many examples a test is given: a first look (`make test`), what it asks for (`make test-slow`), many more."""
     match profile:
         case "quick":
-            return min(asked, max(5, asked // 5))
+            return min(asked, max(3, asked // 10))
         case "deep":
             return max(1000, 30 * asked)
     return asked
