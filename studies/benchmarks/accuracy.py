@@ -18,7 +18,7 @@ from gread import load_dataset
 from gread.settings.presets import Preset, authors_runs, find_published, presets
 from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, choose_device, train
-from studies.benchmarks.speed_rows import environment
+from studies.benchmarks.speed_rows import command, environment
 from studies.runs.uncertainty import difference_error
 
 KINDS = ("authors", "paper")
@@ -125,7 +125,7 @@ def main() -> None:
     given = parser.parse_args()
     device = choose_device(given.device)
     head = {
-        "command": " ".join(["python -m studies.benchmarks.accuracy", *sys.argv[1:]]),
+        "command": command("studies.benchmarks.accuracy", sys.argv[1:]),
         "environment": environment(device),
     }
     for kind in given.preset or KINDS:

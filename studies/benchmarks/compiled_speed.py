@@ -23,7 +23,7 @@ from rich.table import Table
 
 import rdgraph as rd
 from rdgraph.errors import MissingDependency
-from studies.benchmarks.speed_rows import environment
+from studies.benchmarks.speed_rows import command, environment
 
 #: A side of the grids, and how long one turn of a measurement lasts, seconds.
 SIZES, TURN = (64, 1024), 0.05
@@ -166,7 +166,7 @@ def main() -> None:
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         found = {
-            "command": " ".join(["python -m studies.benchmarks.compiled_speed", *sys.argv[1:]]),
+            "command": command("studies.benchmarks.compiled_speed", sys.argv[1:]),
             "environment": environment("cpu") | {"threads": str(torch.get_num_threads())},
             "rows": [asdict(row) for row in rows],
         }

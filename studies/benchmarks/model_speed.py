@@ -30,7 +30,7 @@ from gread.settings.presets import PUBLISHED, find_preset, presets
 from gread.settings.trials import make_trials
 from gread.training.ensemble import Ensemble
 from rdgraph.errors import RdgraphError
-from studies.benchmarks.speed_rows import SpeedRow, environment
+from studies.benchmarks.speed_rows import SpeedRow, command, environment
 
 #: Milliseconds per epoch of ten splits to reach, and how many times faster than the peer.
 TARGETS, TARGET_RATIO = {"gcn": 1.0, "gat": 3.0}, 30.0
@@ -186,7 +186,7 @@ def main() -> None:
     measured = rows(given.device)
     epochs = epoch_rows(models, given.device, "cora")
     found = {
-        "command": " ".join(["python -m studies.benchmarks.model_speed", *sys.argv[1:]]),
+        "command": command("studies.benchmarks.model_speed", sys.argv[1:]),
         "environment": environment(given.device), "rows": [asdict(row) for row in measured],
         "epochs": [asdict(row) for row in epochs],
     }  # fmt: skip

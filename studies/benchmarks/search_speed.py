@@ -34,7 +34,7 @@ from gread.training.planner import Costs, largest, make_batches
 from gread.training.trainer import most_members, queued
 from gread.tuning.halving import Rungs, halving_options
 from gread.tuning.space import Choice, Searched, Space, Value, find_space
-from studies.benchmarks.speed_rows import environment
+from studies.benchmarks.speed_rows import command, environment
 from studies.benchmarks.training_speed import SETS
 from studies.search.tasks import SearchRequest, base_config
 
@@ -239,7 +239,7 @@ def main() -> None:
     row = measure(
         given.dataset, given.device, given.trials or trials, given.epochs or epochs, given.seconds, given.samples
     )
-    row["command"] = " ".join(["python -m studies.benchmarks.search_speed", *sys.argv[1:]])
+    row["command"] = command("studies.benchmarks.search_speed", sys.argv[1:])
     found = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
     found[given.dataset] = row
     if (hours := paper_hours(found)) is not None:

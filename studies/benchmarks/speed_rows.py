@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -37,3 +39,12 @@ def environment(device: str) -> dict[str, str]:
 
         found |= {"device": torch.cuda.get_device_name(), "triton": triton.__version__}
     return found
+
+
+def command(module: str, words: Sequence[str]) -> str:
+    """The line that a benchmark was called with, as it is written into its file: of absolute paths the names alone.
+
+    >>> command("studies.benchmarks.accuracy", ["--device", "cuda", "--out", "/somewhere/accuracy.json"])
+    'python -m studies.benchmarks.accuracy --device cuda --out accuracy.json'
+    """
+    return " ".join(["python -m", module, *(Path(w).name if Path(w).is_absolute() else w for w in words)])

@@ -25,7 +25,7 @@ from gread.settings.trials import Trial, make_trials
 from gread.training.ensemble import Ensemble
 from rdgraph.errors import InvalidArgument
 from studies.benchmarks.gather_scatter_network import peer_epoch
-from studies.benchmarks.speed_rows import SpeedRow, environment
+from studies.benchmarks.speed_rows import SpeedRow, command, environment
 from studies.benchmarks.timing import copy_bandwidth
 
 SETS = ("texas", "wisconsin", "cornell_old", "film", "squirrel", "chameleon", "cora", "citeseer", "pubmed")
@@ -219,7 +219,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    head = {"command": " ".join(["python -m studies.benchmarks.training_speed", *sys.argv[1:]]),
+    head = {"command": command("studies.benchmarks.training_speed", sys.argv[1:]),
             "environment": environment(given.device)}  # fmt: skip
     found = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
     found["cpu" if given.device == "cpu" else "gpu"] = head | measure(given.device, given.epochs)
