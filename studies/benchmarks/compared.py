@@ -9,17 +9,15 @@ where it was left; `python -m studies.benchmarks.compared_page` turns it into do
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
 from gread.models.parameter_count import count_parameters
 from gread.settings.config import Config
@@ -29,9 +27,12 @@ from gread.training.trainer import choose_device
 from gread.tuning.candidates import Candidate, PlannedRound, TrialResult
 from gread.tuning.rounds import train_round
 from gread.tuning.selection import chosen
-from rdgraph.errors import InvalidArgument, RdgraphError
+from rdgraph.errors import InvalidArgument
+from studies.benchmarks.cell_file import joined_cells, measure_cells, missing_cells, read_cells, write_cells
 from studies.benchmarks.speed_rows import environment
 
+#: The column that says who was measured.
+KEY = "model"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SETS = ("texas", "wisconsin", "cornell_old", "film", "squirrel", "chameleon", "cora", "citeseer", "pubmed")
 #: What is tried where nobody published settings: all combinations, with these epochs.
@@ -117,44 +118,9 @@ def _parameters(config: Config, data: NodeData) -> int:
     return count_parameters(config.model, data.graph, features=data.num_features, classes=data.num_classes)
 
 
-def missing(found: dict[str, Any], names: Iterable[str], sets: Sequence[str]) -> list[tuple[str, str]]:
-    """The cells that the file does not have yet, one data set after the other."""
-    known = {(row["model"], row["dataset"]) for row in found["rows"]}
-    wanted = [(model, dataset) for dataset in sets for model in names]
-    return [cell for cell in wanted if cell not in known]
-
-
-def run(cells: Sequence[tuple[str, str]], device: str, out: Path, found: dict[str, Any], budget: float) -> None:
-    """Measure cells until the time is up, and write the file after each; one that fails is told of and noted."""
-    end, loaded = time.monotonic() + budget, dict[str, NodeData]()
-    for model, dataset in cells:
-        if time.monotonic() > end:
-            return
-        if dataset not in loaded:
-            loaded = {dataset: load_dataset(dataset, offline=True)}
-        try:
-            row = measure(model, dataset, loaded[dataset], device)
-        except (RdgraphError, RuntimeError) as problem:
-            print(f"{model} {dataset}: {problem}", file=sys.stderr, flush=True)
-            found["failed"] = {**found.get("failed", {}), f"{model}/{dataset}": str(problem).partition("\n")[0]}
-        else:
-            told = f"{row.mean:.2f} ± {row.std:.2f}, published {row.published}, {row.seconds:.1f} s"
-            print(f"{model} {dataset}: {told}", file=sys.stderr, flush=True)
-            found["rows"].append(asdict(row))
-            found.get("failed", {}).pop(f"{model}/{dataset}", None)
-        out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-
-
-def joined(paths: Iterable[Path]) -> dict[str, Any]:
-    """One file of several that were measured side by side; a cell of a later file takes the place of an earlier one."""
-    rows, failed, found = {}, {}, dict[str, Any]()
-    for path in paths:
-        part = json.loads(path.read_text(encoding="utf-8"))
-        rows.update({(row["model"], row["dataset"]): row for row in part["rows"]})
-        failed.update(part.get("failed", {}))
-        found.update(part)
-    left = {cell: why for cell, why in failed.items() if tuple(cell.split("/")) not in rows}
-    return {**found, "rows": [rows[cell] for cell in sorted(rows)], "failed": left}
+def told(row: ComparedRow) -> str:
+    """A row in a line."""
+    return f"{row.mean:.2f} ± {row.std:.2f}, published {row.published}, {row.seconds:.1f} s"
 
 
 def main() -> None:
@@ -169,19 +135,18 @@ def main() -> None:
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing, put files into one")
     given = parser.parse_args()
     if given.join:
-        given.out.write_text(json.dumps(joined(given.join), indent=1) + "\n", encoding="utf-8")
+        write_cells(given.out, joined_cells(given.join, KEY))
         return
     device, names = choose_device(given.device), given.models or [name for name in models if name != "gread"]
-    found: dict[str, Any] = {"rows": []}
-    if given.out.exists():
-        found = json.loads(given.out.read_text(encoding="utf-8"))
+    found = read_cells(given.out)
     sets = given.sets or SETS
     if given.again:
-        found["rows"] = [r for r in found["rows"] if not (r["model"] in names and r["dataset"] in sets)]
+        found["rows"] = [r for r in found["rows"] if not (r[KEY] in names and r["dataset"] in sets)]
     found["command"] = "python -m studies.benchmarks.compared --device cuda"
     found["environment"] = environment(device)
     names = [name for name in names if name not in given.skip]
-    run(missing(found, names, sets), device, given.out, found, given.seconds)
+    cells = missing_cells(found, KEY, names, sets)
+    measure_cells(cells, partial(measure, device=device), told, given.out, found, given.seconds)
 
 
 if __name__ == "__main__":

@@ -9,19 +9,18 @@ turns it into docs/searched.md.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
 from gread.settings.config import Config
 from gread.settings.presets import PUBLISHED, presets
@@ -31,12 +30,15 @@ from gread.tuning.random_draws import draw_candidates
 from gread.tuning.rounds import train_round
 from gread.tuning.selection import best_by_test, chosen, nested_accuracies
 from gread.tuning.space import Choice, Searched, Space, find_space
-from rdgraph.errors import InvalidArgument, RdgraphError, UnknownName
+from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.methods.registry import FIXED
+from studies.benchmarks.cell_file import joined_cells, measure_cells, missing_cells, read_cells, write_cells
 from studies.benchmarks.compared import SETS
 from studies.benchmarks.speed_rows import environment
 from studies.search.tasks import SearchRequest, base_config
 
+#: The column that says who was measured.
+KEY = "contestant"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 #: The sets of the second question, beside the nine of the paper.
 OTHERS = ("chameleon_filtered", "squirrel_filtered", "minesweeper", "tolokers")
@@ -189,50 +191,21 @@ def _start(name: str, result: TrialResult) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------- many cells
-def missing(found: dict[str, Any], names: Iterable[str], sets: Sequence[str]) -> list[tuple[str, str]]:
-    """The cells that the file does not have yet, one data set after the other."""
-    known = {(row["contestant"], row["dataset"]) for row in found["rows"]}
-    wanted = [(name, dataset) for dataset in sets for name in names]
-    return [cell for cell in wanted if cell not in known]
+def measured(
+    name: str, dataset: str, data: NodeData, *, device: str, trials: int | None = None, seed: int = 0
+) -> SearchedRow:
+    """A cell under the budget of its data set, or another one."""
+    count, epochs = trials or TRIALS.get(dataset, FEW), EPOCHS.get(dataset, USUAL)
+    row = measure(CONTESTANTS[name], dataset, data, device, trials=count, epochs=epochs, seed=seed)
+    if device.startswith("cuda"):
+        torch.cuda.empty_cache()  # the planner asks the device what is free
+    return row
 
 
-def run(
-    cells: Sequence[tuple[str, str]], device: str, out: Path, found: dict[str, Any], budget: float, *,
-    trials: int | None = None, seed: int = 0,
-) -> None:  # fmt: skip
-    """Measure cells until the time is up, and write the file after each; one that fails is told of and noted."""
-    end, loaded = time.monotonic() + budget, dict[str, NodeData]()
-    for name, dataset in cells:
-        if time.monotonic() > end:
-            return
-        if dataset not in loaded:
-            loaded = {dataset: load_dataset(dataset, offline=True)}
-        count, epochs = trials or TRIALS.get(dataset, FEW), EPOCHS.get(dataset, USUAL)
-        try:
-            row = measure(CONTESTANTS[name], dataset, loaded[dataset], device, trials=count, epochs=epochs, seed=seed)
-        except (RdgraphError, RuntimeError) as problem:
-            print(f"{name} {dataset}: {problem}", file=sys.stderr, flush=True)
-            found["failed"] = {**found.get("failed", {}), f"{name}/{dataset}": str(problem).partition("\n")[0]}
-        else:
-            told = f"{row.mean:.2f} ± {row.std:.2f} ({row.origin}), by test {row.by_test:.2f}, {row.trials} trials"
-            print(f"{name} {dataset}: {told}, {row.seconds:.1f} s", file=sys.stderr, flush=True)
-            found["rows"].append(asdict(row))
-            found.get("failed", {}).pop(f"{name}/{dataset}", None)
-        out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        if device.startswith("cuda"):
-            torch.cuda.empty_cache()  # the planner asks the device what is free
-
-
-def joined(paths: Iterable[Path]) -> dict[str, Any]:
-    """One file of several that were measured side by side; a cell of a later file takes the place of an earlier one."""
-    rows, failed, found = {}, {}, dict[str, Any]()
-    for path in (path for path in paths if path.exists()):
-        part = json.loads(path.read_text(encoding="utf-8"))
-        rows.update({(row["contestant"], row["dataset"]): row for row in part["rows"]})
-        failed.update(part.get("failed", {}))
-        found.update(part)
-    left = {cell: why for cell, why in failed.items() if tuple(cell.rsplit("/", 1)) not in rows}
-    return {**found, "rows": [rows[cell] for cell in sorted(rows)], "failed": left}
+def told(row: SearchedRow) -> str:
+    """A row in a line."""
+    found = f"{row.mean:.2f} ± {row.std:.2f} ({row.origin}), by test {row.by_test:.2f}, {row.trials} trials"
+    return f"{found}, {row.seconds:.1f} s"
 
 
 def checked(names: Sequence[str] | None, known: Sequence[str], kind: str) -> Sequence[str]:
@@ -257,21 +230,20 @@ def main() -> None:
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing, put files into one")
     given = parser.parse_args()
     if given.join:
-        given.out.write_text(json.dumps(joined(given.join), indent=1) + "\n", encoding="utf-8")
+        write_cells(given.out, joined_cells(given.join, KEY))
         return
     device = choose_device(given.device)
     names = checked(given.contestants, tuple(CONTESTANTS), "contestant")
     sets = checked(given.sets, (*SETS, *OTHERS), "data set of this benchmark")
     if device.startswith("cuda"):
         torch.cuda.set_per_process_memory_fraction(given.share)
-    found: dict[str, Any] = {"rows": []}
-    if given.out.exists():
-        found = json.loads(given.out.read_text(encoding="utf-8"))
+    found = read_cells(given.out)
     if given.again:
-        found["rows"] = [r for r in found["rows"] if not (r["contestant"] in names and r["dataset"] in sets)]
+        found["rows"] = [r for r in found["rows"] if not (r[KEY] in names and r["dataset"] in sets)]
     found["command"] = "python -m studies.benchmarks.searched --device cuda"
     found["environment"] = environment(device)
-    run(missing(found, names, sets), device, given.out, found, given.seconds, trials=given.trials, seed=given.seed)
+    work = partial(measured, device=device, trials=given.trials, seed=given.seed)
+    measure_cells(missing_cells(found, KEY, names, sets), work, told, given.out, found, given.seconds)
 
 
 if __name__ == "__main__":

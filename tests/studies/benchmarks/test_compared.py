@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from gread.datasets.embedded import karate
 from gread.settings.presets import find_preset
-from studies.benchmarks import compared, compared_page
+from studies.benchmarks import cell_file, compared, compared_page
 from studies.benchmarks.model_speed import PEERS, peer_seconds
 
 
@@ -43,11 +44,11 @@ def test_others_are_searched_around_what_is_known() -> None:
 def test_a_cell_is_measured_written_and_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compared, "GRID", {"learning_rate": (0.01, 0.05)})
     monkeypatch.setattr(compared, "SEARCH_EPOCHS", 30)
-    monkeypatch.setattr(compared, "load_dataset", lambda name, offline: karate())
+    monkeypatch.setattr(cell_file, "load_dataset", lambda name, offline: karate())
     out, found = tmp_path / "compared.json", {"rows": []}
-    cells = compared.missing(found, ["mlp", "sgc"], ["karate"])
+    cells = cell_file.missing_cells(found, compared.KEY, ["mlp", "sgc"], ["karate"])
     assert cells == [("mlp", "karate"), ("sgc", "karate")]
-    compared.run(cells, "cpu", out, found, budget=float("inf"))
+    cell_file.measure_cells(cells, partial(compared.measure, device="cpu"), compared.told, out, found, float("inf"))
     written = json.loads(out.read_text(encoding="utf-8"))["rows"]
     assert [r["model"] for r in written] == ["mlp", "sgc"]
     sgc = written[1]
@@ -55,8 +56,8 @@ def test_a_cell_is_measured_written_and_not_measured_again(tmp_path: Path, monke
     assert sgc["mean"] == pytest.approx(np.mean(sgc["each"]), abs=1e-3)
     assert sgc["parameters"] == karate().num_features * 2 + 2
     assert sgc["settings"]["training"]["learning_rate"] in (0.01, 0.05)
-    assert compared.missing({"rows": written}, ["mlp", "sgc"], ["karate"]) == []
-    compared.run(cells, "cpu", out, found, budget=-1.0)
+    assert cell_file.missing_cells({"rows": written}, compared.KEY, ["mlp", "sgc"], ["karate"]) == []
+    cell_file.measure_cells(cells, partial(compared.measure, device="cpu"), compared.told, out, found, -1.0)
     assert len(json.loads(out.read_text(encoding="utf-8"))["rows"]) == 2
 
 
@@ -97,7 +98,7 @@ def test_files_measured_side_by_side_become_one(tmp_path: Path) -> None:
     paths = [tmp_path / "first.json", tmp_path / "second.json"]
     for path, part in zip(paths, (first, second), strict=True):
         path.write_text(json.dumps(part), encoding="utf-8")
-    found = compared.joined(paths)
+    found = cell_file.joined_cells(paths, compared.KEY)
     assert [(r["dataset"], r["mean"]) for r in found["rows"]] == [("cora", 2.0), ("film", 86.0), ("texas", 86.0)]
     assert found["failed"] == {"gat/film": "too large"}
     assert found["command"] == "later"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from gread.datasets.embedded import karate
 from gread.settings.presets import find_preset
 from gread.tuning.candidates import PlannedRound, TrialResult
 from rdgraph.errors import UnknownName
-from studies.benchmarks import searched
+from studies.benchmarks import cell_file, searched
 from studies.benchmarks.searched import CONTESTANTS, make_candidates
 
 
@@ -56,7 +57,7 @@ def test_the_same_seed_draws_the_same_trials() -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searched, "load_dataset", lambda name, offline: karate())
+    monkeypatch.setattr(cell_file, "load_dataset", lambda name, offline: karate())
     monkeypatch.setattr(searched, "EPOCHS", {"karate": 40})
     monkeypatch.setattr(searched, "TRIALS", {"karate": 4})
 
@@ -65,8 +66,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_a_cell_is_measured_written_and_not_measured_again(tmp_path: Path) -> None:
     out, found = tmp_path / "searched.json", {"rows": []}
-    cells = searched.missing(found, ["gprgnn", "F-tanh"], ["karate"])
-    searched.run(cells, "cpu", out, found, float("inf"))
+    cells = cell_file.missing_cells(found, searched.KEY, ["gprgnn", "F-tanh"], ["karate"])
+    cell_file.measure_cells(cells, partial(searched.measured, device="cpu"), searched.told, out, found, float("inf"))
     rows = json.loads(out.read_text(encoding="utf-8"))["rows"]
     assert [r["contestant"] for r in rows] == ["gprgnn", "F-tanh"]
     for row in rows:
@@ -75,8 +76,8 @@ def test_a_cell_is_measured_written_and_not_measured_again(tmp_path: Path) -> No
         assert row["by_test"] >= row["mean"]
         assert len(row["each"]) == 10
         assert 0 < row["share"] <= 1
-    assert searched.missing({"rows": rows}, ["gprgnn", "F-tanh"], ["karate"]) == []
-    searched.run(cells, "cpu", out, found, -1.0)
+    assert cell_file.missing_cells({"rows": rows}, searched.KEY, ["gprgnn", "F-tanh"], ["karate"]) == []
+    cell_file.measure_cells(cells, partial(searched.measured, device="cpu"), searched.told, out, found, -1.0)
     assert len(json.loads(out.read_text(encoding="utf-8"))["rows"]) == 2
 
 
@@ -111,7 +112,14 @@ def test_a_cell_that_fails_is_noted_and_the_others_go_on(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(searched, "measure", failing)
     found: dict[str, Any] = {"rows": []}
-    searched.run([("mlp", "karate"), ("FB*", "karate")], "cpu", tmp_path / "s.json", found, float("inf"))
+    cell_file.measure_cells(
+        [("mlp", "karate"), ("FB*", "karate")],
+        partial(searched.measured, device="cpu"),
+        searched.told,
+        tmp_path / "s.json",
+        found,
+        float("inf"),
+    )
     assert found == {"rows": [], "failed": {"mlp/karate": "no memory", "FB*/karate": "no memory"}}
 
 
@@ -124,7 +132,7 @@ def test_files_measured_side_by_side_become_one(tmp_path: Path) -> None:
     paths = [tmp_path / "1.json", tmp_path / "absent.json", tmp_path / "2.json"]
     for path, part in zip((paths[0], paths[2]), (first, second), strict=True):
         path.write_text(json.dumps(part), encoding="utf-8")
-    found = searched.joined(paths)
+    found = cell_file.joined_cells(paths, searched.KEY)
     assert [(r["contestant"], r["mean"]) for r in found["rows"]] == [("BS", 2.0), ("F", 2.0)]
     assert found["failed"] == {"Z/film": "no memory"}
 

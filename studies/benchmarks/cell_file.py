@@ -1,0 +1,79 @@
+"""A file of measured cells, somebody on a data set each: written after every cell, gone on with where it was left."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from gread.datasets.loading import load_dataset
+from gread.datasets.node_data import NodeData
+from rdgraph.errors import RdgraphError
+
+#: Who is measured, and the data set.
+Cell = tuple[str, str]
+
+
+def write_cells(path: Path, found: dict[str, Any]) -> None:
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def read_cells(path: Path) -> dict[str, Any]:
+    """What a file holds; no rows where there is none."""
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"rows": []}
+    return found
+
+
+def missing_cells(found: dict[str, Any], key: str, names: Iterable[str], sets: Sequence[str]) -> list[Cell]:
+    """The cells that there is no row of yet, one data set after the other; `key` is the column of the names.
+
+    >>> missing_cells({"rows": [{"model": "gcn", "dataset": "cora"}]}, "model", ["gcn", "gat"], ["cora"])
+    [('gat', 'cora')]
+    """
+    known = {(row[key], row["dataset"]) for row in found["rows"]}
+    wanted = [(name, dataset) for dataset in sets for name in names]
+    return [cell for cell in wanted if cell not in known]
+
+
+def measure_cells(
+    cells: Sequence[Cell],
+    measure: Callable[[str, str, NodeData], Any],
+    tell: Callable[[Any], str],
+    out: Path,
+    found: dict[str, Any],
+    budget: float,
+) -> None:
+    """Measure cells, a dataclass each, until the time is up; one that fails is told of and noted."""
+    end, loaded = time.monotonic() + budget, dict[str, NodeData]()
+    for name, dataset in cells:
+        if time.monotonic() > end:
+            return
+        if dataset not in loaded:
+            loaded = {dataset: load_dataset(dataset, offline=True)}
+        cell = f"{name}/{dataset}"
+        try:
+            row = measure(name, dataset, loaded[dataset])
+        except (RdgraphError, RuntimeError) as problem:
+            print(f"{cell}: {problem}", file=sys.stderr, flush=True)
+            found["failed"] = {**found.get("failed", {}), cell: str(problem).partition("\n")[0]}
+        else:
+            print(f"{cell}: {tell(row)}", file=sys.stderr, flush=True)
+            found["rows"].append(asdict(row))
+            found.get("failed", {}).pop(cell, None)
+        write_cells(out, found)
+
+
+def joined_cells(paths: Iterable[Path], key: str) -> dict[str, Any]:
+    """One file of several that were measured side by side; a cell of a later file takes the place of an earlier one."""
+    rows, failed, found = {}, {}, dict[str, Any]()
+    for path in paths:
+        part = read_cells(path)
+        rows.update({(row[key], row["dataset"]): row for row in part["rows"]})
+        failed.update(part.get("failed", {}))
+        found.update(part)
+    left = {cell: why for cell, why in failed.items() if tuple(cell.rsplit("/", 1)) not in rows}
+    return {**found, "rows": [rows[cell] for cell in sorted(rows)], "failed": left}
