@@ -146,7 +146,7 @@ def main() -> None:
         cells[key] = measure(case, graph, share, given.repeats)
         found = {
             "command": command("studies.benchmarks.fit_coverage", sys.argv[1:]),
-            "environment": environment(torch.device("cpu")),
+            "environment": environment("cpu"),
             "level": LEVEL,
         }
         write_cells(given.out, {**found, "noise": NOISE, "times": TIMES, "summary": summary(cells), "cells": cells})
