@@ -32,7 +32,7 @@ LEVEL = 0.95
 #: Of every node that is observed, at so many times after the start.
 TIMES, NOISE = 12, 0.02
 #: Data sets that are fitted as one batch.
-AT_ONCE = 25
+AT_ONCE = 100
 
 
 @dataclass(frozen=True)
