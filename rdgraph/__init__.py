@@ -6,6 +6,7 @@ regularity: lipschitz_global, lipschitz_local, one_sided, existence, invariant_b
 more:       identify, conserved, energy_law, reaction_flow, euler_map, choose_method, MethodChoice
 own:        register_method, unregister_method, Tableau, make_tableau, register_normalisation,
             unregister_normalisation
+inverse:    fit, Fit
 patterns:   steady_states, dispersion, turing, turing_threshold, critical_ratio
 verdicts:   analyse, preflight, verify, read_expression
 graphs:     Graph, Operator, stack, generators
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from rdgraph.integrators.solution import Solution, Status
     from rdgraph.integrators.solver import solve
     from rdgraph.integrators.trackers import Callback, ProgressBar
+    from rdgraph.inverse.fitted_values import Fit
+    from rdgraph.inverse.fitting import fit
     from rdgraph.lowering.compiled_field import compile_field
     from rdgraph.lowering.vector_field import VectorField, lower
     from rdgraph.methods.registry import register_method, unregister_method
@@ -81,6 +84,7 @@ __all__ = [
     "Derivation",
     "Dispersion",
     "Equivalence",
+    "Fit",
     "Graph",
     "InvalidArgument",
     "JointDispersion",
@@ -114,6 +118,7 @@ __all__ = [
     "euler_map",
     "existence",
     "fastest_frequency",
+    "fit",
     "generators",
     "growth_rate",
     "identify",
@@ -154,6 +159,7 @@ _ON_USE = {
     "Derivation": "rdgraph.identities.derivations",
     "Dispersion": "rdgraph.patterns.dispersion",
     "Equivalence": "rdgraph.identities.comparison",
+    "Fit": "rdgraph.inverse.fitted_values",
     "Graph": "rdgraph.graphs.graph",
     "InvalidArgument": "rdgraph.errors",
     "JointDispersion": "rdgraph.patterns.joint_dispersion",
@@ -187,6 +193,7 @@ _ON_USE = {
     "euler_map": "rdgraph.identities.step_maps",
     "existence": "rdgraph.theory.global_existence",
     "fastest_frequency": "rdgraph.theory.filters",
+    "fit": "rdgraph.inverse.fitting",
     "generators": "rdgraph.graphs.generators",
     "growth_rate": "rdgraph.theory.filters",
     "identify": "rdgraph.identifiability.question",

@@ -23,6 +23,7 @@ PAGES = [
         "docs/language.md",
         "docs/answers.md",
         "docs/running.md",
+        "docs/inverse.md",
         "docs/laboratory.md",
         "docs/data.md",
         "docs/training.md",

@@ -1,0 +1,141 @@
+"""The answer of a fit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rdgraph.html_tables import html_table
+from rdgraph.identifiability.answer import UNDECIDED, Identifiability
+from rdgraph.inverse.unknowns import Unknown, Unknowns
+from rdgraph.systems.system import System
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Entries = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Coefficients from observed states.
+
+    `values` are numbers, or arrays for coefficients of channels, nodes and matrices; `intervals` are pairs, or arrays
+    with the pair last, an end being infinite (or 0) where the data set no border; None where none were asked for.
+    `identifiability` is what the equation reveals on the graph at all, `identifiable` whether the data at hand bound a
+    coefficient as well. `sigma` is the noise, `states` the fitted states (K, n, d) at `times`.
+    """
+
+    system: System
+    values: Entries
+    intervals: Entries | None
+    level: float | None
+    sigma: float
+    observations: int
+    states: np.ndarray = field(repr=False)
+    times: np.ndarray = field(repr=False)
+    observed: np.ndarray = field(repr=False)
+    identifiability: Identifiability
+    agreeing: int
+    starts: int
+    settled: bool
+    directions_lost: int
+
+    @property
+    def initial(self) -> np.ndarray:
+        """The start (n, d): what was given, or what was estimated."""
+        return self.states[0]
+
+    @property
+    def identifiable(self) -> dict[str, bool]:
+        """Whether the data bound each coefficient on both sides; without intervals, what the equation says."""
+        if self.intervals is None:
+            named = (*self.identifiability.single, *self.identifiability.local)
+            return {name: name in named for name in self.values}
+        return {name: _is_bounded(ends) for name, ends in self.intervals.items()}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know before using the values."""
+        found = []
+        if not self.settled:
+            found.append("the fit had not settled when its steps ended")
+        if self.agreeing < self.starts:
+            found.append(f"{self.agreeing} of the {self.starts} best starts ended in this minimum")
+        if self.directions_lost:
+            found.append(
+                f"{self.directions_lost} directions of the unknowns (coefficients and start) change no observed value"
+            )
+        if self.identifiability.status == UNDECIDED:
+            found.append("whether the equation reveals its coefficients is undecided: " + self.identifiability.note)
+        if self.identifiability.local:
+            names = ", ".join(self.identifiability.local)
+            found.append(f"{names}: another value far away may give the same flow")
+        open_ = [name for name, bounded in self.identifiable.items() if not bounded]
+        if open_ and self.intervals is not None:
+            found.append(f"the data do not bound {', '.join(open_)}")
+        return tuple(found)
+
+    def __str__(self) -> str:
+        rows = [f"{name} = {value}" for name, value in self._rows()]
+        return "\n".join([*rows, f"noise {self.sigma:.3g}, {self.observations} observations", *self.notes])
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = []
+        for name, value in self.values.items():
+            text = f"{value:.4g}" if isinstance(value, float) else np.array2string(value, precision=4, threshold=8)
+            if self.intervals is not None and isinstance(value, float):
+                low, high = self.intervals[name]
+                text += f"  [{low:.4g}, {high:.4g}] at {100 * float(self.level or 0):g} %"
+            rows.append((name, text))
+        return rows
+
+    def _repr_html_(self) -> str:
+        return html_table("Fit", [*self._rows(), ("noise", f"{self.sigma:.3g}"), *(("note", n) for n in self.notes)])
+
+    def plot(self, nodes: int = 6) -> Figure:
+        """Observed and fitted values of the first channel over time, at the nodes that move most."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.4, 4), layout="constrained")
+        axes = figure.subplots()
+        seen = np.isfinite(self.observed[..., 0])
+        moved = np.where(seen.any(0), np.ptp(self.states[..., 0], axis=0), -1.0)
+        for number, node in enumerate(np.argsort(-moved)[:nodes]):
+            axes.plot(self.times, self.states[:, node, 0], color=f"C{number}", label=f"node {node}")
+            axes.plot(self.times, self.observed[:, node, 0], "o", color=f"C{number}", markersize=3)
+        axes.set(xlabel="time", ylabel="state, fitted (lines) and observed (dots)")
+        axes.legend(fontsize="small")
+        return figure
+
+
+def _is_bounded(ends: Any) -> bool:
+    pairs = np.asarray(ends, dtype=float)
+    return bool(np.isfinite(pairs).all() and (pairs != 0).all())
+
+
+def entries_of(unknowns: Unknowns, inner: Tensor) -> Entries:
+    """The rows of a fit by name: numbers (count,) or ends (count, 2), on the scale of the coefficients."""
+    found: Entries = {}
+    for unknown, place in zip(unknowns.coefficients, unknowns.slices().values(), strict=True):
+        part = inner[place].detach()
+        found[unknown.name] = _value(unknown, part) if part.ndim == 1 else _ends(unknown, part)
+    return found
+
+
+def _value(unknown: Unknown, inner: Tensor) -> Any:
+    value = unknown.to_value(inner)
+    return float(value[0]) if not unknown.shape else value.reshape(unknown.shape).numpy()
+
+
+def _ends(unknown: Unknown, inner: Tensor) -> Any:
+    ends = torch.sort(unknown.to_value(inner), -1).values
+    if not unknown.shape:
+        low, high = ends[0].tolist()
+        return (low, high if math.isfinite(high) else math.inf)
+    return ends.reshape(*unknown.shape, 2).numpy()

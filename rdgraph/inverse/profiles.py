@@ -1,0 +1,109 @@
+"""Intervals by profile likelihood: how far an unknown can go before the best fit of all others is too bad."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from scipy import stats
+from torch import Tensor
+
+from rdgraph.inverse.least_squares import Problems
+
+#: What lies farther on the scale of a fit counts as no border: there a factor of a thousand, for positive ones.
+_FARTHEST = 7.0
+_MAX_TURNS = 14
+#: How near the sum of squares must come to the border, in standard errors.
+_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Border:
+    """What a sum of squares may rise to: `variance` of the noise, `reach` the square of the quantile."""
+
+    variance: Tensor
+    reach: Tensor
+
+
+def border_of(squares: Tensor, freedom: int, level: float, sigma: float | None) -> Border:
+    """The border at a level: of a known noise by the normal law, of an estimated one by Student's."""
+    if sigma is not None:
+        reach = float(stats.norm.ppf((1 + level) / 2)) ** 2
+        return Border(torch.full_like(squares, sigma**2), torch.full_like(squares, reach))
+    reach = float(stats.t.ppf((1 + level) / 2, freedom)) ** 2
+    return Border(squares / freedom, torch.full_like(squares, reach))
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """Ends of the intervals (fits, unknowns, 2) on the scale of the fit, infinite where there is no border.
+
+    `better` are rows that lie lower than the fit that was profiled, (fits, all unknowns), NaN where there is none.
+    """
+
+    ends: Tensor
+    better: Tensor
+
+
+def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border) -> Profiles:
+    """Walk from every fit in both directions of every coefficient until the border is met.
+
+    The root of the rise is close to linear in the distance, so that a secant meets it in a few turns.
+    """
+    fits, count = len(best), problems.residuals.unknowns.count
+    fit = torch.arange(fits).repeat_interleave(2 * count)
+    position = torch.arange(count).repeat_interleave(2).repeat(fits)
+    side = torch.tensor([-1.0, 1.0], dtype=best.dtype).repeat(fits * count)
+    scale = (border.variance * border.reach).sqrt()[fit]
+    distance = (side.abs() * _first_guess(problems, best, border)[fit, position]).clamp(1e-10, _FARTHEST)
+    low, high = torch.zeros_like(distance), torch.full_like(distance, torch.inf)
+    low_rise, high_rise = torch.zeros_like(distance), torch.full_like(distance, torch.inf)
+    rows = best[fit].clone()
+    better = torch.full_like(best, torch.nan)
+    found = torch.full_like(distance, torch.nan)
+    for _ in range(_MAX_TURNS):
+        open_ = torch.nonzero(torch.isnan(found)).ravel()
+        if not len(open_):
+            break
+        tried = rows[open_].clone()
+        at = torch.arange(len(open_))
+        tried[at, position[open_]] = best[fit[open_], position[open_]] + side[open_] * distance[open_]
+        free = torch.ones_like(tried, dtype=torch.bool)
+        free[at, position[open_]] = False
+        end = problems.minimise(tried, fit[open_], free, max_steps=25)
+        for row, number, value in zip(end.rows, fit[open_].tolist(), end.squares.tolist(), strict=True):
+            if value < float(squares[number]) - 0.01 * float(border.variance[number]):
+                better[number] = row
+        rise = (end.squares - squares[fit[open_]]).clamp_min(0).sqrt() / scale[open_]
+        rows[open_] = torch.where(torch.isfinite(rise)[:, None], end.rows, rows[open_])
+        met = (rise - 1).abs() <= _TOLERANCE
+        far = (distance[open_] >= _FARTHEST) & (rise < 1)
+        found[open_] = torch.where(met, distance[open_], torch.where(far, torch.inf, torch.nan))
+        below = rise < 1
+        low[open_] = torch.where(below, distance[open_], low[open_])
+        low_rise[open_] = torch.where(below, rise, low_rise[open_])
+        high[open_] = torch.where(below, high[open_], distance[open_])
+        high_rise[open_] = torch.where(below, high_rise[open_], rise)
+        distance[open_] = _next(low[open_], low_rise[open_], high[open_], high_rise[open_])
+    found = torch.where(torch.isnan(found), torch.where(torch.isfinite(high), high, torch.inf), found)
+    ends = best[fit, position] + side * found
+    return Profiles(ends.reshape(fits, count, 2), better)
+
+
+def _first_guess(problems: Problems, best: Tensor, border: Border) -> Tensor:
+    """The distance at which a quadratic rise would meet the border, (fits, coefficients)."""
+    slopes = problems.derivatives(best, torch.arange(len(best)))
+    products = slopes.transpose(1, 2) @ slopes
+    inverse = torch.linalg.pinv(products, hermitian=True, rtol=1e-14)
+    spread = inverse.diagonal(dim1=1, dim2=2)[:, : problems.residuals.unknowns.count].clamp_min(1e-20).sqrt()
+    return torch.nan_to_num(spread * (border.variance * border.reach).sqrt()[:, None], nan=1.0)
+
+
+def _next(low: Tensor, low_rise: Tensor, high: Tensor, high_rise: Tensor) -> Tensor:
+    """The next distance: by the line through both ends, kept inside; outward where no upper end is known."""
+    line = low + (1 - low_rise) * (high - low) / (high_rise - low_rise).clamp_min(1e-12)
+    inside = torch.minimum(torch.maximum(line, low + 0.05 * (high - low)), high - 0.05 * (high - low))
+    inside = torch.where(torch.isfinite(high_rise), inside, (low + high) / 2)
+    outward = (low / low_rise.clamp_min(0.25)).clamp(max=_FARTHEST)
+    outward = torch.maximum(outward, (1.3 * low).clamp(max=_FARTHEST))
+    return torch.where(torch.isfinite(high), inside, outward)

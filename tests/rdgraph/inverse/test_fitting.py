@@ -1,0 +1,203 @@
+"""Coefficients from observed states: derivatives, recovery, intervals against an independent scan, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq, minimize_scalar
+from scipy.stats import t as student
+
+import rdgraph as rd
+from rdgraph.inverse.observations import read_observations
+from rdgraph.inverse.residuals import Residuals
+from rdgraph.inverse.unknowns import Unknowns
+
+GRAPH = rd.Graph.from_networkx(nx.path_graph(5))
+TIMES = np.array([0.0, 0.3, 0.45, 1.1, 1.6])
+
+
+def states_of(text: str, values: dict[str, Any], normalisation: str = "symmetric", width: int = 1) -> np.ndarray:
+    operator = GRAPH.operator(normalisation, dtype=torch.float64)
+    start = torch.linspace(0.1, 0.9, 5 * width, dtype=torch.float64).reshape(5, width)
+    field = rd.lower(text, operator, values)
+    found = rd.solve(field, start, torch.from_numpy(TIMES), "rk4", step=0.01)
+    return found.states.numpy()
+
+
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [("BS", {"method": "exact"}), ("F", {"method": "dopri5", "rtol": 1e-8}), ("AC", {"method": "rk4", "step": 0.1})],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_derivatives_are_those_of_differences(text: str, method: dict[str, Any], known: bool) -> None:
+    system = rd.parse(text)
+    seen = states_of(text, {"alpha": 0.5, "beta": 1.2})
+    observed = read_observations(system, seen, TIMES, 5)
+    unknowns = Unknowns.of(system, ["alpha", "beta"], 5, 1, 0 if known else 5)
+    operator = GRAPH.operator("symmetric", dtype=torch.float64)
+    initial = torch.from_numpy(seen[0]) if known else None
+    residuals = Residuals(system, operator, observed, unknowns, {}, initial, method)
+    rows = torch.tensor([[-0.7, 0.2], [0.1, -0.4]], dtype=torch.float64)
+    if not known:
+        rows = torch.cat([rows, torch.from_numpy(seen[0]).ravel().expand(2, -1)], -1)
+    found = residuals.derivatives(rows)
+    for place in range(unknowns.total):
+        moved = torch.zeros_like(rows)
+        moved[:, place] = 1e-4
+        above, below = residuals.of(rows + moved, observed.values), residuals.of(rows - moved, observed.values)
+        torch.testing.assert_close(found[..., place], (above - below) / 2e-4, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "normalisation"),
+    [
+        ("BS", {"alpha": 0.7, "beta": 1.3}, "symmetric"),
+        ("F", {"alpha": 0.4, "beta": 1.5}, "row"),
+        ("beta*(1 - H)*(A@H) - gamma*H", {"beta": 0.8, "gamma": 0.3}, "none"),
+        ("-alpha*L@H + b*tanh(H) where b real", {"alpha": 0.4, "b": -1.5}, "symmetric"),
+    ],
+)
+def test_without_noise_the_coefficients_come_back(text: str, values: dict[str, float], normalisation: str) -> None:
+    seen = states_of(text, values, normalisation)
+    found = rd.fit(text, seen, TIMES, graph=GRAPH, normalisation=normalisation, initial=seen[0], starts=4, level=None)
+    assert found.values == pytest.approx(values, rel=1e-4)
+    assert found.intervals is None
+    assert found.settled
+
+
+def test_an_interval_is_where_the_profile_crosses_the_border() -> None:
+    """One coefficient, so that the profile is the sum of squares itself: scanned here with scipy alone."""
+    rng = np.random.default_rng(3)
+    start = np.array([0.2, 0.5, 1.5, 0.9, 0.05])
+    truth = 0.8
+
+    def run(beta: float) -> np.ndarray:
+        made = solve_ivp(lambda _t, h: beta * h * (1 - h), (0, TIMES[-1]), start, t_eval=TIMES, rtol=1e-10, atol=1e-12)
+        return made.y.T
+
+    seen = run(truth) + 0.05 * rng.standard_normal((5, 5))
+    seen[2, 1] = np.nan
+
+    def squares(beta: float) -> float:
+        return float(np.nansum((run(beta) - seen) ** 2))
+
+    best = minimize_scalar(squares, bracket=(0.5, 1.2), tol=1e-10)
+    freedom = 24 - 1
+    border = best.fun * (1 + student.ppf(0.975, freedom) ** 2 / freedom)
+    low, high = (brentq(lambda b: squares(b) - border, *sides) for sides in ((0.01, best.x), (best.x, 4.0)))
+    found = rd.fit("beta*H*(1 - H)", seen, TIMES, graph=GRAPH, initial=start, starts=2)
+    assert found.values["beta"] == pytest.approx(best.x, rel=1e-4)
+    assert found.sigma == pytest.approx((best.fun / freedom) ** 0.5, rel=1e-5)
+    assert found.intervals is not None
+    width = high - low
+    assert found.intervals["beta"][0] == pytest.approx(low, abs=0.01 * width)
+    assert found.intervals["beta"][1] == pytest.approx(high, abs=0.01 * width)
+    assert found.identifiable == {"beta": True}
+    known = rd.fit("beta*H*(1 - H)", seen, TIMES, graph=GRAPH, initial=start, starts=2, sigma=0.05)
+    border = best.fun + (1.959964 * 0.05) ** 2
+    assert known.intervals is not None
+    assert squares(known.intervals["beta"][0]) == pytest.approx(border, rel=2e-3)
+    assert squares(known.intervals["beta"][1]) == pytest.approx(border, rel=2e-3)
+
+
+def test_the_start_is_estimated_where_it_is_not_given() -> None:
+    seen = states_of("BS", {"alpha": 0.7, "beta": 1.3})
+    noisy = seen + 0.001 * np.random.default_rng(0).standard_normal(seen.shape)
+    found = rd.fit("BS", noisy, TIMES, graph=GRAPH, starts=3, level=None)
+    assert found.values == pytest.approx({"alpha": 0.7, "beta": 1.3}, rel=0.1)
+    assert np.abs(found.initial - seen[0]).max() < 0.004
+    assert np.square(found.states - noisy).sum() < np.square(seen - noisy).sum()
+    hidden = noisy.copy()
+    hidden[:, 2] = np.nan
+    with pytest.raises(rd.InvalidArgument, match="1 that never are"):
+        rd.fit("BS", hidden, TIMES, graph=GRAPH)
+    again = rd.fit("BS", hidden, TIMES, graph=GRAPH, initial=seen[0], starts=3, level=None)
+    assert again.values == pytest.approx({"alpha": 0.7, "beta": 1.3}, rel=0.1)
+
+
+def test_coefficients_of_channels_and_two_fields() -> None:
+    system = rd.parse("-alpha*L@H - beta*H", {"beta": "channel"})
+    truth = {"alpha": 0.5, "beta": np.array([0.2, 1.0])}
+    operator = GRAPH.operator("symmetric", dtype=torch.float64)
+    start = torch.rand(5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    seen = rd.solve(rd.lower(system, operator, truth), start, torch.from_numpy(TIMES)).states
+    found = rd.fit(system, seen, TIMES, graph=GRAPH, initial=start, starts=4, level=None)
+    np.testing.assert_allclose(found.values["beta"], truth["beta"], rtol=1e-4)
+    pair = "u' = -a*L@u + u - u**3 - v; v' = b*(u - v)"
+    both = rd.solve(rd.lower(pair, operator, {"a": 0.3, "b": 0.6}), start, torch.from_numpy(TIMES), "rk4", step=0.01)
+    one = rd.fit(pair, {"u": both["u"]}, TIMES, graph=GRAPH, initial=start, starts=4, level=None)
+    assert one.values == pytest.approx({"a": 0.3, "b": 0.6}, rel=1e-3)
+
+
+def test_what_the_flow_does_not_reveal_is_refused_with_what_it_does() -> None:
+    seen = states_of("BS", {"alpha": 0.7, "beta": 1.3})
+    with pytest.raises(rd.NotApplicable, match=r"reveals a - b, and not a, b"):
+        rd.fit("-a*L@H + b*L@H", seen, TIMES, graph=GRAPH)
+    found = rd.fit("-a*L@H + b*L@H", seen, TIMES, graph=GRAPH, fixed={"b": 0.5}, initial=seen[0], level=None, starts=2)
+    assert set(found.values) == {"a"}
+    triangle = nx.complete_graph(3)
+    with pytest.raises(rd.NotApplicable, match=r"reveals 2\*alpha \+ beta, and not alpha, beta \(.*eigenvalues"):
+        rd.fit("BS", np.zeros((2, 3)), [0, 1], graph=triangle)
+
+
+def test_what_the_data_do_not_bound_is_said() -> None:
+    """On a constant state of a ring L H = 0, so that alpha leaves no trace in these data."""
+    ring = nx.cycle_graph(6)
+    times = np.linspace(0, 1, 8)
+    seen = 0.2 * np.exp(-0.7 * times)[:, None] * np.ones(6) + 1e-3 * np.random.default_rng(1).standard_normal((8, 6))
+    found = rd.fit("-alpha*L@H - beta*H", seen, times, graph=ring, initial=np.full(6, 0.2), starts=2)
+    assert found.intervals is not None
+    assert found.intervals["alpha"] == (0.0, np.inf)
+    assert found.identifiable == {"alpha": False, "beta": True}
+    assert any("do not bound alpha" in note for note in found.notes)
+    assert found.intervals["beta"][0] < 0.7 < found.intervals["beta"][1]
+
+
+def test_the_answer_is_printed_and_drawn() -> None:
+    seen = states_of("F", {"alpha": 0.4, "beta": 1.5}, "row")
+    seen = seen + 0.01 * np.random.default_rng(2).standard_normal(seen.shape)
+    found = rd.fit("F", seen, TIMES, graph=GRAPH, normalisation="row", initial=seen[0], starts=2)
+    assert "beta = 1." in str(found)
+    assert "at 95 %" in str(found)
+    assert "beta" in found._repr_html_()
+    lines = found.plot(nodes=2).axes[0].lines
+    np.testing.assert_allclose(lines[1].get_ydata(), seen[:, int(lines[0].get_label().split()[1]), 0])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"times": [0.0, 1.0, 0.5, 2, 3]}, "times that rise"),
+        ({"states": np.zeros((5, 4))}, r"shape \(5, 5\)"),
+        ({"states": np.full((5, 5), np.nan)}, "NaN alone"),
+        ({"states": np.full((5, 5), np.inf)}, "infinite"),
+        ({"initial": np.zeros(4)}, r"start of shape \(5, 1\)"),
+        ({"starts": 0}, "at least one start"),
+        ({"level": 95}, "between 0 and 1"),
+        ({"sigma": 0.0}, "positive sigma"),
+        ({"fixed": {"alpha": 1.0, "beta": 1.0}}, "all of them fixed"),
+        ({"start": {"alpha": -1.0}}, "expected positive values to start alpha from"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(change: dict[str, Any], message: str) -> None:
+    seen = states_of("BS", {"alpha": 0.7, "beta": 1.3})
+    given = {"states": seen, "times": TIMES, "graph": GRAPH, "initial": seen[0], **change}
+    with pytest.raises(rd.InvalidArgument, match=message):
+        rd.fit("BS", given.pop("states"), given.pop("times"), **given)
+
+
+@pytest.mark.parametrize("name", ["fixed", "start"])
+def test_unknown_names_are_told(name: str) -> None:
+    seen = states_of("BS", {"alpha": 0.7, "beta": 1.3})
+    with pytest.raises(rd.UnknownName, match="alpha"):
+        rd.fit("BS", seen, TIMES, graph=GRAPH, **{name: {"alpa": 1.0}})
+
+
+def test_a_system_with_noise_of_its_own_is_refused() -> None:
+    with pytest.raises(rd.NotApplicable, match="noise"):
+        rd.fit("H' = -H + sigma*xi", np.zeros((2, 5)), [0, 1], graph=GRAPH)
