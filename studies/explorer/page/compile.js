@@ -9,7 +9,7 @@ const FUNCTION_VALUES = Object.values(FUNCTIONS);
 // A function of an object of letters, {alpha: 1, lam: 0.5}, for a list of formulas; the same list is made once.
 const made = new Map();
 function evaluator(formulas, names) {
-  const key = JSON.stringify([formulas, names]);
+  const key = `${formulas.join("\n")}\n${names.join()}`;
   if (!made.has(key)) {
     const body = `const [${names.map(letterOf).join(", ")}] = values; return [${formulas.join(", ")}];`;
     const inner = new Function(...FUNCTION_NAMES, "values", body).bind(null, ...FUNCTION_VALUES);

@@ -168,21 +168,22 @@ function makeField(plan, fields, graph, coefficients, fixed) {
   const passes = [];
   const work = plan.steps.map(() => new Float64Array(graph.nodes));
   const intos = plan.steps.map((step) => step.into);
-  const loop = (target, formula) => {
-    const used = new Set(formula.match(/\$[\w$]*/g) ?? []);
+  // One pass over the nodes for several formulas, each with an array that it is written to.
+  const loop = (targets) => {
+    const used = new Set(targets.flatMap(([, formula]) => formula.match(/\$[\w$]*/g) ?? []));
     const read = [...fields.map((f, k) => [letterOf(f), `states[${k}]`]), ...held.map((h) => [letterOf(h), `fixed[${JSON.stringify(h)}]`]), ...intos.map((into, k) => [into, `work[${k}]`])].filter(([name]) => used.has(name));
-    const arrays = read.map(([name, from]) => `const a${name} = ${from};`).join(" ");
-    return `{ ${arrays} const target = ${target}; for (let i = 0; i < nodes; i++) { ${read.map(([name]) => `const ${name} = a${name}[i];`).join(" ")} target[i] = ${formula}; } }`;
+    const arrays = [...read.map(([name, from]) => `const a${name} = ${from};`), ...targets.map(([target], k) => `const into${k} = ${target};`)].join(" ");
+    return `{ ${arrays} for (let i = 0; i < nodes; i++) { ${read.map(([name]) => `const ${name} = a${name}[i];`).join(" ")} ${targets.map(([, formula], k) => `into${k}[i] = ${formula};`).join(" ")} } }`;
   };
   plan.steps.forEach(({of, product: isProduct}, k) => {
     const plain = fields.findIndex((f) => letterOf(f) === of);
     const earlier = intos.indexOf(of);
-    if (!isProduct) passes.push(loop(`work[${k}]`, of));
+    if (!isProduct) passes.push(loop([[`work[${k}]`, of]]));
     else if (plain >= 0) passes.push(`act(states[${plain}], work[${k}]);`);
     else if (earlier >= 0) passes.push(`act(work[${earlier}], work[${k}]);`);
-    else passes.push(loop("scratch", of), `act(scratch, work[${k}]);`);
+    else passes.push(loop([["scratch", of]]), `act(scratch, work[${k}]);`);
   });
-  plan.rates.forEach((formula, k) => passes.push(loop(`rates[${k}]`, formula)));
+  passes.push(loop(plan.rates.map((formula, k) => [`rates[${k}]`, formula])));
   const letters = names.map((name) => `const ${letterOf(name)} = ${Number(coefficients[name])};`).join(" ");
   const body = `${letters} return (t, states, rates) => { const $t = t; ${passes.join("\n")} };`;
   const make = new Function(...FUNCTION_NAMES, "act", "work", "scratch", "fixed", "nodes", body);
