@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import sympy as sp
+from sympy.printing.codeprinter import PrintMethodNotImplementedError
 from sympy.printing.jscode import JavascriptCodePrinter
 from sympy.printing.precedence import PRECEDENCE
 
@@ -41,7 +42,12 @@ def javascript(expression: sp.Basic) -> str:
     Raises:
         NotApplicable: for a function that the page does not have.
     """
-    return str(_Printer().doprint(expression))
+    try:
+        return str(_Printer().doprint(expression))
+    except PrintMethodNotImplementedError:
+        raise NotApplicable(
+            f"expected a formula that the page can evaluate, got {str(expression)[:60]}; see it in Python"
+        ) from None
 
 
 def function_body(name: str) -> str:
@@ -59,7 +65,7 @@ def function_body(name: str) -> str:
 
 
 class _Printer(JavascriptCodePrinter):
-    """sympy's printer of JavaScript, with letters that cannot clash, the functions of the language, and small powers."""
+    """sympy's printer of JavaScript: letters that cannot clash, the functions of the language, small powers."""
 
     def doprint(self, expr: sp.Basic, assign_to: Any = None) -> str:
         return str(self._print(sp.sympify(expr)))
@@ -146,6 +152,4 @@ class _Printer(JavascriptCodePrinter):
     _print_tanh = _print_sin = _print_cos = _print_sinh = _print_cosh = _print_Function
 
     def emptyPrinter(self, expr: Any) -> str:  # noqa: N802  the name that sympy's printers look up
-        raise NotApplicable(f"expected a formula that the page can evaluate, got {type(expr).__name__}")
-
-    _print_not_supported = emptyPrinter
+        raise PrintMethodNotImplementedError(type(expr).__name__)

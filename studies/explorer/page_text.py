@@ -109,7 +109,8 @@ def catalogue_entries() -> list[dict[str, Any]]:
     starts = tomllib.loads(resources.files("studies").joinpath("data/explorer.toml").read_text(encoding="utf-8"))
     return [
         {"name": e.name, "title": e.title, "equation": e.equation, "source": e.source, "note": e.note,
-         "aliases": list(e.aliases), "parameters": e.parameters, "start": starts.get(e.name, {}), "bundle": kept[e.name]}
+         "aliases": list(e.aliases), "parameters": e.parameters, "start": starts.get(e.name, {}),
+         "bundle": kept[e.name]}
         for e in catalogue.entries.values()
     ]  # fmt: skip
 
