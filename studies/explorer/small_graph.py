@@ -37,7 +37,7 @@ def small_graph(name: str = "karate") -> dict[str, Any]:
         graph = make()
     else:
         graph, title = _read(Path(name)), Path(name).stem
-    graph = nx.convert_node_labels_to_integers(nx.Graph(graph.edges()))
+    graph = nx.convert_node_labels_to_integers(graph)
     if not 2 <= len(graph) <= MOST_NODES:
         raise InvalidArgument(f"expected a graph of 2 to {MOST_NODES} nodes, got {len(graph)}; take a part of it")
     edges = sorted(sorted(edge) for edge in graph.edges())

@@ -93,7 +93,7 @@ function recompute() {
   Object.assign(view, {steady, modes, responses, range: startRange(model, entry, state)});
   drawResponse(responses);
   drawDispersion(modes);
-  showVerdict(verdictOf(model, settings, modes, responses, view.small.rowSum));
+  showVerdict(verdictOf(model, settings, modes, responses, view.small.rowSum), model.bundle ? "" : IN_PAGE);
   askServer();
   drawPhase();
   startRuns();
@@ -232,8 +232,10 @@ function startRuns() {
   view.grid ??= torus(SIDE);
   view.runs = {graph: new Run(model, view.small, settings, view.range), grid: new Run(model, view.grid, settings, view.range)};
   view.runs.graph.advanceTo(settings.T, 60);
-  settings.t = Math.min(settings.t, settings.T);
+  const wanted = view.isPlaying ? 0 : Math.min(settings.t, settings.T);
+  settings.t = 0;
   drawn("graph", graphPicture(GRAPH));
+  if (wanted > 0) { scrub(wanted); return; }
   drawEnergy();
   drawStates();
 }
@@ -308,12 +310,15 @@ function frame(now) {
   requestAnimationFrame(frame);
 }
 
-// Dragging the time: forward it is computed, back it is remembered.
+// Dragging the time: back it is remembered, forward it is computed, in pieces until the time is reached.
 function scrub(time) {
   const {settings, runs} = view;
   play(false);
-  for (const run of Object.values(runs)) run.advanceTo(time, 250);
-  settings.t = runs.grid.isDone ? time : Math.min(time, Math.max(runs.grid.time, settings.t));
+  view.sought = time;
+  for (const run of Object.values(runs)) run.advanceTo(time, 60);
+  const isReached = Object.values(runs).every((run) => run.isDone || run.time >= time - 1e-9);
+  settings.t = isReached ? time : Math.min(time, runs.grid.time);
+  if (!isReached) requestAnimationFrame(() => { if (view.sought === time && view.runs === runs && !view.isPlaying) scrub(time); });
   drawStates();
   drawEnergy();
   writeHash();

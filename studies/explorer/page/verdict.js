@@ -24,7 +24,8 @@ function stepFindings(model, settings, modes, rowSum) {
   const steps = model.bundle?.steps;
   if (!model.bundle) return linearisedFindings(model, settings, modes);
   if (!hasAnswer(steps)) return [{topic: "step", status: "unknown", text: `no step limit for ${settings.method} is known`, reason: steps?.reason ?? "", proved: true}, ...linearisedFindings(model, settings, modes)];
-  const letters = {...settings.coefficients, s: rowSum, T: settings.T};
+  const norms = Object.entries(model.coefficients).filter(([, {kind}]) => kind === "matrix").map(([name]) => [`norm_${name}`, Math.abs(settings.coefficients[name])]);
+  const letters = {...settings.coefficients, ...Object.fromEntries(norms), s: rowSum, T: settings.T};
   if (steps.rate) return [fieldsStep(steps, settings, letters), ...linearisedFindings(model, settings, modes)];
   const limits = steps.limits[settings.method];
   const first = limitAt(limits[0], letters);
@@ -76,7 +77,7 @@ function fieldsStep(steps, settings, letters) {
   const base = {topic: "step", reason: `K = ${steps.words} bounds the rates of the field; a step that resolves them need not damp`, proved: true};
   if (usesRadius(steps.rate)) {
     const radius = largestRadius((R) => settings.step * atLetters(steps.rate, {...letters, R}) <= 1);
-    if (radius === 0) return {...base, status: "unknown", text: `step ${shown(settings.step)} exceeds 1/K for states of every size`};
+    if (radius === 0) return {...base, status: "unknown", text: `the step ${shown(settings.step)} exceeds 1/K, with K the bound of all rates, for states of every size`};
     return {...base, status: "if", text: `step ${shown(settings.step)} <= 1/K as long as |u| <= ${shown(radius)}`};
   }
   const rate = atLetters(steps.rate, letters);

@@ -26,11 +26,11 @@ from tests.studies.runs.test_browser import Browser
 x, y = sp.symbols("x y")
 #: Every rule of the printer, in x and y.
 SHAPES = [
-    y / x**2, -(x**3) / 7, (x + y) ** -3, x**7 - x**-2, sp.sqrt(x + y) / sp.sqrt(x), x ** sp.Rational(1, 3), sp.E * x**y,
-    sp.pi - sp.Float("0.1") * x, sp.exp(-x) * sp.log(1 + y), sp.Max(x, y, sp.Rational(1, 2)), sp.Min(x - y, 0),
-    sp.Abs(x - y) + sp.sign(x - y), sp.Heaviside(x - y), relu(x - y), sigmoid(x), softplus(x - 3), sp.tanh(x) * sp.sin(y),
-    sp.cosh(x) - sp.sinh(y) + sp.cos(x), sp.floor(3 * x) + sp.ceiling(y), sp.atan(x) + sp.asinh(y),
-    sp.Piecewise((x**2, (x > y) & (y > 0)), (-y, sp.Or(x < 1, sp.Ne(y, 2))), (x, True)),
+    y / x**2, -(x**3) / 7, (x + y) ** -3, x**7 - x**-2, sp.sqrt(x + y) / sp.sqrt(x), x ** sp.Rational(1, 3),
+    sp.E * x**y, sp.pi - sp.Float("0.1") * x, sp.exp(-x) * sp.log(1 + y), sp.Max(x, y, sp.Rational(1, 2)),
+    sp.Min(x - y, 0), sp.Abs(x - y) + sp.sign(x - y), sp.Heaviside(x - y), relu(x - y), sigmoid(x), softplus(x - 3),
+    sp.tanh(x) * sp.sin(y), sp.cosh(x) - sp.sinh(y) + sp.cos(x), sp.floor(3 * x) + sp.ceiling(y),
+    sp.atan(x) + sp.asinh(y), sp.Piecewise((x**2, (x > y) & (y > 0)), (-y, sp.Or(x < 1, sp.Ne(y, 2))), (x, True)),
     sp.Piecewise((1, sp.Not(x > y)), (2, True)), sp.Piecewise((sp.oo, x > 100), (x, True)),
 ]  # fmt: skip
 
