@@ -24,10 +24,13 @@ from rdgraph.theory.filters import classify, growth_rate
 from rdgraph.theory.rate_bounds import rate_bound
 from rdgraph.theory.step_limits import step_limit
 from studies.explorer.field_plan import field_plan
-from studies.explorer.javascript_source import javascript
+from studies.explorer.javascript_source import javascript, letter
 
 #: Seconds of one part of a bundle.
 PART_SECONDS = 4.0
+#: The normalisations of the page.
+NORMALISATIONS = ("symmetric", "row")
+_SIGNS = {"positive": "> 0", "negative": "< 0", "nonnegative": ">= 0", "nonpositive": "<= 0"}
 #: Full steps of a run, and what is left of the time after them.
 FULL, REST = sp.Symbol("full"), sp.Symbol("rest")
 
@@ -45,33 +48,49 @@ def make_bundle(system: System, seconds: float = PART_SECONDS) -> dict[str, Any]
         seconds: of every part; one that takes longer is undecided.
 
     Returns:
-        Values that JSON has: `text`, `fields`, `coefficients`, `plan`, `kinetics`, `steady`, `verdict`, and for one
-        linear field `response`, `classes` and `growth`.
+        Values that JSON has: `text`, `fields`, `coefficients`, what is assumed of them, `plan`, `kinetics`, `steady`,
+        by normalisation `existence` and `steps`, and for one linear field `response`, `classes` and `growth`.
     """
     parts: dict[str, Callable[[System], Any]] = {
-        "plan": field_plan, "kinetics": _kinetics, "steady": _steady, "existence": _existence, "steps": _steps,
-        "classes": _classes, "growth": _growth, "response": _response,
+        "plan": field_plan, "kinetics": _kinetics, "steady": _steady, "classes": _classes, "growth": _growth,
+        "response": _response,
     }  # fmt: skip
+    judged: dict[str, Callable[[System, str], Any]] = {"existence": _existence, "steps": _steps}
     bundle: dict[str, Any] = {
         "text": str(system),
         "latex": system.latex(),
         "fields": list(system.fields),
         "coefficients": {name: _coefficient(system, name, kind) for name, kind in system.coefficients.items()},
+        "assumes": [{"words": words, "condition": condition} for words, condition in _assumed(system)],
         "single": system.is_single,
         "noisy": system.is_noisy,
     }
-    return bundle | {name: _or_reason(seconds, part, system) for name, part in parts.items()}
+    bundle |= {name: _or_reason(seconds, part, system) for name, part in parts.items()}
+    for name, question in judged.items():
+        bundle[name] = {kind: _or_reason(seconds, question, system, kind) for kind in NORMALISATIONS}
+    return bundle
 
 
-def _or_reason(seconds: float, part: Callable[[System], Any], system: System) -> Any:
+def _or_reason(seconds: float, part: Callable[..., Any], *asked: Any) -> Any:
     try:
-        return limited(seconds, part, system)
+        return limited(seconds, part, *asked)
     except (NotApplicable, Undecided) as problem:
         return {"reason": str(problem)}
 
 
 def _coefficient(system: System, name: str, kind: Kind) -> dict[str, str]:
     return {"kind": str(kind), "sign": system.assumptions.sign(name)}
+
+
+def _assumed(system: System) -> Iterator[tuple[str, str]]:
+    """Signs and relations of the coefficients, in words and as conditions; what is proved holds where they do."""
+    for name, kind in system.coefficients.items():
+        sign = _SIGNS.get(system.assumptions.sign(name))
+        if sign is not None and kind is not Kind.MATRIX:
+            yield f"{name} {sign}", f"{letter(name)} {sign}"
+    for relation in system.assumptions.relations:
+        lower, upper = (javascript(public(system.algebra.normal(side))) for side in (relation.lower, relation.upper))
+        yield str(relation), f"({lower}) {'<' if relation.strict else '<='} ({upper})"
 
 
 # ---------------------------------------------------------------------- rates and modes
@@ -141,29 +160,29 @@ def _growth(system: System) -> dict[str, str]:
 
 
 # ---------------------------------------------------------------------- what a preflight rests on
-def _existence(system: System) -> list[dict[str, str]]:
+def _existence(system: System, normalisation: str) -> list[dict[str, str]]:
     """The findings about existence and boxes, whatever the coefficients, the end and the step."""
     parts: Mapping[str, Callable[[RunSettings], Any]] = PARTS if system.is_single else FIELD_PARTS
-    run = read_run(system, "symmetric", 1, "euler", 1, None, None)
+    run = read_run(system, normalisation, 1, "euler", 1, None, None)
     return [asdict(finding) for finding in parts["existence"](run)]
 
 
-def _steps(system: System) -> dict[str, Any]:
+def _steps(system: System, normalisation: str) -> dict[str, Any]:
     """For one field the limits of every method, those at constant states followed by one for all states.
 
     For several fields `rate`, a bound K of the rates of the field: a step of at most 1/K resolves them.
     """
     if not system.is_single:
-        bound = rate_bound(system, "symmetric")
+        bound = rate_bound(system, normalisation)
         if not bound.is_finite:
             raise Undecided("no bound of the slopes is known, and so no step limit")
         return {"rate": javascript(public(bound.value)), "words": str(public(bound.value)), "local": bound.is_local}
-    return {"limits": {method: list(_limits(system, method)) for method in page_methods()}}
+    return {"limits": {method: list(_limits(system, method, normalisation)) for method in page_methods()}}
 
 
-def _limits(system: System, method: str) -> Iterator[dict[str, Any]]:
+def _limits(system: System, method: str, normalisation: str) -> Iterator[dict[str, Any]]:
     for everywhere in (False, True):
-        limit = step_limit(system, method, "symmetric", everywhere=everywhere)
+        limit = step_limit(system, method, normalisation, everywhere=everywhere)
         yield {
             "value": None if limit.value is None else javascript(limit.value),
             "words": "" if limit.value is None else str(limit.value),

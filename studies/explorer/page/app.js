@@ -10,7 +10,7 @@ async function choose(text, wanted = null) {
   try {
     const entry = entryOf(text);
     const model = entry ? modelOfBundle(entry.bundle) : await modelFor(text);
-    Object.assign(view, {entry, model, settings: settingsFor(model, entry, wanted)});
+    Object.assign(view, {entry, model, known: model, settings: settingsFor(model, entry, wanted)});
   } catch (problem) {
     if (!(problem instanceof LanguageError)) throw problem;
     showError(text, problem);
@@ -44,8 +44,6 @@ function build() {
   byId("equation").value = entry?.equation ?? model.text;
   byId("catalogue").value = entry?.name ?? "";
   byId("mathematics").innerHTML = systemMath(model.system);
-  const origin = model.bundle ? "" : "Read in the page: numbers are computed here, nothing is proved.";
-  byId("about").textContent = [entry ? `${entry.title}. ${entry.source}.` : origin, entry?.note, model.isNoisy ? "Noise is left out: the page shows the drift." : ""].filter(Boolean).join(" ");
   byId("coefficients").replaceChildren();
   view.setters = {};
   view.ranges = {};
@@ -71,6 +69,16 @@ function build() {
   refresh();
 }
 
+// Where the equation is from, and what its answers are worth.
+function sayOrigin() {
+  const {entry, known, settings} = view;
+  const outside = violated(known, settings.coefficients);
+  byId("about").textContent = [
+    entry ? `${entry.title}. ${entry.source}. ${entry.note}` : "", known.bundle ? "" : "Read in the page: numbers are computed here, nothing is proved.",
+    known.isNoisy ? "Noise is left out: the page shows the drift." : "", outside.length ? `Answers are proved for ${outside.join(", ")}; here they are computed in the page.` : "",
+  ].filter(Boolean).join(" ");
+}
+
 // ------------------------------------------------------------------ everything that follows from the settings
 let waiting = false;
 function refresh() {
@@ -80,7 +88,9 @@ function refresh() {
 }
 
 function recompute() {
-  const {model, settings, entry} = view;
+  const {settings, entry} = view;
+  const model = view.model = trusted(view.known, settings.coefficients);
+  sayOrigin();
   if (settings.T / settings.step > 2e6) settings.step = settings.T / 2e6;
   const steady = steadyStates(model, settings.coefficients);
   settings.state = Math.min(settings.state, Math.max(0, steady.length - 1));
@@ -131,7 +141,7 @@ function drawResponse(responses) {
   const ylabel = `${responses.isNorm ? "norm of the gain" : isLog ? "size of the gain" : "gain"}`;
   const fitted = (ys) => ys.map((y) => (isLog ? Math.max(Math.abs(y), highest * 1e-12) : Math.abs(y) > 4 * highest ? NaN : y));
   drawn("response", chart({id: "response", title: "Filter response", xlabel: "λ", ylabel, isLog, level: isLog ? 1 : 0, words: `Gain${around || ` after T = ${shown(settings.T)}`}, exact and by ${settings.method}`,
-    yrange: isLog ? [Math.min(highest * 1e-12, 0.1), highest * 4] : undefined,
+    yrange: isLog ? [Math.min(0.5, ...fitted(responses.exact)) / 2, highest * 4] : undefined,
     series: [{name: "exact flow", xs: FREQUENCIES, ys: fitted(responses.exact)}, {name: `${settings.method}, step ${shown(settings.step)}`, xs: FREQUENCIES, ys: fitted(responses.computed), dash: "6 4"}]}));
   const filter = filterClass(model, settings.coefficients, isLinear(model) ? view.modes : null);
   if (filter) said("response-words", `The flow is ${filter.words}`, filter.proved);
@@ -204,10 +214,10 @@ function drawPhase() {
     view.phaseKey = key;
     view.cells = null;
     if (!view.drawn.phase) nothing("phase", "Working it out …");
-    fillPhase(key, phaseCells(model, {...settings.coefficients}, ...axes), axes);
+    fillPhase(key, phaseCells(view.known, {...settings.coefficients}, ...axes), axes);
   } else view.drawn.phase?.moveTo(point);
   const proved = hasAnswer(model.bundle?.classes) && hasAnswer(model.bundle?.growth);
-  said("phase-words", `${x} = ${shown(point[0])}, ${y} = ${shown(point[1])}: ${phaseLabel(model, settings.coefficients)}`, proved);
+  said("phase-words", `${x} = ${shown(point[0])}, ${y} = ${shown(point[1])}: ${phaseLabel(view.known, settings.coefficients)}`, proved);
 }
 
 // Rows of the plane, a few milliseconds at a time, until they are all there or others are wanted.

@@ -30,6 +30,15 @@ function modelOfBundle(bundle) {
   };
 }
 
+// What is proved holds for admissible coefficients; elsewhere the page works with the text alone, and says so.
+const violated = (model, coefficients) => (model.bundle ? model.bundle.assumes.filter(({condition}) => !evaluator([condition], Object.keys(coefficients))(coefficients)[0]).map(({words}) => words) : []);
+
+function trusted(model, coefficients) {
+  if (!violated(model, coefficients).length) return model;
+  model.plain ??= modelOfText(model.text);
+  return model.plain;
+}
+
 // ------------------------------------------------------------------ steady states
 // [{values, words, proved}] for the coefficients; closed forms of the core where there are some, else by Newton's method.
 function steadyStates(model, coefficients) {
@@ -174,15 +183,17 @@ function filterClass(model, coefficients, modes) {
 const KINDS = {
   stable: "every mode decays", marginal: "no mode grows, and one does not decay", turing: "decays where all nodes agree; a stationary band grows",
   wave: "decays where all nodes agree; an oscillating band grows", hopf: "oscillations grow where all nodes agree", "unstable at 0": "grows where all nodes agree",
-  "long-wave": "the constant mode stays, and a band next to λ = 0 grows",
+  "long-wave": "the constant mode stays, and a band next to λ = 0 grows", "anti-diffusion": "decays where all nodes agree; transport alone makes modes grow",
 };
 
-function stabilityKind({growth, frequency}) {
+function stabilityKind({growth, frequency, matrixAt}) {
   const scale = 1e-9 * Math.max(1, ...growth.map(Math.abs));
   const top = growth.indexOf(Math.max(...growth));
   if (growth[0] > scale) return frequency[0] > scale ? "hopf" : "unstable at 0";
   if (growth[top] <= scale) return growth[top] < -scale ? "stable" : "marginal";
   if (growth[0] >= -scale) return "long-wave";
+  const still = scaled(matrixAt(0), -1);
+  if (growth.some((_, k) => eigenvalues(added(matrixAt((LIMIT * k) / (growth.length - 1)), still))[0][0] > scale)) return "anti-diffusion";
   return frequency[top] > scale ? "wave" : "turing";
 }
 

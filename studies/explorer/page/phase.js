@@ -5,7 +5,8 @@ const ROWS = 56;
 const PHASE_SAMPLES = 33;
 
 // The label of a point in words; `near` is a steady state of a point beside it.
-function phaseLabel(model, coefficients, near = {}) {
+function phaseLabel(known, coefficients, near = {}) {
+  const model = trusted(known, coefficients);
   const filter = hasAnswer(model.bundle?.classes) ? filterClass(model, coefficients, null) : null;
   if (filter && hasAnswer(model.bundle?.growth)) {
     const grows = atLetters(model.bundle.growth.rate, coefficients) > 0;
@@ -16,8 +17,9 @@ function phaseLabel(model, coefficients, near = {}) {
   near.state = state;
   if (!isLinear(model) && !state) return "no steady state found";
   const letters = lettersAt(model, coefficients, state ? state.values : model.fields.map(() => 0));
-  const leading = Array.from({length: PHASE_SAMPLES}, (_, k) => eigenvalues(model.kinetics.matrix(letters, (LIMIT * k) / (PHASE_SAMPLES - 1)))[0]);
-  const curves = {growth: leading.map(([x]) => x), frequency: leading.map(([, y]) => Math.abs(y))};
+  const matrixAt = (lam) => model.kinetics.matrix(letters, lam);
+  const leading = Array.from({length: PHASE_SAMPLES}, (_, k) => eigenvalues(matrixAt((LIMIT * k) / (PHASE_SAMPLES - 1)))[0]);
+  const curves = {growth: leading.map(([x]) => x), frequency: leading.map(([, y]) => Math.abs(y)), matrixAt};
   if (model.fields.length === 1 && isLinear(model)) return `${filterKindOf(curves.growth)}, ${Math.max(...curves.growth) > 1e-9 ? "grows" : "no growth"}`;
   return stabilityKind(curves);
 }
@@ -31,10 +33,10 @@ function filterKindOf(growth) {
 const PHASE_COLOURS = {
   light: {"low-pass, no growth": "#cfe3f5", "low-pass, grows": "#8db8dc", "high-pass, no growth": "#fbdcc5", "high-pass, grows": "#f0ab7c", "band-pass, no growth": "#cdebdd", "band-pass, grows": "#86cdae",
     "band-stop, no growth": "#ecd6e6", "band-stop, grows": "#d3a1c5", "all-pass, no growth": "#e8ebee", "all-pass, grows": "#c3cad1", "multi-band, no growth": "#f3ebc7", "multi-band, grows": "#dcc877",
-    stable: "#cfe3f5", marginal: "#e8ebee", turing: "#86cdae", wave: "#d3a1c5", hopf: "#f0ab7c", "unstable at 0": "#dcc877", "long-wave": "#b9dfcf", "no steady state found": "#c3cad1"},
+    stable: "#cfe3f5", marginal: "#e8ebee", turing: "#86cdae", wave: "#d3a1c5", hopf: "#f0ab7c", "unstable at 0": "#dcc877", "long-wave": "#b9dfcf", "anti-diffusion": "#ecd6e6", "no steady state found": "#c3cad1"},
   dark: {"low-pass, no growth": "#22384d", "low-pass, grows": "#3a6a96", "high-pass, no growth": "#4a3122", "high-pass, grows": "#96572a", "band-pass, no growth": "#1f4638", "band-pass, grows": "#2f8062",
     "band-stop, no growth": "#42283b", "band-stop, grows": "#7c4a6c", "all-pass, no growth": "#2c343c", "all-pass, grows": "#56616c", "multi-band, no growth": "#453d1c", "multi-band, grows": "#857328",
-    stable: "#22384d", marginal: "#2c343c", turing: "#2f8062", wave: "#7c4a6c", hopf: "#96572a", "unstable at 0": "#857328", "long-wave": "#2a5f4d", "no steady state found": "#56616c"},
+    stable: "#22384d", marginal: "#2c343c", turing: "#2f8062", wave: "#7c4a6c", hopf: "#96572a", "unstable at 0": "#857328", "long-wave": "#2a5f4d", "anti-diffusion": "#42283b", "no steady state found": "#56616c"},
 };
 
 // Labels of all cells, row by row from the bottom; it stops after every row, so that the page stays quick.

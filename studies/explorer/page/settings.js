@@ -33,8 +33,9 @@ function startRange(model, entry, steady) {
 function sliderRange(value, sign) {
   const size = 10 ** Math.floor(Math.log10(Math.max(Math.abs(value), 1e-6)));
   const top = [1, 2, 3, 4, 5, 10, 20, 30].map((m) => m * size).find((m) => m >= 2.4 * Math.abs(value)) ?? 3 * Math.abs(value);
-  if (["negative", "nonpositive"].includes(sign)) return [-top, 0];
-  return sign === "real" ? [-top, top] : [0, top];
+  const least = ["positive", "negative"].includes(sign) ? top / 1000 : 0;
+  if (["negative", "nonpositive"].includes(sign)) return [-top, -least];
+  return sign === "real" ? [-top, top] : [least, top];
 }
 
 // ------------------------------------------------------------------ the address

@@ -37,7 +37,7 @@ function listenToPhase() {
     event.preventDefault();
     moveTo(view.settings.axes.map((name, k) => {
       const [low, high] = view.ranges[name];
-      return Math.max(low, Math.min(high, view.settings.coefficients[name] + (move[k] * (high - low)) / (event.shiftKey ? 10 : 50)));
+      return Math.max(low, Math.min(high, view.settings.coefficients[name] + move[k] * Number(((high - low) / (event.shiftKey ? 10 : 50)).toPrecision(2))));
     }));
   });
 }

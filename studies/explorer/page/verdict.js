@@ -5,7 +5,7 @@ const MAX_RELATIVE_ERROR = 0.1;
 const IN_PAGE = "computed in the page, not proved";
 
 function verdictOf(model, settings, modes, responses, rowSum) {
-  const findings = [...existenceFindings(model), ...stepFindings(model, settings, modes, rowSum), ...growthFindings(model, settings, modes), ...fidelityFindings(model, settings, responses)];
+  const findings = [...existenceFindings(model, settings), ...stepFindings(model, settings, modes, rowSum), ...growthFindings(model, settings, modes), ...fidelityFindings(model, settings, responses)];
   const status = [["problem", "unsafe"], ["unknown", "undecided"], ["if", "safe if"]].find(([kind]) => findings.some((f) => f.status === kind))?.[1] ?? "safe";
   const wanted = {unsafe: "problem", undecided: "unknown", "safe if": "if", safe: "ok"}[status];
   const reasons = findings.filter((f) => f.status === wanted).map((f) => f.text).join("; ");
@@ -13,15 +13,16 @@ function verdictOf(model, settings, modes, responses, rowSum) {
   return {status, words: lead + reasons, findings};
 }
 
-function existenceFindings(model) {
-  if (Array.isArray(model.bundle?.existence)) return model.bundle.existence.map((f) => ({...f, proved: true}));
-  const reason = model.bundle?.existence?.reason ?? "the page does not decide it; start rdgraph explore with --serve, or ask rdgraph preflight";
+function existenceFindings(model, settings) {
+  const told = model.bundle?.existence[settings.normalisation];
+  if (Array.isArray(told)) return told.map((f) => ({...f, proved: true}));
+  const reason = told?.reason ?? "the page does not decide it; start rdgraph explore with --serve, or ask rdgraph preflight";
   return [{topic: "existence", status: "unknown", text: "existence for all time is not settled", reason, proved: false}];
 }
 
 // ------------------------------------------------------------------ steps
 function stepFindings(model, settings, modes, rowSum) {
-  const steps = model.bundle?.steps;
+  const steps = model.bundle?.steps[settings.normalisation];
   if (!model.bundle) return linearisedFindings(model, settings, modes);
   if (!hasAnswer(steps)) return [{topic: "step", status: "unknown", text: `no step limit for ${settings.method} is known`, reason: steps?.reason ?? "", proved: true}, ...linearisedFindings(model, settings, modes)];
   const norms = Object.entries(model.coefficients).filter(([, {kind}]) => kind === "matrix").map(([name]) => [`norm_${name}`, Math.abs(settings.coefficients[name])]);
@@ -45,7 +46,7 @@ function boundedStep(limit, settings, letters, model) {
   const base = {topic: "step", reason: limit.means, proved: true};
   if (value !== null && settings.step > value) return {...base, status: "problem", text: `the step ${shown(settings.step)} exceeds the limit ${limitWords(value, limit)} of ${settings.method}`};
   if (limit.keeps !== "box") return {...base, status: value === null ? "if" : "ok", text: `step ${bound}`};
-  const inside = model.bundle.existence.find?.((f) => f.topic === "existence" && f.status === "if")?.text ?? "H0 lies in the box";
+  const inside = model.bundle.existence[settings.normalisation].find?.((f) => f.topic === "existence" && f.status === "if")?.text ?? "H0 lies in the box";
   return {...base, status: "if", text: `${inside} and step ${bound}`};
 }
 

@@ -77,6 +77,21 @@ def test_free_text_is_read_and_marked_as_not_proved(opened: Browser) -> None:
 
 
 @pytest.mark.slow
+def test_nothing_is_called_proved_outside_the_assumptions(opened: Browser) -> None:
+    for name, letter, value, words in (("BS", "alpha", -0.5, "alpha > 0"), ("Nagumo", "a", 2, "a < 1")):
+        look(opened, name)
+        opened.evaluate(f"view.settings.coefficients.{letter} = {value}; refresh()")
+        settle(opened)
+        assert f"proved for {words}" in text(opened, "about")
+        for place in ("response-words", "phase-words", "findings", "verdict-words"):
+            assert "proved" not in text(opened, place).replace("not proved", ""), place
+        opened.evaluate(f"view.settings.coefficients.{letter} = 0.5; refresh()")
+        settle(opened)
+        assert "proved" in text(opened, "findings").replace("not proved", "")
+        assert "proved for" not in text(opened, "about")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [400, 1280])
 def test_nothing_is_wider_than_the_window(chromium: Browser, page: Path, width: int) -> None:
     chromium.open(page, width)
@@ -183,7 +198,8 @@ def test_pictures_and_numbers_are_exported(opened: Browser) -> None:
 @pytest.mark.slow
 def test_every_system_of_the_catalogue_is_shown(opened: Browser) -> None:
     for name in catalogue:
-        look(opened, name)
+        opened.evaluate(f"choose({json.dumps(name)})")
+        opened.evaluate(FRAMES)
         opened.evaluate("view.runs.grid.advanceTo(3 * view.settings.step, 1000)")
         assert opened.complaints() == [], name
         assert opened.evaluate("view.entry.name") == name

@@ -112,18 +112,29 @@ def test_modes_by_dual_numbers_are_those_of_the_core(opened: Browser, name: str)
 
 
 @pytest.mark.slow
-def test_the_dispersion_of_schnakenberg_is_that_of_rdgraph(opened: Browser) -> None:
-    numbers = {"a": 0.1, "b": 0.9, "Du": 2, "Dv": 40}
-    relation = dispersion("Schnakenberg", numbers)
+@pytest.mark.parametrize(
+    ("name", "numbers", "kind"),
+    [
+        ("Schnakenberg", {"a": 0.1, "b": 0.9, "Du": 2, "Dv": 40}, "turing"),
+        ("Schnakenberg", {"a": 0.1, "b": 0.9, "Du": 2, "Dv": 2}, "stable"),
+        ("Brusselator", {"a": 1, "b": 3, "Du": 0.02, "Dv": 0.02}, "hopf"),
+        ("BS-inhibited", {"alpha": 0.1, "beta": 2, "gamma": 1, "epsilon": 1, "Dv": 10}, "anti-diffusion"),
+        ("BS", {"alpha": 1, "beta": 2}, "long-wave"),
+    ],
+)
+def test_dispersion_relations_are_those_of_rdgraph(
+    opened: Browser, name: str, numbers: dict[str, float], kind: str
+) -> None:
+    relation = dispersion(name, numbers)
     told = opened.evaluate(f"""(() => {{
-      const model = modelOfBundle(entryOf("Schnakenberg").bundle), numbers = {json.dumps(numbers)};
+      const model = modelOfBundle(entryOf({name!r}).bundle), numbers = {json.dumps(numbers)};
       const modes = modesOf(model, numbers, steadyStates(model, numbers)[0]);
       return [modes.growth, modes.frequency, stabilityKind(modes)];
     }})()""")
     grid = np.linspace(0, 2, 201)
     assert told[0] == pytest.approx(relation.growth(grid), rel=1e-9, abs=1e-9)
     assert told[1] == pytest.approx(relation.frequency(grid), rel=1e-6, abs=1e-6)
-    assert told[2] == relation.kind == "turing"
+    assert told[2] == relation.kind == kind
 
 
 @pytest.mark.slow

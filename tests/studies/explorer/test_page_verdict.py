@@ -28,7 +28,8 @@ def drawn(name: str, rng: random.Random) -> dict[str, object]:
     letters = {n: round(rng.uniform(0.1, 2.0), 2) for n in catalogue[name].coefficients}
     step = rng.choice([0.05, 0.25, 0.5, 1.0])
     return {"coefficients": letters, "T": rng.choice([1.0, 5.0, 20.0]), "step": step,
-            "method": rng.choice(["euler", "heun", "rk4"])}  # fmt: skip
+            "method": rng.choice(["euler", "heun", "rk4"]),
+            "normalisation": rng.choice(["symmetric", "row"])}  # fmt: skip
 
 
 def both(browser: Browser, name: str, settings: dict[str, object]) -> tuple[str, str]:
