@@ -23,7 +23,7 @@ from studies.explorer.small_graph import small_graph
 #: In the order in which they build on each other.
 SCRIPTS = (
     "reader", "equations", "compile", "numerics", "model", "verdict", "mathml", "charts", "phase", "run", "settings",
-    "app", "exports", "start",
+    "app", "panels", "player", "exports", "start",
 )  # fmt: skip
 #: Colours of the states, from low to high.
 SHADES = 64

@@ -1,4 +1,4 @@
-// The lines of a text and what follows `where`: which fields there are, what letters mean, which functions are declared.
+// The lines of a text and what follows `where`: fields, what letters mean, functions that are declared.
 
 const LEFT = /^\s*(?:([A-Za-z_]\w*)\s*('+)|d([A-Za-z_]\w*)\s*\/\s*dt)\s*=(?!=)/;
 const BREAK = /;|\n(?=[^\S\n]*(?:[A-Za-z_]\w*[^\S\n]*'+|d[A-Za-z_]\w*[^\S\n]*\/[^\S\n]*dt)[^\S\n]*=(?!=))/g;
@@ -7,7 +7,9 @@ function pieces(text) {
   const breaks = [...text.matchAll(BREAK)];
   const starts = [0, ...breaks.map((b) => b.index + b[0].length)];
   const stops = [...breaks.map((b) => b.index), text.length];
-  const kept = starts.map((start, k) => [start, stops[k]]).filter(([start, stop], k) => breaks[k]?.[0] === ";" || text.slice(start, stop).trim());
+  const kept = starts
+    .map((start, k) => [start, stops[k]])
+    .filter(([start, stop], k) => breaks[k]?.[0] === ";" || text.slice(start, stop).trim());
   return kept.length ? kept : [[0, text.length]];
 }
 
@@ -19,27 +21,54 @@ function readLine(text, start, stop, isOneOfMany) {
   const clause = where ? [end + where[0].length, stop] : null;
   if (!left) {
     if (isOneOfMany || /(?<![<>=!])=(?!=)/.test(text.slice(start, end))) {
-      throw new LanguageError(start, "a field with ' before the =, as in u' = ...", text.slice(start, end).trim().slice(0, 40) || "nothing", "a right-hand side alone is that of H'");
+      throw new LanguageError(
+        start,
+        "a field with ' before the =, as in u' = ...",
+        text.slice(start, end).trim().slice(0, 40) || "nothing",
+        "a right-hand side alone is that of H'",
+      );
     }
     return {field: "H", order: 1, body, end, clause, named: false};
   }
   const order = left[2] ? left[2].length : 1;
-  if (order > 2) throw new LanguageError(start, "a first or a second derivative", left[0].trim(), "add a field for the others");
+  if (order > 2)
+    throw new LanguageError(start, "a first or a second derivative", left[0].trim(), "add a field for the others");
   return {field: left[1] ?? left[3], order, body, end, clause, named: true};
 }
 
 function readLines(text) {
   const found = pieces(text);
-  if (found.length > LANGUAGE.limits.equations) throw new LanguageError(found[LANGUAGE.limits.equations][0], `at most ${LANGUAGE.limits.equations} equations`, "more", "use fewer fields");
+  if (found.length > LANGUAGE.limits.equations)
+    throw new LanguageError(
+      found[LANGUAGE.limits.equations][0],
+      `at most ${LANGUAGE.limits.equations} equations`,
+      "more",
+      "use fewer fields",
+    );
   const lines = found.map(([start, stop]) => readLine(text, start, stop, found.length > 1));
   const seen = new Set();
   for (const line of lines) {
     const name = line.field;
-    const taken = Object.hasOwn(LANGUAGE.reserved, name) || (isStructural(name) && name !== "H") || LANGUAGE.functions.includes(name);
-    if (taken || name.endsWith("0") || KEYWORDS.has(name) || name.startsWith("_") || name.length > LANGUAGE.limits.name) {
+    const taken =
+      Object.hasOwn(LANGUAGE.reserved, name) ||
+      (isStructural(name) && name !== "H") ||
+      LANGUAGE.functions.includes(name);
+    if (
+      taken ||
+      name.endsWith("0") ||
+      KEYWORDS.has(name) ||
+      name.startsWith("_") ||
+      name.length > LANGUAGE.limits.name
+    ) {
       throw new LanguageError(line.body, "a free name for a field", `'${name}'`, "call it u, v or w");
     }
-    if (seen.has(name)) throw new LanguageError(line.body, `one equation for ${name}`, "a second one", "drop one of them, or name another field");
+    if (seen.has(name))
+      throw new LanguageError(
+        line.body,
+        `one equation for ${name}`,
+        "a second one",
+        "drop one of them, or name another field",
+      );
     seen.add(name);
   }
   return lines;
@@ -47,23 +76,44 @@ function readLines(text) {
 
 // ------------------------------------------------------------------ declarations
 function readClause(text, [start, stop], said) {
-  if (stop - start > LANGUAGE.limits.length) throw new LanguageError(start, `at most ${LANGUAGE.limits.length} characters after 'where'`, stop - start, "say less");
+  if (stop - start > LANGUAGE.limits.length)
+    throw new LanguageError(
+      start,
+      `at most ${LANGUAGE.limits.length} characters after 'where'`,
+      stop - start,
+      "say less",
+    );
   let at = start;
   for (const item of text.slice(start, stop).split(",")) {
     const words = item.trim().split(/\s+/).filter(Boolean);
     const definition = /^\s*([A-Za-z_]\w*)\s*=(?!=)/.exec(item);
-    if (definition) said.functions.push({name: definition[1], at, body: item.slice(definition[0].length), place: at + definition[0].length});
+    if (definition)
+      said.functions.push({
+        name: definition[1],
+        at,
+        body: item.slice(definition[0].length),
+        place: at + definition[0].length,
+      });
     else if (words.length === 2 && LANGUAGE.kinds.includes(words[1])) declareKind(words, at, said);
-    else if (words.length >= 2 && words.slice(1).every((word) => LANGUAGE.operator_words.includes(word))) declareOperator(words, at, said);
-    else if ((words.length === 2 && LANGUAGE.sign_words.includes(words[1])) || /[<>]/.test(item)) said.assumed.push({text: item.trim(), at});
-    else throw new LanguageError(at, "declarations after 'where', as in 'beta channel, beta < 0, g = H**2'", item.trim().slice(0, 40) || "nothing", "separate declarations by commas");
+    else if (words.length >= 2 && words.slice(1).every((word) => LANGUAGE.operator_words.includes(word)))
+      declareOperator(words, at, said);
+    else if ((words.length === 2 && LANGUAGE.sign_words.includes(words[1])) || /[<>]/.test(item))
+      said.assumed.push({text: item.trim(), at});
+    else
+      throw new LanguageError(
+        at,
+        "declarations after 'where', as in 'beta channel, beta < 0, g = H**2'",
+        item.trim().slice(0, 40) || "nothing",
+        "separate declarations by commas",
+      );
     at += item.length + 1;
   }
 }
 
 function declareKind([name, kind], at, said) {
   checkNewName(name, at);
-  if ((said.kinds.get(name) ?? kind) !== kind) throw new LanguageError(at, `one kind for ${name}`, "two", "drop one of them");
+  if ((said.kinds.get(name) ?? kind) !== kind)
+    throw new LanguageError(at, `one kind for ${name}`, "two", "drop one of them");
   said.kinds.set(name, kind);
 }
 
@@ -71,7 +121,8 @@ function declareOperator([name, ...words], at, said) {
   checkNewName(name, at);
   const all = new Set([...(said.operators.get(name) ?? []), ...words]);
   for (const [one, other] of LANGUAGE.exclusive) {
-    if (all.has(one) && all.has(other)) throw new LanguageError(at, `${name} to be ${one} or ${other}`, "both", "drop one of them");
+    if (all.has(one) && all.has(other))
+      throw new LanguageError(at, `${name} to be ${one} or ${other}`, "both", "drop one of them");
   }
   said.operators.set(name, all);
 }
@@ -83,18 +134,33 @@ function readFunctions(said, letters, states) {
   const functions = new Map();
   said.functions.forEach(({name, at, body, place}, index) => {
     checkNewName(name, at);
-    if (taken.has(name) || functions.has(name)) throw new LanguageError(at, "a free name", `'${name}'`, `call it ${name}_1`);
+    if (taken.has(name) || functions.has(name))
+      throw new LanguageError(at, "a free name", `'${name}'`, `call it ${name}_1`);
     for (const [, called] of body.matchAll(/\b([A-Za-z_]\w*)\s*\(/g)) {
-      if (names.slice(index).includes(called)) throw new LanguageError(place, "definitions that call only those before them", called, `declare ${called} before ${name}`);
+      if (names.slice(index).includes(called))
+        throw new LanguageError(
+          place,
+          "definitions that call only those before them",
+          called,
+          `declare ${called} before ${name}`,
+        );
     }
     for (const [word] of body.matchAll(/[A-Za-z_]\w*'?/g)) {
-      if (fields.includes(word)) throw new LanguageError(place, "a function of H alone", `the field ${word}`, "write H for the argument");
+      if (fields.includes(word))
+        throw new LanguageError(place, "a function of H alone", `the field ${word}`, "write H for the argument");
     }
     const words = vocabulary(letters, [...functions.keys()]);
-    for (const letter of LANGUAGE.giving_way) if (names.includes(letter) && !letters.has(letter)) words.kinds.delete(letter);
+    for (const letter of LANGUAGE.giving_way)
+      if (names.includes(letter) && !letters.has(letter)) words.kinds.delete(letter);
     const tree = readExpression(body, words, place);
     const others = [...namesIn(tree).keys()].filter((letter) => isStructural(letter) && letter !== "H");
-    if (hasApply(tree) || others.length || tree.kind !== "field") throw new LanguageError(place, `a function of H alone, as in ${name} = H**3/(1 + H**2)`, body.trim(), "use H, numbers, coefficients and functions");
+    if (hasApply(tree) || others.length || tree.kind !== "field")
+      throw new LanguageError(
+        place,
+        `a function of H alone, as in ${name} = H**3/(1 + H**2)`,
+        body.trim(),
+        "use H, numbers, coefficients and functions",
+      );
     functions.set(name, tree);
   });
   return functions;
@@ -105,11 +171,19 @@ function size(tree) {
 }
 
 function unfolded(tree, functions, place) {
-  const put = (node, argument) => (node.type === "name" && node.name === "H" ? argument : rebuilt(node, (part) => put(part, argument)));
+  const put = (node, argument) =>
+    node.type === "name" && node.name === "H" ? argument : rebuilt(node, (part) => put(part, argument));
   const open = (node) => {
     const made = rebuilt(node, open);
-    const whole = node.type === "call" && functions.has(node.name) ? put(open(functions.get(node.name)), made.argument) : made;
-    if (size(whole) > LANGUAGE.limits.length) throw new LanguageError(place, `at most ${LANGUAGE.limits.length} parts with functions written out`, "more", "nest the functions less");
+    const whole =
+      node.type === "call" && functions.has(node.name) ? put(open(functions.get(node.name)), made.argument) : made;
+    if (size(whole) > LANGUAGE.limits.length)
+      throw new LanguageError(
+        place,
+        `at most ${LANGUAGE.limits.length} parts with functions written out`,
+        "more",
+        "nest the functions less",
+      );
     return whole;
   };
   return functions.size ? open(tree) : tree;
@@ -121,12 +195,24 @@ function checkNoise(tree, place) {
   const isFactor = (node) => {
     if (node.type === "name") return true;
     if (node.type === "negative") return isFactor(node.inner);
-    if (node.type === "times") return noisy(node.left) !== noisy(node.right) && isFactor(noisy(node.left) ? node.left : node.right);
+    if (node.type === "times")
+      return noisy(node.left) !== noisy(node.right) && isFactor(noisy(node.left) ? node.left : node.right);
     return node.type === "over" && !noisy(node.right) && isFactor(node.left);
   };
-  const terms = (node) => (["plus", "minus"].includes(node.type) ? [...terms(node.left), ...terms(node.right)] : node.type === "negative" ? terms(node.inner) : [node]);
+  const terms = (node) =>
+    ["plus", "minus"].includes(node.type)
+      ? [...terms(node.left), ...terms(node.right)]
+      : node.type === "negative"
+        ? terms(node.inner)
+        : [node];
   for (const term of terms(tree)) {
-    if (noisy(term) && !isFactor(term)) throw new LanguageError(place, "white noise as a factor of a term, as in sigma*xi", "something else", "write the noise last: ... + sigma*xi");
+    if (noisy(term) && !isFactor(term))
+      throw new LanguageError(
+        place,
+        "white noise as a factor of a term, as in sigma*xi",
+        "something else",
+        "write the noise last: ... + sigma*xi",
+      );
   }
 }
 
@@ -140,14 +226,16 @@ function readAssumptions(said, letters) {
   const add = (name, sign, at) => {
     const common = [...ALLOWED[sign]].filter((c) => ALLOWED[signs.get(name) ?? "real"].includes(c)).join("");
     const word = Object.keys(ALLOWED).find((w) => ALLOWED[w] === common);
-    if (!word) throw new LanguageError(at, `one sign for ${name}`, `${signs.get(name)} and ${sign}`, "drop one of them");
+    if (!word)
+      throw new LanguageError(at, `one sign for ${name}`, `${signs.get(name)} and ${sign}`, "drop one of them");
     signs.set(name, word);
   };
   const isZero = (tree) => tree.type === "number" && tree.value === 0;
   for (const {text, at} of said.assumed) {
     const [name, word, more] = text.split(/\s+/);
     if (!more && LANGUAGE.sign_words.includes(word)) {
-      if (!["scalar", "channel", "node"].includes(words.kinds.get(name)) || Object.hasOwn(LANGUAGE.drivers, name)) throw new LanguageError(at, "a coefficient", `'${name}'`, "declare it first or check the spelling");
+      if (!["scalar", "channel", "node"].includes(words.kinds.get(name)) || Object.hasOwn(LANGUAGE.drivers, name))
+        throw new LanguageError(at, "a coefficient", `'${name}'`, "declare it first or check the spelling");
       add(name, word, at);
       continue;
     }
@@ -155,10 +243,13 @@ function readAssumptions(said, letters) {
     const relations = text.match(/<=|>=|<|>/g) ?? [];
     for (const side of sides) {
       const driven = [...namesIn(side).keys()].some((letter) => Object.hasOwn(LANGUAGE.drivers, letter));
-      if (driven || !["scalar", "channel", "node"].includes(side.kind)) throw new LanguageError(at, `coefficients and numbers in '${text}'`, side.kind, "compare coefficients");
+      if (driven || !["scalar", "channel", "node"].includes(side.kind))
+        throw new LanguageError(at, `coefficients and numbers in '${text}'`, side.kind, "compare coefficients");
     }
     relations.forEach((relation, k) => {
-      const [lower, sign, upper] = isZero(sides[k]) ? [sides[k + 1], FLIPPED[relation], sides[k]] : [sides[k], relation, sides[k + 1]];
+      const [lower, sign, upper] = isZero(sides[k])
+        ? [sides[k + 1], FLIPPED[relation], sides[k]]
+        : [sides[k], relation, sides[k + 1]];
       if (isZero(upper) && lower.type === "name") add(lower.name, SIGN_OF[sign], at);
     });
   }
@@ -182,9 +273,26 @@ function readSystem(text) {
   const functions = readFunctions(said, letters, states);
   const words = vocabulary(letters, [...functions.keys()], isPlain ? null : states);
   const read = lines.map((line) => readEquation(text, line, words, functions));
-  if (read.every(({tree}) => tree.kind !== "field")) throw new LanguageError(lines[0].body, "a field: an expression in the state", `a ${read[0].tree.kind}`, "apply it to the state, as in A@H");
-  const known = new Map([...LANGUAGE.usual.map((name) => [name, "scalar"]), ...(isPlain ? [] : states.filter((s) => !s.endsWith("'")).flatMap((s) => [[`D${s}`, "scalar"], [`D_${s}`, "scalar"]])),
-    ...letters, ...states.map((state) => [state, "field"])]);
+  if (read.every(({tree}) => tree.kind !== "field"))
+    throw new LanguageError(
+      lines[0].body,
+      "a field: an expression in the state",
+      `a ${read[0].tree.kind}`,
+      "apply it to the state, as in A@H",
+    );
+  const known = new Map([
+    ...LANGUAGE.usual.map((name) => [name, "scalar"]),
+    ...(isPlain
+      ? []
+      : states
+          .filter((s) => !s.endsWith("'"))
+          .flatMap((s) => [
+            [`D${s}`, "scalar"],
+            [`D_${s}`, "scalar"],
+          ])),
+    ...letters,
+    ...states.map((state) => [state, "field"]),
+  ]);
   const signs = readAssumptions(said, known);
   return assembled(text, read, states, signs, said.operators);
 }
@@ -192,7 +300,13 @@ function readSystem(text) {
 function readEquation(text, line, words, functions) {
   const written = readExpression(text.slice(line.body, line.end), words, line.body);
   const tree = unfolded(written, functions, line.body);
-  if (!ELEMENTWISE.has(tree.kind)) throw new LanguageError(line.body, `a field: an expression in ${line.field}`, tree.kind, `apply it to the state, as in A@${line.field}`);
+  if (!ELEMENTWISE.has(tree.kind))
+    throw new LanguageError(
+      line.body,
+      `a field: an expression in ${line.field}`,
+      tree.kind,
+      `apply it to the state, as in A@${line.field}`,
+    );
   checkNoise(tree, line.body);
   return {field: line.field, order: line.order, written, tree};
 }
@@ -208,7 +322,8 @@ function assembled(text, read, states, signs, operators) {
   const coefficients = {};
   for (const name of [...letters.keys()].sort()) {
     const kind = letters.get(name);
-    if (LANGUAGE.kinds.includes(kind) && !isStructural(name)) coefficients[name] = {kind, sign: signs.get(name) ?? "positive"};
+    if (LANGUAGE.kinds.includes(kind) && !isStructural(name))
+      coefficients[name] = {kind, sign: signs.get(name) ?? "positive"};
   }
   const further = [...operators.keys()].filter((name) => letters.has(name));
   return {text, fields: states, flow, coefficients, letters, lines: read, further};

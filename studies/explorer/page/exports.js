@@ -13,7 +13,8 @@ const wanted = () => byId("export-what").value;
 function svgText(what) {
   if (what === "grid") {
     const image = byId("grid").toDataURL("image/png");
-    return `<svg xmlns="${SVG}" viewBox="0 0 ${SIDE} ${SIDE}" width="512" height="512"><image href="${image}" width="${SIDE}" height="${SIDE}" style="image-rendering: pixelated"/></svg>`;
+    const picture = `<image href="${image}" width="${SIDE}" height="${SIDE}" style="image-rendering: pixelated"/>`;
+    return `<svg xmlns="${SVG}" viewBox="0 0 ${SIDE} ${SIDE}" width="512" height="512">${picture}</svg>`;
   }
   return view.drawn[what] ? new XMLSerializer().serializeToString(view.drawn[what]) : null;
 }
@@ -21,7 +22,14 @@ function svgText(what) {
 function pngOf(what, done) {
   const text = svgText(what);
   const image = new Image();
-  const [width, height] = what === "grid" ? [512, 512] : view.drawn[what].getAttribute("viewBox").split(" ").slice(2).map((x) => 2 * Number(x));
+  const [width, height] =
+    what === "grid"
+      ? [512, 512]
+      : view.drawn[what]
+          .getAttribute("viewBox")
+          .split(" ")
+          .slice(2)
+          .map((x) => 2 * Number(x));
   image.onload = () => {
     const canvas = Object.assign(document.createElement("canvas"), {width, height});
     const context = canvas.getContext("2d");
@@ -40,18 +48,50 @@ const rowsText = (rows) => `${rows.map((row) => row.join(",")).join("\n")}\n`;
 function csvOf(what) {
   const {model, settings, modes, responses, runs} = view;
   switch (what) {
-    case "response": return responses && rowsText([["lam", "exact", settings.method], ...Array.from(FREQUENCIES, (lam, k) => [lam, responses.exact[k], responses.computed[k]])]);
-    case "dispersion": return modes && rowsText([["lam", "growth", "frequency"], ...Array.from(FREQUENCIES, (lam, k) => [lam, modes.growth[k], modes.frequency[k]])]);
-    case "energy": return rowsText([["where", "t", ...model.fields], ...Object.entries(runs).flatMap(([where, run]) => run.frames.map((f, k) => [where, f.t, ...run.energies[k]]))]);
+    case "response":
+      return (
+        responses &&
+        rowsText([
+          ["lam", "exact", settings.method],
+          ...Array.from(FREQUENCIES, (lam, k) => [lam, responses.exact[k], responses.computed[k]]),
+        ])
+      );
+    case "dispersion":
+      return (
+        modes &&
+        rowsText([
+          ["lam", "growth", "frequency"],
+          ...Array.from(FREQUENCIES, (lam, k) => [lam, modes.growth[k], modes.frequency[k]]),
+        ])
+      );
+    case "energy":
+      return rowsText([
+        ["where", "t", ...model.fields],
+        ...Object.entries(runs).flatMap(([where, run]) => run.frames.map((f, k) => [where, f.t, ...run.energies[k]])),
+      ]);
     case "phase": {
       const [x, y] = settings.axes;
-      const at = (name, k, count) => view.ranges[name][0] + ((k + 0.5) / count) * (view.ranges[name][1] - view.ranges[name][0]);
-      return view.drawn.phase && rowsText([[x, y, "what"], ...view.cells.map((label, k) => [at(x, k % COLUMNS, COLUMNS), at(y, Math.floor(k / COLUMNS), ROWS), `"${label}"`])]);
+      const at = (name, k, count) =>
+        view.ranges[name][0] + ((k + 0.5) / count) * (view.ranges[name][1] - view.ranges[name][0]);
+      return (
+        view.drawn.phase &&
+        rowsText([
+          [x, y, "what"],
+          ...view.cells.map((label, k) => [
+            at(x, k % COLUMNS, COLUMNS),
+            at(y, Math.floor(k / COLUMNS), ROWS),
+            `"${label}"`,
+          ]),
+        ])
+      );
     }
     default: {
       const {t, states} = runs[what].at(settings.t);
       const values = (i) => states.map((one) => one[i]);
-      return rowsText([["t", "node", ...model.fields], ...Array.from({length: runs[what].graph.nodes}, (_, i) => [t, i, ...values(i)])]);
+      return rowsText([
+        ["t", "node", ...model.fields],
+        ...Array.from({length: runs[what].graph.nodes}, (_, i) => [t, i, ...values(i)]),
+      ]);
     }
   }
 }
@@ -59,14 +99,20 @@ function csvOf(what) {
 // A program for rdgraph that runs the same equation on the same graph from the same start.
 function pythonOf() {
   const {model, settings, range} = view;
-  const numbers = Object.entries(settings.coefficients).map(([name, value]) => `"${name}": ${value}`).join(", ");
+  const numbers = Object.entries(settings.coefficients)
+    .map(([name, value]) => `"${name}": ${value}`)
+    .join(", ");
   const shape = {
     noise: "shape = 2 * noise.reshape(len(fields), nodes) - 1",
     checker: "shape = np.where(np.arange(nodes) % 2, -1.0, 1.0) * np.ones((len(fields), 1))",
     spots: "shape = (np.arange(nodes) % 7 == 0) * np.ones((len(fields), 1))",
   }[settings.start];
-  const mask = model.system.letters.has("M") ? '\nvalues["M"] = torch.as_tensor(np.arange(nodes) < nodes / 2, dtype=torch.float64)' : "";
-  const matrix = model.system.letters.has("W") ? '\nvalues["W"] = torch.full((1, 1), values["W"], dtype=torch.float64)' : "";
+  const mask = model.system.letters.has("M")
+    ? '\nvalues["M"] = torch.as_tensor(np.arange(nodes) < nodes / 2, dtype=torch.float64)'
+    : "";
+  const matrix = model.system.letters.has("W")
+    ? '\nvalues["W"] = torch.full((1, 1), values["W"], dtype=torch.float64)'
+    : "";
   return `"""The view of the explorer once more, on the graph ${GRAPH.name}."""
 
 import numpy as np
@@ -100,19 +146,40 @@ for name in fields:
     final = solution.final if len(fields) == 1 else solution[name][-1]
     print(name, *final.flatten().tolist())
 
-report = rd.preflight(system, T=${settings.T}, method="${settings.method}", step=${settings.step}, normalisation="${settings.normalisation}")
+run = {"T": ${settings.T}, "method": "${settings.method}", "step": ${settings.step}}
+report = rd.preflight(system, normalisation="${settings.normalisation}", **run)
 print(report.verdict)
 `;
 }
 
 function listenToExports() {
-  const none = () => { byId("export-said").textContent = "There is no such picture for this equation."; };
-  byId("export-svg").addEventListener("click", () => { const text = svgText(wanted()); if (text) save(`${wanted()}.svg`, new Blob([text], {type: "image/svg+xml"})); else none(); });
-  byId("export-png").addEventListener("click", () => { if (wanted() === "grid" || view.drawn[wanted()]) pngOf(wanted(), (blob) => save(`${wanted()}.png`, blob)); else none(); });
-  byId("export-csv").addEventListener("click", () => { const text = csvOf(wanted()); if (text) save(`${wanted()}.csv`, new Blob([text], {type: "text/csv"})); else none(); });
-  byId("export-python").addEventListener("click", () => save("view.py", new Blob([pythonOf()], {type: "text/x-python"})));
+  const none = () => {
+    byId("export-said").textContent = "There is no such picture for this equation.";
+  };
+  byId("export-svg").addEventListener("click", () => {
+    const text = svgText(wanted());
+    if (text) save(`${wanted()}.svg`, new Blob([text], {type: "image/svg+xml"}));
+    else none();
+  });
+  byId("export-png").addEventListener("click", () => {
+    if (wanted() === "grid" || view.drawn[wanted()]) pngOf(wanted(), (blob) => save(`${wanted()}.png`, blob));
+    else none();
+  });
+  byId("export-csv").addEventListener("click", () => {
+    const text = csvOf(wanted());
+    if (text) save(`${wanted()}.csv`, new Blob([text], {type: "text/csv"}));
+    else none();
+  });
+  byId("export-python").addEventListener("click", () =>
+    save("view.py", new Blob([pythonOf()], {type: "text/x-python"})),
+  );
   byId("copy-link").addEventListener("click", async () => {
-    history.replaceState(null, "", view.ownHash = toHash(view));
-    try { await navigator.clipboard.writeText(location.href); byId("export-said").textContent = "copied the address"; } catch { byId("export-said").textContent = "the address in the bar is this view"; }
+    history.replaceState(null, "", (view.ownHash = toHash(view)));
+    try {
+      await navigator.clipboard.writeText(location.href);
+      byId("export-said").textContent = "copied the address";
+    } catch {
+      byId("export-said").textContent = "the address in the bar is this view";
+    }
   });
 }

@@ -1,6 +1,6 @@
 "use strict";
 // Text to tree, by the grammar of rdgraph: expressions, their kinds, lines of equations, declarations after `where`.
-// The words of the language come from Python with the page, as LANGUAGE. Nothing that is read is ever evaluated as text.
+// The words of the language come from Python with the page, as LANGUAGE. What is read is never evaluated as text.
 
 class LanguageError extends Error {
   constructor(at, expected, got, remedy) {
@@ -22,7 +22,8 @@ function vocabulary(declared, functions = [], fields = null) {
   if (fields) {
     kinds.delete("H");
     kinds.delete("H0");
-    for (const name of fields) if (!name.endsWith("'")) for (const lead of ["D", "D_"]) kinds.set(lead + name, "scalar");
+    for (const name of fields)
+      if (!name.endsWith("'")) for (const lead of ["D", "D_"]) kinds.set(lead + name, "scalar");
     for (const name of fields) for (const letter of [name, startOf(name)]) kinds.set(letter, "field");
   }
   for (const [name, kind] of declared) kinds.set(name, kind);
@@ -31,8 +32,10 @@ function vocabulary(declared, functions = [], fields = null) {
 
 function checkNewName(name, at) {
   const taken = Object.hasOwn(LANGUAGE.reserved, name) || isStructural(name) || LANGUAGE.functions.includes(name);
-  if (taken || KEYWORDS.has(name)) throw new LanguageError(at, "a free name", `'${name}', which is taken`, `call it ${name}_1`);
-  if (!/^[A-Za-z][A-Za-z_0-9]*$/.test(name)) throw new LanguageError(at, "letters, digits and _", `'${name}'`, "start with a letter, as in k1");
+  if (taken || KEYWORDS.has(name))
+    throw new LanguageError(at, "a free name", `'${name}', which is taken`, `call it ${name}_1`);
+  if (!/^[A-Za-z][A-Za-z_0-9]*$/.test(name))
+    throw new LanguageError(at, "letters, digits and _", `'${name}'`, "start with a letter, as in k1");
 }
 
 // ------------------------------------------------------------------ kinds
@@ -42,7 +45,8 @@ function kindOf(type, left, right) {
   const spread = ELEMENTWISE.has(left) && ELEMENTWISE.has(right);
   const pair = [left, right];
   switch (type) {
-    case "plus": case "minus":
+    case "plus":
+    case "minus":
       if (left === right) return left;
       if (spread) return join(left, right);
       break;
@@ -92,8 +96,10 @@ class ExpressionReader {
     this.tokenise();
     const whole = this.sum();
     const rest = this.tokens[this.place];
-    if (rest) throw this.error(rest.at, "an expression", `'${rest.text}'`, "check brackets and operators near the mark");
-    if (whole.depth > LANGUAGE.limits.depth) throw this.error(0, `a tree at most ${LANGUAGE.limits.depth} deep`, "a deeper one", "group terms with brackets");
+    if (rest)
+      throw this.error(rest.at, "an expression", `'${rest.text}'`, "check brackets and operators near the mark");
+    if (whole.depth > LANGUAGE.limits.depth)
+      throw this.error(0, `a tree at most ${LANGUAGE.limits.depth} deep`, "a deeper one", "group terms with brackets");
     return whole.make();
   }
 
@@ -105,12 +111,29 @@ class ExpressionReader {
       const c = text[at];
       if (!/[A-Za-z0-9_+\-*/@(). \t\n']/.test(c)) {
         const remedy = {"^": "write a power as **", "=": "write u' = ... once for every field, with ; between them"}[c];
-        throw this.error(at, "a character of the language", `'${c}'`, remedy ?? "use names, numbers, + - * / ** @ and round brackets");
+        throw this.error(
+          at,
+          "a character of the language",
+          `'${c}'`,
+          remedy ?? "use names, numbers, + - * / ** @ and round brackets",
+        );
       }
       depth += (c === "(") - (c === ")");
-      if (depth > LANGUAGE.limits.nesting) throw this.error(at, `at most ${LANGUAGE.limits.nesting} nested brackets`, "more", "remove superfluous brackets");
+      if (depth > LANGUAGE.limits.nesting)
+        throw this.error(
+          at,
+          `at most ${LANGUAGE.limits.nesting} nested brackets`,
+          "more",
+          "remove superfluous brackets",
+        );
     }
-    if (text.length > LANGUAGE.limits.length) throw this.error(LANGUAGE.limits.length, `at most ${LANGUAGE.limits.length} characters`, text.length, "shorten the equation");
+    if (text.length > LANGUAGE.limits.length)
+      throw this.error(
+        LANGUAGE.limits.length,
+        `at most ${LANGUAGE.limits.length} characters`,
+        text.length,
+        "shorten the equation",
+      );
   }
 
   tokenise() {
@@ -124,7 +147,8 @@ class ExpressionReader {
       if ((number && /[\w.']/.test(next)) || (name?.endsWith("'") && /\w/.test(next))) {
         throw this.error(pattern.lastIndex, "an operator", `'${next}' right after ${text}`, "write * between factors");
       }
-      if (text.trim()) this.tokens.push({text, at, end: pattern.lastIndex, type: name ? "name" : number ? "number" : text});
+      if (text.trim())
+        this.tokens.push({text, at, end: pattern.lastIndex, type: name ? "name" : number ? "number" : text});
       at = pattern.lastIndex;
     }
   }
@@ -149,7 +173,10 @@ class ExpressionReader {
     let left = part();
     for (let sign; (sign = this.next(...Object.keys(types)));) {
       const [before, right, type] = [left, part(), types[sign.text]];
-      const make = () => { const one = before.make(); return combined(type, one, right.make(), sign.at + this.offset); };
+      const make = () => {
+        const one = before.make();
+        return combined(type, one, right.make(), sign.at + this.offset);
+      };
       left = this.part(make, 1 + Math.max(before.depth, right.depth), before.from, right.to);
     }
     return left;
@@ -163,7 +190,13 @@ class ExpressionReader {
     const sign = this.next("+", "-");
     if (!sign) return this.power();
     const inner = this.factor();
-    const make = sign.text === "+" ? inner.make : () => { const tree = inner.make(); return {type: "negative", inner: tree, kind: tree.kind}; };
+    const make =
+      sign.text === "+"
+        ? inner.make
+        : () => {
+            const tree = inner.make();
+            return {type: "negative", inner: tree, kind: tree.kind};
+          };
     return this.part(make, 1 + inner.depth, sign.at, inner.to);
   }
 
@@ -177,10 +210,18 @@ class ExpressionReader {
   }
 
   powerOf(base, literal, at) {
-    if (!/^-?\s*\d+$/.test(literal)) throw this.error(at + 2, "a whole number as exponent", literal, "write H**2; for roots use sqrt(H)");
+    if (!/^-?\s*\d+$/.test(literal))
+      throw this.error(at + 2, "a whole number as exponent", literal, "write H**2; for roots use sqrt(H)");
     const exponent = Number(literal.replace(/\s/g, ""));
-    if (Math.abs(exponent) > LANGUAGE.limits.exponent) throw this.error(at, `an exponent of at most ${LANGUAGE.limits.exponent}`, literal, "use a smaller power");
-    if (base.kind === "matrix" || (base.kind === "operator" && exponent < 0)) throw this.error(at, "a field, a coefficient, or an operator with a power >= 0", base.kind, "matrices and inverses have no powers here");
+    if (Math.abs(exponent) > LANGUAGE.limits.exponent)
+      throw this.error(at, `an exponent of at most ${LANGUAGE.limits.exponent}`, literal, "use a smaller power");
+    if (base.kind === "matrix" || (base.kind === "operator" && exponent < 0))
+      throw this.error(
+        at,
+        "a field, a coefficient, or an operator with a power >= 0",
+        base.kind,
+        "matrices and inverses have no powers here",
+      );
     return {type: "power", base, exponent, kind: base.kind};
   }
 
@@ -190,7 +231,13 @@ class ExpressionReader {
       const outer = atom;
       const inner = this.tokens[this.place]?.type === ")" ? null : this.sum();
       const close = this.next(")");
-      if (!close) throw this.error(this.tokens[this.place]?.at ?? this.text.length, "a closing bracket", "none", "close the bracket");
+      if (!close)
+        throw this.error(
+          this.tokens[this.place]?.at ?? this.text.length,
+          "a closing bracket",
+          "none",
+          "close the bracket",
+        );
       const make = () => this.call(outer, inner, open.at);
       atom = this.part(make, 1 + Math.max(outer.depth, inner?.depth ?? 0), outer.from, close.end);
     }
@@ -198,10 +245,22 @@ class ExpressionReader {
   }
 
   call(outer, inner, at) {
-    if (!this.words.functions.has(outer.name ?? "")) throw this.error(at, "a known function before the bracket", outer.name ?? "an expression", "write * or @ between factors");
+    if (!this.words.functions.has(outer.name ?? ""))
+      throw this.error(
+        at,
+        "a known function before the bracket",
+        outer.name ?? "an expression",
+        "write * or @ between factors",
+      );
     if (!inner) throw this.error(at, `${outer.name}(expression)`, "0 arguments", "give exactly one expression");
     const argument = inner.make();
-    if (!ELEMENTWISE.has(argument.kind)) throw this.error(at, `a field or coefficient inside ${outer.name}(...)`, argument.kind, `functions act elementwise: write ${outer.name}(A@H)`);
+    if (!ELEMENTWISE.has(argument.kind))
+      throw this.error(
+        at,
+        `a field or coefficient inside ${outer.name}(...)`,
+        argument.kind,
+        `functions act elementwise: write ${outer.name}(A@H)`,
+      );
     return {type: "call", name: outer.name, argument, kind: argument.kind};
   }
 
@@ -209,10 +268,16 @@ class ExpressionReader {
     const token = this.next("name", "number", "(");
     if (!token) {
       const got = this.tokens[this.place];
-      throw this.error(got?.at ?? this.text.length, "an expression", got ? `'${got.text}'` : "the end", "check brackets and operators near the mark");
+      throw this.error(
+        got?.at ?? this.text.length,
+        "an expression",
+        got ? `'${got.text}'` : "the end",
+        "check brackets and operators near the mark",
+      );
     }
     if (token.type === "name") return this.part(() => this.letter(token), 2, token.at, token.end, {name: token.text});
-    if (token.type === "number") return this.part(() => this.number(token), this.checkedLiteral(token), token.at, token.end);
+    if (token.type === "number")
+      return this.part(() => this.number(token), this.checkedLiteral(token), token.at, token.end);
     const inner = this.sum();
     const close = this.next(")");
     if (!close) throw this.error(token.at, "a closing bracket", "none", "close the bracket");
@@ -220,14 +285,23 @@ class ExpressionReader {
   }
 
   checkedLiteral(token) {
-    if (/^0+[1-9]\d*$/.test(token.text)) throw this.error(token.at, "a decimal number", token.text, "write it without leading zeros");
+    if (/^0+[1-9]\d*$/.test(token.text))
+      throw this.error(token.at, "a decimal number", token.text, "write it without leading zeros");
     return 1;
   }
 
   number(token) {
     const [, digits, exponent] = /^([\d.]+)(?:[eE]([+-]?\d+))?$/.exec(token.text);
-    if (digits.replace(".", "").replace(/^0/, "").length > LANGUAGE.limits.digits || Math.abs(Number(exponent ?? 0)) > LANGUAGE.limits.decimal_exponent) {
-      throw this.error(token.at, `at most ${LANGUAGE.limits.digits} digits, exponent ${LANGUAGE.limits.decimal_exponent}`, token.text, "name the constant");
+    if (
+      digits.replace(".", "").replace(/^0/, "").length > LANGUAGE.limits.digits ||
+      Math.abs(Number(exponent ?? 0)) > LANGUAGE.limits.decimal_exponent
+    ) {
+      throw this.error(
+        token.at,
+        `at most ${LANGUAGE.limits.digits} digits, exponent ${LANGUAGE.limits.decimal_exponent}`,
+        token.text,
+        "name the constant",
+      );
     }
     return {type: "number", text: token.text, value: Number(token.text), kind: "scalar"};
   }

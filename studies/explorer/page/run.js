@@ -8,7 +8,9 @@ function startsOf(kind, graph, fields, {base, amplitude}, seed) {
   const noise = makeNoise(seed);
   const shape = fields.map(() => new Float64Array(graph.nodes));
   if (kind === "noise") for (const one of shape) for (let i = 0; i < graph.nodes; i++) one[i] = 2 * noise() - 1;
-  else if (kind === "checker") for (const one of shape) for (let i = 0; i < graph.nodes; i++) one[i] = (graph.side ? Math.floor(i / graph.side) + i : i) % 2 ? -1 : 1;
+  else if (kind === "checker")
+    for (const one of shape)
+      for (let i = 0; i < graph.nodes; i++) one[i] = (graph.side ? Math.floor(i / graph.side) + i : i) % 2 ? -1 : 1;
   else for (const at of spots(graph, noise)) for (const one of shape) one[at] = 1;
   return shape.map((one, k) => one.map((x) => base[k] + amplitude[k] * x));
 }
@@ -18,9 +20,11 @@ function spots(graph, noise) {
   const found = [];
   for (let spot = 0; spot < 14; spot++) {
     const [row, column] = [Math.floor(noise() * graph.side), Math.floor(noise() * graph.side)];
-    for (let i = -4; i <= 4; i++) for (let j = -4; j <= 4; j++) {
-      if (i * i + j * j <= 16) found.push(((row + i + graph.side) % graph.side) * graph.side + ((column + j + graph.side) % graph.side));
-    }
+    for (let i = -4; i <= 4; i++)
+      for (let j = -4; j <= 4; j++) {
+        if (i * i + j * j <= 16)
+          found.push(((row + i + graph.side) % graph.side) * graph.side + ((column + j + graph.side) % graph.side));
+      }
   }
   return found;
 }
@@ -33,8 +37,19 @@ class Run {
     const field = makeField(model.plan, model.fields, graph, settings.coefficients, fixed);
     const {full, rest} = stepsOf(settings.T, settings.step);
     Object.assign(this, {
-      graph, T: settings.T, step: settings.step, count: full + (rest > 0), full, rest, taken: 0, failed: null, energies: [],
-      states: starts.map((one) => one.slice()), work: new Float64Array(graph.nodes), frames: [], seconds: 0,
+      graph,
+      T: settings.T,
+      step: settings.step,
+      count: full + (rest > 0),
+      full,
+      rest,
+      taken: 0,
+      failed: null,
+      energies: [],
+      states: starts.map((one) => one.slice()),
+      work: new Float64Array(graph.nodes),
+      frames: [],
+      seconds: 0,
       advance: makeStepper(field, METHODS[settings.method], model.fields.length, graph.nodes),
     });
     this.every = Math.max(1, Math.ceil(this.count / (graph.side ? FRAMES.large : FRAMES.small)));
@@ -61,9 +76,18 @@ class Run {
   }
 
   keep() {
-    const isFinite = this.states.every((one) => { for (let i = 0; i < one.length; i++) if (!(Math.abs(one[i]) < DIVERGED)) return false; return true; });
-    if (!isFinite) { this.failed = this.time; return; }
-    this.frames.push({t: this.time, states: this.states.map((one) => (this.graph.side ? Float32Array.from(one) : one.slice()))});
+    const isFinite = this.states.every((one) => {
+      for (let i = 0; i < one.length; i++) if (!(Math.abs(one[i]) < DIVERGED)) return false;
+      return true;
+    });
+    if (!isFinite) {
+      this.failed = this.time;
+      return;
+    }
+    this.frames.push({
+      t: this.time,
+      states: this.states.map((one) => (this.graph.side ? Float32Array.from(one) : one.slice())),
+    });
     this.energies.push(this.states.map((one) => dirichlet(this.graph, one, this.work)));
   }
 

@@ -16,9 +16,10 @@ from rdgraph.reports.preflight_report import preflight
 from rdgraph.systems.catalogue import catalogue
 from studies.cli.app import app
 from studies.explorer.bundle import make_bundle
-from studies.explorer.page_text import catalogue_entries
+from studies.explorer.page_text import SCRIPTS, catalogue_entries
 from studies.explorer.server import Explorer, make_server
 from studies.explorer.small_graph import small_graph
+from tests.paths import ROOT
 from tests.studies.runs.test_browser import CHROMIUM, Browser
 
 
@@ -51,6 +52,14 @@ def test_the_command_writes_one_file(tmp_path: Path) -> None:
     assert '"nodes":3,"edges":[[0,1],[0,2],[1,2]]' in page
     assert "src=" not in page
     assert "connect-src 'none'" in page
+
+
+def test_the_scripts_are_small_files_of_short_lines() -> None:
+    for path in (ROOT / "studies/explorer/page").glob("*.js"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert len(lines) < 400, path.name
+        assert max(map(len, lines)) <= 120, path.name
+        assert path.stem in SCRIPTS
 
 
 def test_graphs_that_cannot_be_shown_are_refused(tmp_path: Path) -> None:
