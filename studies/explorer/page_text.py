@@ -16,7 +16,7 @@ from rdgraph.methods.runge_kutta import z
 from rdgraph.methods.tableaux import tableau
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse
-from studies.explorer.bundle import make_bundle, page_methods
+from studies.explorer.equation_bundle import make_bundle, page_methods
 from studies.explorer.language import language
 from studies.explorer.small_graph import small_graph
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 from rdgraph.errors import InvalidArgument, LanguageError, RdgraphError
 from rdgraph.reports.preflight_report import preflight
 from rdgraph.systems.parser import parse
-from studies.explorer.bundle import make_bundle
+from studies.explorer.equation_bundle import make_bundle
 from studies.explorer.page_text import page_text
 
 HOST = "127.0.0.1"

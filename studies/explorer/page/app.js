@@ -11,6 +11,7 @@ async function choose(text, wanted = null) {
     Object.assign(view, {entry, model, known: model, settings: settingsFor(model, entry, wanted)});
   } catch (problem) {
     if (!(problem instanceof LanguageError)) throw problem;
+    if (!view.model) await choose(START.equation);
     showError(text, problem);
     return;
   }
@@ -36,7 +37,7 @@ function showError(text, problem) {
     mark,
   );
   byId("equation-error").hidden = false;
-  byId("equation").setAttribute("aria-invalid", "true");
+  Object.assign(byId("equation"), {value: text}).setAttribute("aria-invalid", "true");
 }
 
 // ------------------------------------------------------------------ building the controls of a model

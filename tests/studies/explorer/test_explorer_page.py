@@ -166,6 +166,20 @@ def test_a_view_is_sent_by_its_address(chromium: Browser, page: Path) -> None:
 
 
 @pytest.mark.slow
+def test_an_address_that_cannot_be_read_is_told_and_leaves_a_view(
+    chromium: Browser, page: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "bad.html"
+    words = "location.hash = '#e=A*H'; listen();"
+    copy.write_text(page.read_text(encoding="utf-8").replace("\nlisten();", f"\n{words}"), encoding="utf-8")
+    chromium.open(copy)
+    settle(chromium)
+    assert "column 2" in text(chromium, "equation-error")
+    assert chromium.evaluate("[byId('equation').value, view.entry.name, byId('play').disabled]") == ["A*H", "BS", False]
+    assert chromium.complaints() == []
+
+
+@pytest.mark.slow
 def test_a_run_plays_pauses_and_is_scrubbed(opened: Browser) -> None:
     look(opened, "BS")
     opened.evaluate("byId('play').click()")

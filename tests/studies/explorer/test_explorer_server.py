@@ -15,7 +15,7 @@ from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.reports.preflight_report import preflight
 from rdgraph.systems.catalogue import catalogue
 from studies.cli.app import app
-from studies.explorer.bundle import make_bundle
+from studies.explorer.equation_bundle import make_bundle
 from studies.explorer.page_text import SCRIPTS, catalogue_entries
 from studies.explorer.server import Explorer, make_server
 from studies.explorer.small_graph import small_graph

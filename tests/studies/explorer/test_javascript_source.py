@@ -19,7 +19,7 @@ from rdgraph.syntax.functions import FUNCTIONS, relu, sigmoid, softplus
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.theory.filters import classify, growth_rate
 from rdgraph.theory.step_limits import step_limit
-from studies.explorer.bundle import page_methods
+from studies.explorer.equation_bundle import page_methods
 from studies.explorer.javascript_source import function_body, javascript
 from tests.studies.runs.test_browser import Browser
 
