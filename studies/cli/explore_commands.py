@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +36,6 @@ def explore_command(
         write_text(out, page_text(equation, graph))
         say(console, f"wrote {out}")
         return
-    with make_server(equation, graph, port) as server:
+    with make_server(equation, graph, port) as server, suppress(KeyboardInterrupt):
         say(console, f"http://{server.server_address[0]!s}:{server.server_address[1]}/ (end with Ctrl-C)")
         server.serve_forever()

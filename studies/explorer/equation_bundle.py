@@ -62,7 +62,6 @@ def make_bundle(system: System, seconds: float = PART_SECONDS) -> dict[str, Any]
         "fields": list(system.fields),
         "coefficients": {name: _coefficient(system, name, kind) for name, kind in system.coefficients.items()},
         "assumes": [{"words": words, "condition": condition} for words, condition in _assumed(system)],
-        "single": system.is_single,
         "noisy": system.is_noisy,
     }
     bundle |= {name: _or_reason(seconds, part, system) for name, part in parts.items()}
@@ -99,7 +98,7 @@ def _kinetics(system: System) -> dict[str, Any]:
     kinetics = system_kinetics(system)
     matrix = [[javascript(public(entry)) for entry in row] for row in kinetics.matrix.tolist()]
     return {"rates": [javascript(public(rate)) for rate in kinetics.rates], "matrix": matrix,
-            "linear": kinetics.is_linear, "assumes": kinetics.assumes}  # fmt: skip
+            "linear": kinetics.is_linear}  # fmt: skip
 
 
 def _steady(system: System) -> dict[str, Any]:

@@ -45,7 +45,7 @@ function build() {
   const {entry, model, settings} = view;
   byId("equation").value = entry?.equation ?? model.text;
   byId("catalogue").value = entry?.name ?? "";
-  byId("mathematics").innerHTML = systemMath(model.system);
+  byId("mathematics").innerHTML = systemMath(model.system, model.bundle?.latex);
   byId("coefficients").replaceChildren();
   view.setters = {};
   view.ranges = {};
@@ -136,6 +136,7 @@ function recompute() {
     settings.state,
     (k) => steady[k].words,
   );
+  byId("state").title = stateNote(model, state);
   byId("state-line").hidden = isLinear(model) || steady.length === 0;
   const modes = isLinear(model) || state ? modesOf(model, settings.coefficients, state) : null;
   view.small = smallGraph(GRAPH, settings.normalisation);

@@ -74,11 +74,14 @@ function math(tree) {
   }
 }
 
-function systemMath(system) {
+// All equations, with their LaTeX beside them where Python has given it.
+function systemMath(system, latex) {
   const rows = system.lines.map(({field, order, written}) => {
     const left = `<mover>${nameMath(field, "field")}<mo>${order === 2 ? "¨" : "˙"}</mo></mover>`;
     const cell = (inner, side) => `<mtd style="text-align:${side}">${inner}</mtd>`;
     return `<mtr>${cell(left, "right")}${cell("<mo>=</mo>", "center")}${cell(math(written), "left")}</mtr>`;
   });
-  return `<math display="block"><mtable columnspacing="0.4em">${rows.join("")}</mtable></math>`;
+  const table = `<mtable columnspacing="0.4em">${rows.join("")}</mtable>`;
+  const note = latex ? `<annotation encoding="application/x-tex">${escaped(latex)}</annotation>` : "";
+  return `<math display="block"><semantics>${table}${note}</semantics></math>`;
 }

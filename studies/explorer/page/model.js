@@ -81,6 +81,13 @@ function steadyStates(model, coefficients) {
 
 const stateWords = (model, values) => model.fields.map((f, k) => `${f} = ${shown(values[k])}`).join(", ");
 
+// How a steady state is known, whether there are others, and what it assumes of a graph.
+function stateNote(model, state) {
+  if (!state?.proved) return state ? `by Newton's method: ${IN_PAGE}` : "";
+  const {complete, note, assumes} = model.bundle.steady;
+  return `${state.formula}; ${complete ? "all of them" : "there may be others"}: ${note}; assumes: ${assumes}`;
+}
+
 function newtonStates(model, coefficients) {
   const n = model.fields.length;
   const guesses = [0.5, 1, 0, 2, -0.5, -1, 5]
