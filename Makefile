@@ -28,7 +28,7 @@ demo: $(INSTALLED)
 	$(VENV)/bin/rdgraph train --dataset digits --splits 0-2 --epochs 60 --out runs/demo/train
 	@$(VENV)/bin/python -m studies.runs.index runs/demo
 
-# Property tests are given a tenth of their examples here, and all of them in test-slow.
+# Property tests are given a tenth of their examples here, and tests of many cases a third of these: the rest is in test-slow.
 test: $(TOOLS)
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow"
 

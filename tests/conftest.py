@@ -42,8 +42,14 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 settings.load_profile(PROFILE)
 
 
+#: Of a test with more cases than this, one in three belongs to the first look; the others are marked slow.
+MANY_CASES = 12
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The examples of the profile; tests marked `gpu` are skipped where there is no card."""
+    """The examples of the profile, cases for later; tests marked `gpu` are skipped where there is no card."""
+    _leave_cases_for_later(items)
     functions = {getattr(item.obj, "__func__", item.obj) for item in items if isinstance(item, pytest.Function)}
     for test in functions:
         if not getattr(test, "is_hypothesis_test", False):
@@ -54,6 +60,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if marked and not _has_card():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="no CUDA device; `make test-gpu` is for machines that have one"))
+
+
+def _leave_cases_for_later(items: list[pytest.Item]) -> None:
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for many in cases.values():
+        for place, item in enumerate(many):
+            if len(many) > MANY_CASES and place % 3:
+                item.add_marker(pytest.mark.slow)
 
 
 def examples(asked: int, profile: str = PROFILE) -> int:

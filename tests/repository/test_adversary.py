@@ -259,6 +259,7 @@ def test_blow_ups_from_the_wrong_states_or_at_the_wrong_time_are_refuted(
     assert witness(text, "existence", Existence("local", "", (wrong,)))
 
 
+@pytest.mark.slow
 def test_a_blow_up_that_depends_on_a_sign_must_happen_for_one() -> None:
     for text, way, happens in (("(beta - 3)*H**3", 1, True), ("(beta - 3)*H**3 where beta < 3", 1, False),
                                ("k**2*H**2 where k real", 1, True), ("k**2*H**2 where k real", -1, False)):  # fmt: skip

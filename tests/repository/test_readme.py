@@ -40,6 +40,7 @@ def test_python_blocks(page: Path) -> None:
     assert tried >= 4
 
 
+@pytest.mark.slow
 def test_console_blocks() -> None:
     blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     commands = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]

@@ -45,6 +45,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         rd.unregister_function("gelu_outside")
 
 
+@pytest.mark.slow
 def test_a_function_from_outside_goes_through_everything(plugin: Path) -> None:
     assert load_plugins() == ("gelu_plugin",)
     system = rd.parse(EQUATION)
@@ -82,12 +83,14 @@ def _command(plugin: Path, *words: str, plugins: str = "gelu_plugin") -> subproc
     return subprocess.run(program, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300, check=False)
 
 
+@pytest.mark.slow
 def test_the_command_line_loads_plugins(plugin: Path) -> None:
     run = _command(plugin, "analyse", EQUATION, "--json")
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["one_sided"]["row"] == "113*beta/100"
 
 
+@pytest.mark.slow
 def test_the_command_line_without_the_plugin_refuses(plugin: Path) -> None:
     run = _command(plugin, "analyse", EQUATION, plugins="")
     assert run.returncode == 2

@@ -128,6 +128,7 @@ def test_the_same_seed_gives_the_same_tables(tiny: Path) -> None:
         assert (tiny / name).read_bytes() == (tiny.parent / "second" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_grid_on_the_command_line(tmp_path: Path) -> None:
     folder = tmp_path / "grid"
     done = typer.testing.CliRunner().invoke(cli.app, ["study", "grid", "--small", "--out", str(folder)])

@@ -148,6 +148,7 @@ def test_the_source_term_is_neutral_whatever_its_strength(random_op: Operator) -
     assert found.agreement > 0.99  # slow members near alpha = 0
 
 
+@pytest.mark.slow
 def test_the_flow_and_runge_kutta_agree_where_the_step_is_small(random_op: Operator) -> None:
     axes = np.linspace(-0.5, 1.5, 24), np.linspace(-1, 2, 24)
     exact = phase_diagram("BS", random_op, *axes, method="exact", step=None, T=20.0)

@@ -271,6 +271,7 @@ def test_gains_are_taken_with_left_eigenvectors() -> None:
     assert found.gain == pytest.approx(own, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_the_figure_and_its_numbers(tmp_path: Path) -> None:
     op = operator(generators.path(5))
     values = {"alpha": 0.5, "beta": 1.0}

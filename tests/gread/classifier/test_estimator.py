@@ -110,6 +110,7 @@ def test_prediction_before_fit(call: str) -> None:
     assert not hasattr(GREADClassifier(), "network_")
 
 
+@pytest.mark.slow
 def test_cross_validation_and_grid_search_cut_node_numbers(club: NodeData) -> None:
     selection = pytest.importorskip("sklearn.model_selection")
     clf = GREADClassifier(**SMALL, graph=club.graph, features=club.x)
@@ -551,6 +552,7 @@ class NotAvailable:
     __hash__ = object.__hash__
 
 
+@pytest.mark.slow
 def test_columns_are_known_by_their_names(club: NodeData, tmp_path: Path) -> None:
     x = club.x.toarray()[:, :6]
     names = [f"word {k}" for k in range(6)]

@@ -15,6 +15,7 @@ QUICK = {"epochs": 20, "hidden": 8, "adjacency": "original", "device": "cpu"}
 FIT = {"graph": DATA.graph, "mask": DATA.masks.train[0], "val_mask": DATA.masks.val[0]}
 
 
+@pytest.mark.slow
 def test_the_chosen_settings_are_those_that_are_trained() -> None:
     tuned = GREADClassifier(tune=4, **QUICK).fit(DATA.x, DATA.y, **FIT)
     values = tuned.tuned_.best
@@ -29,6 +30,7 @@ def test_the_chosen_settings_are_those_that_are_trained() -> None:
     assert best == pytest.approx(max(r.val_accuracy for r in tuned.tuned_.results))
 
 
+@pytest.mark.slow
 def test_unknown_labels_do_not_matter() -> None:
     """The labels of all other nodes are hidden: the same settings are chosen."""
     hidden = np.where(FIT["mask"] | FIT["val_mask"], DATA.y, -1)

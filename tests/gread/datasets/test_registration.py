@@ -66,6 +66,7 @@ def test_splits_are_drawn_where_a_set_has_none() -> None:
     assert drawn.meta.split.startswith("stratified")
 
 
+@pytest.mark.slow
 def test_the_commands_know_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_commands.console, "_width", 240)
     register_dataset("two_rings", title="Two halves of a ring", loader=two_rings)

@@ -96,6 +96,7 @@ def self_made(data: NodeData, config: Config, folder: Path | None = None, **opti
     return DecoupledTraining(powers, data.y, data.masks, Trial(config), classes=data.num_classes, **options)
 
 
+@pytest.mark.slow
 def test_mini_batches_learn_and_visit_every_training_node() -> None:
     data, config = karate(), make_config(epochs=30, dropout=0.0)
     training = self_made(data, config, batch=4)

@@ -571,6 +571,7 @@ def test_a_part_of_an_ensemble_goes_on_as_in_the_whole(values: dict[str, object]
                 torch.testing.assert_close(ensemble.state[name][place], whole.state[name][member], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_part_with_data_of_its_own_goes_on_as_in_the_whole() -> None:
     datas = [csbm(k, n=40) for k in range(3)]
     trials = [Trial(config(epochs=40)) for _ in datas]
@@ -583,6 +584,7 @@ def test_a_part_with_data_of_its_own_goes_on_as_in_the_whole() -> None:
     same(whole, 0, part, 1)
 
 
+@pytest.mark.slow
 def test_states_of_several_ensembles_are_joined() -> None:
     trials = [Trial(config(epochs=40), split) for split in range(4)]
     halves = [Ensemble(karate(), trials[:2]), Ensemble(karate(), trials[2:])]

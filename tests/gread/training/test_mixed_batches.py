@@ -110,6 +110,7 @@ def test_several_fields_with_steps_of_their_own_share_a_batch() -> None:
     check_alone(mixed(times, reaction=pair, method="rk4"))
 
 
+@pytest.mark.slow
 def test_in_double_precision_nothing_is_left_of_the_difference() -> None:
     check_alone(mixed(LINEAR, reaction="BS", adjacency="soft"), 1e-9, torch.float64)
     check_alone(mixed(STEPPED, reaction="AC", method="rk4"), 1e-12, torch.float64)
@@ -123,6 +124,7 @@ def test_one_way_of_integration_is_one_schedule() -> None:
     assert model.chosen_flow.schedule == Schedule.make("rk4", 1.3, 0.5)
 
 
+@pytest.mark.slow
 def test_a_held_member_is_not_touched_by_what_it_does_not_take() -> None:
     """Past its end a member would blow up; neither its state nor its gradient hears of that."""
     grow = [{"time": 0.1, "step": 0.1}, {"time": 40.0, "step": 0.1}]
@@ -336,6 +338,7 @@ def test_polynomials_are_taken_piece_by_piece() -> None:
     assert pieces_of(reverse.member_degrees) == ()
 
 
+@pytest.mark.slow
 def test_pieces_that_become_too_short_grow_and_go_on_elsewhere() -> None:
     """A coefficient that grows in one member raises all; a part goes on with what it had, or more."""
     values: list[dict[str, Any]] = [{"method": "exact", "time": time} for time in (0.2, 0.5, 6.0)]
@@ -366,6 +369,7 @@ def test_large_graphs_are_cut_finer_than_small_ones() -> None:
     assert Costs.of(karate(), "cuda").batch > Costs.of(karate(), "cpu").batch
 
 
+@pytest.mark.slow
 def test_batches_side_by_side_give_the_results_of_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The queue as it is on a GPU, with several batches under way, each looked at in turn."""
     trials = [*mixed(LINEAR, reaction="BS"), *mixed(STEPPED, reaction="F", method="rk4"), *mixed([{}], hidden=4)]

@@ -378,6 +378,7 @@ def test_crafted_checkpoints_are_refused(tmp_path, halfway, changed, others, nee
 
 
 # ---------------------------------------------------------------------- the clock
+@pytest.mark.slow
 def test_the_results_do_not_depend_on_how_the_epochs_are_divided(tmp_path):
     """Polynomials that have to grow in the midst of a chunk, saved and resumed within it: the same bits."""
     own = config(method="exact", step=None, adjacency="original", beta="scalar", beta_link="free", time=6.0,

@@ -223,6 +223,7 @@ class Cut(Exception):
     """A process that dies."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["asking", "training", "telling"])
 def test_a_search_that_was_cut_off_goes_on_to_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
@@ -335,6 +336,7 @@ def test_rounds_are_planned_trained_and_told_in_three_places(tmp_path: Path) -> 
     assert Search(plan(4, round_size=2), folder).found().results == expected.results
 
 
+@pytest.mark.slow
 def test_the_training_half_needs_no_optuna(tmp_path: Path) -> None:
     planned = Search(plan(2), None).plan_round()
     assert planned is not None
@@ -389,6 +391,7 @@ def test_plans_are_read_back(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------- optuna
+@pytest.mark.slow
 def test_samplers_see_the_results(tmp_path: Path) -> None:
     optuna = pytest.importorskip("optuna")
     options: dict[str, Any] = {"trials": 15, "round_size": 12, "fixed": {"epochs": 20, "hidden": 8}}

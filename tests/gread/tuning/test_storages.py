@@ -51,6 +51,7 @@ class Cut(Exception):
     """A process that dies."""
 
 
+@pytest.mark.slow
 def test_a_database_holds_the_same_search_whatever_cuts_it_off(
     url: str, tmp_path: Path, expected: Found, monkeypatch: pytest.MonkeyPatch
 ) -> None:

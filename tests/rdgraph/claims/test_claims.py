@@ -63,6 +63,7 @@ def test_a_failing_cross_check_shows_its_graph(monkeypatch: pytest.MonkeyPatch) 
     assert "fails on the graph" in claim.evidence[-1].result
 
 
+@pytest.mark.slow
 def test_one_system_is_fast() -> None:
     started = time.perf_counter()
     assert all(c.as_expected for c in rd.verify("BS"))

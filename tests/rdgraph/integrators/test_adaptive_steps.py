@@ -96,6 +96,7 @@ def test_default_tolerances_suit_the_precision(dtype: torch.dtype, expected: flo
 
 
 # ---------------------------------------------------------------------- one batch, many clocks
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_a_member_does_not_notice_its_batch(dtype: torch.dtype) -> None:
     """Slow, stiff, waiting, failing and broken members side by side: each to the bit as it is alone."""
@@ -270,6 +271,7 @@ def test_finite_time_blow_up_is_found_where_theory_puts_it() -> None:
     assert torch.equal(sol.states[:3, :2], before.states[:, :2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_a_failing_member_is_given_up_soon(dtype: torch.dtype, grad: bool) -> None:
@@ -373,6 +375,7 @@ def gradients(adjoint: bool, method: str, settings: dict[str, Any], t: Any) -> d
     return {name: value.grad if value.grad is not None else torch.zeros_like(value) for name, value in leaves.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "settings", "tolerance"),
     [

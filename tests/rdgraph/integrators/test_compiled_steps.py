@@ -100,6 +100,7 @@ def test_adaptive_steps():
     assert made.stats == plain.stats
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["euler", "rk4", "dopri5"])
 def test_how_each_member_ends_is_unchanged(method):
     """One overflows, one meets NaN at the start, one has a square root of negative numbers later, one lives."""

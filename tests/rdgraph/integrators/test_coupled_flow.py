@@ -245,6 +245,7 @@ def check_bound(seed: int) -> int:
     return propagator.products
 
 
+@pytest.mark.slow
 def test_errors_stay_below_the_bound_on_random_systems() -> None:
     degrees = [check_bound(seed) for seed in range(120)]
     assert max(degrees) > 20
@@ -298,6 +299,7 @@ def test_a_member_that_overflows_leaves_the_others_alone() -> None:
     assert torch.equal(solution.final[0], alone.final)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["symmetric", "row"])
 def test_gradients_in_coefficients_time_weights_and_start(kind: str) -> None:
     operator = Graph.from_dense(random_matrix(np.random.default_rng(1), nodes=4)).operator(kind, dtype=DOUBLE)

@@ -257,6 +257,7 @@ def test_rates_are_those_of_the_parts() -> None:
     assert ((rates.rest > 1.2) & (rates.rest < 3.01)).all()  # between the spectral radius sqrt(1.5) and the norm 3
 
 
+@pytest.mark.slow
 def test_auto_takes_imex_where_diffusion_is_stiff() -> None:
     field = made(SCHNAKENBERG, Du=400.0, Dv=3000.0)
     H0 = start_for(field)

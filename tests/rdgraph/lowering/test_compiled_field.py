@@ -149,6 +149,7 @@ def test_no_bit_depends_on_the_number_of_threads():
     assert torch.equal(found[0], found[2])
 
 
+@pytest.mark.slow
 def test_nan_and_infinity_stay_what_they_are():
     op = rd.generators.path(4).operator("row", dtype=F64)
     H = torch.tensor([[torch.nan], [1.0], [torch.inf], [-torch.inf]], dtype=F64)

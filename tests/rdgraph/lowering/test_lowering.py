@@ -298,6 +298,7 @@ def test_parameters_are_parameters_of_the_module_and_follow_an_optimiser():
     torch.testing.assert_close(beta.grad, H.sum(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["BS", "AC", "ST"])
 def test_compiled_equals_eager(name):
     system, op = rd.parse(name), operator()

@@ -51,6 +51,7 @@ def test_the_symbol_comes_by_rows() -> None:
     assert found.method.method == "exact"
 
 
+@pytest.mark.slow
 def test_verdicts_of_known_systems() -> None:
     grows = rd.preflight("u' = u**2 - L@u; v' = v*u - v", T=1)
     assert grows.status == "unsafe"

@@ -114,6 +114,7 @@ def finding(report: rd.Report, topic: str) -> Finding:
     return next(f for f in report.findings if f.topic == topic)
 
 
+@pytest.mark.slow
 def test_by_default_the_method_follows_from_the_equation() -> None:
     linear = rd.preflight("BS", T=4, coefficients={"alpha": 1, "beta": 0.5})
     assert linear.status == "safe"

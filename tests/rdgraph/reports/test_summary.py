@@ -116,6 +116,7 @@ def test_rk4_limit_is_the_real_stability_limit() -> None:
     assert float(value) * 4 == pytest.approx(2.785293563405282, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_boxes_and_existence() -> None:
     assert answers("F")["invariant_box"]["row"] == ["0", "1"]
     assert answers("Z")["invariant_box"]["row"] == ["0", "1"]
@@ -168,6 +169,7 @@ def test_an_absolute_bound_is_not_read_as_a_ratio() -> None:
     assert value.subs({LETTERS["alpha"]: sp.Rational(1, 4), LETTERS["beta"]: sp.Rational(1, 2)}) == sp.Rational(1, 2)
 
 
+@pytest.mark.slow
 def test_transcendental_constants_are_left_alone() -> None:
     """Factoring exp(0.784) would never end."""
     answer = rd.analyse("(exp(0.784)*exp(0.389))**-2 + exp(H)").to_dict()

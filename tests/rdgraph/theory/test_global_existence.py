@@ -147,6 +147,7 @@ def applies(blow_up: BlowUp, values: dict[str, float]) -> bool:
     return bool(condition.subs({sp.Symbol(k): sp.nsimplify(v, rational=True) for k, v in values.items()}))
 
 
+@pytest.mark.slow
 def test_zeros_that_are_real_for_some_coefficients_only() -> None:
     found = existence("H**3 - gamma*H**2 + delta*H")
     inside = {"gamma": 3.0, "delta": 2.0}

@@ -219,6 +219,7 @@ def is_absent(found: Constant) -> bool:
     return found.value is None and not found.note.startswith("undecided")
 
 
+@pytest.mark.slow
 def test_most_constants_are_exact_or_absent() -> None:
     """What the next two tests look at; the rest are upper bounds or open."""
     assert sum(len(having(name, QUESTIONS, is_exact)) for name in catalogue.single) >= 125

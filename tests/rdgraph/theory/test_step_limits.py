@@ -166,6 +166,7 @@ def test_steps_from_slopes(text: str, method: str, normalisation: str, value: st
     assert float(limit.value.subs(point)) == pytest.approx(float(sp.sympify(value, locals=names).subs(point)))
 
 
+@pytest.mark.slow
 def test_a_longer_step_amplifies_a_damped_mode() -> None:
     """The limit at every state is sharp where the steepest slope is reached: h = 0 on an even cycle."""
     limit = rd.step_limit(rd.parse("-0.5*L@H - sin(H) + 0*H0 + H0"), "euler", "symmetric")

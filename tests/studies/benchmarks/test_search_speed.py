@@ -79,4 +79,4 @@ def test_the_command_adds_a_data_set_to_its_file(tmp_path: Path, monkeypatch: py
     assert set(found) == {"texas", "cora"}
     assert found["texas"]["rate"] == 2.0
     assert found["texas"]["share"] == 0.5
-    assert found["texas"]["command"].endswith(f"--dataset texas --trials 2 --out {out}")
+    assert found["texas"]["command"].endswith(f"--dataset texas --trials 2 --out {out.name}")

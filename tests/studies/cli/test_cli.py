@@ -66,6 +66,7 @@ def rdgraph(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return run
 
 
+@pytest.mark.slow
 def test_analyse_json_of_bs() -> None:
     run = process("analyse", "-alpha*L@H + beta*(A@H - A@A@H)", "--json")
     assert run.returncode == 0, run.stderr
@@ -81,6 +82,7 @@ def test_analyse_json_of_bs() -> None:
     assert "maximum principle" in answer["notes"]["invariant_box"]
 
 
+@pytest.mark.slow
 def test_declarations_and_assumptions_on_the_command_line(rdgraph: Command) -> None:
     words = ("--coefficient", "k=channel", "--coefficient", "m", "--assume", "k<0", "--json")
     run = rdgraph("analyse", "-alpha*L@H + k*H - m*H", *words)
@@ -125,6 +127,7 @@ def test_errors_are_text(words: tuple[str, ...], needles: tuple[str, ...], rdgra
     assert time.process_time() - started < 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("analyse", "A*H"), ("analyse", "(" * 10_000 + "H" + ")" * 10_000), ("--help",)])
 def test_a_process_ends_as_the_entry_point_does(words: tuple[str, ...], rdgraph: Command) -> None:
     alone, here = process(*words), rdgraph(*words)
@@ -146,6 +149,7 @@ def test_verify_exit_codes_and_formats(rdgraph: Command) -> None:
     assert "identities under L = I - A alone" in detailed.stdout
 
 
+@pytest.mark.slow
 def test_verify_exits_1_when_a_claim_comes_out_otherwise(tmp_path: Path) -> None:
     """A recorded status that the machinery does not confirm must be reported, not believed."""
     code = (
@@ -176,6 +180,7 @@ def test_catalogue_and_show(rdgraph: Command) -> None:
     assert "Madzvamuse" in listed["Schnakenberg"]["parameters_source"]
 
 
+@pytest.mark.slow
 def test_several_fields_are_listed_and_shown(rdgraph: Command) -> None:
     table = rdgraph("catalogue").stdout
     for words in (
@@ -234,6 +239,7 @@ def test_plot_phase_writes_figure_and_numbers(tmp_path: Path, rdgraph: Command) 
     assert (tmp_path / "phase.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_plot_response_writes_figure_and_numbers(tmp_path: Path, rdgraph: Command) -> None:
     run = rdgraph(
         "plot", "response", "-alpha*L@H", "ST", "--time", "2", "--step", "0.5", "--out", str(tmp_path / "figure")
@@ -250,6 +256,7 @@ def test_plot_response_writes_figure_and_numbers(tmp_path: Path, rdgraph: Comman
     assert at_zero == pytest.approx([3.0])  # 1 + beta T, the removable point
 
 
+@pytest.mark.slow
 def test_plot_dispersion_writes_figure_and_numbers(tmp_path: Path, rdgraph: Command) -> None:
     text = "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v"
     numbers = [word for pair in ("a=0.1", "b=0.9", "Du=0.02", "Dv=1") for word in ("--set", pair)]

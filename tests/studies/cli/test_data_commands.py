@@ -193,6 +193,7 @@ def test_rows_of_the_gallery() -> None:
 
 
 # ---------------------------------------------------------------------- the study
+@pytest.mark.slow
 def test_the_small_study_on_the_command_line(tmp_path: Path) -> None:
     run = CliRunner().invoke(cli.app, ["study", "datasets", "--small", "--out", str(tmp_path / "run")])
     assert run.exit_code == 0, run.output

@@ -291,6 +291,7 @@ def _row(split: int, accuracy: float) -> dict[str, Any]:
     return {"split": split, "seed": 0, "test_accuracy": accuracy, "status": "ok"}
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_resumes_to_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "draw_all", lambda *_: ([], []))
     heard: list[int] = []
@@ -462,6 +463,7 @@ def test_ctrl_c_twice_and_more_leaves_a_folder_that_says_so(
     assert (tmp_path / "state").read_text() == "interrupted\n"
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_checkpoint_of_that_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "draw_all", lambda *_: ([], []))
 
@@ -567,6 +569,7 @@ def test_a_graph_whose_files_are_not_there(tmp_path: Path, missing: str) -> None
 LABELS = (r"$\frac{$", "_under", "<b>&amp;</b>", "[bold]red[/]", "a\tb $5 $6 \\$")
 
 
+@pytest.mark.slow
 def test_labels_of_any_kind_are_drawn_and_written_as_they_are(tmp_path: Path) -> None:
     """Formulas that are none, html, markup, a label that legends leave out: on the page they stand as they were."""
     count = 12 * len(LABELS)

@@ -73,6 +73,7 @@ def test_wrong_names(names: list[str], options: dict[str, Any], words: str) -> N
 
 
 # ---------------------------------------------------------------------- numbers
+@pytest.mark.slow
 def test_numbers_are_those_of_single_trainings(tmp_path: Path) -> None:
     plan = make_contest(Request("karate", splits="0-2", seeds=2), ["gcn", "labelprop", "mlp"], changes=TINY)
     rows = execute_contest(plan, tmp_path / "run")
@@ -131,6 +132,7 @@ def test_time_per_epoch_leaves_the_first_out() -> None:
 
 
 # ---------------------------------------------------------------------- runs
+@pytest.mark.slow
 def test_an_interrupted_contest_trains_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = make_contest(Request("karate", splits="0-1"), ["gcn", "mlp"], changes=TINY)
     whole = execute_contest(plan, tmp_path / "whole")

@@ -36,6 +36,7 @@ def column(path: Path, name: str) -> set[str]:
         return {row[name] for row in csv.DictReader(file)}
 
 
+@pytest.mark.slow
 def test_the_command_trains_two_fields_to_a_written_report(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     words = ["train", "--dataset", "karate", "--reaction", PAIR, "--splits", "0,1", "--epochs", "3", "--out", folder,

@@ -79,6 +79,7 @@ def test_a_file_names_its_network(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------- a run
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["gcn", "h2gcn"])
 def test_a_run_of_a_network_by_name(tmp_path: Path, model: str) -> None:
     words = ["train", "--small", "--model", model, "--set", "hidden=4", "--epochs", "3", "--out", str(tmp_path / "run")]

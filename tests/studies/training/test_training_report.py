@@ -234,6 +234,7 @@ def written(plan: TrainingPlan, done: Trained, folder: Path) -> list[Any]:
     return training_rows.read_results(folder, plan)
 
 
+@pytest.mark.slow
 def test_trials_that_diverged_are_told_and_left_out(done: Trained, tmp_path: Path) -> None:
     plan = make_plan(Request("karate", splits="0-1"))
     broken = dataclasses.replace(done, status=("diverged in epoch 3", "ok"))
@@ -244,6 +245,7 @@ def test_trials_that_diverged_are_told_and_left_out(done: Trained, tmp_path: Pat
     assert summary.sentences()[-1] == "1 of 2 trials diverged: split 0 seed 0: diverged in epoch 3."
 
 
+@pytest.mark.slow
 def test_a_training_that_failed_altogether_has_a_page(done: Trained, tmp_path: Path) -> None:
     plan = make_plan(Request("karate", splits="0-1"))
     history = np.full_like(done.history, np.nan)
