@@ -22,6 +22,7 @@ $(TOOLS): $(INSTALLED)
 demo: $(INSTALLED)
 	rm -rf runs/demo
 	$(VENV)/bin/rdgraph verify all
+	$(VENV)/bin/rdgraph explore --out runs/demo/explorer.html
 	$(VENV)/bin/rdgraph study grid --small --out runs/demo/grid
 	$(VENV)/bin/rdgraph study datasets --small --out runs/demo/datasets
 	$(VENV)/bin/rdgraph train --dataset digits --splits 0-2 --epochs 60 --out runs/demo/train

@@ -354,7 +354,7 @@ class _Reader:
         if not _WHOLE.fullmatch(literal):
             place = node.right.col_offset + self.indent
             raise self.error(place, "a whole number as exponent", literal[:20], "write H**2; for roots use sqrt(H)")
-        exponent = int(literal.replace(" ", ""))
+        exponent = int("".join(literal.split()))
         if abs(exponent) > MAX_EXPONENT:
             raise self.error(at, f"an exponent of at most {MAX_EXPONENT}", literal[:20], "use a smaller power")
         return self.typed(Power(base, sp.Integer(exponent)), at)

@@ -11,7 +11,7 @@ from rdgraph.syntax.reader import check_new_name
 #: What may be said of an operator: `operator` says nothing, `stochastic` that rows sum to 1 and entries are >= 0,
 #: `signed` that entries may be negative, which is taken for granted unless `stochastic` is said.
 OPERATOR_WORDS = ("operator", "symmetric", "antisymmetric", "stochastic", "signed")
-_EXCLUSIVE = (("symmetric", "antisymmetric"), ("stochastic", "antisymmetric"), ("stochastic", "signed"))
+EXCLUSIVE_WORDS = (("symmetric", "antisymmetric"), ("stochastic", "antisymmetric"), ("stochastic", "signed"))
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class FurtherOperators:
                     got=repr(unknown[0]) if unknown else "nothing",
                     remedy=f"say what is known, as in {name} antisymmetric",
                 )  # fmt: skip
-            for one, other in _EXCLUSIVE:
+            for one, other in EXCLUSIVE_WORDS:
                 if one in said and other in said:
                     raise LanguageError(
                         f"{name} {' '.join(said)}", 0, expected=f"{name} to be {one} or {other}", got="both",

@@ -16,6 +16,7 @@ from rdgraph.plugins import load_plugins
 from studies.cli import pages
 from studies.cli.compare_commands import compare_command
 from studies.cli.data_commands import data
+from studies.cli.explore_commands import explore_command
 from studies.cli.ledger_commands import ledger_app
 from studies.cli.model_commands import models_command
 from studies.cli.options import EQUATION_SETTINGS, Equation, Values, read_numbers
@@ -208,6 +209,7 @@ def preflight_command(
         raise typer.Exit(1)
 
 
+app.command("explore", context_settings=EQUATION_SETTINGS)(explore_command)
 app.command("models")(models_command)
 app.command("train")(train_command)
 app.command("compare")(compare_command)

@@ -54,7 +54,7 @@ FOLDER_ORDER = {
         "runs", "stability", "grid", "response", "turing", "atlas", "discretisation", "oversmoothing", "trained_energy",
         "datasets", "training", "contest", "search", "cells", "classification", "ablation", "sensitivity", "depth",
         "homophily", "significance", "runtime", "embeddings", "complexity", "wellposedness", "forensics", "ledger",
-        "catalogue", "cli", "benchmarks",
+        "explorer", "catalogue", "cli", "benchmarks",
     ],
 }  # fmt: skip
 

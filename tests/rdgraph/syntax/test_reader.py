@@ -222,6 +222,8 @@ def test_numbers_are_exact_and_read_back(whole: str, decimals: str, exponent: in
         ("-H**2", Negative(Power(Name("H", Kind.FIELD), sp.Integer(2)))),
         ("(-H)**2", Power(Negative(Name("H", Kind.FIELD)), sp.Integer(2))),
         ("H**-2", Power(Name("H", Kind.FIELD), sp.Integer(-2))),
+        ("H**-\t2", Power(Name("H", Kind.FIELD), sp.Integer(-2))),
+        ("H**-\n 2", Power(Name("H", Kind.FIELD), sp.Integer(-2))),
         ("(H**2)**3", Power(Power(Name("H", Kind.FIELD), sp.Integer(2)), sp.Integer(3))),
         ("H - (H0 - 1)", Minus(Name("H", Kind.FIELD), Minus(Name("H0", Kind.FIELD), sp.S.One))),
         ("H/(H0/2)", Over(Name("H", Kind.FIELD), Over(Name("H0", Kind.FIELD), sp.Integer(2)))),

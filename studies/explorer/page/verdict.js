@@ -1,0 +1,270 @@
+// Is this run safe? The rules of rdgraph's preflight, with limits and rates that the core proved where there are some.
+
+const MAX_AMPLIFICATION = 1e6;
+const MAX_RELATIVE_ERROR = 0.1;
+const IN_PAGE = "computed in the page, not proved";
+
+function verdictOf(model, settings, modes, responses, rowSum) {
+  const findings = [
+    ...existenceFindings(model, settings),
+    ...stepFindings(model, settings, modes, rowSum),
+    ...growthFindings(model, settings, modes),
+    ...fidelityFindings(model, settings, responses),
+  ];
+  const status =
+    [
+      ["problem", "unsafe"],
+      ["unknown", "undecided"],
+      ["if", "safe if"],
+    ].find(([kind]) => findings.some((f) => f.status === kind))?.[1] ?? "safe";
+  const wanted = {unsafe: "problem", undecided: "unknown", "safe if": "if", safe: "ok"}[status];
+  const reasons = findings
+    .filter((f) => f.status === wanted)
+    .map((f) => f.text)
+    .join("; ");
+  const lead = {safe: "safe: ", unsafe: "unsafe because ", "safe if": "safe if ", undecided: "undecided: "}[status];
+  return {status, words: lead + reasons, findings};
+}
+
+function existenceFindings(model, settings) {
+  const told = model.bundle?.existence[settings.normalisation];
+  if (Array.isArray(told)) return told.map((f) => ({...f, proved: true}));
+  const reason =
+    told?.reason ?? "the page does not decide it; start rdgraph explore with --serve, or ask rdgraph preflight";
+  return [
+    {topic: "existence", status: "unknown", text: "existence for all time is not settled", reason, proved: false},
+  ];
+}
+
+// ------------------------------------------------------------------ steps
+function stepFindings(model, settings, modes, rowSum) {
+  const steps = model.bundle?.steps[settings.normalisation];
+  if (!model.bundle) return linearisedFindings(model, settings, modes);
+  if (!hasAnswer(steps))
+    return [
+      {
+        topic: "step",
+        status: "unknown",
+        text: `no step limit for ${settings.method} is known`,
+        reason: steps?.reason ?? "",
+        proved: true,
+      },
+      ...linearisedFindings(model, settings, modes),
+    ];
+  const norms = Object.entries(model.coefficients)
+    .filter(([, {kind}]) => kind === "matrix")
+    .map(([name]) => [`norm_${name}`, Math.abs(settings.coefficients[name])]);
+  const letters = {...settings.coefficients, ...Object.fromEntries(norms), s: rowSum, T: settings.T};
+  if (steps.rate) return [fieldsStep(steps, settings, letters), ...linearisedFindings(model, settings, modes)];
+  const limits = steps.limits[settings.method];
+  const first = limitAt(limits[0], letters);
+  const limit = limits.length > 1 && !(settings.step > first) ? limits[1] : limits[0];
+  if (limit.value === null)
+    return [
+      {
+        topic: "step",
+        status: "unknown",
+        text: `no step limit for ${settings.method} is known`,
+        reason: limit.means,
+        proved: true,
+      },
+    ];
+  return [
+    limit.keeps === "slopes" || limit.keeps === "distances"
+      ? slopeStep(limit, settings, letters)
+      : boundedStep(limit, settings, letters, model),
+  ];
+}
+
+const usesRadius = (formula) => /\$R\b(?!\$)/.test(formula);
+const atLetters = (formula, letters) => evaluator([formula], Object.keys(letters))(letters)[0];
+const limitAt = (limit, letters) =>
+  limit.value === null || usesRadius(limit.value) ? null : atLetters(limit.value, letters);
+const limitWords = (value, limit) =>
+  value === null
+    ? limit.words
+    : value === Infinity
+      ? "no limit"
+      : /^[\d./]+$/.test(limit.words)
+        ? limit.words
+        : `${shown(value)} = ${limit.words}`;
+
+function boundedStep(limit, settings, letters, model) {
+  const value = limitAt(limit, letters);
+  const bound = `${shown(settings.step)} <= ${limitWords(value, limit)}`;
+  const base = {topic: "step", reason: limit.means, proved: true};
+  if (value !== null && settings.step > value)
+    return {
+      ...base,
+      status: "problem",
+      text: `the step ${shown(settings.step)} exceeds the limit ${limitWords(value, limit)} of ${settings.method}`,
+    };
+  if (limit.keeps !== "box") return {...base, status: value === null ? "if" : "ok", text: `step ${bound}`};
+  const inside =
+    model.bundle.existence[settings.normalisation].find?.((f) => f.topic === "existence" && f.status === "if")?.text ??
+    "H0 lies in the box";
+  return {...base, status: "if", text: `${inside} and step ${bound}`};
+}
+
+// The largest R up to which a condition holds that holds for small R or for none; 0 where it holds for none.
+function largestRadius(holds) {
+  let [low, high] = [0, 1e-6];
+  if (!holds(high)) return 0;
+  while (high < 1e9 && holds(high)) [low, high] = [high, 2 * high];
+  for (let k = 0; k < 60; k++) {
+    const middle = (low + high) / 2;
+    if (holds(middle)) low = middle;
+    else high = middle;
+  }
+  return high >= 1e9 ? Infinity : low;
+}
+
+function slopeStep(limit, settings, letters) {
+  const value = limitAt(limit, letters);
+  const base = {topic: "step", reason: limit.means, proved: true};
+  if (value !== null && settings.step > value)
+    return {
+      ...base,
+      status: limit.sharp ? "problem" : "unknown",
+      text: `the step ${shown(settings.step)} exceeds the limit ${limitWords(value, limit)} of ${settings.method}`,
+    };
+  if (limit.rate !== null && !(!usesRadius(limit.rate) && atLetters(limit.rate, letters) <= 0))
+    return {
+      ...base,
+      status: "unknown",
+      text: `the step bounds how fast errors grow, not that ${settings.method} damps what the flow damps`,
+    };
+  if (value === null) {
+    const radius = largestRadius((R) => settings.step <= atLetters(limit.value, {...letters, R}));
+    if (radius === 0)
+      return {
+        ...base,
+        status: "unknown",
+        text: `the step ${shown(settings.step)} exceeds the limit of ${settings.method} for states of every size`,
+      };
+    return {
+      ...base,
+      status: "if",
+      text: `step ${shown(settings.step)} <= ${limit.words} as long as |h| <= R = ${shown(radius)}`,
+    };
+  }
+  const far = limit.means.includes("|h| <= R");
+  return {
+    ...base,
+    status: far ? "if" : "ok",
+    text: `step ${shown(settings.step)} <= ${limitWords(value, limit)}${far ? " as long as |h| <= R" : ""}`,
+  };
+}
+
+// Several fields: a step that resolves the fastest rate K.
+function fieldsStep(steps, settings, letters) {
+  const base = {
+    topic: "step",
+    reason: `K = ${steps.words} bounds the rates of the field; a step that resolves them need not damp`,
+    proved: true,
+  };
+  if (usesRadius(steps.rate)) {
+    const radius = largestRadius((R) => settings.step * atLetters(steps.rate, {...letters, R}) <= 1);
+    if (radius === 0)
+      return {
+        ...base,
+        status: "unknown",
+        text: `the step ${shown(settings.step)} exceeds 1/K, with K the bound of all rates, for states of every size`,
+      };
+    return {...base, status: "if", text: `step ${shown(settings.step)} <= 1/K as long as |u| <= ${shown(radius)}`};
+  }
+  const rate = atLetters(steps.rate, letters);
+  if (settings.step * rate <= 1)
+    return {...base, status: "ok", text: `step ${shown(settings.step)} <= 1/K = ${shown(1 / rate)}`};
+  return {...base, status: "unknown", text: `step ${shown(settings.step)} exceeds 1/K = ${shown(1 / rate)}`};
+}
+
+// Modes that the flow damps at the state shown, and that the method amplifies.
+function linearisedFindings(model, settings, modes) {
+  if (!modes)
+    return [
+      {
+        topic: "step",
+        status: "unknown",
+        text: `no step limit for ${settings.method} is known`,
+        reason: model.noModes,
+        proved: false,
+      },
+    ];
+  const where = isLinear(model) ? "" : " at the steady state";
+  let worst = 0;
+  for (const lam of FREQUENCIES)
+    for (const mu of eigenvalues(modes.matrixAt(lam)))
+      if (mu[0] <= 0)
+        worst = Math.max(
+          worst,
+          stabilityAt(
+            METHODS[settings.method].stability,
+            mu.map((x) => x * settings.step),
+          ),
+        );
+  const base = {topic: where ? "step, linearised" : "step", reason: IN_PAGE, proved: false};
+  if (worst > 1 + 1e-9)
+    return [
+      {
+        ...base,
+        status: "problem",
+        text:
+          `${settings.method} with step ${shown(settings.step)} multiplies a mode that the flow damps by ` +
+          `${shown(worst)} in every step${where}`,
+      },
+    ];
+  return [
+    {
+      ...base,
+      status: where ? "info" : "ok",
+      text: `every mode that the flow damps is damped by ${settings.method}${where}`,
+    },
+  ];
+}
+
+function stabilityAt(coefficients, [x, y]) {
+  let [a, b] = [0, 0];
+  for (const c of coefficients) [a, b] = [a * x - b * y + c, a * y + b * x];
+  return Math.hypot(a, b);
+}
+
+// ------------------------------------------------------------------ growth and fidelity
+function growthFindings(model, settings, modes) {
+  const proved = hasAnswer(model.bundle?.growth);
+  if (!proved && !(modes && isLinear(model))) return [];
+  const rate = proved ? atLetters(model.bundle.growth.rate, settings.coefficients) : Math.max(...modes.growth);
+  const base = {topic: "growth", reason: proved ? `at the rate ${model.bundle.growth.words}` : IN_PAGE, proved};
+  if (rate <= (proved ? 0 : 1e-9))
+    return [{...base, status: model.fields.length > 1 ? "info" : "ok", text: "no frequency grows"}];
+  const factor = Math.exp(settings.T * rate);
+  return [
+    {
+      ...base,
+      status: factor > MAX_AMPLIFICATION ? "problem" : "info",
+      text: `the fastest frequency grows by exp(T p) = ${shown(factor)}`,
+    },
+  ];
+}
+
+function fidelityFindings(model, settings, responses) {
+  if (!responses || model.fields.length > 1 || !isLinear(model) || !(settings.T > 0)) return [];
+  const scale = Math.max(...responses.exact.map(Math.abs));
+  let [gap, at] = [0, 0];
+  responses.exact.forEach((x, k) => {
+    const d = Math.abs(responses.computed[k] - x);
+    if (!(d <= gap)) [gap, at] = [Number.isFinite(d) ? d : Infinity, FREQUENCIES[k]];
+  });
+  const error = gap / scale;
+  return [
+    {
+      topic: "fidelity",
+      status: error <= MAX_RELATIVE_ERROR ? "ok" : "problem",
+      proved: hasAnswer(model.bundle?.response),
+      text:
+        `${settings.method} differs from the exact flow by ${shown(error)} of the largest gain ` +
+        `(at λ = ${shown(at)})`,
+      reason: "on 201 frequencies",
+    },
+  ];
+}
