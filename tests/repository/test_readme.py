@@ -27,7 +27,7 @@ PAGES = [
         "docs/data.md",
         "docs/training.md",
         "docs/large_graphs.md",
-        "docs/search.md",
+        "docs/searching.md",
         "docs/classifier.md",
     )
 ]
