@@ -1,4 +1,4 @@
-"""Pages that lie beside the code, such as CONTRIBUTING, as pages of the site; patterns of the contents that fit none."""
+"""Pages that lie beside the code, such as CONTRIBUTING, as pages of the site; patterns of contents that fit no page."""
 
 from __future__ import annotations
 

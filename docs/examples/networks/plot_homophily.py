@@ -20,6 +20,8 @@ networks = {
     "GREAD-BS": Config().updated(
         {
             "reaction": "BS",
+            "beta": "channel",
+            "time": 2.0,
             "adjacency": "original",
             "hidden": 16,
             "epochs": 40,
