@@ -34,6 +34,7 @@ extensions = [
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["building", "examples", "static", "figures"]
 highlight_language = "none"
+smartquotes = False
 
 html_theme = "furo"
 html_title = f"rdgraph {__version__}"

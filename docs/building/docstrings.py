@@ -29,6 +29,16 @@ def rewrite(_app: Sphinx, _what: str, _name: str, _object: Any, _options: Any, l
             lines[index] = escaped(line)
 
 
+def shorten(
+    _app: Sphinx, _what: str, _name: str, _object: Any, _options: Any, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None] | None:
+    """Signatures with a default that is made anew, which Sphinx cannot read, get names without their modules."""
+    if signature is None or "<factory>" not in signature:
+        return None
+    return re.sub(r"~?(?:\w+\.)+(\w+)", r"\1", signature).replace("<factory>", "..."), returned
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", rewrite, priority=100)  # before napoleon reads the sections
+    app.connect("autodoc-process-signature", shorten)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -86,9 +86,9 @@ def executed(page: Path, folder: Path) -> NotebookNode:
     notebook = as_notebook(text)
     folder.mkdir(parents=True, exist_ok=True)
     search = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": folder}}).execute(
-        env={**os.environ, "PYTHONPATH": search, "OMP_NUM_THREADS": "1"}
-    )
+    client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": folder}})
+    client.extra_arguments = ["--IPKernelApp.log_level=40"]
+    client.execute(env={**os.environ, "PYTHONPATH": search, "OMP_NUM_THREADS": "1"})
     if found := "\n".join(disagreements(notebook)):
         raise ValueError(f"expected what {page.name} shows, got\n{found}")
     nbformat.write(notebook, path)

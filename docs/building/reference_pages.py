@@ -12,7 +12,7 @@ from types import ModuleType
 
 #: Packages with a door, and modules that are documented whole.
 DOORS = ("rdgraph", "analysis", "gread", "studies")
-MODULES = ("rdgraph.testing", "rdgraph.errors")
+MODULES = ("rdgraph.testing",)
 _GROUP = re.compile(r"^(\w[\w' ]*):\s+(\S.*)$")
 
 

@@ -20,6 +20,8 @@ PAGES = {
 }
 _LINK = re.compile(r"\]\(([^)#:]+)(#[^)]*)?\)")
 _PATTERN = re.compile(r"^[\w/]+\*\n", re.MULTILINE)
+#: A line of the contents in whose place come all pages beside it that the contents do not name.
+OTHERS = "(others)\n"
 
 
 def write_root_pages(folder: Path) -> None:
@@ -40,8 +42,21 @@ def moved(link: re.Match[str]) -> str:
     return f"](../{target.removeprefix('docs/')}{place})" if target.startswith("docs/") else f"](../../{target}{place})"
 
 
+def others(contents: str, pages: set[str]) -> str:
+    """The pages that the contents do not name, a line each.
+
+    >>> others("install\\nconform*\\n", {"index", "install", "conform", "depth", "tutorials/a"})
+    'depth\\n'
+    """
+    lines = contents.splitlines()
+    named = {page for page in pages for line in lines if fnmatch(page, line)} | {"index"}
+    return "".join(f"{page}\n" for page in sorted(pages - named) if "/" not in page)
+
+
 def settle(app: Sphinx, _name: str, source: list[str]) -> None:
     """Lead links to files of the root to their pages, and leave out patterns of the contents that fit no page."""
+    if OTHERS in source[0]:
+        source[0] = source[0].replace(OTHERS, others(source[0], app.env.found_docs))
     for file, name in PAGES.items():
         source[0] = source[0].replace(f"](../{file}", f"](/generated/{name}.md")
     source[0] = _PATTERN.sub(
