@@ -28,6 +28,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "docs.building.mathml",
     "docs.building.docstrings",
+    "docs.building.code_blocks",
     "docs.building.root_pages",
     "docs.building.tutorial_pages",
 ]

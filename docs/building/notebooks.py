@@ -38,9 +38,9 @@ def as_notebook(text: str) -> NotebookNode:
     >>> notebook = as_notebook("# Sums" + chr(10) + "```python" + chr(10) + ">>> 1 + 1" + chr(10) + "2" + chr(10)*2
     ...                        + "```" + chr(10))
     >>> [(cell.cell_type, cell.source) for cell in notebook.cells]
-    [('markdown', '# Sums'), ('code', '1 + 1')]
+    [('code', '%matplotlib inline'), ('markdown', '# Sums'), ('code', '1 + 1')]
     """
-    cells = []
+    cells = [new_code_cell("%matplotlib inline", metadata={"want": "", "block": -1})]
     for index, part in enumerate(_BLOCK.split(text)):
         if index % 2:
             cells += [
@@ -52,7 +52,9 @@ def as_notebook(text: str) -> NotebookNode:
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number}"
-    return new_notebook(cells=cells, metadata={"kernelspec": kernel, "source": digest(text)})
+    notebook = new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    notebook.metadata["source"] = hashlib.sha256(nbformat.writes(notebook).encode()).hexdigest()
+    return notebook
 
 
 def statements(block: str) -> Iterator[tuple[str, str]]:
@@ -67,23 +69,18 @@ def statements(block: str) -> Iterator[tuple[str, str]]:
         yield source, ""
 
 
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def executed(page: Path, folder: Path) -> NotebookNode:
     """The notebook of a page after a run in a kernel of its own, kept in a folder; a kept one of the same text is read.
 
     Raises:
         ValueError: a cell printed something else than the page shows.
     """
-    text = page.read_text(encoding="utf-8")
+    notebook = as_notebook(page.read_text(encoding="utf-8"))
     path = folder / f"{page.stem}.ipynb"
     if path.exists():
         kept = nbformat.read(path, as_version=4)
-        if kept.metadata.get("source") == digest(text):
+        if kept.metadata.get("source") == notebook.metadata.source:
             return kept
-    notebook = as_notebook(text)
     folder.mkdir(parents=True, exist_ok=True)
     search = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": folder}})
@@ -104,6 +101,8 @@ def disagreements(notebook: NotebookNode) -> Iterator[str]:
         got = printed(cell)
         if not checker.check_output(cell.metadata.want, got, _FLAGS):
             yield f"{cell.source}\n  expected: {cell.metadata.want!r}\n  got:      {got!r}"
+        if "<Figure" in got and not any("image/png" in output.get("data", ()) for output in cell.outputs):
+            yield f"{cell.source}\n  expected: a picture\n  got:      {got!r}"
 
 
 def printed(cell: NotebookNode) -> str:
