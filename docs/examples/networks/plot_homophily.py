@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from gread import Config, csbm, make_trials, train
 from gread.references.label_propagation import accuracies, best_propagation
 
-levels, splits = (0.1, 0.35, 0.65, 0.9), range(2)
+levels, splits = (0.1, 0.5, 0.9), range(2)
 networks = {
-    "GCN": Config.of("gcn", hidden=16, epochs=40, learning_rate=0.03),
-    "MLP": Config.of("mlp", hidden=16, epochs=40, learning_rate=0.03),
+    "GCN": Config.of("gcn", hidden=16, epochs=30, learning_rate=0.03),
+    "MLP": Config.of("mlp", hidden=16, epochs=30, learning_rate=0.03),
     "GREAD-BS": Config().updated(
         {
             "reaction": "BS",
@@ -24,7 +24,7 @@ networks = {
             "time": 2.0,
             "adjacency": "original",
             "hidden": 16,
-            "epochs": 40,
+            "epochs": 30,
             "method": "exact",
             "learning_rate": 0.03,
         }

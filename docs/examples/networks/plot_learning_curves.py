@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from gread import Config, digits, make_trials, train
 
-config = Config().updated({"reaction": "BS", "adjacency": "original", "hidden": 16, "epochs": 40, "method": "exact"})
+config = Config().updated({"reaction": "BS", "adjacency": "original", "hidden": 16, "epochs": 25, "method": "exact"})
 done = train(digits(), make_trials(config, splits=range(4)), device="cpu")
 print(f"test accuracy {done.mean:.1f} % ± {done.std:.1f} over {len(done.trials)} splits")
 
