@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.building import made_pages
 from docs.building.built_site import faults
 from docs.building.reference_pages import DOORS, groups
 from tests.paths import ROOT
@@ -75,3 +76,18 @@ def test_formulas_become_mathml() -> None:
     assert as_mathml(r"\frac{1}{2}", as_block=False).startswith("<math xmlns=")
     with pytest.raises(SphinxError, match="expected a formula"):
         as_mathml(r"\nothing", as_block=False)
+
+
+@pytest.mark.parametrize("has_explorer", [True, False])
+def test_the_explorer_is_embedded_where_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_explorer: bool
+) -> None:
+    calls: list[tuple[str, ...]] = []
+    monkeypatch.setattr(made_pages, "commands", lambda: {"ledger", "explore"} if has_explorer else {"ledger"})
+    monkeypatch.setattr(made_pages, "rdgraph", lambda *words: calls.append(words))
+    made_pages.write_made_pages(tmp_path / "extra", tmp_path / "generated")
+    wanted = {"ledger_rows": ("ledger", "--page")} | ({"explore": ("explore", "--out")} if has_explorer else {})
+    assert calls == [(*words, str(tmp_path / f"extra/{name}_page.html")) for name, words in wanted.items()]
+    assert {page.stem for page in (tmp_path / "generated").iterdir()} == set(wanted)
+    for name in wanted:
+        assert f'src="../{name}_page.html"' in (tmp_path / f"generated/{name}.md").read_text(encoding="utf-8")
