@@ -7,7 +7,9 @@ PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 --dist worksteal -
 .DEFAULT_GOAL := demo
 # What developing and testing need beside; `make demo` does not wait for it.
 TOOLS := $(VENV)/.tools
-.PHONY: demo test test-slow test-deep test-gpu mutants wheel links lint bench clean
+# What the site needs; the slow tests run its tutorials.
+DOCS := $(VENV)/.docs
+.PHONY: demo test test-slow test-deep test-gpu mutants wheel docs links lint bench clean
 
 # The stamp is written last, so an install that was cut short is run again.
 $(INSTALLED): pyproject.toml constraints.txt
@@ -17,6 +19,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 $(TOOLS): $(INSTALLED)
 	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[gread,pyg,ogb,triton,dev,cluster]'
+	@touch $@
+
+$(DOCS): $(INSTALLED)
+	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[docs]'
 	@touch $@
 
 demo: $(INSTALLED)
@@ -32,7 +38,7 @@ demo: $(INSTALLED)
 test: $(TOOLS)
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow"
 
-test-slow: $(TOOLS)
+test-slow: $(TOOLS) $(DOCS)
 	$(PYTEST) -m "slow or hypothesis"
 
 # An hour or two; what was done before an interruption is kept. The page is docs/trust.md.
@@ -59,6 +65,11 @@ wheel:
 	build/wheel/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
 	cd build/wheel && bin/rdgraph verify BS && bin/python -c 'import rdgraph; print(rdgraph.__version__, rdgraph.__file__)'
 
+# The site, in build/docs/index.html: gallery and tutorials are run, warnings are errors, nothing is loaded from a network.
+docs: $(DOCS)
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m sphinx -W --keep-going -q -d build/doctrees docs build/docs
+	$(VENV)/bin/python -m docs.building.built_site build/docs
+
 # The links and the names of modules and files in every page.
 links: $(TOOLS)
 	$(VENV)/bin/python -m pytest -q tests/repository/test_readme.py -k "links or named or folder"
@@ -77,5 +88,5 @@ bench: $(TOOLS)
 	$(VENV)/bin/python -m studies.benchmarks.training_speed --device cpu --out runs/training_speed.json
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants runs/demo
-	find rdgraph analysis gread studies tests -type d -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants runs/demo docs/generated
+	find rdgraph analysis gread studies tests docs -type d -name __pycache__ -prune -exec rm -rf {} +

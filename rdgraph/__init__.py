@@ -1,14 +1,15 @@
 """rdgraph: graph reaction-diffusion systems dH/dt = -alpha L H + beta r(H), from one line of maths.
 
-language:   parse, System, catalogue, equivalent, Derivation, derivation, register_function, unregister_function
+language:   parse, System, catalogue, equivalent, Equivalence, Derivation, derivation, register_function,
+            unregister_function
 spectra:    symbol, response, classify, fastest_frequency, growth_rate
 regularity: lipschitz_global, lipschitz_local, one_sided, existence, invariant_box, step_limit
 more:       identify, conserved, energy_law, reaction_flow, euler_map, choose_method, MethodChoice
 own:        register_method, unregister_method, Tableau, make_tableau, register_normalisation,
             unregister_normalisation
 inverse:    fit, Fit
-patterns:   steady_states, dispersion, turing, turing_threshold, critical_ratio
-verdicts:   analyse, preflight, verify, read_expression
+patterns:   steady_states, dispersion, Dispersion, JointDispersion, turing, turing_threshold, critical_ratio
+verdicts:   analyse, Analysis, preflight, Report, verify, Claim, read_expression
 graphs:     Graph, Operator, stack, generators
 runs:       lower, VectorField, compile_field, solve, Solution, Status, ProgressBar, Callback, propagate, Powers
 errors:     RdgraphError, LanguageError, NotApplicable, InvalidArgument, Undecided, AssumptionError, UnknownName

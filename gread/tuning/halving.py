@@ -35,7 +35,7 @@ class Rungs:
     """Where trials are compared, and how many of them go on.
 
     The default leaves two thirds after a tenth of the epochs, a quarter after a fifth, an eighth after two fifths: the
-    first cut is gentle, since early accuracies mislead, and most is saved by the second. See docs/search.md for how
+    first cut is gentle, since early accuracies mislead, and most is saved by the second. See docs/searching.md for how
     often it chooses what a search without it does.
 
     Args:

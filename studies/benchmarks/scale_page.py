@@ -10,8 +10,9 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE = DOCS / "scale.json"
 HEAD = """# Scale
 
-How a search grows with the machines it is given: `rdgraph search --engine ray` ([search](search.md#on-many-machines)).
-Numbers in [scale.json](scale.json), this page by `python -m studies.benchmarks.scale_page`.
+How a search grows with the machines it is given: `rdgraph search --engine ray`
+([search](searching.md#on-many-machines)). Numbers in [scale.json](scale.json), this page by
+`python -m studies.benchmarks.scale_page`.
 
 ## Measured
 

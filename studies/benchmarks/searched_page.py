@@ -27,8 +27,8 @@ Cells: TypeAlias = dict[Cell, dict[str, Any]]
 
 HEAD = """# Settings chosen on validation nodes
 
-Every cell is a search: as many trials for every contestant of a data set, published settings first, then random ones
-of a space, each on all splits of the set, the worse dropped on the way ([search](search.md)). The trial with the best
+Every cell is a search: as many trials for every contestant of a data set, published settings first, then random ones of
+a space, each on all splits of the set, the worse dropped on the way ([search](searching.md)). The trial with the best
 mean validation accuracy over the splits is chosen. Test nodes choose nothing; *by test* is what a choice by them would
 have claimed, among the trials that were trained to their ends, and is no result. Percent, mean ± population standard
 deviation over the splits, one seed. Reactions are drawn from the space `paper`, without its adaptive solver DOPRI5, to

@@ -20,6 +20,8 @@ PAGES = [
     ROOT / name
     for name in (
         "README.md",
+        "docs/index.md",
+        "docs/install.md",
         "docs/language.md",
         "docs/answers.md",
         "docs/running.md",
@@ -28,10 +30,11 @@ PAGES = [
         "docs/data.md",
         "docs/training.md",
         "docs/large_graphs.md",
-        "docs/search.md",
+        "docs/searching.md",
         "docs/classifier.md",
     )
 ]
+PAGES += sorted(page for page in (ROOT / "docs/explanation").glob("*.md") if page.name != "index.md")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -43,7 +46,7 @@ def test_python_blocks(page: Path) -> None:
 
 @pytest.mark.slow
 def test_console_blocks() -> None:
-    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "docs/command_line.md").read_text(encoding="utf-8"), re.DOTALL)
     commands = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
     assert commands
     for command in commands:
@@ -57,14 +60,15 @@ def test_console_blocks() -> None:
 
 
 def test_map_names_every_folder() -> None:
-    """The map in the README has one line for every folder, and none for others; it follows the order of imports."""
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## The map")[1].split("```")[1]
+    """The map in CONTRIBUTING has one line for every folder, and none for others; it follows the order of imports."""
+    section = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## The map")[1].split("```")[1]
     lines = [line.split(maxsplit=1) for line in section.strip().splitlines()]
     listed = [folder.rstrip("/") for folder, _ in lines]
     assert len(listed) == len(set(listed))
     folders = {p.parent.relative_to(ROOT) for package in FOLDER_ORDER for p in (ROOT / package).glob("*/*.*")}
     present = {str(f) for f in folders if f.name != "__pycache__"} | {*FOLDER_ORDER, "tests", "docs"}
-    own = {"tests/adversary", "tests/mutants", "tests/repository"}
+    own = {"tests/adversary", "tests/mutants", "tests/repository", "tests/docs"}
+    own |= {f"docs/{name}" for name in ("tutorials", "explanation", "examples", "building")}
     assert set(listed) == present | own
     for package, order in FOLDER_ORDER.items():
         named = [folder.split("/")[1] for folder in listed if folder.startswith(f"{package}/")]
@@ -72,7 +76,9 @@ def test_map_names_every_folder() -> None:
 
 
 def every_page() -> list[Path]:
-    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+    """Of the root and of the documentation, without those that `make docs` generates."""
+    below = [ROOT / "docs" / name for name in ("", "tutorials", "explanation")]
+    return [page for folder in (ROOT, *below) for page in sorted(folder.glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", every_page(), ids=lambda p: p.name)

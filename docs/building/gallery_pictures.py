@@ -1,0 +1,23 @@
+"""The pictures of a gallery example: every matplotlib figure that a block has left in a variable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+from sphinx_gallery.scrapers import figure_rst
+
+#: The widest picture in the gallery, in pixels.
+DPI = 130
+
+
+def figures(_block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
+    """Save the figures that were not there before, in the order of their variables."""
+    saved = []
+    for value in block_vars["example_globals"].values():
+        if isinstance(value, Figure) and not getattr(value, "is_in_the_gallery", False):
+            value.is_in_the_gallery = True  # type: ignore[attr-defined]
+            path = next(block_vars["image_path_iterator"])
+            value.savefig(path, format="png", dpi=DPI)
+            saved.append(path)
+    return figure_rst(saved, gallery_conf["src_dir"])

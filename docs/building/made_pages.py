@@ -1,0 +1,63 @@
+"""Pages of html that commands write, taken into the site: the ledger to filter, and the explorer where there is one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from docs.building.reference_pages import write_if_new
+
+ROOT = Path(__file__).resolve().parents[2]
+EXPLORER = """# The explorer
+
+Pick an equation, move its coefficients, and watch filter, dispersion, energy and state. `rdgraph explore` writes this
+page for an equation of your own; it needs no server and no network. {link}
+
+```{{raw}} html
+<iframe class="made-page" src="{address}" title="The explorer"></iframe>
+```
+"""
+LEDGER = """# The ledger, row by row
+
+Every number and claim of the GREAD paper that is held here, with a status; `rdgraph ledger --page FILE` writes this
+page, and [the ledger](../ledger.md) says how it is made. {link}
+
+```{{raw}} html
+<iframe class="made-page" src="{address}" title="The ledger"></iframe>
+```
+"""
+LINK = '<a href="{address}">Open it on a page of its own.</a>'
+
+
+def commands() -> set[str]:
+    """The names of all commands."""
+    from typer.main import get_command
+
+    from studies.cli.app import app
+
+    return set(get_command(app).commands)
+
+
+def rdgraph(*words: str) -> None:
+    """Run a command of the package."""
+    done = subprocess.run(
+        [sys.executable, "-m", "studies.cli.app", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"expected rdgraph {' '.join(words)} to succeed, got\n{done.stdout}{done.stderr}")
+
+
+def write_made_pages(extra: Path, generated: Path) -> None:
+    """Write the pages into `extra`, which is copied into the site as it is, and a page around each into `generated`.
+
+    The explorer is left out, with every link to it, where this version has no such command.
+    """
+    extra.mkdir(parents=True, exist_ok=True)
+    made = [("ledger_rows", LEDGER, ("ledger", "--page"))]
+    if "explore" in commands():
+        made.append(("explore", EXPLORER, ("explore", "--out")))
+    for name, page, words in made:
+        rdgraph(*words, str(extra / f"{name}_page.html"))
+        address = f"../{name}_page.html"
+        write_if_new(generated / f"{name}.md", page.format(address=address, link=LINK.format(address=address)))

@@ -1,0 +1,69 @@
+"""Pages that lie beside the code, such as CONTRIBUTING, as pages of the site; patterns of contents that fit no page."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from docs.building.reference_pages import write_if_new
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Files of the root with the names that they have on the site.
+PAGES = {
+    "CONTRIBUTING.md": "contributing",
+    "CHANGELOG.md": "changes",
+    "SECURITY.md": "security",
+    "CODE_OF_CONDUCT.md": "conduct",
+}
+_LINK = re.compile(r"\]\(([^)#:]+)(#[^)]*)?\)")
+_PATTERN = re.compile(r"^[\w/]+\*\n", re.MULTILINE)
+#: A line of the contents in whose place come all pages beside it that the contents do not name.
+OTHERS = "(others)\n"
+
+
+def write_root_pages(folder: Path) -> None:
+    """Write the pages of the root into a folder one below `docs`, with links that hold there."""
+    for source, name in PAGES.items():
+        write_if_new(folder / f"{name}.md", _LINK.sub(moved, (ROOT / source).read_text(encoding="utf-8")))
+
+
+def moved(link: re.Match[str]) -> str:
+    """A link of the root as one of the site.
+
+    >>> _LINK.sub(moved, "[a](docs/tests.md#b), [c](CHANGELOG.md)")
+    '[a](../tests.md#b), [c](changes.md)'
+    """
+    target, place = link[1], link[2] or ""
+    if target in PAGES:
+        return f"]({PAGES[target]}.md{place})"
+    return f"](../{target.removeprefix('docs/')}{place})" if target.startswith("docs/") else f"](../../{target}{place})"
+
+
+def others(contents: str, pages: set[str]) -> str:
+    """The pages that the contents do not name, a line each.
+
+    >>> others("install\\nconform*\\n", {"index", "install", "conform", "depth", "tutorials/a"})
+    'depth\\n'
+    """
+    lines = contents.splitlines()
+    named = {page for page in pages for line in lines if fnmatch(page, line)} | {"index"}
+    return "".join(f"{page}\n" for page in sorted(pages - named) if "/" not in page)
+
+
+def settle(app: Sphinx, _name: str, source: list[str]) -> None:
+    """Lead links to files of the root to their pages, and leave out patterns of the contents that fit no page."""
+    if OTHERS in source[0]:
+        source[0] = source[0].replace(OTHERS, others(source[0], app.env.found_docs))
+    for file, name in PAGES.items():
+        source[0] = source[0].replace(f"](../{file}", f"](/generated/{name}.md")
+    source[0] = _PATTERN.sub(
+        lambda line: line[0] if any(fnmatch(page, line[0].strip()) for page in app.env.found_docs) else "", source[0]
+    )
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("source-read", settle)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

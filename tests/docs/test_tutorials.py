@@ -1,0 +1,50 @@
+"""Tutorials run as notebooks, and print and draw what their pages show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nbclient", reason="`make test-slow` installs what the site needs")
+pytest.importorskip("ipykernel", reason="`make test-slow` installs what the site needs")
+
+from docs.building import notebooks
+
+
+def page(folder: Path, *examples: str) -> Path:
+    path = folder / "page.md"
+    path.write_text("# A page\n\n```python\n" + "\n".join(examples) + "\n\n```\n", encoding="utf-8")
+    return path
+
+
+def test_a_cell_ends_where_the_page_shows_something() -> None:
+    text = "# Sums\n\nA [link](../away.md).\n\n```python\n>>> a = 1\n>>> a + 1\n2\n>>> a\n1\n\n```\n\nThe end.\n"
+    made = notebooks.as_notebook(text)
+    kinds = [(cell.cell_type, cell.source) for cell in made.cells[1:]]
+    words = ("markdown", "# Sums\n\nA link.")
+    assert kinds == [words, ("code", "a = 1\na + 1"), ("code", "a"), ("markdown", "The end.")]
+
+
+def test_pictures_stand_behind_their_block() -> None:
+    text = "```python\n>>> 1\n1\n\n```\n\nBetween.\n\n```python\n>>> 2\n2\n\n```\n"
+    shown = notebooks.illustrated(text, {1: ["b.png"]}, "what")
+    assert shown == text + "\n![what](b.png)\n"
+
+
+@pytest.mark.slow
+def test_a_page_that_shows_something_else_is_refused(tmp_path: Path) -> None:
+    wrong = page(tmp_path, ">>> 1 + 1", "3")
+    with pytest.raises(ValueError, match=r"expected: '3\\n'\s+got:\s+'2\\n'"):
+        notebooks.executed(wrong, tmp_path / "kept")
+    assert not (tmp_path / "kept" / "page.ipynb").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tutorial", notebooks.tutorials(), ids=lambda p: p.stem)
+def test_a_tutorial_prints_what_it_shows(tutorial: Path, tmp_path: Path) -> None:
+    done = notebooks.executed(tutorial, tmp_path)
+    code = [cell for cell in done.cells if cell.cell_type == "code"]
+    assert all(cell.execution_count for cell in code)
+    assert sum(bool(cell.metadata.want) for cell in code) >= 5
+    assert (tmp_path / f"{tutorial.stem}.ipynb").exists()
