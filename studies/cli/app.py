@@ -121,7 +121,7 @@ def show(name: Annotated[str, typer.Argument(help="A name of the catalogue, such
     entry = catalogue.entry(name)
     console.print(pages.entry_panel(entry))
     if entry.system.is_single:
-        console.print(pages.analysis_table(analyse(entry.system)))
+        console.print(pages.analysis_page(analyse(entry.system)))
     else:
         console.print(pages.system_table(entry.system))
 
@@ -147,7 +147,7 @@ def analyse_command(
     if as_json:
         _print_json(result.to_dict())
     else:
-        console.print(pages.analysis_table(result))
+        console.print(pages.analysis_page(result))
 
 
 @app.command()
@@ -170,7 +170,7 @@ def verify(
     elif as_markdown:
         say(console, markdown(claims))
     else:
-        console.print(pages.claims_table(claims, evidence=evidence))
+        console.print(pages.claims_page(claims, evidence=evidence))
     if not all(c.as_expected for c in claims):
         raise typer.Exit(1)
 

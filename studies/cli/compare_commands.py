@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from studies.cli.fitted_table import FittedTable
 from studies.cli.options import Address, EngineName, chosen_engine
 from studies.cli.train_commands import (
     Dataset,
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
 
 console = Console()
 errors = Console(stderr=True)
-#: The table is never squeezed into fewer columns than this.
-NARROWEST = 96
 
 Models = Annotated[
     str,
@@ -94,23 +90,23 @@ def compare_command(
     except KeyboardInterrupt:
         say(errors, f"interrupted; {folder} is valid, and the same command resumes it")
         raise typer.Exit(130) from None
-    Console(width=max(console.width, NARROWEST)).print(contest_table(rows))
+    console.print(contest_table(rows))
     say(console, f"wrote {folder / 'report.html'}")
 
 
-def contest_table(rows: Sequence[Any]) -> Table:
+def contest_table(rows: Sequence[Any]) -> FittedTable:
     """Method, accuracy, difference from the first, parameters and time."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("method", "accuracy", "difference", "parameters", "ms/epoch", "published"):
-        table.add_column(heading, justify="left" if heading == "method" else "right", no_wrap=True)
-    for k, row in enumerate(rows):
-        gap = "" if k == 0 else f"{row['difference']:+.2f}" + _spread(float(row["difference_error"]))
-        table.add_row(
-            escape(str(row["method"])), f"{row['mean']:.2f}" + _spread(float(row["error"])), gap,
+    cells = [
+        [
+            str(row["method"]), f"{row['mean']:.2f}" + _spread(float(row["error"])),
+            f"{row['difference']:+.2f}" + _spread(float(row["difference_error"])) if k else "",
             f"{int(row['parameters']):,}", _number(float(row["ms_per_epoch"])), _number(float(row["published"])),
-        )  # fmt: skip
-    table.caption = "percent; ± is the standard error over the splits; differences are from the first, split by split"
-    return table
+        ]
+        for k, row in enumerate(rows)
+    ]  # fmt: skip
+    caption = "percent; ± is the standard error over the splits; differences are from the first, split by split"
+    headings = ("method", "accuracy", "difference", "parameters", "ms/epoch", "published")
+    return FittedTable("", headings, cells, caption=caption)
 
 
 def _spread(error: float) -> str:
