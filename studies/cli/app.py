@@ -20,6 +20,7 @@ from studies.cli.ledger_commands import ledger_app
 from studies.cli.model_commands import models_command
 from studies.cli.options import EQUATION_SETTINGS, Equation, Values, read_numbers
 from studies.cli.plot_commands import plot
+from studies.cli.predict_commands import predict_command
 from studies.cli.preset_commands import presets_app
 from studies.cli.search_commands import search_command
 from studies.cli.study_commands import study_command
@@ -210,6 +211,7 @@ def preflight_command(
 
 app.command("models")(models_command)
 app.command("train")(train_command)
+app.command("predict")(predict_command)
 app.command("compare")(compare_command)
 app.command("search")(search_command)
 app.command("study")(study_command)

@@ -13,15 +13,21 @@ from rich.console import Console
 from studies.cli.fitted_table import FittedTable
 from studies.cli.options import Address, EngineName, chosen_engine
 from studies.cli.train_commands import (
+    Categories,
     Dataset,
     Device,
     Edges,
+    FeatureNames,
     FirstSeed,
+    IdColumn,
+    LabelColumn,
+    Missing,
     Nodes,
     Root,
     Seeds,
     Small,
     Splits,
+    Standardise,
     choose_device,
 )
 from studies.cli.train_display import Display
@@ -40,6 +46,10 @@ Models = Annotated[
         "--models", help="Names of `rdgraph models`, gread-R for a reaction R, labelprop, majority; commas between."
     ),
 ]
+Reactions = Annotated[
+    list[str] | None,
+    typer.Option("--reaction", help="A reaction or an equation, for one more GREAD; any number of them."),
+]
 PresetName = Annotated[str, typer.Option("--preset", help="published (defaults where there are none) or defaults.")]
 Settings = Annotated[
     list[str] | None,
@@ -52,6 +62,7 @@ Out = Annotated[
 
 def compare_command(
     models: Models = "gread,gcn,mlp,labelprop",
+    reaction: Reactions = None,
     dataset: Dataset = None,
     splits: Splits = None,
     seeds: Seeds = 1,
@@ -60,6 +71,12 @@ def compare_command(
     settings: Settings = None,
     edges: Edges = None,
     nodes: Nodes = None,
+    id_column: IdColumn = "id",
+    label_column: LabelColumn = "label",
+    features: FeatureNames = None,
+    categories: Categories = None,
+    missing: Missing = "error",
+    standardise: Standardise = False,
     device: Device = "auto",
     root: Root = None,
     out: Out = None,
@@ -76,12 +93,16 @@ def compare_command(
     from studies.contest.contest_plan import contest_folder, make_contest
     from studies.contest.contest_study import execute_contest
     from studies.training.plan import Request
+    from studies.training.table_reading import TableReading, read_columns
 
     request = Request(
-        dataset, edges, nodes, root, splits=splits, seed=seed, seeds=seeds, device=choose_device(device), small=small
-    )
+        dataset, edges, nodes, root, splits=splits, seed=seed, seeds=seeds, device=choose_device(device), small=small,
+        reading=TableReading(
+            id_column, label_column, read_columns(features), read_columns(categories) or (), missing, standardise
+        ),
+    )  # fmt: skip
     names = [name.strip() for name in models.split(",") if name.strip()]
-    plan = make_contest(request, names, preset, tuple(settings or ()))
+    plan = make_contest(request, names, preset, tuple(settings or ()), tuple(reaction or ()))
     folder = out or contest_folder(plan)
     say(errors, _headline(plan))
     try:

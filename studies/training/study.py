@@ -23,7 +23,7 @@ from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row
-from studies.training import figures, state_figures
+from studies.training import figures, predictions, state_figures
 from studies.training.choices import folder_name
 from studies.training.figures import Drawing
 from studies.training.plan import TrainingPlan
@@ -112,8 +112,12 @@ def run(run: StudyRun, plan: TrainingPlan, make: Callable[[], Trained], refer: C
         run.describe(name, text)
     kept = first_sound(done)
     if kept is not None:
-        replace(done.network(kept), reason=plan.method_reason).save(run.folder / "network")
-        run.describe("network/", NETWORK)
+        network = replace(done.network(kept), reason=plan.method_reason)
+        network.save(run.folder / predictions.NETWORK)
+        run.describe(f"{predictions.NETWORK}/", NETWORK)
+        said = predictions.Predictions.of(network, done.data_of(kept), done.trials[kept].split)
+        said.write(run.folder / predictions.FILE)
+        run.describe(predictions.FILE, predictions.CAPTION)
     drawings, missing = draw_all(done)
     for drawing in drawings:
         run.figure(drawing.name, drawing.figure, drawing.caption, drawing.rows)

@@ -43,7 +43,7 @@ FOLDER_ORDER = {
         "engines", "syntax", "algebra", "methods", "normalisations", "decisions", "systems", "identities", "theory",
         "patterns", "kernels", "graphs", "identifiability", "reports", "lowering", "integrators", "testing", "claims",
     ],
-    "analysis": ["measures", "spectra", "verdicts", "phases"],
+    "analysis": ["measures", "spectra", "verdicts", "phases", "plots"],
     "gread": [
         "kernels", "settings", "datasets", "references", "models", "substrate", "zoo", "training", "tuning",
         "classifier", "layers",
