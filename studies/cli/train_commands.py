@@ -93,6 +93,9 @@ Decoupled = Annotated[
 Batch = Annotated[
     int | None, typer.Option("--batch", help="Training nodes per step, with --decoupled.", show_default="all")
 ]
+Log = Annotated[
+    str | None, typer.Option("--log", help="tensorboard: event files in the folder of the run.", show_default="none")
+]
 Small = Annotated[
     bool, typer.Option("--small", help="Seconds: three splits, 20 epochs, and karate if no data set is named.")
 ]
@@ -124,6 +127,7 @@ def train_command(
     small: Small = False,
     decoupled: Decoupled = False,
     batch: Batch = None,
+    log: Log = None,
 ) -> None:
     """Train a network on every chosen split with every seed; a table on the way, a report at the end.
 
@@ -154,10 +158,10 @@ def train_command(
                          standardise),
         )  # fmt: skip
         plan = make_plan(request)
-    run(plan, out, resume)
+    run(plan, out, resume, log)
 
 
-def run(plan: TrainingPlan, out: Path | None, resume: bool) -> None:
+def run(plan: TrainingPlan, out: Path | None, resume: bool, log: str | None = None) -> None:
     """Train, show, say where the report lies."""
     from studies.training import study
     from studies.training.reference_answers import read_references
@@ -168,8 +172,9 @@ def run(plan: TrainingPlan, out: Path | None, resume: bool) -> None:
     try:
         with Display(errors) as display:
             rows = study.execute(
-                plan, folder, resume=resume, progress=display.hear, reference_progress=display.hear, tell=display.say
-            )
+                plan, folder, resume=resume, progress=display.hear, reference_progress=display.hear, tell=display.say,
+                log=log,
+            )  # fmt: skip
     except KeyboardInterrupt:
         say(errors, f"interrupted; to go on: rdgraph train --resume --out {folder}")
         raise typer.Exit(130) from None
