@@ -129,7 +129,8 @@ def run(
     references = read_references(run.folder) or refer()
     summary = summarise(plan, rows, references)
     first, *further = summary.sentences()
-    beaten = [reference.sentence() for reference in summary.references if reference.is_better]
+    better = () if summary.all_diverged else summary.references
+    beaten = [reference.sentence() for reference in better if reference.is_better]
     run.answer(" ".join([first, *beaten]))
     if further := [sentence for sentence in further if sentence not in beaten]:
         run.say("Result", "\n\n".join(further))

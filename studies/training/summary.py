@@ -87,11 +87,22 @@ class Summary:
     def difference(self) -> float:
         return math.nan if self.published is None else self.mean - self.published.mean
 
+    @property
+    def all_diverged(self) -> bool:
+        """Whether no trial came to its end."""
+        return len(self.diverged) == self.trials
+
     def sentences(self) -> list[str]:
         """The result in words, a sentence each."""
         over = f"{_count(self.trials, 'trial')} on {_count(self.splits, 'split')}"
         what = over if self.trials == 1 else f"mean and population standard deviation of {over}"
         found = [f"Test {self.metric} {self.text} % ({what})."]
+        if self.all_diverged:
+            return [
+                f"No test {self.metric}: {self.trials} of {self.trials} trials diverged: {'; '.join(self.diverged)}. A "
+                "shorter time (--set time=0.5), a lower rate (--set learning_rate=0.001) or a bounded reaction, as by "
+                "tanh(...), may help."
+            ]
         if math.isnan(self.mean):
             found = [f"No test {self.metric}: of {over}, some have no test nodes."]
         if self.published is not None:
