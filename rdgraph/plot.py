@@ -1,6 +1,6 @@
 """`rd.plot`: pictures for notebooks by name, drawn by the installed packages that offer them.
 
-A package offers a picture by an entry point of the group `rdgraph.plots`: its name, and the function that draws it and
+A package offers a picture by an entry point of the group `rdgraph.plot`: its name, and the function that draws it and
 returns matplotlib's object. Those that come with rdgraph are response, phase, energy, state and animate.
 
     import rdgraph as rd
@@ -16,7 +16,7 @@ from typing import Any
 
 from rdgraph.errors import MissingDependency, closest
 
-GROUP = "rdgraph.plots"
+GROUP = "rdgraph.plot"
 
 
 @cache
