@@ -186,7 +186,7 @@ class GREADConv(nn.Module):
         if torch.compiler.is_compiling():
             from gread.layers.opaque_call import opaque_call
 
-            return opaque_call(self, x, edge_index, edge_weight)
+            return opaque_call(self.evolve, x, edge_index, edge_weight)
         return self.evolve(x, edge_index, edge_weight)
 
     def evolve(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
