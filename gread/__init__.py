@@ -2,7 +2,7 @@
 
 data sets:   load_dataset, Variant, digits, karate, csbm, synthetic_cora, synthetic_cora_levels
 your own:    NodeData, Masks, stratified_splits, register_dataset, RemoteFile
-classifier:  GREADClassifier, GNNClassifier, GREADConv, GREAD, Network
+classifier:  GREADClassifier, GNNClassifier, GREADConv, exportable, GREAD, Network
 networks:    find_model, register_model, ModelRecord, ModelSettings, BatchedModel, Place
 training:    train, train_decoupled, Config, Trial, make_trials, Ensemble, find_preset
 search:      search
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gread.datasets.synthetic import csbm, synthetic_cora, synthetic_cora_levels
     from gread.datasets.variants import Variant
     from gread.layers.conv import GREADConv
+    from gread.layers.plain_conv import exportable
     from gread.models.batched_model import BatchedModel
     from gread.models.gread_model import GREAD
     from gread.models.place import Place
@@ -59,6 +60,7 @@ __all__ = [
     "Variant",
     "csbm",
     "digits",
+    "exportable",
     "find_model",
     "find_preset",
     "karate",
@@ -94,6 +96,7 @@ _ON_USE = {
     "Variant": "gread.datasets.variants",
     "csbm": "gread.datasets.synthetic",
     "digits": "gread.datasets.embedded",
+    "exportable": "gread.layers.plain_conv",
     "find_model": "gread.settings.model_records",
     "find_preset": "gread.settings.presets",
     "karate": "gread.datasets.embedded",

@@ -11,6 +11,7 @@ inverse:    fit, Fit
 patterns:   steady_states, dispersion, Dispersion, JointDispersion, turing, turing_threshold, critical_ratio
 verdicts:   analyse, Analysis, preflight, Report, verify, Claim, read_expression
 graphs:     Graph, Operator, stack, generators
+pictures:   plot.response, plot.phase, plot.energy, plot.state, plot.animate
 runs:       lower, VectorField, compile_field, solve, Solution, Status, ProgressBar, Callback, propagate, Powers
 errors:     RdgraphError, LanguageError, NotApplicable, InvalidArgument, Undecided, AssumptionError, UnknownName
 
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 from rdgraph.lazy_door import lazy_door
 
 if TYPE_CHECKING:
+    from rdgraph import plot as plot
     from rdgraph.claims import Claim, verify
     from rdgraph.errors import (
         AssumptionError,
@@ -205,6 +207,7 @@ _ON_USE = {
     "make_tableau": "rdgraph.methods.runge_kutta",
     "one_sided": "rdgraph.theory.lipschitz",
     "parse": "rdgraph.systems.parser",
+    "plot": "rdgraph.plot",
     "preflight": "rdgraph.reports.preflight_report",
     "propagate": "rdgraph.integrators.feature_powers",
     "reaction_flow": "rdgraph.theory.reaction_flows",

@@ -92,6 +92,10 @@ class WorkLost(RdgraphError, RuntimeError):
     """Work that other processes were to do, and that none of them brought to its end."""
 
 
+#: Known names that are listed whole in an error; of more the nearest ones are.
+LISTED, NEAREST = 40, 12
+
+
 class UnknownName(RdgraphError, KeyError):
     """A name that no registry holds; offers the closest ones."""
 
@@ -99,7 +103,7 @@ class UnknownName(RdgraphError, KeyError):
         names = sorted(known)
         close = closest(name, names)
         hint = f"; did you mean {close!r}?" if close else ""
-        super().__init__(f"expected a {kind}, got {name!r}{hint} (known: {', '.join(names)})")
+        super().__init__(f"expected a {kind}, got {name!r}{hint} (known: {_listed(name, names)})")
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -115,15 +119,29 @@ def _restored(kind: type[RdgraphError], args: tuple[Any, ...], state: dict[str, 
 def closest(name: str, known: Iterable[str]) -> str | None:
     """The known name nearest to `name`, or None where nothing is near.
 
-    >>> closest("alhpa", ["alpha", "beta"])
-    'alpha'
+    >>> closest("alhpa", ["alpha", "beta"]), closest("gnc", ["gcn", "sgc"])
+    ('alpha', 'gcn')
     """
     names = list(known)
     folded = {candidate.casefold(): candidate for candidate in names}
     if name.casefold() in folded:
         return folded[name.casefold()]
-    matches = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return matches[0] if matches else None
+    matches = difflib.get_close_matches(name, names, n=8, cutoff=0.6)
+    return max(matches, key=lambda match: _nearness(name, match)) if matches else None
+
+
+def _nearness(name: str, match: str) -> tuple[float, bool, bool]:
+    """How alike two names are; of equals, the one with the same letters, then with the same beginning."""
+    ratio = difflib.SequenceMatcher(None, match, name).ratio()
+    return ratio, sorted(name) == sorted(match), name[:1] == match[:1]
+
+
+def _listed(name: str, names: list[str]) -> str:
+    """All names, or of very many those nearest to the one that was asked for."""
+    if len(names) <= LISTED:
+        return ", ".join(names)
+    near = difflib.get_close_matches(name, names, n=NEAREST, cutoff=0.0)
+    return f"{', '.join(sorted(near))} and {len(names) - len(near)} others"
 
 
 def _excerpt(text: str, offset: int, width: int = 72) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from analysis.spectra.eigenvalues import Spectrum
 from rdgraph.graphs.operator import Operator
 from rdgraph.integrators.solution import Solution
 from rdgraph.integrators.solver import solve
+from rdgraph.integrators.trackers import Tracker
 from rdgraph.lowering.vector_field import lower
 from rdgraph.systems.system import System
 
@@ -26,7 +27,7 @@ SAVES = 25
 
 def simulated_classes(
     system: System, op: Operator, modes: Spectrum, H0: Tensor, values: Mapping[str, Any], batch: tuple[int, int],
-    T: float, method: str, step: float | None,
+    T: float, method: str, step: float | None, trackers: Sequence[Tracker] = (),
 ) -> np.ndarray:  # fmt: skip
     """Classes (ny, nx) of all members, run as one batch up to T."""
     tensors = {
@@ -38,7 +39,7 @@ def simulated_classes(
     solution = solve(
         field, H0.expand(*batch, *H0.shape).contiguous(), [0.0, float(T)], method,
         save_at=np.linspace(0.0, T, SAVES).tolist(), measures={"size": make_measure(op, weight)}, keep_states=False,
-        step=step,
+        step=step, trackers=trackers,
     )  # fmt: skip
     return _judge(solution, float(T))
 

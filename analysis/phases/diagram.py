@@ -10,7 +10,7 @@ The energy is E = <H, L H>, the normalised energy E/<H, H>, in the inner product
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +23,9 @@ from analysis.phases.borders import Border, roughness_borders, stability_borders
 from analysis.phases.classes import BLOWS_UP, CLASSES, NEUTRAL, SHARPENS, SMOOTHS, simulated_classes
 from analysis.spectra.eigenvalues import Spectrum, spectrum
 from analysis.verdicts.asymptotics import check_symbol, growth, make_symbols
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.graphs.operator import Operator
+from rdgraph.integrators.trackers import Tracker
 from rdgraph.methods.registry import is_exact_flow
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
@@ -98,13 +99,14 @@ def phase_diagram(
     alphas: np.ndarray,
     betas: np.ndarray,
     *,
-    names: tuple[str, str] = ("alpha", "beta"),
+    names: tuple[str, str] | None = None,
     coefficients: Mapping[str, float] | None = None,
     H0: Tensor | None = None,
     T: float = 40.0,
     method: str = "rk4",
     step: float | None = 0.25,
     seed: int = 0,
+    trackers: Sequence[Tracker] = (),
 ) -> PhaseDiagram:
     """The diagram of a linear system on a graph; all len(betas) x len(alphas) members run as one batch.
 
@@ -116,13 +118,14 @@ def phase_diagram(
         op: an operator as `spectrum` takes it, normalised where the equation contains A.
         alphas: (nx,) values of the first coefficient.
         betas: (ny,) values of the second one.
-        names: the two coefficients.
+        names: the two coefficients; where None those of `swept_names`.
         coefficients: numbers for the coefficients that are not swept.
         H0: the start (n, channels); where None every mode once, with random signs.
         T: the end time.
         method: "exact" or a Runge-Kutta method.
         step: its step.
         seed: of the random signs.
+        trackers: hear how far the simulation is.
 
     Returns:
         The `PhaseDiagram`.
@@ -139,11 +142,12 @@ def phase_diagram(
         (['blows up', 'smooths'], ['blows up', 'smooths'])
     """
     system = parse(system)
+    fixed = dict(coefficients or {})
+    names = names or swept_names(system, fixed)
+    _check_names(system, names, fixed)
     check_symbol(system, op)
     op = op.to(dtype=torch.float64)
     x, y = (_axis(values, name) for values, name in zip((alphas, betas), names, strict=True))
-    fixed = dict(coefficients or {})
-    _check_names(system, names, fixed)
     modes = spectrum(op)
     H0 = _start(op, modes, H0, seed)
     excited = _excited(modes, H0)
@@ -151,7 +155,7 @@ def phase_diagram(
         raise InvalidArgument("expected a start outside the kernel of L, got one without energy; pass another H0")
     values = {names[0]: x[None, :], names[1]: y[:, None], **fixed}
     predicted, vanishing = _predict(system, modes, excited, values, method, step)
-    simulated = simulated_classes(system, op, modes, H0, values, (len(y), len(x)), T, method, step)
+    simulated = simulated_classes(system, op, modes, H0, values, (len(y), len(x)), T, method, step, trackers)
     window = ((float(x.min()), float(x.max())), (float(y.min()), float(y.max())))
     rough = modes.values[excited & ~modes.kernel]
     borders = stability_borders(system, rough, names, window, fixed, method, step)
@@ -191,13 +195,44 @@ def _axis(values: Any, name: str) -> np.ndarray:
     return axis
 
 
+def swept_names(system: System | str, fixed: Mapping[str, float] | None = None) -> tuple[str, str]:
+    """The coefficients of the axes where none are named: alpha and beta, else the first two without a number.
+
+    Args:
+        system: a `System`, a name of the catalogue, or a line of text.
+        fixed: the coefficients that have numbers.
+
+    Returns:
+        Their names.
+
+    Raises:
+        InvalidArgument: for a system with fewer than two.
+
+    Example:
+        >>> swept_names("-a*L@H + b*A@H - c*H", {"a": 1.0}), swept_names("BS")
+        (('b', 'c'), ('alpha', 'beta'))
+    """
+    known = parse(system).coefficients
+    free = [name for name in known if name not in (fixed or {})]
+    if len(free) < 2:
+        raise InvalidArgument(
+            f"expected two of the coefficients {', '.join(known) or '(none)'} to sweep, got {len(free)} without a "
+            "number; leave them without, or name them in the equation"
+        )
+    first, second = ("alpha", "beta") if {"alpha", "beta"} <= set(free) else free[:2]
+    return first, second
+
+
 def _check_names(system: System, names: tuple[str, str], fixed: Mapping[str, float]) -> None:
+    for name in (*names, *fixed):
+        if name not in system.coefficients:
+            raise UnknownName(f"coefficient of {system}", name, system.coefficients)
     missing = [name for name in system.coefficients if name not in (*names, *fixed)]
-    swept = [name for name in names if name not in system.coefficients]
-    if missing or swept:
+    if missing or names[0] == names[1] or set(names) & set(fixed):
         raise InvalidArgument(
             f"expected two of the coefficients {', '.join(system.coefficients)} to sweep and numbers for the others, "
-            f"got names={names} and {sorted(fixed)}"
+            f"got {' and '.join(names)} with numbers for {', '.join(sorted(fixed)) or 'none'}; give the others "
+            "numbers (coefficients=, --set)"
         )
 
 

@@ -8,9 +8,30 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from gread.datasets.checks import read_features
+from gread.datasets.node_data import NodeData
 from rdgraph import Graph
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.edges import as_array, read_nodes, whole_numbers
+
+
+def as_data_set(X: Any) -> NodeData | None:
+    """The data set that X is, be it PyTorch Geometric's; None for features and node numbers.
+
+    >>> from types import SimpleNamespace
+    >>> as_data_set(SimpleNamespace(edge_index=[[0, 1], [1, 0]], num_nodes=2, x=[[1.0], [2.0]], y=[0, 1]))
+    NodeData('data', num_nodes=2, num_edges=2, num_features=1, num_classes=2, num_splits=0)
+    >>> as_data_set(np.eye(2)) is None
+    True
+    """
+    if isinstance(X, NodeData):
+        return X
+    return NodeData.from_pyg(X) if hasattr(X, "edge_index") else None
+
+
+def named_labels(data: NodeData) -> np.ndarray:
+    """The labels (n,) of a data set by the names of their classes, None for unknown; without names as they are."""
+    names = np.array([*data.meta.classes, None], dtype=object)
+    return np.asarray(names[data.y]) if data.meta.classes else data.y
 
 
 def read_graph(graph: Any, num_nodes: int) -> Graph:

@@ -8,11 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from gread.classifier.inputs import feature_names, read_rows_of, read_sample_weight
+from gread.classifier.inputs import as_data_set, feature_names, named_labels, read_rows_of, read_sample_weight
 from gread.classifier.labels import check_alike, read_labels
 from gread.classifier.prediction import log_probabilities
 from gread.classifier.sample import TrainingSet
 from gread.classifier.storage import FittedState, load_state, save_state
+from gread.datasets.node_data import NodeData
 from gread.models.trained_network import Network
 from gread.settings.config import Config
 from gread.settings.trials import Trial
@@ -77,15 +78,26 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ training
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None, mask: Any = None, val_mask: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        graph: Any = None,
+        mask: Any = None,
+        val_mask: Any = None,
     ) -> Self:
         """Train on the labelled nodes; all nodes, labelled or not, take part in the diffusion.
+
+        A data set, `fit(data)`, brings its graph and its labels, by the names of their classes where it has some, and
+        its first split where it has any: training and validation nodes; what is given beside it counts instead.
 
         Labels of rows outside of `mask` and `val_mask` only fill the test column of the history, which is nan where
         there are none.
 
         Args:
-            X: Features (n, f), numpy, scipy sparse or a data frame; or node numbers, see above, which may repeat.
+            X: Features (n, f), numpy, scipy sparse or a data frame; or node numbers, see above, which may repeat; or a
+                `gread.NodeData` or PyTorch Geometric data.
             y: (rows of X,) whole numbers or names, with -1, None, nan or NA for unknown.
             sample_weight: (rows of X,) weighs the training rows in the loss; a row of weight 0 counts as unknown.
             graph: A Graph, networkx graph, scipy adjacency (entry [i, j] is j -> i), PyTorch Geometric data or
@@ -100,6 +112,11 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             InvalidArgument: For data or settings that do not fit together.
             Diverged: Where the loss left the finite numbers before there was a network to keep.
         """
+        if (data := as_data_set(X)) is not None:
+            X, graph = data.x, self._own_graph(data, graph)
+            if mask is None and val_mask is None and data.num_splits:
+                mask, val_mask = data.masks.train[0], data.masks.val[0] if data.masks.val[0].any() else None
+            y = named_labels(data) if y is None else y
         if y is None:
             raise InvalidArgument(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; mark unknown labels by -1"
@@ -122,6 +139,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             trained.best_epoch, trained.status, config.training.epochs, self.features is not None, names,
         )  # fmt: skip
         return self._keep(state)
+
+    def _own_graph(self, data: NodeData, graph: Any) -> Any:
+        """The graph of a data set, where no other is given and X is to be features."""
+        if graph is not None or self.graph is not None or self.features is not None:
+            raise InvalidArgument(
+                "expected a data set alone, got a graph or features beside it; leave them out, or pass data.x, data.y"
+            )
+        return data.graph
 
     def _chosen(self, config: Config, lesson: TrainingSet, seed: int) -> Config:
         """The settings that are trained; a classifier may look for better ones than those it was given."""
@@ -156,7 +181,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         """Classes (rows,): of all nodes of the fitted graph, of its `nodes`, or of X on another `graph`.
 
         Args:
-            X: Features (n, f), or node numbers where `features` is an argument; None for those of fit.
+            X: Features (n, f), or node numbers where `features` is an argument; or a data set, with its graph; None
+                for those of fit.
             graph: The graph of X, where it is another than that of fit.
             nodes: Numbers or a mask of the nodes to answer for; None for all.
 
@@ -166,8 +192,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         best = self._log_probabilities(X, graph, nodes).argmax(1)
         return np.asarray(self.classes_[best])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None, mask: Any = None) -> float:
-        """Accuracy on the rows of X (None: all nodes) with a known label, or on those of them in `mask`, weighted."""
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, graph: Any = None, mask: Any = None) -> float:
+        """Accuracy on the rows of X (None: all nodes) with a known label, or on those of them in `mask`, weighted.
+
+        A data set, `score(data)`, brings its labels, and the test nodes of its first split where it has any.
+        """
+        if (data := as_data_set(X)) is not None:
+            mask = data.masks.test[0] if mask is None and y is None and data.num_splits else mask
+            y = named_labels(data) if y is None else y
         predicted = self.predict(X, graph=graph)
         classes, codes = read_labels(y)
         if codes.size != predicted.size:
@@ -182,6 +214,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     def _log_probabilities(self, X: Any, graph: Any, nodes: Any) -> np.ndarray:
         self._check_fitted()
+        if (data := as_data_set(X)) is not None:
+            X, graph = data.x, self._own_graph(data, graph)
         return log_probabilities(self._state, X, graph, nodes, type(self).__name__)
 
     @property

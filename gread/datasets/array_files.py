@@ -19,6 +19,7 @@ import numpy as np
 from gread.datasets.interchange import Pieces, assemble, encode_labels
 from gread.datasets.masks import PARTS, Masks
 from gread.datasets.meta import Meta
+from gread.datasets.preparation import ERROR, FeatureChoices, FeatureColumns, Preparation, is_missing
 from gread.datasets.tables import split_names
 from rdgraph import Graph
 from rdgraph.errors import FileError, InvalidArgument, MissingDependency, RdgraphError
@@ -44,11 +45,12 @@ def read_array_files(
     *,
     label: str | None = "label",
     id: str = "id",  # noqa: A002  the name of the column
-    features: Sequence[str] | None = None,
+    choices: FeatureChoices,
+    preparation: Preparation | None,
     weight: str | None = "weight",
     directed: bool = False,
     masks: Masks | None = None,
-) -> Pieces:
+) -> tuple[Pieces, Preparation]:
     """See `NodeData.from_files`; the names of columns are those of parquet files."""
     edge_file, node_file = Path(edges), Path(nodes)
     for path in (edge_file, node_file):
@@ -57,15 +59,31 @@ def read_array_files(
                 f"expected two files among {', '.join(SUFFIXES)}, or two csv files, got {path.name}; convert it"
             )
     is_table = node_file.suffix.lower() == PARQUET
-    found = _parquet_nodes(node_file, label, id, features) if is_table else _array_nodes(node_file)
+    found = _parquet_nodes(node_file, label, id, choices) if is_table else _array_nodes(node_file)
     # Features are read last, so that they do not lie beside what sorting the edges takes.
     graph = _graph(edge_file, weight, found.ids, len(found.y), directed)
     given = found.masks if masks is None else masks
+    columns = found.features() or FeatureColumns((), np.empty((len(found.y), 0)))
+    try:
+        made = preparation or Preparation.fit(columns, choices)
+        x = made.apply(columns)
+    except InvalidArgument as problem:
+        raise FileError(f"{node_file}: {problem}") from None
     meta = Meta(
         node_file.stem, variant=(("undirected", str(not directed).lower()),), classes=found.classes,
-        split=f"masks of {node_file.name}" if masks is None and given is not None else "",
+        split=f"masks of {node_file.name}" if masks is None and given is not None else "", notes=made.sentences(),
     )  # fmt: skip
-    return assemble(graph, found.features(), found.y, given, meta)
+    return assemble(_named(graph, found.ids), x, found.y, given, meta), made
+
+
+def _named(graph: Graph, ids: Any) -> Graph:
+    """The graph with the ids of its nodes, unless they are their numbers."""
+    if ids is None:
+        return graph
+    names = tuple(map(str, ids.to_pylist()))
+    if names == tuple(map(str, range(graph.num_nodes))):
+        return graph
+    return Graph(graph.edge_index, graph.weight, graph.num_nodes, names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +91,7 @@ class _Nodes:
     """What is read of the nodes at once, and how their features are read; `ids` is an arrow array, or None."""
 
     y: np.ndarray
-    features: Callable[[], np.ndarray | None]
+    features: Callable[[], FeatureColumns | None]
     masks: Masks | None = None
     classes: tuple[str, ...] = ()
     ids: Any = None
@@ -128,19 +146,19 @@ def _array_nodes(path: Path) -> _Nodes:
         x = _load(path)
         if x.ndim != 2 or x.dtype.kind not in "biuf":
             raise FileError(f"expected features (n, f) in {path}, got {x.dtype} {x.shape}")
-        return _Nodes(np.full(len(x), -1), lambda: x)
+        return _Nodes(np.full(len(x), -1), lambda: FeatureColumns.of_array(x))
     arrays = _archive(path, ("y",), tuple(PARTS))
     parts = [arrays.get(name) for name in PARTS]
     if any(part is None for part in parts) and any(part is not None for part in parts):
         raise FileError(f"expected the masks {', '.join(PARTS)} in {path}, or none of them, got some; add the others")
 
-    def features() -> np.ndarray | None:
+    def features() -> FeatureColumns | None:
         x = _archive(path, (), ("x",)).get("x")
         if x is not None and (x.ndim != 2 or len(x) != len(arrays["y"])):
             raise FileError(
                 f"expected features ({len(arrays['y'])}, f) beside the labels in {path}, got shape {x.shape}"
             )
-        return x
+        return None if x is None else FeatureColumns.of_array(x)
 
     try:
         whole = [part for part in parts if part is not None]
@@ -202,21 +220,43 @@ class _Table:
     def column(self, name: str) -> Any:
         return self.file.read(columns=[name], use_threads=False)[name]
 
-    def numbers(self, name: str) -> np.ndarray:
-        """A column of numbers, none of them missing."""
+    def is_category(self, name: str, choices: FeatureChoices) -> bool:
+        """Whether a column is one of words."""
+        kind = str(self.file.schema_arrow.field(name).type)
+        is_text = kind in ("string", "large_string", "string_view") or kind.startswith("dictionary<values=string")
+        return name in choices.categories or (is_text and choices.finds_categories)
+
+    def words(self, name: str, choices: FeatureChoices) -> list[str | None]:
+        """A column of categories, None where one is missing."""
+        found = self.column(name).to_pylist()
+        read = [None if value is None or is_missing(str(value)) else str(value) for value in found]
+        if choices.missing == ERROR and None in read:
+            raise FileError(
+                f"expected a category in row {read.index(None)}, column {name!r} of {self.path}, got an empty cell; "
+                "leave the column out, fill it, or let it be none of them (missing='mean', --missing mean)"
+            )
+        return read
+
+    def numbers(self, name: str, may_miss: bool = False) -> np.ndarray:
+        """A column of numbers, none of them missing, or nan where they may."""
         from pyarrow import default_memory_pool
 
         kind = self.file.schema_arrow.field(name).type
         found, done = None, 0
         for batch in self.file.iter_batches(BATCH, columns=[name], use_threads=False):
             part = batch.column(0)
-            values = np.asarray(part.to_numpy(zero_copy_only=False)) if not part.null_count else np.array([None])
+            is_whole = may_miss or not part.null_count
+            values = np.asarray(part.to_numpy(zero_copy_only=False)) if is_whole else np.array([None])
             if values.dtype.kind not in "biuf":
                 got = "empty cells" if part.null_count else str(kind)
                 raise FileError(
-                    f"expected numbers in column {name!r} of {self.path}, got {got}; leave it out, or fill it"
+                    f"expected numbers in column {name!r} of {self.path}, got {got}; leave it out, fill it, or "
+                    "take the mean of the column (missing='mean', --missing mean)"
                 )
-            found = np.empty(self.rows, dtype=values.dtype) if found is None else found
+            if found is None or (found.dtype.kind != "f" and values.dtype.kind == "f"):
+                wider = np.empty(self.rows, dtype=values.dtype)
+                wider[:done] = 0 if found is None else found[:done]
+                found = wider
             found[done : done + len(values)] = values
             done += len(values)
         default_memory_pool().release_unused()  # what the batches took is not kept for later ones
@@ -261,19 +301,21 @@ def _ends(table: _Table, name: str, ids: Any) -> np.ndarray:
     return np.asarray(places.to_numpy())
 
 
-def _parquet_nodes(path: Path, label: str | None, key: str, chosen: Sequence[str] | None) -> _Nodes:
-    table = _Table(path, [*([label] if label not in (None, "label") else []), *(chosen or ())])
+def _parquet_nodes(path: Path, label: str | None, key: str, choices: FeatureChoices) -> _Nodes:
+    chosen = choices.features
+    named = [*(chosen or ()), *choices.categories, *([key] if key != "id" else [])]
+    table = _Table(path, [*([label] if label not in (None, "label") else []), *named])
     splits = split_names(table.names)
     special = {key, label, *splits}
     wanted = [name for name in table.names if name not in special] if chosen is None else list(chosen)
 
-    def features() -> np.ndarray | None:
-        if not wanted:
-            return None
-        x = np.empty((table.rows, len(wanted)), dtype=np.float32)
-        for k, name in enumerate(wanted):
-            x[:, k] = table.numbers(name)
-        return x
+    def features() -> FeatureColumns:
+        words = {name: table.words(name, choices) for name in wanted if table.is_category(name, choices)}
+        plain = [name for name in wanted if name not in words]
+        x = np.empty((table.rows, len(plain)), dtype=np.float32)
+        for k, name in enumerate(plain):
+            x[:, k] = table.numbers(name, may_miss=choices.missing != ERROR)
+        return FeatureColumns(tuple(wanted), x, words)
 
     classes: tuple[str, ...] = ()
     y = np.full(table.rows, -1)

@@ -14,6 +14,7 @@ from gread.datasets import array_files, interchange, tables
 from gread.datasets.checks import read_features, read_labels
 from gread.datasets.masks import Masks
 from gread.datasets.meta import Meta
+from gread.datasets.preparation import FeatureChoices, FeatureColumns, Preparation
 from rdgraph import Graph
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.edges import read_nodes
@@ -34,6 +35,7 @@ class NodeData:
         y: Labels (n,), whole numbers from 0, or -1 for unknown; held as int64, read-only.
         masks: The splits; every node of one has a label.
         meta: Where the data come from and what was done to them.
+        preparation: How the columns of a file became the features, see `from_files`.
 
     Raises:
         InvalidArgument: For shapes, features, labels or masks that do not fit.
@@ -48,6 +50,7 @@ class NodeData:
     y: np.ndarray
     masks: Masks
     meta: Meta = field(default_factory=lambda: Meta("data"))
+    preparation: Preparation | None = None
 
     def __post_init__(self) -> None:
         n = self.graph.num_nodes
@@ -90,6 +93,10 @@ class NodeData:
         label: str | None = "label",
         id: str = "id",  # noqa: A002  the name of the column
         features: Sequence[str] | None = None,
+        categories: Sequence[str] = (),
+        missing: str = "error",
+        standardise: bool = False,
+        preparation: Preparation | None = None,
         weight: str | None = "weight",
         directed: bool = False,
         masks: Masks | None = None,
@@ -102,14 +109,21 @@ class NodeData:
         repeated edge counts once. `weight` names the column of the weights, used where there is one; None counts
         edges. An error names the file, the line and the column.
 
+        A column without any number, or one of `categories`, becomes one feature per word. A missing value is an error,
+        or with missing="mean" the mean of its column, and for words no category. `standardise` makes mean 0 and
+        deviation 1 of every column of numbers, over all nodes. What was fitted is the `preparation` of the data, and
+        given to another call it is applied to other files as it is.
+
         Large graphs come as arrays instead, npy, npz or parquet, whose ends of edges are rows of the nodes; see
         `gread.datasets.array_files`. Features of an npy file stay on the disk.
         """
         is_array = array_files.is_array_file(edges) or array_files.is_array_file(nodes)
-        pieces = (array_files.read_array_files if is_array else tables.read_files)(
-            edges, nodes, label=label, id=id, features=features, weight=weight, directed=directed, masks=masks
-        )
-        return cls(*pieces)
+        own = FeatureChoices(None if features is None else tuple(features), tuple(categories), missing, standardise)
+        pieces, made = (array_files.read_array_files if is_array else tables.read_files)(
+            edges, nodes, label=label, id=id, choices=own if preparation is None else preparation.choices,
+            preparation=preparation, weight=weight, directed=directed, masks=masks,
+        )  # fmt: skip
+        return cls(*pieces, preparation=made)
 
     @classmethod
     def from_networkx(
@@ -192,6 +206,14 @@ class NodeData:
         return f"{number} ({self.meta.classes[number]})" if self.meta.classes else str(number)
 
     # ------------------------------------------------------------------ less of it, other splits
+    def standardised(self) -> NodeData:
+        """The same nodes with features of mean 0 and deviation 1 over all of them, as dense numbers."""
+        x = np.asarray(self.x.toarray() if self.is_sparse else self.x)  # type: ignore[union-attr]
+        columns = FeatureColumns.of_array(x)
+        made = Preparation.fit(columns, FeatureChoices(standardise=True))
+        notes = (*self.meta.notes, *made.sentences())
+        return replace(self, x=made.apply(columns), meta=replace(self.meta, notes=notes), preparation=made)
+
     def split(self, which: int) -> NodeData:
         """The same nodes with one of the splits."""
         if not 0 <= which < self.num_splits:

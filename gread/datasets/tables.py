@@ -11,15 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
+from gread.datasets.feature_cells import FeatureCells, Place
 from gread.datasets.interchange import Pieces, assemble, encode_labels
 from gread.datasets.masks import PARTS, Masks
 from gread.datasets.meta import Meta
+from gread.datasets.preparation import FeatureChoices, FeatureColumns, Preparation
 from rdgraph import Graph
-from rdgraph.errors import FileError, closest
+from rdgraph.errors import FileError, InvalidArgument, closest
 from rdgraph.files import reason_of
-
-#: The largest feature float32 can hold.
-LARGEST = float(np.finfo(np.float32).max)
 
 
 def read_files(
@@ -28,14 +27,20 @@ def read_files(
     *,
     label: str | None,
     id: str,  # noqa: A002  the name of the column
-    features: Sequence[str] | None,
+    choices: FeatureChoices,
+    preparation: Preparation | None,
     weight: str | None,
     directed: bool,
     masks: Masks | None,
-) -> Pieces:
+) -> tuple[Pieces, Preparation]:
     """See `NodeData.from_files`."""
     node_file, edge_file = Path(nodes), Path(edges)
-    table = _read_nodes(node_file, id, label, features)
+    table = _read_nodes(node_file, id, label, choices)
+    try:
+        made = preparation or Preparation.fit(table.features, choices)
+        x = made.apply(table.features)
+    except InvalidArgument as problem:
+        raise FileError(f"{node_file}: {problem}") from None
     graph, notes = _read_edges(edge_file, table.names, weight, directed)
     labels, classes = encode_labels(table.labels)
     given = table.masks if masks is None else masks
@@ -45,9 +50,9 @@ def read_files(
         variant=(("undirected", str(not directed).lower()),),
         split=f"columns of {node_file.name}" if masks is None and given is not None else "",
         classes=classes,
-        notes=(*notes, *table.notes),
+        notes=(*notes, *table.notes, *made.sentences()),
     )
-    return assemble(graph, table.features, labels, given, meta)
+    return assemble(graph, x, labels, given, meta), made
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,56 +60,43 @@ class _NodeTable:
     names: list[str]
     labels: list[str | None]
     masks: Masks | None
-    features: np.ndarray | None
+    features: FeatureColumns
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A file, a line and a column, for errors."""
-
-    path: Path
-    line: int
-    column: str = ""
-
-    def error(self, expected: str, got: str, remedy: str) -> FileError:
-        column = f", column {self.column!r}" if self.column else ""
-        return FileError(f"{self.path}, line {self.line}{column}: expected {expected}, got {got}; {remedy}")
-
-
-def _read_nodes(path: Path, ids: str, label: str | None, features: Sequence[str] | None) -> _NodeTable:
+def _read_nodes(path: Path, ids: str, label: str | None, choices: FeatureChoices) -> _NodeTable:
     rows = _rows(path)
-    columns = _columns(path, rows, [ids, *([] if label is None else [label]), *(features or ())])
+    named = [*(choices.features or ()), *choices.categories]
+    columns = _columns(path, rows, [ids, *([] if label is None else [label]), *named])
     splits = split_names(columns)
     special = {ids, label, *splits}
-    chosen = [name for name in columns if name not in special] if features is None else list(features)
-    places = [columns[name] for name in chosen]
+    chosen = [name for name in columns if name not in special] if choices.features is None else list(choices.features)
+    cells_of = FeatureCells(path, {name: columns[name] for name in chosen}, choices)
     names: dict[str, int] = {}
     lines: list[int] = []
     labels: list[str | None] = []
     words: list[list[str]] = []
-    values: list[np.ndarray] = []
     for line, cells in rows:
         name = cells[columns[ids]]
         if not name or name in names:
             got = f"{name!r} again, first in line {lines[names[name]]}" if name else "an empty cell"
-            raise _Place(path, line, ids).error("an id of its own for every node", got, "name every node once")
+            raise Place(path, line, ids).error("an id of its own for every node", got, "name every node once")
         names[name] = len(lines)
         lines.append(line)
         labels.append(None if label is None else cells[columns[label]])
         words.append([cells[columns[split]] for split in splits])
-        try:
-            row = np.array([float(cells[k]) for k in places])
-        except ValueError:
-            row = np.array([np.nan])
-        if not (np.abs(row) <= LARGEST).all():
-            raise _feature_error(path, line, cells, dict(zip(chosen, places, strict=True)))
-        values.append(row.astype(np.float32))
+        cells_of.add(line, cells)
     if not lines:
-        raise _Place(path, 2).error("a row for every node", "the end of the file", "write the nodes below the header")
+        raise Place(path, 2).error("a row for every node", "the end of the file", "write the nodes below the header")
     masks = _masks(path, splits, words, lines) if splits else None
     notes = _unused(path, columns, {*special, *chosen})
-    return _NodeTable(list(names), labels, masks, np.stack(values) if chosen else None, notes)
+    return _NodeTable(list(names), labels, masks, cells_of.columns(), notes)
+
+
+def has_column(path: str | Path, name: str) -> bool:
+    """Whether a csv file has a column of that name."""
+    _, header = next(_rows(Path(path)), (1, []))
+    return name in header
 
 
 def _read_edges(path: Path, names: list[str], weight: str | None, directed: bool) -> tuple[Graph, tuple[str, ...]]:
@@ -122,11 +114,11 @@ def _read_edges(path: Path, names: list[str], weight: str | None, directed: bool
         except KeyError as unknown:
             column = "source" if cells[ends[0]] not in number else "target"
             hint = "add the node to the other file or leave the edge out"
-            raise _Place(path, line, column).error("the id of a node", repr(unknown.args[0]), hint) from None
-        weights.append(1.0 if weighed is None else _weight(_Place(path, line, str(weight)), cells[weighed]))
+            raise Place(path, line, column).error("the id of a node", repr(unknown.args[0]), hint) from None
+        weights.append(1.0 if weighed is None else _weight(Place(path, line, str(weight)), cells[weighed]))
         lines.append(line)
     if not lines:
-        raise _Place(path, 2).error("a row for every edge", "the end of the file", "see from_scipy for no edges")
+        raise Place(path, 2).error("a row for every edge", "the end of the file", "see from_scipy for no edges")
     notes = _unused(path, columns, {"source", "target", *([weight] if weighed is not None else [])})
     return _graph(path, np.array(pairs).T, np.array(weights), np.array(lines), names, directed), notes
 
@@ -142,7 +134,7 @@ def _graph(
     if differs.any():
         k = int(differs.argmax())
         earlier = first[edge[k]]
-        raise _Place(path, int(lines[k])).error(
+        raise Place(path, int(lines[k])).error(
             f"the weight {weights[earlier]:g} of the same edge in line {lines[earlier]}", f"{weights[k]:g}",
             "keep one of them" if directed else "keep one of them, or pass directed=True if direction matters",
         )  # fmt: skip
@@ -168,13 +160,13 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                     width = width or len(cells)
                     if len(cells) != width:
                         cell = f"{len(cells)} cells"
-                        raise _Place(path, line).error(f"{width} cells, one per column", cell, "check the commas")
+                        raise Place(path, line).error(f"{width} cells, one per column", cell, "check the commas")
                     yield line, [cell.strip() for cell in cells]
                 line = reader.line_num + 1
     except FileError:
         raise
     except (csv.Error, UnicodeDecodeError) as reason:
-        raise _Place(path, line).error("a csv file in UTF-8", str(reason), "save it as such") from None
+        raise Place(path, line).error("a csv file in UTF-8", str(reason), "save it as such") from None
     except OSError as problem:
         raise FileError(
             f"expected a csv file that can be read, got {path}: {reason_of(problem)}; check its name"
@@ -185,8 +177,8 @@ def _columns(path: Path, rows: Iterator[tuple[int, list[str]]], needed: Sequence
     """Where each column of the header stands."""
     line, header = next(rows, (1, []))
     if not header:
-        raise _Place(path, 1).error("a header", "an empty file", f"write the columns {', '.join(needed)}, ...")
-    place = _Place(path, line)
+        raise Place(path, 1).error("a header", "an empty file", f"write the columns {', '.join(needed)}, ...")
+    place = Place(path, line)
     if not all(header):
         raise place.error("a name for every column", f"none for column {header.index('') + 1}", "name it or remove it")
     twice = [name for k, name in enumerate(header) if name in header[:k]]
@@ -207,7 +199,7 @@ def _masks(path: Path, splits: list[str], words: list[list[str]], lines: list[in
         for split, word in enumerate(row):
             part = known.get(word.lower())
             if part is None:
-                place = _Place(path, lines[node], splits[split])
+                place = Place(path, lines[node], splits[split])
                 raise place.error("train, val, test or an empty cell", repr(word), "write one of them")
             if part >= 0:
                 parts[part, split, node] = True
@@ -232,23 +224,7 @@ def _split_number(name: str) -> int:
     return int(name.partition("_")[2] or -1)
 
 
-def _feature_error(path: Path, line: int, cells: list[str], columns: dict[str, int]) -> FileError:
-    """About the first cell of a row that is no number float32 can hold."""
-    column = next(name for name, k in columns.items() if not _is_feature(cells[k]))
-    got = repr(cells[columns[column]]) if cells[columns[column]] else "an empty cell"
-    return _Place(path, line, column).error(
-        "a finite number", got, "write one, or name the columns that are features: features=[...]"
-    )
-
-
-def _is_feature(text: str) -> bool:
-    try:
-        return abs(float(text)) <= LARGEST
-    except ValueError:
-        return False
-
-
-def _weight(place: _Place, text: str) -> float:
+def _weight(place: Place, text: str) -> float:
     try:
         value = float(text)
     except ValueError:

@@ -178,6 +178,19 @@ class GREADConv(nn.Module):
     # ------------------------------------------------------------------ the flow
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """H(T) (n, out_channels) of x (n, in_channels) on the edges (2, E)."""
+        if torch.compiler.is_exporting():
+            raise NotApplicable(
+                "expected a layer that asks the host nothing for torch.export, got GREADConv, which sorts the edges of "
+                "every call; export gread.exportable(model)"
+            )
+        if torch.compiler.is_compiling():
+            from gread.layers.opaque_call import opaque_call
+
+            return opaque_call(self.evolve, x, edge_index, edge_weight)
+        return self.evolve(x, edge_index, edge_weight)
+
+    def evolve(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """The same as a call, whoever is looking."""
         if x.ndim != 2 or x.shape[1] != self.in_channels:
             several = f", the starts of {', '.join(self.layout.encoded)} side by side" if self.system.fields[1:] else ""
             raise InvalidArgument(f"expected x of shape (nodes, {self.in_channels}){several}, got {tuple(x.shape)}")
@@ -198,8 +211,13 @@ class GREADConv(nn.Module):
         field = make_field(x)
         flow = Flow.choose(field, c.method, c.time, c.step, c.adjacency == "live")
         time = torch.tensor(c.time, dtype=torch.float64, device=x.device)
-        degree = flow.needed(field, x, time, min(TOLERANCE, NOISE * torch.finfo(x.dtype).eps))
+        degree = self.needed_degree(flow, field, x)
         return flow.run(make_field, x, time, degree)[0]
+
+    def needed_degree(self, flow: Flow, field: VectorField, x: Tensor) -> int:
+        """How many products the polynomial of a flow takes with the present coefficients."""
+        time = torch.tensor(self.config.time, dtype=torch.float64, device=x.device)
+        return flow.needed(field, x, time, min(TOLERANCE, NOISE * torch.finfo(x.dtype).eps))
 
     def _check_precision(self, x: Tensor) -> None:
         """Attention multiplies x with parameters; torch does that within one precision, or under autocast."""

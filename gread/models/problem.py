@@ -127,6 +127,18 @@ def check(data: NodeData, split: int) -> None:
         )
 
 
+def check_classes(data: NodeData) -> None:
+    """Whether there are two classes at least; raises with what is missing."""
+    found = np.unique(data.y[data.y >= 0])
+    if len(found) < 2:
+        names = data.meta.classes or tuple(map(str, found.tolist()))
+        got = f"{names[0]!r} alone" if len(found) else "no label at all"
+        raise InvalidArgument(
+            f"expected labels of two classes or more in {data.meta.name}, got {got}; with one class there is nothing "
+            "to tell apart: check the column of labels"
+        )
+
+
 def _check_alike(datas: Sequence[NodeData]) -> None:
     shapes = {(one.num_nodes, one.num_features) for one in datas}
     if len(shapes) > 1:

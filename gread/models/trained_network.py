@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gread.datasets.node_data import NodeData
+from gread.datasets.preparation import Preparation
 from gread.models.batched_model import BatchedModel
 from gread.models.bundle import load_bundle, save_bundle
 from gread.models.features import Features
@@ -44,6 +46,11 @@ class Network:
         features: Columns of the features.
         classes: Columns of the logits.
         reason: Why the method was taken, where it was chosen from the equation.
+        class_names: The names of the classes, where they have some.
+        preparation: How the columns of a file became the features it was trained on, where they came from one;
+            `NodeData.from_files(..., preparation=network.preparation)` reads other files alike.
+
+    A network is called as a function, `network(data)` or `network(x, graph)`, and gives the logits.
 
     Raises:
         InvalidArgument: From its methods, for features or graphs that it was not made for.
@@ -62,6 +69,24 @@ class Network:
     features: int
     classes: int
     reason: str = ""
+    class_names: tuple[str, ...] = ()
+    preparation: Preparation | None = None
+
+    def __post_init__(self) -> None:
+        if self.class_names and len(self.class_names) != self.classes:
+            raise InvalidArgument(f"expected a name for each of {self.classes} classes, got {len(self.class_names)}")
+
+    def __call__(self, x: Any, graph: Graph | None = None) -> Tensor:
+        """Logits (n, classes) of a `NodeData`, of PyTorch Geometric data, or of features (n, f) on a graph."""
+        if graph is not None:
+            return self.logits(x, graph)
+        data = x if isinstance(x, NodeData) else NodeData.from_pyg(x) if hasattr(x, "edge_index") else None
+        if data is None:
+            raise InvalidArgument(
+                f"expected a data set, or features and their graph, got {type(x).__name__} alone; pass the "
+                "graph as well"
+            )
+        return self.logits(data.x, data.graph)
 
     @property
     def system(self) -> System:
@@ -186,6 +211,8 @@ class Network:
         words = {
             "features": self.features, "classes": self.classes, "reason": self.reason,
             "model": {NAME: self.config.model, **dataclasses.asdict(self.config)},
+            "class_names": list(self.class_names),
+            "preparation": None if self.preparation is None else self.preparation.to_words(),
         }  # fmt: skip
         save_bundle(Path(folder) / MANIFEST, FORMAT, words, self.parameters)
 
@@ -196,7 +223,12 @@ class Network:
         try:
             model = Config.from_sections({"model": bundle.words["model"]}).model
             features, classes = (int(bundle.words[name]) for name in ("features", "classes"))
-            network = cls(model, bundle.numbers, features, classes, str(bundle.words.get("reason", "")))
+            prepared = bundle.words.get("preparation")
+            network = cls(
+                model, bundle.numbers, features, classes, str(bundle.words.get("reason", "")),
+                tuple(map(str, bundle.words.get("class_names", ()))),
+                None if prepared is None else Preparation.from_words(prepared),
+            )  # fmt: skip
             network.check()
         except (LookupError, RuntimeError, TypeError, ValueError, AttributeError, OverflowError, RdgraphError) as error:
             raise FileError(

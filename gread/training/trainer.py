@@ -101,7 +101,10 @@ class Trained:
             raise InvalidArgument("expected results that kept their parameters, got keep_best=False; train again")
         data = self.data_of(k)
         reason = self.reasons[k] if self.reasons else ""
-        return Network(self.trials[k].config.model, self.parameters[k], data.num_features, self.classes, reason)
+        return Network(
+            self.trials[k].config.model, self.parameters[k], data.num_features, self.classes, reason,
+            data.meta.classes if len(data.meta.classes) == self.classes else (), data.preparation,
+        )  # fmt: skip
 
 
 def choose_device(device: str = "auto") -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 
-from rdgraph.errors import InvalidArgument, UnknownName
+from rdgraph.errors import InvalidArgument, UnknownName, closest
 from rdgraph.systems.equation_text import read_system
 from rdgraph.systems.system import System
+
+#: What a name may look like; an equation has brackets, products or more than one word.
+_WORD = re.compile(r"[A-Za-z][\w*+-]*")
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,17 @@ class Catalogue(Mapping[str, System]):
         if key is None:
             raise UnknownName("catalogue name", name, self.entries)
         return self.entries[key]
+
+    def near(self, text: str) -> str | None:
+        """The name or alias that a word may have been meant for; None for what is no word, or near to none.
+
+        >>> from rdgraph.systems.catalogue import catalogue
+        >>> catalogue.near("gray-scot"), catalogue.near("-L@H")
+        ('Gray-Scott', None)
+        """
+        if not _WORD.fullmatch(text.strip()):
+            return None
+        return closest(text.strip(), [name for e in self.entries.values() for name in (e.name, *e.aliases)])
 
     def __getitem__(self, name: str) -> System:
         return self.entry(name).system

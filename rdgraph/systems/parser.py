@@ -8,7 +8,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import sympy as sp
 
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, LanguageError
 from rdgraph.syntax.reader import PRIME, Vocabulary
 from rdgraph.syntax.sympy_form import from_sympy
 from rdgraph.syntax.tree import Kind
@@ -71,7 +71,15 @@ def parse(
         raise InvalidArgument(
             f"expected text, a sympy expression or a System, got {type(source).__name__}; see rdgraph.parse"
         )
-    return read_system(text, kinds, assumed, catalogue, further)
+    try:
+        return read_system(text, kinds, assumed, catalogue, further)
+    except LanguageError as problem:
+        if (near := catalogue.near(text)) is None:
+            raise
+        remedy = f"did you mean {near!r} of the catalogue?  {problem.remedy}"
+        raise LanguageError(
+            problem.text, problem.offset, expected=problem.expected, got=problem.got, remedy=remedy
+        ) from None
 
 
 def _one_text(source: Any) -> str | None:

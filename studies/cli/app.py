@@ -21,6 +21,7 @@ from studies.cli.ledger_commands import ledger_app
 from studies.cli.model_commands import models_command
 from studies.cli.options import EQUATION_SETTINGS, Equation, Values, read_numbers
 from studies.cli.plot_commands import plot
+from studies.cli.predict_commands import predict_command
 from studies.cli.preset_commands import presets_app
 from studies.cli.search_commands import search_command
 from studies.cli.study_commands import study_command
@@ -122,7 +123,7 @@ def show(name: Annotated[str, typer.Argument(help="A name of the catalogue, such
     entry = catalogue.entry(name)
     console.print(pages.entry_panel(entry))
     if entry.system.is_single:
-        console.print(pages.analysis_table(analyse(entry.system)))
+        console.print(pages.analysis_page(analyse(entry.system)))
     else:
         console.print(pages.system_table(entry.system))
 
@@ -148,7 +149,7 @@ def analyse_command(
     if as_json:
         _print_json(result.to_dict())
     else:
-        console.print(pages.analysis_table(result))
+        console.print(pages.analysis_page(result))
 
 
 @app.command()
@@ -171,7 +172,7 @@ def verify(
     elif as_markdown:
         say(console, markdown(claims))
     else:
-        console.print(pages.claims_table(claims, evidence=evidence))
+        console.print(pages.claims_page(claims, evidence=evidence))
     if not all(c.as_expected for c in claims):
         raise typer.Exit(1)
 
@@ -212,6 +213,7 @@ def preflight_command(
 app.command("explore", context_settings=EQUATION_SETTINGS)(explore_command)
 app.command("models")(models_command)
 app.command("train")(train_command)
+app.command("predict")(predict_command)
 app.command("compare")(compare_command)
 app.command("search")(search_command)
 app.command("study")(study_command)

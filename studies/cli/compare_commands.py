@@ -8,22 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from studies.cli.fitted_table import FittedTable
 from studies.cli.options import Address, EngineName, chosen_engine
 from studies.cli.train_commands import (
+    Categories,
     Dataset,
     Device,
     Edges,
+    FeatureNames,
     FirstSeed,
+    IdColumn,
+    LabelColumn,
+    Missing,
     Nodes,
     Root,
     Seeds,
     Small,
     Splits,
+    Standardise,
     choose_device,
 )
 from studies.cli.train_display import Display
@@ -35,14 +39,16 @@ if TYPE_CHECKING:
 
 console = Console()
 errors = Console(stderr=True)
-#: The table is never squeezed into fewer columns than this.
-NARROWEST = 96
 
 Models = Annotated[
     str,
     typer.Option(
         "--models", help="Names of `rdgraph models`, gread-R for a reaction R, labelprop, majority; commas between."
     ),
+]
+Reactions = Annotated[
+    list[str] | None,
+    typer.Option("--reaction", help="A reaction or an equation, for one more GREAD; any number of them."),
 ]
 PresetName = Annotated[str, typer.Option("--preset", help="published (defaults where there are none) or defaults.")]
 Settings = Annotated[
@@ -56,6 +62,7 @@ Out = Annotated[
 
 def compare_command(
     models: Models = "gread,gcn,mlp,labelprop",
+    reaction: Reactions = None,
     dataset: Dataset = None,
     splits: Splits = None,
     seeds: Seeds = 1,
@@ -64,6 +71,12 @@ def compare_command(
     settings: Settings = None,
     edges: Edges = None,
     nodes: Nodes = None,
+    id_column: IdColumn = "id",
+    label_column: LabelColumn = "label",
+    features: FeatureNames = None,
+    categories: Categories = None,
+    missing: Missing = "error",
+    standardise: Standardise = False,
     device: Device = "auto",
     root: Root = None,
     out: Out = None,
@@ -80,12 +93,16 @@ def compare_command(
     from studies.contest.contest_plan import contest_folder, make_contest
     from studies.contest.contest_study import execute_contest
     from studies.training.plan import Request
+    from studies.training.table_reading import TableReading, read_columns
 
     request = Request(
-        dataset, edges, nodes, root, splits=splits, seed=seed, seeds=seeds, device=choose_device(device), small=small
-    )
+        dataset, edges, nodes, root, splits=splits, seed=seed, seeds=seeds, device=choose_device(device), small=small,
+        reading=TableReading(
+            id_column, label_column, read_columns(features), read_columns(categories) or (), missing, standardise
+        ),
+    )  # fmt: skip
     names = [name.strip() for name in models.split(",") if name.strip()]
-    plan = make_contest(request, names, preset, tuple(settings or ()))
+    plan = make_contest(request, names, preset, tuple(settings or ()), tuple(reaction or ()))
     folder = out or contest_folder(plan)
     say(errors, _headline(plan))
     try:
@@ -94,23 +111,23 @@ def compare_command(
     except KeyboardInterrupt:
         say(errors, f"interrupted; {folder} is valid, and the same command resumes it")
         raise typer.Exit(130) from None
-    Console(width=max(console.width, NARROWEST)).print(contest_table(rows))
+    console.print(contest_table(rows))
     say(console, f"wrote {folder / 'report.html'}")
 
 
-def contest_table(rows: Sequence[Any]) -> Table:
+def contest_table(rows: Sequence[Any]) -> FittedTable:
     """Method, accuracy, difference from the first, parameters and time."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("method", "accuracy", "difference", "parameters", "ms/epoch", "published"):
-        table.add_column(heading, justify="left" if heading == "method" else "right", no_wrap=True)
-    for k, row in enumerate(rows):
-        gap = "" if k == 0 else f"{row['difference']:+.2f}" + _spread(float(row["difference_error"]))
-        table.add_row(
-            escape(str(row["method"])), f"{row['mean']:.2f}" + _spread(float(row["error"])), gap,
+    cells = [
+        [
+            str(row["method"]), f"{row['mean']:.2f}" + _spread(float(row["error"])),
+            f"{row['difference']:+.2f}" + _spread(float(row["difference_error"])) if k else "",
             f"{int(row['parameters']):,}", _number(float(row["ms_per_epoch"])), _number(float(row["published"])),
-        )  # fmt: skip
-    table.caption = "percent; ± is the standard error over the splits; differences are from the first, split by split"
-    return table
+        ]
+        for k, row in enumerate(rows)
+    ]  # fmt: skip
+    caption = "percent; ± is the standard error over the splits; differences are from the first, split by split"
+    headings = ("method", "accuracy", "difference", "parameters", "ms/epoch", "published")
+    return FittedTable("", headings, cells, caption=caption)
 
 
 def _spread(error: float) -> str:

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
+from studies.cli.fitted_table import FittedTable
 from studies.runs.boundary import say
 from studies.runs.progress import progress
 
@@ -33,7 +34,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 @data.command("list")
 def list_command(root: Root = None, as_json: AsJson = False) -> None:
     """List the data sets: size, where they come from, and whether they are available."""
-    from studies.cli import data_pages
     from studies.datasets.local_sets import LocalSets, all_names
 
     local = LocalSets(root)
@@ -45,7 +45,7 @@ def list_command(root: Root = None, as_json: AsJson = False) -> None:
         [row["name"], f"{row['nodes']:,}", _size(row["bytes"]), row["from"], row["state"], row["title"]] for row in rows
     ]
     headings = ("name", "nodes", "size", "from", "state", "title")
-    console.print(data_pages.FittedTable("Data sets: gread.load_dataset(NAME)", headings, shown))
+    console.print(FittedTable("Data sets: gread.load_dataset(NAME)", headings, shown))
     say(console, "rdgraph data fetch NAME brings a set that is not available")
 
 
@@ -103,7 +103,6 @@ def table_command(
 @data.command("check")
 def check_command(names: Names = None, root: Root = None, as_json: AsJson = False) -> None:
     """Check files against their sha256 and counts against the catalogue, and measure what is odd; exit 1 if bad."""
-    from studies.cli import data_pages
     from studies.datasets.checks import BAD, check
     from studies.datasets.local_sets import LocalSets
 
@@ -116,7 +115,7 @@ def check_command(names: Names = None, root: Root = None, as_json: AsJson = Fals
         _print_json({"checks": [c.to_dict() for c in found], "bad": len(bad), "not_is_available": missing})
     else:
         rows = [[c.name, c.what, c.status, c.text] for c in found]
-        console.print(data_pages.FittedTable("Checks", ("set", "what", "status", "found"), rows))
+        console.print(FittedTable("Checks", ("set", "what", "status", "found"), rows))
         for note in (f"{len(chosen)} sets checked, {len(bad)} checks failed", *_missing_note(missing)):
             say(console, note)
     if bad:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gread.datasets.comparison import UNEXPLAINED, Comparison
 from gread.datasets.facts import Facts
 from gread.datasets.twins import Twins
+from studies.cli.fitted_table import FittedTable
 
 Cells = Sequence[str]
-#: A column of texts gets at least so many letters in a line.
-NARROWEST_TEXT = 24
 #: Headings of the two tables of facts; the first five are those of the paper's table.
 SIZES = ("set", "nodes", "edges", "loops", "features", "classes", "edge hom.", "node hom.", "adjusted", "splits")
 SHAPE = ("set", "masks cover", "components", "largest", "isolated", "degree mean/max", "no label", "no feature",
@@ -100,56 +95,15 @@ def sections(
 
 def rich_page(parts: Sequence[Section], notes: Sequence[str]) -> RenderableType:
     """The tables for a terminal."""
-    return Group(*(FittedTable(*part) for part in parts), *(Text(note) for note in notes))
+    tables = (
+        FittedTable(title, headings, [list(map(_marked, row)) for row in rows]) for title, headings, rows in parts
+    )
+    return Group(*tables, *(Text(note) for note in notes))
 
 
-@dataclass(frozen=True)
-class FittedTable:
-    """A table that loses nothing on a narrow terminal: columns that do not fit follow below, the first one repeated.
-
-    Columns that hold nothing but figures are set right, and never broken while there is room for one of them; texts
-    are folded.
-    """
-
-    title: str
-    headings: Cells
-    rows: Sequence[Cells]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for number, columns in enumerate(self.cut(options.max_width)):
-            yield self._table("" if number else self.title, columns, options.max_width)
-
-    def cut(self, width: int) -> list[list[int]]:
-        """The numbers of the columns, in groups that fit; each begins with the first column."""
-        groups: list[list[int]] = [[0]]
-        for k in range(1, len(self.headings)):
-            if len(groups[-1]) > 1 and self._width([*groups[-1], k]) > width:
-                groups.append([0])
-            groups[-1].append(k)
-        return groups
-
-    def _width(self, columns: Sequence[int]) -> int:
-        """What some columns need: their cells, with a space on each side and between them, and one at each edge."""
-        return sum(self._least(k) + 3 for k in columns) + 1
-
-    def _least(self, k: int) -> int:
-        longest = max(cell_len(text) for text in (self.headings[k], *(row[k] for row in self.rows)))
-        return longest if self._is_whole(k) else min(longest, NARROWEST_TEXT)
-
-    def _is_whole(self, k: int) -> bool:
-        """Whether a column is not to be folded."""
-        return k == 0 or all(_is_figure(row[k]) for row in self.rows)
-
-    def _table(self, title: str, columns: Sequence[int], width: int) -> Table:
-        fits = self._width(columns) <= width
-        table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left")
-        for k in columns:
-            justify: JustifyMethod = "right" if all(_is_figure(row[k]) for row in self.rows) else "left"
-            is_whole = fits and self._is_whole(k)
-            table.add_column(Text(self.headings[k]), justify=justify, overflow="fold", no_wrap=is_whole)
-        for row in self.rows:
-            table.add_row(*(Text(row[k], style="yellow" if row[k].endswith("*") else "") for k in columns))
-        return table
+def _marked(text: str) -> Text:
+    """A figure that differs from the paper's stands out."""
+    return Text(text, style="yellow" if text.endswith("*") else "")
 
 
 def markdown_page(parts: Sequence[Section], notes: Sequence[str]) -> str:
@@ -167,7 +121,3 @@ def _line(cells: Cells) -> str:
 
 def _share(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.3f}"
-
-
-def _is_figure(text: str) -> bool:
-    return not any(c.isalpha() for c in text)

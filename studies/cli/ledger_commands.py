@@ -9,21 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from rdgraph.errors import InvalidArgument
 from rdgraph.files import write_text
+from studies.cli.fitted_table import FittedTable
 from studies.runs.boundary import say
 from studies.runs.libraries import require
 
 if TYPE_CHECKING:
     from studies.ledger.entry import LedgerEntry
-
-#: The table is never squeezed into fewer columns than this.
-NARROWEST = 96
 
 console = Console()
 ledger_app = typer.Typer(
@@ -89,8 +85,7 @@ def ledger_command(
         sys.stdout.write(form(chosen))
     elif page is None:
         say(console, ledger_forms.answer(every))
-        wide = Console(width=max(console.width, NARROWEST))
-        wide.print(tally_table(every) if status is None and table is None else rows_table(chosen))
+        console.print(tally_table(every) if status is None and table is None else rows_table(chosen))
 
 
 @ledger_app.command("show")
@@ -110,37 +105,30 @@ def show_command(
         say(console, f"{heading}: {text}")
 
 
-def tally_table(entries: Sequence[LedgerEntry]) -> Table:
+def tally_table(entries: Sequence[LedgerEntry]) -> FittedTable:
     """How many rows of every table have each status."""
     from studies.ledger.entry import status_tally
 
     total = status_tally(entries)
-    shown = Table(box=box.SIMPLE_HEAD, title="rdgraph ledger --table T --status S lists rows", title_justify="left")
-    shown.add_column("table", no_wrap=True)
-    for status in total:
-        shown.add_column(status, justify="right")
+    rows: list[list[str | Text]] = []
     for name in dict.fromkeys(entry.printed.table for entry in entries):
         found = status_tally(entry for entry in entries if entry.printed.table == name)
-        shown.add_row(name, *(str(found.get(status, "")) for status in total))
-    shown.add_section()
-    shown.add_row("all", *(str(count) for count in total.values()), style="bold")
-    return shown
+        rows.append([name, *(str(found.get(status, "")) for status in total)])
+    rows.append([Text(cell, style="bold") for cell in ("all", *map(str, total.values()))])
+    headings = ["table", *(status.replace(" ", "\n") for status in total)]
+    return FittedTable("rdgraph ledger --table T --status S lists rows", headings, rows)
 
 
-def rows_table(entries: Sequence[LedgerEntry]) -> Table:
+def rows_table(entries: Sequence[LedgerEntry]) -> FittedTable:
     """Rows with their numbers."""
     from studies.ledger.ledger_forms import shown_number
 
-    shown = Table(box=box.SIMPLE_HEAD, title=f"{len(entries)} rows", title_justify="left", padding=(0, 1, 0, 0))
-    for heading, side in (("cell", "left"), ("paper", "right"), ("ours", "right"), ("difference", "right")):
-        shown.add_column(heading, justify="right" if side == "right" else "left", no_wrap=True)
-    shown.add_column("status")
-    shown.add_column("cause", overflow="fold")
+    cells = []
     for entry in entries:
         row = entry.row()
         ours = row["answer"].partition(" ")[0] or shown_number(row["ours"], row["ours_std"]).replace("none", "")
         gap = "" if row["difference"] is None else f"{row['difference']:+.2f}"
         paper = shown_number(row["published"], row["published_std"]).replace("none", "")
-        why = row["contradiction"] or row["cause"]
-        shown.add_row(*map(escape, (row["cell"], paper, ours, gap, entry.status, why)))
-    return shown
+        cells.append([row["cell"], paper, ours, gap, entry.status, row["contradiction"] or row["cause"]])
+    headings = ("cell", "paper", "ours", "difference", "status", "cause")
+    return FittedTable(f"{len(entries)} rows", headings, cells)

@@ -7,11 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from studies.cli.fitted_table import RecordList
 from studies.runs.boundary import say
 from studies.runs.libraries import require
 
@@ -23,9 +21,6 @@ CORA = {"nodes": 2485, "features": 1433, "classes": 7}
 #: Nodes of the rings that parameters are counted on.
 RINGS = (8, 10)
 HEADINGS = ("name", "network", "family", "update rule", "source", "parameters on Cora", "row in the GREAD paper")
-
-#: The table is never squeezed into fewer columns than this.
-NARROWEST = 150
 
 console = Console()
 
@@ -43,12 +38,7 @@ def models_command(
     if as_markdown:
         sys.stdout.write(models_page(rows))
         return
-    table = Table(box=box.SIMPLE_HEAD, title=f"{len(rows)} networks", title_justify="left")
-    for heading in HEADINGS:
-        table.add_column(heading, overflow="fold", justify="right" if heading.startswith("parameters") else "left")
-    for row in rows:
-        table.add_row(*(escape(cell) for cell in cells(row)))
-    Console(width=max(console.width, NARROWEST)).print(table)
+    console.print(RecordList(f"{len(rows)} networks", HEADINGS, [cells(row) for row in rows], ("bold",)))
     say(console, "rdgraph train --dataset NAME --model M trains one, rdgraph compare --models M,N compares several")
 
 

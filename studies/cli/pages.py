@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.console import Group, RenderableType
 from rich.markup import escape
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
+
+from studies.cli.fitted_table import RecordList
 
 if TYPE_CHECKING:
     from rdgraph.claims import Claim
@@ -19,19 +23,25 @@ if TYPE_CHECKING:
     from rdgraph.systems.system import System
 
 _COLOURS = {"holds": "green", "holds if": "yellow", "false": "red", "undecided": "magenta"}
+#: Under the claim, beside the status.
+_INDENT = " " * 10
 _STATUS = {"ok": "green", "info": "dim", "if": "yellow", "problem": "bold red", "unknown": "magenta"}
 _VERDICT = {"safe": "green", "safe if": "yellow", "unsafe": "red", "undecided": "magenta"}
 
 
-def catalogue_table(entries: Iterable[CatalogueEntry]) -> Table:
-    """Names, equations, usual numbers and sources; a right-hand side alone is that of dH/dt."""
-    table = Table(box=box.SIMPLE_HEAD, title="Catalogue", title_justify="left")
-    for heading, style in (("name", "bold"), ("equation, or dH/dt =", "cyan"), ("parameters", ""), ("source", "")):
-        table.add_column(heading, style=style, overflow="fold")
-    for e in entries:
-        words = f"{e.title}. {e.source}" + (f". {e.note}" if e.note else "")
-        table.add_row(escape(e.name), escape(_lines(e.equation)), _numbers(e.parameters), escape(words))
-    return table
+def catalogue_table(entries: Iterable[CatalogueEntry]) -> RecordList:
+    """Names, equations (a right-hand side alone is that of dH/dt), usual numbers and sources."""
+    rows = [
+        [
+            e.name,
+            _lines(e.equation),
+            _numbers(e.parameters),
+            f"{e.title}. {e.source}" + (f". {e.note}" if e.note else ""),
+        ]
+        for e in entries
+    ]
+    headings = ("name", "equation, or dH/dt", "parameters", "source")
+    return RecordList("Catalogue", headings, rows, ("bold", "cyan"))
 
 
 def _lines(equation: str) -> str:
@@ -40,7 +50,7 @@ def _lines(equation: str) -> str:
 
 
 def _numbers(parameters: Mapping[str, float]) -> str:
-    return escape(", ".join(f"{name} = {value:g}" for name, value in parameters.items()))
+    return ", ".join(f"{name} = {value:g}" for name, value in parameters.items())
 
 
 def entry_panel(entry: CatalogueEntry) -> Panel:
@@ -50,7 +60,7 @@ def entry_panel(entry: CatalogueEntry) -> Panel:
     lines += [f"fields: {escape(', '.join(entry.system.fields))}"] if several else []
     lines.append(f"source: {escape(entry.source)}")
     if entry.parameters:
-        lines.append(f"parameters: {_numbers(entry.parameters)} ({escape(entry.parameters_source)})")
+        lines.append(f"parameters: {escape(_numbers(entry.parameters))} ({escape(entry.parameters_source)})")
     if entry.note:
         lines.append(f"note: {escape(entry.note)}")
     if entry.aliases:
@@ -78,68 +88,99 @@ def system_table(system: System) -> Table:
     return table
 
 
-def analysis_table(analysis: Analysis) -> Table:
-    """Question, answer, note."""
-    table = Table(box=box.SIMPLE_HEAD, title=escape(repr(analysis.system)), title_justify="left")
-    table.add_column("question", style="bold", no_wrap=True)
-    table.add_column("answer", style="cyan", overflow="fold")
-    table.add_column("note", style="dim", overflow="fold")
+def analysis_page(analysis: Analysis) -> RenderableType:
+    """The answers: in a few sentences, then each with its note, the LaTeX last."""
+    from rdgraph.reports.plain_words import plain_words
+
+    table = Table(box=box.SIMPLE, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
     for key, answer in analysis.words.items():
-        if key != "text":
-            table.add_row(key, escape(_answer(answer)), escape(analysis.notes.get(key, "")))
+        if key not in ("text", "latex"):
+            table.add_row(key, _noted(_answer(key, answer), analysis.notes.get(key, "")))
     if analysis.filter_classes:
-        table.add_row("filter", escape("; ".join(analysis.filter_classes)), "exact flow on lam in [0, 2]")
+        table.add_row("filter", _noted("\n".join(analysis.filter_classes), "exact flow on lam in [0, 2]"))
     if analysis.fastest is not None:
-        table.add_row("fastest frequency", escape(analysis.fastest), "")
-    table.add_row("method", escape(analysis.method.method), escape(analysis.method.reason))
-    table.add_row("energy law", escape(analysis.energy), "E = tr(H^T L H), A symmetric")
-    return table
+        table.add_row("fastest frequency", _noted(analysis.fastest, ""))
+    table.add_row("method", _noted(analysis.method.method, analysis.method.reason))
+    table.add_row("energy law", _noted(analysis.energy, "E = tr(H^T L H), A symmetric"))
+    words = Text("\n".join(plain_words(analysis)))
+    panel = Panel(words, title=Text(repr(analysis.system)), title_align="left")
+    return Group(panel, table, Text("LaTeX", style="bold"), Text(str(analysis.words["latex"])))
 
 
-def _answer(value: Any) -> str:
-    match value:
-        case None:
+def _noted(answer: str, note: str) -> Text:
+    shown = Text(answer, style="cyan")
+    return shown.append(f"\n{note}", style="dim not bold") if note else shown
+
+
+def _answer(key: str, value: Any) -> str:
+    match key, value:
+        case _, None:
             return "-"
-        case bool():
+        case _, bool():
             return "yes" if value else "no"
-        case dict():
-            same = len({str(v) for v in value.values()}) == 1
-            return (
-                _answer(next(iter(value.values())))
-                if same
-                else "\n".join(f"{k}: {_answer(v)}" for k, v in value.items())
-            )
-        case list():
+        case "steady_states", {"states": list(states)}:
+            return "\n".join(map(_state, states)) or "none"
+        case "turing", {"sets": dict(sets)}:
+            return "\n".join(f"{name}: {found['outcome']}, {found['reason']}" for name, found in sets.items())
+        case _, dict():
+            return _same_or_each({k: _answer(key, v) for k, v in value.items()})
+        case _, list():
             return f"[{', '.join(map(str, value))}]"
     return str(value)
 
 
-def claims_table(claims: Iterable[Claim], *, evidence: bool) -> RenderableType:
+def _same_or_each(answers: Mapping[str, str]) -> str:
+    """One answer where all are the same, else each with its name."""
+    if len(set(answers.values())) == 1:
+        return next(iter(answers.values()))
+    return "\n".join(f"{name}: {answer}" for name, answer in answers.items())
+
+
+def _state(state: Mapping[str, Any]) -> str:
+    """A steady state in one line: its values, how they are known, under which conditions."""
+    values = ", ".join(f"{name} = {value}" for name, value in state["values"].items())
+    conditions = f" if {' and '.join(state['conditions'])}" if state["conditions"] else ""
+    return f"{values} ({state['how']}){conditions}"
+
+
+def claims_page(claims: Iterable[Claim], *, evidence: bool) -> RenderableType:
+    """A line or two per claim; with evidence the statement, its source, the witness and every check as well."""
     decided = list(claims)
-    table = Table(box=box.SIMPLE_HEAD, title="Claims", title_justify="left")
-    for heading in ("claim", "statement", "status", "checks", "as recorded"):
-        table.add_column(heading, overflow="fold")
-    for c in decided:
-        passed = sum(x.passed for x in c.evidence)
-        witness = f"\n[dim]witness: {escape(c.witness)}[/]" if c.witness else ""
-        table.add_row(
-            f"[bold]{escape(c.id)}[/]", f"{escape(c.statement)}\n[dim]{escape(c.source)}[/]{witness}",
-            f"[{_COLOURS[c.status]}]{escape(c.verdict)}[/]", f"{passed}/{len(c.evidence)}",
-            "yes" if c.as_expected else "[bold red]NO[/]",
-        )  # fmt: skip
-        if evidence:
-            for x in c.evidence:
-                mark = "[green]ok[/]" if x.passed else "[bold red]failed[/]"
-                table.add_row(
-                    "",
-                    f"  {mark} {escape(x.text)}" + (f": [cyan]{escape(x.result)}[/]" if x.result else ""),
-                    "",
-                    "",
-                    "",
-                )
+    width = max((len(c.id) for c in decided), default=0)
+    lines = [line for c in decided for line in ([_claim_line(c, width), *(_evidence(c) if evidence else _gist(c))])]
     good = sum(c.as_expected for c in decided)
     seconds = sum(c.seconds for c in decided)
-    return Group(table, f"{good} of {len(decided)} claims decided as recorded, {seconds:.1f} s")
+    rest = "" if evidence else "; --evidence shows statements, sources, witnesses and checks"
+    return Group(*lines, Text(f"{good} of {len(decided)} claims decided as recorded, {seconds:.1f} s{rest}"))
+
+
+def _claim_line(claim: Claim, width: int) -> Text:
+    line = Text(f"{claim.status:<9} ", style=_COLOURS[claim.status], no_wrap=True, overflow="ellipsis")
+    line.append(f"{claim.id:<{width}}  ", style="bold default").append(claim.title, style="default")
+    if not claim.as_expected:
+        passed = sum(check.passed for check in claim.evidence)
+        found = f"; NOT AS RECORDED ({claim.expected}), {passed} of {len(claim.evidence)} checks passed"
+        line.append(found, style="bold red")
+    return line
+
+
+def _gist(claim: Claim) -> list[Text]:
+    """The condition under which a claim holds, or what refutes it, as far as it fits in a line."""
+    gist = f"if {claim.condition}" if claim.condition else claim.witness and f"witness: {claim.witness}"
+    return [Text(f"{_INDENT}{gist}", style="dim", no_wrap=True, overflow="ellipsis")] if gist else []
+
+
+def _evidence(claim: Claim) -> list[RenderableType]:
+    parts = [Text(claim.statement), Text(claim.source, style="dim")]
+    parts += [Text(f"if {claim.condition}", style="yellow")] if claim.condition else []
+    parts += [Text(f"witness: {claim.witness}", style="dim")] if claim.witness else []
+    for check in claim.evidence:
+        mark = Text("ok " if check.passed else "failed ", style="green" if check.passed else "bold red")
+        mark.append(check.text, style="default")
+        parts.append(mark.append(f": {check.result}", style="cyan") if check.result else mark)
+    return [Padding(Group(*parts), (0, 0, 1, len(_INDENT)))]
 
 
 def report_page(report: Report) -> RenderableType:

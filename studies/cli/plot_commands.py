@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 plot = typer.Typer(help="Draw figures (png, pdf and the numbers as csv).", no_args_is_help=True)
 
 console = Console()
+errors = Console(stderr=True)
 
 
 @plot.command("response", context_settings=EQUATION_SETTINGS)
@@ -54,28 +55,55 @@ def plot_phase(
     graph: Annotated[
         str, typer.Option("--graph", help="path:N, ring:N, complete:N, star:N, or csbm, the paper's random graph.")
     ] = "ring:9",
-    end: Annotated[float, typer.Option("--end", help="alpha in (0, END], beta in [-END, END].")] = 2.0,
-    points: Annotated[int, typer.Option("--points", help="Members along each axis, all run as one batch.")] = 200,
+    axes: Annotated[
+        str | None,
+        typer.Option("--axes", help="The two coefficients, as in alpha,beta.", show_default="the first two"),
+    ] = None,
+    values: Values = None,
+    end: Annotated[float, typer.Option("--end", help="First axis (0, END], second axis [-END, END].")] = 2.0,
+    points: Annotated[int, typer.Option("--points", help="Members along each axis, all run as one batch.")] = 100,
     step: Annotated[float, typer.Option("--step", help="Step of RK4, by which the members are run.")] = 0.25,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random graph and of the start.")] = 0,
     out: Annotated[Path, typer.Option("--out", help="Folder for phase.png, .pdf and .csv.")] = Path("runs/phase"),
 ) -> None:
-    """Which coefficients of a linear system smooth, sharpen or blow up on a graph: predicted and simulated."""
+    """Which coefficients of a linear system smooth, sharpen or blow up on a graph: predicted and simulated.
+
+    Two coefficients are swept; others get their numbers by --set.
+    """
     require("a phase diagram", "torch")
     import numpy as np
     import torch
 
     from analysis.figures import save_figure
-    from analysis.phases.diagram import phase_diagram
+    from analysis.phases.diagram import phase_diagram, swept_names
     from analysis.phases.picture import phase_figure
+    from rdgraph.integrators.trackers import ProgressBar
 
+    numbers = read_numbers(values)
+    names = _two_names(axes) if axes else swept_names(equation, numbers)
     op = _named_graph(graph, seed).operator("symmetric", dtype=torch.float64)
     alphas, betas = np.linspace(0, end, points + 1)[1:], np.linspace(-end, end, points)
-    diagram = phase_diagram(equation, op, alphas, betas, method="rk4", step=step, seed=seed)
+    say(errors, f"{points} x {points} values of {names[0]} and {names[1]} on {op.num_nodes} nodes")
+    diagram = phase_diagram(
+        equation, op, alphas, betas, names=names, coefficients=numbers, method="rk4", step=step, seed=seed,
+        trackers=[ProgressBar("simulating", console=errors)],
+    )  # fmt: skip
     share = f"{diagram.agreement:.2%} of the members away from a border"
     say(console, f"{points} x {points} members: {share} were simulated as predicted")
     for path in save_figure(phase_figure(diagram), out, "phase", diagram.rows()):
         say(console, f"wrote {path}")
+
+
+def _two_names(text: str) -> tuple[str, str]:
+    """NAME,NAME.
+
+    >>> _two_names("a, b")
+    ('a', 'b')
+    """
+    first, sign, second = (part.strip() for part in text.partition(","))
+    if not (first and sign and second):
+        raise InvalidArgument(f"expected two coefficients with a comma between them, got {text!r}; as in alpha,beta")
+    return first, second
 
 
 @plot.command("dispersion", context_settings=EQUATION_SETTINGS)

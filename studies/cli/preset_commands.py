@@ -8,12 +8,10 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from rdgraph.errors import UnknownName
+from studies.cli.fitted_table import FittedTable
 from studies.runs.boundary import say
 
 if TYPE_CHECKING:
@@ -25,8 +23,6 @@ COLUMNS = {
     "layers": "layers", "d": "hidden",
     "rate": "learning_rate", "decay": "weight_decay", "in": "input_dropout", "drop": "dropout",
 }  # fmt: skip
-#: The table is never squeezed into fewer columns than this.
-NARROWEST = 92
 
 console = Console()
 presets_app = typer.Typer(help="Published settings: list them, show one as toml.", invoke_without_command=True)
@@ -65,14 +61,9 @@ def presets_command(
     if as_json:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         return
-    table = Table(box=box.SIMPLE_HEAD, title=f"{len(rows)} presets", title_justify="left", padding=0, pad_edge=False)
     shown = {heading: column for heading, column in COLUMNS.items() if any(column in row for row in rows)}
-    for heading, column in shown.items():
-        is_text = any(isinstance(row.get(column), str) for row in rows)
-        table.add_column(heading, justify="left" if is_text else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(escape(_shown(row.get(column))) for column in shown.values()))
-    Console(width=max(console.width, NARROWEST)).print(table)
+    cells = [[_shown(row.get(column)) for column in shown.values()] for row in rows]
+    console.print(FittedTable(f"{len(rows)} presets", tuple(shown), cells))
     sources = {f"{row['name'].rpartition('/')[0]}: {row['source']}": None for row in rows}
     for text in (
         *sources,

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from studies.catalogue import STUDIES, find_study, require_libraries
+from studies.cli.fitted_table import RecordList
 from studies.cli.options import Address, EngineName, chosen_engine
 from studies.runs.boundary import say
 from studies.runs.setting_changes import read_changes
@@ -45,7 +43,7 @@ def study_command(
 ) -> None:
     """Do a study: numbers, figures and a report page in a folder; run it again to resume. Ctrl-C is safe."""
     if name is None:
-        console.print(_studies_table(STUDIES.values()))
+        console.print(_studies_list(STUDIES.values()))
         return
     study = find_study(name)
     require_libraries(study)
@@ -73,10 +71,6 @@ def read_names(text: str) -> list[str]:
     return [find_model(name.strip()).name for name in text.split(",") if name.strip()]
 
 
-def _studies_table(studies: Iterable[Study]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title="Studies: rdgraph study NAME", title_justify="left")
-    for heading, style in (("name", "bold"), ("title", "cyan"), ("question", "")):
-        table.add_column(heading, style=style, overflow="fold")
-    for study in studies:
-        table.add_row(escape(study.name), escape(study.title), escape(study.question))
-    return table
+def _studies_list(studies: Iterable[Study]) -> RecordList:
+    rows = [[study.name, study.title, study.question] for study in studies]
+    return RecordList("Studies: rdgraph study NAME", ("name", "title", "question"), rows, ("bold", "cyan"))

@@ -51,8 +51,27 @@ Seeds = Annotated[int, typer.Option("--seeds", help="How many seeds every split 
 FirstSeed = Annotated[int, typer.Option("--seed", help="The first of them.")]
 Method = Annotated[str | None, typer.Option("--method", help="As --set method=...: auto, exact, euler, rk4 ...")]
 Epochs = Annotated[int | None, typer.Option("--epochs", help="As --set epochs=...")]
-Edges = Annotated[Path | None, typer.Option("--edges", help="Your own graph: a csv file source,target[,weight].")]
-Nodes = Annotated[Path | None, typer.Option("--nodes", help="Its nodes: a csv file id,label[,split],feature,...")]
+Edges = Annotated[
+    Path | None, typer.Option("--edges", help="Your own graph: source,target[,weight] as csv, parquet, npz or npy.")
+]
+Nodes = Annotated[
+    Path | None, typer.Option("--nodes", help="Its nodes: id,label[,split],feature,... as csv, parquet or npz.")
+]
+IdColumn = Annotated[str, typer.Option("--id-column", help="The column of the ids of nodes.")]
+LabelColumn = Annotated[str, typer.Option("--label-column", help="The column of the classes.")]
+FeatureNames = Annotated[
+    str | None, typer.Option("--features", help="The feature columns, commas between.", show_default="all others")
+]
+Categories = Annotated[
+    str | None,
+    typer.Option("--categories", help="Columns that become a feature per word.", show_default="those without numbers"),
+]
+Missing = Annotated[
+    str, typer.Option("--missing", help="A missing value is an error, or the mean of its column (for words, none).")
+]
+Standardise = Annotated[
+    bool, typer.Option("--standardise", help="Features of mean 0 and deviation 1, over all nodes of the file.")
+]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 Root = Annotated[
     Path | None,
@@ -74,6 +93,9 @@ Decoupled = Annotated[
 Batch = Annotated[
     int | None, typer.Option("--batch", help="Training nodes per step, with --decoupled.", show_default="all")
 ]
+Log = Annotated[
+    str | None, typer.Option("--log", help="tensorboard: event files in the folder of the run.", show_default="none")
+]
 Small = Annotated[
     bool, typer.Option("--small", help="Seconds: three splits, 20 epochs, and karate if no data set is named.")
 ]
@@ -92,6 +114,12 @@ def train_command(
     epochs: Epochs = None,
     edges: Edges = None,
     nodes: Nodes = None,
+    id_column: IdColumn = "id",
+    label_column: LabelColumn = "label",
+    features: FeatureNames = None,
+    categories: Categories = None,
+    missing: Missing = "error",
+    standardise: Standardise = False,
     device: Device = "auto",
     root: Root = None,
     out: Out = None,
@@ -99,6 +127,7 @@ def train_command(
     small: Small = False,
     decoupled: Decoupled = False,
     batch: Batch = None,
+    log: Log = None,
 ) -> None:
     """Train a network on every chosen split with every seed; a table on the way, a report at the end.
 
@@ -110,10 +139,12 @@ def train_command(
     published number, where there is one, and beside what label propagation, the majority class and an MLP reach on the
     same splits.
 
-    An interrupted training goes on with: rdgraph train --resume --out FOLDER
+    predictions.csv in the folder has the class and the probabilities of every node; `rdgraph predict FOLDER` applies
+    the network to other graphs. An interrupted training goes on with: rdgraph train --resume --out FOLDER
     """
     require("a training", "gread")
     from studies.training.plan import Request, make_plan, read_plan
+    from studies.training.table_reading import TableReading, read_columns
 
     if resume and out is not None and dataset is None and edges is None and not small:
         if settings or preset or model or reaction or splits or method or epochs or decoupled or batch:
@@ -123,12 +154,14 @@ def train_command(
         request = Request(
             dataset, edges, nodes, root, reaction, preset, _given(settings, method, epochs), splits, seed, seeds,
             choose_device(device), small, model, decoupled, batch,
+            TableReading(id_column, label_column, read_columns(features), read_columns(categories) or (), missing,
+                         standardise),
         )  # fmt: skip
         plan = make_plan(request)
-    run(plan, out, resume)
+    run(plan, out, resume, log)
 
 
-def run(plan: TrainingPlan, out: Path | None, resume: bool) -> None:
+def run(plan: TrainingPlan, out: Path | None, resume: bool, log: str | None = None) -> None:
     """Train, show, say where the report lies."""
     from studies.training import study
     from studies.training.reference_answers import read_references
@@ -139,14 +172,17 @@ def run(plan: TrainingPlan, out: Path | None, resume: bool) -> None:
     try:
         with Display(errors) as display:
             rows = study.execute(
-                plan, folder, resume=resume, progress=display.hear, reference_progress=display.hear, tell=display.say
-            )
+                plan, folder, resume=resume, progress=display.hear, reference_progress=display.hear, tell=display.say,
+                log=log,
+            )  # fmt: skip
     except KeyboardInterrupt:
         say(errors, f"interrupted; to go on: rdgraph train --resume --out {folder}")
         raise typer.Exit(130) from None
     for sentence in summarise(plan, rows, read_references(folder)).sentences():
         say(console, sentence)
-    say(console, f"wrote {folder / 'report.html'}")
+    for name in ("report.html", "predictions.csv"):
+        if (folder / name).is_file():
+            say(console, f"wrote {folder / name}")
 
 
 def choose_device(device: str) -> str:

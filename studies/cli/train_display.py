@@ -17,6 +17,8 @@ from studies.runs.boundary import say
 if TYPE_CHECKING:
     from gread.training.trainer import Progress
 
+#: Letters of the bar, so that the table fits into 80 columns.
+BAR = 14
 #: Seconds between two lines where the output is not a terminal.
 PAUSE = 10.0
 
@@ -78,10 +80,10 @@ class Display:
             table.add_column(heading, justify="left" if heading == "training" else "right", no_wrap=True)
         passed = f"{time.monotonic() - self._started:.0f} s"
         if p is None:
-            table.add_row(ProgressBar(total=1, completed=0, width=20, pulse=True), "", "", "", "", passed)
+            table.add_row(ProgressBar(total=1, completed=0, width=BAR, pulse=True), "", "", "", "", passed)
             return table
         is_drawing = p.epoch >= p.epochs
-        bar = "drawing the report" if is_drawing else ProgressBar(total=p.epochs, completed=p.epoch, width=20)
+        bar = "drawing the report" if is_drawing else ProgressBar(total=p.epochs, completed=p.epoch, width=BAR)
         table.add_row(
             bar, f"{p.epoch}/{p.epochs}", f"{p.batch + 1} of {p.batches}", f"{p.loss:.4f}",
             f"{100 * p.val_accuracy:.2f} %", passed,

@@ -14,6 +14,7 @@ from studies.contest.contestants import Contestant, read_contestants
 from studies.runs.config import RunConfig
 from studies.training.choices import parse_splits, read_pairs
 from studies.training.plan import MOST_SEEDS, SMALL_EPOCHS, SMALL_SPLITS, Request, read_data
+from studies.training.table_reading import PLAIN, TableReading
 
 #: The longest stem of a folder's name.
 LONGEST = 60
@@ -33,6 +34,7 @@ class ContestPlan:
     files: tuple[str, ...] = ()
     preset: str = PUBLISHED
     changes: tuple[str, ...] = ()
+    reading: TableReading = PLAIN
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= MOST_SEEDS:
@@ -50,7 +52,9 @@ class ContestPlan:
         head = {
             "dataset": self.dataset,
             **dict(zip(("edges", "nodes"), self.files, strict=False)),
-            "models": [one.name for one in self.contestants],
+            **self.reading.head(),
+            "models": [one.name for one in self.contestants if not one.equation],
+            "reactions": [one.equation for one in self.contestants if one.equation],
             "preset": self.preset,
             "changes": list(self.changes),
             "splits": list(self.splits),
@@ -62,7 +66,9 @@ class ContestPlan:
     def command(self, folder: Path) -> str:
         """The line that makes the run again, which also resumes it."""
         source = ["--dataset", self.dataset] if not self.files else ["--edges", self.files[0], "--nodes", self.files[1]]
-        words = ["rdgraph", "compare", *source, "--models", ",".join(one.name for one in self.contestants)]
+        names = ",".join(one.name for one in self.contestants if not one.equation)
+        words = ["rdgraph", "compare", *source, *self.reading.words(), "--models", names]
+        words += [word for one in self.contestants if one.equation for word in ("--reaction", one.equation)]
         words += ["--preset", self.preset, *(w for text in self.changes for w in ("--set", text))]
         words += ["--splits", ",".join(map(str, self.splits)), "--seed", str(self.seed), "--seeds", str(self.seeds)]
         words += ["--device", self.device, *(["--small"] if self.small else []), "--out", str(folder)]
@@ -70,7 +76,11 @@ class ContestPlan:
 
 
 def make_contest(
-    request: Request, names: list[str], preset: str = PUBLISHED, changes: tuple[str, ...] = ()
+    request: Request,
+    names: list[str],
+    preset: str = PUBLISHED,
+    changes: tuple[str, ...] = (),
+    reactions: tuple[str, ...] = (),
 ) -> ContestPlan:
     """Resolve a request; every wrong name, split or setting is an error here, before any training.
 
@@ -85,12 +95,13 @@ def make_contest(
         splits = parse_splits(request.splits or "all", data.num_splits)
     contestants = read_contestants(
         names, data.meta.name, preset=preset, changes=read_pairs(changes),
-        epochs=SMALL_EPOCHS if request.small else None, is_own=request.edges is not None,
+        epochs=SMALL_EPOCHS if request.small else None, is_own=request.edges is not None, reactions=reactions,
     )  # fmt: skip
     files = (str(request.edges), str(request.nodes)) if request.edges else ()
     return ContestPlan(
-        data, contestants, splits, request.seed, request.seeds, request.device, request.small, files, preset, changes
-    )
+        data, contestants, splits, request.seed, request.seeds, request.device, request.small, files, preset, changes,
+        request.reading,
+    )  # fmt: skip
 
 
 def contest_folder(plan: ContestPlan, base: Path = Path("runs/compare")) -> Path:

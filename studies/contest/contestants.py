@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
@@ -13,6 +14,7 @@ from gread.settings.model_records import find_model, models
 from gread.settings.presets import PUBLISHED, Preset, Published, find_published, presets
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.systems.catalogue import catalogue
+from rdgraph.systems.parser import parse
 from studies.training.choices import DEFAULTS, GREAD, choose_preset
 from studies.training.reference_answers import MAJORITY, PROPAGATION
 
@@ -21,13 +23,16 @@ REFERENCES = {"labelprop": PROPAGATION, "majority": MAJORITY}
 #: Which settings networks are compared with: the published ones where there are some, or the defaults.
 PRESETS = (PUBLISHED, DEFAULTS)
 EQUATION = f"{GREAD}-"
+#: Digits by which the files of one equation differ from those of another.
+DIGITS = 6
 
 
 @dataclass(frozen=True)
 class Contestant:
     """A network with its settings and their source, or a reference, which has none.
 
-    `published` is the number that was published for it on the data set, where there is one.
+    `published` is the number that was published for it on the data set, where there is one, `equation` the text of a
+    reaction that has no name.
     """
 
     name: str
@@ -35,11 +40,13 @@ class Contestant:
     config: Config | None = None
     source: str = ""
     published: Published | None = None
+    equation: str = ""
 
     @property
     def key(self) -> str:
-        """A name for files."""
-        return self.name.replace("*", "star")
+        """A name for files, which tells equations apart."""
+        digest = f"-{hashlib.sha256(self.equation.encode()).hexdigest()[:DIGITS]}" if self.equation else ""
+        return f"{self.name.replace('*', 'star')}{digest}"
 
     @property
     def settings(self) -> dict[str, object]:
@@ -57,8 +64,11 @@ def read_contestants(
     changes: Mapping[str, str] | None = None,
     epochs: int | None = None,
     is_own: bool = False,
+    reactions: Sequence[str] = (),
 ) -> tuple[Contestant, ...]:
     """The contestants of these names on a data set, with changed settings; `is_own` for a graph of the user's.
+
+    `reactions` are names of the catalogue or equations, each for a network of its own after the others.
 
     A change NAME.SETTING is for one of them, a change SETTING for all that have it. `epochs` holds for all.
 
@@ -73,6 +83,8 @@ def read_contestants(
             found.append(Contestant(name, REFERENCES[name]))
         else:
             found.append(_network(name, dataset, preset, is_own))
+    found += [_reacting(text, k, dataset, preset, is_own) for k, text in enumerate(dict.fromkeys(reactions))]
+    found = list({one.name: one for one in found}.values())
     if not found:
         raise InvalidArgument("expected networks to compare, got none; write --models gcn,gat,gread-bs,labelprop")
     given = {"epochs": str(epochs), **(changes or {})} if epochs is not None else dict(changes or {})
@@ -96,6 +108,17 @@ def _network(name: str, dataset: str, preset: str, is_own: bool) -> Contestant:
     method = record.published if not equation else title
     published = None if is_own or not method else find_published(method, dataset)
     return Contestant(f"{EQUATION}{reaction}" if reaction else name, title, config, chosen.name, published)
+
+
+def _reacting(text: str, number: int, dataset: str, preset: str, is_own: bool) -> Contestant:
+    """GREAD around a reaction by name, or around an equation; those are called reaction, reaction2, ..."""
+    if text in catalogue and catalogue.entry(text).name in catalogue.single:
+        return _network(f"{EQUATION}{catalogue.entry(text).name}", dataset, preset, is_own)
+    parse(text)  # which says what is wrong with it
+    chosen = choose_preset(DEFAULTS, text, dataset, model=GREAD)
+    config = chosen.config.updated({"reaction": text})
+    title = f"{find_model(GREAD).title} with {text}"
+    return Contestant(f"reaction{number + 1 if number else ''}", title, config, chosen.name, equation=text)
 
 
 def _preset(model: str, reaction: str | None, dataset: str, preset: str, is_own: bool) -> Preset:
@@ -132,7 +155,7 @@ def _changed(one: Contestant, given: Mapping[str, str], names: set[str]) -> Cont
             own[setting] = value
     config, _ = resolve_config(one.config.updated(own))
     source = one.source + (f"; changed: {', '.join(own)}" if own else "")
-    return Contestant(one.name, one.title, config, source, one.published)
+    return Contestant(one.name, one.title, config, source, one.published, one.equation)
 
 
 def _check_used(given: Mapping[str, str], found: Sequence[Contestant]) -> None:

@@ -95,13 +95,14 @@ def _added(row: Mapping[str, Any], path: Path, digest: str) -> Measurement:
 
 
 def find_cell(name: str, known: Iterable[str]) -> str:
-    """The cell of that name, whatever its capitals; the table may be left out where no other has the rest.
+    """The cell of that name, whatever its capitals, with spaces for strokes; the table may be left out where no other
+    has the rest.
 
-    >>> find_cell("gread-bs/CORA", ["T8/GREAD-BS/cora", "T8/GREAD-F/cora"])
+    >>> find_cell("gread-bs CORA", ["T8/GREAD-BS/cora", "T8/GREAD-F/cora"])
     'T8/GREAD-BS/cora'
     """
     cells = list(known)
-    wanted = name.casefold()
+    wanted = "/".join(name.casefold().replace("/", " ").split())
     exact = [cell for cell in cells if cell.casefold() == wanted]
     ends = exact or [cell for cell in cells if cell.casefold().partition("/")[2] == wanted]
     if len(ends) != 1:

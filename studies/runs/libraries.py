@@ -18,6 +18,8 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "cmaes": ("optuna", "cmaes"),
     "postgresql": ("optuna", "psycopg"),
     "ray": ("ray",),
+    "tensorboard": ("tensorboard",),
+    "onnx": ("onnxscript", "onnxruntime"),
 }
 
 

@@ -12,7 +12,7 @@ from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
 from gread.datasets.sources import embedded
 from gread.models.flow import Flow
-from gread.models.problem import check
+from gread.models.problem import check, check_classes
 from gread.models.resolution import resolve_config, resolve_method
 from gread.models.state_layout import StateLayout
 from gread.settings.config import Config
@@ -25,6 +25,8 @@ from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.methods.registry import find_method
 from studies.runs.config import RunConfig, check_device
 from studies.training.choices import GREAD, choose_preset, is_run, parse_splits, read_toml, sections
+from studies.training.table_reading import HEAD as READING_HEAD
+from studies.training.table_reading import PLAIN, TableReading
 
 #: Settings of a config.toml outside of [model] and [training], with their kinds.
 HEAD = {
@@ -32,7 +34,9 @@ HEAD = {
     "seed": int, "seeds": int, "device": str, "version": str,
 }  # fmt: skip
 #: Those that only some trainings have: of an equation, of a method that was chosen, of files, of decoupled ones.
-OPTIONAL = {"reaction": str, "method_reason": str, "edges": str, "nodes": str, "decoupled": bool, "batch": int}
+OPTIONAL = {
+    "reaction": str, "method_reason": str, "edges": str, "nodes": str, "decoupled": bool, "batch": int, **READING_HEAD,
+}  # fmt: skip
 #: What `--small` trains: a set that needs no file, epochs, splits.
 SMALL_SET, SMALL_EPOCHS, SMALL_SPLITS = "karate", 20, (0, 1, 2)
 #: How often every split may be trained.
@@ -60,6 +64,7 @@ class Request:
     model: str | None = None
     decoupled: bool = False
     batch: int | None = None
+    reading: TableReading = PLAIN
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +86,7 @@ class TrainingPlan:
     method_reason: str = ""
     decoupled: bool = False
     batch: int | None = None
+    reading: TableReading = PLAIN
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= MOST_SEEDS:
@@ -144,6 +150,7 @@ class TrainingPlan:
         head = {
             "dataset": self.preset.dataset,
             **dict(zip(("edges", "nodes"), self.files, strict=False)),
+            **self.reading.head(),
             **({"reaction": self.reaction} if self.has_equation else {}),
             "preset": self.preset.name,
             "source": self.preset.source,
@@ -160,7 +167,7 @@ class TrainingPlan:
         source = ["--dataset", self.preset.dataset] if not self.files else [
             "--edges", self.files[0], "--nodes", self.files[1]
         ]  # fmt: skip
-        words = ["rdgraph", "train", *source, "--preset", str(folder / "config.toml"),
+        words = ["rdgraph", "train", *source, *self.reading.words(), "--preset", str(folder / "config.toml"),
                  "--splits", ",".join(map(str, self.splits)), "--seed", str(self.seed), "--seeds", str(self.seeds),
                  "--device", self.device, *(["--decoupled"] if self.decoupled else []),
                  *(["--batch", str(self.batch)] if self.batch is not None else [])]  # fmt: skip
@@ -196,7 +203,7 @@ def make_plan(request: Request) -> TrainingPlan:
     resolved = replace(preset, config=chosen, reaction=reaction, dataset=name, source=source)
     return TrainingPlan(
         data, resolved, splits, request.seed, request.seeds, request.device, request.small, files, reason,
-        request.decoupled, request.batch,
+        request.decoupled, request.batch, request.reading,
     )  # fmt: skip
 
 
@@ -217,15 +224,21 @@ def read_data(request: Request) -> NodeData:
     if request.edges is not None and request.nodes is not None:
         if request.dataset is not None:
             raise InvalidArgument("expected --dataset or two files, got both; leave one of them out")
-        data = NodeData.from_files(request.edges, request.nodes)
+        data = request.reading.read(request.edges, request.nodes)
+        check_classes(data)
         return data if data.num_splits else data.stratified(DRAWN_SPLITS)
+    if request.reading.is_of_files:
+        raise InvalidArgument(
+            f"expected {request.reading.words()[0]} with --edges and --nodes, got it without; leave it out"
+        )
     name = request.dataset or (SMALL_SET if request.small else None)
     if name is None:
         raise InvalidArgument(
             "expected a data set, got none; --dataset digits needs no download, `rdgraph data list` names the others, "
             "and --edges with --nodes reads your own"
         )
-    return load_dataset(name, root=request.root, offline=True)
+    data = load_dataset(name, root=request.root, offline=True)
+    return data.standardised() if request.reading.standardise else data
 
 
 def read_plan(folder: Path, root: Path | None = None) -> TrainingPlan:
@@ -239,12 +252,14 @@ def read_plan(folder: Path, root: Path | None = None) -> TrainingPlan:
     values = read_toml(path, "the settings of a training")
     head = _read_head(values, path)
     files = tuple(head[name] for name in ("edges", "nodes") if name in head)
-    request = Request(edges=Path(files[0]), nodes=Path(files[1])) if files else Request(head["dataset"], root=root)
+    reading = TableReading.from_head(head)
+    source = Request(edges=Path(files[0]), nodes=Path(files[1])) if files else Request(head["dataset"], root=root)
+    request = replace(source, reading=reading)
     config = Config.from_sections(sections(values))
     preset = Preset(head["preset"], head.get("reaction", ""), head["dataset"], config, head["source"])
     return TrainingPlan(
         read_data(request), preset, tuple(head["splits"]), head["seed"], head["seeds"], head["device"], head["small"],
-        files, head.get("method_reason", ""), head.get("decoupled", False), head.get("batch"),
+        files, head.get("method_reason", ""), head.get("decoupled", False), head.get("batch"), reading,
     )  # fmt: skip
 
 

@@ -96,9 +96,14 @@ class Reference:
         """Whether its mean is above the network's."""
         return self.paired.difference < 0
 
+    @property
+    def text(self) -> str:
+        """The mean, with the deviation where there is more than one split."""
+        return f"{self.mean:.2f}" if self.splits == 1 else f"{self.mean:.2f} ± {self.std:.2f}"
+
     def sentence(self) -> str:
         """In words; one that is above the network says so first."""
-        own = f"{self.method} {self.mean:.2f} ± {self.std:.2f} %"
+        own = f"{self.method} {self.text} %"
         if self.is_better:
             sure = "" if self.paired.answer == "fails" else ", which the splits do not decide"
             return f"Beaten by {own} on the same splits: the network is at {self.paired.text}{sure}."
@@ -107,8 +112,8 @@ class Reference:
     def verdict(self) -> ReportVerdict:
         """Is the network better, for all that the splits tell?"""
         evidence = (
-            f"Mean difference {self.paired.text} over {self.paired.splits} splits, reference {self.mean:.2f} ± "
-            f"{self.std:.2f}; Student's interval at 95 %. Splits share nodes, so that it may be too narrow."
+            f"Mean difference {self.paired.text} over {self.paired.splits} splits, reference {self.text}; "
+            f"Student's interval at 95 %. Splits share nodes, so that it may be too narrow."
         )
         statement = f"The network is more accurate than {article(self.method)} on the same splits."
         return ReportVerdict(statement, self.paired.answer, evidence)

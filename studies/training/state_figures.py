@@ -84,7 +84,7 @@ def embedded_states(network: Network, data: NodeData) -> Drawing:
     figure = empty_figure(3.8 * columns, 0.7 + 3.6 * len(shown))
     panels = figure.subplots(len(shown), columns, squeeze=False)
     rows: list[dict[str, Any]] = []
-    labels = data.y[nodes]
+    labels, ids = data.y[nodes], data.graph.names or range(data.num_nodes)
     for line, (field, states) in zip(panels, shown.items(), strict=True):
         points = None
         for panel, (time, state) in zip(line, states, strict=True):
@@ -92,7 +92,7 @@ def embedded_states(network: Network, data: NodeData) -> Drawing:
             _scatter(panel, points, labels, data)
             panel.set_title(f"{plain(field)}({time:.3g})" if where.is_flow else f"state {time:g}", fontsize=10)
             rows += [
-                {"field": field, where.column: time, "node": int(n), "label": int(c), "x": float(p[0]),
+                {"field": field, where.column: time, "node": ids[n], "label": int(c), "x": float(p[0]),
                  "y": float(p[1])}
                 for n, c, p in zip(nodes, labels, points, strict=True)
             ]  # fmt: skip

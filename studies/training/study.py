@@ -23,8 +23,9 @@ from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row
-from studies.training import figures, state_figures
+from studies.training import figures, predictions, state_figures
 from studies.training.choices import folder_name
+from studies.training.event_files import PURPOSE, EventFiles, check_log
 from studies.training.figures import Drawing
 from studies.training.plan import TrainingPlan
 from studies.training.reference_answers import CAPTION as REFERENCES_CAPTION
@@ -32,6 +33,9 @@ from studies.training.reference_answers import FILE as REFERENCES
 from studies.training.reference_answers import read_references, reference_rows
 from studies.training.rows import first_sound, read_results, result_rows, write_metrics
 from studies.training.summary import RESULTS_CAPTION, SUMMARY_CAPTION, summarise, summary_rows, verdicts
+
+#: Hears how far a training is.
+Hears = Callable[[Progress], None]
 
 CHECKPOINTS, POWERS = "checkpoints", "powers"
 #: What the files of a training hold beside those of every study.
@@ -52,14 +56,19 @@ def execute(
     reference_progress: Callable[[Progress], None] | None = None,
     tell: Callable[[str], object] = warnings.warn,
     every: float = EVERY,
+    log: str | None = None,
 ) -> list[Row]:
     """Train what the plan says in a folder, anew or from where it was left; returns the rows of results.csv.
 
     `progress` and `tell` are those of `gread.training.trainer.train`, `reference_progress` hears of the MLP that is
-    trained beside the network. Ctrl-C and SIGTERM leave a valid folder and end in a KeyboardInterrupt, the first after
-    a checkpoint; `kill -9` leaves the last checkpoint.
+    trained beside the network; `log` names one of `event_files.LOGS`, written beside the rest. Ctrl-C and SIGTERM leave
+    a valid folder and end in a KeyboardInterrupt, the first after a checkpoint; `kill -9` leaves the last checkpoint.
     """
+    check_log(log)
     if prepare(folder, plan.run_config, resume=resume) != "done":
+        events = None if log is None else EventFiles(folder / log)
+        if events is not None:
+            progress = heard_by(progress, events.hear)
         make: Callable[[], Trained] = partial(
             train, plan.data, plan.trials, device=plan.device, checkpoint=folder / CHECKPOINTS, every=every,
             progress=progress, tell=tell,
@@ -70,13 +79,16 @@ def execute(
                 device=plan.device, progress=progress, tell=tell,
             )  # fmt: skip
         refer = partial(reference_rows, plan, reference_progress)
-        perform(training_study(plan, make, refer), plan.run_config, folder)
+        perform(training_study(plan, make, refer, events), plan.run_config, folder)
         shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     return read_results(folder, plan)
 
 
 def training_study(
-    plan: TrainingPlan, make: Callable[[], Trained], refer: Callable[[], Sequence[Row]] | None = None
+    plan: TrainingPlan,
+    make: Callable[[], Trained],
+    refer: Callable[[], Sequence[Row]] | None = None,
+    events: EventFiles | None = None,
 ) -> Study:
     """The study of one plan; `make()` trains, `refer()` gives the rows of the references, by default all of them."""
     where = plan.preset.dataset
@@ -86,21 +98,39 @@ def training_study(
         "train",
         f"Training {plan.reaction if plan.subject == plan.reaction else plan.title} on {where}",
         f"How well does {what} classify the nodes of {where}, and what did the network learn?",
-        partial(run, plan=plan, make=make, refer=refer),
+        partial(run, plan=plan, make=make, refer=refer, events=events),
         extra="gread",
         commands=lambda config, folder: (plan.command(folder), f"rdgraph train --resume --out {folder}"),
     )
 
 
-def run(run: StudyRun, plan: TrainingPlan, make: Callable[[], Trained], refer: Callable[[], Sequence[Row]]) -> None:
+def heard_by(first: Hears | None, second: Hears) -> Hears:
+    """A listener that tells two others."""
+
+    def hear(progress: Progress) -> None:
+        if first is not None:
+            first(progress)
+        second(progress)
+
+    return hear
+
+
+def run(
+    run: StudyRun, plan: TrainingPlan, make: Callable[[], Trained], refer: Callable[[], Sequence[Row]],
+    events: EventFiles | None = None,
+) -> None:  # fmt: skip
     """Train, and write the numbers, the network, the figures and what they say, beside the references."""
     done = make()
+    if events is not None:
+        events.write(done)
+        run.describe(f"{events.folder.name}/", PURPOSE)
     rows = result_rows(done)
     run.results(rows)
     references = read_references(run.folder) or refer()
     summary = summarise(plan, rows, references)
     first, *further = summary.sentences()
-    beaten = [reference.sentence() for reference in summary.references if reference.is_better]
+    better = () if summary.all_diverged else summary.references
+    beaten = [reference.sentence() for reference in better if reference.is_better]
     run.answer(" ".join([first, *beaten]))
     if further := [sentence for sentence in further if sentence not in beaten]:
         run.say("Result", "\n\n".join(further))
@@ -112,8 +142,12 @@ def run(run: StudyRun, plan: TrainingPlan, make: Callable[[], Trained], refer: C
         run.describe(name, text)
     kept = first_sound(done)
     if kept is not None:
-        replace(done.network(kept), reason=plan.method_reason).save(run.folder / "network")
-        run.describe("network/", NETWORK)
+        network = replace(done.network(kept), reason=plan.method_reason)
+        network.save(run.folder / predictions.NETWORK)
+        run.describe(f"{predictions.NETWORK}/", NETWORK)
+        said = predictions.Predictions.of(network, done.data_of(kept), done.trials[kept].split)
+        said.write(run.folder / predictions.FILE)
+        run.describe(predictions.FILE, predictions.CAPTION)
     drawings, missing = draw_all(done)
     for drawing in drawings:
         run.figure(drawing.name, drawing.figure, drawing.caption, drawing.rows)

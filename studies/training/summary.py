@@ -75,16 +75,34 @@ class Summary:
 
     @property
     def text(self) -> str:
-        return f"{self.mean:.2f} ± {self.std:.2f}"
+        """The mean, with the deviation where there is more than one trial."""
+        return f"{self.mean:.2f}" if self.trials == 1 else f"{self.mean:.2f} ± {self.std:.2f}"
+
+    @property
+    def spread(self) -> float:
+        """The deviation, which one trial has not."""
+        return self.std if self.trials > 1 else math.nan
 
     @property
     def difference(self) -> float:
         return math.nan if self.published is None else self.mean - self.published.mean
 
+    @property
+    def all_diverged(self) -> bool:
+        """Whether no trial came to its end."""
+        return len(self.diverged) == self.trials
+
     def sentences(self) -> list[str]:
         """The result in words, a sentence each."""
         over = f"{_count(self.trials, 'trial')} on {_count(self.splits, 'split')}"
-        found = [f"Test {self.metric} {self.text} % (mean and population standard deviation of {over})."]
+        what = over if self.trials == 1 else f"mean and population standard deviation of {over}"
+        found = [f"Test {self.metric} {self.text} % ({what})."]
+        if self.all_diverged:
+            return [
+                f"No test {self.metric}: {self.trials} of {self.trials} trials diverged: {'; '.join(self.diverged)}. A "
+                "shorter time (--set time=0.5), a lower rate (--set learning_rate=0.001) or a bounded reaction, as by "
+                "tanh(...), may help."
+            ]
         if math.isnan(self.mean):
             found = [f"No test {self.metric}: of {over}, some have no test nodes."]
         if self.published is not None:
@@ -108,7 +126,7 @@ def summarise(
 def summary_rows(plan: TrainingPlan, summary: Summary) -> list[dict[str, Any]]:
     """Ours, the published number where there is one, and the references."""
     ours = f"{plan.title}, preset {plan.preset.name}"
-    rows: list[dict[str, Any]] = [_row("here", ours, summary.mean, summary.std, summary.trials, plan.preset.source)]
+    rows: list[dict[str, Any]] = [_row("here", ours, summary.mean, summary.spread, summary.trials, plan.preset.source)]
     if (other := summary.published) is not None:
         std = math.nan if other.std is None else other.std
         rows.append(_row("published", other.method, other.mean, std, PUBLISHED_SPLITS, other.source))

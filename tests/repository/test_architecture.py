@@ -45,7 +45,7 @@ FOLDER_ORDER = {
         "patterns", "kernels", "graphs", "identifiability", "reports", "lowering", "integrators", "inverse", "testing",
         "claims",
     ],
-    "analysis": ["measures", "spectra", "verdicts", "phases"],
+    "analysis": ["measures", "spectra", "verdicts", "phases", "plots"],
     "gread": [
         "kernels", "settings", "datasets", "references", "models", "substrate", "zoo", "training", "tuning",
         "classifier", "layers",

@@ -157,8 +157,8 @@ def test_errors_of_other_files_name_them_too(tmp_path: Path) -> None:
     (tmp_path / "text.npz").write_text("no archive")
     with pytest.raises(FileError, match="expected an npz file"):
         NodeData.from_files(edges, tmp_path / "text.npz")
-    parquet.write_table(pa.table({"label": Y, "a": ["x"] * 4}), tmp_path / "odd.parquet")
-    with pytest.raises(FileError, match=r"expected numbers in column 'a' .* got string"):
+    parquet.write_table(pa.table({"label": Y, "a": [[1.0]] * 4}), tmp_path / "odd.parquet")
+    with pytest.raises(FileError, match=r"expected numbers in column 'a' .* got list"):
         NodeData.from_files(edges, tmp_path / "odd.parquet")
     parquet.write_table(pa.table({"label": Y, "a": [1.0, None, 2.0, 3.0]}), tmp_path / "odd.parquet")
     with pytest.raises(FileError, match=r"expected numbers in column 'a' .* got empty cells"):

@@ -22,6 +22,7 @@ from rdgraph.errors import FileError, InvalidArgument, MissingDependency, Rdgrap
 from studies.catalogue import find_study
 from studies.cli import app as cli
 from studies.cli import data_commands, data_pages
+from studies.cli.fitted_table import FittedTable
 from studies.datasets import checks as data_checks
 from studies.datasets import figures as dataset_figures
 from studies.datasets import local_sets
@@ -269,7 +270,7 @@ ROWS = [
 def test_no_figure_is_lost_on_a_narrow_terminal(width: int) -> None:
     """Every cell stands there whole, whatever the number of tables it takes, and no line is too long."""
     text = io.StringIO()
-    table = data_pages.FittedTable("Sizes", data_pages.SIZES, ROWS)
+    table = FittedTable("Sizes", data_pages.SIZES, ROWS)
     Console(file=text, width=width, no_color=True).print(table)
     lines = text.getvalue().splitlines()
     assert max(map(len, lines)) <= width
@@ -283,7 +284,7 @@ def test_no_figure_is_lost_on_a_narrow_terminal(width: int) -> None:
 
 def test_a_terminal_too_narrow_for_one_column_folds_it() -> None:
     text = io.StringIO()
-    Console(file=text, width=14).print(data_pages.FittedTable("Sizes", ("set", "nodes"), [["karate", "123,456,789"]]))
+    Console(file=text, width=14).print(FittedTable("Sizes", ("set", "nodes"), [["karate", "123,456,789"]]))
     assert "".join(c for c in text.getvalue() if c.isdigit()) == "123456789"
 
 

@@ -67,7 +67,7 @@ def test_small_mode_leaves_every_file(small: tuple[Path, subprocess.CompletedPro
     assert done.returncode == 0, done.stderr
     assert {p.name for p in folder.iterdir() if not p.name.startswith(".")} == {
         "config.toml", "environment.json", "figures", "metrics.parquet", "network", "report.html", "report.json",
-        "references.csv", "results.csv", "state", "summary.csv",
+        "predictions.csv", "references.csv", "results.csv", "state", "summary.csv",
     }  # fmt: skip
     expected = {f"{name}.{ending}" for name in FIGURES for ending in ("png", "pdf", "csv")}
     assert {p.name for p in (folder / "figures").iterdir()} == expected
@@ -127,7 +127,13 @@ def test_report_needs_no_network(small: tuple[Path, subprocess.CompletedProcess[
     assert "https://" not in page
     assert "default-src 'none'" in page
     assert page.count('<img src="data:image/png;base64,') == len(FIGURES)
-    for words in ("Training BS on karate", "Zachary&#39;s karate club: 34 nodes", "metrics.parquet", "Learning curves"):
+    for words in (
+        "Training BS on karate",
+        "Zachary&#39;s karate club: 34 nodes",
+        "metrics.parquet",
+        "predictions.csv",
+        "Learning curves",
+    ):
         assert words in page
     assert "metrics.csv" not in page
     assert code_names(folder) == []
@@ -362,7 +368,7 @@ def test_presets_are_listed_with_their_sources() -> None:
     lines = rdgraph("presets", "--reaction", "ST").output.splitlines()
     assert lines[0].startswith("9 presets")
     chosen = next(p for p in presets() if p.name == "paper/ST/film").config
-    (film,) = (line.split() for line in lines if "paper/ST/film" in line)
+    film, *_ = (line.split() for line in lines if "paper/ST/film" in line)
     assert film[2:6] == [
         chosen.model.method,
         *(f"{v:.3g}" for v in (chosen.model.time, chosen.model.step, chosen.model.hidden)),

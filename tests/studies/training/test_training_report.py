@@ -63,7 +63,7 @@ def test_one_split_has_no_error() -> None:
     found = Summary.of(rows_of((3, 0, 0.5, "ok")), Published("GREAD-BS", "cora", 80.0, 3.0, "a table"))
     assert math.isnan(found.error)
     assert found.sentences() == [
-        "Test accuracy 50.00 ± 0.00 % (mean and population standard deviation of 1 trial on 1 split).",
+        "Test accuracy 50.00 % (1 trial on 1 split).",
         "Published for GREAD-BS: 80.00 ± 3.00 %; difference -30.00.",
     ]
     assert training_summary.verdicts(found) == ()

@@ -1,0 +1,239 @@
+"""`PlainConv`: a trained `GREADConv` in gathers and sums alone, for torch.export, torch.compile and ONNX.
+
+A layer sorts the edges of every call and asks its coefficients how long a polynomial they need; both are questions to
+the host, which a program that is exported cannot ask. Here the coefficients are those of the layer at the time of the
+copy, and edges are used in the order in which they come: A x = sum over edges of w x[source], added up by target.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from gread.layers.conv import GREADConv
+from gread.models.flow import POLYNOMIAL, STEPS, Flow
+from rdgraph import VectorField, lower
+from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.integrators.linear_part import linear_part
+from rdgraph.integrators.polynomial_flow import LinearFlow
+from rdgraph.methods.registry import find_method
+from rdgraph.normalisations.registry import find_normalisation
+
+M = TypeVar("M", bound=nn.Module)
+#: What an edge that does not count scores in attention: its exponential is zero beside any other.
+ABSENT = -1e30
+#: The generated function takes these by name; anything else is a coefficient or a matrix.
+_STATE, _START, _TIME, _ADJACENCY, _LAPLACIAN = "H", "H0", "t", "A", "L"
+
+
+def exportable(model: M) -> M:
+    """A copy of a model whose `GREADConv` layers are plain ones, in evaluation mode, for torch.export and ONNX.
+
+    The copy takes `edge_index` as the model does, of any graph: edges once each, and for the symmetric normalisation
+    both ways; what the layers check is not checked any more.
+
+    Args:
+        model: any module; its layers keep their parameters.
+
+    Returns:
+        The copy.
+
+    Raises:
+        NotApplicable: for layers of several fields, or integrated by an adaptive method or a splitting.
+
+    >>> layer = GREADConv(4, "BS")
+    >>> edges, x = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), torch.eye(3, 4)
+    >>> program = torch.export.export(exportable(layer), (x, edges))
+    >>> torch.allclose(program.module()(x, edges), layer(x, edges), atol=1e-6)
+    True
+    """
+    if isinstance(model, GREADConv):
+        return PlainConv(model).eval()  # type: ignore[return-value]
+    made = copy.deepcopy(model).eval()
+    for name, part in list(made.named_modules()):
+        if isinstance(part, GREADConv):
+            owner, _, own = name.rpartition(".")
+            setattr(made.get_submodule(owner), own, PlainConv(part))
+    return made
+
+
+class PlainConv(nn.Module):
+    """The flow of a `GREADConv` with its present parameters; see `exportable`."""
+
+    def __init__(self, layer: GREADConv) -> None:
+        super().__init__()
+        c = layer.config
+        if not layer.system.is_single or not layer.system.is_autonomous:
+            raise NotApplicable(
+                f"expected a layer of one field whose equation does not name the time, got {layer.system}; export it "
+                "with one field, or keep the layer and save its parameters"
+            )
+        self.config, self.layout = c, layer.layout
+        self.query, self.key = (copy.deepcopy(getattr(layer, part, None)) for part in ("query", "key"))
+        record = find_normalisation(c.normalisation)
+        self.normalisation = None if c.adjacency != "original" else record
+        self.has_loops = c.self_loops > 0 or record.identity != 0
+        with torch.no_grad():
+            self._hold(layer)
+
+    # ------------------------------------------------------------------ what is computed once
+    def _hold(self, layer: GREADConv) -> None:
+        """The series of a polynomial, or the function and the steps of other flows."""
+        c, some = self.config, next(layer.parameters())
+        x = torch.ones(3, layer.in_channels, dtype=some.dtype, device=some.device)
+        ring = torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]], device=some.device)
+        start = layer.layout.start(x)
+        field = lower(layer.system, layer.operator(x, ring), layer.coefficients(some.dtype))
+        flow = Flow.choose(field, c.method, c.time, c.step, c.adjacency == "live")
+        self.form = flow.form
+        if flow.form == POLYNOMIAL and linear_part(field).source is not None and flow.schedule is not None:
+            time = torch.tensor(c.time, dtype=torch.float64, device=some.device)
+            degree = layer.needed_degree(flow, field, start)
+            ones = torch.ones(1, layer.channels, dtype=torch.float64, device=some.device)
+            series = LinearFlow(flow.schedule, degree).terms(field, ones, time)
+            self.is_chebyshev = linear_part(field).base.kind == "chebyshev"
+            self.register_buffer("series", series.reshape(degree + 1, 1, -1).to(some.dtype))
+            return
+        record = find_method(c.method)
+        if flow.form not in (STEPS, POLYNOMIAL) or record.tableau is None or c.step is None:
+            raise NotApplicable(
+                f"expected a flow that is a polynomial or has steps of one size, got {c.method} of {layer.system}; "
+                "take euler or rk4 with a step"
+            )
+        self.form = STEPS
+        self._hold_steps(layer, field)
+
+    def _hold_steps(self, layer: GREADConv, field: VectorField) -> None:
+        """The generated function, its coefficients, the tableau and the lengths of the steps."""
+        from rdgraph.integrators.flow_coefficients import Schedule
+
+        c, tableau = self.config, find_method(self.config.method).tableau
+        assert tableau is not None
+        self.rows = [[float(a) for a in row] for row in tableau.stages]
+        self.weights = [float(b) for b in tableau.weights]
+        time = torch.tensor(c.time, dtype=torch.float64)
+        self.lengths = [float(length) for length in Schedule.make(c.method, c.time, c.step).lengths(time)]
+        code: dict[str, Any] = {}
+        exec(field.source, code)  # rdgraph's own text, made from the parsed equation
+        known = field.coefficients
+        made = code["coefficients"](*(known[name] for name in inspect.signature(code["coefficients"]).parameters))
+        self.function: Callable[..., Tensor] = code["field"]
+        self.arguments = list(inspect.signature(self.function).parameters)
+        numbers = {f"c{k}": value for k, value in enumerate(made)}
+        for name in self.arguments:
+            if name not in (_STATE, _START, _TIME, _ADJACENCY, _LAPLACIAN):
+                value = torch.as_tensor(numbers.get(name, known.get(name)), device=field.device)
+                self.register_buffer(f"value_{name}", value.to(field.dtype).clone())
+
+    # ------------------------------------------------------------------ the flow
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """H(T) (n, out_channels) of x (n, in_channels) on the edges (2, E)."""
+        if edge_weight is not None and self.normalisation is None:
+            raise InvalidArgument("expected no edge_weight for attention, got one; leave it out")
+        H = self.layout.start(x)
+        ends = _Ends(edge_index, x.shape[0], self.has_loops)
+        if self.form == POLYNOMIAL:
+            return self.layout.readout(self._polynomial(self._operator(H, ends, edge_weight), H))
+        made = None if self.config.adjacency == "live" else self._operator(H, ends, edge_weight)
+        start = H
+        for length in self.lengths:
+            slopes: list[Tensor] = []
+            for row in self.rows:
+                at = H
+                for a, slope in zip(row, slopes, strict=False):
+                    at = at + (length * a) * slope if a else at
+                slopes.append(self._slope(made or self._operator(at, ends, edge_weight), at, start))
+            for b, slope in zip(self.weights, slopes, strict=True):
+                H = H + (length * b) * slope if b else H
+        return self.layout.readout(H)
+
+    def _polynomial(self, operator: _Gathered, x: Tensor) -> Tensor:
+        """sum_k c_k b_k(A) x, b_k = A^k or T_k(A)."""
+        series: Tensor = self.series  # type: ignore[assignment]
+        before, now = x, x
+        total = series[0] * x
+        for k in range(1, len(series)):
+            product = operator.product(now)
+            before, now = now, (2 * product - before if self.is_chebyshev and k > 1 else product)
+            total = total + series[k] * now
+        return total
+
+    def _slope(self, operator: _Gathered, H: Tensor, start: Tensor) -> Tensor:
+        own = {_STATE: H, _START: start, _TIME: None, _ADJACENCY: operator.apply, _LAPLACIAN: operator.apply_laplacian}
+        found = self.function(*(own[n] if n in own else getattr(self, f"value_{n}") for n in self.arguments))
+        return found.to(H.dtype).expand_as(H)
+
+    # ------------------------------------------------------------------ the operator
+    def _operator(self, H: Tensor, ends: _Ends, edge_weight: Tensor | None) -> _Gathered:
+        if self.normalisation is None:
+            return _Gathered(ends, self._attention(self.layout.seen(H), ends), None)
+        own = H.new_ones(ends.edges) if edge_weight is None else edge_weight.to(H.dtype)
+        loops = H.new_full((ends.loops,), self.config.self_loops)
+        values = torch.cat([own, loops])
+        zero = H.new_zeros(ends.nodes)
+        sums, across = (zero.index_add(0, end, values.abs()) for end in (ends.target, ends.source))
+        degree, column = (torch.where(total > 0, total, 1.0) for total in (sums, across))
+        record = self.normalisation
+        assert record.entry is not None
+        values = record.entry(values, degree[ends.target], degree[ends.source], column[ends.source])
+        if record.identity:
+            values = values + torch.cat([torch.zeros_like(own), torch.full_like(loops, record.identity)])
+        return _Gathered(ends, values, sums[:, None] if record.has_degrees else None)
+
+    def _attention(self, seen: Tensor, ends: _Ends) -> Tensor:
+        """The mean over the heads of the softmax within every row; a loop among the edges counts once."""
+        heads = self.config.heads
+        assert self.query is not None
+        assert self.key is not None
+        query, key = (part(seen).view(ends.nodes, heads, -1) for part in (self.query, self.key))
+        scores = (query[ends.target] * key[ends.source]).sum(-1) * query.shape[-1] ** -0.5
+        if self.has_loops:
+            scores = torch.where(ends.is_double[:, None], ABSENT, scores)
+        index = ends.target[:, None].expand(-1, heads)
+        highest = scores.new_full((ends.nodes, heads), ABSENT).scatter_reduce(0, index, scores, "amax")
+        shares = (scores - highest[ends.target]).exp()
+        total = scores.new_zeros((ends.nodes, heads)).index_add(0, ends.target, shares)
+        return (shares / total[ends.target]).mean(1)
+
+
+class _Ends:
+    """The ends of the edges of a call, those of self-loops behind them where there are some."""
+
+    def __init__(self, edge_index: Tensor, nodes: int, has_loops: bool) -> None:
+        own = torch.arange(nodes, device=edge_index.device) if has_loops else edge_index.new_zeros(0)
+        self.nodes, self.edges, self.loops = nodes, edge_index.shape[1], nodes if has_loops else 0
+        self.source, self.target = torch.cat([edge_index[0], own]), torch.cat([edge_index[1], own])
+        given = edge_index[0] == edge_index[1]
+        self.is_double = torch.cat([given, torch.zeros_like(own, dtype=torch.bool)])
+
+
+class _Gathered:
+    """A as weights on edges: products by gathering and adding up."""
+
+    def __init__(self, ends: _Ends, weights: Tensor, degree: Tensor | None) -> None:
+        self.ends, self.weights, self.degree = ends, weights, degree
+
+    def product(self, x: Tensor) -> Tensor:
+        moved = self.weights[:, None] * x[self.ends.source]
+        return torch.zeros_like(x).index_add(0, self.ends.target, moved)
+
+    def apply(self, x: Tensor, scale: Tensor | None = None, *terms: tuple[Tensor, Tensor]) -> Tensor:
+        """scale*(A@x) + the sum of the terms, as generated functions call it."""
+        out = self.product(x) if scale is None else scale * self.product(x)
+        for factor, value in terms:
+            out = out + factor * value
+        return out
+
+    def apply_laplacian(self, x: Tensor, scale: Tensor | None = None, *terms: tuple[Tensor, Tensor]) -> Tensor:
+        """scale*(D*x - A@x) + the sum of the terms."""
+        assert self.degree is not None
+        out = self.degree * x - self.product(x)
+        out = out if scale is None else scale * out
+        for factor, value in terms:
+            out = out + factor * value
+        return out

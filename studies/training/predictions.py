@@ -1,0 +1,126 @@
+"""What a trained network says of every node: predictions.csv, of the graph it was trained on and of others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gread.datasets.array_files import is_array_file
+from gread.datasets.masks import PARTS
+from gread.datasets.node_data import NodeData
+from gread.datasets.tables import has_column
+from gread.models.trained_network import MANIFEST, Network
+from rdgraph.errors import FileError, InvalidArgument
+from studies.runs.tables import MutableRow, write_rows
+from studies.training.choices import read_toml
+from studies.training.plan import read_plan
+from studies.training.table_reading import TableReading
+
+FILE = "predictions.csv"
+CAPTION = "what the network says of every node: id, class, probabilities, and the part of the split it was in"
+#: The folder of the network in the folder of a training.
+NETWORK = "network"
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Classes of all nodes by their ids: `probabilities` (n, classes), `parts` the words of the split, "" outside."""
+
+    ids: tuple[str, ...]
+    class_names: tuple[str, ...]
+    probabilities: np.ndarray
+    parts: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, network: Network, data: NodeData, split: int | None = None) -> Predictions:
+        """What a network says of the nodes of a data set; `split` is the one it was trained on."""
+        names = network.class_names or tuple(str(k) for k in range(network.classes))
+        probabilities = network.probabilities(data.x, data.graph).double().cpu().numpy()
+        parts = np.full(data.num_nodes, "", dtype=object)
+        if split is not None:
+            for part in PARTS:
+                parts[getattr(data.masks, part)[split]] = part
+        known = data.meta.classes or tuple(str(k) for k in range(data.num_classes))
+        labels = tuple(known[y] if y >= 0 else "" for y in data.y.tolist())
+        return cls(node_ids(data), names, probabilities, tuple(parts.tolist()), labels)
+
+    @property
+    def classes(self) -> list[str]:
+        """The class of every node."""
+        return [self.class_names[k] for k in self.probabilities.argmax(1).tolist()]
+
+    def rows(self) -> list[MutableRow]:
+        """A row per node."""
+        columns = [f"probability_{name}" for name in self.class_names]
+        return [
+            {"id": node, "class": name, **dict(zip(columns, chances, strict=True)), "split": part}
+            for node, name, chances, part in zip(
+                self.ids, self.classes, self.probabilities.tolist(), self.parts, strict=True
+            )
+        ]
+
+    def write(self, path: Path) -> None:
+        write_rows(path, self.rows())
+
+    def sentences(self) -> list[str]:
+        """How many nodes of which class, and how many labels were met, where there are some."""
+        counts = Counter(self.classes)
+        shown = ", ".join(f"{counts[name]:,} {name}" for name in self.class_names if counts[name])
+        told = [f"{len(self.ids):,} nodes: {shown}."]
+        pairs = [(a, b) for a, b in zip(self.classes, self.labels, strict=True) if b]
+        if pairs:
+            hits = sum(a == b for a, b in pairs)
+            told.append(f"{hits:,} of {len(pairs):,} known labels were met ({100 * hits / len(pairs):.2f} %).")
+        return told
+
+
+def node_ids(data: NodeData) -> tuple[str, ...]:
+    """The ids that the nodes have in their file or graph; their numbers where they have none."""
+    names = data.graph.names
+    return tuple(map(str, range(data.num_nodes))) if names is None else tuple(map(str, names))
+
+
+def load_network(run: Path) -> Network:
+    """The network in the folder of a training, or in one that `Network.save` wrote."""
+    if not run.is_dir():
+        raise FileError(f"expected the folder of a training, got {run}, which is none; check its name")
+    folder = run if (run / MANIFEST).is_file() else run / NETWORK
+    if not (folder / MANIFEST).is_file():
+        raise FileError(
+            f"expected a trained network in {run}, got a folder without; train into it, or name another: a training "
+            "that was cut off or diverged has none"
+        )
+    return Network.load(folder)
+
+
+def predict_again(run: Path, root: Path | None = None) -> Predictions:
+    """What the network of a training says of the graph that it was trained on."""
+    network = load_network(run)
+    if not (run / "config.toml").is_file():
+        raise InvalidArgument(
+            f"expected the folder of a training, whose config.toml names its graph, got {run}; give --edges and --nodes"
+        )
+    plan = read_plan(run, root)
+    return Predictions.of(network, plan.data, plan.splits[0])
+
+
+def predict_files(run: Path, edges: Path, nodes: Path) -> Predictions:
+    """What the network of a training says of the nodes of two files, whose features are prepared as its own were."""
+    network = load_network(run)
+    config = run / "config.toml"
+    reading = TableReading.from_head(read_toml(config, "settings")) if config.is_file() else TableReading()
+    label: str | None = reading.label_column
+    if not is_array_file(nodes) and not has_column(nodes, reading.label_column):
+        label = None
+    data = NodeData.from_files(edges, nodes, id=reading.id_column, label=label, preparation=network.preparation)
+    own = network.preparation
+    if own is not None and not own.columns and data.num_nodes != network.features:
+        raise InvalidArgument(
+            f"expected the {network.features} nodes that the network was trained on, since it had no features but the "
+            f"nodes themselves, got {data.num_nodes}; train with features"
+        )
+    return Predictions.of(network, data)

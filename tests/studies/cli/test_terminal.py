@@ -1,0 +1,193 @@
+"""What the commands print on a terminal of 80 columns: nothing is clipped, the main thing comes first."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console, RenderableType
+from typer.testing import CliRunner
+
+from gread.settings.presets import presets
+from rdgraph.claims.registry import Claim, ClaimCheck
+from rdgraph.errors import LanguageError, UnknownName
+from rdgraph.reports.plain_words import plain_words
+from rdgraph.reports.summary import analyse
+from rdgraph.systems.catalogue import catalogue
+from rdgraph.systems.parser import parse
+from studies.catalogue import STUDIES
+from studies.cli import app as cli
+from studies.cli import compare_commands, ledger_commands, pages, preset_commands
+from studies.cli.fitted_table import WIDE, RecordList
+
+WIDTH = 80
+
+
+def shown(page: RenderableType, width: int = WIDTH) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, no_color=True)
+    console.print(page)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+
+
+def claim(name: str, status: str = "holds", **more: str) -> Claim:
+    checks = (ClaimCheck("one is one", True, "1"), ClaimCheck("two is three", status == "holds"))
+    words = {"condition": "", "witness": "", "expected": status} | more
+    return Claim(
+        name, "A title", "A statement of some length", "A source", (), status, words["condition"], checks,
+        words["witness"], words["expected"], 0.5,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------- tables
+@pytest.mark.parametrize("width", [200, WIDTH, 50])
+def test_a_table_of_presets_keeps_every_digit(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(file=io.StringIO(), width=width)
+    monkeypatch.setattr(preset_commands, "console", console)
+    assert CliRunner().invoke(cli.app, ["presets", "--dataset", "cora"]).exit_code == 0
+    words = set(console.file.getvalue().split())  # type: ignore[attr-defined]
+    for preset in presets():
+        if preset.dataset == "cora":
+            assert preset.name in words
+            assert f"{preset.config.training.learning_rate:.3g}" in words
+    assert not any("…" in word for word in words)
+
+
+def test_a_comparison_keeps_its_numbers() -> None:
+    row = {
+        "method": "a network with a long name", "mean": 81.25, "error": 1.5, "difference": -2.75,
+        "difference_error": 0.5, "parameters": 1234567, "ms_per_epoch": 12.5, "published": 84.75,
+    }  # fmt: skip
+    words = " ".join(shown(compare_commands.contest_table([row, row]))).split()
+    assert {"81.25", "1.50", "-2.75", "0.50", "1,234,567", "12.50", "84.75"} <= set(words)
+
+
+def test_the_tally_of_the_ledger_keeps_its_headings() -> None:
+    from studies.ledger.assessment import make_ledger
+    from studies.ledger.entry import status_tally
+    from studies.ledger.kept_results import DOCS
+
+    entries = make_ledger(DOCS, [])
+    lines = shown(ledger_commands.tally_table(entries))
+    words = {word for line in lines for word in line.split()}
+    for status, count in status_tally(entries).items():
+        assert {*status.split(), str(count)} <= words
+    assert max(map(len, lines)) <= WIDTH
+
+
+def test_texts_are_a_list_where_a_table_would_be_squeezed() -> None:
+    page = RecordList("Things", ("name", "sense"), [["first", "a long sentence " * 8], ["second", ""]])
+    narrow, wide = shown(page), shown(page, WIDE)
+    assert narrow[:2] == ["Things", "first"]
+    assert narrow[2].startswith("  sense: a long sentence")
+    assert narrow[-1] == "second"
+    assert any(line.split() == ["name", "sense"] for line in wide)
+
+
+@pytest.mark.parametrize("words", [["catalogue"], ["study"]])
+def test_lists_of_names_have_all_of_them(words: list[str]) -> None:
+    names = set(catalogue.entries) if words == ["catalogue"] else set(STUDIES)
+    output = CliRunner(env={"COLUMNS": str(WIDTH)}).invoke(cli.app, words).output
+    assert names <= {line.strip() for line in output.splitlines()}
+
+
+# ---------------------------------------------------------------------- claims
+def test_a_claim_is_one_line_or_two() -> None:
+    long = "a condition that is much longer than any line of a terminal could ever be " * 3
+    lines = shown(
+        pages.claims_page(
+            [claim("M1"), claim("M2", "holds if", condition=long), claim("M3", "false", witness="lam = 2")],
+            evidence=False,
+        )
+    )
+    assert [line.split()[:2] for line in (lines[0], lines[1], lines[3])] == [
+        ["holds", "M1"],
+        ["holds", "if"],
+        ["false", "M3"],
+    ]
+    assert lines[2].strip().startswith("if a condition")
+    assert lines[2].endswith("…")
+    assert lines[4].strip() == "witness: lam = 2"
+    assert lines[5].startswith("1 of 3 claims decided as recorded, 1.5 s; --evidence")
+
+
+def test_what_was_not_decided_as_recorded_stands_out() -> None:
+    line = shown(pages.claims_page([claim("M1", "false", expected="holds")], evidence=False), 120)[0]
+    assert line.endswith("NOT AS RECORDED (holds), 1 of 2 checks passed")
+
+
+def test_evidence_has_all_the_rest() -> None:
+    text = "\n".join(shown(pages.claims_page([claim("M1", "false", witness="lam = 2")], evidence=True)))
+    for words in (
+        "A statement of some length",
+        "A source",
+        "witness: lam = 2",
+        "ok one is one: 1",
+        "failed two is three",
+    ):
+        assert words in text
+
+
+# ---------------------------------------------------------------------- analyses
+def test_an_analysis_begins_with_words_and_ends_with_latex() -> None:
+    found = analyse("-alpha*L@H + beta*H*(1 - H)")
+    lines = shown(pages.analysis_page(found))
+    assert "Nonlinear in H, without a source." in lines[1]
+    assert lines[-1] == str(found.answers["latex"])[-len(lines[-1]) :]
+    assert "LaTeX" in lines
+    assert max(map(len, lines)) <= WIDTH
+    assert not any("latex" in line for line in lines)
+
+
+def test_words_of_several_fields_name_their_states() -> None:
+    lines = "\n".join(shown(pages.analysis_page(analyse("u' = -L@u + a - u; v' = -L@v + u - v"))))
+    assert "2 fields, u, v; linear" in lines
+    assert "u = a, v = a (exact)" in lines
+    assert "{" not in lines.partition("LaTeX")[0]
+
+
+def test_an_undecided_lifetime_is_not_called_anything_else() -> None:
+    from dataclasses import replace
+
+    found = analyse("BS")
+    unknown = replace(found, answers={**found.answers, "existence": "undecided"}, existence_reason="too hard")
+    assert "Whether solutions exist for all time is undecided: too hard." in plain_words(unknown)
+    assert not any("exist for all time:" in sentence for sentence in plain_words(unknown))
+
+
+# ---------------------------------------------------------------------- names
+def test_a_misspelt_name_of_the_catalogue_is_found() -> None:
+    for wrong, meant in (("BSS", "BS"), ("gray-scot", "Gray-Scott"), ("difusion", "diffusion")):
+        with pytest.raises(LanguageError, match=f"did you mean '{meant}' of the catalogue"):
+            parse(wrong)
+    with pytest.raises(LanguageError) as problem:
+        parse("zzz*H")
+    assert "catalogue" not in str(problem.value)
+
+
+def test_very_many_known_names_are_not_all_listed() -> None:
+    problem = str(UnknownName("preset", "paper/BS/coar", [p.name for p in presets()]))
+    assert "did you mean 'paper/BS/cora'" in problem
+    assert len(problem) < 500
+    assert problem.endswith(f"and {len(presets()) - 12} others)")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "--edges", "missing.csv", "--nodes", "missing.csv"],
+        ["train", "--dataset", "karate", "--preset", "missing.toml"],
+        ["train", "--resume", "--out", "missing"],
+        ["ledger", "--results", "missing"],
+        ["ledger", "--add", "missing.csv"],
+        ["plot", "phase", "--graph", "file:missing.csv"],
+        ["search", "--dataset", "karate", "--space", "missing.toml"],
+    ],
+)
+def test_missing_files_are_errors(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["rdgraph", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert "missing" in capsys.readouterr().err
