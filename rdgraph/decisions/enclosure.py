@@ -156,7 +156,7 @@ def _algebraic(root: sp.CRootOf) -> Any:
 
 def _power(base: Any, exponent: sp.Expr, given: Mapping[sp.Basic, Any]) -> Any:
     if exponent.is_Integer:
-        return base ** int(exponent)
+        return _integer_power(base, int(exponent))
     if exponent == sp.S.Half:
         return base.sqrt()
     if exponent == -sp.S.Half:
@@ -164,6 +164,18 @@ def _power(base: Any, exponent: sp.Expr, given: Mapping[sp.Basic, Any]) -> Any:
     if not base > 0:
         raise NotEnclosed("a power with a base that may be zero or negative")
     return (_ball(exponent, given) * base.log()).exp()
+
+
+def _integer_power(base: Any, exponent: int) -> Any:
+    """A whole power; over balls that hold zero from their ends, where arb's own is wide or undefined."""
+    from flint import arb
+
+    if exponent < 0:
+        return 1 / _integer_power(base, -exponent)
+    if exponent == 0 or base == 0 or not base.contains(0) or not base.is_finite():
+        return base**exponent
+    ends = [end if end == 0 else end**exponent for end in (base.lower(), base.upper())]
+    return ends[0].union(ends[1]) if exponent % 2 else arb(0).union(ends[0]).union(ends[1])
 
 
 def _branch(pieces: sp.Piecewise) -> Any:
