@@ -6,8 +6,10 @@ digits are asked for, up to a limit.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
 from types import MappingProxyType
 from typing import Any
 
@@ -71,6 +73,56 @@ def enclose_function(formula: sp.Expr, letter: sp.Symbol, argument: Any) -> Any:
 def enclose_at(formula: sp.Expr, given: Mapping[sp.Basic, Any]) -> Any:
     """A ball that contains the values of a formula whose letters are given as balls, with the bits in force."""
     return _ball(formula, given)
+
+
+def make_enclosure(formula: sp.Expr, letter: sp.Symbol) -> Callable[[Any], Any]:
+    """A function from a ball of the letter to a ball with the values of a formula, for many balls.
+
+    Parts that occur several times are enclosed once; it raises NotEnclosed as `enclose_at` does.
+
+    >>> x = sp.Symbol("x", real=True)
+    >>> with precision(64):
+    ...     bool(make_enclosure(sp.exp(x) + 1, x)(enclose(sp.S.One)) > 3)
+    True
+    """
+    steps: list[Callable[[list[Any]], Any]] = []
+    places: dict[sp.Expr, int] = {letter: 0}
+
+    def place_of(part: sp.Expr) -> int:
+        if part not in places:
+            steps.append(_step_of(part, letter, place_of))
+            places[part] = len(steps)
+        return places[part]
+
+    end = place_of(formula)
+
+    def enclosed(ball: Any) -> Any:
+        values = [ball]
+        for step in steps:
+            values.append(step(values))
+        return values[end]
+
+    return enclosed
+
+
+def _step_of(part: sp.Expr, letter: sp.Symbol, place_of: Callable[[sp.Expr], int]) -> Callable[[list[Any]], Any]:
+    """One part of a formula as a function of the values of those before it."""
+    if not part.has(letter):
+        return lambda values: _ball(part)
+    match part:
+        case sp.Add() | sp.Mul():
+            inner = [place_of(a) for a in part.args]
+            join = operator.add if isinstance(part, sp.Add) else operator.mul
+            return lambda values: reduce(join, [values[i] for i in inner])
+        case sp.Pow() if not part.exp.has(letter):
+            base = place_of(part.base)
+            return lambda values: _power(values[base], part.exp, {})
+    record = record_of(part)
+    function = _functions().get(part.func) if record is None else record.ball
+    if function is None or len(part.args) != 1:
+        return lambda values: _ball(part, {letter: values[0]})
+    argument, enclose_call = place_of(part.args[0]), function
+    return lambda values: enclose_call(values[argument])
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import sympy as sp
 
 from rdgraph.decisions.budget import remaining
 from rdgraph.decisions.enclosure import NotEnclosed, enclose_at, precision, sign_of
-from rdgraph.decisions.line_pieces import BITS, Neighbourhood, Piece, neighbourhood, pieces, rational
+from rdgraph.decisions.line_pieces import BITS, Neighbourhood, Piece, neighbourhood, pieces, rational, shorter
 from rdgraph.decisions.line_zeros import period
 from rdgraph.decisions.tails import CONSTANT, Tail
 from rdgraph.errors import Undecided
@@ -23,8 +23,8 @@ from rdgraph.syntax.functions import at_zero
 
 #: Intervals of one piece, how closely an extreme is enclosed, and the decimals that are told.
 MAX_CELLS = 2_500
-CLOSENESS = sp.Rational(1, 10**9)
-DECIMALS = 8
+CLOSENESS = sp.Rational(1, 10**8)
+DECIMALS = 7
 RESERVED_SECONDS = 1.5
 #: The numbers from which on a tail is tried: far enough out to be flat.
 STARTS = tuple(map(sp.Integer, (32, 100, 1000)))
@@ -44,9 +44,10 @@ def supremum(formula: sp.Expr, letter: sp.Symbol) -> Extreme:
     Raises Undecided where nothing is known far out, a kink is not found, or time runs out.
 
     >>> x = sp.Symbol("x", real=True)
-    >>> supremum(sp.exp(-(x**2)) * (1 - 2 * x**2), x), supremum(sp.diff(x * sp.tanh(x), x), x).value.evalf(9)
-    (Extreme(value=1, exact=True), 1.19967865)
+    >>> supremum(sp.exp(-(x**2)) * (1 - 2 * x**2), x), supremum(sp.diff(x * sp.tanh(x), x), x).value.evalf(8)
+    (Extreme(value=1, exact=True), 1.1996787)
     """
+    formula = shorter(formula)
     with precision(BITS):
         turn = period(formula, letter)
         whole = pieces(formula, letter) if turn is None else [Piece(formula, letter, sp.S.Zero, turn)]
@@ -122,7 +123,7 @@ class _Climb:
         if ends[0] < ends[1]:
             tops = self._tops()
             exact += [self._value(top.place) for top in tops]
-            found = self._bounded(ends[0], ends[1], tops, exact)
+            found = self._bounded(ends[0], ends[1], tops, exact, above)
             above += [] if found is None else [found]
         top = None
         for ball in above:
@@ -215,7 +216,7 @@ class _Climb:
             push(a, b)
         for _ in range(MAX_CELLS):
             _, _, a, b, top = heap[0]
-            if lowest is not None and top < lowest:
+            if any(top < other for other in (*far, *([] if lowest is None else [lowest]))):
                 break
             close = (
                 reached is not None
@@ -261,8 +262,8 @@ def is_decimal(expression: sp.Expr) -> bool:
 def in_decimals(expression: sp.Expr) -> sp.Expr:
     """An expression whose bounds are written as decimal numbers.
 
-    >>> in_decimals(sp.Symbol("a") + sp.Rational(23993573, 20000000))
-    a + 1.19967865
+    >>> in_decimals(sp.Symbol("a") + sp.Rational(11996787, 10000000))
+    a + 1.1996787
     """
     return expression.xreplace({n: sp.Float(_digits(n), 15) for n in expression.atoms(sp.Rational) if is_decimal(n)})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +13,7 @@ import sympy as sp
 
 from rdgraph.decisions.budget import limited
 from rdgraph.decisions.closed_zeros import zeros
-from rdgraph.decisions.enclosure import NotEnclosed, enclose_at, precision, sign_of
+from rdgraph.decisions.enclosure import NotEnclosed, enclose_at, make_enclosure, precision, sign_of
 from rdgraph.decisions.tails import Tail, tail
 from rdgraph.errors import Undecided
 from rdgraph.syntax.functions import at_zero, record_of
@@ -35,20 +35,23 @@ class Piece:
     lower: sp.Expr
     upper: sp.Expr
     _slopes: dict[int, sp.Expr] = field(default_factory=dict, compare=False)
+    _enclosures: dict[int, Callable[[Any], Any]] = field(default_factory=dict, compare=False, repr=False)
 
     def derivative(self, order: int) -> sp.Expr:
         """The derivative of an order, the function itself for zero."""
         if order not in self._slopes:
             previous = self.derivative(order - 1) if order else self.formula
-            self._slopes[order] = sp.diff(previous, self.letter) if order else previous
+            self._slopes[order] = shorter(sp.diff(previous, self.letter)) if order else previous
         return self._slopes[order]
 
     def over(self, place: Any, order: int = 0) -> Any:
         """A ball with the values, or those of a derivative, over a ball; the whole line where there is none."""
         from flint import arb
 
+        if order not in self._enclosures:
+            self._enclosures[order] = make_enclosure(self.derivative(order), self.letter)
         try:
-            return enclose_at(self.derivative(order), {self.letter: place})
+            return self._enclosures[order](place)
         except NotEnclosed:
             return arb(0, "inf")
 
@@ -92,6 +95,15 @@ class Piece:
             if factor.has(self.letter):
                 rational_one = factor.is_rational_function(self.letter)
                 found += zeros(sp.fraction(sp.together(factor))[0] if rational_one else factor, self.letter)
+
+
+def shorter(formula: sp.Expr) -> sp.Expr:
+    """The shorter of a formula and its form over one denominator: fewer parts, tighter enclosures."""
+    if not any(power.exp.is_negative for power in formula.atoms(sp.Pow)):
+        return formula
+    top, bottom = sp.fraction(sp.together(formula))
+    joined = sp.factor_terms(sp.expand(top)) / bottom
+    return joined if joined.count_ops() < formula.count_ops() else formula
 
 
 def pieces(formula: sp.Expr, letter: sp.Symbol) -> list[Piece]:

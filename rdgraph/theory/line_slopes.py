@@ -1,7 +1,7 @@
 """The extremes of slopes that are sums of letters times functions of the state alone, by interval arithmetic.
 
-A slope c_1 g_1(h) + c_2 g_2(h) + ... lies between the sums of the extremes of its parts; with one part that depends on h
-these are its own. The extremes of every g over the reals come from `rdgraph.decisions.line_extents`.
+A slope c_1 g_1(h) + c_2 g_2(h) + ... lies between the sums of the extremes of its parts; with one part that depends on
+h these are its own. The extremes of every g over the reals come from `rdgraph.decisions.line_extents`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import lru_cache
 import sympy as sp
 
 from rdgraph.algebra.normal_form import H
+from rdgraph.decisions.budget import limited
 from rdgraph.decisions.domain import NEGATIVE, POSITIVE, Domain
 from rdgraph.decisions.judge import rest_on_enclosures
 from rdgraph.decisions.line_extents import Extreme, infimum, supremum
@@ -19,8 +20,8 @@ from rdgraph.decisions.maxima import Candidate
 from rdgraph.decisions.regions import strict_sign
 from rdgraph.errors import Undecided
 
-#: More parts than this are not combined.
-MAX_PARTS = 4
+#: More parts than this are not combined; seconds for the extremes of one of them.
+MAX_PARTS, SECONDS = 4, 2.5
 
 
 def line_extremes(slope: sp.Expr, domain: Domain) -> tuple[tuple[Candidate, ...], bool] | None:
@@ -39,7 +40,7 @@ def line_extremes(slope: sp.Expr, domain: Domain) -> tuple[tuple[Candidate, ...]
         return None
     rest = sp.Add(*(c * g for c, g in parts.items() if not g.has(H)))
     try:
-        ends = {c: _both(parts[c]) for c in moving}
+        ends = {c: limited(SECONDS, _both, parts[c]) for c in moving}
     except (Undecided, sp.PolynomialError, NotImplementedError):
         return None
     if not moving:

@@ -1,9 +1,9 @@
 """The energy E = tr(H^T L H) under f = p(A) H + r(H), r acting on every entry, on undirected regular graphs.
 
-With A symmetric and A@1 = 1, <L H, r(H)> = 1/2 sum_ij A_ij (h_i - h_j) (r(h_i) - r(h_j)) <= m E with m = sup r', so that
-dE/dt <= sum_k 2 lam_k (p(lam_k) + m) |c_k|^2. Near a constant state at which r' comes close to m a mode with the largest
-p grows at the rate that this says: the energy never increases on every such graph iff max p + m <= 0, the one-sided
-constant of the symmetric normalisation.
+With A symmetric and A@1 = 1, <L H, r(H)> = 1/2 sum_ij A_ij (h_i - h_j) (r(h_i) - r(h_j)) <= m E with m = sup r', so
+that dE/dt <= sum_k 2 lam_k (p(lam_k) + m) |c_k|^2. Near a constant state at which r' comes close to m a mode with the
+largest p grows at the rate that this says: the energy never increases on every such graph iff max p + m <= 0, the
+one-sided constant of the symmetric normalisation.
 """
 
 from __future__ import annotations

@@ -316,7 +316,7 @@ def _at_equal_states(system: System, weights: Tableau, normalisation: str) -> St
 def _separating(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     domain = system.domain
     found = apart(system, domain, normalisation)
-    limit, X
+    limit, rate = shown(divide(sp.S.One, found.damping.value, domain)), shown(found.rate)
     factor = "1 + step*m" if weights.is_euler else "1 + step*m + (step*m)**2/2"
     norm = find_normalisation(normalisation).norm_name
     inside = " and its stage" if weights.averages_euler and found.damping.local else ""

@@ -84,7 +84,7 @@ FAMILY_OF = {
     "step_limit": "steps", "existence": "existence", "equivalent": "equivalence", "identify": "identifiability",
     "conserved": "conservation", "energy_law": "conservation", "response": "responses", "symbol": "responses",
     "classify": "responses", "fastest_frequency": "responses", "growth_rate": "responses", "reaction_flow": "flows",
-    "preflight": "preflight",
+    "preflight": "preflight", "steady_states": "states",
 }  # fmt: skip
 DIFFUSION = "-alpha*L@H"
 FISHER = "-alpha*L@H + beta*H*(1 - H)"
