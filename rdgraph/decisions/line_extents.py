@@ -186,8 +186,15 @@ class _Climb:
         starts, ends = around.place == self.piece.lower, around.place == self.piece.upper
         return bool((starts or before > 0) and (ends or after < 0))
 
-    def _bounded(self, lower: sp.Rational, upper: sp.Rational, tops: list[Neighbourhood], exact: list[sp.Expr]) -> Any:
-        """An upper bound outside the neighbourhoods of exact tops, as close as the best exact value asks for."""
+    def _bounded(
+        self,
+        lower: sp.Rational,
+        upper: sp.Rational,
+        tops: list[Neighbourhood],
+        exact: list[sp.Expr],
+        far: list[Any],
+    ) -> Any:
+        """An upper bound outside the neighbourhoods of exact tops, as close as other bounds ask for."""
         waiting = [(a, b) for a, b in _gaps(lower, upper, tops) if a < b]
         if not waiting:
             return None

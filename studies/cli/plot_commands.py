@@ -58,9 +58,12 @@ def plot_phase(
     points: Annotated[int, typer.Option("--points", help="Members along each axis, all run as one batch.")] = 200,
     step: Annotated[float, typer.Option("--step", help="Step of RK4, by which the members are run.")] = 0.25,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random graph and of the start.")] = 0,
+    start: Annotated[
+        str, typer.Option("--start", help="LOW:HIGH, the entries of the start of a nonlinear reaction.")
+    ] = "0.1:0.9",
     out: Annotated[Path, typer.Option("--out", help="Folder for phase.png, .pdf and .csv.")] = Path("runs/phase"),
 ) -> None:
-    """Which coefficients of a linear system smooth, sharpen or blow up on a graph: predicted and simulated."""
+    """Which coefficients smooth, sharpen or grow (linear), settle or blow up (reactions): predicted and simulated."""
     require("a phase diagram", "torch")
     import numpy as np
     import torch
@@ -68,7 +71,12 @@ def plot_phase(
     from analysis.figures import save_figure
     from analysis.phases.diagram import phase_diagram
     from analysis.phases.picture import phase_figure
+    from rdgraph.systems.parser import parse
 
+    system = parse(equation)
+    if system.is_single and not system.structure.linear:
+        _plot_reaction(equation, graph, end, points, step, seed, read_interval(start), out)
+        return
     op = _named_graph(graph, seed).operator("symmetric", dtype=torch.float64)
     alphas, betas = np.linspace(0, end, points + 1)[1:], np.linspace(-end, end, points)
     diagram = phase_diagram(equation, op, alphas, betas, method="rk4", step=step, seed=seed)
@@ -76,6 +84,38 @@ def plot_phase(
     say(console, f"{points} x {points} members: {share} were simulated as predicted")
     for path in save_figure(phase_figure(diagram), out, "phase", diagram.rows()):
         say(console, f"wrote {path}")
+
+
+def _plot_reaction(
+    equation: str, graph: str, end: float, points: int, step: float, seed: int, start: tuple[float, float], out: Path
+) -> None:
+    """The diagram of a nonlinear reaction on the row normalisation of a graph."""
+    import numpy as np
+    import torch
+
+    from analysis.figures import save_figure
+    from analysis.phases.reaction_grid import reaction_diagram, reaction_figure
+
+    op = _named_graph(graph, seed).operator("row", dtype=torch.float64)
+    alphas, betas = np.linspace(0, end, points + 1)[1:], np.linspace(-end, end, points)
+    diagram = reaction_diagram(equation, op, alphas, betas, start=start, step=step, seed=seed)
+    share = f"{diagram.is_predicted.mean():.2%} of the members have one fate for every start in {list(start)}"
+    say(console, f"{points} x {points} members: {share}; {diagram.agreement:.2%} of these were simulated as predicted")
+    for path in save_figure(reaction_figure(diagram), out, "phase", diagram.rows()):
+        say(console, f"wrote {path}")
+
+
+def read_interval(text: str) -> tuple[float, float]:
+    """LOW:HIGH as two numbers.
+
+    >>> read_interval("-0.5:1.5")
+    (-0.5, 1.5)
+    """
+    low, _, high = text.partition(":")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        raise InvalidArgument(f"expected LOW:HIGH, got {text!r}; write --start 0.1:0.9") from None
 
 
 @plot.command("dispersion", context_settings=EQUATION_SETTINGS)

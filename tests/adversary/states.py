@@ -1,4 +1,4 @@
-"""Steady states that are the same in all nodes: told ones are, others are looked for, and small deviations are followed."""
+"""Steady states that are the same in all nodes: told ones are, others are looked for, deviations are followed."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ def test_plot_phase_writes_figure_and_numbers(tmp_path: Path, rdgraph: Command) 
     assert len(rows) == 81
     for row in rows:  # FB is diffusion with alpha - beta
         gap = float(row["alpha"]) - float(row["beta"])
-        expected = "neutral" if abs(gap) < 1e-9 else "smooths" if gap > 0 else "blows up"
+        expected = "neutral" if abs(gap) < 1e-9 else "smooths" if gap > 0 else "grows without bound"
         assert row["predicted"] == expected
     assert (tmp_path / "phase.png").stat().st_size > 1000
 
