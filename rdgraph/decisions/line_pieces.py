@@ -217,7 +217,7 @@ class Neighbourhood:
         return low - self.width / 2, high + self.width / 2
 
 
-def neighbourhood(piece: Piece, place: sp.Expr, first: int = 0, orders: int = 4) -> Neighbourhood | None:
+def neighbourhood(piece: Piece, place: sp.Expr, first: int = 0, orders: int = 6) -> Neighbourhood | None:
     """Around a zero of the derivative of order `first`: a width on which it has no other, and the order of the zero.
 
     The derivative of order first + k, the first one that does not vanish, keeps its sign there.

@@ -30,8 +30,9 @@ from rdgraph.decisions.line_pieces import (
 from rdgraph.errors import Undecided
 from rdgraph.syntax.functions import record_of
 
-#: Intervals of one piece, the shortest of them, and seconds kept for the rest of an answer.
+#: Intervals of one piece, steps to a zero in one of them, the shortest one, and seconds kept for the rest of an answer.
 MAX_CELLS = 3_000
+MAX_REFINEMENTS = 200
 SHORTEST = sp.Rational(1, 10**9)
 RESERVED_SECONDS = 1.5
 #: The end of the search where nothing is proved farther out, and the largest denominator of numbers that are tried.
@@ -258,20 +259,28 @@ class _Search:
         raise _NewPlace(place)
 
     def _take(self, place: Any, found: _Found) -> None:
-        """Newton's method on a monotone interval with one zero, then a closed form for it if one is seen."""
-        for _ in range(60):
-            middle = place.mid()
-            closer = middle - self.piece.over(middle) / self.piece.over(place, 1)
-            if not closer.is_finite():
-                break
-            smaller = place.intersection(closer) if place.overlaps(closer) else place
-            if smaller.rad() >= place.rad() * 0.9:
+        """A small enclosure of the zero of a monotone interval, and a closed form for it if one is seen."""
+        for _ in range(MAX_REFINEMENTS):
+            smaller = self._refined(place)
+            if smaller is None or smaller.rad() >= place.rad():
                 break
             place = smaller
         low, high = rational(place.lower()), rational(place.upper())
         exact = next((guess for guess in _guesses(place) if is_zero_at(self.piece, guess)), None)
         if self._inside(low, high):
             found.zeros.append(LineZero(low, high) if exact is None else _exactly(exact))
+
+    def _refined(self, place: Any) -> Any:
+        """A smaller interval that holds the zero: by Newton's method where that is fast, else one half."""
+        middle = place.mid()
+        value, slope = self.piece.over(middle), self.piece.over(place, 1)
+        closer = middle - value / slope
+        if closer.is_finite() and closer.rad() < place.rad() * 0.5 and place.overlaps(closer):
+            return place.intersection(closer)
+        if not (value > 0 or value < 0):
+            return None
+        rises = self._sign(rational(place.upper())) > 0
+        return middle.union(place.upper() if (value < 0) == rises else place.lower())
 
 
 def _exactly(place: sp.Expr) -> LineZero:
