@@ -39,6 +39,8 @@ from rdgraph.theory.step_limit_values import REAL_SPECTRUM, StepLimit, decimal, 
 
 #: A step that is larger by this factor shows that a limit is sharp.
 LARGER = sp.Rational(101, 100)
+#: Coefficients of such a point: with very large ones a crude limit can look sharp.
+ORDINARY = (sp.Integer(-4), sp.Integer(4))
 #: Seconds of one way to a limit, and of the limit for directed graphs alone.
 ROUTE_SECONDS, DIRECTED_SECONDS = 3.5, 2.0
 
@@ -248,9 +250,11 @@ def _at_least(letter: sp.Symbol, value: sp.Expr) -> sp.Basic:
 
 
 def _leaves(rate: sp.Expr, faces: Faces, lower: sp.Expr, upper: sp.Expr) -> bool:
-    """A point was found at which a step 1/rate leaves the box."""
+    """A point was found, with coefficients of ordinary size, at which a step 1/rate leaves the box."""
+    letters = rate.free_symbols - {h}
+    ordinary = faces.domain.where(*(bound for x in sorted(letters, key=str) for bound in between(x, ORDINARY)))
     return any(
-        faces.domain.point(sp.Gt(rate, 0, evaluate=False), *facts, sp.Lt(distance, 0, evaluate=False)) is not None
+        ordinary.point(sp.Gt(rate, 0, evaluate=False), *facts, sp.Lt(distance, 0, evaluate=False)) is not None
         for distance, facts in _distances(rate, faces, (lower, upper))
     )
 

@@ -21,7 +21,8 @@ Random = np.random.Generator
 CASES = 6
 #: Within this distance from zero states are looked for; told ones may lie farther out.
 REACH = 90.0
-PLACES = np.unique(np.concatenate([np.linspace(-REACH, REACH, 3001), np.sinh(np.linspace(-5, 5, 1501))]))
+#: Shifted, so that no place is a state by chance.
+PLACES = np.unique(np.concatenate([np.linspace(-REACH, REACH, 501), np.sinh(np.linspace(-5, 5, 601))])) + 1.7e-4
 
 
 def questions(drawn: Drawn, rng: Random) -> list[Question]:
@@ -121,6 +122,8 @@ def _other_fate(
         claim = "stable" if worst < 0 else "unstable for some lam"
     if claim == "stable" and largest > room:
         return f"called stable, but a mode grows at the rate {largest:.6g} at {place:.9g}"
+    if claim == "stable" and abs(constant) <= room and _moves_away(rate, place):
+        return f"called stable, but constant states beside {place:.9g} move away"
     if claim == "marginal" and largest > room:
         return f"called marginal, but a mode grows at the rate {largest:.6g} at {place:.9g}"
     if claim == "unstable" and constant < -room:
@@ -130,6 +133,12 @@ def _other_fate(
     if claim == "unstable for some lam" and largest < -0.02 * (1 + size):
         return f"called unstable for some lam, but every mode of a cycle decays at {place:.9g}"
     return None
+
+
+def _moves_away(rate: Callable[[float], float], place: float) -> bool:
+    """Whether constant states at several distances on one side move away from a place."""
+    steps = [1e-3, 3e-3, 1e-2]
+    return all(rate(place + s) > 1e-12 for s in steps) or all(rate(place - s) < -1e-12 for s in steps)
 
 
 def _comes_back(rate: Callable[[float], float], place: float) -> bool:

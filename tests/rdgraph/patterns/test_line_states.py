@@ -28,7 +28,7 @@ def told(text: str, values: dict[str, float] | None = None) -> list[tuple[float,
         ("-alpha*L@H + H*(1 - abs(H))", [(-1, "stable"), (0, "unstable"), (1, "stable")]),
         ("-alpha*L@H + relu(H) - H**3", [(0, "unstable"), (1, "stable")]),
         ("-alpha*L@H + tanh(sin(H)) - H", [(0, "marginal")]),
-        ("-alpha*L@H - 3*A@H + tanh(H)", [(0, "unstable for some lam")]),
+        ("-L@H - 3*A@H + tanh(H)", [(0, "unstable for some lam")]),
     ],
 )
 def test_states_and_their_stability(text: str, expected: list[tuple[float, str]]) -> None:
