@@ -282,3 +282,14 @@ def test_help_is_worth_reading(rdgraph: Command) -> None:
         run = rdgraph(*words, "--help")
         assert run.returncode == 0
         assert len(run.stdout.splitlines()) > 8
+
+
+@pytest.mark.slow
+def test_plot_phase_draws_a_reaction(tmp_path: Path, rdgraph: Command) -> None:
+    run = rdgraph("plot", "phase", "F", "--graph", "ring:5", "--points", "6", "--out", str(tmp_path))
+    assert run.returncode == 0, run.stderr
+    assert "100.00% of these were simulated as predicted" in run.stdout
+    with (tmp_path / "phase.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        assert row["predicted"] == row["simulated"] == ("settles at 1" if float(row["beta"]) > 0 else "settles at 0")
