@@ -6,7 +6,8 @@ measures:  Measure, register_measure, unregister_measure, find_measure, make_mea
 spectra:   spectrum, Spectrum, spectral_gap, spectral_density, Density, empirical_gains, Gains, gains_figure
 responses: gain_at, response_curves, ResponseCurve, response_figure, curve_rows
 verdicts:  oversmoothing, OversmoothingVerdict, EnergyFate, EnergyStatement
-phases:    phase_diagram, PhaseDiagram, phase_figure, stability_borders, roughness_borders, Border
+phases:    phase_diagram, PhaseDiagram, phase_figure, stability_borders, roughness_borders, Border,
+           reaction_diagram, ReactionDiagram, reaction_figure
 figures:   save_figure
 
 Every name is loaded when it is first asked for. A system is given as a `System`, a name of the catalogue, or a line of
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from analysis.phases.borders import Border, roughness_borders, stability_borders
     from analysis.phases.diagram import PhaseDiagram, phase_diagram
     from analysis.phases.picture import phase_figure
+    from analysis.phases.reaction_grid import ReactionDiagram, reaction_diagram, reaction_figure
     from analysis.responses import ResponseCurve, curve_rows, gain_at, response_curves, response_figure
     from analysis.spectra.density import Density, spectral_density
     from analysis.spectra.eigenvalues import Spectrum, spectral_gap, spectrum
@@ -51,6 +53,7 @@ __all__ = [
     "Measure",
     "OversmoothingVerdict",
     "PhaseDiagram",
+    "ReactionDiagram",
     "ResponseCurve",
     "Spectrum",
     "curve_rows",
@@ -72,6 +75,8 @@ __all__ = [
     "phase_diagram",
     "phase_figure",
     "rayleigh",
+    "reaction_diagram",
+    "reaction_figure",
     "register_measure",
     "response_curves",
     "response_figure",
@@ -114,6 +119,9 @@ _ON_USE = {
     "oversmoothing": "analysis.verdicts.verdict",
     "phase_diagram": "analysis.phases.diagram",
     "phase_figure": "analysis.phases.picture",
+    "reaction_diagram": "analysis.phases.reaction_grid",
+    "reaction_figure": "analysis.phases.reaction_grid",
+    "ReactionDiagram": "analysis.phases.reaction_grid",
     "rayleigh": "analysis.measures.energies",
     "register_measure": "analysis.measures.registry",
     "response_curves": "analysis.responses",

@@ -17,8 +17,8 @@ from rdgraph.integrators.trackers import Tracker
 from rdgraph.lowering.vector_field import lower
 from rdgraph.systems.system import System
 
-CLASSES = ("smooths", "sharpens", "neutral", "blows up")
-SMOOTHS, SHARPENS, NEUTRAL, BLOWS_UP = range(4)
+CLASSES = ("smooths", "sharpens", "neutral", "grows without bound")
+SMOOTHS, SHARPENS, NEUTRAL, GROWS = range(4)
 #: Below this normalised energy a state is as good as in the kernel: what is left is rounding.
 FLOOR = 1e-11
 #: Save times of the simulation.
@@ -80,4 +80,4 @@ def _judge(solution: Solution, T: float) -> np.ndarray:
     # Growth that slows down is on its way to a limit.
     grows = (rate > still) & (rate > 0.9 * slope(log_energy, np.maximum(last - window, 1)))
     decays = np.where(vanishing, SMOOTHS, SHARPENS)
-    return np.where(grows, BLOWS_UP, np.where(rate < -still, decays, NEUTRAL))
+    return np.where(grows, GROWS, np.where(rate < -still, decays, NEUTRAL))

@@ -2,10 +2,10 @@
 
 The energy is E = <H, L H>, the normalised energy E/<H, H>, in the inner product in which L is symmetric. As t -> inf,
 
-    blows up   E -> inf: a mode with lam > 0 grows,
-    neutral    E -> a positive limit: no such mode grows, and one stays,
-    smooths    E -> 0 and E/|H|^2 -> 0: the kernel of L wins,
-    sharpens   E -> 0, yet E/|H|^2 keeps a positive limit: the state decays, its roughness does not.
+    grows without bound   E -> inf, exponentially: a mode with lam > 0 grows,
+    neutral               E -> a positive limit: no such mode grows, and one stays,
+    smooths               E -> 0 and E/|H|^2 -> 0: the kernel of L wins,
+    sharpens              E -> 0, yet E/|H|^2 keeps a positive limit: the state decays, its roughness does not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy.ndimage import maximum_filter, minimum_filter
 from torch import Tensor
 
 from analysis.phases.borders import Border, roughness_borders, stability_borders
-from analysis.phases.classes import BLOWS_UP, CLASSES, NEUTRAL, SHARPENS, SMOOTHS, simulated_classes
+from analysis.phases.classes import CLASSES, GROWS, NEUTRAL, SHARPENS, SMOOTHS, simulated_classes
 from analysis.spectra.eigenvalues import Spectrum, spectrum
 from analysis.verdicts.asymptotics import check_symbol, growth, make_symbols
 from rdgraph.errors import InvalidArgument, UnknownName
@@ -139,7 +139,7 @@ def phase_diagram(
         >>> op = rd.generators.path(4).operator("symmetric", dtype=torch.float64)
         >>> d = phase_diagram("FB", op, np.array([0.5, 1.0]), np.array([0.75]), T=10.0)
         >>> [CLASSES[k] for k in d.predicted[0]], [CLASSES[k] for k in d.simulated[0]]
-        (['blows up', 'smooths'], ['blows up', 'smooths'])
+        (['grows without bound', 'smooths'], ['grows without bound', 'smooths'])
     """
     system = parse(system)
     fixed = dict(coefficients or {})
@@ -179,7 +179,7 @@ def _predict(
     vanishing = smooth.compare(rough) > 0
     decays = np.where(vanishing, SMOOTHS, SHARPENS)
     grows = (rough.rate > 0) | ((rough.rate == 0) & (rough.power > 0))
-    return np.where(grows, BLOWS_UP, np.where(rough.rate < 0, decays, NEUTRAL)), vanishing
+    return np.where(grows, GROWS, np.where(rough.rate < 0, decays, NEUTRAL)), vanishing
 
 
 def _excited(modes: Spectrum, H0: Tensor) -> np.ndarray:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.figures import PALETTE, plain
-from analysis.phases.classes import BLOWS_UP, CLASSES
+from analysis.phases.classes import CLASSES, GROWS
 from analysis.phases.diagram import PhaseDiagram
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: smooths, sharpens, neutral, blows up
+#: smooths, sharpens, neutral, grows without bound
 COLOURS = (PALETTE[5], PALETTE[2], "#F0E442", PALETTE[1])
 
 
 def phase_figure(diagram: PhaseDiagram) -> Figure:
-    """Two panels, classes by colour; hatched where the energy blows up and the normalised energy tends to zero.
+    """Two panels, classes by colour; hatched where the energy grows and the normalised energy tends to zero.
 
     Args:
         diagram: what `phase_diagram` gave.
@@ -52,9 +52,9 @@ def phase_figure(diagram: PhaseDiagram) -> Figure:
         for tie in diagram.ties:
             panel.plot(tie.x, tie.y, color="black", lw=1.2, ls="--")
         panel.set(title=title, xlabel=plain(diagram.names[0]), xlim=(x.min(), x.max()), ylim=(y.min(), y.max()))
-    hatched = diagram.vanishing & (diagram.predicted == BLOWS_UP)
+    hatched = diagram.vanishing & (diagram.predicted == GROWS)
     handles: list[Patch | Line2D] = [
-        Patch(color=c, label=n) for n, c in zip(CLASSES, COLOURS, strict=True) if _occurs(diagram, n)
+        Patch(color=c, label=_label(n)) for n, c in zip(CLASSES, COLOURS, strict=True) if _occurs(diagram, n)
     ]
     handles.append(Line2D([], [], color="black", lw=1.4, label="border, closed form"))
     if diagram.ties:
@@ -77,3 +77,8 @@ def phase_figure(diagram: PhaseDiagram) -> Figure:
 def _occurs(diagram: PhaseDiagram, name: str) -> bool:
     code = CLASSES.index(name)
     return bool(((diagram.predicted == code) | (diagram.simulated == code)).any())
+
+
+def _label(name: str) -> str:
+    """A class in words; what grows does so exponentially, for the system is linear."""
+    return f"{name} (exponentially)" if name == CLASSES[GROWS] else name

@@ -6,8 +6,10 @@ digits are asked for, up to a limit.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
 from types import MappingProxyType
 from typing import Any
 
@@ -71,6 +73,56 @@ def enclose_function(formula: sp.Expr, letter: sp.Symbol, argument: Any) -> Any:
 def enclose_at(formula: sp.Expr, given: Mapping[sp.Basic, Any]) -> Any:
     """A ball that contains the values of a formula whose letters are given as balls, with the bits in force."""
     return _ball(formula, given)
+
+
+def make_enclosure(formula: sp.Expr, letter: sp.Symbol) -> Callable[[Any], Any]:
+    """A function from a ball of the letter to a ball with the values of a formula, for many balls.
+
+    Parts that occur several times are enclosed once; it raises NotEnclosed as `enclose_at` does.
+
+    >>> x = sp.Symbol("x", real=True)
+    >>> with precision(64):
+    ...     bool(make_enclosure(sp.exp(x) + 1, x)(enclose(sp.S.One)) > 3)
+    True
+    """
+    steps: list[Callable[[list[Any]], Any]] = []
+    places: dict[sp.Expr, int] = {letter: 0}
+
+    def place_of(part: sp.Expr) -> int:
+        if part not in places:
+            steps.append(_step_of(part, letter, place_of))
+            places[part] = len(steps)
+        return places[part]
+
+    end = place_of(formula)
+
+    def enclosed(ball: Any) -> Any:
+        values = [ball]
+        for step in steps:
+            values.append(step(values))
+        return values[end]
+
+    return enclosed
+
+
+def _step_of(part: sp.Expr, letter: sp.Symbol, place_of: Callable[[sp.Expr], int]) -> Callable[[list[Any]], Any]:
+    """One part of a formula as a function of the values of those before it."""
+    if not part.has(letter):
+        return lambda values: _ball(part)
+    match part:
+        case sp.Add() | sp.Mul():
+            inner = [place_of(a) for a in part.args]
+            join = operator.add if isinstance(part, sp.Add) else operator.mul
+            return lambda values: reduce(join, [values[i] for i in inner])
+        case sp.Pow() if not part.exp.has(letter):
+            base = place_of(part.base)
+            return lambda values: _power(values[base], part.exp, {})
+    record = record_of(part)
+    function = _functions().get(part.func) if record is None else record.ball
+    if function is None or len(part.args) != 1:
+        return lambda values: _ball(part, {letter: values[0]})
+    argument, enclose_call = place_of(part.args[0]), function
+    return lambda values: enclose_call(values[argument])
 
 
 @contextmanager
@@ -156,7 +208,7 @@ def _algebraic(root: sp.CRootOf) -> Any:
 
 def _power(base: Any, exponent: sp.Expr, given: Mapping[sp.Basic, Any]) -> Any:
     if exponent.is_Integer:
-        return base ** int(exponent)
+        return _integer_power(base, int(exponent))
     if exponent == sp.S.Half:
         return base.sqrt()
     if exponent == -sp.S.Half:
@@ -164,6 +216,18 @@ def _power(base: Any, exponent: sp.Expr, given: Mapping[sp.Basic, Any]) -> Any:
     if not base > 0:
         raise NotEnclosed("a power with a base that may be zero or negative")
     return (_ball(exponent, given) * base.log()).exp()
+
+
+def _integer_power(base: Any, exponent: int) -> Any:
+    """A whole power; over balls that hold zero from their ends, where arb's own is wide or undefined."""
+    from flint import arb
+
+    if exponent < 0:
+        return 1 / _integer_power(base, -exponent)
+    if exponent == 0 or base == 0 or not base.contains(0) or not base.is_finite():
+        return base**exponent
+    ends = [end if end == 0 else end**exponent for end in (base.lower(), base.upper())]
+    return ends[0].union(ends[1]) if exponent % 2 else arb(0).union(ends[0]).union(ends[1])
 
 
 def _branch(pieces: sp.Piecewise) -> Any:

@@ -144,6 +144,13 @@ def watched() -> Iterator[Watch]:
             outer.bounded = outer.bounded or watch.bounded
 
 
+def rest_on_enclosures() -> None:
+    """Tell whoever watches that an answer rests on interval arithmetic."""
+    watch = _watch.get()
+    if watch is not None:
+        watch.bounded = True
+
+
 @contextmanager
 def recorded() -> Iterator[list[Obligation]]:
     """Collect every question of the block; answers that are remembered elsewhere are found anew."""

@@ -49,9 +49,14 @@ def maximum(candidates: Sequence[Candidate], domain: Domain, *, place: bool = Fa
     comparable = not any(c.value.has(sp.oo, -sp.oo) for c in kept) and (len(letters) < 2 or len(degrees) == 1)
     line = domain.line([c.value for c in kept] + conditions) if comparable else None
     if line is not None:
-        formula = _maximum_on_line(line, kept, differences + conditions, place)
-        if place or _is_maximum(formula, kept, domain):
-            return formula
+        try:
+            formula = _maximum_on_line(line, kept, differences + conditions, place)
+        except Undecided:  # borders that are no algebraic numbers
+            if place:
+                raise
+        else:
+            if place or _is_maximum(formula, kept, domain):
+                return formula
     if place:
         raise Undecided(f"which of {', '.join(str(c.value) for c in kept)} is largest depends on several ratios")
     return _as_max(kept, domain)

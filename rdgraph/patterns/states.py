@@ -26,6 +26,7 @@ class SteadyState:
 
     `how` is "exact" (a closed form or an algebraic number) or "certified" (a number that lies, and is the only steady
     state, between the two of `enclosures`). Where `conditions` hold it is real. Fields in `free` may have any value.
+    `stability` says of one field what becomes of small deviations (`rdgraph.patterns.state_stability`).
     """
 
     point: Mapping[sp.Symbol, sp.Expr]
@@ -34,6 +35,7 @@ class SteadyState:
     enclosures: Mapping[sp.Symbol, tuple[sp.Rational, sp.Rational]] = field(default_factory=dict)
     free: tuple[str, ...] = ()
     assumes: str = EVERY_GRAPH
+    stability: str = ""
 
     @property
     def values(self) -> dict[str, sp.Expr]:
@@ -62,7 +64,8 @@ class SteadyState:
         text = ", ".join(f"{name} = {shown(value)}" for name, value in self.values.items())
         where = " and ".join(condition_in_words(public(c)) for c in self.conditions)
         free = f", {', '.join(self.free)} free" if self.free else ""
-        return f"{text}{free}{f' where {where}' if where else ''} ({self.how})"
+        fate = f", {self.stability}" if self.stability else ""
+        return f"{text}{free}{f' where {where}' if where else ''} ({self.how}{fate})"
 
     def to_dict(self) -> dict[str, Any]:
         """Values, how they are known, conditions and what is assumed of the graph, as texts."""
@@ -72,6 +75,7 @@ class SteadyState:
             "conditions": [str(public(c)) for c in self.conditions],
             "free": list(self.free),
             "assumes": self.assumes,
+            "stability": self.stability,
         }
 
 

@@ -1,26 +1,30 @@
 """Steady states: all constant states at which every rate vanishes, exact where there is a closed form.
 
-Rational rates with numbers as coefficients are solved completely and exactly. With letters, elimination proposes closed
-forms, which are put in, and the judge decides whether there can be others. Other rates are searched over a box by
-interval arithmetic.
+Rational rates with numbers as coefficients are solved completely and exactly. With letters, elimination and inverse
+functions propose closed forms, which are put in, and the judge decides whether there can be others. Other rates of one
+field are searched over the whole line by interval arithmetic, those of several fields over a box.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import sympy as sp
 
 from rdgraph.decisions.budget import limited, remaining, within_budget
-from rdgraph.decisions.domain import POSITIVE, ZERO, Domain
+from rdgraph.decisions.closed_zeros import zeros
+from rdgraph.decisions.domain import NEGATIVE, POSITIVE, ZERO, Domain
 from rdgraph.decisions.enclosure import precision
 from rdgraph.errors import InvalidArgument, Undecided
 from rdgraph.patterns.box_search import search_box
 from rdgraph.patterns.elimination import proposals
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
+from rdgraph.patterns.line_states import attracts, line_states
 from rdgraph.patterns.real_solutions import Continuum, real_solutions
+from rdgraph.patterns.state_stability import stability
 from rdgraph.patterns.states import BITS, CERTIFIED, SteadyState, SteadyStates
 from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.systems.parser import reads_system
@@ -72,6 +76,7 @@ def solve_states(kinetics: Kinetics, box: tuple[Any, Any] = BOX) -> SteadyStates
 
 
 def _solved(kinetics: Kinetics, box: tuple[Any, Any]) -> SteadyStates:
+    kinetics = _without_common_factor(kinetics)
     rates = [sp.together(rate) for rate in kinetics.rates]
     letters = kinetics.letters
     numeric = not set().union(*(rate.free_symbols for rate in rates)) - set(letters)
@@ -84,8 +89,18 @@ def _solved(kinetics: Kinetics, box: tuple[Any, Any]) -> SteadyStates:
         if not numeric:
             return _closed_forms(kinetics, rates)
     if numeric:
-        return _searched(kinetics, box)
+        return _on_line(kinetics, box) if len(letters) == 1 else _searched(kinetics, box)
     return _closed_forms(kinetics, rates)
+
+
+def _without_common_factor(kinetics: Kinetics) -> Kinetics:
+    """The rate of one field without factors that no state occurs in and that are proved not to vanish."""
+    if len(kinetics.letters) != 1 or kinetics.rates[0] == 0:
+        return kinetics
+    factors = sp.Mul.make_args(sp.factor_terms(kinetics.rates[0]))
+    dropped = [f for f in factors if not f.has(*kinetics.letters) and kinetics.domain.sign(f) in (POSITIVE, NEGATIVE)]
+    sign = sp.Mul(*(1 if kinetics.domain.sign(f) is POSITIVE else -1 for f in dropped))
+    return replace(kinetics, rates=(sp.expand(sign * sp.Mul(*(f for f in factors if f not in dropped))),))
 
 
 def _has_rational_numbers(rates: Sequence[sp.Expr]) -> bool:
@@ -133,7 +148,10 @@ def _proposals(rates: Sequence[sp.Expr], letters: Sequence[sp.Symbol]) -> list[M
     found: list[Mapping[sp.Symbol, sp.Expr]] = []
 
     def find() -> None:
-        found.extend(proposals(rates, letters) if _are_rational(rates, letters) else ())
+        if _are_rational(rates, letters):
+            found.extend(proposals(rates, letters))
+        elif len(letters) == 1:
+            found.extend({letters[0]: zero} for zero in zeros(rates[0], letters[0]))
 
     try:
         limited(min(SOLVING_SECONDS, remaining()), find)
@@ -163,6 +181,8 @@ def _checked(kinetics: Kinetics, rates: Sequence[sp.Expr], point: dict[sp.Symbol
                 conditions.append(sp.Ne(power.base, 0, evaluate=False))
             if not power.exp.is_Integer:
                 conditions.append(sp.Ge(power.base, 0, evaluate=False))
+        conditions += [sp.Gt(call.args[0], 0, evaluate=False) for call in value.atoms(sp.log)]
+        conditions += [sp.Lt(call.args[0] ** 2, 1, evaluate=False) for call in value.atoms(sp.atanh)]
     kept: list[sp.Basic] = []
     for condition in dict.fromkeys(conditions):
         if kinetics.domain.where(*kept).proves(condition) is not True:
@@ -194,10 +214,20 @@ def _are_all(kinetics: Kinetics, rates: Sequence[sp.Expr], states: Sequence[Stea
 
 
 # ---------------------------------------------------------------------- numbers by interval arithmetic
-def _searched(kinetics: Kinetics, box: tuple[Any, Any]) -> SteadyStates:
+def _on_line(kinetics: Kinetics, box: tuple[Any, Any]) -> SteadyStates:
+    found = line_states(kinetics.rates[0], kinetics.letters[0], None if box == BOX else _ends_of(box))
+    return _answer(kinetics, found.states, found.is_complete, found.note, found.attracting)
+
+
+def _ends_of(box: tuple[Any, Any]) -> tuple[sp.Rational, sp.Rational]:
     lower, upper = (exact_number(end, "end of the box") for end in box)
     if not (lower.is_Rational and upper.is_Rational and lower < upper):
         raise InvalidArgument(f"expected a box (lower, upper) of two numbers, got {box}")
+    return lower, upper
+
+
+def _searched(kinetics: Kinetics, box: tuple[Any, Any]) -> SteadyStates:
+    lower, upper = _ends_of(box)
     found = search_box(kinetics.rates, kinetics.letters, lower, upper)
     origin = dict.fromkeys(kinetics.letters, sp.S.Zero)
     origin_is_steady = all(sp.simplify(rate.xreplace(origin)) == 0 for rate in kinetics.rates)
@@ -231,17 +261,37 @@ def _ends(ball: Any) -> tuple[sp.Rational, sp.Rational]:
 
 
 # ---------------------------------------------------------------------- order and answer
-def _answer(kinetics: Kinetics, states: Sequence[SteadyState], complete: bool, note: str) -> SteadyStates:
-    ordered = sorted(states, key=lambda state: _rank(state, kinetics.domain))
-    named = tuple(with_assumption(state, kinetics) for state in ordered)
-    return SteadyStates(kinetics.fields, named, complete, note, kinetics.assumes)
+def _answer(
+    kinetics: Kinetics,
+    states: Sequence[SteadyState],
+    complete: bool,
+    note: str,
+    attracting: Sequence[bool | None] | None = None,
+) -> SteadyStates:
+    """The states in their order, with what they assume and what becomes of deviations."""
+    known = attracting or (_flows(kinetics, states) if complete else [None] * len(states))
+    named = [
+        replace(with_assumption(state, kinetics), stability=stability(kinetics, state, attracts))
+        for state, attracts in zip(states, known, strict=True)
+    ]
+    ordered = sorted(named, key=lambda state: _rank(state, kinetics.domain))
+    return SteadyStates(kinetics.fields, tuple(ordered), complete, note, kinetics.assumes)
+
+
+def _flows(kinetics: Kinetics, states: Sequence[SteadyState]) -> list[bool | None]:
+    """Whether the constant states of one field beside each of all its states move towards it: polynomials alone."""
+    rate, letters = kinetics.rates[0], kinetics.letters
+    if len(letters) != 1 or not rate.is_polynomial(letters[0]) or rate.free_symbols != set(letters):
+        return [None] * len(states)
+    places = [sp.sympify(state.point[letters[0]]) for state in states]
+    return [attracts(rate, letters[0], place, places) for place in places]
 
 
 def with_assumption(state: SteadyState, kinetics: Kinetics) -> SteadyState:
     """The state with what it assumes of a graph; zero assumes less than others."""
     is_zero = all(value == 0 for value in state.point.values())
     assumes = kinetics.modes_assume if is_zero and kinetics.zero_is_kept else kinetics.assumes
-    return SteadyState(state.point, state.how, state.conditions, state.enclosures, state.free, assumes)
+    return replace(state, assumes=assumes)
 
 
 def _rank(state: SteadyState, domain: Domain) -> tuple[Any, ...]:

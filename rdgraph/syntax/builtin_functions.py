@@ -137,7 +137,7 @@ BUILT_IN: tuple[ElementwiseFunction, ...] = (
         "tanh", sp.tanh, lambda x: 1 - sp.tanh(x) ** 2, r"\tanh" + _ROUND,
         numpy=_of_numpy("tanh"), torch="torch.tanh({0})", c="tanh(x)", ball=_of_arb("tanh"),
         range=_UNIT, slope=Span(sp.S.Zero, sp.S.One, has_upper=True), monotone=Monotone.INCREASING, at_zero=sp.S.Zero,
-        reflection=lambda x, y: -y, rewriting=lambda x: 1 - 2 / (sp.exp(2 * x) + 1),
+        reflection=lambda x, y: -y, rewriting=lambda x: 1 - 2 / (sp.exp(2 * x) + 1), inverse=sp.atanh,
     ),
     ElementwiseFunction(
         "relu", relu, sp.Heaviside, r"\operatorname{{relu}}" + _ROUND,
@@ -150,18 +150,19 @@ BUILT_IN: tuple[ElementwiseFunction, ...] = (
         numpy=_numpy_sigmoid, torch="torch.sigmoid({0})", c="1/(1 + exp(-x))", ball=_ball_sigmoid,
         range=Span.of(0, 1), slope=Span(sp.S.Zero, sp.Rational(1, 4), has_upper=True), monotone=Monotone.INCREASING,
         at_zero=sp.S.Half, reflection=lambda x, y: 1 - y, rewriting=lambda x: 1 - 1 / (sp.exp(x) + 1),
+        inverse=lambda y: sp.log(y / (1 - y)),
     ),
     ElementwiseFunction(
         "exp", sp.exp, sp.exp, r"\exp" + _ROUND,
         numpy=_of_numpy("exp"), torch="torch.exp({0})", c="exp(x)", ball=_of_arb("exp"),
         range=Span.of(0, sp.oo), slope=Span.of(0, sp.oo), monotone=Monotone.INCREASING, at_zero=sp.S.One,
-        reflection=lambda x, y: 1 / y,
+        reflection=lambda x, y: 1 / y, inverse=sp.log,
     ),
     ElementwiseFunction(
         "sqrt", sp.sqrt, lambda x: 1 / (2 * sp.sqrt(x)), r"\sqrt{{{}}}",
         numpy=_of_numpy("sqrt"), torch="torch.sqrt({0})", c="sqrt(x)", ball=_ball_sqrt,
         domain=Span.of(0, sp.oo, attained=True), range=Span.of(0, sp.oo, attained=True), slope=Span.of(0, sp.oo),
-        monotone=Monotone.INCREASING, at_zero=sp.S.Zero,
+        monotone=Monotone.INCREASING, at_zero=sp.S.Zero, inverse=lambda y: y**2,
     ),
     ElementwiseFunction(
         "abs", sp.Abs, sp.sign, r"\operatorname{{abs}}" + _ROUND,
@@ -175,6 +176,7 @@ BUILT_IN: tuple[ElementwiseFunction, ...] = (
         c="(x > 0 ? x : 0) + log1p(exp(-fabs(x)))", ball=_ball_softplus,
         range=Span.of(0, sp.oo), slope=Span.of(0, 1), monotone=Monotone.INCREASING, at_zero=sp.log(2),
         reflection=lambda x, y: y - x, formula=lambda x: sp.log(1 + sp.exp(x)), ties=_ties_of_softplus,
+        inverse=lambda y: sp.log(sp.exp(y) - 1),
     ),
     ElementwiseFunction(
         "sin", sp.sin, sp.cos, r"\sin" + _ROUND,

@@ -87,6 +87,7 @@ class ElementwiseFunction:
         pieces: (a, b) where f(x) = a x below zero and b x above it.
         rewriting: from x to f(x) in exp or abs.
         formula: from x to f(x) in functions of sympy that the language need not have, such as erf.
+        inverse: from y to the only x with f(x) = y, a formula that is real where there is one.
         ties: from x and y = f(x) to inequalities between them that hold for every x, beyond those of range and slope.
         definition: the tree of f in the letter H, where it is an abbreviation of the language.
         is_sharp: whether range and slope are the smallest intervals; else they only contain the values.
@@ -108,6 +109,7 @@ class ElementwiseFunction:
     pieces: tuple[int, int] | None = None
     rewriting: Callable[[Any], sp.Expr] | None = None
     formula: Callable[[Any], sp.Expr] | None = None
+    inverse: Callable[[Any], sp.Expr] | None = None
     ties: Callable[[Any, Any], list[sp.Basic]] | None = None
     definition: sp.Basic | None = None
     is_sharp: bool = True

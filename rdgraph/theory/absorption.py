@@ -162,6 +162,8 @@ class _Face:
             inner, slope = self._size(expression.args[0], U, own=own), largest_slope(expression)
             grown = {degree: slope * size for degree, size in inner.items()}
             return _total(grown, {sp.S.Zero: sp.Abs(record.at_zero)})
+        if isinstance(expression, sp.exp) and self.domain.sign(expression.args[0]).is_nonpositive:
+            return {sp.S.Zero: sp.S.One}
         if isinstance(expression, sp.exp) and own:
             slope, rest = sp.diff(expression.args[0], U), expression.args[0].subs(U, 0)
             if not slope.has(U) and self.domain.sign(slope).is_nonpositive and not rest.free_symbols & self._foreign:

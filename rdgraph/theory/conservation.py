@@ -20,6 +20,7 @@ from rdgraph.syntax.formula_functions import FormulaFunction
 from rdgraph.syntax.printer import to_text
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
+from rdgraph.theory.reaction_energy import reaction_energy
 from rdgraph.theory.several_fields.conserved_sums import ConservedSums, conserved_sums
 
 
@@ -138,7 +139,8 @@ def energy_law(system: System) -> EnergyLaw:
         system: dH/dt = f(H).
 
     Returns:
-        The rate of the energy by frequency, where there is a symbol, and whether the energy must decay.
+        The rate of the energy by frequency, where there is a symbol, and whether the energy must decay; of nonlinear
+        reactions what holds on undirected regular graphs.
 
     Raises:
         NotApplicable: a system of several fields, of second order, with time, noise or further operators.
@@ -151,7 +153,12 @@ def energy_law(system: System) -> EnergyLaw:
     try:
         p, q = system.generator_symbol, system.source_symbol
     except NotApplicable as reason:
-        return EnergyLaw(None, None, f"dE/dt = 2 tr(H^T L f(H)), f(H) = {right}", f"undecided: {reason}")
+        law = f"dE/dt = 2 tr(H^T L f(H)), f(H) = {right}"
+        try:
+            found = reaction_energy(system)
+        except (NotApplicable, Undecided) as problem:
+            return EnergyLaw(None, None, law, f"undecided: {problem}")
+        return EnergyLaw(None, None, law, f"undecided: {reason}") if found is None else EnergyLaw(None, None, *found)
     rate = public(sp.expand(2 * lam * p))
     source = public(sp.expand(2 * lam * q)) if q != 0 else None
     text = f"dE/dt = sum_k ({rate}) |c_k|^2" + (f" + ({source}) c_k.c_k(0)" if source is not None else "")

@@ -19,6 +19,7 @@ from rdgraph.decisions.condition_words import factored
 from rdgraph.decisions.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
 from rdgraph.decisions.interval_extrema import interval_candidates
 from rdgraph.decisions.judge import BOUNDED, watched
+from rdgraph.decisions.line_extents import in_decimals
 from rdgraph.decisions.maxima import Candidate, maximum, plus
 from rdgraph.decisions.regions import cases, strict_sign
 from rdgraph.errors import NotApplicable, UnknownSign
@@ -148,7 +149,7 @@ def _constant(system: System, normalisation: str, *, local: bool, one_sided: boo
         value, exact = _joined(parts), all(exact for _, (_, exact) in parts)
         if value == sp.oo or any(part == sp.oo and not known for _, (part, known) in parts):
             return Constant(None, exact, norm, _absence(system, exact, local=local, one_sided=one_sided))
-        shown = public(sp.expand(value) if not value.has(sp.Piecewise, sp.Max) else value)
+        shown = in_decimals(public(sp.expand(value) if not value.has(sp.Piecewise, sp.Max) else value))
         remark = "; ".join(filter(None, [_remark(value, exact, watch.bounded), *spread_remarks(system, value)]))
         return Constant(shown, exact, norm, remark)
 

@@ -13,6 +13,7 @@ from rdgraph.decisions.maxima import Candidate
 from rdgraph.decisions.polynomials import factors, reduced
 from rdgraph.syntax.answer_symbols import R
 from rdgraph.syntax.functions import Monotone, Span, record_of
+from rdgraph.theory.line_slopes import line_extremes
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,11 @@ def slopes(reaction: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
 def extremes(expression: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
     """Extremes of a function of single entries that is no quotient of polynomials."""
     expanded = _expanded(expression)
-    return _through_one_function(expanded, domain, local) or _split_bound(expanded, domain, local)
+    through = _through_one_function(expanded, domain, local)
+    if through is not None:
+        return through
+    on_line = None if local else line_extremes(expanded, domain)
+    return _split_bound(expanded, domain, local) if on_line is None else Slopes(*on_line)
 
 
 def _expanded(slope: sp.Expr) -> sp.Expr:

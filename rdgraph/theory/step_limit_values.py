@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.decisions.domain import Domain
+from rdgraph.decisions.line_extents import in_decimals, is_decimal
+from rdgraph.syntax.answer_symbols import public
 
 REAL_SPECTRUM = "the graph is undirected (real spectrum)"
 
@@ -38,6 +40,11 @@ def decimal(limit: sp.Expr) -> sp.Expr:
     return limit if limit.is_Rational or limit == sp.oo else sp.Float(sp.N(limit, 15), 15)
 
 
+def shown(limit: sp.Expr) -> sp.Expr:
+    """A limit in plain letters, bounds as decimal numbers."""
+    return in_decimals(public(limit))
+
+
 def divide(top: sp.Expr, bottom: sp.Expr, domain: Domain) -> sp.Expr:
     """top / bottom branch by branch; where the bottom is zero there is no limit."""
     pieces: list[tuple[sp.Expr, sp.Basic]] = []
@@ -53,7 +60,8 @@ def _quotient(top: sp.Expr, bottom: sp.Expr, condition: sp.Basic, domain: Domain
         return [(sp.oo, condition)]
     if isinstance(bottom, sp.Max):
         bottom = sp.Max(*(part for part in bottom.args if part != 0))
-    value = sp.cancel(top / bottom) if top.is_Rational and bottom.is_rational_function() else top / bottom
+    is_short = top.is_Rational and bottom.is_rational_function() and not is_decimal(bottom)
+    value = sp.cancel(top / bottom) if is_short else top / bottom
     positive = sp.Gt(bottom, 0)
     if domain.where(condition).proves(positive) is True:
         return [(value, condition)]

@@ -35,10 +35,12 @@ from rdgraph.theory.invariant_boxes import check_averages, kept_box
 from rdgraph.theory.several_fields.rectangles import NO_ISOLATED_NODES
 from rdgraph.theory.slope_bounds import slopes
 from rdgraph.theory.slope_steps import apart, at_equal_states, at_every_state, lipschitz_size
-from rdgraph.theory.step_limit_values import REAL_SPECTRUM, StepLimit, decimal, divide
+from rdgraph.theory.step_limit_values import REAL_SPECTRUM, StepLimit, decimal, divide, shown
 
 #: A step that is larger by this factor shows that a limit is sharp.
 LARGER = sp.Rational(101, 100)
+#: Coefficients of such a point: with very large ones a crude limit can look sharp.
+ORDINARY = (sp.Integer(-4), sp.Integer(4))
 #: Seconds of one way to a limit, and of the limit for directed graphs alone.
 ROUTE_SECONDS, DIRECTED_SECONDS = 3.5, 2.0
 
@@ -124,7 +126,7 @@ def _linear(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     growth = maximum(values, domain)
     if is_at_least(sp.S.Zero, growth, domain) is not True:
         means += f"; the flow itself grows at rate {in_words(public(growth))}, whatever the step"
-    limit = public(divide(decimal(weights.real_limit), strongest, domain))
+    limit = shown(divide(decimal(weights.real_limit), strongest, domain))
     if find_normalisation(normalisation).is_symmetric:
         return StepLimit(limit, means, "stability")
     try:
@@ -146,7 +148,7 @@ def _directed_limit(system: System, weights: Tableau, domain: Domain) -> sp.Expr
     own, others = generator.get(0, sp.S.Zero), [c for k, c in generator.items() if k > 0]
     total = sp.expand(own + sum(others, sp.S.Zero))
     if domain.is_nonnegative(-total) and all(domain.is_nonnegative(c) for c in others):
-        return public(divide(decimal(weights.monotone_radius), sp.expand(-own), domain))
+        return shown(divide(decimal(weights.monotone_radius), sp.expand(-own), domain))
     if not weights.is_euler:
         return None
     c = sp.Dummy("c", real=True)
@@ -162,7 +164,7 @@ def _directed_limit(system: System, weights: Tableau, domain: Domain) -> sp.Expr
     inside = domain.where(*between(c, (sp.S.NegativeOne, sp.S.One)))
     if worst.has(sp.oo, -sp.oo, sp.zoo, sp.nan) or is_above(worst, sp.S.Zero, domain) is not True:
         return None
-    return public(divide(sp.S.One, worst, domain)) if is_at_least(-2 * real * worst, square, inside) else None
+    return shown(divide(sp.S.One, worst, domain)) if is_at_least(-2 * real * worst, square, inside) else None
 
 
 # ---------------------------------------------------------------------- boxes
@@ -184,7 +186,7 @@ def _box_keeping(system: System, normalisation: str, weights: Tableau, isolated:
             continue
         if worst != 0 and is_defined(worst, faces.domain) and _keeps(worst, faces, lower, upper):
             text = f"keeps the box [{public(lower)}, {public(upper)}]"
-            limit = public(divide(sp.S.One, worst, faces.domain))
+            limit = shown(divide(sp.S.One, worst, faces.domain))
             rests = any(sp.simplify(faces.field.uniform(face, sp.S.Zero, rows.highest)) == 0 for face in (lower, upper))
             sharp = weights.is_euler and rests and _leaves(worst / LARGER, faces, lower, upper)
             return StepLimit(limit, text, "box", box.assumes, sharp=sharp)
@@ -248,9 +250,11 @@ def _at_least(letter: sp.Symbol, value: sp.Expr) -> sp.Basic:
 
 
 def _leaves(rate: sp.Expr, faces: Faces, lower: sp.Expr, upper: sp.Expr) -> bool:
-    """A point was found at which a step 1/rate leaves the box."""
+    """A point was found, with coefficients of ordinary size, at which a step 1/rate leaves the box."""
+    letters = rate.free_symbols - {h}
+    ordinary = faces.domain.where(*(bound for x in sorted(letters, key=str) for bound in between(x, ORDINARY)))
     return any(
-        faces.domain.point(sp.Gt(rate, 0, evaluate=False), *facts, sp.Lt(distance, 0, evaluate=False)) is not None
+        ordinary.point(sp.Gt(rate, 0, evaluate=False), *facts, sp.Lt(distance, 0, evaluate=False)) is not None
         for distance, facts in _distances(rate, faces, (lower, upper))
     )
 
@@ -276,7 +280,7 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
     if not damping:
         raise Undecided("no attracting or neutral constant state was found")
     strongest = maximum(damping, domain)
-    limit = public(divide(decimal(weights.real_limit), strongest, domain))
+    limit = shown(divide(decimal(weights.real_limit), strongest, domain))
     regular = find_normalisation(normalisation).is_symmetric
     where_text = "regular graphs" if regular else "row-stochastic A with real spectrum"
     means = (
@@ -291,7 +295,7 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
 def _at_every_state(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     domain = system.domain
     found = at_every_state(system, domain)
-    limit = public(divide(decimal(weights.real_limit), found.value, domain))
+    limit = shown(divide(decimal(weights.real_limit), found.value, domain))
     means = (
         f"at every state {found.states}, each mode that the linearised flow damps is damped; the box is not guaranteed"
     )
@@ -302,7 +306,7 @@ def _at_every_state(system: System, weights: Tableau, normalisation: str) -> Ste
 def _at_equal_states(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     domain = system.domain
     found = at_equal_states(system, domain)
-    limit = public(divide(decimal(weights.real_limit), found.value, domain))
+    limit = shown(divide(decimal(weights.real_limit), found.value, domain))
     regular = find_normalisation(normalisation).averages == "stretched"
     where_text = "regular graphs" if regular else "row-stochastic A with real spectrum"
     means = (
@@ -316,7 +320,7 @@ def _at_equal_states(system: System, weights: Tableau, normalisation: str) -> St
 def _separating(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     domain = system.domain
     found = apart(system, domain, normalisation)
-    limit, rate = public(divide(sp.S.One, found.damping.value, domain)), public(found.rate)
+    limit, rate = shown(divide(sp.S.One, found.damping.value, domain)), shown(found.rate)
     factor = "1 + step*m" if weights.is_euler else "1 + step*m + (step*m)**2/2"
     norm = find_normalisation(normalisation).norm_name
     inside = " and its stage" if weights.averages_euler and found.damping.local else ""
@@ -331,6 +335,6 @@ def _in_half_disc(system: System, weights: Tableau, normalisation: str) -> StepL
     if weights.half_disc == 0:
         raise Undecided(f"eigenvalues near the imaginary axis, which {weights.name} does not damp, are not excluded")
     found = lipschitz_size(system, normalisation)
-    limit = public(divide(weights.half_disc, found.value, system.domain))
+    limit = shown(divide(weights.half_disc, found.value, system.domain))
     means = f"at every state {found.states}, each mode that the linearised flow damps is damped, real or not"
     return StepLimit(limit, means, "slopes")

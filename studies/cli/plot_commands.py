@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +16,8 @@ from studies.runs.boundary import say
 from studies.runs.libraries import require
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from rdgraph.graphs.graph import Graph
     from rdgraph.patterns.dispersion import Dispersion
 
@@ -64,28 +68,35 @@ def plot_phase(
     points: Annotated[int, typer.Option("--points", help="Members along each axis, all run as one batch.")] = 100,
     step: Annotated[float, typer.Option("--step", help="Step of RK4, by which the members are run.")] = 0.25,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random graph and of the start.")] = 0,
+    start: Annotated[
+        str, typer.Option("--start", help="LOW:HIGH, the entries of the start of a nonlinear reaction.")
+    ] = "0.1:0.9",
     out: Annotated[Path, typer.Option("--out", help="Folder for phase.png, .pdf and .csv.")] = Path("runs/phase"),
 ) -> None:
-    """Which coefficients of a linear system smooth, sharpen or blow up on a graph: predicted and simulated.
+    """Which coefficients smooth, sharpen or grow (linear), settle or blow up (reactions): predicted and simulated.
 
     Two coefficients are swept; others get their numbers by --set.
     """
     require("a phase diagram", "torch")
-    import numpy as np
     import torch
 
     from analysis.figures import save_figure
     from analysis.phases.diagram import phase_diagram, swept_names
     from analysis.phases.picture import phase_figure
     from rdgraph.integrators.trackers import ProgressBar
+    from rdgraph.systems.parser import parse
 
     numbers = read_numbers(values)
     names = _two_names(axes) if axes else swept_names(equation, numbers)
-    op = _named_graph(graph, seed).operator("symmetric", dtype=torch.float64)
-    alphas, betas = np.linspace(0, end, points + 1)[1:], np.linspace(-end, end, points)
-    say(errors, f"{points} x {points} values of {names[0]} and {names[1]} on {op.num_nodes} nodes")
+    say(errors, f"{points} x {points} values of {names[0]} and {names[1]}")
+    sweep = Sweep(equation, names, numbers, _named_graph(graph, seed), end, points, step, seed)
+    system = parse(equation)
+    if system.is_single and not system.structure.linear:
+        _plot_reaction(sweep, read_interval(start), out)
+        return
     diagram = phase_diagram(
-        equation, op, alphas, betas, names=names, coefficients=numbers, method="rk4", step=step, seed=seed,
+        equation, sweep.graph.operator("symmetric", dtype=torch.float64), *sweep.values(), names=names,
+        coefficients=numbers, method="rk4", step=step, seed=seed,
         trackers=[ProgressBar("simulating", console=errors)],
     )  # fmt: skip
     share = f"{diagram.agreement:.2%} of the members away from a border"
@@ -104,6 +115,58 @@ def _two_names(text: str) -> tuple[str, str]:
     if not (first and sign and second):
         raise InvalidArgument(f"expected two coefficients with a comma between them, got {text!r}; as in alpha,beta")
     return first, second
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Two coefficients of an equation over a plane, the others as numbers, on a graph."""
+
+    equation: str
+    names: tuple[str, str]
+    numbers: Mapping[str, float]
+    graph: Graph
+    end: float
+    points: int
+    step: float
+    seed: int
+
+    def values(self) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers along the axes."""
+        import numpy as np
+
+        return np.linspace(0, self.end, self.points + 1)[1:], np.linspace(-self.end, self.end, self.points)
+
+
+def _plot_reaction(sweep: Sweep, start: tuple[float, float], out: Path) -> None:
+    """The diagram of a nonlinear reaction on the row normalisation of a graph."""
+    import torch
+
+    from analysis.figures import save_figure
+    from analysis.phases.reaction_grid import reaction_diagram, reaction_figure
+
+    op = sweep.graph.operator("row", dtype=torch.float64)
+    diagram = reaction_diagram(
+        sweep.equation, op, *sweep.values(), names=sweep.names, coefficients=sweep.numbers, start=start,
+        step=sweep.step, seed=sweep.seed,
+    )  # fmt: skip
+    share = f"{diagram.is_predicted.mean():.2%} of the members have one fate for every start in {list(start)}"
+    agreeing = f"{diagram.agreement:.2%} of these were simulated as predicted"
+    say(console, f"{sweep.points} x {sweep.points} members: {share}; {agreeing}")
+    for path in save_figure(reaction_figure(diagram), out, "phase", diagram.rows()):
+        say(console, f"wrote {path}")
+
+
+def read_interval(text: str) -> tuple[float, float]:
+    """LOW:HIGH as two numbers.
+
+    >>> read_interval("-0.5:1.5")
+    (-0.5, 1.5)
+    """
+    low, _, high = text.partition(":")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        raise InvalidArgument(f"expected LOW:HIGH, got {text!r}; write --start 0.1:0.9") from None
 
 
 @plot.command("dispersion", context_settings=EQUATION_SETTINGS)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import rdgraph as rd
+from rdgraph.syntax.answer_symbols import public
 from tests.adversary.outcome import Question
 
 
@@ -112,7 +113,27 @@ class Conservation:
 
 
 @dataclass(frozen=True)
+class State:
+    """A constant state between two formulas, where conditions hold; what becomes of small deviations, in words."""
+
+    lower: str
+    upper: str
+    conditions: tuple[str, ...] = ()
+    stability: str = ""
+
+
+@dataclass(frozen=True)
+class States:
+    """Constant steady states; `is_complete` claims that there are no others between -100 and 100."""
+
+    states: tuple[State, ...]
+    is_complete: bool
+
+
+@dataclass(frozen=True)
 class Energy:
+    """The law by frequencies; without a mode rate a text about regular graphs alone."""
+
     mode_rate: str | None
     source_rate: str | None
     decays: str
@@ -234,9 +255,28 @@ def _conserved(text: str) -> Conservation:
 
 def _energy(text: str) -> Energy:
     found = rd.energy_law(rd.parse(text))
-    if found.mode_rate is None:  # the law is told by frequencies, which a nonlinear system does not have
+    if found.mode_rate is None and found.decays.startswith("undecided"):
         raise Refused(found.decays)
-    return Energy(str(found.mode_rate), _text(found.source_rate), found.decays)
+    return Energy(_text(found.mode_rate), _text(found.source_rate), found.decays)
+
+
+def _states(text: str, values: dict[str, float] | None) -> States:
+    try:
+        found = rd.steady_states(rd.parse(text), values)
+    except rd.InvalidArgument as reason:  # rounded numbers need not meet the assumptions
+        raise Refused(str(reason)) from None
+    if not found.is_complete and not found.states:
+        raise Undecided(found.note)
+    return States(tuple(_state(state) for state in found), found.is_complete)
+
+
+def _state(state: Any) -> State:
+    (value,) = state.values.values()
+    ends = next(iter(state.enclosures.values()), (value, value))
+    conditions = tuple(str(public(c)) for c in state.conditions)
+    if state.free:
+        raise Refused("every state is steady")
+    return State(str(ends[0]), str(ends[1]), conditions, state.stability)
 
 
 def _response(text: str, T: float, method: str, step: float | None = None) -> Formula:
@@ -275,6 +315,7 @@ _DOORS: dict[str, Callable[..., Any]] = {
     "conserved": _conserved,
     "energy_law": _energy,
     "response": _response,
+    "steady_states": _states,
     "symbol": _formula(rd.symbol),
     "classify": _classify,
     "fastest_frequency": _formula(rd.fastest_frequency),

@@ -72,6 +72,8 @@ def _conserved_after_all(drawn: Drawn, rng: Random) -> str | None:
 
 
 def _energy(drawn: Drawn, answer: Energy, rng: Random) -> str | None:
+    if answer.mode_rate is None:
+        return _regular_energy(drawn, answer, rng)
     for _ in range(CASES):
         graph = graphs.draw(rng, "symmetric")
         field = Field(drawn, graph, "symmetric", drawn.values(rng, graph.nodes))
@@ -124,4 +126,50 @@ def _increases(drawn: Drawn, answer: Energy, rng: Random) -> str | None:
         worst = 1.0 if told is None else formulas.evaluate(told.group(1), numbers(field, 1.0))
         if worst > 0.02 * (1 + scale) and rates.max() <= 1e-9 * scale:
             return f"growth is told ({answer.decays}), but no mode of a cycle of 60 grows; {field.told()}"
+    return None
+
+
+# ---------------------------------------------------------------------- nonlinear reactions on regular graphs
+def _regular_energy(drawn: Drawn, answer: Energy, rng: Random) -> str | None:
+    """The energy on cycles, complete graphs and pairs, from random states of several sizes and near constant ones."""
+    told = re.search(r"never increases (iff|where) (.*) <= 0", answer.decays)
+    for _ in range(CASES):
+        graph = (graphs.pair(), graphs.cycle(int(rng.integers(3, 9))), graphs.complete(5))[int(rng.integers(3))]
+        field = Field(drawn, graph, "symmetric", drawn.values(rng, graph.nodes))
+        claims = answer.decays.startswith("never increases")
+        if told is not None:
+            claims = formulas.evaluate(told.group(2), numbers(field, 1.0)) <= 0
+        if not claims:
+            continue
+        for _ in range(12):
+            size = float(np.exp(rng.uniform(-3, 3)))
+            state = rng.uniform(-4, 4) + size * rng.normal(size=(graph.nodes, 1))
+            rate = _energy_rate(field, state)
+            if np.isfinite(rate) and rate > 1e-8 * (1 + np.abs(state).max() ** 2) * (1 + np.abs(field(state)).max()):
+                return f"dE/dt = {rate:.9g} > 0 at H = {state.tolist()}, {field.told()}"
+    return _rises(drawn, answer, rng) if told is None or told.group(1) == "iff" else None
+
+
+def _energy_rate(field: Field, state: Array) -> float:
+    L = np.eye(field.graph.nodes) - field.matrix
+    return float(2 * np.sum(state * (L @ field(state))))
+
+
+def _rises(drawn: Drawn, answer: Energy, rng: Random) -> str | None:
+    """Where growth is told, small deviations from some constant state of a long cycle must show it.
+
+    The constant mode stands for the slowest ones of longer and longer cycles.
+    """
+    told = re.search(r"never increases iff (.*) <= 0", answer.decays)
+    if told is None and not answer.decays.startswith("increases for some states"):
+        return None
+    sizes = 10 ** np.linspace(-4, 4, 400)
+    for _ in range(3):
+        field = Field(drawn, graphs.cycle(30), "symmetric", drawn.values(rng, 30))
+        worst = 1.0 if told is None else formulas.evaluate(told.group(1), numbers(field, 1.0))
+        columns = [field.column(np.full((30, 1), h)) for h in (*sizes, 0.0, *-sizes)]
+        rates = np.array([np.fft.fft(c).real.max() for c in columns if np.isfinite(c).all()])
+        scale = 0.0 if told is None else 0.03 * (1 + float(np.median(np.abs(rates))))
+        if worst > scale and rates.max() <= 0:
+            return f"growth is told ({answer.decays}), but no mode of a cycle grows; coefficients {dict(field.values)}"
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -86,10 +87,15 @@ def _is_noise(field: Field, start: Array) -> bool:
 def _scalar(drawn: Drawn, rng: Random, reason: str = "") -> Field:
     """f on states equal in all nodes of a graph with A@1 = 1, or without edges where the reason speaks of such nodes.
 
-    Node coefficients differ from node to node.
+    Node coefficients differ from node to node, unless the reason presumes that they do not.
     """
     alone = graphs.Graph("two isolated nodes", np.zeros((2, 2)))
-    return Field(drawn, alone if "isolated node (" in reason else graphs.pair(), "row", drawn.values(rng, 2))
+    values = drawn.values(rng, 2)
+    if re.search(r"with [\w ]+ equal in all nodes", reason):
+        values = {
+            n: np.full_like(v, np.ravel(v)[0]) if drawn.letters.get(n) == "node" else v for n, v in values.items()
+        }
+    return Field(drawn, alone if "isolated node (" in reason else graphs.pair(), "row", values)
 
 
 def _letters(field: Field, start: float, node: int) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from tests.adversary import (
     lipschitz,
     preflight,
     responses,
+    states,
     steps,
 )
 from tests.adversary.outcome import Question
@@ -25,7 +26,8 @@ from tests.adversary.systems import Drawn, draw
 FAMILIES: dict[str, ModuleType] = {
     m.FAMILY: m
     for m in (
-        lipschitz, boxes, steps, existence, equivalence, identifiability, conservation, responses, flows, preflight
+        lipschitz, boxes, steps, existence, equivalence, identifiability, conservation, responses, flows, preflight,
+        states,
     )
 }  # fmt: skip
 

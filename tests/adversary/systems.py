@@ -317,6 +317,22 @@ def _mixture(w: Writer) -> list[str]:
     return terms
 
 
+#: Shapes of nonlinear reactions: products with functions, compositions, quotients and roots.
+SHAPES = (
+    "{f}(H)", "H*{f}(H)", "H*{f}(1 - H)", "{f}(H)*(1 - H)", "{f}(H)*(1 - H**2)", "H*exp(-H)", "H*exp(-H**2)",
+    "exp(-H**2)", "exp(-H)", "{f}({g}(H))", "{f}({n}*H)", "{f}(H) + {g}(H)", "{f}(H)*{g}(H)", "{f}(H)**2",
+    "H/sqrt(1 + H**2)", "sqrt(1 + H**2)", "H/(1 + H**2)", "H**2/(1 + H**2)", "H*abs(H)", "{f}(H)/(1 + H**2)",
+    "(1 - abs(H))", "H*(1 - abs(H))", "(softplus(H) - 1)", "(1 - exp(H))", "(exp(-H) - exp(H))", "(sigmoid(H) - 0.5)",
+)  # fmt: skip
+
+
+def _nonlinear(w: Writer) -> list[str]:
+    smooth = ("tanh", "sigmoid", "sin", "cos", "softplus")
+    shape = str(w.pick(SHAPES)).format(f=w.pick(smooth), g=w.pick(smooth), n=w.number())
+    damping = [str(w.pick([f"{w.coefficient()}*H", f"{w.coefficient()}*H**3", f"{w.number()}"]))]
+    return [f"-{w.letter('scalar')}*L@H", f"{w.coefficient()}*{shape}", *(damping if w.chance(0.6) else [])]
+
+
 def _sourced(w: Writer) -> list[str]:
     tail = [f"{w.coefficient()}*{w.polynomial()}"] if w.chance(0.5) else []
     return [f"{w.coefficient()}*L@H", f"{w.coefficient()}*(H0 - H)" if w.chance(0.5) else w.linear("H0"), *tail]
@@ -355,6 +371,7 @@ RECIPES: dict[str, tuple[float, Callable[[Writer], list[str]]]] = {
     "mixture": (0.04, _mixture),
     "sourced": (0.05, _sourced),
     "usual": (0.05, _usual),
+    "nonlinear": (0.12, _nonlinear),
 }
 
 

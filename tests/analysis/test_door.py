@@ -20,6 +20,7 @@ import analysis
 import rdgraph as rd
 import studies
 from analysis.phases.borders import roughness_borders, stability_borders
+from analysis.phases.scalar_fates import reaction_fates
 from analysis.verdicts.asymptotics import check_symbol, make_symbols
 from analysis.verdicts.statements import Reaction
 from rdgraph.systems.system import System
@@ -81,6 +82,7 @@ WINDOW = ((0.0, 1.0), (0.0, 2.0))
 LAM = np.array([0.25, 0.5, 2.0])
 GRAPH = rd.generators.path(4)
 OP = GRAPH.operator("symmetric", dtype=torch.float64)
+ROW = GRAPH.operator("row", dtype=torch.float64)
 START = torch.tensor([[1.0], [0.0], [2.0], [0.5]], dtype=torch.float64)
 AC = "-alpha*L@H + beta*(H - H**3)"
 NAMED = ("alpha", "beta")
@@ -100,6 +102,13 @@ CALLS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
     "roughness_borders": ("BS", TEXT, lambda s: [b.y for b in roughness_borders(s, LAM, NAMED, WINDOW, {})]),
     "phase_diagram": (
         "BS", TEXT, lambda s: analysis.phase_diagram(s, OP, np.array([0.5, 1.0]), np.array([0.75]), T=5.0).simulated,
+    ),
+    "reaction_diagram": (
+        "AC", AC, lambda s: analysis.reaction_diagram(s, ROW, np.ones(1), np.ones(1), T=5.0).betas,
+    ),
+    "reaction_fates": (
+        "AC", AC,
+        lambda s: [reaction_fates(s, ROW, NAMED, np.ones(1), np.ones(1), {}, (0.1, 0.9))[0][0].goal],
     ),
     "oversmoothing": ("BS", TEXT, lambda s: analysis.oversmoothing(s, GRAPH, NUMBERS, START, T=5.0).lam2),
     "make_symbols": ("BS", TEXT, lambda s: make_symbols(s)(LAM, NUMBERS)[0]),

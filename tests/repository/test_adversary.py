@@ -29,6 +29,8 @@ from tests.adversary.answers import (
     Identifiability,
     Preflight,
     Refused,
+    State,
+    States,
     Step,
     Undecided,
 )
@@ -84,7 +86,7 @@ FAMILY_OF = {
     "step_limit": "steps", "existence": "existence", "equivalent": "equivalence", "identify": "identifiability",
     "conserved": "conservation", "energy_law": "conservation", "response": "responses", "symbol": "responses",
     "classify": "responses", "fastest_frequency": "responses", "growth_rate": "responses", "reaction_flow": "flows",
-    "preflight": "preflight",
+    "preflight": "preflight", "steady_states": "states",
 }  # fmt: skip
 DIFFUSION = "-alpha*L@H"
 FISHER = "-alpha*L@H + beta*H*(1 - H)"
@@ -92,6 +94,7 @@ ALLEN_CAHN = "-alpha*L@H + beta*H*(1 - H**2)"
 BLUR = "-alpha*L@H + beta*(A@H - A@A@H)"
 SOURCE = "-alpha*L@H + beta*H0"
 MASKED = "-L@H + M*H**2"
+TANH = "-alpha*L@H + tanh(H) - beta*H"
 
 
 def bound(value: str | None, exact: bool = False) -> Bound:
@@ -363,6 +366,33 @@ def test_sums_that_drift_and_sums_that_were_missed_are_refuted() -> None:
     assert witness(FISHER, "conserved", Conservation(())) is None
 
 
+ZERO, ONE = State("0", "0", (), "unstable"), State("1", "1", (), "stable")
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "right", "wrong"),
+    [
+        (FISHER, None, States((ONE, ZERO), True), States((ONE,), True)),
+        (FISHER, None, States((ONE,), False), States((State("1", "1", (), "unstable"),), False)),
+        (FISHER, None, States((ZERO,), False), States((State("0", "0", (), "stable"),), False)),
+        (FISHER, None, States((ONE,), False), States((State("1.01", "1.01"),), False)),
+        ("-alpha*L@H + beta*H**2*(1 - H)", None, States((ZERO, ONE), True),
+         States((State("0", "0", (), "stable"), ONE), True)),
+        (TANH, {"alpha": 1.0, "beta": 0.5},
+         States((State("1.9150080", "1.9150081"), State("0", "0"), State("-1.9150081", "-1.9150080")), True),
+         States((State("0", "0", (), "unstable"),), True)),
+        (TANH, None, States((State("0", "0", (), "stable iff 1 - beta < 0"),), False),
+         States((State("0", "0", (), "stable iff 2 - beta < 0"),), False)),
+        ("-alpha*L@H + beta - H**2", None,
+         States((State("sqrt(beta)", "sqrt(beta)", ("beta >= 0",), "stable"),), False),
+         States((State("-sqrt(beta)", "-sqrt(beta)", ("beta >= 0",), "stable"),), False)),
+    ],
+)  # fmt: skip
+def test_wrong_steady_states_are_refuted(text: str, values: Any, right: States, wrong: States) -> None:
+    assert witness(text, "steady_states", right, values=values) is None
+    assert witness(text, "steady_states", wrong, 8, values=values)
+
+
 @pytest.mark.parametrize(
     ("text", "right", "wrong"),
     [
@@ -372,6 +402,12 @@ def test_sums_that_drift_and_sums_that_were_missed_are_refuted() -> None:
         ("alpha*L@H", Energy("2*alpha*lam**2", None, "increases for some states"),
          Energy("2*alpha*lam**2", None, "never increases, on every graph")),
         (DIFFUSION, Energy("-2*alpha*lam**2", None, ""), Energy("-2*alpha*lam**2", None, "increases for some states")),
+        (TANH, Energy(None, None, "on undirected regular graphs never increases iff 1 - beta <= 0"),
+         Energy(None, None, "on undirected regular graphs never increases iff 0.5 - beta <= 0")),
+        (TANH, Energy(None, None, "on undirected regular graphs never increases where 2 - beta <= 0"),
+         Energy(None, None, "never increases, on undirected regular graphs")),
+        ("-alpha*L@H - beta*H**3", Energy(None, None, "never increases, on undirected regular graphs"),
+         Energy(None, None, "increases for some states, whatever the coefficients, on undirected regular graphs")),
         ("(beta - alpha)*L@H", Energy("2*(beta - alpha)*lam**2", None, "never increases iff beta - alpha <= 0"),
          Energy("2*(beta - alpha)*lam**2", None, "never increases iff beta - 2*alpha <= 0")),
     ],

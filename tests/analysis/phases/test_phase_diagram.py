@@ -11,7 +11,7 @@ import torch
 
 from analysis.measures.energies import rayleigh
 from analysis.phases.borders import roughness_borders, stability_borders
-from analysis.phases.classes import BLOWS_UP, CLASSES, NEUTRAL, SHARPENS, SMOOTHS, make_measure
+from analysis.phases.classes import CLASSES, GROWS, NEUTRAL, SHARPENS, SMOOTHS, make_measure
 from analysis.phases.diagram import PhaseDiagram, phase_diagram
 from analysis.phases.picture import phase_figure
 from analysis.spectra.eigenvalues import spectral_gap, spectrum
@@ -143,7 +143,7 @@ def test_the_source_term_is_neutral_whatever_its_strength(random_op: Operator) -
     axes = np.linspace(-1, 3, 60), np.linspace(-3, 3, 40)
     found = phase_diagram("ST", random_op, *axes, method="euler", step=0.25)
     assert (found.predicted[:, found.alphas > 0] == NEUTRAL).all()
-    assert (found.predicted[:, found.alphas < 0] == BLOWS_UP).all()
+    assert (found.predicted[:, found.alphas < 0] == GROWS).all()
     assert found.vanishing[:, found.alphas > 0].all()
     assert found.agreement > 0.99  # slow members near alpha = 0
 
@@ -165,7 +165,7 @@ def test_the_threshold_of_blurring_sharpening(random_op: Operator) -> None:
     found = phase_diagram("BS", random_op, *axes, method="exact", step=None, T=1.0)
     alpha, beta = np.meshgrid(*axes)
     assert np.array_equal(found.predicted == SMOOTHS, beta * (1 - gap) < alpha)
-    assert np.array_equal(found.predicted == BLOWS_UP, beta * (1 - gap) > alpha)
+    assert np.array_equal(found.predicted == GROWS, beta * (1 - gap) > alpha)
     assert np.array_equal(found.vanishing, found.predicted == SMOOTHS)
 
 
@@ -175,7 +175,7 @@ def test_equal_coefficients_of_the_filter_bank_are_neutral(random_op: Operator) 
     for classes in (found.predicted, found.simulated):
         assert (np.diag(classes) == NEUTRAL).all()
         assert (classes[np.triu_indices(5, 1)] == SMOOTHS).all()  # beta < alpha
-        assert (classes[np.tril_indices(5, -1)] == BLOWS_UP).all()
+        assert (classes[np.tril_indices(5, -1)] == GROWS).all()
 
 
 def test_raw_and_normalised_energy_may_disagree(random_op: Operator) -> None:
@@ -183,7 +183,7 @@ def test_raw_and_normalised_energy_may_disagree(random_op: Operator) -> None:
     gap = spectral_gap(random_op)
     beta = np.array([0.5, 1.5]) * gap / (1 + gap)
     found = phase_diagram("FB*", random_op, np.array([1.0]), beta, method="exact", step=None)
-    assert found.predicted[:, 0].tolist() == found.simulated[:, 0].tolist() == [SMOOTHS, BLOWS_UP]
+    assert found.predicted[:, 0].tolist() == found.simulated[:, 0].tolist() == [SMOOTHS, GROWS]
     assert found.vanishing.all()
 
 
@@ -242,7 +242,7 @@ def test_other_coefficients_are_fixed(random_op: Operator) -> None:
         "-alpha*L@H + beta*(A@H - A@A@H) - gamma*H", random_op, np.array([0.5]), np.array([1.0, 2.0]),
         coefficients={"gamma": 5.0}, method="exact", step=None, T=5.0,
     )  # fmt: skip
-    assert (found.simulated != BLOWS_UP).all()
+    assert (found.simulated != GROWS).all()
     with pytest.raises(InvalidArgument, match="numbers for the others"):
         phase_diagram("-alpha*L@H + beta*L@H - gamma*H", random_op, np.ones(1), np.ones(1))
     with pytest.raises(InvalidArgument, match="two of the coefficients alpha"):

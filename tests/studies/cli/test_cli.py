@@ -234,7 +234,7 @@ def test_plot_phase_writes_figure_and_numbers(tmp_path: Path, rdgraph: Command) 
     assert len(rows) == 81
     for row in rows:  # FB is diffusion with alpha - beta
         gap = float(row["alpha"]) - float(row["beta"])
-        expected = "neutral" if abs(gap) < 1e-9 else "smooths" if gap > 0 else "blows up"
+        expected = "neutral" if abs(gap) < 1e-9 else "smooths" if gap > 0 else "grows without bound"
         assert row["predicted"] == expected
     assert (tmp_path / "phase.png").stat().st_size > 1000
 
@@ -289,3 +289,14 @@ def test_help_is_worth_reading(rdgraph: Command) -> None:
         run = rdgraph(*words, "--help")
         assert run.returncode == 0
         assert len(run.stdout.splitlines()) > 8
+
+
+@pytest.mark.slow
+def test_plot_phase_draws_a_reaction(tmp_path: Path, rdgraph: Command) -> None:
+    run = rdgraph("plot", "phase", "F", "--graph", "ring:5", "--points", "6", "--out", str(tmp_path))
+    assert run.returncode == 0, run.stderr
+    assert "100.00% of these were simulated as predicted" in run.stdout
+    with (tmp_path / "phase.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        assert row["predicted"] == row["simulated"] == ("settles at 1" if float(row["beta"]) > 0 else "settles at 0")

@@ -1,0 +1,271 @@
+"""The phase diagram of a nonlinear reaction: fates that are proved, beside a batch of runs from random starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from analysis.figures import PALETTE, plain
+from analysis.phases.scalar_fates import (
+    AGREES,
+    BLOWS_UP,
+    DEPENDS,
+    GROWS,
+    OPEN,
+    Fate,
+    check_start,
+    reaction_fates,
+    settles_at,
+)
+from rdgraph.errors import InvalidArgument
+from rdgraph.graphs.operator import Operator
+from rdgraph.integrators.solution import Solution
+from rdgraph.integrators.solver import solve
+from rdgraph.lowering.vector_field import lower
+from rdgraph.systems.parser import parse
+from rdgraph.systems.system import System
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Entries that keep apart from one another, and from every constant state that all would share.
+PATTERN = "keeps a pattern"
+#: Members that are still moving at the end.
+ON_ITS_WAY = "on its way"
+#: Save times, how near to a constant state a member has arrived, and the size beyond which it grows.
+SAVES, NEAR, LARGE = 13, 0.05, 1e3
+#: Colours of the classes; constant states have those of `SETTLED` in their order.
+COLOURS = {
+    BLOWS_UP: PALETTE[1], GROWS: PALETTE[4], PATTERN: PALETTE[3], AGREES: "#F0E442", ON_ITS_WAY: "#999999",
+    DEPENDS: "#DDDDDD", OPEN: "#FFFFFF",
+}  # fmt: skip
+ELSEWHERE = "settles at a state that depends on the coefficients"
+SETTLED = (PALETTE[0], PALETTE[5], PALETTE[2], PALETTE[6])
+
+
+@dataclass(frozen=True, eq=False)
+class ReactionDiagram:
+    """Classes by name over a grid of two coefficients.
+
+    Attributes:
+        system: the equation.
+        operator: that of the graph.
+        names: the two coefficients.
+        alphas: (nx,) values of the first one.
+        betas: (ny,) values of the second one.
+        predicted: (ny, nx) names, proved for every start in the interval.
+        simulated: (ny, nx) names, from one random start.
+        start: the interval of the entries of the start.
+        T: the end time.
+        step: of RK4.
+
+    Example:
+        See `reaction_diagram`.
+    """
+
+    system: System
+    operator: Operator
+    names: tuple[str, str]
+    alphas: np.ndarray
+    betas: np.ndarray
+    predicted: np.ndarray
+    simulated: np.ndarray
+    start: tuple[float, float]
+    T: float
+    step: float
+
+    @property
+    def is_predicted(self) -> np.ndarray:
+        """(ny, nx) bool, members whose fate does not depend on the start."""
+        return ~np.isin(self.predicted, (DEPENDS, OPEN))
+
+    @property
+    def agreement(self) -> float:
+        """The share of predicted members that were simulated as predicted."""
+        same = (self.predicted == self.simulated)[self.is_predicted]
+        return float(same.mean()) if same.size else float("nan")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a member."""
+        x, y = np.meshgrid(self.alphas, self.betas)
+        columns = (x, y, self.predicted, self.simulated)
+        return [
+            {self.names[0]: a, self.names[1]: b, "predicted": p, "simulated": s}
+            for a, b, p, s in zip(*(c.ravel().tolist() for c in columns), strict=True)
+        ]
+
+
+def reaction_diagram(
+    system: System | str,
+    op: Operator,
+    alphas: np.ndarray,
+    betas: np.ndarray,
+    *,
+    names: tuple[str, str] = ("alpha", "beta"),
+    coefficients: Mapping[str, float] | None = None,
+    start: tuple[float, float] = (0.1, 0.9),
+    T: float = 40.0,
+    step: float = 0.25,
+    seed: int = 0,
+) -> ReactionDiagram:
+    """The diagram of a reaction on a graph; all len(betas) x len(alphas) members run as one batch.
+
+    Args:
+        system: a `System`, a name of the catalogue, or a line of text; a polynomial in A plus a reaction.
+        op: an operator with A@1 = 1 and entries >= 0, such as the row normalisation.
+        alphas: (nx,) values of the first coefficient.
+        betas: (ny,) values of the second one.
+        names: the two coefficients.
+        coefficients: numbers for the coefficients that are not swept.
+        start: the interval of the entries of the start, which are drawn evenly from it.
+        T: the end time.
+        step: of RK4.
+        seed: of the start.
+
+    Returns:
+        The `ReactionDiagram`.
+
+    Raises:
+        InvalidArgument: for names or an interval that cannot be.
+        NotApplicable: for a system of another form, or an operator that does not keep constants.
+        Undecided: the constant states are not all known.
+
+    Example:
+        >>> import rdgraph as rd
+        >>> op = rd.generators.ring(5).operator("row", dtype=torch.float64)
+        >>> d = reaction_diagram("AC", op, np.array([0.5]), np.array([-1.0, 1.0]))
+        >>> d.predicted[:, 0].tolist(), d.simulated[:, 0].tolist()
+        (['settles at 0', 'settles at 1'], ['settles at 0', 'settles at 1'])
+    """
+    system, fixed, ends = parse(system), dict(coefficients or {}), check_start(start)
+    left = sorted(set(system.coefficients) - {*names, *fixed})
+    if left or not set(names) <= set(system.coefficients):
+        raise InvalidArgument(
+            f"expected two of the coefficients {', '.join(system.coefficients)} to sweep and numbers for the others, "
+            f"got names={names} and {sorted(fixed)}"
+        )
+    op = op.to(dtype=torch.float64)
+    x, y = (np.asarray(values, dtype=float) for values in (alphas, betas))
+    fates = reaction_fates(system, op, names, x, y, fixed, ends)
+    solution = _runs(
+        system, op, {names[0]: x[None, :], names[1]: y[:, None], **fixed}, (len(y), len(x)), ends, T, step, seed
+    )
+    predicted = np.array([[fate.name for fate in row] for row in fates])
+    simulated = _judged(solution, fates)
+    return ReactionDiagram(system, op, names, x, y, predicted, simulated, ends, float(T), float(step))
+
+
+def _runs(
+    system: System, op: Operator, values: Mapping[str, Any], batch: tuple[int, int], start: tuple[float, float],
+    T: float, step: float, seed: int,
+) -> Solution:  # fmt: skip
+    """All members from one random start, their least and largest entries measured."""
+    tensors = {
+        name: torch.as_tensor(np.broadcast_to(v, batch).copy(), dtype=op.dtype, device=op.device)
+        for name, v in values.items()
+    }
+    entries = np.random.default_rng(seed).uniform(*start, size=(op.num_nodes, 1))
+    H0 = torch.as_tensor(entries, dtype=op.dtype, device=op.device)
+
+    def measure(H: Tensor) -> Tensor:
+        return torch.stack((H.amin((-2, -1)), H.amax((-2, -1))))
+
+    return solve(
+        lower(system, op, tensors, batch=batch), H0.expand(*batch, *H0.shape).contiguous(), [0.0, float(T)], "rk4",
+        save_at=np.linspace(0.0, T, SAVES).tolist(), measures={"ends": measure}, keep_states=False, step=step,
+    )  # fmt: skip
+
+
+def _judged(solution: Solution, fates: list[list[Fate]]) -> np.ndarray:
+    least, largest = (solution.measures["ends"][:, k].cpu().numpy() for k in (0, 1))
+    failed = np.isfinite(np.nan_to_num(solution.failed_at.cpu().numpy(), nan=np.inf))
+    names = [
+        [_class(least[:, i, j], largest[:, i, j], bool(failed[i, j]), fate) for j, fate in enumerate(row)]
+        for i, row in enumerate(fates)
+    ]
+    return np.array(names)
+
+
+def _class(least: np.ndarray, largest: np.ndarray, failed: bool, fate: Fate) -> str:
+    """The class of one run, from the ranges of its entries over time."""
+    if failed:
+        return BLOWS_UP
+    if max(abs(least[-1]), abs(largest[-1])) > LARGE:
+        return GROWS
+    spread = largest - least
+    for place in fate.states:
+        distance = np.maximum(np.abs(least - place), np.abs(largest - place))
+        nearing = place == fate.goal and distance[-1] < 0.999 * distance[-4]
+        if distance[-1] < NEAR * (1 + abs(place)) or nearing:
+            return settles_at(place)
+    shrinks = spread[-1] < NEAR * spread[0] or spread[-1] < 0.99 * spread[-4]
+    if shrinks and not fate.states:
+        return AGREES
+    before, after = (abs(largest[k] - largest[k - 3]) + abs(least[k] - least[k - 3]) for k in (-4, -1))
+    if np.isinf(fate.goal) and after > 0.9 * before > 0:
+        return GROWS  # steadily
+    return ON_ITS_WAY if shrinks or after > 1e-3 * (1 + spread[-1]) else PATTERN
+
+
+def reaction_figure(diagram: ReactionDiagram) -> Figure:
+    """Two panels, classes by colour: what is proved for every start in the interval, and what one start did.
+
+    Args:
+        diagram: what `reaction_diagram` gave.
+
+    Returns:
+        A matplotlib figure; `diagram.rows()` are its numbers.
+
+    Example:
+        >>> import rdgraph as rd
+        >>> op = rd.generators.ring(5).operator("row", dtype=torch.float64)
+        >>> figure = reaction_figure(reaction_diagram("F", op, np.array([0.5, 1.0]), np.array([-1.0, 1.0]), T=20.0))
+        >>> [panel.get_title() for panel in figure.axes]
+        ['proved for every start in the interval', 'simulated from one start']
+    """
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    grids = [_joined(classes) for classes in (diagram.predicted, diagram.simulated)]
+    names = sorted({name for grid in grids for name in grid.ravel().tolist()})
+    settled = [name for name in names if name.startswith("settles")]
+    colours = {**COLOURS, **{name: SETTLED[k % len(SETTLED)] for k, name in enumerate(settled)}}
+    figure = Figure(figsize=(10.0, 5.2), layout="constrained")
+    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    shades = ListedColormap([colours[name] for name in names])
+    norm = BoundaryNorm(np.arange(len(names) + 1) - 0.5, len(names))
+    titles = ("proved for every start in the interval", "simulated from one start")
+    for panel, classes, title in zip(panels, grids, titles, strict=True):
+        codes = np.searchsorted(names, classes)
+        panel.pcolormesh(
+            diagram.alphas, diagram.betas, codes, cmap=shades, norm=norm, shading="nearest", rasterized=True
+        )
+        panel.set(title=title, xlabel=plain(diagram.names[0]))
+    panels[0].set_ylabel(plain(diagram.names[1]))
+    handles = [Patch(facecolor=colours[name], edgecolor="black", label=_label(name)) for name in names]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)), frameon=False)
+    op, (low, high) = diagram.operator, diagram.start
+    figure.suptitle(
+        f"{plain(diagram.system.name or str(diagram.system))} on {op.num_nodes} nodes ({op.normalisation}), entries of "
+        f"the start in [{low:g}, {high:g}], T = {diagram.T:g}; of what is predicted {diagram.agreement:.2%} agree",
+        fontsize=11,
+    )
+    return figure
+
+
+def _joined(classes: np.ndarray) -> np.ndarray:
+    """Constant states that move with the coefficients as one class."""
+    settled = {name for name in classes.ravel().tolist() if name.startswith("settles")}
+    if len(settled) <= len(SETTLED):
+        return classes
+    return np.where(np.isin(classes, sorted(settled - {settles_at(0.0)})), ELSEWHERE, classes)
+
+
+def _label(name: str) -> str:
+    return f"{name} (in finite time)" if name == BLOWS_UP else name

@@ -1,0 +1,78 @@
+"""Suprema on the line, against dense samples; exact ones against their closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sympy as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rdgraph.decisions.line_extents import in_decimals, infimum, supremum
+from rdgraph.errors import Undecided
+from rdgraph.syntax.functions import relu, sigmoid, softplus
+from tests.rdgraph.decisions.real_functions import numeric, x
+
+GRID = np.unique(np.concatenate([np.linspace(-40, 40, 40001), np.sinh(np.linspace(-9, 9, 20001))]))
+
+
+def sampled(formula: sp.Expr) -> float:
+    with np.errstate(all="ignore"):
+        values = numeric(formula)(GRID)
+    return float(np.nanmax(np.where(np.isfinite(values), values, -np.inf)))
+
+
+REACTIONS = (
+    x * sp.exp(-(x**2)), sp.exp(-(x**2)), x * sp.tanh(1 - x), x * sp.tanh(x), sp.tanh(x) * (1 - x),
+    x * sigmoid(x), x / sp.sqrt(1 + x**2), sp.sin(x) + sp.cos(x), sp.tanh(sp.sin(x)), sp.sin(x) ** 2, softplus(x),
+    sp.sqrt(1 + x**2), x**2 / (1 + x**2), sp.sin(x) * sp.exp(-(x**2)), sp.Abs(x), relu(x) - sp.tanh(x),
+    sp.sin(x) / (1 + x**2), sp.tanh(x) ** 2, sp.cos(2 * x) - sp.sin(x),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("reaction", REACTIONS, ids=str)
+def test_slopes_are_bounded_closely_from_both_sides(reaction: sp.Expr) -> None:
+    slope = sp.expand(sp.diff(reaction, x))
+    for formula, found in ((slope, supremum(slope, x)), (-slope, supremum(-slope, x))):
+        assert sampled(formula) <= float(found.value) + 1e-12
+        assert sampled(formula) >= float(found.value) - 2e-4 * (1 + abs(float(found.value)))
+    assert infimum(slope, x).value == -supremum(-slope, x).value
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        (sp.exp(-(x**2)), 1), (x * sp.exp(-x), sp.exp(-1)), (-sp.exp(x), 0), (1 - sp.Abs(x), 1),
+        (relu(x) - x**2, sp.Rational(1, 4)), (x**3, sp.oo), (sp.exp(x) - x**5, sp.oo), (x / (1 + x**2), sp.S.Half),
+        (x * sp.Abs(x), sp.oo), (-x * sp.Abs(x), sp.oo), (-x * x * sp.Abs(x), 0),
+    ],
+)  # fmt: skip
+def test_exact_ones(formula: sp.Expr, expected: sp.Expr) -> None:
+    found = supremum(formula, x)
+    assert found.exact
+    assert sp.simplify(found.value - expected) == 0 if expected != sp.oo else found.value == sp.oo
+
+
+@pytest.mark.slow
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.integers(1, 3), st.integers(-2, 2)), min_size=1, max_size=3),
+    st.sampled_from([sp.tanh, sigmoid, sp.sin]),
+)
+def test_random_sums_are_never_underestimated(terms: list[tuple[int, int, int]], function: object) -> None:
+    formula = sp.Add(*(a * function(b * x + c) / (1 + x**2) for a, b, c in terms))
+    if not formula.has(x):
+        return
+    found = supremum(formula, x)
+    assert sampled(formula) <= float(found.value) + 1e-12
+    assert sampled(formula) >= float(found.value) - 1e-3
+
+
+def test_what_is_not_known_far_out_is_undecided() -> None:
+    with pytest.raises(Undecided):
+        supremum(x * sp.sin(x), x)
+
+
+def test_bounds_are_shown_on_the_safe_side() -> None:
+    bound = supremum(sp.diff(x * sp.tanh(x), x), x).value
+    assert sp.Rational(str(in_decimals(bound))) == bound
+    assert float(in_decimals(bound)) > 1.199678640

@@ -1,0 +1,57 @@
+"""Enclosures far out, against mpmath at numbers beyond their start."""
+
+from __future__ import annotations
+
+import pytest
+import sympy as sp
+from flint import arb
+
+from rdgraph.decisions.enclosure import NotEnclosed, enclose_at, precision
+from rdgraph.decisions.tails import CONSTANT, tail
+from tests.rdgraph.decisions.real_functions import KINKED, SMOOTH, digits, x
+
+FUNCTIONS = [*SMOOTH, *KINKED, x * sp.cos(1 / x) - x, sp.exp(-sp.exp(x)), sp.sqrt(x**4 + x) - x**2, sp.tanh(1 / x) * x]
+
+
+@pytest.mark.parametrize("way", [1, -1])
+@pytest.mark.parametrize("formula", FUNCTIONS, ids=str)
+def test_values_beyond_the_start_lie_in_the_sum_of_balls(formula: sp.Expr, way: int) -> None:
+    turned = formula.xreplace({x: way * x})
+    for start in (2, 32):
+        with precision(160):
+            try:
+                found = tail(turned, x, sp.Integer(start))
+            except NotEnclosed:
+                continue
+            for factor in (1, 1.25, 5):
+                place = sp.Rational(start) * sp.Rational(factor)
+                total = enclose_at(sp.S.Zero, {})
+                for (a, b, p), ball in found.terms.items():
+                    total += ball * enclose_at(sp.exp(a * place**2 + b * place) * place**p, {})
+                told = digits(formula, way * place)
+                exact = arb(told, abs(arb(told)) * arb("1e-40") + arb("1e-60"))
+                assert total.overlaps(exact), (place, total, told)
+                if found.sign:
+                    assert (exact > 0) == (found.sign > 0) or exact.contains(0)
+
+
+@pytest.mark.parametrize("formula", [sp.sin(x), sp.sin(x) + sp.Rational(1, 2)], ids=str)
+def test_waves_have_no_sign(formula: sp.Expr) -> None:
+    with precision(128):
+        assert tail(formula, x, sp.Integer(8)).sign is None
+
+
+def test_limits_are_told_exactly() -> None:
+    with precision(128):
+        found = tail(sp.tanh(x) + 3, x, sp.Integer(4))
+        assert found.terms[CONSTANT] == 4
+        assert not found.grows
+        with pytest.raises(NotEnclosed):
+            _ = tail(x**2, x, sp.Integer(4)).values
+
+
+def test_what_is_not_known_is_refused() -> None:
+    with precision(128), pytest.raises(NotEnclosed):
+        tail(sp.exp(sp.sin(x) * x), x, sp.Integer(4))
+    with precision(128), pytest.raises(NotEnclosed):
+        tail(sp.sqrt(-x), x, sp.Integer(4))
