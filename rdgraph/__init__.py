@@ -8,6 +8,7 @@ own:        register_method, unregister_method, Tableau, make_tableau, register_
             unregister_normalisation
 patterns:   steady_states, dispersion, turing, turing_threshold, critical_ratio
 verdicts:   analyse, preflight, verify, read_expression
+layers:     conform, recover, Conformity, Recovery
 graphs:     Graph, Operator, stack, generators
 runs:       lower, VectorField, compile_field, solve, Solution, Status, ProgressBar, Callback, propagate, Powers
 errors:     RdgraphError, LanguageError, NotApplicable, InvalidArgument, Undecided, AssumptionError, UnknownName
@@ -21,6 +22,8 @@ from rdgraph.lazy_door import lazy_door
 
 if TYPE_CHECKING:
     from rdgraph.claims import Claim, verify
+    from rdgraph.conformance.conformity import Conformity, conform
+    from rdgraph.conformance.recovery import Recovery, recover
     from rdgraph.errors import (
         AssumptionError,
         InvalidArgument,
@@ -78,6 +81,7 @@ __all__ = [
     "AssumptionError",
     "Callback",
     "Claim",
+    "Conformity",
     "Derivation",
     "Dispersion",
     "Equivalence",
@@ -91,6 +95,7 @@ __all__ = [
     "Powers",
     "ProgressBar",
     "RdgraphError",
+    "Recovery",
     "Report",
     "Solution",
     "Status",
@@ -105,6 +110,7 @@ __all__ = [
     "choose_method",
     "classify",
     "compile_field",
+    "conform",
     "conserved",
     "critical_ratio",
     "derivation",
@@ -128,6 +134,7 @@ __all__ = [
     "propagate",
     "reaction_flow",
     "read_expression",
+    "recover",
     "register_function",
     "register_method",
     "register_normalisation",
@@ -151,6 +158,7 @@ _ON_USE = {
     "AssumptionError": "rdgraph.errors",
     "Callback": "rdgraph.integrators.trackers",
     "Claim": "rdgraph.claims.registry",
+    "Conformity": "rdgraph.conformance.conformity",
     "Derivation": "rdgraph.identities.derivations",
     "Dispersion": "rdgraph.patterns.dispersion",
     "Equivalence": "rdgraph.identities.comparison",
@@ -164,6 +172,7 @@ _ON_USE = {
     "Powers": "rdgraph.integrators.power_files",
     "ProgressBar": "rdgraph.integrators.trackers",
     "RdgraphError": "rdgraph.errors",
+    "Recovery": "rdgraph.conformance.recovery",
     "Report": "rdgraph.reports.findings",
     "Solution": "rdgraph.integrators.solution",
     "Status": "rdgraph.integrators.solution",
@@ -178,6 +187,7 @@ _ON_USE = {
     "choose_method": "rdgraph.theory.method_choice",
     "classify": "rdgraph.theory.filters",
     "compile_field": "rdgraph.lowering.compiled_field",
+    "conform": "rdgraph.conformance.conformity",
     "conserved": "rdgraph.theory.conservation",
     "critical_ratio": "rdgraph.patterns.critical_ratio",
     "derivation": "rdgraph.identities.derivations",
@@ -201,6 +211,7 @@ _ON_USE = {
     "propagate": "rdgraph.integrators.feature_powers",
     "reaction_flow": "rdgraph.theory.reaction_flows",
     "read_expression": "rdgraph.syntax.formula_reader",
+    "recover": "rdgraph.conformance.recovery",
     "register_function": "rdgraph.identities.function_registration",
     "register_method": "rdgraph.methods.registry",
     "register_normalisation": "rdgraph.normalisations.registry",

@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from rdgraph.conformance.equation_target import longest_word
-from rdgraph.conformance.layer_check import Comparison, LayerCheck
+from rdgraph.conformance.layer_check import PRECISION, Comparison, LayerCheck
 from rdgraph.conformance.probe_graphs import ProbeGraph
 from rdgraph.conformance.probe_stack import Probe, coefficients_of
 
@@ -61,7 +61,7 @@ def certificate(check: LayerCheck, comparison: Comparison) -> Certificate:
     degree = comparison.target.degree
     count, graphs = len(check.whole.probes), len(check.answers.graphs)
     plain = Certificate(count, graphs, error=comparison.error)
-    if degree is None or check.call.is_single_precision or not is_polynomial(check, degree):
+    if degree is None or check.precision > PRECISION or not is_polynomial(check, degree):
         return plain
     dimension = rank = spanned = 0
     condition = 1.0

@@ -269,24 +269,21 @@ class _Examination:
         check = LayerCheck(
             call, answers, self.free.values, self.free.rules, self.free.shapes, self.systems[0].assumptions
         )
-        found = first_agreeing(check, self.targets, self.free.readings)
-        if found is not None:
+        check, found = first_agreeing(check, self.targets, self.free.readings)
+        if check.agrees(found):
             return self._agreed(check, found)
-        return self._differing(check) if in_full else self._result(check, self._nearest(check), conforms=False)
+        return self._differing(check, found) if in_full else self._result(check, found, conforms=False)
 
     def _agreed(self, check: LayerCheck, found: Comparison) -> Conformity:
         worth = certificate(check, found)
         return self._result(check, found, conforms=True, equation=str(found.target), certificate=worth)
 
-    def _nearest(self, check: LayerCheck) -> Comparison:
-        every = [check.compared(t, r, starts=1) for t in self.targets for r in self.free.readings[:12]]
-        return min(every, key=lambda c: c.fit.error)
-
-    def _differing(self, check: LayerCheck) -> Conformity:
-        nearest = self._nearest(check)
-        found = explanations(check, nearest.target, nearest.reading)
-        if not found and nearest.reading != self.free.readings[0]:
-            found = explanations(check, self.targets[0], self.free.readings[0])
+    def _differing(self, check: LayerCheck, nearest: Comparison) -> Conformity:
+        main = self.targets[0], self.free.readings[0]
+        rough = replace(check, is_mixed=True)  # a fault is a fault whether or not numbers were rounded beside
+        found = explanations(rough, *main)
+        if not found and (nearest.target, nearest.reading) != main:
+            found = explanations(rough, nearest.target, nearest.reading, seconds=1.5)
         guess = None if found else attention_hint(check, nearest.target, nearest.reading)
         hints = [*(e.hint for e in found), *([guess] if guess else [])]
         if nearest.objection and not found:
@@ -327,7 +324,8 @@ class _Examination:
         hints: tuple[Hint, ...] = (),
     ) -> Conformity:
         system = self.systems[self.targets.index(comparison.target)] if comparison.target in self.targets else None
-        notes = list(dict.fromkeys([*check.call.notes, *_refusals(check)]))
+        rounded = [f"some numbers of the layer are rounded to single precision: {comparison.error:.1g}"]
+        notes = list(dict.fromkeys([*check.call.notes, *_refusals(check), *(rounded if check.is_mixed else [])]))
         asked = str(self.targets[0]) if len(self.targets) == 1 else " or ".join(to_text(t.tree) for t in self.targets)
         return Conformity(
             asked, conforms, check.words(comparison), equation, certificate, witness, "", hints, tuple(notes),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import sympy as sp
 from scipy.integrate import solve_ivp
 
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.identities.dense_oracle import evaluate
+from rdgraph.identities.dense_oracle import compiled
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.tree import (
     Apply,
@@ -80,8 +81,12 @@ class Target:
                 state = change if self.compared == "map" else state + self.step * change
             return state
 
+    @cached_property
+    def _compute(self) -> Callable[[Mapping[str, Any]], Any]:
+        return compiled(self.tree)
+
     def _right(self, letters: Mapping[str, Any], state: Array) -> Array:
-        rows = np.asarray(evaluate(self.tree, {**letters, "H": state}), dtype=float)
+        rows = np.asarray(self._compute({**letters, "H": state}), dtype=float)
         if rows.ndim == 2 and rows.shape[0] == len(state):
             return rows
         return np.broadcast_to(rows, (len(state), rows.shape[-1] if rows.ndim else state.shape[1]))

@@ -40,6 +40,8 @@ _INSTEAD: dict[str, tuple[tuple[sp.Basic, str], ...]] = {
     "A": ((_L, "L"), (_I, "I"), (Plus(_I, _A), "I + A"), (Minus(_A, _I), "A - I")),
     "I": ((_A, "A"), (_L, "L")),
 }
+#: What may stand for an operator that has a rule of its own.
+_FOR_OTHERS = ((_A, "A"), (Negative(_A), "-A"), (_L, "L"), (_I, "I"))
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Edit:
 def single_faults(tree: sp.Basic) -> Iterator[Edit]:
     """Every single fault of a right-hand side that is tried, each once."""
     seen = {tree}
-    for edit in (*_whole(tree), *_inside(tree)):
+    for edit in (*_whole(tree), *_inside(tree), *_everywhere(tree)):
         if edit.tree not in seen and _is_field(edit.tree):
             seen.add(edit.tree)
             yield edit
@@ -78,6 +80,15 @@ def _whole(tree: sp.Basic) -> Iterator[Edit]:
     freed = Name(FREED, Kind.SCALAR)
     yield Edit("coefficient", "everything has another factor", text, Times(freed, tree), FREED)
     yield Edit("coefficient", "something is added to everything", text, Plus(tree, Name(FREED, Kind.CHANNEL)), FREED)
+
+
+def _everywhere(tree: sp.Basic) -> Iterator[Edit]:
+    """A letter that is another one wherever it stands."""
+    for letter in names_in(tree):
+        if letter.kind is Kind.OPERATOR:
+            for other, word in _INSTEAD.get(letter.name, _FOR_OTHERS):
+                text = f"{word} stands where the equation has {letter.name}, everywhere"
+                yield Edit("operator", text, letter.name, tree.xreplace({letter: other}))
 
 
 def _inside(node: sp.Basic) -> Iterator[Edit]:
@@ -127,7 +138,7 @@ def _letters(node: Name) -> Iterator[Edit]:
     name = node.name
     match node.kind:
         case Kind.OPERATOR:
-            for tree, word in _INSTEAD.get(name, ()):
+            for tree, word in _INSTEAD.get(name, _FOR_OTHERS):
                 yield Edit("operator", f"{word} stands where the equation has {name}", name, tree)
             yield Edit("power", f"one {name} too many", name, Apply(node, node))
         case Kind.FIELD if name in ("H", "H0"):
@@ -185,6 +196,9 @@ def _applied(node: Apply) -> Iterator[Edit]:
         kind = "power" if _repeats(left, right) else "operator"
         yield Edit(kind, f"one {to_text(left)} is missing", text, right)
         yield Edit("power", f"one {to_text(left)} too many", text, Apply(left, node))
+        if kind_of(right) is Kind.FIELD:
+            moved = Apply(left, Plus(right, Name(FREED, Kind.CHANNEL)))
+            yield Edit("bias", f"something is added before {to_text(left)} is applied", text, moved, FREED)
         if kind_of(right) is Kind.OPERATOR:
             yield Edit("power", f"one {to_text(right)} is missing", text, left)
     elif kind_of(right) is Kind.MATRIX:

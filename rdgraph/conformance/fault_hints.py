@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from time import monotonic
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,16 @@ from rdgraph.conformance.equation_target import Target
 from rdgraph.conformance.fault_edits import FREED, single_faults
 from rdgraph.conformance.layer_check import Comparison, LayerCheck
 from rdgraph.conformance.number_words import array_word
-from rdgraph.conformance.operator_reading import Reading, neighbouring_readings
+from rdgraph.conformance.operator_reading import Reading, declared_readings, differences, neighbouring_readings
 from rdgraph.errors import RdgraphError
 from rdgraph.syntax.tree import Kind, Name, names_in
 
-#: Seconds after which no further fault is tried.
-MOST_SECONDS = 6.0
+#: Seconds of the processor after which no further fault is tried.
+MOST_SECONDS = 3.0
 #: The order in which explanations that agree equally well are told: what explains most by itself comes last.
 _ORDER = (
     "dropout", "comparison", "transposed edges", "self-loops", "normalisation", "weights", "activation", "sign",
-    "operator", "missing term", "power", "letter", "coefficient", "attention", "training mode",
+    "operator", "missing term", "power", "letter", "bias", "coefficient", "attention", "training mode",
 )  # fmt: skip
 
 
@@ -48,20 +48,37 @@ class Explanation:
     comparison: Comparison
 
 
-def explanations(check: LayerCheck, target: Target, reading: Reading) -> list[Explanation]:
-    """Single faults under which the layer agrees, the likeliest first, one of each kind."""
-    began = monotonic()
+def explanations(
+    check: LayerCheck, target: Target, reading: Reading, seconds: float = MOST_SECONDS
+) -> list[Explanation]:
+    """Single faults under which the layer agrees, the likeliest first, one of each kind.
+
+    Where there is none, readings that differ in several things are tried, too.
+    """
+    began = process_time()
     found: dict[str, Explanation] = {}
     for source in (_other_readings, _other_comparisons, _other_equations):
         for hint, changed, other, known in source(check, target, reading):
-            if hint.kind in found or monotonic() - began > MOST_SECONDS:
+            if hint.kind in found or process_time() - began > seconds:
                 continue
-            if found and hint.kind == "coefficient":
+            if found and hint.kind in ("coefficient", "bias"):
                 continue  # a free number explains what something else does, too
             comparison = _tried(check, changed, other, known, starts=0 if found else 1)
             if comparison is not None:
                 found[hint.kind] = Explanation(_worded(check, hint, comparison), comparison)
+    if not found:
+        return _several_readings(check, target, reading, began + seconds)
     return sorted(found.values(), key=lambda e: _ORDER.index(e.hint.kind))
+
+
+def _several_readings(check: LayerCheck, target: Target, reading: Reading, until: float) -> list[Explanation]:
+    for other in declared_readings(transposed=None):
+        if process_time() > until:
+            break
+        comparison = _tried(check, target, other, check.known, starts=1)
+        if comparison is not None:
+            return [Explanation(Hint(kind, text), comparison) for kind, text in differences(reading, other)]
+    return []
 
 
 Candidate = tuple[Hint, Target, Reading, Mapping[str, Any]]
@@ -119,12 +136,11 @@ def _other_equations(check: LayerCheck, target: Target, reading: Reading) -> Ite
 def _worded(check: LayerCheck, hint: Hint, comparison: Comparison) -> Hint:
     """The hint with the value that a freed number was found to have, in the text and in the equation."""
     values = comparison.fit.values
-    near = 1e-5 if check.call.is_single_precision else 1e-8
     if hint.term in values and hint.term in check.known:
-        return replace(hint, text=f"{hint.text}: {array_word(hint.term, values[hint.term], check.named, near)}")
+        return replace(hint, text=f"{hint.text}: {array_word(hint.term, values[hint.term], check.named, check.near)}")
     if FREED not in values or FREED in comparison.fit.loose:
         return hint
-    word = array_word(FREED, values[FREED], check.named, near)
+    word = array_word(FREED, values[FREED], check.named, check.near)
     text = f"{hint.text}: {word.removeprefix(f'{FREED} = ')}"
     shown = word.removeprefix(f"{FREED} = ") if values[FREED].ndim == 0 else FREED
     return replace(hint, text=text, equation=hint.equation.replace(FREED, shown))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import sympy as sp
@@ -84,6 +85,7 @@ def fit_features(
     return FeatureFit(tuple(words), matrices, tuple(entries), factors, solved[-1], worst)
 
 
+@cache
 def tree_of(text: str) -> sp.Basic:
     """The tree of a feature; D is the degree matrix."""
     return read_expression(text, _VOCABULARY)

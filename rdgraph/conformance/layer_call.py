@@ -70,6 +70,7 @@ class LayerCall:
         if self.is_bound and self.graph is None:
             raise InvalidArgument("expected the graph of a layer f(t, x), got none; pass graph=rd.Graph...")
         self.dtype = torch.float64
+        self._is_copied = self.is_module
         self._model = self._prepared()
         self.width = self.channels or _width(self._model) or CHANNELS
         self._settle_precision()
@@ -141,7 +142,7 @@ class LayerCall:
         return any(not np.array_equal(answers[0], other, equal_nan=True) for other in answers[1:])
 
     def _fresh(self) -> Any:
-        return copy.deepcopy(self._model) if self.is_module else self._model
+        return copy.deepcopy(self._model) if self._is_copied else self._model
 
     def _asked(self, model: Any, graph: ProbeGraph, state: Array, start: Array | None) -> Array:
         x, begun = (torch.tensor(a, dtype=self.dtype) for a in (state, state if start is None else start))
@@ -183,7 +184,12 @@ class LayerCall:
     def _prepared(self) -> Any:
         if not isinstance(self.layer, torch.nn.Module):
             return self.layer
-        model = copy.deepcopy(self.layer).cpu().double()
+        try:
+            model = copy.deepcopy(self.layer).cpu().double()
+        except (TypeError, RuntimeError, AttributeError):
+            self._is_copied = False
+            self._note("the layer cannot be copied; it was asked as it is")
+            return self.layer
         return model.eval() if self.is_evaluated else model
 
     def _settle_precision(self) -> None:
@@ -194,7 +200,7 @@ class LayerCall:
             self(graph, state, state)
         except (RuntimeError, TypeError) as problem:
             self.dtype = torch.float32
-            if self.is_module:
+            if self._is_copied:
                 self._model = self._model.float()
             try:
                 self(graph, state, state)

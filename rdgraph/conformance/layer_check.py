@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,8 @@ from rdgraph.syntax.tree import Kind, names_in
 
 #: Differences up to this part of an answer are rounding, in double and in single precision.
 PRECISION, SINGLE_PRECISION = 1e-9, 2e-4
+#: The same where a layer computes in double precision, but with numbers that were rounded to single precision.
+MIXED_PRECISION = 5e-7
 #: Probes of a fit: so many rows for each unknown number, and so many probes at least.
 ROWS_PER_UNKNOWN, FEWEST = 3, 30
 
@@ -59,10 +61,18 @@ class LayerCheck:
     rules: Mapping[str, OperatorRule] = field(default_factory=dict)
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     assumptions: Assumptions = field(default_factory=Assumptions)
+    is_mixed: bool = False
 
     @property
     def precision(self) -> float:
-        return SINGLE_PRECISION if self.call.is_single_precision else PRECISION
+        if self.call.is_single_precision:
+            return SINGLE_PRECISION
+        return MIXED_PRECISION if self.is_mixed else PRECISION
+
+    @property
+    def near(self) -> float:
+        """How near a fitted number must lie to a fraction to be taken for it."""
+        return 1e-5 if self.call.is_single_precision else 1e-6 if self.is_mixed else 1e-8
 
     @property
     def widths(self) -> tuple[int, int]:
@@ -150,9 +160,8 @@ class LayerCheck:
 
     def _rounded(self, target: Target, reading: Reading, fit: Fit, known: Mapping[str, Array]) -> Fit:
         """The fit with fractions in place of numbers that are near them, where no answer speaks against it."""
-        near = 1e-5 if self.call.is_single_precision else 1e-8
         values = {
-            name: np.array(number_word(float(v), self.named, near)[1]) if v.ndim == 0 and name not in fit.loose else v
+            name: np.array(number_word(float(v), self.named, self.near)[1]) if v.ndim == 0 and name not in fit.loose else v
             for name, v in fit.values.items()
         }
         if all(np.array_equal(values[name], fit.values[name]) for name in values):
@@ -162,9 +171,8 @@ class LayerCheck:
 
     def words(self, comparison: Comparison) -> str:
         """The reading and the fitted letters in words."""
-        near = 1e-5 if self.call.is_single_precision else 1e-8
         letters = [
-            f"{name} not determined" if name in comparison.fit.loose else array_word(name, value, self.named, near)
+            f"{name} not determined" if name in comparison.fit.loose else array_word(name, value, self.named, self.near)
             for name, value in comparison.fit.values.items()
         ]
         uses = {n.name for n in names_in(comparison.target.tree) if n.kind is Kind.OPERATOR} - {"I"}
@@ -180,17 +188,28 @@ def read_values(values: Mapping[str, Any] | None) -> dict[str, Array]:
     return found
 
 
-def first_agreeing(check: LayerCheck, targets: Sequence[Target], readings: Sequence[Reading]) -> Comparison | None:
-    """The first target and reading that agree: all of them with few starts, then the nearest with many."""
+def first_agreeing(
+    check: LayerCheck, targets: Sequence[Target], readings: Sequence[Reading]
+) -> tuple[LayerCheck, Comparison]:
+    """The first target and reading that agree, or the nearest: all of them with few starts, then some with many.
+
+    Where one agrees but for numbers that were rounded to single precision, the check that allows for them comes back.
+    """
     seen: list[Comparison] = []
     for target in targets:
         for reading in readings:
             comparison = check.compared(target, reading, starts=2)
             if check.agrees(comparison):
-                return comparison
+                return check, comparison
             seen.append(comparison)
-    for comparison in sorted(seen, key=lambda c: c.error)[:3]:
+    nearest = sorted(seen, key=lambda c: c.fit.error)[:2]
+    for comparison in nearest if check.unknowns(targets[0].tree).size else ():
         again = check.compared(comparison.target, comparison.reading, starts=STARTS)
         if check.agrees(again):
-            return again
-    return None
+            return check, again
+    if nearest[0].fit.error <= MIXED_PRECISION and not check.call.is_single_precision:
+        mixed = replace(check, is_mixed=True)
+        again = mixed.compared(nearest[0].target, nearest[0].reading)
+        if mixed.agrees(again):
+            return mixed, again
+    return check, nearest[0]

@@ -16,6 +16,8 @@ from rdgraph.conformance.unknown_letters import Unknowns
 STARTS = 6
 #: Steps of one search, and how many may bring next to nothing.
 ITERATIONS, SLOW = 80, 8
+#: Errors from here on are not searched any further.
+HUGE = 1e100
 #: A singular value below this part of the largest one is a direction that the answers do not fix.
 RANK = 1e-9
 
@@ -96,18 +98,18 @@ def _linear_fit(residual: Callable[[Array], Array], unknowns: Unknowns) -> Fit |
 def _searched(residual: Callable[[Array], Array], begun: Array, unknowns: Unknowns) -> Fit:
     """The method of Levenberg and Marquardt; it gives up where the error is large and hardly falls any more."""
     numbers, rows = begun, residual(begun)
-    if not np.isfinite(rows).all() or len(rows) < unknowns.size:
+    if not _largest(rows) < HUGE or len(rows) < unknowns.size:
         return Fit({}, np.inf)
-    cost, damping, jacobian, slow = float(rows @ rows), 1e-3, _slopes(residual, begun, rows), 0
+    cost, damping, jacobian, slow = float(rows @ rows), 1e-3, _slopes(residual, begun, rows), 0.0
     for _ in range(ITERATIONS):
         if _largest(rows) <= 1e-14 or slow >= SLOW:
             break
         normal = jacobian.T @ jacobian
         step = np.linalg.lstsq(normal + damping * np.diag(normal.diagonal() + 1e-12), -jacobian.T @ rows, rcond=None)[0]
         tried = residual(numbers + step)
-        better = float(tried @ tried) if np.isfinite(tried).all() else np.inf
+        better = float(tried @ tried) if _largest(tried) < HUGE else np.inf
         if better < cost:
-            slow = slow + 1 if better > 0.99 * cost else 0
+            slow = slow + 1 if better > 0.99 * cost else 0.0
             numbers, rows, cost, damping = numbers + step, tried, better, max(damping / 5, 1e-14)
             jacobian = _slopes(residual, numbers, rows)
         else:

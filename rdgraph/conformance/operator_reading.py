@@ -152,5 +152,27 @@ def neighbouring_readings(reading: Reading) -> Iterator[tuple[str, str, Reading]
     yield "weights", "the edge weights are ignored", replace(reading, weighted=not reading.weighted)
 
 
+def differences(declared: Reading, other: Reading) -> list[tuple[str, str]]:
+    """In which things two readings differ: kinds, and what the other one is, in words.
+
+    >>> differences(Reading("row"), Reading("none", "added"))
+    [('normalisation', 'none in place of row'), ('self-loops', 'with self-loops, added to those of the graph')]
+    """
+    found = []
+    if declared.transposed != other.transposed:
+        found.append(("transposed edges", "messages flow against the arrows"))
+    if (declared.normalisation, declared.degrees) != (other.normalisation, other.degrees):
+        words = [] if declared.normalisation == other.normalisation else [
+            f"{other.normalisation} in place of {declared.normalisation}"
+        ]  # fmt: skip
+        words += [DEGREES[other.degrees]] if DEGREES[other.degrees] else []
+        found.append(("normalisation", ", ".join(words or ["divided by incoming degrees"])))
+    if declared.loops != other.loops:
+        found.append(("self-loops", LOOPS[other.loops]))
+    if declared.weighted != other.weighted:
+        found.append(("weights", "the edge weights are ignored"))
+    return found
+
+
 def _divisor(degree: np.ndarray) -> np.ndarray:
     return np.where(degree > 0, degree, 1.0)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import block_diag, csr_array
+from scipy.sparse import csr_array
 
 from rdgraph.conformance.layer_call import LayerCall
 from rdgraph.conformance.operator_reading import Reading
@@ -135,18 +135,31 @@ class Stack:
     def operators(self, reading: Reading) -> dict[str, Any]:
         """A, L and the operators of the rules, block by block."""
         if reading not in self._operators:
-            per_graph: dict[ProbeGraph, dict[str, Array]] = {}
+            kept: dict[ProbeGraph, dict[str, Array]] = {}
             blocks: dict[str, list[Array]] = {}
             for probe in self.probes:
-                if probe.graph not in per_graph:
-                    per_graph[probe.graph] = reading.operators(probe.graph)
-                own = per_graph[probe.graph] | {
-                    name: _ruled(rule, reading.looped(probe.graph), probe) for name, rule in self.rules.items()
-                }
+                if probe.graph not in kept:
+                    kept[probe.graph] = reading.operators(probe.graph)
+                own = kept[probe.graph]
+                if self.rules:
+                    weights = reading.looped(probe.graph)
+                    own = own | {name: _ruled(rule, weights, probe) for name, rule in self.rules.items()}
                 for name, matrix in own.items():
-                    blocks.setdefault(name, []).append(matrix)
-            self._operators[reading] = {name: _blocks(matrices) for name, matrices in blocks.items()}
+                    blocks.setdefault(name, []).append(matrix.ravel())
+            self._operators[reading] = {name: self._blocks(np.concatenate(data)) for name, data in blocks.items()}
         return self._operators[reading]
+
+    def _blocks(self, data: Array) -> Any:
+        """A sparse matrix with dense blocks on its diagonal."""
+        return csr_array((data, *self._places))
+
+    @cached_property
+    def _places(self) -> tuple[Array, Array]:
+        """Columns and row ends of the blocks."""
+        ends = np.cumsum([0, *np.repeat(self.sizes, self.sizes)])
+        starts = np.cumsum([0, *self.sizes[:-1]])
+        columns = [np.tile(np.arange(start, start + size), size) for start, size in zip(starts, self.sizes, strict=True)]
+        return np.concatenate(columns), ends
 
     def tolerance(self, precision: float) -> Array:
         """What rounding may do to each row: (nodes, 1)."""
@@ -168,7 +181,3 @@ def _ruled(rule: OperatorRule, adjacency: Array, probe: Probe) -> Array:
 def _arguments(rule: OperatorRule) -> int:
     code: Any = getattr(rule, "__code__", None)
     return 2 if code is not None and code.co_argcount > 1 else 1
-
-
-def _blocks(matrices: Sequence[Array]) -> Any:
-    return csr_array(block_diag(matrices, format="csr"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,11 @@ def recover(
     check = LayerCheck(asked, ask(asked, chosen, degree, seed))
     properties = layer_properties(asked, check.answers.graphs, check.precision)
     reach = reach_of(properties)
-    line = recovered_line(check, declared_readings(transposed=None), LONGEST if reach is None else reach)
+    readings = declared_readings(transposed=None)
+    line = recovered_line(check, readings, LONGEST if reach is None else reach)
+    if line is None:
+        check = replace(check, is_mixed=True)  # numbers that were rounded to single precision
+        line = recovered_line(check, readings, LONGEST if reach is None else reach)
     if line is None:
         return Recovery(None, "", _reason(properties, degree), {}, None, properties, tuple(asked.notes))
     worth = certificate(check, line.comparison)

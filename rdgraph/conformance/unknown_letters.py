@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import sympy as sp
@@ -28,9 +29,13 @@ class Unknowns:
 
     shapes: tuple[tuple[str, Shape], ...]
 
+    @cached_property
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(int(np.prod(shape)) for _, shape in self.shapes)
+
     @property
     def size(self) -> int:
-        return sum(int(np.prod(shape)) for _, shape in self.shapes)
+        return sum(self._sizes)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -38,8 +43,7 @@ class Unknowns:
 
     def unpacked(self, numbers: Array) -> dict[str, Array]:
         found, at = {}, 0
-        for name, shape in self.shapes:
-            size = int(np.prod(shape))
+        for (name, shape), size in zip(self.shapes, self._sizes, strict=True):
             found[name] = numbers[at : at + size].reshape(shape)
             at += size
         return found
@@ -124,8 +128,19 @@ class _Widths:
     def _inner_width(self, left: sp.Basic, letters: list[Name], width: int) -> int:
         if letters and letters[0].name in self.given:
             return self.given[letters[0].name][0]
-        fields = any(n.kind is Kind.FIELD for n in _unmixed(left))
-        return self.state if fields else width
+        return self._own_width(left) or width
+
+    def _own_width(self, tree: sp.Basic) -> int | None:
+        """The width of a tree where a field or a matrix of given shape fixes it."""
+        match tree:
+            case Name():
+                return self.state if tree.kind is Kind.FIELD else None
+            case sp.Rational():
+                return None
+            case Apply() if kind_of(tree.left) in ELEMENTWISE:
+                last = _chain(tree.right)
+                return self.given[last[-1].name][1] if last and last[-1].name in self.given else None
+        return next((w for part in tree.args if names_in(part) and (w := self._own_width(part))), None)
 
     def _scalars(self, matrix: sp.Basic) -> None:
         for letter in names_in(matrix):
@@ -141,15 +156,3 @@ def _chain(matrix: sp.Basic) -> list[Name]:
         case Apply():
             return _chain(matrix.left) + _chain(matrix.right)
     return [letter for part in matrix.args if names_in(part) for letter in _chain(part)]
-
-
-def _unmixed(tree: sp.Basic) -> set[Name]:
-    """Letters that are not behind a matrix: fields among them fix the width."""
-    match tree:
-        case Name():
-            return {tree}
-        case Apply() if kind_of(tree.left) in ELEMENTWISE:
-            return set()
-        case sp.Rational():
-            return set()
-    return {letter for part in tree.args if names_in(part) for letter in _unmixed(part)}
