@@ -91,8 +91,8 @@ def monomials(probes: Sequence[Probe], degree: int, with_start: bool) -> Array:
     entries = np.stack(flat)
     columns = [np.ones(len(entries))]
     for total in range(1, degree + 1):
-        for chosen in combinations_with_replacement(range(entries.shape[1]), total):
-            columns.append(np.prod(entries[:, chosen], axis=1))
+        places = combinations_with_replacement(range(entries.shape[1]), total)
+        columns += [np.prod(entries[:, chosen], axis=1) for chosen in places]
     return np.stack(columns, axis=1)
 
 

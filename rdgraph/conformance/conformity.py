@@ -31,6 +31,8 @@ from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 from rdgraph.theory.lipschitz import lipschitz_global
 
+#: What is said of a layer.
+CONFORMS, DIFFERS, UNDECIDED = "conforms", "differs", "undecided"
 #: Letters of the affine maps before and after the equation.
 _INPUT, _OUTPUT = ("Win", "bin"), ("Wout", "bout")
 
@@ -49,7 +51,8 @@ class Freedoms:
 class Conformity:
     """Whether a layer computes an equation, and what else was found.
 
-    `conforms`; `reading`: under what (normalisation, self-loops, values of letters); `equation`: what the layer
+    `conforms`; `status`: "conforms", "differs", or "undecided" where letters that do not enter linearly were not found;
+    `reading`: under what (normalisation, self-loops, values of letters); `equation`: what the layer
     computes, in the language, where it is known; `certificate`: what the agreement is worth; `witness`: the smallest
     graph and state found on which both differ; `term`: the first term that differs; `hints`: why it may be so, the
     likeliest first; `notes`: what was noticed while the layer was asked.
@@ -65,6 +68,7 @@ class Conformity:
     hints: tuple[Hint, ...]
     notes: tuple[str, ...]
     values: Mapping[str, np.ndarray]
+    status: str
     check: LayerCheck = field(repr=False)
     comparison: Comparison = field(repr=False)
     system: System = field(repr=False)
@@ -76,6 +80,10 @@ class Conformity:
         if self.conforms:
             return f"conforms to {self.asked} ({self.reading}); {self.certificate}"
         lines = [f"differs from {self.asked}"]
+        if self.status == UNDECIDED:
+            letters = ", ".join(self.check.unknowns(self.comparison.target.tree).names)
+            lines = [f"undecided: no values of {letters} were found under which the layer computes {self.asked}; they "
+                     "do not enter linearly, so give those that are known with values="]  # fmt: skip
         lines += [f"the layer computes: {self.equation} ({self.reading})"] if self.equation else []
         lines += [f"first term that differs: {self.term}"] if self.term else []
         lines += [f"witness: {self.witness}"] if self.witness else []
@@ -103,7 +111,8 @@ class Conformity:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, for json."""
         return {
-            "asked": self.asked, "conforms": self.conforms, "reading": self.reading, "equation": self.equation,
+            "asked": self.asked, "conforms": self.conforms, "status": self.status, "reading": self.reading,
+            "equation": self.equation,
             "certificate": None if self.certificate is None else str(self.certificate),
             "proof": bool(self.certificate is not None and self.certificate.is_proof),
             "witness": None if self.witness is None else str(self.witness), "term": self.term,
@@ -258,21 +267,24 @@ class _Examination:
         hint = Hint("dropout", "the same input gives different outputs, as by dropout that was left on", explains=False)
         if not self.call.is_training:
             found = self._settled(self.call, in_full=False)
-            return replace(found, conforms=False, certificate=None, equation=None, hints=(hint,))
+            return replace(found, conforms=False, status=DIFFERS, certificate=None, equation=None, hints=(hint,))
         calm = self._settled(replace(self.call, is_evaluated=True, notes=[]))
         if calm.conforms:
             hint = Hint("dropout", f"{hint.text}; in evaluation mode it conforms: call layer.eval()")
-        return replace(calm, conforms=False, certificate=None, hints=(hint, *calm.hints))
+        return replace(calm, conforms=False, status=DIFFERS, certificate=None, hints=(hint, *calm.hints))
 
     def _settled(self, call: LayerCall, *, in_full: bool = True) -> Conformity:
         answers = ask(call, self.graphs, self.targets[0].degree, self.seed)
         check = LayerCheck(
             call, answers, self.free.values, self.free.rules, self.free.shapes, self.systems[0].assumptions
         )
-        check, found = first_agreeing(check, self.targets, self.free.readings)
-        if check.agrees(found):
-            return self._agreed(check, found)
-        return self._differing(check, found) if in_full else self._result(check, found, conforms=False)
+        outcome = first_agreeing(check, self.targets, self.free.readings)
+        if outcome.check.agrees(outcome.comparison):
+            return self._agreed(outcome.check, outcome.comparison)
+        if not in_full:
+            return self._result(check, outcome.comparison, conforms=False)
+        found = self._differing(check, outcome.comparison)
+        return found if outcome.is_certain or any(h.explains for h in found.hints) else replace(found, status=UNDECIDED)
 
     def _agreed(self, check: LayerCheck, found: Comparison) -> Conformity:
         worth = certificate(check, found)
@@ -283,7 +295,7 @@ class _Examination:
         rough = replace(check, is_mixed=True)  # a fault is a fault whether or not numbers were rounded beside
         found = explanations(rough, *main)
         if not found and (nearest.target, nearest.reading) != main:
-            found = explanations(rough, nearest.target, nearest.reading, seconds=1.5)
+            found = explanations(rough, nearest.target, nearest.reading, seconds=1.0)
         guess = None if found else attention_hint(check, nearest.target, nearest.reading)
         hints = [*(e.hint for e in found), *([guess] if guess else [])]
         if nearest.objection and not found:
@@ -329,7 +341,8 @@ class _Examination:
         asked = str(self.targets[0]) if len(self.targets) == 1 else " or ".join(to_text(t.tree) for t in self.targets)
         return Conformity(
             asked, conforms, check.words(comparison), equation, certificate, witness, "", hints, tuple(notes),
-            dict(comparison.fit.values), check, comparison, system or self.systems[0],
+            dict(comparison.fit.values), CONFORMS if conforms else DIFFERS, check, comparison,
+            system or self.systems[0],
         )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ FREED = "fitted"
 _I, _A, _L = operator("I"), operator("A"), operator("L")
 #: What is written for a letter by mistake, each with its words.
 _INSTEAD: dict[str, tuple[tuple[sp.Basic, str], ...]] = {
-    "L": ((Plus(_I, _A), "I + A"), (_A, "A"), (_I, "I"), (Apply(_L, _L), "L@L"), (Minus(_A, _I), "A - I")),
+    "L": ((Plus(_I, _A), "I + A"), (_A, "A"), (_I, "I"), (Minus(_A, _I), "A - I")),
     "A": ((_L, "L"), (_I, "I"), (Plus(_I, _A), "I + A"), (Minus(_A, _I), "A - I")),
     "I": ((_A, "A"), (_L, "L")),
 }
@@ -206,4 +206,4 @@ def _applied(node: Apply) -> Iterator[Edit]:
 
 
 def _repeats(left: sp.Basic, right: sp.Basic) -> bool:
-    return isinstance(right, Apply) and right.left == left
+    return right == left or (isinstance(right, Apply) and right.left == left)

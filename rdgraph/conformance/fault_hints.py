@@ -15,10 +15,10 @@ from rdgraph.conformance.layer_check import Comparison, LayerCheck
 from rdgraph.conformance.number_words import array_word
 from rdgraph.conformance.operator_reading import Reading, declared_readings, differences, neighbouring_readings
 from rdgraph.errors import RdgraphError
-from rdgraph.syntax.tree import Kind, Name, names_in
+from rdgraph.syntax.tree import Kind, names_in
 
 #: Seconds of the processor after which no further fault is tried.
-MOST_SECONDS = 3.0
+MOST_SECONDS = 2.5
 #: The order in which explanations that agree equally well are told: what explains most by itself comes last.
 _ORDER = (
     "dropout", "comparison", "transposed edges", "self-loops", "normalisation", "weights", "activation", "sign",
@@ -108,7 +108,9 @@ def _other_comparisons(check: LayerCheck, target: Target, reading: Reading) -> I
     forms = {
         "one step of Euler's method": step,
         "the right-hand side alone, without the state": Target(target.tree, "field"),
-        "the flow": Target(target.tree, "flow", T=target.step * target.count if target.compared == "step" else target.T),
+        "the flow": Target(
+            target.tree, "flow", T=target.step * target.count if target.compared == "step" else target.T
+        ),
     }
     if target.count > 1:
         forms |= {
@@ -148,7 +150,7 @@ def _worded(check: LayerCheck, hint: Hint, comparison: Comparison) -> Hint:
 
 def attention_hint(check: LayerCheck, target: Target, reading: Reading) -> Hint | None:
     """Rows of the operator that the layer applies do not sum to what the equation's do; for layers linear in H."""
-    if not any(isinstance(n, Name) and n.kind is Kind.OPERATOR and n.name != "I" for n in names_in(target.tree)):
+    if not any(n.kind is Kind.OPERATOR and n.name != "I" for n in names_in(target.tree)):
         return None
     if reading.normalisation != "row" or check.unknowns(target.tree).size or check.widths[0] != check.widths[1]:
         return None
@@ -160,7 +162,7 @@ def attention_hint(check: LayerCheck, target: Target, reading: Reading) -> Hint 
     worst = int(np.abs(rows - wanted).max(axis=1).argmax())
     if np.abs(rows - wanted).max() <= check.precision:
         return None
-    text = f"on constants node {worst} gets {rows[worst, 0]:.4g} where weights that sum to 1 give {wanted[worst, 0]:.4g}"
+    text = (
+        f"on constants node {worst} gets {rows[worst, 0]:.4g} where weights that sum to 1 give {wanted[worst, 0]:.4g}"
+    )
     return Hint("attention", f"the weights of a node do not sum to 1: {text}", explains=False)
-
-

@@ -58,7 +58,7 @@ def fit_features(
     entries: Sequence[str] = (),
     undone: Callable[[Array], Array] | None = None,
 ) -> FeatureFit:
-    """Least squares for the coefficients; `undone` is the inverse of a function around everything, nan where it has none.
+    """Least squares for the coefficients; `undone` inverts a function around everything, nan where it has no inverse.
 
     The error is that of the inner values, as a part of the largest.
     """
@@ -138,7 +138,10 @@ def _shared(blocks: Sequence[tuple[str, Array]]) -> tuple[Array, list[float]] | 
     matrix = max((m for _, m in blocks), key=lambda m: float(np.abs(m).max()))
     place = np.unravel_index(np.abs(matrix).argmax(), matrix.shape)
     numbers = [float(m[place] / matrix[place]) for _, m in blocks]
-    near = all(np.abs(m - c * matrix).max() <= NOTHING * np.abs(matrix).max() for c, (_, m) in zip(numbers, blocks, strict=True))
+    near = all(
+        np.abs(m - c * matrix).max() <= NOTHING * np.abs(matrix).max()
+        for c, (_, m) in zip(numbers, blocks, strict=True)
+    )
     return (matrix, numbers) if near else None
 
 

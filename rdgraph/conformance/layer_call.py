@@ -1,7 +1,7 @@
-"""`LayerCall`: any callable on a graph as a function of numpy arrays, asked in double precision and without side effects.
+"""`LayerCall`: any callable on a graph as a function of numpy arrays, in double precision and without side effects.
 
-A layer is called as f(x, edge_index), f(x, edge_index, edge_weight), f(x, x_0, edge_index, edge_weight), f(x, adjacency),
-or as f(t, x) where its graph is bound; the names of its parameters say which.
+A layer is called as f(x, edge_index), f(x, edge_index, edge_weight), f(x, x_0, edge_index, edge_weight), f(x, adj), or
+as f(t, x) where its graph is bound; the names of its parameters say which.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class LayerCall:
         """Parameters, buffers and plain numbers of a module, by name."""
         if not isinstance(self._model, torch.nn.Module):
             return {}
-        found = {n: v for n, v in (*self._model.named_parameters(), *self._model.named_buffers())}
+        found = dict([*self._model.named_parameters(), *self._model.named_buffers()])
         arrays = {n: v.detach().cpu().double().numpy() for n, v in found.items() if v.is_floating_point()}
         plain = {n: np.array(float(v)) for n, v in vars(self._model).items() if isinstance(v, float)}
         return {**plain, **arrays}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import sympy as sp
 from rdgraph.conformance.equation_target import Target
 from rdgraph.conformance.fault_edits import FREED
 from rdgraph.conformance.layer_call import LayerCall
-from rdgraph.conformance.letter_fit import STARTS, Fit, fitted, parameter_guesses
+from rdgraph.conformance.letter_fit import STARTS, Fit, Search, fitted, parameter_guesses
 from rdgraph.conformance.number_words import array_word, number_word
 from rdgraph.conformance.operator_reading import Reading
 from rdgraph.conformance.probe_stack import Answers, OperatorRule, Probe, Stack
@@ -28,9 +29,11 @@ PRECISION, SINGLE_PRECISION = 1e-9, 2e-4
 MIXED_PRECISION = 5e-7
 #: Probes of a fit: so many rows for each unknown number, and so many probes at least.
 ROWS_PER_UNKNOWN, FEWEST = 3, 30
+#: Seconds of the processor after which no further search for letters is begun.
+MOST_SECONDS = 3.0
 
 Array = np.ndarray
-_ALLOWED = {
+_ALLOWED: dict[str, Callable[[float], bool]] = {
     "positive": lambda v: v > 0, "negative": lambda v: v < 0, "nonnegative": lambda v: v >= 0,
     "nonpositive": lambda v: v <= 0, "real": lambda v: True,
 }  # fmt: skip
@@ -88,11 +91,12 @@ class LayerCheck:
         return self.call.named_values()
 
     def part(self, unknown: int) -> Stack:
-        """Generic probes, enough of them for so many unknown numbers, spread over the graphs."""
+        """Probes, enough of them for so many unknown numbers, spread over the graphs; those of large states first."""
         wanted = FEWEST + ROWS_PER_UNKNOWN * unknown // max(1, self.widths[1])
         if wanted not in self._parts:
-            generic = [p for p in self.answers.probes if p.sort == "generic"]
-            by_graph = [[p for p in generic if p.graph is graph] for graph in self.answers.graphs]
+            sorts = ("large", "generic", "negative")
+            useful = sorted((p for p in self.answers.probes if p.sort in sorts), key=lambda p: sorts.index(p.sort))
+            by_graph = [[p for p in useful if p.graph is graph] for graph in self.answers.graphs]
             chosen: list[Probe] = []
             rows = 0
             for place in range(max(map(len, by_graph))):
@@ -112,13 +116,25 @@ class LayerCheck:
         return unknown_letters(tree, self.known if known is None else known, self.widths, self.shapes)
 
     def compared(
-        self, target: Target, reading: Reading, known: Mapping[str, Array] | None = None, *, starts: int = STARTS
+        self,
+        target: Target,
+        reading: Reading,
+        known: Mapping[str, Array] | None = None,
+        *,
+        starts: int = STARTS,
+        until: float = np.inf,
     ) -> Comparison:
         """Fit what is unknown, then look at every answer; the errors are empty where the fit alone fails."""
         given = self.known if known is None else known
         unknowns = self.unknowns(target.tree, given)
-        guesses = parameter_guesses(unknowns, self.named)
-        found = fitted(target, unknowns, self.part(unknowns.size), reading, given, starts=starts, guesses=guesses)
+        search = Search(
+            starts,
+            parameter_guesses(unknowns, self.named),
+            lambda fit: self.objection(fit, given),
+            self.precision,
+            until,
+        )
+        found = fitted(target, unknowns, self.part(unknowns.size), reading, given, search)
         if not found.error <= self.precision:
             return Comparison(target, reading, found, ())
         found = self._rounded(target, reading, found, given)
@@ -161,13 +177,15 @@ class LayerCheck:
     def _rounded(self, target: Target, reading: Reading, fit: Fit, known: Mapping[str, Array]) -> Fit:
         """The fit with fractions in place of numbers that are near them, where no answer speaks against it."""
         values = {
-            name: np.array(number_word(float(v), self.named, self.near)[1]) if v.ndim == 0 and name not in fit.loose else v
+            name: np.array(number_word(float(v), self.named, self.near)[1])
+            if v.ndim == 0 and name not in fit.loose
+            else v
             for name, v in fit.values.items()
         }
         if all(np.array_equal(values[name], fit.values[name]) for name in values):
             return fit
         error = max(self.errors(target, reading, {**known, **values}))
-        return Fit(values, error, fit.loose) if error <= self.precision else fit
+        return replace(fit, values=values, error=error) if error <= self.precision else fit
 
     def words(self, comparison: Comparison) -> str:
         """The reading and the fitted letters in words."""
@@ -188,28 +206,38 @@ def read_values(values: Mapping[str, Any] | None) -> dict[str, Array]:
     return found
 
 
-def first_agreeing(
-    check: LayerCheck, targets: Sequence[Target], readings: Sequence[Reading]
-) -> tuple[LayerCheck, Comparison]:
-    """The first target and reading that agree, or the nearest: all of them with few starts, then some with many.
+@dataclass(frozen=True)
+class Outcome:
+    """The comparison that agrees, or the nearest one, and whether it is certain that no other one agrees.
 
-    Where one agrees but for numbers that were rounded to single precision, the check that allows for them comes back.
+    The check allows for numbers that were rounded to single precision where the layer agrees but for them.
     """
+
+    check: LayerCheck
+    comparison: Comparison
+    is_certain: bool = True
+
+
+def first_agreeing(check: LayerCheck, targets: Sequence[Target], readings: Sequence[Reading]) -> Outcome:
+    """The first target and reading that agree, or the nearest: all of them with few starts, then some with many."""
+    until = process_time() + MOST_SECONDS
     seen: list[Comparison] = []
     for target in targets:
         for reading in readings:
-            comparison = check.compared(target, reading, starts=2)
+            comparison = check.compared(target, reading, starts=2, until=until)
             if check.agrees(comparison):
-                return check, comparison
+                return Outcome(check, comparison)
             seen.append(comparison)
     nearest = sorted(seen, key=lambda c: c.fit.error)[:2]
-    for comparison in nearest if check.unknowns(targets[0].tree).size else ():
-        again = check.compared(comparison.target, comparison.reading, starts=STARTS)
+    for comparison in nearest:
+        if comparison.fit.is_certain:
+            continue
+        again = check.compared(comparison.target, comparison.reading, starts=STARTS, until=until)
         if check.agrees(again):
-            return check, again
+            return Outcome(check, again)
     if nearest[0].fit.error <= MIXED_PRECISION and not check.call.is_single_precision:
         mixed = replace(check, is_mixed=True)
         again = mixed.compared(nearest[0].target, nearest[0].reading)
         if mixed.agrees(again):
-            return mixed, again
-    return check, nearest[0]
+            return Outcome(mixed, again)
+    return Outcome(check, nearest[0], is_certain=all(c.fit.is_certain for c in seen))

@@ -1,4 +1,4 @@
-"""Properties of any layer, whatever it computes: equivariance, reach, linearity, homogeneity, mass, Lipschitz constant."""
+"""Properties of any layer, whatever it computes: equivariance, reach, linearity, homogeneity, mass, slopes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _equivariance(call: LayerCall, graphs: Sequence[ProbeGraph], precision: floa
 
 
 def _reach(call: LayerCall, precision: float) -> LayerProperty:
-    """How many hops away a node still changes the output: by a change at one end of a path, and in another component."""
+    """How many hops away a node still changes the output: a change at one end of a path, beside another component."""
     name = "local"
     if call.is_bound:
         return LayerProperty(name, None, "the graph is bound")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import process_time
 
 import numpy as np
 
 from rdgraph.conformance.equation_target import Target
+from rdgraph.conformance.function_inverses import INVERSES
 from rdgraph.conformance.operator_reading import Reading
 from rdgraph.conformance.probe_stack import Stack
 from rdgraph.conformance.unknown_letters import Unknowns
+from rdgraph.syntax.tree import Call
 
 #: Starts of the search where letters do not enter linearly.
 STARTS = 6
@@ -27,23 +30,35 @@ Values = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class Fit:
-    """Values of the unknown letters, the largest error by the size of the answers, and letters that are not fixed."""
+    """Values of the unknown letters, the largest error by the size of the answers, and letters that are not fixed.
+
+    `is_certain` says whether no other values have a smaller error: they were found by linear least squares.
+    """
 
     values: dict[str, Array]
     error: float
     loose: tuple[str, ...] = field(default=())
+    is_certain: bool = False
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the letters are looked for where they do not enter linearly.
+
+    `starts`: how many, with 0 there is no search; `guesses`: values to begin with, such as the parameters of the layer;
+    `objects`: what speaks against values that fit, in words, so that others are looked for; `until`: the time of the
+    processor from which nothing further is begun.
+    """
+
+    starts: int = STARTS
+    guesses: Sequence[Mapping[str, Array]] = ()
+    objects: Callable[[Fit], str] = lambda fit: ""
+    enough: float = 1e-10
+    until: float = np.inf
 
 
 def fitted(
-    target: Target,
-    unknowns: Unknowns,
-    stack: Stack,
-    reading: Reading,
-    known: Values,
-    *,
-    starts: int = STARTS,
-    guesses: Sequence[Mapping[str, Array]] = (),
-    enough: float = 1e-10,
+    target: Target, unknowns: Unknowns, stack: Stack, reading: Reading, known: Values, search: Search | None = None
 ) -> Fit:
     """The values with the smallest error on a stack of probes.
 
@@ -53,30 +68,58 @@ def fitted(
         stack: probes with the answers of the layer.
         reading: what A stands for.
         known: values of the other letters.
-        starts: of the search where letters do not enter linearly; with 0 there is none.
-        guesses: values to begin with, such as the parameters of the layer itself.
-        enough: an error at which the search ends.
+        search: how letters are looked for that do not enter linearly.
     """
     letters = {**stack.states, **stack.operators(reading), **known}
     size = stack.tolerance(1.0)
 
-    def residual(numbers: Array) -> Array:
-        values = target.values({**letters, **unknowns.unpacked(numbers)})
-        if values.shape != stack.outputs.shape:
-            return np.full(stack.outputs.size, np.inf)
-        return np.asarray((values - stack.outputs) / size).ravel()
+    def residual(numbers: Array, form: Target = target, wanted: Array = stack.outputs) -> Array:
+        values = form.values({**letters, **unknowns.unpacked(numbers)})
+        if values.shape != wanted.shape:
+            return np.full(wanted.size, np.inf)
+        rows = np.asarray((values - wanted) / size).ravel()
+        return rows if wanted is stack.outputs else rows[np.isfinite(wanted).ravel()]
 
     if not unknowns.size:
-        return Fit({}, _largest(residual(np.zeros(0))))
+        return Fit({}, _largest(residual(np.zeros(0))), is_certain=True)
     if (linear := _linear_fit(residual, unknowns)) is not None:
         return linear
-    best = Fit({}, np.inf)
-    for begun in _begun(unknowns, guesses, starts):
-        found = _searched(residual, begun, unknowns)
-        best = min(best, found, key=lambda fit: fit.error)
-        if best.error <= enough:
-            break
+    how = search or Search()
+    best, is_mirrored = Fit({}, np.inf), False
+    begun = list(_begun(unknowns, how.guesses, how.starts))
+    if how.starts and (inside := _undone(target, stack, unknowns, residual)) is not None:
+        begun.insert(0, inside)
+    while begun and process_time() < how.until:
+        found = _searched(residual, begun.pop(0), unknowns)
+        fits = found.error <= how.enough
+        if fits and not how.objects(found):
+            return found
+        if fits and not is_mirrored and (mirrored := _mirrored(found, unknowns)) is not None:
+            is_mirrored = True
+            begun.insert(0, mirrored)
+        best = found if found.error < best.error else best
     return best
+
+
+def _mirrored(fit: Fit, unknowns: Unknowns) -> Array | None:
+    """Numbers of the other sign, and coefficients without theirs: of an odd function, -f(-x) is f(x)."""
+    if all(value.ndim or value >= 0 for value in fit.values.values()):
+        return None
+    return unknowns.packed({name: -value if value.ndim else np.abs(value) for name, value in fit.values.items()})
+
+
+def _undone(target: Target, stack: Stack, unknowns: Unknowns, residual: Callable[..., Array]) -> Array | None:
+    """Numbers that fit the inside of a function around everything, where they enter it linearly."""
+    tree = target.tree
+    if not isinstance(tree, Call) or tree.function not in INVERSES or target.compared != "field":
+        return None
+    with np.errstate(all="ignore"):
+        wanted = INVERSES[tree.function](stack.outputs)
+    if np.isfinite(wanted).sum() < 2 * unknowns.size:
+        return None
+    inside = Target(tree.argument)
+    fit = _linear_fit(lambda numbers: residual(numbers, inside, wanted), unknowns)
+    return None if fit is None else unknowns.packed(fit.values)
 
 
 def _linear_fit(residual: Callable[[Array], Array], unknowns: Unknowns) -> Fit | None:
@@ -92,7 +135,7 @@ def _linear_fit(residual: Callable[[Array], Array], unknowns: Unknowns) -> Fit |
         return None
     matrix = np.stack([residual(row) - base for row in np.eye(unknowns.size)], axis=1)
     numbers, _, rank, _ = np.linalg.lstsq(matrix, -base, rcond=RANK)
-    return Fit(unknowns.unpacked(numbers), _largest(residual(numbers)), _loose(matrix, unknowns, rank))
+    return Fit(unknowns.unpacked(numbers), _largest(residual(numbers)), _loose(matrix, unknowns, rank), is_certain=True)
 
 
 def _searched(residual: Callable[[Array], Array], begun: Array, unknowns: Unknowns) -> Fit:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import process_time
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from rdgraph.conformance.equation_target import Target, right_hand_side
 from rdgraph.conformance.feature_fit import FeatureFit, Line, fit_features, written
+from rdgraph.conformance.function_inverses import INVERSES
 from rdgraph.conformance.layer_check import Comparison, LayerCheck
 from rdgraph.conformance.layer_properties import slopes
 from rdgraph.conformance.operator_reading import Reading, declared_readings
@@ -19,19 +20,11 @@ from rdgraph.systems.parser import parse
 #: Words up to this length are looked for.
 LONGEST = 4
 #: Seconds of the processor after which no further class of lines is tried.
-MOST_SECONDS = 2.5
+MOST_SECONDS = 2.0
 #: Readings that lines beyond affine ones are tried under: the usual ones, which come first.
 USUAL = 20
 MONOMIALS = ("H**2", "H**3", "H*(A@H)", "(A@H)**2", "H**2*(A@H)", "H*(A@H)**2", "(A@H)**3", "A@(H**2)", "A@(H**3)")
 FUNCTIONS_OF_ENTRIES = ("tanh", "relu", "sigmoid", "sin", "cos", "exp", "softplus", "abs")
-#: Inverses of functions that may stand around everything; nan where an output says nothing of the inside.
-_INVERSES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "relu": lambda y: np.where(y > 0, y, np.nan),
-    "tanh": lambda y: np.where(np.abs(y) < 0.999, np.arctanh(np.clip(y, -0.999, 0.999)), np.nan),
-    "sigmoid": lambda y: np.where((y > 1e-3) & (y < 0.999), np.log(y / (1 - y)), np.nan),
-    "softplus": lambda y: np.where(y > 1e-3, np.log(np.expm1(np.maximum(y, 1e-3))), np.nan),
-    "exp": lambda y: np.where(y > 0, np.log(np.maximum(y, 1e-300)), np.nan),
-}
 _RESIDUAL = "c*H + a*{}(H@W + A@H@V + b) where b channel, V matrix, a real, c real"
 
 
@@ -114,7 +107,7 @@ def _with_degrees(check: LayerCheck, readings: Sequence[Reading], longest: int) 
 def _outer(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
     words = _words(check, min(longest, 2))
     stack = check.part(2 * len(words) * check.widths[0])
-    for name, inverse in _INVERSES.items():
+    for name, inverse in INVERSES.items():
         with np.errstate(all="ignore"):
             if np.isfinite(inverse(stack.outputs)).mean() < 0.05 or (name != "relu" and not _in_range(name, stack)):
                 continue

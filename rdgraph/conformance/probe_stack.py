@@ -158,7 +158,9 @@ class Stack:
         """Columns and row ends of the blocks."""
         ends = np.cumsum([0, *np.repeat(self.sizes, self.sizes)])
         starts = np.cumsum([0, *self.sizes[:-1]])
-        columns = [np.tile(np.arange(start, start + size), size) for start, size in zip(starts, self.sizes, strict=True)]
+        columns = [
+            np.tile(np.arange(start, start + size), size) for start, size in zip(starts, self.sizes, strict=True)
+        ]
         return np.concatenate(columns), ends
 
     def tolerance(self, precision: float) -> Array:

@@ -14,7 +14,7 @@ from rdgraph.conformance.layer_check import LayerCheck
 from rdgraph.conformance.layer_properties import LayerProperty, layer_properties, reach_of
 from rdgraph.conformance.line_recovery import LONGEST, recovered_line
 from rdgraph.conformance.operator_reading import declared_readings
-from rdgraph.conformance.probe_graphs import ProbeGraph, read_graph, read_graphs
+from rdgraph.conformance.probe_graphs import read_graph, read_graphs
 from rdgraph.conformance.probe_stack import ask
 
 #: Polynomials up to this degree are told apart.
@@ -122,14 +122,14 @@ def _reason(properties: Sequence[LayerProperty], degree: int | None) -> str:
         return "a node reaches the whole graph, which no word of A does"
     if degree == 1:
         return (
-            f"it is affine in the state, but no combination of words up to A^{LONGEST} and D under any normalisation: its "
-            "weights depend on the graph in another way"
+            f"it is affine in the state, but no combination of words up to A^{LONGEST} and D under any normalisation: "
+            "its weights depend on the graph in another way"
         )
     if degree is not None:
-        return f"it is a polynomial of degree {degree} in the state, but none of the monomials in H and A@H that are tried"
+        return (
+            f"it is a polynomial of degree {degree} in the state, but none of the monomials in H and A@H that are tried"
+        )
     return (
-        "it is no polynomial in the state, and no function of the list around or beside words of A: its weights may depend "
-        "on states at both ends of an edge, as attention does"
+        "it is no polynomial in the state, and no function of the list around or beside words of A: its weights may "
+        "depend on states at both ends of an edge, as attention does"
     )
-
-

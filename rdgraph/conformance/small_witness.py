@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rdgraph.conformance.equation_target import Target
 from rdgraph.conformance.layer_check import LayerCheck
 from rdgraph.conformance.letter_fit import Values
-from rdgraph.conformance.equation_target import Target
 from rdgraph.conformance.operator_reading import Reading
 from rdgraph.conformance.probe_graphs import ProbeGraph
 from rdgraph.conformance.probe_stack import Probe, Stack

@@ -10,7 +10,21 @@ import numpy as np
 import sympy as sp
 
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.syntax.tree import ELEMENTWISE, Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of, names_in
+from rdgraph.syntax.tree import (
+    ELEMENTWISE,
+    Apply,
+    Call,
+    Kind,
+    Minus,
+    Name,
+    Negative,
+    Over,
+    Plus,
+    Power,
+    Times,
+    kind_of,
+    names_in,
+)
 
 Array = np.ndarray
 Shape = tuple[int, ...]
@@ -66,8 +80,8 @@ def unknown_letters(
     for name, kind in sorted(unknown.items()):
         if kind is Kind.NODE and name not in known:
             raise NotApplicable(
-                f"expected coefficients that do not depend on the graph, got the node coefficient {name}; declare it as "
-                "an operator with a rule, operators={...}"
+                f"expected coefficients that do not depend on the graph, got the node coefficient {name}; declare it "
+                "as an operator with a rule, operators={...}"
             )
     found = Unknowns(tuple((name, shapes[name]) for name in sorted(unknown) if name not in set(known)))
     if found.size > MOST_UNKNOWN:

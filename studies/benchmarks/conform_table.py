@@ -32,7 +32,7 @@ def table_row(published: PublishedLayer, source: str) -> dict[str, Any]:
     }  # fmt: skip
     for domain in domains:
         began = time.perf_counter()
-        graphs = {} if "graph" in options else {"graphs": domain}
+        graphs: dict[str, Any] = {} if "graph" in options else {"graphs": domain}
         found = rd.conform(layer, published.equation, **options, **graphs)
         row["verdicts"][domain] = {**_short(found), "seconds": round(time.perf_counter() - began, 2)}
     return row

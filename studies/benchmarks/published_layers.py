@@ -180,16 +180,17 @@ def our_layers() -> tuple[PublishedLayer, ...]:
 
     held = {"graph": graph, "normalisation": "symmetric", "self_loops": False, "channels": 2}
     flow = {"normalisation": "symmetric", "self_loops": "added"}
-    made = {"adjacency": "original", "beta": "scalar"}
+    made: dict[str, Any] = {"adjacency": "original", "beta": "scalar"}
     half = {"values": {"alpha": 0.5, "beta": 0.25}}
     return (
         PublishedLayer("GREADConv, BS, exact", lambda: GREADConv(2, "BS", **made), "the flow of BS to T = 1",
-                       "-alpha*L@H + beta*(A@H - A@A@H)", {**flow, "compared": "flow", "T": 1.0, "assume": "beta real"}),
+                       "-alpha*L@H + beta*(A@H - A@A@H)",
+                       {**flow, "compared": "flow", "T": 1.0, "assume": "beta real"}),
         PublishedLayer("GREADConv, FB, euler", lambda: GREADConv(2, "FB", method="euler", step=0.5, **made),
                        "two steps of FB", "-alpha*L@H + beta*L@H",
                        {**flow, "compared": "step", "step": 0.5, "count": 2, "assume": "beta real"}),
-        PublishedLayer("lowered BS", lowered("BS", alpha=0.5, beta=0.25), "Eq. of BS", "-alpha*L@H + beta*(A@H - A@A@H)",
-                       {**held, **half}),
+        PublishedLayer("lowered BS", lowered("BS", alpha=0.5, beta=0.25), "Eq. of BS",
+                       "-alpha*L@H + beta*(A@H - A@A@H)", {**held, **half}),
         PublishedLayer("lowered Fisher", lowered("-alpha*L@H + beta*H*(1 - H)", alpha=0.5, beta=0.25),
                        "Fisher's equation", "-alpha*L@H + beta*H*(1 - H)", {**held, **half}),
         PublishedLayer("filter bank as released", lowered("FB-released", alpha=0.5, beta=0.25), "Eq. 10, FB",

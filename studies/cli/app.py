@@ -1,4 +1,4 @@
-"""The command line: catalogue, show, analyse, verify, preflight, plot, data, presets, models, train and the rest."""
+"""The command line: catalogue, show, analyse, verify, preflight, conform, plot, data, presets and the rest."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rich.console import Console
 from rdgraph.plugins import load_plugins
 from studies.cli import pages
 from studies.cli.compare_commands import compare_command
+from studies.cli.conform_commands import conform_command
 from studies.cli.data_commands import data
 from studies.cli.ledger_commands import ledger_app
 from studies.cli.model_commands import models_command
@@ -208,6 +209,7 @@ def preflight_command(
         raise typer.Exit(1)
 
 
+app.command("conform", context_settings=EQUATION_SETTINGS)(conform_command)
 app.command("models")(models_command)
 app.command("train")(train_command)
 app.command("compare")(compare_command)

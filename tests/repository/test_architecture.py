@@ -42,8 +42,8 @@ RUNNING_HALF = (
 FOLDER_ORDER = {
     "rdgraph": [
         "engines", "syntax", "algebra", "methods", "normalisations", "decisions", "systems", "identities", "theory",
-        "patterns", "kernels", "graphs", "identifiability", "reports", "lowering", "integrators", "conformance", "testing",
-        "claims",
+        "patterns", "kernels", "graphs", "identifiability", "reports", "lowering", "integrators", "conformance",
+        "testing", "claims",
     ],
     "analysis": ["measures", "spectra", "verdicts", "phases"],
     "gread": [
