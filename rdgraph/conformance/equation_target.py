@@ -40,6 +40,8 @@ COMPARED = {
 }
 #: Error that the reference flow may have, relative and absolute.
 FLOW_TOLERANCE = 1e-12
+#: Right-hand sides that one flow is worth, and the states beyond which it is not followed.
+MOST_SPEEDS, FARTHEST_STATE = 3000, 1e8
 #: Degrees above this one are not told apart by probes.
 MOST_DEGREE = 4
 
@@ -93,13 +95,21 @@ class Target:
 
     def _flow(self, letters: Mapping[str, Any]) -> Array:
         begun: Array = letters["H"]
+        asked = 0
 
         def speed(_: float, flat: Array) -> Array:
+            nonlocal asked
+            asked += 1
+            if asked > MOST_SPEEDS or not np.abs(flat).max(initial=0.0) < FARTHEST_STATE:
+                raise FloatingPointError("the flow leaves the states that it is followed in")
             return self._right(letters, flat.reshape(begun.shape)).ravel()
 
-        found = solve_ivp(
-            speed, (0.0, self.T), begun.ravel(), method="DOP853", rtol=FLOW_TOLERANCE, atol=FLOW_TOLERANCE
-        )
+        try:
+            found = solve_ivp(
+                speed, (0.0, self.T), begun.ravel(), method="DOP853", rtol=FLOW_TOLERANCE, atol=FLOW_TOLERANCE
+            )
+        except FloatingPointError:
+            return np.full(begun.shape, np.nan)
         return found.y[:, -1].reshape(begun.shape) if found.success else np.full(begun.shape, np.nan)
 
     @property

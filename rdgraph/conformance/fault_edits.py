@@ -61,7 +61,8 @@ class Edit:
 def single_faults(tree: sp.Basic) -> Iterator[Edit]:
     """Every single fault of a right-hand side that is tried, each once."""
     seen = {tree}
-    for edit in (*_whole(tree), *_inside(tree), *_everywhere(tree)):
+    ruled, usual = (list(_everywhere(tree, own)) for own in (True, False))
+    for edit in (*ruled, *_whole(tree), *_inside(tree), *usual):
         if edit.tree not in seen and _is_field(edit.tree):
             seen.add(edit.tree)
             yield edit
@@ -82,10 +83,10 @@ def _whole(tree: sp.Basic) -> Iterator[Edit]:
     yield Edit("coefficient", "something is added to everything", text, Plus(tree, Name(FREED, Kind.CHANNEL)), FREED)
 
 
-def _everywhere(tree: sp.Basic) -> Iterator[Edit]:
-    """A letter that is another one wherever it stands."""
+def _everywhere(tree: sp.Basic, is_ruled: bool) -> Iterator[Edit]:
+    """An operator, with a rule of its own or one of the language, that is another one wherever it stands."""
     for letter in names_in(tree):
-        if letter.kind is Kind.OPERATOR:
+        if letter.kind is Kind.OPERATOR and (letter.name not in _INSTEAD) is is_ruled:
             for other, word in _INSTEAD.get(letter.name, _FOR_OTHERS):
                 text = f"{word} stands where the equation has {letter.name}, everywhere"
                 yield Edit("operator", text, letter.name, tree.xreplace({letter: other}))

@@ -12,7 +12,7 @@ from rdgraph.conformance.certificates import Certificate, certificate, is_polyno
 from rdgraph.conformance.layer_call import Adaptor, LayerCall
 from rdgraph.conformance.layer_check import LayerCheck
 from rdgraph.conformance.layer_properties import LayerProperty, layer_properties, reach_of
-from rdgraph.conformance.line_recovery import LONGEST, recovered_line
+from rdgraph.conformance.line_recovery import LONGEST, RecoveredLine, recovered_line
 from rdgraph.conformance.operator_reading import declared_readings
 from rdgraph.conformance.probe_graphs import read_graph, read_graphs
 from rdgraph.conformance.probe_stack import ask
@@ -94,18 +94,29 @@ def recover(
     degree = next((m for m in range(1, MOST_DEGREE + 1) if is_polynomial(check, m)), None)
     check = LayerCheck(asked, ask(asked, chosen, degree, seed))
     properties = layer_properties(asked, check.answers.graphs, check.precision)
-    reach = reach_of(properties)
-    readings = declared_readings(transposed=None)
-    line = recovered_line(check, readings, LONGEST if reach is None else reach)
-    if line is None:
-        check = replace(check, is_mixed=True)  # numbers that were rounded to single precision
-        line = recovered_line(check, readings, LONGEST if reach is None else reach)
+    check, line = _searched_line(check, degree, properties)
     if line is None:
         return Recovery(None, "", _reason(properties, degree), {}, None, properties, tuple(asked.notes))
     worth = certificate(check, line.comparison)
     reading = check.words(line.comparison)
     values = {**line.line.values, **line.comparison.fit.values}
     return Recovery(line.text, reading, "", values, worth, properties, tuple(asked.notes))
+
+
+def _searched_line(
+    check: LayerCheck, degree: int | None, properties: Sequence[LayerProperty]
+) -> tuple[LayerCheck, RecoveredLine | None]:
+    """The line, and the check that it was found with: numbers may have been rounded to single precision."""
+    held = {p.name: p.holds for p in properties}
+    if held["permutation equivariance"] is False or held["local"] is False:
+        return check, None
+    reach = reach_of(properties)
+    readings, longest = declared_readings(transposed=None), LONGEST if reach is None else reach
+    line = recovered_line(check, readings, longest)
+    if line is None and degree == 1:
+        check = replace(check, is_mixed=True)
+        line = recovered_line(check, readings, longest)
+    return check, line
 
 
 def _random_reason(call: LayerCall) -> str:

@@ -121,7 +121,8 @@ def formulas_figure(found: Conformity) -> Figure:
     ):
         panel.set_axis_off()
         panel.set_title(title, fontsize=11, loc="left")
-        panel.text(0.0, 0.5, formula_text(text), fontsize=12, va="center", wrap=True)
+        shown = formula_text(text)  # matplotlib breaks no line of mathematics
+        panel.text(0.0, 0.5, shown, fontsize=14 if len(text) < 60 else 9, va="center", wrap="$" not in shown)
         same = title == "the equation" or found.conforms
         panel.axhline(0.98, color=PALETTE[0] if same else PALETTE[1], lw=3)
     return figure
@@ -171,8 +172,8 @@ def _draw_values(
     import networkx as nx
 
     colours = [PALETTE[1] if mark else PALETTE[0] for mark in marked]
-    nx.draw_networkx_edges(graph, places, ax=panel, arrows=is_directed, node_size=900, edge_color="0.5")
-    nx.draw_networkx_nodes(graph, places, ax=panel, node_color=colours, node_size=900, alpha=0.35)
+    nx.draw_networkx_edges(graph, places, ax=panel, arrows=is_directed, node_size=1800, edge_color="0.5")
+    nx.draw_networkx_nodes(graph, places, ax=panel, node_color=colours, node_size=1800, alpha=0.35)
     labels = {node: _row(values[node]) for node in range(len(values))}
     nx.draw_networkx_labels(graph, places, labels, ax=panel, font_size=9)
     panel.margins(0.3)

@@ -29,6 +29,7 @@ PAGES = [
         "docs/large_graphs.md",
         "docs/search.md",
         "docs/classifier.md",
+        "docs/conform.md",
     )
 ]
 
