@@ -78,16 +78,20 @@ class Conformity:
 
     def __str__(self) -> str:
         if self.conforms:
-            return f"conforms to {self.asked} ({self.reading}); {self.certificate}"
+            return f"conforms to {self.asked}{self._under}; {self.certificate}"
         lines = [f"differs from {self.asked}"]
         if self.status == UNDECIDED:
             letters = ", ".join(self.check.unknowns(self.comparison.target.tree).names)
             lines = [f"undecided: no values of {letters} were found under which the layer computes {self.asked}; they "
                      "do not enter linearly, so give those that are known with values="]  # fmt: skip
-        lines += [f"the layer computes: {self.equation} ({self.reading})"] if self.equation else []
+        lines += [f"the layer computes: {self.equation}{self._under}"] if self.equation else []
         lines += [f"first term that differs: {self.term}"] if self.term else []
         lines += [f"witness: {self.witness}"] if self.witness else []
         return "\n".join([*lines, *(f"hint: {hint}" for hint in self.hints)])
+
+    @property
+    def _under(self) -> str:
+        return f" ({self.reading})" if self.reading else ""
 
     @cached_property
     def properties(self) -> tuple[LayerProperty, ...]:

@@ -48,9 +48,9 @@ rdgraph conform my_layers.py:layer
 `f(x, edge_index)`, `f(x, edge_index, edge_weight)`, with `x_0` after `x` where there is a start, `f(x, adj)` with a
 dense matrix, or `f(t, x)` with `graph=`; a function or an `nn.Module`. The names of the parameters say which; for any
 other layer give `call=lambda layer, x, x_0, graph: ...`. A module is copied and asked in double precision, and its
-parameters are looked up by their values, so that a reading can say `alpha = sigmoid(gate of the layer)`. A module with a
-cache is copied for every question. Dropout that was left on, training mode that changes answers, inputs that are changed in
-place, and graphs that the layer refuses are told.
+parameters are looked up by their values, so that a reading can say `alpha = sigmoid(gate of the layer)`. A module with
+a cache is copied for every question. Dropout that was left on, training mode that changes answers, inputs that are
+changed in place, and graphs that the layer refuses are told.
 
 ## What is left open
 
@@ -110,9 +110,9 @@ def test_sharpen(conforms):
 FAULTS = """## Seeded faults
 
 {layers} layers are written as expressions of torch and changed in one place: {faults} programs whose outputs differ
-from the equation. All settings and letters are given. Caught: {caught}; the kind of the fault is among the first three hints
-in {named}. {variants} correct variants (other numbers, other ways to write the same, dense and sparse, one to three
-channels, letters given or fitted): {false_alarms} false alarms, {proofs} agreements that are proofs up to rounding.
+from the equation. All settings and letters are given. Caught: {caught}; the kind of the fault is among the first three
+hints in {named}. {variants} correct variants (other numbers, other ways to write the same, dense and sparse, one to
+three channels, letters given or fitted): {false_alarms} false alarms, {proofs} agreements that are proofs up to rounding.
 A check takes {median_seconds} s of the processor at the median and {most_seconds} s at most.
 `{command}`, numbers in [conform_faults.json](conform_faults.json).
 """
@@ -125,8 +125,8 @@ def page(table: dict[str, Any], campaign: dict[str, Any]) -> str:
         "Layers of torch-geometric, with all parameters drawn anew, against the formulas that its documentation "
         "prints, and layers of our own. A + I is read as printed: self-loops are added to every node. Simple graphs "
         "are undirected, without loops and weights; where a layer differs on other graphs only, the formula is silent "
-        f"on them or the code follows another convention. `{table['command']}`, numbers in [conform.json](conform.json), this "
-        "page by `python -m studies.benchmarks.conform_page`.",
+        f"on them or the code follows another convention. `{table['command']}`, numbers in "
+        "[conform.json](conform.json), this page by `python -m studies.benchmarks.conform_page`.",
         "", "| layer | printed | in the language | simple graphs | all graphs |", "|---|---|---|---|---|",
     ]  # fmt: skip
     for row in table["rows"]:
