@@ -112,8 +112,8 @@ FAULTS = """## Seeded faults
 {layers} layers are written as expressions of torch and changed in one place: {faults} programs whose outputs differ
 from the equation. All settings and letters are given. Caught: {caught}; the kind of the fault is among the first three
 hints in {named}. {variants} correct variants (other numbers, other ways to write the same, dense and sparse, one to
-three channels, letters given or fitted): {false_alarms} false alarms, {proofs} agreements that are proofs up to rounding.
-A check takes {median_seconds} s of the processor at the median and {most_seconds} s at most.
+three channels, letters given or fitted): {false_alarms} false alarms, {proofs} agreements that are proofs up to
+rounding. A check takes {median_seconds} s of the processor at the median and {most_seconds} s at most.
 `{command}`, numbers in [conform_faults.json](conform_faults.json).
 """
 
