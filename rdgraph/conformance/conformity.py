@@ -165,7 +165,8 @@ def conform(
         transposed: whether messages flow against the arrows; both are tried where it is None.
         values: of letters that are known; the others are fitted.
         coefficients: kinds of letters, as in `parse`.
-        assume: signs and relations, as in `parse`; letters are positive unless said otherwise.
+        assume: signs and relations, as in `parse`; scalars are positive unless said otherwise, channels where it is
+            said.
         functions: for a letter such as phi, the functions that phi(...) may stand for.
         operators: rules (adjacency) -> matrix, or (adjacency, state) -> matrix, of operators beside A and L.
         input_map, output_map: whether an unknown affine map stands before or after the equation.

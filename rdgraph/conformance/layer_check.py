@@ -162,8 +162,11 @@ class LayerCheck:
             sign = self.assumptions.sign(name)
             size = max(1.0, float(np.abs(value).max(initial=0.0)))
             cleaned = np.where(np.abs(value) <= near * size, 0.0, value)
-            if value.ndim == 0 and not _ALLOWED[sign](float(cleaned)):
-                return f"{name} would be {number_word(float(cleaned))[0]}, not {sign}"
+            if value.ndim and name not in self._stated:
+                continue  # a bias has any sign, unless it is said to have one
+            worst = next((float(v) for v in cleaned.ravel() if not _ALLOWED[sign](float(v))), None)
+            if worst is not None:
+                return f"{name} would be {number_word(worst)[0]}, not {sign}"
         for relation in self.assumptions.relations:
             letters = {n.name for n in names_in(relation.lower) | names_in(relation.upper)}
             values = {**known, **fit.values}
@@ -173,6 +176,11 @@ class LayerCheck:
             if not bool((lower <= upper + near).all()):
                 return f"{relation} would not hold"
         return ""
+
+    @cached_property
+    def _stated(self) -> set[str]:
+        """Letters whose sign was stated, not only taken for granted."""
+        return {name for name, _ in self.assumptions.signs} | set(self.assumptions.stated_positive)
 
     def _rounded(self, target: Target, reading: Reading, fit: Fit, known: Mapping[str, Array]) -> Fit:
         """The fit with fractions in place of numbers that are near them, where no answer speaks against it."""

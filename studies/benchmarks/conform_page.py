@@ -59,7 +59,7 @@ changed in place, and graphs that the layer refuses are told.
 | `compared` | "field": f(H); "map": f, `count` times; "step": `count` Euler steps of `step`; "flow": to `T` |
 | `normalisation`, `self_loops`, `transposed` | None tries all, with five rules for self-loops |
 | `values` | letters that are not given are fitted, and taken for fractions where they are near one |
-| `assume` | letters are positive unless said otherwise; a value of the other sign is a difference |
+| `assume` | scalars are positive unless said otherwise, channels where it is said; the other sign is a difference |
 | `functions={"phi": ("relu", "tanh")}` | a function of a list |
 | `operators={"D": rule}` | operators beside A: (adjacency) or (adjacency, state) to a matrix |
 | `input_map`, `output_map` | unknown affine maps before and after |

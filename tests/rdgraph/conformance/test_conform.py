@@ -165,6 +165,8 @@ def test_a_sign_that_is_assumed_is_held() -> None:
 
     assert not rd.conform(grows, "-alpha*L@H")
     assert rd.conform(grows, "-alpha*L@H", assume="alpha real").reading.endswith("alpha = -1/2")
+    assert rd.conform(grows, "-alpha*L@H", coefficients={"alpha": "channel"})
+    assert not rd.conform(grows, "-alpha*L@H", coefficients={"alpha": "channel"}, assume="alpha > 0")
 
 
 @pytest.mark.slow
