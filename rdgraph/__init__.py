@@ -10,6 +10,7 @@ own:        register_method, unregister_method, Tableau, make_tableau, register_
 inverse:    fit, Fit
 patterns:   steady_states, dispersion, Dispersion, JointDispersion, turing, turing_threshold, critical_ratio
 verdicts:   analyse, Analysis, preflight, Report, verify, Claim, read_expression
+layers:     conform, recover, Conformity, Recovery
 graphs:     Graph, Operator, stack, generators
 pictures:   plot.response, plot.phase, plot.energy, plot.state, plot.animate
 runs:       lower, VectorField, compile_field, solve, Solution, Status, ProgressBar, Callback, propagate, Powers
@@ -25,6 +26,8 @@ from rdgraph.lazy_door import lazy_door
 if TYPE_CHECKING:
     from rdgraph import plot as plot
     from rdgraph.claims import Claim, verify
+    from rdgraph.conformance.conformity import Conformity, conform
+    from rdgraph.conformance.recovery import Recovery, recover
     from rdgraph.errors import (
         AssumptionError,
         InvalidArgument,
@@ -84,6 +87,7 @@ __all__ = [
     "AssumptionError",
     "Callback",
     "Claim",
+    "Conformity",
     "Derivation",
     "Dispersion",
     "Equivalence",
@@ -98,6 +102,7 @@ __all__ = [
     "Powers",
     "ProgressBar",
     "RdgraphError",
+    "Recovery",
     "Report",
     "Solution",
     "Status",
@@ -112,6 +117,7 @@ __all__ = [
     "choose_method",
     "classify",
     "compile_field",
+    "conform",
     "conserved",
     "critical_ratio",
     "derivation",
@@ -136,6 +142,7 @@ __all__ = [
     "propagate",
     "reaction_flow",
     "read_expression",
+    "recover",
     "register_function",
     "register_method",
     "register_normalisation",
@@ -159,6 +166,7 @@ _ON_USE = {
     "AssumptionError": "rdgraph.errors",
     "Callback": "rdgraph.integrators.trackers",
     "Claim": "rdgraph.claims.registry",
+    "Conformity": "rdgraph.conformance.conformity",
     "Derivation": "rdgraph.identities.derivations",
     "Dispersion": "rdgraph.patterns.dispersion",
     "Equivalence": "rdgraph.identities.comparison",
@@ -173,6 +181,7 @@ _ON_USE = {
     "Powers": "rdgraph.integrators.power_files",
     "ProgressBar": "rdgraph.integrators.trackers",
     "RdgraphError": "rdgraph.errors",
+    "Recovery": "rdgraph.conformance.recovery",
     "Report": "rdgraph.reports.findings",
     "Solution": "rdgraph.integrators.solution",
     "Status": "rdgraph.integrators.solution",
@@ -187,6 +196,7 @@ _ON_USE = {
     "choose_method": "rdgraph.theory.method_choice",
     "classify": "rdgraph.theory.filters",
     "compile_field": "rdgraph.lowering.compiled_field",
+    "conform": "rdgraph.conformance.conformity",
     "conserved": "rdgraph.theory.conservation",
     "critical_ratio": "rdgraph.patterns.critical_ratio",
     "derivation": "rdgraph.identities.derivations",
@@ -212,6 +222,7 @@ _ON_USE = {
     "propagate": "rdgraph.integrators.feature_powers",
     "reaction_flow": "rdgraph.theory.reaction_flows",
     "read_expression": "rdgraph.syntax.formula_reader",
+    "recover": "rdgraph.conformance.recovery",
     "register_function": "rdgraph.identities.function_registration",
     "register_method": "rdgraph.methods.registry",
     "register_normalisation": "rdgraph.normalisations.registry",

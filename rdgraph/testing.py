@@ -1,5 +1,7 @@
 """Hypothesis strategies for graphs, states, coefficients and systems: write property tests about your own equations.
 
+`conforms` is a fixture for pytest that holds a torch layer against an equation; it needs torch and pytest.
+
 >>> from hypothesis import given
 >>> from rdgraph.testing import systems
 >>> @given(systems(linear=True))
@@ -315,3 +317,12 @@ def _system(draw: Draw, expression: sp.Basic) -> System:
     if len(positive) > 1 and draw(st.booleans()):
         texts.append(f"{positive[0]} {draw(st.sampled_from(['<', '<=']))} 2*{positive[1]}")
     return System.of(expression, tuple(declared), Assumptions.read(texts, used))
+
+
+def __getattr__(name: str) -> Any:
+    """The fixture `conforms`, loaded when it is asked for: it needs torch and pytest, which the strategies do not."""
+    if name != "conforms":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from rdgraph.conformance.pytest_fixture import conforms
+
+    return conforms

@@ -38,7 +38,12 @@ def evaluate(node: sp.Basic, values: Mapping[str, Array]) -> Array:
     >>> evaluate(read_expression("-L@H"), {"A": a, "H": np.array([[1.0], [3.0]])}).ravel()
     array([ 2., -2.])
     """
-    return _field(node)(values)
+    return compiled(node)(values)
+
+
+def compiled(node: sp.Basic) -> Callable[[Values], Array]:
+    """An elementwise tree as a function of the values of its letters, for one that is evaluated often."""
+    return _field(node)
 
 
 def act(op: sp.Basic, operand: Array, values: Mapping[str, Array]) -> Array:

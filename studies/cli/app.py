@@ -1,4 +1,4 @@
-"""The command line: catalogue, show, analyse, verify, preflight, plot, data, presets, models, train and the rest."""
+"""The command line: catalogue, show, analyse, verify, preflight, conform, plot, data, presets and the rest."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rich.console import Console
 from rdgraph.plugins import load_plugins
 from studies.cli import pages
 from studies.cli.compare_commands import compare_command
+from studies.cli.conform_commands import conform_command
 from studies.cli.data_commands import data
 from studies.cli.explore_commands import explore_command
 from studies.cli.ledger_commands import ledger_app
@@ -211,6 +212,7 @@ def preflight_command(
 
 
 app.command("explore", context_settings=EQUATION_SETTINGS)(explore_command)
+app.command("conform", context_settings=EQUATION_SETTINGS)(conform_command)
 app.command("models")(models_command)
 app.command("train")(train_command)
 app.command("predict")(predict_command)

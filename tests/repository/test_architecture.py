@@ -36,14 +36,15 @@ RUNNING_HALF = (
     "rdgraph.lowering",
     "rdgraph.integrators",
     "rdgraph.inverse",
+    "rdgraph.conformance",
 )
 #: The folders of each package from the ground up: a module imports from its own folder and from those before it.
 #: Modules that lie beside the folders come first, unless they are named here.
 FOLDER_ORDER = {
     "rdgraph": [
         "engines", "syntax", "algebra", "methods", "normalisations", "decisions", "systems", "identities", "theory",
-        "patterns", "kernels", "graphs", "identifiability", "reports", "lowering", "integrators", "inverse", "testing",
-        "claims",
+        "patterns", "kernels", "graphs", "identifiability", "reports", "lowering", "integrators", "inverse",
+        "conformance", "testing", "claims",
     ],
     "analysis": ["measures", "spectra", "verdicts", "phases", "plots"],
     "gread": [

@@ -32,6 +32,7 @@ PAGES = [
         "docs/large_graphs.md",
         "docs/searching.md",
         "docs/classifier.md",
+        "docs/conform.md",
     )
 ]
 PAGES += sorted(page for page in (ROOT / "docs/explanation").glob("*.md") if page.name != "index.md")

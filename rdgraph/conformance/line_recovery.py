@@ -1,0 +1,172 @@
+"""The line of maths that a layer computes, found from its answers; None where the language has none for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from time import process_time
+
+import numpy as np
+
+from rdgraph.conformance.equation_target import Target, right_hand_side
+from rdgraph.conformance.feature_fit import FeatureFit, Line, fit_features, written
+from rdgraph.conformance.function_inverses import INVERSES
+from rdgraph.conformance.layer_check import Comparison, LayerCheck
+from rdgraph.conformance.layer_properties import slopes
+from rdgraph.conformance.operator_reading import Reading, declared_readings
+from rdgraph.conformance.probe_stack import Probe, Stack
+from rdgraph.systems.parser import parse
+
+#: Words up to this length are looked for.
+LONGEST = 4
+#: Seconds of the processor after which no further class of lines is tried.
+MOST_SECONDS = 2.0
+#: Readings that lines beyond affine ones are tried under: the usual ones, which come first.
+USUAL = 20
+MONOMIALS = ("H**2", "H**3", "H*(A@H)", "(A@H)**2", "H**2*(A@H)", "H*(A@H)**2", "(A@H)**3", "A@(H**2)", "A@(H**3)")
+FUNCTIONS_OF_ENTRIES = ("tanh", "relu", "sigmoid", "sin", "cos", "exp", "softplus", "abs")
+_RESIDUAL = "c*H + a*{}(H@W + A@H@V + b) where b channel, V matrix, a real, c real"
+
+
+@dataclass(frozen=True)
+class RecoveredLine:
+    """A line with the values of its letters, and the comparison that shows that it agrees."""
+
+    text: str
+    comparison: Comparison
+    line: Line
+
+
+def recovered_line(
+    check: LayerCheck, readings: Sequence[Reading] | None = None, reach: int | None = None
+) -> RecoveredLine | None:
+    """The simplest line that agrees with every answer; None where none of those that are tried does.
+
+    Tried: words up to A^4 on H and H0 with matrices; the degree matrix D; monomials up to degree 3; functions of H and
+    A@H; a function around everything; H and a function of H and A@H.
+    """
+    began = process_time()
+    given = tuple(readings or declared_readings(transposed=None))
+    bare = replace(check, known={}, rules={})
+    longest = LONGEST if reach is None else min(reach, LONGEST)
+    for candidates in (_affine, _with_degrees, _outer, _monomials, _functions, _residual):
+        for line, reading in candidates(bare, given if candidates is _affine else given[:USUAL], longest):
+            if (found := _confirmed(bare, line, reading)) is not None:
+                return found
+        if process_time() - began > MOST_SECONDS:
+            break
+    return None
+
+
+Candidates = Iterator[tuple[Line, Reading]]
+
+
+def degree_matrix(adjacency: np.ndarray) -> np.ndarray:
+    """D: the sums of the rows on the diagonal."""
+    return np.diag(adjacency.sum(axis=1))
+
+
+def _confirmed(check: LayerCheck, line: Line, reading: Reading) -> RecoveredLine | None:
+    """The line, read back and compared with every answer."""
+    rules = {"D": degree_matrix} if "D@" in line.text else {}
+    kinds = {name: kind for name, kind in line.kinds.items() if name != "W"}  # which is a matrix by itself
+    system = parse(line.text, kinds, operators=dict.fromkeys(rules, "operator"))
+    held = replace(check, rules=rules, assumptions=system.assumptions)
+    comparison = held.compared(Target(right_hand_side(system)), reading, line.values)
+    return RecoveredLine(str(system), comparison, line) if held.agrees(comparison) else None
+
+
+def _words(check: LayerCheck, longest: int) -> list[str]:
+    powers = ["H", *("@".join(["A"] * k) + "@H" for k in range(1, longest + 1))]
+    starts = ["H0", "A@H0"] if check.call.takes_start else []
+    return powers + starts
+
+
+def _best(fits: list[tuple[FeatureFit, Reading]], precision: float) -> Candidates:
+    """The lines of the fits that are good enough, those with the fewest words first."""
+    good = [(fit, reading) for fit, reading in fits if fit.error <= precision]
+    for fit, reading in sorted(good, key=lambda pair: pair[0].occurring)[:3]:
+        yield written(fit), reading
+
+
+def _affine(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
+    words = _words(check, longest)
+    stack = check.part(len(words) * check.widths[0])
+    yield from _best([(fit_features(stack, reading, words), reading) for reading in readings], check.precision)
+
+
+def _with_degrees(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
+    """Words beside D@H, and constants that were added before a sum over neighbours: H**0 is 1 everywhere."""
+    words = [*_words(check, min(longest, 2)), "D@H", *(["D@H0"] if check.call.takes_start else [])]
+    is_square = check.widths[0] == check.widths[1]
+    stack = Stack(check.part(len(words) * check.widths[0] + 8).probes, {"D": degree_matrix})
+    sums = {r: ["D@(H**0)" if r.normalisation == "none" else "A@(H**0)"] if is_square else [] for r in readings}
+    yield from _best([(fit_features(stack, r, words, sums[r]), r) for r in readings], check.precision)
+
+
+def _outer(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
+    words = _words(check, min(longest, 2))
+    stack = check.part(2 * len(words) * check.widths[0])
+    for name, inverse in INVERSES.items():
+        with np.errstate(all="ignore"):
+            if np.isfinite(inverse(stack.outputs)).mean() < 0.05 or (name != "relu" and not _in_range(name, stack)):
+                continue
+        fits = [(fit_features(stack, reading, words, undone=inverse), reading) for reading in readings]
+        for line, reading in _best(fits, 1e3 * check.precision):
+            yield replace(line, text=f"{name}({line.text})"), reading
+
+
+def _in_range(name: str, stack: Stack) -> bool:
+    low, high = {"tanh": (-1, 1), "sigmoid": (0, 1)}.get(name, (0, np.inf))
+    return bool(((stack.outputs >= low) & (stack.outputs <= high)).all())
+
+
+def _monomials(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
+    if check.widths[0] != check.widths[1]:
+        return
+    words = _words(check, min(longest, 3))
+    entries = [*MONOMIALS, *(["H*H0", "H0**2"] if check.call.takes_start else [])]
+    stack = check.part(2 * (len(words) * check.widths[0] + len(entries)))
+    yield from _best([(fit_features(stack, r, words, entries), r) for r in readings], check.precision)
+
+
+def _functions(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
+    if check.widths[0] != check.widths[1]:
+        return
+    words = _words(check, min(longest, 2))
+    stack = check.part(2 * (len(words) * check.widths[0] + 3))
+    for name in FUNCTIONS_OF_ENTRIES:
+        entries = [f"{name}(H)", f"{name}(A@H)", f"A@{name}(H)"]
+        with np.errstate(all="ignore"):
+            fits = [(fit_features(stack, reading, words, entries), reading) for reading in readings]
+        yield from _best(fits, check.precision)
+
+
+def _residual(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
+    """H and a function around an affine map, where the slopes at zero are words under some reading."""
+    if check.widths[0] != check.widths[1] or check.call.is_single_precision:
+        return
+    stack = _linearised(check)
+    fits = [(fit_features(stack, reading, ["H", "A@H"]), reading) for reading in readings]
+    near = [reading for fit, reading in sorted(fits, key=lambda pair: pair[0].error) if fit.error <= 1e-6]
+    for name in ("tanh", "sigmoid", "softplus", "sin"):
+        system = parse(_RESIDUAL.format(name))
+        held = replace(check, assumptions=system.assumptions)
+        for reading in near[:2]:
+            comparison = held.compared(Target(right_hand_side(system)), reading, {}, starts=4)
+            if held.agrees(comparison):
+                values = comparison.fit.values
+                yield Line(_RESIDUAL.format(name), {}, values), reading
+
+
+def _linearised(check: LayerCheck) -> Stack:
+    """The slopes of the layer at zero, as answers to generic states."""
+    probes = []
+    rng = np.random.default_rng(41)
+    for graph in check.answers.graphs:
+        zero = np.zeros((graph.num_nodes, check.call.width))
+        jacobian = slopes(check.call, graph, zero)
+        for _ in range(4):
+            state = rng.normal(size=zero.shape)
+            probes.append(Probe(graph, state, state, (jacobian @ state.ravel()).reshape(graph.num_nodes, -1)))
+    return Stack(probes)

@@ -1,0 +1,58 @@
+"""`rdgraph conform`: exit codes, json, the report, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from rdgraph.errors import InvalidArgument, MissingDependency
+from studies.cli import app as cli
+from studies.cli.conform_commands import load_layer
+from tests.report_pages import visible_text
+
+LAYER = "tests.rdgraph.conformance.layers:released_filter_bank"
+PAPER = ["-alpha*L@H + beta*L@H", "--set", "alpha=0.5", "--set", "beta=0.25"]
+
+
+def test_a_layer_that_differs_ends_in_one_and_leaves_a_report(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli.app, ["conform", LAYER, *PAPER, "--report", str(tmp_path / "report")])
+    assert done.exit_code == 1
+    assert "the layer computes: -alpha*L@H + beta*(I + A)@H" in done.stdout
+    page = visible_text(tmp_path / "report")
+    assert "The layer differs from -alpha*L@H + beta*L@H. First hint: operator: I + A stands where" in page
+    assert {"witness.png", "formulas.png"} <= {p.name for p in (tmp_path / "report/figures").iterdir()}
+    assert "permutation equivariance" in page
+    rows = (tmp_path / "report/probes.csv").read_text(encoding="utf-8")
+    assert '"star"' in rows
+    assert '"differs"' in rows
+
+
+def test_a_layer_that_conforms_ends_in_zero() -> None:
+    words = ["conform", LAYER, "-alpha*L@H + beta*(H + A@H)", "--json", "--normalisation", "row", "--self-loops", "no"]
+    done = CliRunner().invoke(cli.app, words)
+    found = json.loads(done.stdout)
+    assert (done.exit_code, found["conforms"], found["proof"]) == (0, True, True)
+    assert found["reading"].endswith("alpha = 1/2, beta = 1/4")
+
+
+def test_without_an_equation_the_line_is_looked_for() -> None:
+    done = CliRunner().invoke(cli.app, ["conform", LAYER, "--graphs", "simple"])
+    assert done.exit_code == 0
+    assert done.stdout.startswith("-0.25*H + 0.75*A@H (row normalisation without self-loops)")
+
+
+def test_how_layers_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text("def make():\n    return lambda x, edge_index: 2*x\n", encoding="utf-8")
+    assert load_layer(f"{path}:make")(3, None) == 6
+    with pytest.raises(InvalidArgument, match="expected MODULE:OBJECT"):
+        load_layer("torch")
+    with pytest.raises(InvalidArgument, match="got a module without nothing"):
+        load_layer("math:nothing")
+    with pytest.raises(MissingDependency, match="expected the module no_such_module_here"):
+        load_layer("no_such_module_here:layer")
+    with pytest.raises(InvalidArgument, match="expected a file of Python"):
+        load_layer("missing.py:layer")
