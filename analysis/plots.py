@@ -13,6 +13,7 @@ from analysis.figures import DASHES, PALETTE, plain
 from analysis.measures.energies import dirichlet_energy, normalised_energy
 from analysis.phases.diagram import phase_diagram, swept_names
 from analysis.phases.picture import phase_figure
+from analysis.phases.reaction_grid import reaction_diagram, reaction_figure
 from analysis.responses import response_figure
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs import generators
@@ -63,7 +64,7 @@ def response(
     parsed = [parse(system) for system in systems]
     numbers: dict[str, float] = {}
     for system in parsed:
-        numbers |= usual_numbers(system, coefficients)
+        numbers |= _usual_numbers(system, coefficients)
     methods = (("exact", None), ("euler", step), ("rk4", step))
     return response_figure(parsed, T=T, coefficients=numbers, methods=methods)[0]
 
@@ -78,16 +79,16 @@ def phase(
     points: int = 60,
     **options: Any,
 ) -> Figure:
-    """Which coefficients of a linear system smooth, sharpen or blow up on a graph, predicted and simulated.
+    """Which coefficients smooth, sharpen or grow on a graph, or of a reaction settle or blow up: predicted, simulated.
 
     Args:
-        system: a name of the catalogue, a line of text or a `System`; linear.
+        system: a name of the catalogue, a line of text or a `System` of one field.
         graph: a ring of nine nodes where None.
         axes: the two coefficients that are swept, the first in (0, end], the second in [-end, end].
         coefficients: numbers for the others.
         end: of the axes.
         points: along each axis.
-        options: of `analysis.phase_diagram`.
+        options: of `analysis.phase_diagram`, or of `analysis.reaction_diagram` for a nonlinear reaction.
 
     Returns:
         A matplotlib figure.
@@ -101,9 +102,13 @@ def phase(
         >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
         ('a', 'b')
     """
-    op = (graph or generators.ring(9)).operator("symmetric", dtype=torch.float64)
+    system, place = parse(system), graph or generators.ring(9)
     names = axes or swept_names(system, coefficients)
     x, y = np.linspace(0, end, points + 1)[1:], np.linspace(-end, end, points)
+    if system.is_single and not system.structure.linear:
+        op = place.operator("row", dtype=torch.float64)
+        return reaction_figure(reaction_diagram(system, op, x, y, names=names, coefficients=coefficients, **options))
+    op = place.operator("symmetric", dtype=torch.float64)
     return phase_figure(phase_diagram(system, op, x, y, names=names, coefficients=coefficients, **options))
 
 
@@ -148,7 +153,7 @@ def energy(
     panel = figure.subplots()
     for k, source in enumerate(systems):
         system = parse(source)
-        field = lower(system, op, usual_numbers(system, coefficients))
+        field = lower(system, op, _usual_numbers(system, coefficients))
         run = solve(field, start, [0.0, T], save_at=times.tolist())
         measure = normalised_energy if normalised else dirichlet_energy
         values = torch.stack([measure(state, op if normalised else plain_op) for state in run.states]).numpy()
@@ -223,10 +228,10 @@ def animate(
 
 
 # ---------------------------------------------------------------------- parts
-def usual_numbers(system: System, given: Mapping[str, float] | None = None) -> dict[str, float]:
+def _usual_numbers(system: System, given: Mapping[str, float] | None = None) -> dict[str, float]:
     """A number for every coefficient of a system: the given one, else 1, and 1/2 for alpha.
 
-    >>> usual_numbers(parse("BS"), {"beta": 3.0})
+    >>> _usual_numbers(parse("BS"), {"beta": 3.0})
     {'alpha': 0.5, 'beta': 3.0}
     """
     known = given or {}

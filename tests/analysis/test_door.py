@@ -19,7 +19,9 @@ import torch
 import analysis
 import rdgraph as rd
 import studies
+from analysis import plots
 from analysis.phases.borders import roughness_borders, stability_borders
+from analysis.phases.diagram import swept_names
 from analysis.phases.scalar_fates import reaction_fates
 from analysis.verdicts.asymptotics import check_symbol, make_symbols
 from analysis.verdicts.statements import Reaction
@@ -113,6 +115,13 @@ CALLS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
     "oversmoothing": ("BS", TEXT, lambda s: analysis.oversmoothing(s, GRAPH, NUMBERS, START, T=5.0).lam2),
     "make_symbols": ("BS", TEXT, lambda s: make_symbols(s)(LAM, NUMBERS)[0]),
     "check_symbol": ("BS", TEXT, lambda s: [] if check_symbol(s, OP) is None else [1.0]),
+    "response": ("BS", TEXT, lambda s: plots.response(s, coefficients=NUMBERS).axes[0].lines[0].get_ydata()),
+    "phase": ("BS", TEXT, lambda s: plots.phase(s, GRAPH, points=3).axes[0].get_xlim()),
+    "energy": (
+        "BS", TEXT,
+        lambda s: plots.energy(s, graph=GRAPH, T=1.0, coefficients=NUMBERS).axes[0].lines[0].get_ydata(),
+    ),
+    "swept_names": ("BS", TEXT, lambda s: [len(name) for name in swept_names(s)]),
     "read": ("AC", AC, lambda s: Reaction.read(s, NUMBERS).f.coeffs),
 }  # fmt: skip
 

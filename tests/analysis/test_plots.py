@@ -82,3 +82,11 @@ def test_a_run_is_animated_state_by_state() -> None:
     assert film.to_jshtml().count("data:image/png") == 3
     with pytest.raises(InvalidArgument, match="of one member"):
         plots.animate(np.zeros((2, 5, 9, 1)), graph)
+
+
+def test_phases_of_a_reaction_are_drawn_as_those_of_a_linear_system() -> None:
+    figure = rd.plot.phase("AC", points=3, T=5.0)
+    assert figure.axes[0].get_xlabel() == "alpha"
+    assert any("settles at 1" in text.get_text() for legend in figure.legends for text in legend.get_texts()) or any(
+        "settles at 1" in label for axes in figure.axes for label in axes.get_legend_handles_labels()[1]
+    )
