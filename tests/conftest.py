@@ -43,7 +43,7 @@ settings.load_profile(PROFILE)
 
 
 #: Of a test with more cases than this, one in three belongs to the first look; the others are marked slow.
-MANY_CASES = 12
+MANY_CASES = 5
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from rdgraph.conformance.function_inverses import GATE, KINK
 from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.tree import (
@@ -186,9 +187,9 @@ def _functions(node: Call) -> Iterator[Edit]:
         if name != node.function:
             yield Edit("activation", f"{name} stands for {node.function}", text, Call(name, node.argument))
     x = node.argument
-    leaky = Minus(Call("relu", x), Times(sp.Rational(1, 100), Call("relu", Negative(x))))
+    leaky = Minus(Call(KINK, x), Times(sp.Rational(1, 100), Call(KINK, Negative(x))))
     yield Edit("activation", f"a leaky relu stands for {node.function}", text, leaky)
-    yield Edit("activation", f"silu stands for {node.function}", text, Times(x, Call("sigmoid", x)))
+    yield Edit("activation", f"silu stands for {node.function}", text, Times(x, Call(GATE, x)))
 
 
 def _applied(node: Apply) -> Iterator[Edit]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rdgraph.conformance.equation_target import Target, right_hand_side
 from rdgraph.conformance.feature_fit import FeatureFit, Line, fit_features, written
-from rdgraph.conformance.function_inverses import INVERSES
+from rdgraph.conformance.function_inverses import BESIDE_THE_STATE, INVERSES, OF_ENTRIES, is_in_range
 from rdgraph.conformance.layer_check import Comparison, LayerCheck
 from rdgraph.conformance.layer_properties import slopes
 from rdgraph.conformance.operator_reading import Reading, declared_readings
@@ -24,7 +24,6 @@ MOST_SECONDS = 2.0
 #: Readings that lines beyond affine ones are tried under: the usual ones, which come first.
 USUAL = 20
 MONOMIALS = ("H**2", "H**3", "H*(A@H)", "(A@H)**2", "H**2*(A@H)", "H*(A@H)**2", "(A@H)**3", "A@(H**2)", "A@(H**3)")
-FUNCTIONS_OF_ENTRIES = ("tanh", "relu", "sigmoid", "sin", "cos", "exp", "softplus", "abs")
 _RESIDUAL = "c*H + a*{}(H@W + A@H@V + b) where b channel, V matrix, a real, c real"
 
 
@@ -109,16 +108,11 @@ def _outer(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Cand
     stack = check.part(2 * len(words) * check.widths[0])
     for name, inverse in INVERSES.items():
         with np.errstate(all="ignore"):
-            if np.isfinite(inverse(stack.outputs)).mean() < 0.05 or (name != "relu" and not _in_range(name, stack)):
+            if np.isfinite(inverse(stack.outputs)).mean() < 0.05 or not is_in_range(name, stack.outputs):
                 continue
         fits = [(fit_features(stack, reading, words, undone=inverse), reading) for reading in readings]
         for line, reading in _best(fits, 1e3 * check.precision):
             yield replace(line, text=f"{name}({line.text})"), reading
-
-
-def _in_range(name: str, stack: Stack) -> bool:
-    low, high = {"tanh": (-1, 1), "sigmoid": (0, 1)}.get(name, (0, np.inf))
-    return bool(((stack.outputs >= low) & (stack.outputs <= high)).all())
 
 
 def _monomials(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
@@ -135,7 +129,7 @@ def _functions(check: LayerCheck, readings: Sequence[Reading], longest: int) -> 
         return
     words = _words(check, min(longest, 2))
     stack = check.part(2 * (len(words) * check.widths[0] + 3))
-    for name in FUNCTIONS_OF_ENTRIES:
+    for name in OF_ENTRIES:
         entries = [f"{name}(H)", f"{name}(A@H)", f"A@{name}(H)"]
         with np.errstate(all="ignore"):
             fits = [(fit_features(stack, reading, words, entries), reading) for reading in readings]
@@ -149,7 +143,7 @@ def _residual(check: LayerCheck, readings: Sequence[Reading], longest: int) -> C
     stack = _linearised(check)
     fits = [(fit_features(stack, reading, ["H", "A@H"]), reading) for reading in readings]
     near = [reading for fit, reading in sorted(fits, key=lambda pair: pair[0].error) if fit.error <= 1e-6]
-    for name in ("tanh", "sigmoid", "softplus", "sin"):
+    for name in BESIDE_THE_STATE:
         system = parse(_RESIDUAL.format(name))
         held = replace(check, assumptions=system.assumptions)
         for reading in near[:2]:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
 
+from rdgraph.conformance.function_inverses import OF_PARAMETERS
+
 #: Denominators of fractions that a number is taken for, and how near it must lie.
 MOST_PARTS, NEAR = 64, 1e-9
-#: Functions by which parameters become coefficients, and their inverses.
-_FUNCTIONS: dict[str, tuple[Callable[[float], float], Callable[[float], float]]] = {
-    "sigmoid": (lambda x: 1 / (1 + math.exp(-x)), lambda y: math.log(y / (1 - y))),
-    "tanh": (math.tanh, math.atanh),
-    "exp": (math.exp, math.log),
-    "softplus": (lambda x: math.log1p(math.exp(x)), lambda y: math.log(math.expm1(y))),
-    "sqrt": (math.sqrt, lambda y: y * y),
-    "log": (math.log, math.exp),
-}
 
 Array = np.ndarray
 
@@ -37,7 +30,7 @@ def number_word(value: float, named: Mapping[str, Array] | None = None, near: fl
     for key, array in (named or {}).items():
         if array.size == 1 and (word := _from_parameter(value, key, float(array.reshape(-1)[0]), close)):
             return word
-    for name, (function, inverse) in _FUNCTIONS.items():
+    for name, (function, inverse) in OF_PARAMETERS.items():
         try:
             inner = _fraction(inverse(value), near)
             if inner is not None and inner.denominator <= 20 and abs(function(float(inner)) - value) <= close:
@@ -94,7 +87,7 @@ def _from_parameter(value: float, key: str, parameter: float, close: float) -> t
         return f"{key} of the layer", parameter
     if abs(1 - parameter - value) <= close:
         return f"1 - {key} of the layer", 1 - parameter
-    for name, (function, _) in _FUNCTIONS.items():
+    for name, (function, _) in OF_PARAMETERS.items():
         try:
             if abs(function(parameter) - value) <= close:
                 return f"{name}({key} of the layer)", function(parameter)

@@ -20,7 +20,6 @@ import rdgraph as rd
 from gread import GREADClassifier, Network, NodeData, karate
 from gread.datasets.loading import load_dataset
 from rdgraph.errors import RdgraphError
-from studies.cli.app import app
 from tests.paths import ROOT
 
 WIDTH = 80
@@ -46,10 +45,6 @@ def typed(line: str, folder: Path, **environment: str) -> str:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout
-
-
-def has_command(name: str) -> bool:
-    return name in {command.name for command in app.registered_commands}
 
 
 needs_texas = pytest.mark.skipif(
@@ -128,7 +123,6 @@ def test_an_inventor_compares_a_reaction(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not has_command("explore"), reason="there is no such command")
 def test_an_inventor_explores(tmp_path: Path) -> None:
     typed('rdgraph explore "-alpha*L@H + beta*H*tanh(1 - H)" --out page.html', tmp_path)
     assert (tmp_path / "page.html").stat().st_size > 10_000
@@ -211,7 +205,6 @@ def test_a_reviewer_does_a_study_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not has_command("conform"), reason="there is no such command")
 def test_a_reviewer_asks_whether_a_layer_is_its_equation(tmp_path: Path) -> None:
     (tmp_path / "my_layer.py").write_text(
         "import torch\n\n\ndef layer(x, edge_index):\n"

@@ -53,6 +53,7 @@ def test_derivatives_are_those_of_differences(text: str, method: dict[str, Any],
         torch.testing.assert_close(found[..., place], (above - below) / 2e-4, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "values", "normalisation"),
     [
@@ -120,6 +121,7 @@ def test_the_start_is_estimated_where_it_is_not_given() -> None:
     assert again.values == pytest.approx({"alpha": 0.7, "beta": 1.3}, rel=0.1)
 
 
+@pytest.mark.slow
 def test_coefficients_of_channels_and_two_fields() -> None:
     system = rd.parse("-alpha*L@H - beta*H", {"beta": "channel"})
     truth = {"alpha": 0.5, "beta": np.array([0.2, 1.0])}
@@ -158,6 +160,7 @@ def test_what_the_data_do_not_bound_is_said() -> None:
     assert found.intervals["beta"][0] < 0.7 < found.intervals["beta"][1]
 
 
+@pytest.mark.slow
 def test_the_answer_is_printed_and_drawn() -> None:
     seen = states_of("F", {"alpha": 0.4, "beta": 1.5}, "row")
     seen = seen + 0.01 * np.random.default_rng(2).standard_normal(seen.shape)

@@ -22,6 +22,7 @@ def _refusal(question: Callable[..., Any], *given: Any) -> str:
     return str(caught.value)
 
 
+STATES = [[1.0, 0.0, 0.5], [0.9, 0.1, 0.5], [0.8, 0.2, 0.5]]
 #: A call of every public function whose first argument is a system.
 CALLS: dict[str, Callable[[Any], Any]] = {
     "analyse": lambda s: rd.analyse(s).to_dict()["symbol"],
@@ -35,6 +36,18 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "euler_map": rd.euler_map,
     "existence": rd.existence,
     "fastest_frequency": rd.fastest_frequency,
+    "fit": lambda s: (
+        rd.fit(
+            s,
+            STATES,
+            [0.0, 0.1, 0.2],
+            graph=[[0, 1, 0], [1, 0, 1], [0, 1, 0]],
+            initial=STATES[0],
+            start={"alpha": 1.0, "beta": 1.0},
+            starts=1,
+            level=None,
+        ).values
+    ),
     "growth_rate": rd.growth_rate,
     "identify": lambda s: rd.identify(s).combinations,
     "invariant_box": rd.invariant_box,
