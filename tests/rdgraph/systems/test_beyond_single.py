@@ -10,9 +10,9 @@ from tests.rdgraph.systems.test_text_arguments import CALLS
 
 #: Questions that are asked of several fields too, or that run a system: their own tests say what they answer.
 MADE_FOR_ALL = {
-    "analyse", "choose_method", "conserved", "critical_ratio", "dispersion", "existence", "identify", "invariant_box",
-    "lipschitz_global", "lipschitz_local", "lower", "one_sided", "parse", "preflight", "response", "steady_states",
-    "step_limit", "symbol", "turing", "turing_threshold",
+    "analyse", "choose_method", "conserved", "critical_ratio", "dispersion", "existence", "fit", "identify",
+    "invariant_box", "lipschitz_global", "lipschitz_local", "lower", "one_sided", "parse", "preflight", "response",
+    "steady_states", "step_limit", "symbol", "turing", "turing_threshold",
 }  # fmt: skip
 
 #: Systems each of which would be answered if what makes it more than one equation were passed over.
