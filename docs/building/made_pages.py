@@ -9,7 +9,7 @@ from pathlib import Path
 from docs.building.reference_pages import write_if_new
 
 ROOT = Path(__file__).resolve().parents[2]
-EXPLORER = """# The explorer
+EXPLORER = """# The explorer, to try
 
 Pick an equation, move its coefficients, and watch filter, dispersion, energy and state. `rdgraph explore` writes this
 page for an equation of your own; it needs no server and no network. {link}
