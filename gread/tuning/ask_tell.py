@@ -157,8 +157,16 @@ class Ledger:
         self.study.sampler = make_sampler(self.sampler, self.seed, number)
         return self.study.ask()
 
-    def _drawn(self, trial: optuna.trial.Trial) -> Candidate:
-        values = self.space.draw(self.base, lambda searched: _suggested(trial, searched))
+    def _drawn(self, trial: optuna.trial.Trial, begun: optuna.trial.FrozenTrial | None = None) -> Candidate:
+        """Draw a trial; one that was `begun` keeps what it has, and the sampler goes through the same numbers again."""
+
+        def drawn(searched: Searched) -> Value:
+            if begun is not None and searched.name in begun.params and searched.name not in trial.relative_params:
+                distribution = begun.distributions[searched.name]
+                self.study.sampler.sample_independent(self.study, begun, searched.name, distribution)
+            return _suggested(trial, searched)
+
+        values = self.space.draw(self.base, drawn)
         try:
             made = Candidate(trial.number, self.space.config(self.base, values), values)
         except RdgraphError as problem:  # settings that do not go together: a trial that fails, not the search
@@ -179,7 +187,7 @@ class Ledger:
                 found.append(self._candidate(frozen))
             else:
                 self.study.sampler = make_sampler(self.sampler, self.seed, frozen.number)
-                self._drawn(optuna.trial.Trial(self.study, self._trial_id(frozen.number)))
+                self._drawn(optuna.trial.Trial(self.study, self._trial_id(frozen.number)), frozen)
                 return self.pending()
         return found
 

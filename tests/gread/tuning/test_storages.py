@@ -11,8 +11,9 @@ import pytest
 from gread.datasets.embedded import karate
 from gread.settings.config import Config
 from gread.tuning import ask_tell, rounds
-from gread.tuning.ask_tell import recorded_candidate
+from gread.tuning.ask_tell import Ledger, recorded_candidate
 from gread.tuning.searching import Found, Search, SearchPlan, search
+from gread.tuning.space import find_space
 from gread.tuning.storages import held, let_go, open_storage, told_url
 from rdgraph.errors import FileError, InvalidArgument, MissingDependency
 from tests.gread.tuning.postgres_server import free_port, postgres_server, server_folder
@@ -132,3 +133,30 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="expected an answer of the storage") as problem:
         Search(plan(), tmp_path, storage=url)
     assert "secret" not in str(problem.value)
+
+
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+@pytest.mark.parametrize("drawn", range(4))
+def test_a_trial_that_was_cut_off_while_it_was_drawn_is_drawn_to_the_same_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sampler: str, drawn: int
+) -> None:
+    """What the trial has already is kept, and the rest is what it would have been."""
+    space = find_space("small").of(Config())
+    whole = Ledger(space, Config(), sampler, 0).ask(3)
+    assert len(whole[2].values) > drawn
+    ledger = Ledger(space, Config(), sampler, 0, tmp_path / "journal.log")
+    ledger.ask(2)
+    suggested, left = ask_tell._suggested, [drawn]
+
+    def until_the_power_fails(*given: Any) -> Any:
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return suggested(*given)
+
+    monkeypatch.setattr(ask_tell, "_suggested", until_the_power_fails)
+    with pytest.raises(KeyboardInterrupt):
+        ledger.ask(1)
+    monkeypatch.undo()
+    again = Ledger(space, Config(), sampler, 0, tmp_path / "journal.log")
+    assert [candidate.record() for candidate in again.pending()] == [candidate.record() for candidate in whole]
