@@ -263,7 +263,10 @@ def _limit(far: Tail) -> sp.Rational | None:
 
 def is_decimal(expression: sp.Expr) -> bool:
     """Whether numbers with many decimals, as bounds are told, stand in an expression."""
-    return any(10 ** (DECIMALS + 1) % number.q == 0 and number.q > 10**4 for number in expression.atoms(sp.Rational))
+    return any(
+        10 ** (DECIMALS + 1) % number.q == 0 and number.q > 10 ** (DECIMALS - 1)
+        for number in expression.atoms(sp.Rational)
+    )
 
 
 def in_decimals(expression: sp.Expr) -> sp.Expr:

@@ -51,8 +51,8 @@ def maximum(candidates: Sequence[Candidate], domain: Domain, *, place: bool = Fa
     if line is not None:
         try:
             formula = _maximum_on_line(line, kept, differences + conditions, place)
-        except Undecided:  # borders that are no algebraic numbers
-            if place:
+        except Undecided:  # borders that are no algebraic numbers; a maximum can be told if one value is certain
+            if place or all(c.valid for c in kept):
                 raise
         else:
             if place or _is_maximum(formula, kept, domain):

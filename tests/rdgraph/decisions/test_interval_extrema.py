@@ -161,7 +161,7 @@ def test_conditional_candidates_of_several_ratios() -> None:
 
 
 def test_no_candidate_at_a_sample_is_undecided() -> None:
-    with pytest.raises(Undecided, match="every candidate for the maximum depends on a condition"):
+    with pytest.raises(Undecided, match="no candidate for the maximum is valid at a sample point"):
         maximum([Candidate(A, (A - 2,)), Candidate(2 * A, (A - 3,))], ALL)
 
 

@@ -46,7 +46,7 @@ from rdgraph.testing import adjacency, coefficient_values, expressions, graph_fa
 from tests.paths import ROOT
 
 #: Seconds of processor time within which every text must be read or refused.
-QUICK = 2.0
+QUICK = 1.0
 STATE = sp.Symbol("H")
 
 
