@@ -139,7 +139,7 @@ def test_merged_pairs_reach_the_same_on_random_graphs(enumerated: Behaviours) ->
 
 
 def test_mapped_coefficients_stay_where_they_may_be() -> None:
-    """Coefficients of a merged equation, in (0, 1) where signed, give such ones of the equation that stands, and back."""
+    """Coefficients of a merged equation, in (0, 1) where signed, give such ones of the other one, and back."""
     rng, seen, checked = np.random.default_rng(0), Behaviours(_vectors=VECTORS, _plain=PLAIN), 0
     for line in GRAMMAR.lines(2):
         merge = seen.add(line)
