@@ -114,14 +114,18 @@ class GREAD(BatchedModel):
                 self.add_linear(name, encoded, config.attention_dim)
                 with torch.no_grad():
                     self.get_parameter(f"{name}_weight").fill_(ATTENTION_START)
-        for name, kind in self.letters.items():
-            self._add_coefficient(name, kind)
+        self.add_coefficients()
         self.add_decoder(read)
 
     # ------------------------------------------------------------------ what other networks add
     def add_encoder(self, columns: int) -> None:
         """The linear encoder, with so many columns."""
         self.add_linear("encoder", self.features, columns)
+
+    def add_coefficients(self) -> None:
+        """Parameters for the coefficients of the equation."""
+        for name, kind in self.letters.items():
+            self._add_coefficient(name, kind)
 
     def add_decoder(self, columns: int) -> None:
         """The decoder of so many columns, with a hidden layer where it is asked for."""
@@ -285,7 +289,7 @@ class GREAD(BatchedModel):
         self.degree = max(self._degrees, default=self._flow.whole)
         self.whole, self.is_capturable = self._flow.whole, self._flow.is_capturable
 
-    def lengthen(self, x: Features, rates: Rates) -> None:
+    def lengthen(self, x: Features, rates: Rates, tails: Tensor) -> None:
         """Raise the degree of the polynomials: by half, and to what the present coefficients need."""
         flow = self.chosen_flow
         with torch.no_grad():

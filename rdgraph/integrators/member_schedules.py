@@ -56,6 +56,7 @@ class Schedules:
 
     each: tuple[Schedule, ...]
     _tables: dict[torch.device, _Tables] = field(default_factory=dict, repr=False, compare=False)
+    _parts: dict[tuple[int, int], Schedule | Schedules] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.each:
@@ -105,6 +106,12 @@ class Schedules:
         return (number * self.tables(time.device).step).to(time.dtype)
 
     # ------------------------------------------------------------------ polynomials
+    def of_members(self, first: int, last: int) -> Schedule | Schedules:
+        """That of the members from a first to before a last one; kept like the tables of all."""
+        if (first, last) not in self._parts:
+            self._parts[first, last] = Schedules.of(self.each[first:last])
+        return self._parts[first, last]
+
     def plan(self, device: torch.device) -> Tensor:
         """What the kernels read, (M, stages + 3): stability polynomial, step, number of steps (0: the flow itself)."""
         return self.tables(device).plan()
