@@ -1,13 +1,12 @@
 """`discover`: equations of a grammar, each behaviour once, the safe ones trained and chosen on validation nodes.
 
 A round of equations is examined, trained and written down as one; a search that was cut off goes on after the last
-round that was finished, and inside the one that was not from the checkpoints of its trainings.
+round that was finished.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ from gread.discovery.discovery_plan import (
 )
 from gread.discovery.line_safety import LEFT_OUT, Examination, Examine
 from gread.discovery.line_sampling import LineSampler, make_line_sampler
-from gread.discovery.line_training import train_lines
+from gread.discovery.line_training import LineResult, train_lines
 from gread.discovery.term_grammar import Line, TermGrammar, find_terms
 from gread.settings.config import Config
 from gread.training.trainer import choose_device
@@ -37,7 +36,7 @@ from gread.tuning.space import Value
 from rdgraph.errors import FileError
 from rdgraph.files import read_text, write_text
 
-ROUNDS, CHECKPOINTS, JOURNAL, MARK = "rounds", "checkpoints", "journal.log", "discover.json"
+ROUNDS, JOURNAL, MARK = "rounds", "journal.log", "discover.json"
 FORMAT = "rdgraph discover round 1"
 #: Draws of a round that may be equations that are known, for each that is wanted, before drawing is given up.
 PATIENCE = 20
@@ -130,6 +129,7 @@ class Discovery:
         self._enumerated = 0
         self._tried: list[TriedLine] = []
         self._results: dict[int, TrialResult] = {}
+        self._coefficients: dict[int, dict[str, float]] = {}
         self._started, self._before, self._under_way = time.monotonic(), 0, 0.0
         self._sampler: LineSampler | None = None
         self._draws = 0
@@ -156,7 +156,9 @@ class Discovery:
     def found(self) -> Discovered:
         """What is known so far."""
         results = tuple(self._results[k] for k in sorted(self._results))
-        return Discovered(self.plan, self._seen, self._enumerated, tuple(self._tried), results)
+        return Discovered(
+            self.plan, self._seen, self._enumerated, tuple(self._tried), results, dict(self._coefficients)
+        )
 
     def _ordered(self) -> list[Line]:
         """The enumerated equations, each behaviour once: in order as far as all of a size fit, then in random order."""
@@ -235,8 +237,8 @@ class Discovery:
 
         results = train_lines(
             plan.data, lines, plan.base, splits=plan.splits, seed=plan.seed, device=self.device, progress=hear,
-            tell=self._say, checkpoint=None if self.folder is None else self.folder / CHECKPOINTS,
-        ) if lines else []  # fmt: skip
+            tell=self._say,
+        )  # fmt: skip
         self._write_round(tried, results)
         self._take_up(tried, results)
         for own in tried:
@@ -244,9 +246,10 @@ class Discovery:
         self._on_round(self.found())
         self._tell_progress()
 
-    def _take_up(self, tried: Sequence[TriedLine], results: Sequence[TrialResult]) -> None:
+    def _take_up(self, tried: Sequence[TriedLine], results: Sequence[LineResult]) -> None:
         self._tried += tried
-        self._results |= {result.number: result for result in results}
+        self._results |= {result.trial.number: result.trial for result in results}
+        self._coefficients |= {result.trial.number: result.coefficients for result in results}
         self._under_way = 0.0
 
     # ------------------------------------------------------------------ the folder
@@ -262,14 +265,14 @@ class Discovery:
         self.folder.mkdir(parents=True, exist_ok=True)
         write_text(path, self.plan.mark)
 
-    def _write_round(self, tried: Sequence[TriedLine], results: Sequence[TrialResult]) -> None:
+    def _write_round(self, tried: Sequence[TriedLine], results: Sequence[LineResult]) -> None:
         if self.folder is None:
             return
         (self.folder / ROUNDS).mkdir(exist_ok=True)
-        body = {"format": FORMAT, "tried": [t.record() for t in tried], "results": [r.record() for r in results]}
+        told = [{**r.trial.record(), "coefficients": r.coefficients} for r in results]
+        body = {"format": FORMAT, "tried": [t.record() for t in tried], "results": told}
         number = len(list((self.folder / ROUNDS).glob("*.json")))
         write_text(self.folder / ROUNDS / f"{number:04d}.json", json.dumps(body) + "\n", durable=True)
-        shutil.rmtree(self.folder / CHECKPOINTS, ignore_errors=True)
 
     def _read_rounds(self) -> None:
         """Take up the rounds that were written down."""
@@ -281,7 +284,7 @@ class Discovery:
                 if body["format"] != FORMAT:
                     raise ValueError(f"the format {body['format']!r}")
                 tried = [TriedLine.read(record, self.plan.grammar) for record in body["tried"]]
-                results = [TrialResult.read(record) for record in body["results"]]
+                results = [LineResult(TrialResult.read(r), dict(r["coefficients"])) for r in body["results"]]
             except (ValueError, LookupError, TypeError) as problem:
                 raise FileError(f"expected a round of equations in {path}, got {problem}; delete the folder") from None
             for own in tried:

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from gread.datasets.node_data import NodeData
@@ -144,8 +144,8 @@ class Discovered:
     """What a search over equations found.
 
     `behaviours` are all equations, each behaviour once; `tried` those that were examined, `results` what became of the
-    trained ones, by their numbers. `best` is the equation with the best mean validation accuracy over the splits; its
-    test accuracy was not looked at.
+    trained ones and `coefficients` means over splits and channels, by their numbers. `best` is the equation with the
+    best mean validation accuracy over the splits; its test accuracy was not looked at.
     """
 
     plan: DiscoveryPlan
@@ -153,6 +153,7 @@ class Discovered:
     enumerated: int
     tried: tuple[TriedLine, ...]
     results: tuple[TrialResult, ...]
+    coefficients: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def trained(self) -> dict[int, TriedLine]:

@@ -2,7 +2,8 @@
 
 States of a network are whatever its encoder gives, so that a blow-up from any start is in reach. An equation that is
 not proved to be free of it gets tanh around the terms that may outgrow the state; where that is not proved to be enough
-it is left out. A step that is proved to be beyond its limit leaves an equation out as well. Whether the terms that
+it is left out. A step that is proved to be beyond its limit, with coefficients of the size they start with, leaves an
+equation out as well. Whether the terms that
 outgrow the state do blow up, left to themselves, is asked once for each set of them, and is the reason that is told.
 """
 
@@ -12,10 +13,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import sympy as sp
+
 from gread.discovery.term_grammar import Line, Term
 from gread.settings.gread_settings import AUTO, GreadSettings
 from rdgraph.decisions.budget import limited
-from rdgraph.errors import NotApplicable, RdgraphError, Undecided
+from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.methods.registry import FIXED
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.reports.findings import PROBLEM
 from rdgraph.reports.run_settings import read_run
@@ -27,6 +31,8 @@ from rdgraph.theory.method_choice import choose_method
 STATES = SAFE, BOUNDED, LEFT_OUT = ("safe", "bounded", "left out")
 #: Seconds of computing for how terms blow up, and for a step.
 SECONDS = 2.0
+#: The size of coefficients for which a step is asked about: where those in (0, 1) start.
+START = sp.Rational(1, 2)
 #: What is said of an equation, in a few words that can be counted.
 BLOW_UP, UNKNOWN, STEP, METHOD = (
     "terms that outgrow the state can blow up", "existence for all time is not settled",
@@ -116,23 +122,26 @@ class Examination:
             return None
 
     def _asked_step(self, line: Line) -> tuple[str, str] | None:
+        """A method that follows from the equation has a step within its limit; one that is given is asked about."""
         chosen = self.settings
         normalisation = chosen.normalisation if chosen.adjacency == "original" else "row"
-        if chosen.method == AUTO:
-            undirected = find_normalisation(normalisation).is_symmetric
-            try:
-                choose_method(line.system, chosen.time, normalisation=normalisation, undirected=undirected)
-            except NotApplicable as problem:
-                return METHOD, str(problem)
-            return None
         try:
-            run = read_run(line.system, normalisation, chosen.time, chosen.method, chosen.step, None, None)
-            problems = [finding for finding in stepping(run) if finding.status == PROBLEM]
-        except Undecided:
-            raise
-        except RdgraphError as problem:
+            if chosen.method == AUTO:
+                undirected = find_normalisation(normalisation).is_symmetric
+                choose_method(line.system, chosen.time, normalisation=normalisation, undirected=undirected)
+                return None
+            if chosen.method not in FIXED:
+                return None  # it has no step, or chooses its own; where it does not apply the training says so
+            for size in (START, -START):
+                values = {n: size if t.is_free else START for n, t in zip(line.coefficients, line.terms, strict=True)}
+                run = read_run(line.system, normalisation, chosen.time, chosen.method, chosen.step, None, values)
+                for finding in stepping(run):
+                    if finding.status == PROBLEM:
+                        told = ", ".join(f"{name} = {value}" for name, value in values.items())
+                        return STEP, f"{finding.text} with {told}"
+        except NotApplicable as problem:
             return METHOD, str(problem)
-        return (STEP, problems[0].text) if problems else None
+        return None
 
 
 #: What examines equations.

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 
 from gread.datasets.node_data import NodeData
+from gread.discovery.equation_batches import BROKEN, DROPPED, FINISHED, REFUSED, EquationProgress, train_equations
 from gread.discovery.term_grammar import Line
 from gread.settings.config import Config
-from gread.tuning.candidates import Candidate, PlannedRound, TrialResult
-from gread.tuning.rounds import train_round
+from gread.tuning.candidates import COMPLETE, DIVERGED, FAILED, PRUNED, TrialResult
+
+#: Shares of the epochs after which the worse half of the equations that are left is dropped.
+RUNGS, KEEP = (0.1, 0.2, 0.4), 0.5
+#: States of equations as those of trials.
+AS_TRIALS = {FINISHED: COMPLETE, DROPPED: PRUNED, BROKEN: DIVERGED, REFUSED: FAILED}
+
+
+@dataclass(frozen=True)
+class LineResult:
+    """What became of an equation, as of a trial, and the means of its coefficients over splits and channels."""
+
+    trial: TrialResult
+    coefficients: dict[str, float]
 
 
 def line_config(base: Config, line: Line) -> Config:
@@ -26,6 +40,16 @@ def line_config(base: Config, line: Line) -> Config:
     return base.updated({"reaction": line.text, **kinds, "alpha_link": "auto", "beta_link": "auto"})
 
 
+def rungs_of(epochs: int) -> list[int]:
+    """The epochs after which equations are dropped, as whole numbers that grow.
+
+    >>> rungs_of(200), rungs_of(20), rungs_of(2)
+    ([20, 40, 80], [2, 4, 8], [1])
+    """
+    ends = {math.ceil(share * epochs) for share in RUNGS}
+    return sorted(end for end in ends if end < epochs)
+
+
 def train_lines(
     data: NodeData,
     lines: Sequence[tuple[int, Line]],
@@ -34,11 +58,9 @@ def train_lines(
     splits: Sequence[int],
     seed: int,
     device: str,
-    halving: bool = True,
-    checkpoint: Path | None = None,
     progress: Callable[[float], None] = lambda share: None,
     tell: Callable[[str], object] = warnings.warn,
-) -> list[TrialResult]:
+) -> list[LineResult]:
     """What became of numbered equations, in their order.
 
     Args:
@@ -48,15 +70,27 @@ def train_lines(
         splits: Every equation is trained on all of these.
         seed: Of the trainings.
         device: cpu, cuda or cuda:N.
-        halving: Whether the worse part is dropped after a tenth, a fifth and two fifths of the epochs.
-        checkpoint: A folder for the state, from which trainings that were cut off go on.
         progress: Hears the share that is done.
         tell: Hears sentences about what a user should know.
 
     Returns:
         A result for each; an equation that cannot be trained has failed, with the reason.
     """
-    candidates = [Candidate(number, line_config(base, line)) for number, line in lines]
-    plan = PlannedRound.of(data, splits, seed, halving, candidates)
-    place = None if checkpoint is None else checkpoint / plan.digest[:16]
-    return train_round(data, plan, device=device, checkpoint=place, progress=progress, tell=tell)
+    if not lines:
+        return []
+
+    def hear(now: EquationProgress) -> None:
+        progress(now.share)
+
+    epochs = base.training.epochs
+    found = train_equations(
+        [line.system for _, line in lines], data, line_config(base, lines[0][1]), splits=splits, epochs=epochs,
+        rungs=rungs_of(epochs), keep=KEEP, seed=seed, device=device, on_progress=hear, tell=tell,
+    )  # fmt: skip
+    return [
+        LineResult(
+            TrialResult(number, AS_TRIALS[one.state], one.epochs, one.val, one.test, one.rungs, one.reason),
+            one.coefficients,
+        )
+        for (number, _), one in zip(lines, found, strict=True)
+    ]

@@ -18,6 +18,8 @@ from studies.runs.config import RunConfig
 from studies.runs.tables import Row, Value
 
 TEMPLATES = Path(__file__).parent / "templates"
+#: The address of a place in a page of the same folder.
+LINK = re.compile(r"[a-z_]+\.html#\S+")
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -197,6 +199,15 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def is_link(value: Value) -> bool:
+    """Whether a cell is the address of a place in a page beside the report, which is shown as a link.
+
+    >>> is_link("explore.html#e=BS"), is_link("a#b"), is_link(3)
+    (True, False, False)
+    """
+    return isinstance(value, str) and LINK.fullmatch(value) is not None
+
+
 def is_number(value: Value) -> bool:
     """Whether a cell is sorted and aligned as a number."""
     return not isinstance(value, str)
@@ -215,4 +226,5 @@ def templates() -> Environment:
     found.filters["shown"] = shown
     found.filters["heading"] = heading
     found.tests["number_cell"] = is_number
+    found.tests["link_cell"] = is_link
     return found
