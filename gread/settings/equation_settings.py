@@ -9,6 +9,7 @@ from functools import cached_property
 import sympy as sp
 
 from gread.settings.gread_settings import GreadSettings, exponential_terms
+from rdgraph.integrators.flow_coefficients import Schedule
 from rdgraph.methods.registry import FIXED
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.functions import FUNCTIONS
@@ -18,6 +19,8 @@ from rdgraph.systems.system import System
 
 #: What stands for a coefficient where the length of a flow is reckoned: a parameter of zero behind a sigmoid.
 RECKONED = 0.5
+#: Numbers of steps up to one more than this share a batch.
+FEW_STEPS = 7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +49,22 @@ class EquationSettings(GreadSettings):
 
     @cached_property
     def manner(self) -> tuple[str, ...]:
-        """How H(T) is reached: by a polynomial of A before H0, by one before f(H0), or by steps of a method."""
+        """How H(T) is reached: by a polynomial of A before H0, by one before f(H0), or by steps of a method.
+
+        Members of a batch all go through as many steps as the one with the most, so that one of a thousand gets a batch
+        of its own.
+        """
         if not self.is_polynomial:
-            return "steps", self.method
+            most = 1 << max(FEW_STEPS, self.steps - 1).bit_length()
+            return "steps", self.method, f"up to {most}"
         if self.is_forced:
             return ("increment",)
         return ("filter", "source") if self.system.structure.source else ("filter",)
+
+    @property
+    def steps(self) -> int:
+        """The steps of a method that has fixed ones."""
+        return Schedule.make(self.method, self.time, self.step).steps
 
     @cached_property
     def is_forced(self) -> bool:
