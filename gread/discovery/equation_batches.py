@@ -22,7 +22,7 @@ from gread.models.gread_model import GREAD
 from gread.models.resolution import resolve_method
 from gread.settings.config import Config
 from gread.settings.equation_settings import EquationSettings, letters_of, shares_batches
-from gread.settings.gread_settings import GreadSettings
+from gread.settings.gread_settings import AUTO, GreadSettings
 from gread.training.ensemble import Ensemble
 from gread.training.trainer import choose_device
 from gread.tuning.candidates import COMPLETE, Candidate, TrialResult
@@ -31,7 +31,9 @@ from gread.tuning.rounds import REFUSALS, check_validation
 from rdgraph import parse
 from rdgraph.errors import InvalidArgument
 from rdgraph.kernels.device_memory import free_memory
+from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.systems.system import System
+from rdgraph.theory.method_choice import choose_method
 
 #: What becomes of an equation: trained to its end, dropped at a rung, diverged on some split, or not to be trained.
 STATES = FINISHED, DROPPED, BROKEN, REFUSED = ("finished", "dropped", "diverged", "refused")
@@ -167,12 +169,25 @@ def _prepared(equation: System | str, config: Config) -> GreadSettings | Equatio
     """The settings of an equation with its method, or why it cannot be trained."""
     try:
         system = parse(equation)
-        made, _ = resolve_method(type(config.gread).of(system, **_beside_equation(config.gread)))
+        asked = type(config.gread).of(system, **_beside_equation(config.gread))
+        made, _ = resolve_method(asked)
+        if asked.method == AUTO and not shares_batches(made):
+            made = _stepped(made)
         if shares_batches(made):
             letters_of(made.system)
     except REFUSALS as problem:
         return EquationResult(str(equation), REFUSED, reason=str(problem))
     return made
+
+
+def _stepped(settings: GreadSettings) -> GreadSettings:
+    """The settings of an equation whose method was chosen, with steps in place of a splitting: those share batches."""
+    normalisation = settings.normalisation if settings.adjacency == "original" else "row"
+    undirected = find_normalisation(normalisation).is_symmetric
+    choice = choose_method(
+        settings.system, settings.time, normalisation=normalisation, undirected=undirected, stepped=True
+    )
+    return settings.resolved(choice.method, choice.step, settings.beta_link)
 
 
 def _sharing(settings: GreadSettings, slots: int) -> GreadSettings:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,13 @@ from gread import karate
 from gread.discovery import discovering, line_sampling
 from gread.discovery.discovering import ROUNDS, discover
 from gread.discovery.discovery_plan import MERGED, NOT_TRIED, Discovered
+from gread.discovery.equation_batches import _prepared
 from gread.discovery.line_training import LineResult, line_config
 from gread.discovery.term_grammar import Line, find_terms
 from gread.models.resolution import link_of
 from gread.settings.config import Config
+from gread.settings.equation_settings import shares_batches
+from gread.settings.gread_settings import GreadSettings
 from gread.tuning.candidates import TrialResult
 from rdgraph.errors import FileError, InvalidArgument, MissingDependency, UnknownName
 from tests.paths import ROOT
@@ -162,8 +166,16 @@ def test_without_optuna_enumeration_and_random_draws_work(monkeypatch: pytest.Mo
 
 @pytest.mark.usefixtures("pretend")
 def test_a_search_of_all_sizes_that_wants_more_says_so() -> None:
-    with pytest.raises(InvalidArgument, match="more than 4"):
-        searched(size=4, budget=3000, round_size=3000)
+    grammar = replace(find_terms("small"), names=("alpha", "beta"))
+    with pytest.raises(InvalidArgument, match="more than 2"):
+        searched(terms=grammar, budget=50)
+
+
+def test_closed_reactions_are_stepped_with_the_others() -> None:
+    """A splitting would be a batch of its own; steps are shared."""
+    found = [_prepared(text, Config()) for text in ("alpha*A@H - gamma*H**3", "alpha*A@H", "alpha*tanh(A@H)")]
+    assert all(isinstance(one, GreadSettings) and shares_batches(one) for one in found)
+    assert [one.method for one in found if isinstance(one, GreadSettings)] == ["rk4", "exact", "rk4"]
 
 
 @pytest.mark.parametrize(
