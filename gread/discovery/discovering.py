@@ -7,6 +7,7 @@ round that was finished.
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from gread.discovery.discovery_plan import (
     TriedLine,
     order_of,
 )
+from gread.discovery.examined_ahead import AheadExamination
 from gread.discovery.line_safety import LEFT_OUT, Examination, Examine
 from gread.discovery.line_sampling import LineSampler, make_line_sampler
 from gread.discovery.line_training import LineResult, train_lines
@@ -40,6 +42,8 @@ ROUNDS, JOURNAL, MARK = "rounds", "journal.log", "discover.json"
 FORMAT = "rdgraph discover round 1"
 #: Draws of a round that may be equations that are known, for each that is wanted, before drawing is given up.
 PATIENCE = 20
+#: Equations that a process to examine them is worth, and the most processes.
+FOR_A_JOB, MOST_JOBS = 60, 12
 
 
 def discover(
@@ -105,10 +109,20 @@ def discover(
     return Discovery(plan, place, device=device, progress=progress, tell=tell).run()
 
 
+def usual_jobs(budget: int) -> int:
+    """How many processes examine so many equations: each takes seconds to begin.
+
+    >>> usual_jobs(10)
+    1
+    """
+    return max(1, min((os.cpu_count() or 1) - 2, budget // FOR_A_JOB, MOST_JOBS))
+
+
 class Discovery:
     """A search under way; `run` brings it to its end.
 
-    `examine` and `on_round` are for those who examine equations elsewhere, or write down more than is written here.
+    `on_round` is for those who write down more than is written here; `jobs` processes examine equations, by default one
+    where there are few equations or processors.
     """
 
     def __init__(
@@ -120,11 +134,12 @@ class Discovery:
         progress: Callable[[DiscoveryProgress], None] | None = None,
         tell: Callable[[str], object] = warnings.warn,
         on_round: Callable[[Discovered], None] = lambda found: None,
-        examine: Examine | None = None,
+        jobs: int | None = None,
     ) -> None:
         self.plan, self.folder, self.device = plan, folder, choose_device(device)
         self._progress, self._say, self._on_round = progress, tell, on_round
-        self._examine = examine or Examination(plan.base.gread)
+        self._jobs = jobs or usual_jobs(plan.budget)
+        self._examine: Examine = Examination(plan.base.gread)
         self._seen = Behaviours()
         self._enumerated = 0
         self._tried: list[TriedLine] = []
@@ -143,14 +158,17 @@ class Discovery:
         queue = self._ordered()
         self._read_rounds()
         self._before = len(self._results)
-        queue = [line for line in queue if line.text not in {t.line.text for t in self._tried}]
-        lines = iter(queue)
-        while len(self._results) < self.plan.budget:
-            tried = self._next_round(lines)
-            if not tried:
-                self._say(f"no more equations were found: {len(self._results)} of {self.plan.budget} were trained")
-                break
-            self._train(tried)
+        known = {t.line.text for t in self._tried}
+        queue = [line for line in queue if line.text not in known]
+        left = self.plan.budget - len(self._results)
+        with AheadExamination(self.plan.base.gread, queue[:left], self._jobs) as self._examine:
+            lines = iter(queue)
+            while len(self._results) < self.plan.budget:
+                tried = self._next_round(lines)
+                if not tried:
+                    self._say(f"no more equations were found: {len(self._results)} of {self.plan.budget} were trained")
+                    break
+                self._train(tried)
         return self.found()
 
     def found(self) -> Discovered:

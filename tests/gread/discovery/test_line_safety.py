@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from gread.discovery.examined_ahead import AheadExamination
 from gread.discovery.line_safety import BOUNDED, LEFT_OUT, SAFE, STEP, Examination
 from gread.discovery.term_grammar import Line, Term, find_terms
 from gread.settings.gread_settings import GreadSettings
@@ -78,3 +79,10 @@ def test_a_step_beyond_its_limit_leaves_an_equation_out() -> None:
 @pytest.mark.parametrize("method", ["exact", "dopri5"])
 def test_a_method_without_a_step_is_not_asked_for_one(method: str) -> None:
     assert Examination(GreadSettings(method=method))(line("-L@H")).state == SAFE
+
+
+@pytest.mark.slow
+def test_other_processes_give_the_same_answers() -> None:
+    lines = list(GRAMMAR.lines(2))[40:400:12]
+    with AheadExamination(GreadSettings(), lines, jobs=2) as ahead:
+        assert [ahead(one) for one in lines] == [EXAMINED(one) for one in lines]
