@@ -22,7 +22,7 @@ from gread.models.gread_model import GREAD
 from gread.models.resolution import resolve_method
 from gread.settings.config import Config
 from gread.settings.equation_settings import EquationSettings, letters_of, shares_batches
-from gread.settings.gread_settings import GreadSettings
+from gread.settings.gread_settings import AUTO, GreadSettings
 from gread.training.ensemble import Ensemble
 from gread.training.trainer import choose_device
 from gread.tuning.candidates import COMPLETE, Candidate, TrialResult
@@ -167,12 +167,21 @@ def _prepared(equation: System | str, config: Config) -> GreadSettings | Equatio
     """The settings of an equation with its method, or why it cannot be trained."""
     try:
         system = parse(equation)
-        made, _ = resolve_method(type(config.gread).of(system, **_beside_equation(config.gread)))
+        made = type(config.gread).of(system, **_beside_equation(config.gread))
+        made = _exact(made) or resolve_method(made)[0]
         if shares_batches(made):
             letters_of(made.system)
     except REFUSALS as problem:
         return EquationResult(str(equation), REFUSED, reason=str(problem))
     return made
+
+
+def _exact(settings: GreadSettings) -> GreadSettings | None:
+    """A linear equation whose method is open, with the exact flow, as `resolve_method` gives it with a reason."""
+    if settings.method != AUTO or not settings.system.is_single:
+        return None
+    made = settings.resolved("exact", None, settings.beta_link)
+    return made if made.is_polynomial and shares_batches(made) else None
 
 
 def _sharing(settings: GreadSettings, slots: int) -> GreadSettings:
