@@ -194,8 +194,8 @@ def _groups(each: Sequence[System], device: Any) -> list[TermGroup]:
         places = {name: k for k, name in enumerate(valued_letters(system))}
         for placed in terms_of_system(system):
             if not placed.term.is_linear:
-                slots = [places[name] for name in placed.letters]
-                found.setdefault(placed.term.system, []).append((member, placed.sign, slots))
+                own = [places[name] for name in placed.letters]
+                found.setdefault(placed.term.system, []).append((member, placed.sign, own))
     groups = []
     for system, rows in sorted(found.items(), key=lambda item: item[0].text):
         members, signs, slots = (torch.tensor(column, device=device) for column in zip(*rows, strict=True))

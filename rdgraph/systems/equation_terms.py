@@ -62,11 +62,11 @@ def terms_of_system(system: System) -> tuple[PlacedTerm, ...]:
     >>> print(second.sign, second.term.system.text, second.letters, second.term.is_linear)
     1 k_1*tanh(k_2*H) ('beta', 'gamma') False
     """
-    other = {name: kind for name, kind in system.coefficients.items() if kind not in (Kind.SCALAR, Kind.CHANNEL)}
+    other = [name for name, kind in system.letters.items() if kind in (Kind.NODE, Kind.MATRIX)]
     if other:
         raise NotApplicable(
-            f"expected coefficients that are numbers or channels, got {next(iter(other))} in {system.text}; evaluate "
-            "its field alone"
+            f"expected coefficients that are numbers or channels, got {other[0]} in {system.text}; evaluate its field "
+            "alone"
         )
     return tuple(_placed(int(sign), tree) for sign, tree in signed_terms(system.expression))
 
