@@ -31,9 +31,7 @@ from gread.tuning.rounds import REFUSALS, check_validation
 from rdgraph import parse
 from rdgraph.errors import InvalidArgument
 from rdgraph.kernels.device_memory import free_memory
-from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.systems.system import System
-from rdgraph.theory.method_choice import choose_method
 
 #: What becomes of an equation: trained to its end, dropped at a rung, diverged on some split, or not to be trained.
 STATES = FINISHED, DROPPED, BROKEN, REFUSED = ("finished", "dropped", "diverged", "refused")
@@ -169,10 +167,8 @@ def _prepared(equation: System | str, config: Config) -> GreadSettings | Equatio
     """The settings of an equation with its method, or why it cannot be trained."""
     try:
         system = parse(equation)
-        asked = type(config.gread).of(system, **_beside_equation(config.gread))
-        made, _ = resolve_method(asked)
-        if asked.method == AUTO and not shares_batches(made):
-            made = _stepped(made)
+        made = type(config.gread).of(system, **_beside_equation(config.gread))
+        made = _exact(made) or resolve_method(made)[0]
         if shares_batches(made):
             letters_of(made.system)
     except REFUSALS as problem:
@@ -180,14 +176,12 @@ def _prepared(equation: System | str, config: Config) -> GreadSettings | Equatio
     return made
 
 
-def _stepped(settings: GreadSettings) -> GreadSettings:
-    """The settings of an equation whose method was chosen, with steps in place of a splitting: those share batches."""
-    normalisation = settings.normalisation if settings.adjacency == "original" else "row"
-    undirected = find_normalisation(normalisation).is_symmetric
-    choice = choose_method(
-        settings.system, settings.time, normalisation=normalisation, undirected=undirected, stepped=True
-    )
-    return settings.resolved(choice.method, choice.step, settings.beta_link)
+def _exact(settings: GreadSettings) -> GreadSettings | None:
+    """A linear equation whose method is open, with the exact flow, as `resolve_method` gives it with a reason."""
+    if settings.method != AUTO or not settings.system.is_single:
+        return None
+    made = settings.resolved("exact", None, settings.beta_link)
+    return made if made.is_polynomial and shares_batches(made) else None
 
 
 def _sharing(settings: GreadSettings, slots: int) -> GreadSettings:

@@ -23,6 +23,8 @@ from rdgraph.syntax.tree import Kind
 
 #: Numbers that a member keeps for the gradient of its polynomial's coefficients, for each sample point and channel.
 SAMPLED = 120
+#: The part of what may be left out at which a polynomial is raised together with those that have left out too much.
+SOON = 0.01
 
 
 class EquationBatch(GREAD):
@@ -75,7 +77,7 @@ class EquationBatch(GREAD):
 
     # ------------------------------------------------------------------ how long the polynomials are
     def lengthen(self, x: Features, rates: Rates, tails: Tensor) -> None:
-        """Raise the degrees of those members whose polynomials have become too short: by half, and to what they need.
+        """Raise the degrees of those members whose polynomials are too short, or soon will be: by half at least.
 
         Members that have diverged have no tail, and get no more terms.
         """
@@ -83,7 +85,7 @@ class EquationBatch(GREAD):
         with torch.no_grad():
             start = self.encode(x)
             needed = flow.degrees(self.field(start), start, rates["time"])
-        short = (tails > TOLERANCE).tolist()
+        short = (tails > SOON * TOLERANCE).tolist()
         raised = [
             min(flow.whole, max(own + max(4, own // 2), count)) if lacks else own
             for own, count, lacks in zip(self._degrees, needed, short, strict=True)

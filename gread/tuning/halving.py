@@ -107,9 +107,13 @@ def _standings(ensemble: Ensemble) -> list[_Standing]:
 
 @dataclass(eq=False)
 class _Pool:
-    """The trainings of one shape that are still under way, by their numbers, and their state."""
+    """The trainings of one shape that are still under way, by their numbers, and their state.
+
+    `fit` of them fit the memory, `most` are in one batch.
+    """
 
     members: list[int]
+    fit: int
     most: int
     state: MemberState | None = None
 
@@ -164,9 +168,9 @@ class HalvedRound:
         """Train, compare and drop, up to the end of the longest."""
         groups = grouped(self._trials)
         heaviest = [self._trials[largest(self._trials, group)] for group in groups]
-        most = [most_members(self.data, trial, **self.options) for trial in heaviest]
-        most = [fit if self.most is None else min(fit, self.most) for fit in most]
-        pools = [_Pool(group, fit) for group, fit in zip(groups, most, strict=True)]
+        fits = [most_members(self.data, trial, **self.options) for trial in heaviest]
+        most = [fit if self.most is None else min(fit, self.most) for fit in fits]
+        pools = [_Pool(*of_shape) for of_shape in zip(groups, fits, most, strict=True)]
         alive = set(range(len(self.candidates)))
         for end in self.rungs.ends(max(self._lengths)):
             for pool in pools:
@@ -219,7 +223,7 @@ class HalvedRound:
                 state = self._laid(ensemble.member_state(range(len(batch))), len(batch))
                 pieces.setdefault(id(of_pool[batch[0]]), {})[number] = state
 
-        fits = {k: pool.most for k, pool in of_pool.items()}
+        fits = {k: pool.fit for k, pool in of_pool.items()}
         queue = [b._replace(until=self.until) for b in queued(self._trials, batches, fits, costs, begin, end)]
         run_batches(queue, self.options["device"], hear, finish, self.tell)
         self._done, self._under_way = self._done + sum(self._under_way.values()), {}

@@ -19,7 +19,7 @@ from torch import Tensor
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.coupled_linear import CoupledLinear
 from rdgraph.integrators.linear_part import Linear
-from rdgraph.integrators.special_functions import phi1
+from rdgraph.integrators.special_functions import frugal_phi1
 from rdgraph.kernels.operations import has_triton
 from rdgraph.methods.registry import WITH_GAINS, find_method
 from rdgraph.methods.runge_kutta import Tableau, z
@@ -128,7 +128,7 @@ class Schedule:
         """h(T)/h(0) of h' = p h + s h(0) at every sample point: what the flow keeps of h(0), what the source adds."""
         if self.is_exact:
             exponent = time * p
-            return torch.exp(exponent), None if s is None else time * s * phi1(exponent)
+            return torch.exp(exponent), None if s is None else time * s * frugal_phi1(exponent)
         last = time - (self.steps - 1) * self.step
         value, extra = _step(self.method, last, p, s)
         if self.steps > 1:

@@ -55,11 +55,13 @@ class PolynomialTable:
 
 @dataclass(frozen=True, eq=False)
 class TermGroup:
-    """A term that is no polynomial of A, and who has it: `slots` (m, letters) says where their letters lie."""
+    """A term that is no polynomial of A, and who has it: `slots` (m, letters) says where their letters lie, `signs`
+    (m,) what it is multiplied by."""
 
     system: System
     members: Tensor
     slots: Tensor
+    signs: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +140,7 @@ class MemberEquations:
 
     `flow` has p and s of H' = p(A)H + s(A)H0 where all equations are of this form, or of H' = p(A)H and a forcing of
     any kind (`is_forced`); None where some are not linear. `own` and `groups` are what their fields are computed from:
-    polynomials of A, and other terms.
+    polynomials of A, and other terms with their `signs` (N, 1, 1), one group after the other.
     """
 
     each: tuple[System, ...]
@@ -147,6 +149,7 @@ class MemberEquations:
     own: PolynomialTable | None
     groups: tuple[TermGroup, ...]
     spreading: Spreading
+    signs: Tensor
 
     @classmethod
     def of(
@@ -155,11 +158,12 @@ class MemberEquations:
         """Equations whose letters lie in so many slots; `is_linear` and `is_forced` say what all of them are."""
         flow = PolynomialTable.of(each, _of_structure, slots, device) if is_linear else None
         if is_linear and not is_forced:  # their fields are never evaluated
-            return cls(tuple(each), flow, False, None, (), Spreading.of((), device))
+            return cls(tuple(each), flow, False, None, (), Spreading.of((), device), torch.ones(0, device=device))
         own = PolynomialTable.of(each, _of_terms, slots, device)
         groups = _groups(each, device)
         spreading = Spreading.of([group.members.tolist() for group in groups], device)
-        return cls(tuple(each), flow, is_forced, own, tuple(groups), spreading)
+        signs = [group.signs for group in groups] or [torch.ones(0, device=device)]
+        return cls(tuple(each), flow, is_forced, own, tuple(groups), spreading, torch.cat(signs)[:, None, None])
 
 
 def _of_structure(system: System) -> Powers:
@@ -179,24 +183,21 @@ def _of_terms(system: System) -> Powers:
         for total, powers in zip(totals, (placed.term.generator, placed.term.source), strict=True):
             for power, value in powers.items():
                 named = value.xreplace({symbol: own[symbol.name] for symbol in value.free_symbols})
-                total[power] = total.get(power, sp.S.Zero) + named
+                total[power] = total.get(power, sp.S.Zero) + placed.sign * named
     return totals
 
 
 def _groups(each: Sequence[System], device: Any) -> list[TermGroup]:
     """The terms beside the polynomials, in the order of their texts, so that the members' order does not matter."""
-    found: dict[System, tuple[list[int], list[list[int]]]] = {}
+    found: dict[System, list[tuple[int, int, list[int]]]] = {}
     for member, system in enumerate(each):
         places = {name: k for k, name in enumerate(valued_letters(system))}
         for placed in terms_of_system(system):
             if not placed.term.is_linear:
-                members, slots = found.setdefault(placed.term.system, ([], []))
-                members.append(member)
-                slots.append([places[name] for name in placed.letters])
-    return [
-        TermGroup(
-            system, torch.tensor(members, dtype=torch.int64, device=device),
-            torch.tensor(slots, dtype=torch.int64, device=device).reshape(len(members), -1),
-        )
-        for system, (members, slots) in sorted(found.items(), key=lambda item: item[0].text)
-    ]  # fmt: skip
+                own = [places[name] for name in placed.letters]
+                found.setdefault(placed.term.system, []).append((member, placed.sign, own))
+    groups = []
+    for system, rows in sorted(found.items(), key=lambda item: item[0].text):
+        members, signs, slots = (torch.tensor(column, device=device) for column in zip(*rows, strict=True))
+        groups.append(TermGroup(system, members, slots.long().reshape(len(rows), -1), signs))
+    return groups

@@ -86,7 +86,7 @@ class MemberField:
         spreading = self.equations.spreading
         parts = spreading.spread(H).split(spreading.sizes)
         found = [field(None, part) for field, part in zip(fields, parts, strict=True)]
-        return spreading.collect(torch.cat(found), out)
+        return spreading.collect(torch.cat(found) * self.equations.signs, out)
 
     def linear_part(self) -> Linear:
         """p(A) and s(A) of all members, where all equations are linear."""

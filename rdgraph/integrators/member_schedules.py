@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.flow_coefficients import Schedule, stability
-from rdgraph.integrators.special_functions import phi1
+from rdgraph.integrators.special_functions import frugal_phi1
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Schedules:
             return value, extra
         exponent = torch.where(exact, time * p, 0.0)
         if extra is not None and s is not None:
-            extra = torch.where(exact, time * s * phi1(exponent), extra)
+            extra = torch.where(exact, time * s * frugal_phi1(exponent), extra)
         return torch.where(exact, torch.exp(exponent), value), extra
 
     # ------------------------------------------------------------------ numbers on a device

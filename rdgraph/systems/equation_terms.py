@@ -13,7 +13,7 @@ import sympy as sp
 
 from rdgraph.algebra.normal_form import H
 from rdgraph.errors import NotApplicable
-from rdgraph.syntax.tree import COEFFICIENT_KINDS, Kind, Name, Negative, Plus, Times, field, kind_of
+from rdgraph.syntax.tree import COEFFICIENT_KINDS, Apply, Kind, Name, Negative, Over, Plus, Times, field, kind_of
 from rdgraph.systems.equation import signed_terms
 from rdgraph.systems.system import System
 
@@ -44,8 +44,9 @@ class Term:
 
 @dataclass(frozen=True)
 class PlacedTerm:
-    """A term of an equation, and the equation's letters in the order of the term's."""
+    """A term of an equation with its sign, and the equation's letters in the order of the term's."""
 
+    sign: int
     term: Term
     letters: tuple[str, ...]
 
@@ -56,29 +57,39 @@ def terms_of_system(system: System) -> tuple[PlacedTerm, ...]:
 
     >>> from rdgraph.systems.parser import parse
     >>> first, second = terms_of_system(parse("-alpha*L@H + beta*tanh(gamma*H)"))
-    >>> print(first.term.system.text, first.letters, first.term.generator)
-    -k_1*L@H ('alpha',) {0: -k_1, 1: k_1}
-    >>> print(second.term.system.text, second.letters, second.term.is_linear)
-    k_1*tanh(k_2*H) ('beta', 'gamma') False
+    >>> print(first.sign, first.term.system.text, first.letters, first.term.generator)
+    -1 k_1*L@H ('alpha',) {0: k_1, 1: -k_1}
+    >>> print(second.sign, second.term.system.text, second.letters, second.term.is_linear)
+    1 k_1*tanh(k_2*H) ('beta', 'gamma') False
     """
-    other = {name: kind for name, kind in system.coefficients.items() if kind not in (Kind.SCALAR, Kind.CHANNEL)}
+    other = [name for name, kind in system.letters.items() if kind in (Kind.NODE, Kind.MATRIX)]
     if other:
         raise NotApplicable(
-            f"expected coefficients that are numbers or channels, got {next(iter(other))} in {system.text}; evaluate "
-            "its field alone"
+            f"expected coefficients that are numbers or channels, got {other[0]} in {system.text}; evaluate its field "
+            "alone"
         )
-    return tuple(_placed(sign, tree) for sign, tree in signed_terms(system.expression))
+    return tuple(_placed(int(sign), tree) for sign, tree in signed_terms(system.expression))
 
 
-def _placed(sign: sp.Integer, tree: sp.Basic) -> PlacedTerm:
+def _placed(sign: int, tree: sp.Basic) -> PlacedTerm:
     """A summand with its letters renamed."""
+    sign, tree = _unsigned(sign, tree)
     renamed: dict[sp.Basic, sp.Basic] = {}
     for node in sp.preorder_traversal(tree):
         if isinstance(node, Name) and node.kind in COEFFICIENT_KINDS and node not in renamed:
             renamed[node] = Name(LETTER.format(len(renamed) + 1), Kind.CHANNEL)
     letters = tuple(node.name for node in renamed if isinstance(node, Name))
-    named = tree.xreplace(renamed)
-    return PlacedTerm(_term(named if sign == 1 else Negative(named), len(renamed)), letters)
+    return PlacedTerm(sign, _term(tree.xreplace(renamed), len(renamed)), letters)
+
+
+def _unsigned(sign: int, tree: sp.Basic) -> tuple[int, sp.Basic]:
+    """A sign at the front of a product, as -alpha*L@H is written, taken out of it."""
+    if isinstance(tree, Negative):
+        return _unsigned(-sign, tree.inner)
+    if isinstance(tree, Times | Over | Apply):
+        sign, left = _unsigned(sign, tree.left)
+        return sign, type(tree)(left, tree.right)
+    return sign, tree
 
 
 @lru_cache(maxsize=1 << 12)

@@ -12,6 +12,7 @@ import torch
 
 import rdgraph as rd
 from gread.datasets.embedded import karate
+from gread.discovery import equation_batches
 from gread.discovery.equation_batches import EquationProgress, make_rungs, train_equations
 from gread.models.equation_model import EquationBatch
 from gread.models.flow import POLYNOMIAL, STEPS
@@ -211,6 +212,18 @@ def test_equations_of_other_kinds_are_trained_in_batches_of_their_own() -> None:
             "F", GreadSettings, adjacency=adjacency, normalisation=normalisation, method="rk4", step=1.0
         )
         assert not shares_batches(settings)
+
+
+def test_a_linear_equation_is_prepared_as_it_is_resolved() -> None:
+    config = Config(GreadSettings(**SMALL, adjacency="original"))
+    for line in (*CATALOGUE, *LINEAR, CURVED[0]):
+        prepared, resolved = (
+            equation_batches._prepared(line, config),
+            settings_of(line, GreadSettings, adjacency="original"),
+        )
+        assert prepared == resolved
+        assert isinstance(prepared, GreadSettings)
+        assert prepared.system == resolved.system
 
 
 # ---------------------------------------------------------------------- rungs
