@@ -31,12 +31,14 @@ from gread.tuning.rounds import REFUSALS, check_validation
 from rdgraph import parse
 from rdgraph.errors import InvalidArgument
 from rdgraph.kernels.device_memory import free_memory
+from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.systems.system import System
+from rdgraph.theory.method_choice import choose_method
 
 #: What becomes of an equation: trained to its end, dropped at a rung, diverged on some split, or not to be trained.
 STATES = FINISHED, DROPPED, BROKEN, REFUSED = ("finished", "dropped", "diverged", "refused")
 #: Most members of a batch: more of them make no epoch cheaper, and all kernels count within 32 bits.
-MOST_MEMBERS = 4096
+MOST_MEMBERS = 3072
 #: Most numbers that a batch holds in one stack of states.
 MOST_NUMBERS = 2**31
 #: Share of the free memory that the parameters of a round may take while they wait for the end of a rung.
@@ -167,8 +169,10 @@ def _prepared(equation: System | str, config: Config) -> GreadSettings | Equatio
     """The settings of an equation with its method, or why it cannot be trained."""
     try:
         system = parse(equation)
-        made = type(config.gread).of(system, **_beside_equation(config.gread))
-        made = _exact(made) or resolve_method(made)[0]
+        asked = type(config.gread).of(system, **_beside_equation(config.gread))
+        made = _exact(asked) or resolve_method(asked)[0]
+        if asked.method == AUTO and not shares_batches(made):
+            made = _stepped(made)
         if shares_batches(made):
             letters_of(made.system)
     except REFUSALS as problem:
@@ -182,6 +186,16 @@ def _exact(settings: GreadSettings) -> GreadSettings | None:
         return None
     made = settings.resolved("exact", None, settings.beta_link)
     return made if made.is_polynomial and shares_batches(made) else None
+
+
+def _stepped(settings: GreadSettings) -> GreadSettings:
+    """The settings of an equation whose method was chosen, with steps in place of a splitting: those share batches."""
+    normalisation = settings.normalisation if settings.adjacency == "original" else "row"
+    undirected = find_normalisation(normalisation).is_symmetric
+    choice = choose_method(
+        settings.system, settings.time, normalisation=normalisation, undirected=undirected, stepped=True
+    )
+    return settings.resolved(choice.method, choice.step, settings.beta_link)
 
 
 def _sharing(settings: GreadSettings, slots: int) -> GreadSettings:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from gread.models.features import Features
-from gread.models.flow import POLYNOMIAL, STEPS, Flow
+from gread.models.flow import POLYNOMIAL, QUANTUM, STEPS, Flow
 from gread.models.gread_model import GREAD
 from gread.models.randomness import Rates
 from gread.models.resolution import FREE, NEGATED, link_of
@@ -17,7 +18,7 @@ from gread.settings.equation_settings import EquationSettings
 from gread.settings.gread_settings import GreadSettings
 from rdgraph.integrators.member_equations import MemberEquations
 from rdgraph.integrators.member_fields import MemberField
-from rdgraph.integrators.polynomial_flow import TOLERANCE
+from rdgraph.integrators.polynomial_flow import TOLERANCE, Piece
 from rdgraph.lowering.coefficients import valued_letters
 from rdgraph.syntax.tree import Kind
 
@@ -25,6 +26,8 @@ from rdgraph.syntax.tree import Kind
 SAMPLED = 120
 #: The part of what may be left out at which a polynomial is raised together with those that have left out too much.
 SOON = 0.01
+#: What a piece of members costs beside them, in members; and the most changes of degree that are looked at.
+PIECE, MOST_RUNS = 32, 300
 
 
 class EquationBatch(GREAD):
@@ -97,6 +100,10 @@ class EquationBatch(GREAD):
         """The degree of every member."""
         return tuple(self._degrees) if self._degrees else (self.degree,) * self.members
 
+    def pieces(self) -> Sequence[Piece]:
+        """Pieces of any order of degrees: one member that needs many terms is a piece of its own."""
+        return cheapest_pieces(self.member_degrees)
+
     def take_degrees(self, degrees: Sequence[int]) -> None:
         """Go on with the degrees of members that were trained elsewhere."""
         if self._degrees:
@@ -117,6 +124,36 @@ class EquationBatch(GREAD):
         found = super().flow(H)
         assert found.form in (POLYNOMIAL, STEPS)
         return found
+
+
+@lru_cache(maxsize=256)
+def cheapest_pieces(degrees: tuple[int, ...]) -> tuple[Piece, ...]:
+    """Consecutive members in pieces, cheapest together: a member pays for the highest degree of its piece, and a piece
+    for being one.
+
+    >>> cheapest_pieces((4, 4, 4)), cheapest_pieces((64, *[8] * 30, 16, *[8] * 30))
+    ((), ((0, 1, 64), (1, 62, 16)))
+    """
+    most, quantum = max(degrees), QUANTUM
+    while True:
+        levels = [min(most, -(-degree // quantum) * quantum) for degree in degrees]
+        bounds = [k for k, level in enumerate(levels) if k == 0 or level != levels[k - 1]] + [len(levels)]
+        if len(bounds) <= MOST_RUNS:
+            break
+        quantum *= 2
+    best: list[tuple[float, int]] = [(0.0, 0)]
+    for end in range(1, len(bounds)):
+        highest, choices = 0, []
+        for start in range(end - 1, -1, -1):
+            highest = max(highest, levels[bounds[start]])
+            choices.append((best[start][0] + (1 + highest) * (bounds[end] - bounds[start] + PIECE), start))
+        best.append(min(choices))
+    pieces, end = list[Piece](), len(bounds) - 1
+    while end:
+        first, last = bounds[best[end][1]], bounds[end]
+        pieces.append((first, last, max(levels[first:last])))
+        end = best[end][1]
+    return tuple(reversed(pieces)) if len(pieces) > 1 else ()
 
 
 def letter_table(each: Sequence[GreadSettings], slots: int) -> tuple[list[tuple[str, ...]], list[list[list[bool]]]]:

@@ -306,6 +306,10 @@ class GREAD(BatchedModel):
         raised = self.degree - max(self._degrees)
         return tuple(min(self.degree, own + raised) for own in self._degrees)
 
+    def pieces(self) -> Sequence[Piece]:
+        """Members with like degrees, whose polynomials are taken together; none where all are taken at once."""
+        return pieces_of(self.member_degrees) if self.system.is_single else ()
+
     def take_degrees(self, degrees: Sequence[int]) -> None:
         """Go on with degrees of members that were trained elsewhere, or higher ones."""
         most = max(self._degrees, default=0)
@@ -323,8 +327,8 @@ class GREAD(BatchedModel):
         if rates is None:
             return Passed(self._predict(x))
         drop = Dropper(rates, random, first=STEP_PLACE)
-        start, pieces = self.encode(x, rates, random), pieces_of(self.member_degrees) if self.system.is_single else ()
-        H, tail = self.evolve(start, rates["time"], self.chosen_flow, self.degree, drop, pieces)
+        start = self.encode(x, rates, random)
+        H, tail = self.evolve(start, rates["time"], self.chosen_flow, self.degree, drop, self.pieces())
         return Passed(self.decode(H, rates, random), tail)
 
     def _predict(self, x: Features) -> Tensor:

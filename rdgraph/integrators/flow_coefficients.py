@@ -318,8 +318,9 @@ def _by_autograd(
 
 def expanded(values: Tensor, table: Tensor) -> Tensor:
     """Coefficients (degree + 1, R) from the values (R, count) at the sample points."""
-    real, imaginary = (values.real, values.imag) if values.is_complex() else (values, torch.zeros_like(values))
-    return (torch.cat([real, imaginary], -1) @ table).T
+    if not values.is_complex():
+        return (values @ table[: values.shape[-1]]).T
+    return (torch.cat([values.real, values.imag], -1) @ table).T
 
 
 def _horner(polynomial: Tensor, y: Tensor) -> Tensor:

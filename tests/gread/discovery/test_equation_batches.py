@@ -14,7 +14,7 @@ import rdgraph as rd
 from gread.datasets.embedded import karate
 from gread.discovery import equation_batches
 from gread.discovery.equation_batches import EquationProgress, make_rungs, train_equations
-from gread.models.equation_model import EquationBatch
+from gread.models.equation_model import PIECE, EquationBatch, cheapest_pieces
 from gread.models.flow import POLYNOMIAL, STEPS
 from gread.models.resolution import resolve_method
 from gread.settings.config import Config
@@ -169,6 +169,19 @@ def test_only_members_whose_polynomials_are_short_get_longer_ones() -> None:
     assert after[0] == before[0]
     assert after[1] > before[1]
     assert batch.model.degree == max(after)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pieces_cover_all_members_with_degrees_that_are_enough(seed: int) -> None:
+    draw = Random(seed)
+    degrees = tuple(draw.choice((8, 12, 16, 40, 500 if seed else 20)) for _ in range(draw.choice((5, 60, 900))))
+    pieces = cheapest_pieces(degrees) or ((0, len(degrees), max(degrees)),)
+    assert [first for first, _, _ in pieces] == [0, *(last for _, last, _ in pieces[:-1])]
+    assert pieces[-1][1] == len(degrees)
+    for first, last, degree in pieces:
+        assert max(degrees[first:last]) <= degree <= max(degrees)
+    whole = (1 + max(degrees)) * (len(degrees) + PIECE)
+    assert sum((1 + degree) * (last - first + PIECE) for first, last, degree in pieces) <= whole
 
 
 def test_what_cannot_be_trained_is_refused_with_the_reason() -> None:
