@@ -16,16 +16,14 @@ from dataclasses import dataclass, field
 import sympy as sp
 
 from gread.discovery.term_grammar import Line, Term
-from gread.settings.gread_settings import AUTO, GreadSettings
+from gread.settings.gread_settings import GreadSettings
 from rdgraph.decisions.budget import limited
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.methods.registry import FIXED
-from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.reports.findings import PROBLEM
 from rdgraph.reports.run_settings import read_run
 from rdgraph.reports.safety_checks import stepping
 from rdgraph.theory.global_existence import LOCAL, Existence, existence, existence_by_growth
-from rdgraph.theory.method_choice import choose_method
 
 #: What becomes of an equation.
 STATES = SAFE, BOUNDED, LEFT_OUT = ("safe", "bounded", "left out")
@@ -36,7 +34,7 @@ START = sp.Rational(1, 2)
 #: What is said of an equation, in a few words that can be counted.
 BLOW_UP, UNKNOWN, STEP, METHOD = (
     "terms that outgrow the state can blow up", "existence for all time is not settled",
-    "the step is beyond its limit", "no method follows from the equation",
+    "the step is beyond its limit", "the method does not apply",
 )  # fmt: skip
 
 
@@ -122,25 +120,21 @@ class Examination:
             return None
 
     def _asked_step(self, line: Line) -> tuple[str, str] | None:
-        """A method that follows from the equation has a step within its limit; one that is given is asked about."""
+        """Whether a step that is given is within its limit; one that follows from the equation is."""
         chosen = self.settings
+        if chosen.method not in FIXED:
+            return None  # it is open, has no step, or chooses its own; where it does not apply the training says so
         normalisation = chosen.normalisation if chosen.adjacency == "original" else "row"
-        try:
-            if chosen.method == AUTO:
-                undirected = find_normalisation(normalisation).is_symmetric
-                choose_method(line.system, chosen.time, normalisation=normalisation, undirected=undirected)
-                return None
-            if chosen.method not in FIXED:
-                return None  # it has no step, or chooses its own; where it does not apply the training says so
-            for size in (START, -START):
-                values = {n: size if t.is_free else START for n, t in zip(line.coefficients, line.terms, strict=True)}
+        for size in (START, -START):
+            values = {n: size if t.is_free else START for n, t in zip(line.coefficients, line.terms, strict=True)}
+            try:
                 run = read_run(line.system, normalisation, chosen.time, chosen.method, chosen.step, None, values)
-                for finding in stepping(run):
-                    if finding.status == PROBLEM:
-                        told = ", ".join(f"{name} = {value}" for name, value in values.items())
-                        return STEP, f"{finding.text} with {told}"
-        except NotApplicable as problem:
-            return METHOD, str(problem)
+                problems = [finding for finding in stepping(run) if finding.status == PROBLEM]
+            except NotApplicable as problem:
+                return METHOD, str(problem)
+            if problems:
+                told = ", ".join(f"{name} = {value}" for name, value in values.items())
+                return STEP, f"{problems[0].text} with {told}"
         return None
 
 
