@@ -60,6 +60,7 @@ def discover(
     round_size: int = ROUND,
     folder: str | Path | None = None,
     device: str = "auto",
+    jobs: int = 1,
     progress: Callable[[DiscoveryProgress], None] | None = None,
     tell: Callable[[str], object] = warnings.warn,
 ) -> Discovered:
@@ -82,6 +83,8 @@ def discover(
         round_size: Equations that are trained together.
         folder: Where the search is kept, and goes on from; None keeps it in memory.
         device: "auto" takes a GPU where there is one.
+        jobs: Processes that examine equations while others are trained, to the same answers. With more than one the
+            program that calls this begins its work under `if __name__ == "__main__"`.
         progress: Hears how far it is, about once a second.
         tell: Hears sentences about what a user should know.
 
@@ -106,7 +109,7 @@ def discover(
     chosen_splits = tuple(range(data.num_splits)) if splits is None else tuple(splits)
     plan = DiscoveryPlan(data, start, grammar, chosen_splits, size, budget, sampler, seed, round_size)
     place = None if folder is None else Path(folder)
-    return Discovery(plan, place, device=device, progress=progress, tell=tell).run()
+    return Discovery(plan, place, device=device, progress=progress, tell=tell, jobs=jobs).run()
 
 
 def usual_jobs(budget: int) -> int:
@@ -121,8 +124,8 @@ def usual_jobs(budget: int) -> int:
 class Discovery:
     """A search under way; `run` brings it to its end.
 
-    `on_round` is for those who write down more than is written here; `jobs` processes examine equations, by default one
-    where there are few equations or processors.
+    `on_round` is for those who write down more than is written here; `jobs` processes examine equations, see
+    `usual_jobs`.
     """
 
     def __init__(
@@ -134,14 +137,14 @@ class Discovery:
         progress: Callable[[DiscoveryProgress], None] | None = None,
         tell: Callable[[str], object] = warnings.warn,
         on_round: Callable[[Discovered], None] = lambda found: None,
-        jobs: int | None = None,
+        jobs: int = 1,
     ) -> None:
         self.plan, self.folder, self.device = plan, folder, choose_device(device)
         self._progress, self._say, self._on_round = progress, tell, on_round
-        self._jobs = jobs or usual_jobs(plan.budget)
+        self._jobs = jobs
         self._examine: Examine = Examination(plan.base.gread)
         self._seen = Behaviours()
-        self._enumerated = 0
+        self._enumerated = self._distinct = 0
         self._tried: list[TriedLine] = []
         self._results: dict[int, TrialResult] = {}
         self._coefficients: dict[int, dict[str, float]] = {}
@@ -155,6 +158,7 @@ class Discovery:
         for line in self.plan.grammar.lines(self.plan.size):
             self._seen.add(line)
             self._enumerated += 1
+        self._distinct = len(self._seen.lines)
         queue = self._ordered()
         self._read_rounds()
         self._before = len(self._results)
@@ -175,7 +179,13 @@ class Discovery:
         """What is known so far."""
         results = tuple(self._results[k] for k in sorted(self._results))
         return Discovered(
-            self.plan, self._seen, self._enumerated, tuple(self._tried), results, dict(self._coefficients)
+            self.plan,
+            self._seen,
+            self._enumerated,
+            self._distinct,
+            tuple(self._tried),
+            results,
+            dict(self._coefficients),
         )
 
     def _ordered(self) -> list[Line]:

@@ -143,7 +143,8 @@ def _pairs(line: Line) -> list[list[str]]:
 class Discovered:
     """What a search over equations found.
 
-    `behaviours` are all equations, each behaviour once; `tried` those that were examined, `results` what became of the
+    `behaviours` are all equations, each behaviour once, `enumerated` how many there are up to the size and `distinct`
+    how many of these are left; `tried` are those that were examined, `results` what became of the
     trained ones and `coefficients` means over splits and channels, by their numbers. `best` is the equation with the
     best mean validation accuracy over the splits; its test accuracy was not looked at.
     """
@@ -151,6 +152,7 @@ class Discovered:
     plan: DiscoveryPlan
     behaviours: Behaviours
     enumerated: int
+    distinct: int
     tried: tuple[TriedLine, ...]
     results: tuple[TrialResult, ...]
     coefficients: Mapping[int, Mapping[str, float]] = field(default_factory=dict)

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from gread.datasets.node_data import NodeData
-from gread.discovery.discovering import Discovery
+from gread.discovery.discovering import Discovery, usual_jobs
 from gread.discovery.discovery_plan import Discovered, DiscoveryPlan
 from gread.discovery.line_training import line_config
 from gread.discovery.term_effects import term_effects
@@ -151,7 +151,8 @@ def measure_discovered(
         data, defaults(budget.epochs), find_terms(terms), tuple(range(data.num_splits)), SIZE, budget.equations,
         "random", seed,
     )  # fmt: skip
-    found = Discovery(plan, folder, device=device, tell=_say, on_round=partial(_in_time, until)).run()
+    in_time, jobs = partial(_in_time, until), usual_jobs(budget.equations)
+    found = Discovery(plan, folder, device=device, tell=_say, on_round=in_time, jobs=jobs).run()
     searched = time.monotonic()
     tuned = tuned_row(found, dataset, data, budget, device, seed)
     settled = time.monotonic()
@@ -218,9 +219,8 @@ def _counts(found: Discovered) -> dict[str, Any]:
     for result in found.results:
         states[result.state] = states.get(result.state, 0) + 1
     safety = {f"{state}: {finding or 'no finding'}": count for (state, finding), count in found.safety_counts().items()}
-    behaviours = sum(line.size <= SIZE for line in found.behaviours.lines.values())
     return {
-        "enumerated": found.enumerated, "behaviours": behaviours, "merged": dict(found.behaviours.counts()),
+        "enumerated": found.enumerated, "behaviours": found.distinct, "merged": dict(found.behaviours.counts()),
         "examined": len(found.tried), "safety": safety, "trained": len(found.results), "states": states,
     }  # fmt: skip
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
-from gread.discovery.discovering import JOURNAL, ROUNDS, Discovery
+from gread.discovery.discovering import JOURNAL, ROUNDS, Discovery, usual_jobs
 from gread.discovery.discovery_plan import Discovered, DiscoveryProgress
 from gread.discovery.line_training import line_config
 from gread.discovery.winner_checks import fresh_splits, retrained
@@ -80,7 +80,7 @@ def execute(
         def make() -> Discovered:
             return Discovery(
                 task.plan, folder, device=task.request.device, progress=progress, tell=tell,
-                on_round=partial(write_equations, folder),
+                on_round=partial(write_equations, folder), jobs=usual_jobs(task.plan.budget),
             ).run()  # fmt: skip
 
         perform(discovery_study(task, make, tell), task.run_config, folder)

@@ -79,21 +79,20 @@ def chosen_of(found: Discovered) -> Retrained:
 # ---------------------------------------------------------------------- sentences
 def counted_sentence(found: Discovered) -> str:
     """How many equations there are, were merged, examined and trained."""
-    plan, behaviours = found.plan, found.behaviours
+    plan = found.plan
     states = Counter(STATE_WORDS[r.state] for r in found.results)
     told = ", ".join(f"{count} {state}" for state, count in states.items()) or "none"
     unsafe = Counter(t.safety.state for t in found.tried)
     largest = max((t.line.size for t in found.tried if t.draw < 0), default=0)
-    whole = sum(line.size <= plan.size for line in behaviours.lines.values())
     drawn = sum(t.draw >= 0 for t in found.tried)
     tried = len(found.tried) - drawn
     text = (
         f"{found.enumerated} equations of up to {plan.size} terms ({plan.grammar.name}, {len(plan.grammar.terms)} "
-        f"terms) are {whole} behaviours after {len(behaviours.merges)} were merged. {len(found.tried)} were examined: "
+        f"terms) are {found.distinct} behaviours. {len(found.tried)} were examined: "
         f"{unsafe[BOUNDED]} got tanh, {unsafe[LEFT_OUT]} were left out. {len(found.results)} were trained on "
         f"{len(plan.splits)} splits, {plan.base.training.epochs} epochs: {told}."
     )
-    if tried < whole:
+    if tried < found.distinct:
         text += f" Those of {largest} terms are a random sample: the budget ends before all were tried."
     if drawn:
         text += f" {drawn} are larger ones, drawn by {plan.sampler}."

@@ -87,6 +87,7 @@ def test_all_behaviours_of_a_size_come_before_larger_ones() -> None:
     found = searched(budget=48)
     sizes = [t.line.size for t in found.tried]
     assert len(found.results) == 48
+    assert (found.enumerated, found.distinct) == (44, 40)
     assert sizes == sorted(sizes[:40]) + sizes[40:]
     assert [t.draw for t in found.tried[:40]] == [-1] * 40
     assert all(size >= 3 for size in sizes[40:])

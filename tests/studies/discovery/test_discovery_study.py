@@ -16,6 +16,7 @@ from gread.settings.config import Config
 from studies.cli.app import app
 from studies.discovery.discovery_rows import read_retrained, retrained_rows
 from studies.discovery.line_proofs import explorer_address, proofs
+from tests.studies.runs.test_browser import CHROMIUM, Browser
 
 OPTIONS = [
     "discover", "--dataset", "karate", "--terms", "small", "--size", "1", "--budget", "10", "--epochs", "20",
@@ -60,6 +61,27 @@ def test_links_open_the_explorer_on_the_equation(folder: Path) -> None:
         shown = unquote(link.partition("#e=")[2].partition("&")[0])
         assert rd.parse(shown).text == rd.parse(row["equation"]).text
     assert "<html" in (folder / "explore.html").read_text()[:400].lower()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine; apt-get install chromium")
+def test_a_click_in_the_report_opens_the_explorer_on_the_equation(folder: Path, tmp_path: Path) -> None:
+    browser = Browser(tmp_path)
+    try:
+        browser.open(folder / "report.html")
+        assert browser.complaints() == []
+        address = browser.evaluate("document.querySelectorAll('a[href^=\"explore.html\"]')[1].href")
+        browser.call("Page.navigate", url=address)
+        shown = "typeof view !== 'undefined' && view && view.model ? view.model.text : ''"
+        wait = (
+            f"(async () => {{ for (let k = 0; k < 200 && !({shown}); k++) await new Promise((d) => setTimeout(d, 50)); "
+        )
+        equation = browser.evaluate(f"{wait} return {shown}; }})()")
+        assert browser.complaints() == []
+    finally:
+        browser.close()
+    rows = list(csv.DictReader((folder / "best_equations.csv").read_text().splitlines()))
+    assert rd.parse(equation).text == rd.parse(rows[1]["equation"]).text
 
 
 @pytest.mark.slow
