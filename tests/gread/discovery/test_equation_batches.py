@@ -261,6 +261,20 @@ def test_the_worse_part_is_dropped_and_the_rest_goes_on_as_if_nothing_had_been()
     assert make_rungs((), 0.5, 60).ends(60) == (60,)
 
 
+def test_several_rounds_are_like_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where not all parameters fit at once; without rungs nothing else is different."""
+    lines, heard = ["BS", "ST", "-alpha*L@H + gamma*A@H", "-L@H", "H +"], list[EquationProgress]()
+    config = Config(GreadSettings(**SMALL, adjacency="original"))
+    options: dict[str, Any] = {"splits": [0, 1], "epochs": 6, "device": "cpu"}
+    whole = train_equations(lines, karate(), config, **options)
+    monkeypatch.setattr(equation_batches, "_rounds", lambda *given: 3)
+    parts = train_equations(lines, karate(), config, on_progress=heard.append, **options)
+    assert [(one.equation, one.val, one.test) for one in parts] == [(one.equation, one.val, one.test) for one in whole]
+    assert heard[-1].share == pytest.approx(1.0)
+    monkeypatch.undo()
+    assert equation_batches._rounds(10**9, karate(), config.gread, "cpu") > 1
+
+
 def test_after_the_time_nothing_further_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10**6))
     monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
@@ -268,6 +282,9 @@ def test_after_the_time_nothing_further_is_begun(monkeypatch: pytest.MonkeyPatch
     found = train_equations(["BS", "F"], karate(), config, splits=[0], epochs=4000, seconds=40, device="cpu")
     assert [one.state for one in found] == ["dropped", "dropped"]
     assert max(one.epochs for one in found) < 4000
+    late = train_equations(["BS", "F"], karate(), config, splits=[0], epochs=40, seconds=0, device="cpu")
+    assert {(one.state, one.reason, one.epochs) for one in late} == {("refused", equation_batches.LATE, 0)}
+    assert train_equations([], karate(), config, splits=[0], device="cpu") == []
 
 
 # ---------------------------------------------------------------------- recorded
