@@ -240,18 +240,26 @@ def test_a_linear_equation_is_prepared_as_it_is_resolved() -> None:
 
 
 # ---------------------------------------------------------------------- rungs
-def test_the_worse_part_is_dropped_and_the_rest_goes_on_as_if_nothing_had_been() -> None:
+@pytest.mark.parametrize(
+    ("epochs", "rungs", "lengths"),
+    [
+        (40, [20], [20] * 3 + [40] * 3),
+        pytest.param(60, [20, 40], [20] * 3 + [40] + [60] * 2, marks=pytest.mark.slow),
+    ],
+)
+def test_the_worse_part_is_dropped_and_the_rest_goes_on_as_if_nothing_had_been(
+    epochs: int, rungs: list[int], lengths: list[int]
+) -> None:
     lines = [*LINEAR[:3], CATALOGUE[2], CURVED[0], CURVED[3]]
     config = Config(GreadSettings(**SMALL, adjacency="original", method="euler", step=0.5))
-    options: dict[str, Any] = {"splits": [0], "epochs": 60, "device": "cpu"}
+    options: dict[str, Any] = {"splits": [0], "epochs": epochs, "device": "cpu"}
     heard: list[EquationProgress] = []
-    halved = train_equations(lines, karate(), config, rungs=[20, 40], keep=0.5, on_progress=heard.append, **options)
+    halved = train_equations(lines, karate(), config, rungs=rungs, keep=0.5, on_progress=heard.append, **options)
     whole = train_equations(lines, karate(), config, **options)
-    epochs = sorted(one.epochs for one in halved)
-    assert epochs == [20] * 3 + [40] + [60] * 2
+    assert sorted(one.epochs for one in halved) == lengths
     for one, all_the_way in zip(halved, whole, strict=True):
-        assert one.state == ("finished" if one.epochs == 60 else "dropped")
-        if one.epochs == 60:
+        assert one.state == ("finished" if one.epochs == epochs else "dropped")
+        if one.epochs == epochs:
             assert (one.val, one.test) == (all_the_way.val, all_the_way.test)
     at_first = {one.equation: one.rungs[0][1] for one in halved}
     kept = [at_first[one.equation] for one in halved if one.epochs > 20]
