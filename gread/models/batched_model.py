@@ -113,8 +113,8 @@ class BatchedModel(nn.Module):
     def prepare(self, x: Features, rates: Rates) -> None:
         """Decide what depends on the features and the rates, before the first pass of a training."""
 
-    def lengthen(self, x: Features, rates: Rates) -> None:
-        """Raise the degree of polynomials that have become too short."""
+    def lengthen(self, x: Features, rates: Rates, tails: Tensor) -> None:
+        """Raise the degree of polynomials that have become too short; `tails` (M,) is what each has left out."""
 
     @property
     def member_degrees(self) -> tuple[int, ...]:

@@ -114,14 +114,18 @@ class GREAD(BatchedModel):
                 self.add_linear(name, encoded, config.attention_dim)
                 with torch.no_grad():
                     self.get_parameter(f"{name}_weight").fill_(ATTENTION_START)
-        for name, kind in self.letters.items():
-            self._add_coefficient(name, kind)
+        self.add_coefficients()
         self.add_decoder(read)
 
     # ------------------------------------------------------------------ what other networks add
     def add_encoder(self, columns: int) -> None:
         """The linear encoder, with so many columns."""
         self.add_linear("encoder", self.features, columns)
+
+    def add_coefficients(self) -> None:
+        """Parameters for the coefficients of the equation."""
+        for name, kind in self.letters.items():
+            self._add_coefficient(name, kind)
 
     def add_decoder(self, columns: int) -> None:
         """The decoder of so many columns, with a hidden layer where it is asked for."""
@@ -285,7 +289,7 @@ class GREAD(BatchedModel):
         self.degree = max(self._degrees, default=self._flow.whole)
         self.whole, self.is_capturable = self._flow.whole, self._flow.is_capturable
 
-    def lengthen(self, x: Features, rates: Rates) -> None:
+    def lengthen(self, x: Features, rates: Rates, tails: Tensor) -> None:
         """Raise the degree of the polynomials: by half, and to what the present coefficients need."""
         flow = self.chosen_flow
         with torch.no_grad():
@@ -301,6 +305,10 @@ class GREAD(BatchedModel):
             return (self.degree,) * self.members
         raised = self.degree - max(self._degrees)
         return tuple(min(self.degree, own + raised) for own in self._degrees)
+
+    def pieces(self) -> Sequence[Piece]:
+        """Members with like degrees, whose polynomials are taken together; none where all are taken at once."""
+        return pieces_of(self.member_degrees) if self.system.is_single else ()
 
     def take_degrees(self, degrees: Sequence[int]) -> None:
         """Go on with degrees of members that were trained elsewhere, or higher ones."""
@@ -319,8 +327,8 @@ class GREAD(BatchedModel):
         if rates is None:
             return Passed(self._predict(x))
         drop = Dropper(rates, random, first=STEP_PLACE)
-        start, pieces = self.encode(x, rates, random), pieces_of(self.member_degrees) if self.system.is_single else ()
-        H, tail = self.evolve(start, rates["time"], self.chosen_flow, self.degree, drop, pieces)
+        start = self.encode(x, rates, random)
+        H, tail = self.evolve(start, rates["time"], self.chosen_flow, self.degree, drop, self.pieces())
         return Passed(self.decode(H, rates, random), tail)
 
     def _predict(self, x: Features) -> Tensor:

@@ -7,6 +7,7 @@ one thread of the host keeps all of them busy. What a batch computes does not de
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -29,13 +30,15 @@ class Batch(NamedTuple):
     """A batch to be trained: how it is begun, up to which epoch, and what it takes.
 
     `begin` makes the ensemble and its checkpoint, `end` ends the training, at most at the ensemble's own end, `share`
-    is the part of the free memory that it takes, `cost` what it costs, to begin with the longest.
+    is the part of the free memory that it takes, `cost` what it costs, to begin with the longest. After the time
+    `until` of the monotonic clock no further epochs are begun.
     """
 
     begin: Callable[[], tuple[Ensemble, Saver]]
     end: int
     share: float = 1.0
     cost: float = 0.0
+    until: float = math.inf
 
 
 @dataclass(eq=False)
@@ -47,6 +50,7 @@ class _Running:
     saver: Saver
     end: int
     stream: Any
+    until: float = math.inf
     count: int = 1
     begun: int = 0
     since: float = field(default_factory=time.monotonic)
@@ -69,7 +73,7 @@ class _Running:
     def go_on(self) -> bool:
         """Begin the next epochs; False where nothing is left to do."""
         epoch = self.ensemble.epoch
-        if epoch >= self.end or self.ensemble.is_done:
+        if epoch >= self.end or self.ensemble.is_done or time.monotonic() >= self.until:
             return False
         self.since = time.monotonic()
         self.begun = min(self.count, CHUNK - epoch % CHUNK, self.end - epoch)
@@ -150,7 +154,8 @@ def _begun(number: int, batches: Sequence[Batch], stream: Any) -> _Running:
         if stream is not None:
             ensemble.record()
             stream.synchronize()
-    return _Running(number, ensemble, saver, min(batches[number].end, ensemble.epochs), stream)
+    batch = batches[number]
+    return _Running(number, ensemble, saver, min(batch.end, ensemble.epochs), stream, batch.until)
 
 
 def epochs_within(seconds: float, each: float) -> int:

@@ -8,7 +8,7 @@ flows are still long enough; if not, the chunk is done again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +69,7 @@ class Ensemble:
         use_graph: Whether an epoch is recorded as a CUDA graph; by default on a GPU.
         weights: Weights of the training nodes in the loss (n,); all equal by default.
         checkpointing: What gradients keep: none for all, N for a state every N steps or terms, auto for what fits.
+        networks: The networks of settings that no record is of, by their class.
 
     Raises:
         InvalidArgument: For no trials, trials of several shapes, or data that cannot be trained on.
@@ -93,6 +94,7 @@ class Ensemble:
         use_graph: bool | None = None,
         weights: np.ndarray | None = None,
         checkpointing: str | int = AUTO,
+        networks: Mapping[type[ModelSettings], type[BatchedModel]] | None = None,
     ) -> None:
         chosen, _ = resolve_trials(trials)
         if not chosen:
@@ -101,6 +103,7 @@ class Ensemble:
             raise InvalidArgument("expected trials of one shape, got several; let `train` group them")
         self.trials = chosen
         configs = [t.config for t in chosen]
+        self._made_by = networks or {}
         self.problem = Problem.make(data, chosen, device=device, dtype=dtype, weights=weights)
         self.model = self._networks([c.model for c in configs])
         self.rates = make_rates([c.model for c in configs], device)
@@ -124,7 +127,7 @@ class Ensemble:
         self.started: dict[str, Tensor] | None = None
 
     def _networks(self, settings: list[ModelSettings]) -> BatchedModel:
-        network = find_model(settings[0].model).network
+        network = self._made_by.get(type(settings[0])) or find_model(settings[0].model).network
         options = {
             "features": self.problem.features.shape[1], "classes": self.problem.classes,
             "seeds": [t.member_seed for t in self.trials],
@@ -163,7 +166,7 @@ class Ensemble:
             "merit": torch.full((members,), -torch.inf, dtype=dtype, device=device),
             "waited": none.clone(),
             "history": torch.full((self.epochs, members, len(METRICS)), torch.nan, dtype=dtype, device=device),
-            "tail": torch.zeros((), dtype=torch.float64, device=device),
+            "tail": torch.zeros(members, dtype=torch.float64, device=device),
         }
 
     # ------------------------------------------------------------------ one epoch
@@ -201,7 +204,7 @@ class Ensemble:
         found = torch.autograd.grad(loss.sum(), list(self.parameters.values()), allow_unused=True)
         if tail is not None:
             # Members that have diverged do not ask for more terms.
-            living = torch.where(self.state["alive"] & ~tail.isnan(), tail, 0.0).amax()
+            living = torch.where(self.state["alive"] & ~tail.isnan(), tail, 0.0)
             self.state["tail"].copy_(torch.maximum(self.state["tail"], living))
         return loss.detach(), list(found)
 
@@ -269,9 +272,10 @@ class Ensemble:
 
     def settle(self) -> None:
         """Look at the epochs that were begun: where polynomials were too short, the chunk has to be done again."""
-        if self.started is not None and float(self.state["tail"]) > LARGEST_TAIL:
+        if self.started is not None and float(self.state["tail"].amax()) > LARGEST_TAIL:
+            tails = self.state["tail"].clone()
             self.restore(self.started)
-            self.model.lengthen(self.problem.features, self.rates)
+            self.model.lengthen(self.problem.features, self.rates, tails)
             self._replay = None
         done = self.epoch
         if done % CHUNK == 0 or done == self.epochs:
@@ -363,7 +367,7 @@ class Ensemble:
         small = Ensemble(
             own, [self.trials[k] for k in members], device=str(self.learning_rates.device),
             dtype=self.learning_rates.dtype, keep_best=self.keep_best, use_graph=self.use_graph, weights=self._weights,
-            checkpointing=self.checkpointing,
+            checkpointing=self.checkpointing, networks=self._made_by,
         )  # fmt: skip
         small.take_up(self.member_state(members))
         return small

@@ -12,7 +12,7 @@ from gread.models.mixed_coefficients import fitted
 from rdgraph.errors import InvalidArgument
 
 #: Parts of the state that all members share.
-SHARED = ("step", "tail")
+SHARED = ("step",)
 
 
 @dataclass(frozen=True, eq=False)

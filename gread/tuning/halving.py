@@ -7,10 +7,11 @@ whatever their shapes. Those that stay go on from their own state, to the result
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -25,7 +26,10 @@ from gread.training.planner import Costs, largest, make_batches
 from gread.training.trainer import EVERY, most_members, queued, remembered
 from gread.tuning.candidates import COMPLETE, DIVERGED, PRUNED, Candidate, TrialResult
 from rdgraph.errors import InvalidArgument
+from rdgraph.kernels.device_memory import total_memory
 
+#: Share of a device's memory that states may take which wait for the end of a rung.
+AT_REST = 0.1
 #: What a product may miss a whole number by.
 ROUNDING = 1e-9
 
@@ -86,23 +90,54 @@ class Rungs:
         return float(total)
 
 
+class _Standing(NamedTuple):
+    """How a training stands at a rung; `is_sound` says that it has not diverged."""
+
+    epoch: int
+    val: float
+    test: float
+    is_sound: bool
+
+
+def _standings(ensemble: Ensemble) -> list[_Standing]:
+    outcome, epoch = ensemble.outcome(), ensemble.epoch
+    columns = (outcome.val_accuracy.tolist(), outcome.test_accuracy.tolist(), (outcome.failed_at < 0).tolist())
+    return [_Standing(epoch, *row) for row in zip(*columns, strict=True)]
+
+
 @dataclass(eq=False)
 class _Pool:
-    """The trainings of one shape that are still under way, by their numbers, and their state on the host."""
+    """The trainings of one shape that are still under way, by their numbers, and their state.
+
+    `fit` of them fit the memory, `most` are in one batch.
+    """
 
     members: list[int]
+    fit: int
     most: int
     state: MemberState | None = None
 
     def keep(self, members: list[int]) -> None:
-        if self.state is not None and members and members != self.members:
-            self.state = self.state.chosen([self.members.index(k) for k in members])
+        if members != self.members:
+            self.state = self.state_of(members) if members else None
         self.members = members
+
+    def state_of(self, members: Sequence[int]) -> MemberState | None:
+        """The state of some of them, in that order; none where nothing was trained yet."""
+        if self.state is None:
+            return None
+        places = {k: place for place, k in enumerate(self.members)}
+        return self.state.chosen([places[k] for k in members])
 
 
 @dataclass(eq=False)
 class HalvedRound:
-    """Trials of one round, trained from rung to rung; `run` gives what became of them."""
+    """Trials of one round, trained from rung to rung; `run` gives what became of them.
+
+    `most` bounds the members of a batch beside the memory, `until` is the time of the monotonic clock after which no
+    further epochs are begun. `look` is asked of every batch at every rung, one answer for each member; `seen` has the
+    last answers by candidate and split.
+    """
 
     data: NodeData
     candidates: Sequence[Candidate]
@@ -114,7 +149,11 @@ class HalvedRound:
     tell: Callable[[str], object]
     progress: Callable[[float], None]
     every: float = EVERY
+    most: int | None = None
+    until: float = math.inf
+    look: Callable[[Ensemble], Sequence[Any]] | None = None
     results: dict[int, TrialResult] = field(default_factory=dict)
+    seen: dict[tuple[int, int], Any] = field(default_factory=dict)
     _done: float = 0.0
     _under_way: dict[int, float] = field(default_factory=dict)
 
@@ -129,14 +168,15 @@ class HalvedRound:
         """Train, compare and drop, up to the end of the longest."""
         groups = grouped(self._trials)
         heaviest = [self._trials[largest(self._trials, group)] for group in groups]
-        most = [most_members(self.data, trial, **self.options) for trial in heaviest]
-        pools = [_Pool(group, fit) for group, fit in zip(groups, most, strict=True)]
+        fits = [most_members(self.data, trial, **self.options) for trial in heaviest]
+        most = [fit if self.most is None else min(fit, self.most) for fit in fits]
+        pools = [_Pool(*of_shape) for of_shape in zip(groups, fits, most, strict=True)]
         alive = set(range(len(self.candidates)))
         for end in self.rungs.ends(max(self._lengths)):
             for pool in pools:
                 pool.keep([k for k in pool.members if self._owner[k] in alive])
             self._climb([pool for pool in pools if pool.members], end)
-            alive = self._left(alive, end)
+            alive = self._left(alive, end) if time.monotonic() < self.until else set()
         return [self.results[place] for place in range(len(self.candidates))]
 
     def _left(self, alive: set[int], end: int) -> set[int]:
@@ -157,7 +197,7 @@ class HalvedRound:
         made = make_batches([self._trials[k] for k in order], [pool.most for pool in pools], costs)
         batches = remembered(folder, [[order[k] for k in batch] for batch in made], self.tell)
         pieces: dict[int, dict[int, MemberState]] = {}
-        seen: dict[int, tuple[float, float, bool]] = {}
+        seen: dict[int, _Standing] = {}
         before = dict.fromkeys(range(len(batches)), 0)
 
         def begin(number: int) -> tuple[Ensemble, Saver]:
@@ -171,19 +211,20 @@ class HalvedRound:
 
         def finish(number: int, ensemble: Ensemble, saver: Saver) -> None:
             batch, stop = batches[number], min(end, ensemble.epochs)
-            ensemble.advance(stop - ensemble.epoch)  # patience ends a training for itself, not for the others
+            if time.monotonic() < self.until:
+                ensemble.advance(stop - ensemble.epoch)  # patience ends a training for itself, not for the others
             saver.tick(must_save=True)
             self._under_way[number] = (ensemble.epoch - before[number]) * ensemble.members
-            outcome = ensemble.outcome()
-            for member, k in enumerate(batch):
-                scores = float(outcome.val_accuracy[member]), float(outcome.test_accuracy[member])
-                seen[k] = (*scores, outcome.status(member) == "ok")
-            if stop < ensemble.epochs:
-                state = ensemble.member_state(range(len(batch))).on("cpu")
+            for member, standing in enumerate(_standings(ensemble)):
+                seen[batch[member]] = standing
+            if self.look is not None:
+                self.seen |= {self._place(k): answer for k, answer in zip(batch, self.look(ensemble), strict=True)}
+            if stop < ensemble.epochs and ensemble.epoch == stop:
+                state = self._laid(ensemble.member_state(range(len(batch))), len(batch))
                 pieces.setdefault(id(of_pool[batch[0]]), {})[number] = state
 
-        fits = {k: pool.most for k, pool in of_pool.items()}
-        queue = queued(self._trials, batches, fits, costs, begin, end)
+        fits = {k: pool.fit for k, pool in of_pool.items()}
+        queue = [b._replace(until=self.until) for b in queued(self._trials, batches, fits, costs, begin, end)]
         run_batches(queue, self.options["device"], hear, finish, self.tell)
         self._done, self._under_way = self._done + sum(self._under_way.values()), {}
         for pool in pools:
@@ -193,23 +234,36 @@ class HalvedRound:
                 pool.state = MemberState.joined([state for _, state in own])
             else:
                 pool.members = []
-        self._note(seen, end)
+        self._note(seen)
 
     def _ensemble(self, pool: _Pool, batch: list[int]) -> Ensemble:
         ensemble = Ensemble(self.data, [self._trials[k] for k in batch], **self.options)
-        if pool.state is not None:
-            ensemble.take_up(pool.state.chosen([pool.members.index(k) for k in batch]))
+        if (state := pool.state_of(batch)) is not None:
+            ensemble.take_up(state.on(self.options["device"]))
         return ensemble
 
-    def _note(self, seen: dict[int, tuple[float, float, bool]], end: int) -> None:
+    def _laid(self, state: MemberState, members: int) -> MemberState:
+        """The state of a batch where it waits for the others: on its device where those of all trainings fit."""
+        device = self.options["device"]
+        size = sum(value.numel() * value.element_size() for value in state.values.values()) / members
+        if not device.startswith("cuda") or size * len(self._trials) > AT_REST * total_memory(device):
+            return state.on("cpu")
+        torch.cuda.current_stream(torch.device(device)).synchronize()  # others read it on streams of their own
+        return state
+
+    def _place(self, k: int) -> tuple[int, int]:
+        """The candidate of a training, and its split."""
+        return self._owner[k], self._trials[k].split
+
+    def _note(self, seen: dict[int, _Standing]) -> None:
         """The results as they stand at a rung; those of trials that go on are replaced at the next one."""
         places: dict[int, list[int]] = {}
         for k in sorted(seen):
             places.setdefault(self._owner[k], []).append(k)
         for place, members in places.items():
-            candidate, epochs = self.candidates[place], min(end, self._lengths[place])
-            val, test = (tuple(seen[k][column] for k in members) for column in (0, 1))
-            is_sound = all(seen[k][2] for k in members)
+            candidate, epochs = self.candidates[place], min(seen[k].epoch for k in members)
+            val, test = tuple(seen[k].val for k in members), tuple(seen[k].test for k in members)
+            is_sound = all(seen[k].is_sound for k in members)
             state = PRUNED if epochs < self._lengths[place] else COMPLETE if is_sound else DIVERGED
             earlier = self.results[place].rungs if place in self.results else ()
             rungs = (*earlier, (epochs, sum(val) / len(val)))

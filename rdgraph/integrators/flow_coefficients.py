@@ -19,7 +19,7 @@ from torch import Tensor
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.coupled_linear import CoupledLinear
 from rdgraph.integrators.linear_part import Linear
-from rdgraph.integrators.special_functions import phi1
+from rdgraph.integrators.special_functions import frugal_phi1
 from rdgraph.kernels.operations import has_triton
 from rdgraph.methods.registry import WITH_GAINS, find_method
 from rdgraph.methods.runge_kutta import Tableau, z
@@ -44,6 +44,9 @@ class AnySchedule(Protocol):
 
     def whole_degree(self, order: int, extra: int) -> int:
         """The degree of the whole polynomial where the generator has that order, and the source `extra`."""
+
+    def of_members(self, first: int, last: int) -> AnySchedule:
+        """That of the members from a first to before a last one."""
 
     def plan(self, device: torch.device) -> Tensor:
         """What the kernels read, (1 or M, stages + 3): stability polynomial, step, steps (0: the flow itself)."""
@@ -111,6 +114,10 @@ class Schedule:
         """Whether the flow is the exponential."""
         return self.is_exact
 
+    def of_members(self, first: int, last: int) -> Schedule:
+        """That of some members, which is that of all."""
+        return self
+
     def plan(self, device: torch.device) -> Tensor:
         """What the kernels read, (1, stages + 3): stability polynomial, step, number of steps (0: the flow itself)."""
         if self.is_exact:
@@ -121,7 +128,7 @@ class Schedule:
         """h(T)/h(0) of h' = p h + s h(0) at every sample point: what the flow keeps of h(0), what the source adds."""
         if self.is_exact:
             exponent = time * p
-            return torch.exp(exponent), None if s is None else time * s * phi1(exponent)
+            return torch.exp(exponent), None if s is None else time * s * frugal_phi1(exponent)
         last = time - (self.steps - 1) * self.step
         value, extra = _step(self.method, last, p, s)
         if self.steps > 1:
@@ -173,8 +180,7 @@ def coefficients(linear: Linear, schedule: AnySchedule, time: Tensor, degree: in
     """
     if linear.source is None:
         return _increments(linear, schedule, time, degree)
-    count = 1 << max(3, degree.bit_length())
-    kind = linear.base.kind
+    count, kind = sample_count(degree), linear.base.kind
     parts = (*linear.generator, *(linear.source or ()))
     depth = max([time.ndim + 2, *(v.ndim for v in parts)])
     spread = torch.broadcast_tensors(time.double()[..., None, None], *(_deepened(v, depth) for v in parts))  # type: ignore[no-untyped-call]
@@ -192,10 +198,18 @@ def coefficients(linear: Linear, schedule: AnySchedule, time: Tensor, degree: in
     return Response(found.series.reshape(long), found.sizes.reshape(long), found.gain.reshape(shape))
 
 
+def sample_count(degree: int) -> int:
+    """At how many points a flow is evaluated to know the terms up to a degree.
+
+    >>> sample_count(2), sample_count(31), sample_count(32)
+    (8, 32, 64)
+    """
+    return 1 << max(3, degree.bit_length())
+
+
 def _increments(linear: Linear, schedule: AnySchedule, time: Tensor, degree: int) -> Response:
     """The terms of (R(A) - 1)/p(A), by which f(H0) is multiplied where R is what the flow keeps of H0."""
-    count = 1 << max(3, degree.bit_length())
-    terms = len(linear.generator)
+    count, terms = sample_count(degree), len(linear.generator)
     depth = max([time.ndim + 2, *(v.ndim for v in linear.generator)])
     spread = torch.broadcast_tensors(  # type: ignore[no-untyped-call]
         time.double()[..., None, None], *(_deepened(v, depth) for v in linear.generator)
@@ -304,8 +318,9 @@ def _by_autograd(
 
 def expanded(values: Tensor, table: Tensor) -> Tensor:
     """Coefficients (degree + 1, R) from the values (R, count) at the sample points."""
-    real, imaginary = (values.real, values.imag) if values.is_complex() else (values, torch.zeros_like(values))
-    return (torch.cat([real, imaginary], -1) @ table).T
+    if not values.is_complex():
+        return (values @ table[: values.shape[-1]]).T
+    return (torch.cat([values.real, values.imag], -1) @ table).T
 
 
 def _horner(polynomial: Tensor, y: Tensor) -> Tensor:

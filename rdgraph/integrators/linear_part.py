@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import sympy as sp
 import torch
@@ -37,6 +37,14 @@ class Linear:
         """The highest power of X in p and s: a derivative in a coefficient needs as many terms more than the state."""
         return max(len(self.generator), len(self.source or ())) - 1
 
+    def of_members(self, first: int, last: int) -> Linear:
+        """That of the members of one batch (B,) from a first to before a last one."""
+
+        def cut(values: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            return tuple(x[first:last] if x.ndim == 3 and len(x) > 1 else x for x in values)
+
+        return replace(self, generator=cut(self.generator), source=None if self.source is None else cut(self.source))
+
     def filters(self, elapsed: Tensor, increment: bool = False) -> tuple[Filters, torch.Size]:
         """What happens in the times `elapsed` (S, *batch, 1, 1): one function per row, and the shape of the rows.
 
@@ -63,8 +71,18 @@ class Linear:
         return torch.linalg.vector_norm(x, ord=self.base.norm, dim=-2, keepdim=True)
 
 
-def linear_part(field: VectorField) -> Linear | CoupledLinear:
+@runtime_checkable
+class HasLinearPart(Protocol):
+    """A field that knows its linear part, such as one of members with equations of their own."""
+
+    def linear_part(self) -> Linear:
+        """The field as p(X)H + forcing; NotApplicable where it is not of that form."""
+
+
+def linear_part(field: VectorField | HasLinearPart) -> Linear | CoupledLinear:
     """A linear field as p(X)H + forcing; refuses, with the reason, what is not of that form."""
+    if isinstance(field, HasLinearPart):
+        return field.linear_part()
     return single_part(field) if field.system.is_single else coupled_part(field)
 
 

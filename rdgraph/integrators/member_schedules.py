@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.flow_coefficients import Schedule, stability
-from rdgraph.integrators.special_functions import phi1
+from rdgraph.integrators.special_functions import frugal_phi1
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ class Schedules:
 
     each: tuple[Schedule, ...]
     _tables: dict[torch.device, _Tables] = field(default_factory=dict, repr=False, compare=False)
+    _parts: dict[tuple[int, int], Schedule | Schedules] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.each:
@@ -105,6 +106,12 @@ class Schedules:
         return (number * self.tables(time.device).step).to(time.dtype)
 
     # ------------------------------------------------------------------ polynomials
+    def of_members(self, first: int, last: int) -> Schedule | Schedules:
+        """That of the members from a first to before a last one; kept like the tables of all."""
+        if (first, last) not in self._parts:
+            self._parts[first, last] = Schedules.of(self.each[first:last])
+        return self._parts[first, last]
+
     def plan(self, device: torch.device) -> Tensor:
         """What the kernels read, (M, stages + 3): stability polynomial, step, number of steps (0: the flow itself)."""
         return self.tables(device).plan()
@@ -133,7 +140,7 @@ class Schedules:
             return value, extra
         exponent = torch.where(exact, time * p, 0.0)
         if extra is not None and s is not None:
-            extra = torch.where(exact, time * s * phi1(exponent), extra)
+            extra = torch.where(exact, time * s * frugal_phi1(exponent), extra)
         return torch.where(exact, torch.exp(exponent), value), extra
 
     # ------------------------------------------------------------------ numbers on a device

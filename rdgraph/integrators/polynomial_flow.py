@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,7 +19,14 @@ from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
 from rdgraph.integrators.coupled_flow import apply_coupled, coupled_coefficients, coupled_terms
 from rdgraph.integrators.coupled_linear import CoupledLinear
-from rdgraph.integrators.flow_coefficients import AnySchedule, Response, Schedule, coefficients, full_degree
+from rdgraph.integrators.flow_coefficients import (
+    AnySchedule,
+    Response,
+    Schedule,
+    coefficients,
+    full_degree,
+    sample_count,
+)
 from rdgraph.integrators.linear_part import Linear, linear_part
 from rdgraph.integrators.polynomial_products import Polynomial
 
@@ -32,6 +40,8 @@ WATCHED = 8
 
 #: Members from a first to before a last one, whose polynomials have that degree.
 Piece = tuple[int, int, int]
+#: Members whose degrees are asked for at once, so that one that needs many terms does not cost all of them memory.
+AT_ONCE = 256
 #: Terms up to here are summed where it is asked what a polynomial leaves out.
 FAR = 255
 
@@ -91,28 +101,43 @@ class LinearFlow:
         """
         bound = field.bind(H0 if source is None else source) if field.uses_initial else field
         linear = forced_part(bound, source is not None)
+        x = H0 if linear.source is not None else bound(None, H0)
+        out, beyond = self._spans(linear, x, time, watch) if self.pieces else self._whole(linear, x, time, watch)
+        return out if linear.source is not None else H0 + out, beyond
+
+    def _whole(
+        self, linear: Linear | CoupledLinear, x: Tensor, time: Tensor, watch: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """The polynomial of all members, of one degree, applied to x, and what it leaves out."""
         found = _response(linear, self.schedule, time, self.degree + (WATCHED if watch else 0))
-        beyond = self._beyond(found) if watch else None
+        beyond = (found.sizes[self.degree + 1 :].sum(0) / found.gain).amax((-2, -1)) if watch else None
         kept = found.series[: self.degree + 1]
-        if linear.source is None:
-            return H0 + self._applied(linear, kept, bound(None, H0)), beyond
-        return self._applied(linear, kept, H0), beyond
-
-    def _beyond(self, found: Response) -> Tensor:
-        """What every member leaves out, as a share of its gain."""
-        if not self.pieces:
-            return (found.sizes[self.degree + 1 :].sum(0) / found.gain).amax((-2, -1))
-        shares = [found.sizes[d + 1 :, a:b].sum(0) / found.gain[a:b] for a, b, d in self.pieces]
-        return torch.cat([share.amax((-2, -1)) for share in shares])
-
-    def _applied(self, linear: Linear | CoupledLinear, kept: Tensor, x: Tensor) -> Tensor:
-        """The polynomial with these coefficients applied to x."""
         if isinstance(linear, CoupledLinear):
-            return apply_coupled(linear.base.operator, kept, x, linear.base.kind)
-        if not self.pieces:
-            return self._applied_to(linear, kept, x)
-        parts = [self._applied_to(linear, kept[: d + 1, a:b], x[a:b], slice(a, b)) for a, b, d in self.pieces]
-        return torch.cat(parts)
+            return apply_coupled(linear.base.operator, kept, x, linear.base.kind), beyond
+        return self._applied_to(linear, kept, x), beyond
+
+    def _spans(
+        self, linear: Linear | CoupledLinear, x: Tensor, time: Tensor, watch: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """The same piece by piece; pieces whose coefficients take as many sample points get them together.
+
+        So a member that needs many terms does not make the coefficients of the others costly.
+        """
+        if isinstance(linear, CoupledLinear):
+            raise NotApplicable("expected one field for members that take fewer products, got several")
+        extra, parts, shares = WATCHED if watch else 0, [], []
+        for _, group in groupby(self.pieces, key=lambda piece: sample_count(piece[2] + extra)):
+            span = list(group)
+            first, last, degree = span[0][0], span[-1][1], max(piece[2] for piece in span)
+            schedule = self.schedule.of_members(first, last)
+            found = _response(linear.of_members(first, last), schedule, time[first:last], degree + extra)
+            for a, b, own in span:
+                rows = slice(a - first, b - first)
+                parts.append(self._applied_to(linear, found.series[: own + 1, rows], x[a:b], slice(a, b)))
+                if watch:
+                    share = found.sizes[own + 1 :, rows].sum(0) / found.gain[rows]
+                    shares.append(share.amax((-2, -1)))
+        return torch.cat(parts), torch.cat(shares) if watch else None
 
     def _applied_to(self, linear: Linear, kept: Tensor, x: Tensor, members: slice | None = None) -> Tensor:
         if self.quotient is not None:
@@ -177,19 +202,31 @@ class LinearFlow:
         says that H0 in the equation is not the start.
         """
         linear = forced_part(field.bind(H0) if field.uses_initial else field, is_forced)
-        most = full_degree(linear, schedule)
-        length = 64
-        while True:
-            length = min(length, most)
-            found = _response(linear, schedule, time, length)
-            beyond = found.sizes.flip(0).cumsum(0).flip(0)[1:] / found.gain
-            degrees = [0]
-            if length:
-                counts = (beyond.amax((-2, -1)).reshape(length, -1) > rtol).sum(0)
-                degrees = [int(count) for count in counts.tolist()]
-            if max(degrees) + WATCHED <= length or length == most:
-                return degrees
-            length *= 2
+        if isinstance(linear, CoupledLinear) or time.ndim != 1 or len(time) <= AT_ONCE:
+            return _needed(linear, schedule, time, rtol)
+        found = []
+        for first in range(0, len(time), AT_ONCE):
+            last = min(first + AT_ONCE, len(time))
+            part, own = linear.of_members(first, last), schedule.of_members(first, last)
+            found += _needed(part, own, time[first:last], rtol)
+        return found
+
+
+def _needed(linear: Linear | CoupledLinear, schedule: AnySchedule, time: Tensor, rtol: float) -> list[int]:
+    """The degree that leaves out at most `rtol` of the gain, of every member."""
+    most = full_degree(linear, schedule)
+    length = 64
+    while True:
+        length = min(length, most)
+        found = _response(linear, schedule, time, length)
+        beyond = found.sizes.flip(0).cumsum(0).flip(0)[1:] / found.gain
+        degrees = [0] * max(1, time.numel())
+        if length:
+            counts = (beyond.amax((-2, -1)).reshape(length, -1) > rtol).sum(0)
+            degrees = [int(count) for count in counts.tolist()]
+        if max(degrees) + WATCHED <= length or length == most:
+            return degrees
+        length *= 2
 
 
 def forced_part(field: VectorField, is_forced: bool) -> Linear | CoupledLinear:

@@ -84,7 +84,7 @@ def split_noise(tree: sp.Basic) -> tuple[sp.Basic, sp.Basic | None]:
     """
     drift: list[sp.Basic] = []
     noise: list[sp.Basic] = []
-    for sign, term in _signed_terms(tree, sp.S.One):
+    for sign, term in signed_terms(tree):
         target, kept = (noise, _noise_factor(term)) if _is_noisy(term) else (drift, term)
         target.append(kept if sign == 1 else Negative(kept))
     if not noise:
@@ -98,14 +98,20 @@ def _added(terms: list[sp.Basic]) -> sp.Basic:
     )
 
 
-def _signed_terms(tree: sp.Basic, sign: sp.Integer) -> list[tuple[sp.Integer, sp.Basic]]:
+def signed_terms(tree: sp.Basic, sign: sp.Integer = sp.S.One) -> list[tuple[sp.Integer, sp.Basic]]:
+    """The summands of a tree as it is written, each with its sign.
+
+    >>> from rdgraph.syntax.reader import read_expression
+    >>> [(int(sign), to_text(term)) for sign, term in signed_terms(read_expression("beta*(H0 - H) - L@H"))]
+    [(1, 'beta*(H0 - H)'), (-1, 'L@H')]
+    """
     match tree:
         case Plus():
-            return _signed_terms(tree.left, sign) + _signed_terms(tree.right, sign)
+            return signed_terms(tree.left, sign) + signed_terms(tree.right, sign)
         case Minus():
-            return _signed_terms(tree.left, sign) + _signed_terms(tree.right, -sign)
+            return signed_terms(tree.left, sign) + signed_terms(tree.right, -sign)
         case Negative():
-            return _signed_terms(tree.inner, -sign)
+            return signed_terms(tree.inner, -sign)
     return [(sign, tree)]
 
 

@@ -213,7 +213,7 @@ def _reaction_slope(reaction: sp.Expr, measure: Magnitudes, loose: Mapping[sp.Sy
     for bound in (coupled_bound(loosened, "row", local), sup_magnitude(sp.expand(sp.diff(loosened, H)), local)):
         if not bound.has(sp.oo):
             return bound
-    return sp.oo if reaction.is_polynomial(H) else _largest_slope(reaction, measure.system.domain, local)
+    return sp.oo if reaction.is_polynomial(H) else _largest_slope(loosened, Domain(), local)
 
 
 @within_budget(lambda problem: sp.oo)

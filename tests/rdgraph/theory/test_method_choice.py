@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from rdgraph.algebra.normal_form import H
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.methods.tableaux import tableau
 from rdgraph.systems.catalogue import catalogue
@@ -171,3 +172,16 @@ def test_numbers_that_make_no_sense_are_refused(settings: dict[str, Any]) -> Non
 def test_coefficients_that_do_not_occur_are_refused(name: str) -> None:
     with pytest.raises(UnknownName, match="expected a coefficient of"):
         choose_method("F", coefficients={name: 1.0})
+
+
+@pytest.mark.parametrize("text", ["beta*H*(1 - tanh(H)**2)", "-alpha*L@H + beta*H/(1 + H**2)", "beta*H*exp(-H**2)"])
+@pytest.mark.parametrize("beta", [-1.5, 0.7])
+def test_a_bound_of_the_slope_holds_for_coefficients_of_either_sign(text: str, beta: float) -> None:
+    """Against the largest slope of the reaction on a grid: coefficients that are trained may become negative."""
+    system = parse(text)
+    bound = float(rate_bound(system).at({"alpha": 0.0, "beta": beta}))
+    h = sp.Symbol("h", real=True)
+    reaction = system.structure.reaction + sum(system.structure.generator.values(), sp.S.Zero) * H
+    values = {symbol: beta if symbol.name == "beta" else 0.0 for symbol in reaction.free_symbols - {H}}
+    slope = sp.lambdify(h, sp.diff(reaction.xreplace({H: h}), h).subs(values), "numpy")
+    assert bound >= np.abs(slope(np.linspace(-6, 6, 2001))).max() - 1e-9

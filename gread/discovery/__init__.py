@@ -1,0 +1,1 @@
+"""Equations that are searched for."""

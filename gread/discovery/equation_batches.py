@@ -1,0 +1,311 @@
+"""`train_equations`: many different equations trained side by side, the worse dropped on the way.
+
+Linear equations differ in the coefficients of one polynomial of A, so that hundreds of them on all splits are one
+program; others are stepped together, every term computed once for all equations that have it. What fits neither is
+trained in a batch of its own. An equation that diverges, or cannot be trained, does the others no harm.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
+
+import torch
+
+from gread.datasets.node_data import NodeData
+from gread.models.equation_model import EquationBatch
+from gread.models.gread_model import GREAD
+from gread.models.resolution import resolve_method
+from gread.settings.config import Config
+from gread.settings.equation_settings import EquationSettings, letters_of, shares_batches
+from gread.settings.gread_settings import AUTO, GreadSettings
+from gread.training.ensemble import Ensemble
+from gread.training.trainer import choose_device
+from gread.tuning.candidates import COMPLETE, Candidate, TrialResult
+from gread.tuning.halving import HalvedRound, Rungs, halving_options
+from gread.tuning.rounds import REFUSALS, check_validation
+from rdgraph import parse
+from rdgraph.errors import InvalidArgument
+from rdgraph.kernels.device_memory import free_memory
+from rdgraph.normalisations.registry import find_normalisation
+from rdgraph.systems.system import System
+from rdgraph.theory.method_choice import choose_method
+
+#: What becomes of an equation: trained to its end, dropped at a rung, diverged on some split, or not to be trained.
+STATES = FINISHED, DROPPED, BROKEN, REFUSED = ("finished", "dropped", "diverged", "refused")
+#: The reason of equations that were not begun.
+LATE = "the time was over before it was trained"
+#: Most members of a batch: more of them make no epoch cheaper, and all kernels count within 32 bits.
+MOST_MEMBERS = 3072
+#: Most numbers that a batch holds in one stack of states.
+MOST_NUMBERS = 2**31
+#: Share of the free memory that the parameters of a round may take while they wait for the end of a rung.
+WAITING = 0.25
+#: Copies of the parameters that wait: they themselves, and both moments.
+COPIES = 3
+
+
+@dataclass(frozen=True)
+class EquationResult:
+    """What became of an equation; accuracies are shares of 1, one for each split, at the best validation epoch.
+
+    `state` is finished, dropped, diverged or refused, `reason` says why it was refused, `rungs` are (epoch, mean
+    validation accuracy) where equations were compared. `coefficients` are means over splits and channels after the
+    last epoch that was trained.
+    """
+
+    equation: str
+    state: str
+    epochs: int = 0
+    val: tuple[float, ...] = ()
+    test: tuple[float, ...] = ()
+    coefficients: dict[str, float] = field(default_factory=dict)
+    rungs: tuple[tuple[int, float], ...] = ()
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.state not in STATES:
+            raise InvalidArgument(f"expected a state among {', '.join(STATES)}, got {self.state!r}")
+
+    @property
+    def val_accuracy(self) -> float:
+        """The mean over the splits, by which equations are compared; nan where it was refused."""
+        return math.fsum(self.val) / len(self.val) if self.val else math.nan
+
+    @property
+    def test_accuracy(self) -> float:
+        """The mean over the splits; nan where it was refused."""
+        return math.fsum(self.test) / len(self.test) if self.test else math.nan
+
+
+class EquationProgress(NamedTuple):
+    """How far a training of many equations is: the share that is done, and the best mean validation accuracy so far."""
+
+    share: float
+    best: float
+    equation: str
+
+
+def train_equations(
+    equations: Sequence[System | str],
+    data: NodeData,
+    settings: Config | GreadSettings,
+    *,
+    splits: Sequence[int],
+    epochs: int | None = None,
+    rungs: Sequence[int] = (),
+    keep: float = 0.5,
+    seed: int = 0,
+    device: str = "auto",
+    seconds: float | None = None,
+    on_progress: Callable[[EquationProgress], None] | None = None,
+    tell: Callable[[str], object] = warnings.warn,
+) -> list[EquationResult]:
+    """Train every equation on every split, as few programs as there are manners to reach H(T).
+
+    Equations are compared at rungs by their mean validation accuracy over the splits. Where the parameters of all do
+    not fit the memory at once, they are trained in several rounds, each a like sample of them, and compared with those
+    of their round.
+
+    Args:
+        equations: In the language of rdgraph, of any form that a network can be trained around.
+        data: The data set.
+        settings: The network around every equation, and how it is trained; its own equation does not matter.
+        splits: Numbers of splits.
+        epochs: Of every training; by default those of the settings.
+        rungs: Epochs after which the worse part is dropped, rounded up to a multiple of 20.
+        keep: The share that is left at every rung.
+        seed: Where the random numbers start.
+        device: "auto" takes a GPU where there is one.
+        seconds: After that time no further epochs are begun: what is under way is dropped as it stands, the rest
+            refused.
+        on_progress: Hears how far the training is.
+        tell: Hears sentences about what a user should know.
+
+    Returns:
+        The results in the order of the equations.
+
+    Raises:
+        InvalidArgument: For no splits, splits without validation nodes, or rungs that do not grow.
+
+    >>> from gread.datasets.embedded import karate
+    >>> lines = ["-alpha*L@H + gamma*A@A@H", "-alpha*L@H + gamma*tanh(H)", "-alpha*L@H + gamma*H0", "H +"]
+    >>> small = Config().updated({"hidden": 8, "adjacency": "original"})
+    >>> found = train_equations(lines, karate(), small, splits=[0, 1], epochs=40, rungs=[20], keep=0.4, device="cpu")
+    >>> [(one.state, one.epochs) for one in found]
+    [('finished', 40), ('finished', 40), ('dropped', 20), ('refused', 0)]
+    """
+    config = settings if isinstance(settings, Config) else Config(settings)
+    config = config if epochs is None else config.updated({"epochs": epochs})
+    place, until = choose_device(device), math.inf if seconds is None else time.monotonic() + seconds
+    if not splits:
+        raise InvalidArgument("expected at least one split, got none")
+    check_validation(data, splits)
+    stages = make_rungs(rungs, keep, config.training.epochs)
+    prepared = [_prepared(equation, config) for equation in equations]
+    results: dict[int, EquationResult] = {k: one for k, one in enumerate(prepared) if isinstance(one, EquationResult)}
+    sound = {k: one for k, one in enumerate(prepared) if isinstance(one, GreadSettings)}
+    numbers = list(sound)
+    slots = max((letters_of(one.system) for one in sound.values() if shares_batches(one)), default=0)
+    candidates = {k: Candidate(k, replace(config, model=_sharing(one, slots))) for k, one in sound.items()}
+    count = _rounds(len(numbers) * len(splits), data, config.gread, place)
+    work = _Work(data, tuple(splits), seed, stages, place, until, tell, on_progress, len(numbers))
+    for first in range(min(count, len(numbers))):
+        results |= work.train([candidates[k] for k in numbers[first::count]])
+    return [results[k] for k in range(len(equations))]
+
+
+def make_rungs(rungs: Sequence[int], keep: float, epochs: int) -> Rungs:
+    """Rungs after so many epochs, at each of which a share of the trials is left.
+
+    >>> make_rungs([20, 80], 0.5, 200).stages
+    ((0.1, 0.5), (0.4, 0.25))
+    """
+    return Rungs(tuple((rung / epochs, keep ** (k + 1)) for k, rung in enumerate(rungs)))
+
+
+def _prepared(equation: System | str, config: Config) -> GreadSettings | EquationResult:
+    """The settings of an equation with its method, or why it cannot be trained."""
+    try:
+        system = parse(equation)
+        asked = type(config.gread).of(system, **_beside_equation(config.gread))
+        made = _exact(asked) or resolve_method(asked)[0]
+        if asked.method == AUTO and not shares_batches(made):
+            made = _stepped(made)
+        if shares_batches(made):
+            letters_of(made.system)
+    except REFUSALS as problem:
+        return EquationResult(str(equation), REFUSED, reason=str(problem))
+    return made
+
+
+def _exact(settings: GreadSettings) -> GreadSettings | None:
+    """A linear equation whose method is open, with the exact flow, as `resolve_method` gives it with a reason."""
+    if settings.method != AUTO or not settings.system.is_single:
+        return None
+    made = settings.resolved("exact", None, settings.beta_link)
+    return made if made.is_polynomial and shares_batches(made) else None
+
+
+def _stepped(settings: GreadSettings) -> GreadSettings:
+    """The settings of an equation whose method was chosen, with steps in place of a splitting: those share batches."""
+    normalisation = settings.normalisation if settings.adjacency == "original" else "row"
+    undirected = find_normalisation(normalisation).is_symmetric
+    choice = choose_method(
+        settings.system, settings.time, normalisation=normalisation, undirected=undirected, stepped=True
+    )
+    return settings.resolved(choice.method, choice.step, settings.beta_link)
+
+
+def _sharing(settings: GreadSettings, slots: int) -> GreadSettings:
+    """The settings of an equation that shares batches with others, where it can."""
+    if not shares_batches(settings):
+        return settings
+    return EquationSettings.of(settings.system, **_beside_equation(settings), slots=slots)
+
+
+def _beside_equation(settings: GreadSettings) -> dict[str, Any]:
+    """All settings but the equation, by name."""
+    return {f.name: getattr(settings, f.name) for f in fields(settings) if f.name != "reaction"}
+
+
+def _rounds(trainings: int, data: NodeData, model: GreadSettings, device: str) -> int:
+    """In how many rounds so many trainings are done, so that their parameters fit while they wait for each other."""
+    own = 4 * COPIES * model.hidden * (data.num_features + 4 * model.hidden)
+    return max(1, math.ceil(trainings * own / (WAITING * free_memory("cpu" if device == "cpu" else device))))
+
+
+def coefficient_means(ensemble: Ensemble) -> list[dict[str, float]]:
+    """The coefficients of every member by name, as means over channels, nodes and entries."""
+    model = ensemble.model
+    if isinstance(model, EquationBatch):
+        return model.letter_means()
+    if not isinstance(model, GREAD):
+        return [{} for _ in range(ensemble.members)]
+    with torch.no_grad():
+        found = {name: value.flatten(1).mean(1).tolist() if value.ndim > 1 else value.tolist()
+                 for name, value in model.coefficients().items()}  # fmt: skip
+    return [{name: values[member] for name, values in found.items()} for member in range(ensemble.members)]
+
+
+@dataclass(eq=False)
+class _Work:
+    """A training of many equations: what all rounds have in common, and the best so far."""
+
+    data: NodeData
+    splits: tuple[int, ...]
+    seed: int
+    rungs: Rungs
+    device: str
+    until: float
+    tell: Callable[[str], object]
+    on_progress: Callable[[EquationProgress], None] | None
+    total: int
+    done: int = 0
+    best: tuple[float, str] = (-math.inf, "")
+
+    def train(self, candidates: Sequence[Candidate]) -> dict[int, EquationResult]:
+        """A round; one that fails is trained again in halves, so that only what is to blame is refused."""
+        if time.monotonic() >= self.until:
+            return {c.number: EquationResult(_text(c), REFUSED, reason=LATE) for c in candidates}
+        try:
+            return self._round(candidates)
+        except REFUSALS as problem:
+            if len(candidates) == 1:
+                return self._refused(candidates[0], str(problem))
+            self.tell(f"a round of {len(candidates)} equations begins anew in halves: {problem}")
+        if self.device.startswith("cuda"):
+            torch.cuda.empty_cache()
+        middle = len(candidates) // 2
+        return self.train(candidates[:middle]) | self.train(candidates[middle:])
+
+    def _refused(self, candidate: Candidate, reason: str) -> dict[int, EquationResult]:
+        self.done += 1
+        return {candidate.number: EquationResult(_text(candidate), REFUSED, reason=reason)}
+
+    def _round(self, candidates: Sequence[Candidate]) -> dict[int, EquationResult]:
+        options: dict[str, Any] = halving_options(self.device) | {"networks": {EquationSettings: EquationBatch}}
+        halved = HalvedRound(
+            self.data, candidates, self.splits, self.seed, self.rungs, options, None, self.tell,
+            lambda share: self._hear(share, candidates, halved), most=self._most(candidates), until=self.until,
+            look=_look,
+        )  # fmt: skip
+        done = halved.run()
+        self.done += len(candidates)
+        pairs = enumerate(zip(candidates, done, strict=True))
+        return {c.number: self._result(c, found, place, halved) for place, (c, found) in pairs}
+
+    def _most(self, candidates: Sequence[Candidate]) -> int:
+        """The most members of a batch, so that a stack of their states can be counted."""
+        models = [c.config.gread for c in candidates]
+        stack = self.data.num_nodes * models[0].hidden * (max(model.effort for model in models) + 8)
+        return max(1, min(MOST_MEMBERS, MOST_NUMBERS // stack))
+
+    def _hear(self, share: float, candidates: Sequence[Candidate], halved: HalvedRound) -> None:
+        if self.on_progress is None:
+            return
+        for place, result in halved.results.items():
+            if result.val_accuracy > self.best[0]:
+                self.best = result.val_accuracy, _text(candidates[place])
+        whole = (self.done + share * len(candidates)) / max(1, self.total)
+        self.on_progress(EquationProgress(min(1.0, whole), *self.best))
+
+    def _result(self, candidate: Candidate, found: TrialResult, place: int, halved: HalvedRound) -> EquationResult:
+        each = [halved.seen[place, split] for split in self.splits]
+        means = {name: math.fsum(one[name] for one, _ in each) / len(each) for name in each[0][0]}
+        is_sound = all(alive for _, alive in each)
+        state = BROKEN if not is_sound else FINISHED if found.state == COMPLETE else DROPPED
+        return EquationResult(_text(candidate), state, found.epochs, found.val, found.test, means, found.rungs)
+
+
+def _look(ensemble: Ensemble) -> list[tuple[dict[str, float], bool]]:
+    """The coefficients of every member, and whether it has not diverged."""
+    return list(zip(coefficient_means(ensemble), ensemble.state["alive"].tolist(), strict=True))
+
+
+def _text(candidate: Candidate) -> str:
+    return str(candidate.config.gread.system)

@@ -1,0 +1,183 @@
+"""`EquationBatch`: networks of one shape around different equations, all members of one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gread.models.features import Features
+from gread.models.flow import POLYNOMIAL, QUANTUM, STEPS, Flow
+from gread.models.gread_model import GREAD
+from gread.models.randomness import Rates
+from gread.models.resolution import FREE, NEGATED, link_of
+from gread.settings.equation_settings import EquationSettings
+from gread.settings.gread_settings import GreadSettings
+from rdgraph.integrators.member_equations import MemberEquations
+from rdgraph.integrators.member_fields import MemberField
+from rdgraph.integrators.polynomial_flow import TOLERANCE, Piece
+from rdgraph.lowering.coefficients import valued_letters
+from rdgraph.syntax.tree import Kind
+
+#: Numbers that a member keeps for the gradient of its polynomial's coefficients, for each sample point and channel.
+SAMPLED = 120
+#: States that the gradient of a term keeps, for each evaluation.
+PER_TERM = 5
+#: The part of what may be left out at which a polynomial is raised together with those that have left out too much.
+SOON = 0.01
+#: What a piece of members costs beside them, in members; and the most changes of degree that are looked at.
+PIECE, MOST_RUNS = 32, 300
+
+
+class EquationBatch(GREAD):
+    """GREAD where every member has an equation of its own; `config` is that of the first.
+
+    A linear flow is a polynomial of A whatever the equation, so its products are shared by all members, which differ
+    in the coefficients alone. Others are stepped together: every term is evaluated once for all that have it. The
+    letters of a member lie in `coefficient_slots` (M, slots, 1 or d), in alphabetical order; a number lies at the first
+    place of the channels.
+    """
+
+    each: tuple[EquationSettings, ...]  # type: ignore[assignment]
+
+    def add_coefficients(self) -> None:
+        """One parameter for the letters of all equations, drawn where the links are free."""
+        first, device = self.each[0], self.place.device
+        self._names, columns = letter_table(self.each, first.slots)
+        self._is_number, self._is_free, self._is_negated = torch.tensor(columns, device=device).unbind(0)
+        width = self.config.hidden if first.is_wide else 1
+        parts = []
+        for slot in range(first.slots):
+            drawn = self.uniform((width,), 1.0, self._is_free[:, slot])
+            drawn = torch.where(self._is_free[:, slot, None], drawn, 0.0)
+            drawn[:, 1:] = torch.where(self._is_number[:, slot, None], 0.0, drawn[:, 1:])
+            parts.append(drawn)
+        self.add_parameter("coefficient_slots", torch.stack(parts, 1) if parts else self.full((0, 1), 0.0))
+        is_linear = first.is_polynomial
+        self.equations = MemberEquations.of(
+            [one.system for one in self.each], first.slots, is_linear=is_linear,
+            is_forced=is_linear and first.is_forced, device=device,
+        )  # fmt: skip
+
+    def letter_values(self) -> Tensor:
+        """The values of the letters of all members, (M, slots, 1 or d)."""
+        parameter = self.get_parameter("coefficient_slots")
+        value = torch.where(self._is_number[..., None], parameter[..., :1], parameter)
+        bounded = torch.sigmoid(value)
+        bounded = torch.where(self._is_negated[..., None], -bounded, bounded)
+        return torch.where(self._is_free[..., None], value, bounded)
+
+    @torch.no_grad()
+    def letter_means(self) -> list[dict[str, float]]:
+        """The coefficients of every member by name, a mean over the channels where there are several."""
+        rows = self.letter_values().mean(-1).tolist()
+        return [dict(zip(names, row, strict=False)) for names, row in zip(self._names, rows, strict=True)]
+
+    def field(self, H: Tensor) -> Any:
+        """dH/dt of all members, with the operator that H implies."""
+        return MemberField(self.equations, self.couple(H), self.letter_values(), self.config.hidden)
+
+    # ------------------------------------------------------------------ how long the polynomials are
+    def lengthen(self, x: Features, rates: Rates, tails: Tensor) -> None:
+        """Raise the degrees of those members whose polynomials are too short, or soon will be: by half at least.
+
+        Members that have diverged have no tail, and get no more terms.
+        """
+        flow = self.chosen_flow
+        with torch.no_grad():
+            start = self.encode(x)
+            needed = flow.degrees(self.field(start), start, rates["time"])
+        short = (tails > SOON * TOLERANCE).tolist()
+        raised = [
+            min(flow.whole, max(own + max(4, own // 2), count)) if lacks else own
+            for own, count, lacks in zip(self._degrees, needed, short, strict=True)
+        ]
+        self._degrees, self.degree = raised, max(raised)
+
+    @property
+    def member_degrees(self) -> tuple[int, ...]:
+        """The degree of every member."""
+        return tuple(self._degrees) if self._degrees else (self.degree,) * self.members
+
+    def pieces(self) -> Sequence[Piece]:
+        """Pieces of any order of degrees: one member that needs many terms is a piece of its own."""
+        return cheapest_pieces(self.member_degrees)
+
+    def take_degrees(self, degrees: Sequence[int]) -> None:
+        """Go on with the degrees of members that were trained elsewhere."""
+        if self._degrees:
+            self._degrees = [max(pair) for pair in zip(self._degrees, degrees, strict=True)]
+        self.degree = max(self._degrees, default=self.degree)
+
+    def memory(self, x: Features) -> int:
+        """Numbers that one member keeps for its gradient: with the coefficients of polynomials, or with every term."""
+        known = super().memory(x)
+        channels = self.config.hidden if self.each[0].is_wide else 1
+        if self.chosen_flow.form == POLYNOMIAL:
+            return known + channels * SAMPLED * (1 << (self.degree + 8).bit_length())
+        flow, terms = self.chosen_flow, -(-len(self.equations.spreading.members) // self.members)
+        steps = 1 if flow.schedule is None else flow.schedule.steps
+        kept = flow.evaluations * min(self.segment or steps, steps) // steps
+        return known + PER_TERM * kept * self.place.nodes * self.config.hidden * terms
+
+    def flow(self, H: Tensor) -> Flow:
+        """How H(T) is reached; equations that share a batch go by a polynomial or by steps, never by `solve`."""
+        found = super().flow(H)
+        assert found.form in (POLYNOMIAL, STEPS)
+        return found
+
+
+@lru_cache(maxsize=256)
+def cheapest_pieces(degrees: tuple[int, ...]) -> tuple[Piece, ...]:
+    """Consecutive members in pieces, cheapest together: a member pays for the highest degree of its piece, and a piece
+    for being one.
+
+    >>> cheapest_pieces((4, 4, 4)), cheapest_pieces((64, *[8] * 30, 16, *[8] * 30))
+    ((), ((0, 1, 64), (1, 62, 16)))
+    """
+    most, quantum = max(degrees), QUANTUM
+    while True:
+        levels = [min(most, -(-degree // quantum) * quantum) for degree in degrees]
+        bounds = [k for k, level in enumerate(levels) if k == 0 or level != levels[k - 1]] + [len(levels)]
+        if len(bounds) <= MOST_RUNS:
+            break
+        quantum *= 2
+    best: list[tuple[float, int]] = [(0.0, 0)]
+    for end in range(1, len(bounds)):
+        highest, choices = 0, []
+        for start in range(end - 1, -1, -1):
+            highest = max(highest, levels[bounds[start]])
+            choices.append((best[start][0] + (1 + highest) * (bounds[end] - bounds[start] + PIECE), start))
+        best.append(min(choices))
+    pieces, end = list[Piece](), len(bounds) - 1
+    while end:
+        first, last = bounds[best[end][1]], bounds[end]
+        pieces.append((first, last, max(levels[first:last])))
+        end = best[end][1]
+    return tuple(reversed(pieces)) if len(pieces) > 1 else ()
+
+
+def letter_table(each: Sequence[GreadSettings], slots: int) -> tuple[list[tuple[str, ...]], list[list[list[bool]]]]:
+    """The letters of every member by slot, and of every slot whether it is a number, is free, is negated (3, M, slots).
+
+    A slot that a member has no letter for is a number that nothing depends on.
+    """
+    known: dict[int, tuple[tuple[str, ...], list[list[bool]]]] = {}
+    for one in each:
+        if id(one) not in known:
+            kinds = valued_letters(one.system)
+            links = [link_of(one, name, kind) for name, kind in kinds.items()]
+            rest = slots - len(kinds)
+            known[id(one)] = (
+                tuple(kinds),
+                [
+                    [kind is not Kind.CHANNEL for kind in kinds.values()] + [True] * rest,
+                    [link == FREE for link in links] + [False] * rest,
+                    [link == NEGATED for link in links] + [False] * rest,
+                ],
+            )
+    rows = [known[id(one)] for one in each]
+    return [names for names, _ in rows], [[columns[k] for _, columns in rows] for k in range(3)]

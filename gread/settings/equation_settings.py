@@ -1,0 +1,121 @@
+"""`EquationSettings`: a network around an equation that shares its batch with networks around other equations."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import sympy as sp
+
+from gread.settings.gread_settings import GreadSettings, exponential_terms
+from rdgraph.integrators.flow_coefficients import Schedule
+from rdgraph.methods.registry import FIXED
+from rdgraph.normalisations.registry import find_normalisation
+from rdgraph.syntax.functions import FUNCTIONS
+from rdgraph.syntax.tree import Call, Kind
+from rdgraph.systems.equation_terms import terms_of_system
+from rdgraph.systems.system import System
+
+#: What stands for a coefficient where the length of a flow is reckoned: a parameter of zero behind a sigmoid.
+RECKONED = 0.5
+#: Numbers of steps up to one more than this share a batch.
+FEW_STEPS = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class EquationSettings(GreadSettings):
+    """The settings of GREAD, with room for the letters of other equations.
+
+    Args:
+        slots: The most letters of an equation of the batch.
+
+    >>> first, second = (
+    ...     EquationSettings(reaction=text, adjacency="original", method="exact", slots=2)
+    ...     for text in ("-alpha*L@H + gamma*H0", "-alpha*A@H + gamma*L@H0")
+    ... )
+    >>> first.shape == second.shape
+    True
+    """
+
+    slots: int = 0
+
+    @property
+    def shape(self) -> Hashable:
+        """As for GREAD, but for the equation: of that the manner, and whether it has a coefficient per channel."""
+        apart = (*self.free, *self.mixed, "reaction")
+        own = tuple((f.name, getattr(self, f.name)) for f in fields(self) if f.name not in apart)
+        return "equations", own, self.manner, self.is_wide
+
+    @cached_property
+    def manner(self) -> tuple[str, ...]:
+        """How H(T) is reached: by a polynomial of A before H0, by one before f(H0), or by steps of a method.
+
+        Members of a batch all go through as many steps as the one with the most, so that one of a thousand gets a batch
+        of its own.
+        """
+        if not self.is_polynomial:
+            most = 1 << max(FEW_STEPS, self.steps - 1).bit_length()
+            return "steps", self.method, f"up to {most}"
+        if self.is_forced:
+            return ("increment",)
+        return ("filter", "source") if self.system.structure.source else ("filter",)
+
+    @property
+    def steps(self) -> int:
+        """The steps of a method that has fixed ones."""
+        return Schedule.make(self.method, self.time, self.step).steps
+
+    @cached_property
+    def is_forced(self) -> bool:
+        """Whether the equation has terms beside polynomials of A applied to H and H0."""
+        return self.system.structure.constant != 0 or self.system.structure.coupled != 0
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether some coefficient has one value for each channel."""
+        return Kind.CHANNEL in self.system.coefficients.values()
+
+    @cached_property
+    def effort(self) -> int:
+        """Products with A, about: of a polynomial what its coefficients ask for at the start."""
+        if self.method in FIXED or not self.is_polynomial:
+            return super().effort
+        return exponential_terms(self.time * _size(self.system))
+
+
+def shares_batches(settings: GreadSettings) -> bool:
+    """Whether the network of an equation, whose method is known, can share a batch with those of other equations.
+
+    That takes one equation of first order on a normalised A that does not follow the state, coefficients that are
+    numbers or channels, functions without parameters, and a flow that is a polynomial of A or has fixed steps.
+
+    >>> texts = ("BS", "-alpha*L@H + beta*tanh(H)", "-alpha*L@H + M*H0", "H'' = -alpha*L@H")
+    >>> [shares_batches(GreadSettings(reaction=text, method="euler", step=0.5)) for text in texts]
+    [True, True, False, False]
+    """
+    system = settings.system
+    if type(settings) not in (GreadSettings, EquationSettings) or not system.is_single or settings.adjacency == "live":
+        return False
+    normalisation = settings.normalisation if settings.adjacency == "original" else "row"
+    record = find_normalisation(normalisation)
+    if record.has_degrees or record.norm is None:
+        return False
+    letters = {Kind.MATRIX, Kind.NODE} & set(system.letters.values())
+    called = {call.function for call in system.expression.atoms(Call)}
+    return not letters and called <= set(FUNCTIONS) and (settings.is_polynomial or settings.method in FIXED)
+
+
+def _size(system: System) -> float:
+    """sum |p_k| over the powers of A, with coefficients as they start."""
+    total = 0.0
+    for value in system.structure.generator.values():
+        for term in sp.Add.make_args(sp.expand(value)):
+            total += abs(float(term.subs(dict.fromkeys(term.free_symbols, sp.Float(RECKONED)))))
+    return total
+
+
+def letters_of(system: System) -> int:
+    """How many letters an equation has; those of its terms are read on the way, so that what is odd shows here."""
+    terms_of_system(system)
+    return len(system.coefficients)
