@@ -37,6 +37,8 @@ from rdgraph.theory.method_choice import choose_method
 
 #: What becomes of an equation: trained to its end, dropped at a rung, diverged on some split, or not to be trained.
 STATES = FINISHED, DROPPED, BROKEN, REFUSED = ("finished", "dropped", "diverged", "refused")
+#: The reason of equations that were not begun.
+LATE = "the time was over before it was trained"
 #: Most members of a batch: more of them make no epoch cheaper, and all kernels count within 32 bits.
 MOST_MEMBERS = 3072
 #: Most numbers that a batch holds in one stack of states.
@@ -119,7 +121,8 @@ def train_equations(
         keep: The share that is left at every rung.
         seed: Where the random numbers start.
         device: "auto" takes a GPU where there is one.
-        seconds: After that time no further epochs are begun: what is under way is dropped as it stands.
+        seconds: After that time no further epochs are begun: what is under way is dropped as it stands, the rest
+            refused.
         on_progress: Hears how far the training is.
         tell: Hears sentences about what a user should know.
 
@@ -151,7 +154,7 @@ def train_equations(
     candidates = {k: Candidate(k, replace(config, model=_sharing(one, slots))) for k, one in sound.items()}
     count = _rounds(len(numbers) * len(splits), data, config.gread, place)
     work = _Work(data, tuple(splits), seed, stages, place, until, tell, on_progress, len(numbers))
-    for first in range(count):
+    for first in range(min(count, len(numbers))):
         results |= work.train([candidates[k] for k in numbers[first::count]])
     return [results[k] for k in range(len(equations))]
 
@@ -247,8 +250,8 @@ class _Work:
 
     def train(self, candidates: Sequence[Candidate]) -> dict[int, EquationResult]:
         """A round; one that fails is trained again in halves, so that only what is to blame is refused."""
-        if not candidates:
-            return {}
+        if time.monotonic() >= self.until:
+            return {c.number: EquationResult(_text(c), REFUSED, reason=LATE) for c in candidates}
         try:
             return self._round(candidates)
         except REFUSALS as problem:

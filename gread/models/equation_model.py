@@ -24,6 +24,8 @@ from rdgraph.syntax.tree import Kind
 
 #: Numbers that a member keeps for the gradient of its polynomial's coefficients, for each sample point and channel.
 SAMPLED = 120
+#: States that the gradient of a term keeps, for each evaluation.
+PER_TERM = 5
 #: The part of what may be left out at which a polynomial is raised together with those that have left out too much.
 SOON = 0.01
 #: What a piece of members costs beside them, in members; and the most changes of degree that are looked at.
@@ -116,8 +118,10 @@ class EquationBatch(GREAD):
         channels = self.config.hidden if self.each[0].is_wide else 1
         if self.chosen_flow.form == POLYNOMIAL:
             return known + channels * SAMPLED * (1 << (self.degree + 8).bit_length())
-        state = self.place.nodes * self.config.hidden
-        return known + 5 * self.chosen_flow.evaluations * state * len(self.equations.groups)
+        flow, terms = self.chosen_flow, -(-len(self.equations.spreading.members) // self.members)
+        steps = 1 if flow.schedule is None else flow.schedule.steps
+        kept = flow.evaluations * min(self.segment or steps, steps) // steps
+        return known + PER_TERM * kept * self.place.nodes * self.config.hidden * terms
 
     def flow(self, H: Tensor) -> Flow:
         """How H(T) is reached; equations that share a batch go by a polynomial or by steps, never by `solve`."""

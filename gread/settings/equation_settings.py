@@ -88,7 +88,7 @@ def shares_batches(settings: GreadSettings) -> bool:
     """Whether the network of an equation, whose method is known, can share a batch with those of other equations.
 
     That takes one equation of first order on a normalised A that does not follow the state, coefficients that are
-    numbers or channels, and a flow that is a polynomial of A or has fixed steps.
+    numbers or channels, functions without parameters, and a flow that is a polynomial of A or has fixed steps.
 
     >>> texts = ("BS", "-alpha*L@H + beta*tanh(H)", "-alpha*L@H + M*H0", "H'' = -alpha*L@H")
     >>> [shares_batches(GreadSettings(reaction=text, method="euler", step=0.5)) for text in texts]
@@ -101,9 +101,9 @@ def shares_batches(settings: GreadSettings) -> bool:
     record = find_normalisation(normalisation)
     if record.has_degrees or record.norm is None:
         return False
-    letters = {kind for name, kind in system.letters.items() if kind in (Kind.MATRIX, Kind.NODE)}
-    known = all(call.function in FUNCTIONS for call in system.expression.atoms(Call))
-    return not letters and known and (settings.is_polynomial or settings.method in FIXED)
+    letters = {Kind.MATRIX, Kind.NODE} & set(system.letters.values())
+    called = {call.function for call in system.expression.atoms(Call)}
+    return not letters and called <= set(FUNCTIONS) and (settings.is_polynomial or settings.method in FIXED)
 
 
 def _size(system: System) -> float:

@@ -28,6 +28,7 @@ def total_memory(device: Any) -> int:
     """All bytes of a device, or of this machine; of a card those that this process may take."""
     place = torch.device(device)
     if place.type == "cuda":
-        share = torch.cuda.get_per_process_memory_fraction(place)
+        index = torch.cuda.current_device() if place.index is None else place.index
+        share = torch.cuda.get_per_process_memory_fraction(index)
         return int(share * torch.cuda.mem_get_info(place)[1])
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

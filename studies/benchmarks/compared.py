@@ -40,8 +40,11 @@ GRID = {"learning_rate": (0.01, 0.05), "weight_decay": (5e-6, 5e-4, 5e-3), "drop
 #: Beside them, parts and multiples of the time of networks with one: around their defaults, around what is published.
 TIMES, NEAR_TIMES = (0.25, 1.0, 4.0), (0.25, 1.0)
 SEARCH_EPOCHS = 300
-#: Networks whose epochs are too long for the grid; this one is theirs.
-HEAVY, HEAVY_GRID = ("sheaf", "sheaf-diagonal", "sheaf-general"), {"dropout": (0.2, 0.6)}
+#: The three large sets have less of it, and no times; rows of before that have the whole grid tell so by `tried`.
+LARGE, LARGE_GRID = ("film", "squirrel", "pubmed"), {"learning_rate": (0.01, 0.05), "dropout": (0.2, 0.6)}
+#: Networks whose epochs are too long for either; this one is theirs.
+HEAVY = ("sheaf", "sheaf-diagonal", "sheaf-general")
+HEAVY_GRID = {"dropout": (0.2, 0.6), "low_pass": (True, False)}
 
 
 @dataclass(frozen=True)
@@ -77,8 +80,9 @@ def configurations(model: str, dataset: str) -> tuple[list[Config], str]:
     base = replace(Config.of(model), training=replace(Config().training, epochs=SEARCH_EPOCHS))
     base = base if near is None else near.config
     found = {f.name: getattr(part, f.name) for part in (base.model, base.training) for f in fields(part)}
-    grid = {name: values for name, values in (HEAVY_GRID if model in HEAVY else GRID).items() if name in found}
-    if "time" in found and found["method"] != "semi-implicit-euler":  # whose steps are the layers
+    whole = HEAVY_GRID if model in HEAVY else LARGE_GRID if dataset in LARGE else GRID
+    grid = {name: values for name, values in whole.items() if name in found}
+    if whole is GRID and "time" in found and found["method"] != "semi-implicit-euler":  # whose steps are the layers
         grid["time"] = tuple(found["time"] * part for part in (TIMES if near is None else NEAR_TIMES))
     made = [base.updated(dict(zip(grid, values, strict=True))) for values in product(*grid.values())]
     start = "the defaults" if near is None else near.name

@@ -1,6 +1,6 @@
 """Do intervals of `rd.fit` hold what they say? Many sets of simulated data, and how often the truth lies inside.
 
-python -m studies.benchmarks.fit_coverage [--repeats 100] [--out docs/fit_coverage.json]
+python -m studies.benchmarks.fit_coverage [--repeats 100] [--equation SIS] [--out FILE] [--join FILE ...]
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,28 +127,45 @@ def summary(cells: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def kept_cells(path: Path) -> dict[str, Any]:
+    """The cells of a file; none where there is no file."""
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.exists() else {}
+    return found
+
+
+def keep(path: Path, cells: dict[str, Any], repeats: int) -> None:
+    """Write the cells with what was run, where, and what they say together."""
+    found = {
+        "command": command("studies.benchmarks.fit_coverage", ["--repeats", str(repeats)]),
+        "environment": environment("cpu"),
+        "level": LEVEL,
+    }
+    write_cells(path, {**found, "noise": NOISE, "times": TIMES, "summary": summary(cells), "cells": cells})
+
+
 def main() -> None:
     """Measure the cells that the file lacks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=100)
     parser.add_argument("--out", type=Path, default=Path("docs/fit_coverage.json"))
     parser.add_argument("--share", type=float, action="append", help="of the nodes that are observed")
+    parser.add_argument("--equation", action="append", choices=[case.name for case in CASES])
+    parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing, put files into one")
     given = parser.parse_args()
-    cells = json.loads(given.out.read_text(encoding="utf-8"))["cells"] if given.out.exists() else {}
+    cells = {key: cell for path in [given.out, *(given.join or [])] for key, cell in kept_cells(path).items()}
     jobs = [
         (f"{case.name} {name} {share:g}", case, graph, share)
         for share in (given.share or [1.0, 0.2])
         for case in CASES
         for name, graph in networks().items()
+        if case.name in (given.equation or [case.name])
     ]
+    if given.join:
+        keep(given.out, cells, given.repeats)
+        return
     for key, case, graph, share in track([job for job in jobs if job[0] not in cells], description="coverage"):
         cells[key] = measure(case, graph, share, given.repeats)
-        found = {
-            "command": command("studies.benchmarks.fit_coverage", sys.argv[1:]),
-            "environment": environment("cpu"),
-            "level": LEVEL,
-        }
-        write_cells(given.out, {**found, "noise": NOISE, "times": TIMES, "summary": summary(cells), "cells": cells})
+        keep(given.out, cells, given.repeats)
 
 
 if __name__ == "__main__":

@@ -22,11 +22,14 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "onnx": ("onnxscript", "onnxruntime"),
 }
 
+#: Libraries that fetch files: a local copy of the data needs none, and what fetches asks for them itself.
+FETCHING = ("pooch", "requests")
+
 
 def require(purpose: str, extra: str) -> None:
-    """Name the first library of an extra that is missing, before anything is computed."""
+    """Name the first library of an extra that is missing, before anything is computed; those that fetch aside."""
     for library in EXTRAS[extra]:
-        if not is_installed(library):
+        if library not in FETCHING and not is_installed(library):
             raise missing(library, purpose, extra)
 
 

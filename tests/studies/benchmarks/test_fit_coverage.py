@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
+
+import pytest
 import torch
 
+from studies.benchmarks import fit_coverage, fit_coverage_page
 from studies.benchmarks.fit_coverage import CASES, covered, measure, networks, problems_of, summary
 
 
@@ -25,3 +31,21 @@ def test_counts_are_summed_by_equation() -> None:
     assert found["SIS"]["intervals"] == 8
     assert found["all"]["intervals"] == 12
     assert "Fisher" not in found
+
+
+def test_the_page_is_that_of_the_measured_numbers() -> None:
+    found = json.loads(fit_coverage_page.SOURCE.read_text(encoding="utf-8"))
+    assert found["summary"] == summary(found["cells"])
+    assert (fit_coverage_page.DOCS / "fit_coverage.md").read_text(encoding="utf-8") == fit_coverage_page.page(found)
+
+
+def test_files_of_several_processes_become_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = {"share": 1.0, "repeats": 4, "inside": {"beta": 3}, "relative_error": {"beta": 0.1}, "truth": {"beta": 1.0}}
+    for key in ("SIS grid 1", "BS grid 1"):
+        fit_coverage.keep(tmp_path / f"{key[0]}.json", {key: cell}, 4)
+    words = ["fit_coverage", "--repeats", "4", "--out", str(tmp_path / "all.json"), "--join"]
+    monkeypatch.setattr(sys, "argv", [*words, *map(str, sorted(tmp_path.glob("?.json")))])
+    fit_coverage.main()
+    found = json.loads((tmp_path / "all.json").read_text(encoding="utf-8"))
+    assert found["summary"]["all"]["intervals"] == 8
+    assert set(found["cells"]) == {"SIS grid 1", "BS grid 1"}
