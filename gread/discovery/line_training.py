@@ -8,7 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gread.datasets.node_data import NodeData
-from gread.discovery.equation_batches import BROKEN, DROPPED, FINISHED, REFUSED, EquationProgress, train_equations
+from gread.discovery.equation_batches import (
+    BROKEN,
+    DROPPED,
+    FINISHED,
+    REFUSED,
+    EquationProgress,
+    EquationResult,
+    train_equations,
+)
 from gread.discovery.term_grammar import Line
 from gread.settings.config import Config
 from gread.tuning.candidates import COMPLETE, DIVERGED, FAILED, PRUNED, TrialResult
@@ -88,9 +96,16 @@ def train_lines(
         rungs=rungs_of(epochs), keep=KEEP, seed=seed, device=device, on_progress=hear, tell=tell,
     )  # fmt: skip
     return [
-        LineResult(
-            TrialResult(number, AS_TRIALS[one.state], one.epochs, one.val, one.test, one.rungs, one.reason),
-            one.coefficients,
-        )
+        LineResult(_as_trial(number, one, epochs), one.coefficients)
         for (number, _), one in zip(lines, found, strict=True)
     ]
+
+
+def _as_trial(number: int, one: EquationResult, epochs: int) -> TrialResult:
+    """The result of an equation as that of a trial: one that diverged and was dropped was not trained to its end.
+
+    >>> _as_trial(3, EquationResult("", BROKEN, 20, (0.5,), (0.5,)), 200).state
+    'pruned'
+    """
+    state = DROPPED if one.state == BROKEN and one.epochs < epochs else one.state
+    return TrialResult(number, AS_TRIALS[state], one.epochs, one.val, one.test, one.rungs, one.reason)
