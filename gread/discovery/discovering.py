@@ -328,6 +328,7 @@ class Discovery:
             return
         passed, best = time.monotonic() - self._started, chosen(list(self._results.values()))
         done = min(self.plan.budget, len(self._results) + self._under_way)
-        left = passed * (self.plan.budget - done) / (done - self._before) if done > self._before else float("nan")
+        new = done - self._before
+        left = passed * (self.plan.budget - done) / new if new >= 1 else float("nan")
         value, text = (float("nan"), "") if best is None else (best.val_accuracy, self.found().best.formula)
         self._progress(DiscoveryProgress(done, self.plan.budget, value, text, passed, left))
