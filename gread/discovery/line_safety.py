@@ -2,9 +2,10 @@
 
 States of a network are whatever its encoder gives, so that a blow-up from any start is in reach. An equation that is
 not proved to be free of it gets tanh around the terms that may outgrow the state; where that is not proved to be enough
-it is left out. A step that is proved to be beyond its limit, with coefficients of the size they start with, leaves an
-equation out as well. Whether the terms that
-outgrow the state do blow up, left to themselves, is asked once for each set of them, and is the reason that is told.
+it is left out. One whose solutions exist for all time because such a term damps them, as -H**3 does, gets tanh as well
+where it is stepped: from large states every step is beyond its limit. A step that is given and proved to be beyond its
+limit, with coefficients of the size they start with, leaves an equation out. Whether the terms that outgrow the state
+do blow up, left to themselves, is asked once for each set of them, and is the reason that is told.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 import sympy as sp
 
 from gread.discovery.term_grammar import Line, Term
-from gread.settings.gread_settings import GreadSettings
+from gread.settings.gread_settings import AUTO, GreadSettings
 from rdgraph.decisions.budget import limited
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.methods.registry import FIXED
@@ -32,8 +33,9 @@ SECONDS = 2.0
 #: The size of coefficients for which a step is asked about: where those in (0, 1) start.
 START = sp.Rational(1, 2)
 #: What is said of an equation, in a few words that can be counted.
-BLOW_UP, UNKNOWN, STEP, METHOD = (
+BLOW_UP, UNKNOWN, STIFF, STEP, METHOD = (
     "terms that outgrow the state can blow up", "existence for all time is not settled",
+    "solutions exist for all time, but no step is within its limit for all states",
     "the step is beyond its limit", "the method does not apply",
 )  # fmt: skip
 
@@ -66,7 +68,7 @@ class Examination:
     ...     found = examined(grammar.line([term]))
     ...     print(f"{found.state}: {found.line.formula} ({found.finding or 'no finding'})")
     bounded: alpha*tanh(H**3) (terms that outgrow the state can blow up)
-    safe: -alpha*H**3 (no finding)
+    bounded: -alpha*tanh(H**3) (solutions exist for all time, but no step is within its limit for all states)
     """
 
     settings: GreadSettings
@@ -77,13 +79,18 @@ class Examination:
     def __call__(self, line: Line) -> Safety:
         """What becomes of an equation."""
         proof: Existence | None = existence_by_growth(line.system)
-        if proof is not None:
+        if proof is not None and not (self._has_steps and any(map(self._outgrows, line.terms))):
             return self._stepped(Safety(SAFE, line, "", proof.reason))
-        finding, reason = self._fate(line)
+        finding, reason = self._fate(line) if proof is None else (STIFF, proof.reason)
         chosen = line.with_terms([term.bounded if self._outgrows(term) else term for term in line.terms])
         if chosen == line or existence_by_growth(chosen.system) is None:
             return Safety(LEFT_OUT, line, finding, reason)
         return self._stepped(Safety(BOUNDED, chosen, finding, reason))
+
+    @property
+    def _has_steps(self) -> bool:
+        """Whether equations are stepped: by the method of the settings, or by the one that follows from them."""
+        return self.settings.method == AUTO or self.settings.method in FIXED
 
     def _stepped(self, found: Safety) -> Safety:
         """The same, or left out where the method or its step cannot be used."""
