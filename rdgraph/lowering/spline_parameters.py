@@ -3,15 +3,15 @@
 With s_j the free slopes and m the value in the middle,
 
     s_j = theta_j                        where nothing is declared of the slopes,
-    s_j = c tanh(theta_j/c)              where |phi'| <= c,
-    s_j = softplus(theta_j)              where phi is nondecreasing,
-    s_j = c sigmoid(theta_j)             where it is both, and the negative of these where it is nonincreasing;
+    s_j = S_c(theta_j)                   where |phi'| <= c,
+    s_j = log(1 + e^theta_j)             where phi is nondecreasing,
+    s_j = c/(1 + e^-theta_j)             where it is both, and the negative of these where it is nonincreasing;
     a   = m + h (sums of s_j from the middle),  m = 0 and s symmetric where phi is odd;
-    a   = b tanh(a/b)                    where |phi| <= b, with s = 0 at both ends.
+    a   = S_b(a)                         where |phi| <= b, with s = 0 at both ends.
 
-tanh(./b) b is odd, increasing and has slopes of at most one: the last line keeps the order of the values, brings
-neighbours no farther apart, and keeps equal ends equal. So the control values have every declared fact for every theta,
-and the function has it too (`rdgraph.syntax.learned_function`).
+S_c(x) = (2c/pi) atan(pi x/(2c)) lies in (-c, c), is odd and increasing, and has slopes of at most one: the last
+line keeps the order of the values, brings neighbours no farther apart, and keeps equal ends equal. So the control
+values have every declared fact for every theta, and the function has it too (`rdgraph.syntax.learned_function`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def make_controls(declaration: LearnedFunction, parameters: Tensor) -> Tensor:
     """Control values (..., K) from free parameters (..., P); every declared fact holds for them.
 
     >>> phi = LearnedFunction("phi", knots=4, range=(-3, 3), odd=True, lipschitz=1)
-    >>> make_controls(phi, torch.tensor([100.0, 0.0]))
+    >>> make_controls(phi, torch.tensor([1e9, 0.0]))
     tensor([-1., -1.,  1.,  1.])
     """
     if parameters.shape[-1:] != (declaration.parameters,):
@@ -50,8 +50,19 @@ def make_controls(declaration: LearnedFunction, parameters: Tensor) -> Tensor:
     values = _odd_values(declaration, slopes) if declaration.odd else _values(declaration, parameters[..., :1], slopes)
     if declaration.bound is None:
         return values
-    bound = float(declaration.bound)
-    return bound * torch.tanh(values / bound)
+    return _within(float(declaration.bound), values)
+
+
+def _within(limit: float, x: Tensor) -> Tensor:
+    """S(x) in (-limit, limit): odd, increasing, with the slope one at zero and smaller ones elsewhere."""
+    width = 2 * limit / math.pi
+    return width * torch.atan(x / width)
+
+
+def _before(limit: float, values: np.ndarray) -> np.ndarray:
+    """The inverse of S, a little inside the limit."""
+    width = 2 * limit / math.pi
+    return np.asarray(width * np.tan(np.clip(values, -(1 - _MARGIN) * limit, (1 - _MARGIN) * limit) / width))
 
 
 def _slopes(declaration: LearnedFunction, free: Tensor) -> Tensor:
@@ -62,11 +73,11 @@ def _slopes(declaration: LearnedFunction, free: Tensor) -> Tensor:
         case True, True:
             slopes = free
         case True, False:
-            slopes = limit * torch.tanh(free / limit)
+            slopes = _within(limit, free)
         case False, True:
-            slopes = sign * functional.softplus(free)
+            slopes = sign * torch.logaddexp(free, torch.zeros_like(free))
         case _:
-            slopes = sign * limit * torch.sigmoid(free)
+            slopes = sign * limit * torch.special.expit(free)
     if declaration.bound is None:
         return slopes
     return functional.pad(slopes, (0 if declaration.odd else 1, 1))
@@ -108,8 +119,7 @@ def parameters_of(values: LearnedValues) -> np.ndarray:
     """
     declaration, controls = values.declaration, values.controls
     if declaration.bound is not None:
-        bound = float(declaration.bound)
-        controls = bound * np.arctanh(np.clip(controls / bound, _MARGIN - 1, 1 - _MARGIN))
+        controls = _before(float(declaration.bound), controls)
     slopes = np.diff(controls, axis=-1) / float(declaration.step)
     count = declaration.free_slopes
     if declaration.odd:
@@ -127,7 +137,7 @@ def _free(declaration: LearnedFunction, slopes: np.ndarray) -> np.ndarray:
     if declaration.monotone is None:
         if math.isinf(limit):
             return slopes
-        return limit * np.arctanh(np.clip(slopes / limit, _MARGIN - 1, 1 - _MARGIN))
+        return _before(limit, slopes)
     least = min(_START_SLOPE, limit / 2)
     if math.isinf(limit):
         held = np.maximum(sign * slopes, least)
