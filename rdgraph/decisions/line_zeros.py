@@ -38,6 +38,8 @@ RESERVED_SECONDS = 1.5
 #: The end of the search where nothing is proved farther out, and the largest denominator of numbers that are tried.
 FAR = sp.Integer(100)
 MAX_DENOMINATOR = 1000
+#: The widest enclosure of a zero; functions of which only bounds are known leave wider ones.
+WIDEST = sp.Rational(1, 10**6)
 
 
 @dataclass(frozen=True)
@@ -267,7 +269,9 @@ class _Search:
             place = smaller
         low, high = rational(place.lower()), rational(place.upper())
         exact = next((guess for guess in _guesses(place) if is_zero_at(self.piece, guess)), None)
-        if self._inside(low, high):
+        if exact is None and high - low > WIDEST * max(1, abs(low)):
+            found.gaps.append((float(low), float(high)))
+        elif self._inside(low, high):
             found.zeros.append(LineZero(low, high) if exact is None else _exactly(exact))
 
     def _refined(self, place: Any) -> Any:
