@@ -120,7 +120,8 @@ class PlainConv(nn.Module):
         self.lengths = [float(length) for length in Schedule.make(c.method, c.time, c.step).lengths(time)]
         code: dict[str, Any] = {}
         exec(field.source, code)  # rdgraph's own text, made from the parsed equation
-        known = field.coefficients
+        own = layer.coefficients(field.dtype)
+        known = field.coefficients | {name: own[name] for name in layer.system.learned}
         made = code["coefficients"](*(known[name] for name in inspect.signature(code["coefficients"]).parameters))
         self.function: Callable[..., Tensor] = code["field"]
         self.arguments = list(inspect.signature(self.function).parameters)
