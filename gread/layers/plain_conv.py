@@ -21,6 +21,7 @@ from rdgraph import VectorField, lower
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.integrators.linear_part import linear_part
 from rdgraph.integrators.polynomial_flow import LinearFlow
+from rdgraph.lowering.spline_evaluation import spline_pieces
 from rdgraph.methods.registry import find_method
 from rdgraph.normalisations.registry import find_normalisation
 
@@ -121,7 +122,8 @@ class PlainConv(nn.Module):
         code: dict[str, Any] = {}
         exec(field.source, code)  # rdgraph's own text, made from the parsed equation
         own = layer.coefficients(field.dtype)
-        known = field.coefficients | {name: own[name] for name in layer.system.learned}
+        learned = layer.system.learned.items()
+        known = field.coefficients | {n: spline_pieces(own[n], f.per_channel) for n, f in learned}
         made = code["coefficients"](*(known[name] for name in inspect.signature(code["coefficients"]).parameters))
         self.function: Callable[..., Tensor] = code["field"]
         self.arguments = list(inspect.signature(self.function).parameters)
