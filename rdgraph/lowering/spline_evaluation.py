@@ -108,9 +108,9 @@ def sums_over_pieces(slope: torch.Tensor, place: torch.Tensor, pieces: torch.Ten
     over = [axis for axis in range(width) if sizes[axis] == 1]
     kept = [axis for axis in range(width) if sizes[axis] > 1]
     lead = [slope.shape[axis] for axis in kept]
-    hot = hot.permute(*kept, width, *over).reshape(*lead, count, -1)
+    hot = hot.permute(*kept, *over, width).reshape(*lead, -1, count)
     powers = powers.permute(*kept, *over, width).reshape(*lead, -1, 4)
-    return (hot @ powers).reshape(*rows, count, 4)
+    return (hot.mT @ powers).reshape(*rows, count, 4)
 
 
 _PARTS: tuple[Any, ...] = (spline, spline_pieces, SplinePieces, piece_of, pieces_at, cubic_at, sums_over_pieces)
