@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import rdgraph as rd
 from gread.datasets.embedded import karate
 from gread.layers.conv import GREADConv
 from gread.layers.plain_conv import exportable
@@ -54,6 +55,18 @@ def test_a_network_is_saved_and_read(done: Trained, tmp_path: Path) -> None:
     assert again.system == network.system
     torch.testing.assert_close(again.logits(data.x, data.graph), network.logits(data.x, data.graph))
     np.testing.assert_array_equal(again.functions()["phi"].controls, network.functions()["phi"].controls)
+
+
+def test_settings_keep_what_was_declared_in_the_process() -> None:
+    text = "-alpha*L@H + gate_1(H)"
+    rd.learned("gate_1", knots=5, odd=True)
+    try:
+        settings = Config().updated(BASE | {"reaction": text})
+    finally:
+        rd.forget_learned("gate_1")
+    assert settings.gread.reaction == f"{text} where gate_1 learned knots=5 range=-3:3 odd"
+    assert settings.gread.system.learned["gate_1"].odd
+    assert Config().updated({"reaction": "-alpha*L@H + phi(H)"}).gread.reaction == "-alpha*L@H + phi(H)"
 
 
 def test_one_function_for_each_channel() -> None:
