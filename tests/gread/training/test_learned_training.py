@@ -15,6 +15,8 @@ from gread.layers.plain_conv import exportable
 from gread.models.trained_network import Network
 from gread.settings.config import Config
 from gread.settings.trials import make_trials
+from gread.training.checkpoint import load_checkpoint, save_checkpoint
+from gread.training.ensemble import Ensemble
 from gread.training.trainer import Trained, train
 from tests.rdgraph.syntax.test_learned_function import check_facts
 
@@ -55,6 +57,23 @@ def test_a_network_is_saved_and_read(done: Trained, tmp_path: Path) -> None:
     assert again.system == network.system
     torch.testing.assert_close(again.logits(data.x, data.graph), network.logits(data.x, data.graph))
     np.testing.assert_array_equal(again.functions()["phi"].controls, network.functions()["phi"].controls)
+
+
+def test_a_training_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path: Path) -> None:
+    trials = make_trials(Config().updated(BASE | {"reaction": EQUATION}), range(2))
+
+    def fresh() -> Ensemble:
+        return Ensemble(karate(), trials, device="cpu")
+
+    whole, cut = fresh(), fresh()
+    whole.advance(9)
+    for count in (4, 5):
+        cut.advance(count)
+        save_checkpoint(tmp_path / "c.json", cut, "mark")
+        cut = fresh()
+        assert load_checkpoint(tmp_path / "c.json", cut, "mark")
+    for name, value in whole.state.items():
+        assert torch.equal(cut.state[name].nan_to_num(), value.nan_to_num()), name
 
 
 def test_settings_keep_what_was_declared_in_the_process() -> None:

@@ -65,6 +65,17 @@ def test_members_do_not_touch_each_other(text: str) -> None:
     torch.testing.assert_close(field.members(torch.tensor([2, 0]))(0.0, H[[2, 0]]), together[[2, 0]])
 
 
+@pytest.mark.parametrize("text", ["-alpha*L@H + phi(H0) + L@phi(2*H0)", "exp(-t)*phi(H) - H", "-alpha*L@H + phi(H)*0",
+                                  "u' = -u + phi(u0); v' = phi(u) - v", "H'' = -phi(H) - H'"])  # fmt: skip
+def test_every_way_to_the_end_agrees(text: str) -> None:
+    system, width = rd.parse(text), len(rd.parse(text).fields)
+    values = {**dict.fromkeys(system.coefficients, 0.7), **dict.fromkeys(system.learned, np.sin)}
+    field, start = rd.lower(system, OPERATOR, values), drawn(9, 2 * width)
+    chosen = rd.solve(field, start, t=[0.0, 1.5]).states[-1]
+    close = rd.solve(field, start, t=[0.0, 1.5], method="dopri5", rtol=1e-9, atol=1e-11).states[-1]
+    torch.testing.assert_close(chosen, close, rtol=2e-4, atol=2e-4)
+
+
 def test_several_fields() -> None:
     system = rd.parse("u' = phi(u) - A@v; v' = psi(u*v) - v where psi learned per_channel")
     values, state = values_of(system, channels=2), drawn(9, 4)
