@@ -12,7 +12,7 @@ from gread.settings.presets import find_published, published_results
 from gread.settings.published_tables import published_ranking
 from studies.cells.agreement import ABOVE, BELOW, EXPLAINED, WORDS, Estimate, Gap, tally
 from studies.cells.cell import grouped_rows, train_cells, write_trials
-from studies.cells.cell_figures import beside_figure, difference_map
+from studies.cells.cell_figures import beside_chart
 from studies.cells.nine_sets import BORROWS, REACTIONS, SETS
 from studies.classification.classification_verdicts import (
     Measured,
@@ -31,6 +31,7 @@ from studies.classification.families import (
     searched_rows,
 )
 from studies.classification.ranking import Standing, standings
+from studies.runs.chart import FieldMap
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import standard_error
 
@@ -183,8 +184,8 @@ def draw(run: StudyRun, found: Measured) -> None:
         ]
         for s in (*found.sets, *(t for t in BORROWS if any(d == t for _, _, d in found.estimates)))
     }  # fmt: skip
-    picture, drawn = beside_figure(panels)
-    run.figure("accuracies", picture, "Means with their standard errors, the paper's settings; Table 4 beside.", drawn)
+    chart, drawn = beside_chart(panels)
+    run.chart("accuracies", chart, "Means with their standard errors, the paper's settings; Table 4 beside.", drawn)
 
 
 def _draw_map(run: StudyRun, found: Measured) -> None:
@@ -199,9 +200,10 @@ def _draw_map(run: StudyRun, found: Measured) -> None:
         for name, line in zip(names, gaps, strict=True)
         for s, gap in zip(found.sets, line, strict=True)
     ]
-    picture = difference_map(names, found.sets, values, sure, "accuracy here minus Table 8")
+    notes = [[f"{gap.difference:+.2f} (standard error {gap.error:.2f}), {gap.word}" for gap in line] for line in gaps]
+    drawn = FieldMap(names, found.sets, values, sure, "accuracy here minus Table 8", notes=notes)
     caption = "Test accuracy here minus that of Table 8, in points; bold beyond two standard errors."
-    run.figure("differences", picture, caption, rows)
+    run.chart("differences", drawn, caption, rows)
 
 
 def _gap(found: Measured, family: str, method: str, dataset: str) -> Gap:

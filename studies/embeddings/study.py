@@ -17,9 +17,10 @@ from gread.training.trainer import Trained, train
 from rdgraph.errors import RdgraphError
 from studies.cells.agreement import LEVEL, holm
 from studies.cells.cell import file_name, grouped_rows, load_set, shrunk
-from studies.cells.cell_figures import Line, curve_panels
+from studies.cells.cell_figures import curve_panels
 from studies.cells.corrected_test import CorrectedTest, share_ratio
 from studies.cells.nine_sets import SETS, published_config
+from studies.runs.chart import Line
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, standard_error
 from studies.training.figures import empty_figure
@@ -228,8 +229,7 @@ def _draw(run: StudyRun, table: Sequence[MutableRow], maps: Mapping[str, Sequenc
         columns = (np.array([float(r[c]) for r in own]) for c in ("share_of_T", "purity", "error"))
         panels[str(dataset)] = [Line("purity", *columns)]
     if panels:
-        figure, drawn = curve_panels(panels, "share of T", "purity of neighbourhoods")
-        run.figure("purity", figure, CAPTION, drawn)
+        run.chart("purity", curve_panels(panels, "share of T", "purity of neighbourhoods"), CAPTION)
 
 
 def frames(rows: Sequence[MutableRow]) -> tuple[list[float], np.ndarray, np.ndarray]:

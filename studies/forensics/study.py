@@ -15,7 +15,6 @@ import numpy as np
 from gread.settings.presets import authors_cells, find_published
 from studies.cells.agreement import EXPLAINED, NOISE, REPRODUCED, Estimate, Gap
 from studies.cells.cell import Load, grouped_rows, load_set, train_cells, write_trials
-from studies.cells.cell_figures import difference_map
 from studies.cells.nine_sets import REACTIONS, SETS
 from studies.forensics.completions import (
     PRINTED,
@@ -27,6 +26,7 @@ from studies.forensics.completions import (
     printed_cells,
     ruled_rows,
 )
+from studies.runs.chart import FieldMap
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
 
@@ -274,8 +274,8 @@ def _draw(run: StudyRun, gaps: Gaps, s: Mapping[str, Any]) -> None:
         for j, r in enumerate(reactions)
         if (c, r) in there
     ]
-    run.figure(
-        "distances", difference_map(names, reactions, values, sure, "mean distance from Table 8"),
+    run.chart(
+        "distances", FieldMap(names, reactions, values, sure, "mean distance from Table 8", signed=False),
         "Mean over the sets of the distance from Table 8, in points; bold where a completion lies within two standard "
         f"errors on at least {NEEDED} of {OF_SETS} sets. Empty: it changes nothing, or was not trained since the row "
         "is reached as printed.",

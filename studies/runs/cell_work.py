@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rdgraph.engines.engine import Reporter
 from rdgraph.files import write_text
+from studies.runs.chart import Chart, FieldMap
 from studies.runs.config import RunConfig
 from studies.runs.report import Heading
 from studies.runs.study_run import StudyRun
@@ -123,7 +124,9 @@ class PartRecorder(StudyRun):
     def progress(self, iterable: Iterable[T], description: str, total: float | None = None) -> Iterator[T]:
         yield from iterable
 
-    def figure(self, name: str, figure: Figure, caption: str, rows: Sequence[Row]) -> None:
+    def figure(
+        self, name: str, figure: Figure, caption: str, rows: Sequence[Row], chart: Chart | FieldMap | None = None
+    ) -> None:
         """Not here."""
 
     def animation(self, name: str, write: Callable[[Path], object], caption: str) -> None:

@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
+from studies.runs.chart import Chart, FieldMap
 from studies.runs.config import RunConfig
+from studies.runs.formula import Formula
 from studies.runs.tables import Row, Value
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -40,12 +43,18 @@ class Passage:
 
 @dataclass(frozen=True)
 class Picture:
-    """A png or gif file with its caption."""
+    """A png or gif file with its caption; a page draws its chart or map instead where there is one."""
 
     name: str
     path: Path
     caption: str
+    chart: Chart | FieldMap | None = None
     kind = "picture"
+
+    @property
+    def form(self) -> str:
+        """How a page shows it: as a chart, a map or an image."""
+        return {Chart: "chart", FieldMap: "map"}.get(type(self.chart), "image")  # type: ignore[arg-type]
 
     @property
     def source(self) -> str:
@@ -118,6 +127,13 @@ class Page:
     #: The answer in a sentence, and the name of the figure that shows it; by default the first one.
     answer: str = ""
     shows: str = ""
+    #: The equations that the run is about.
+    formulas: tuple[Formula, ...] = ()
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether there are charts or maps that the page itself draws."""
+        return any(isinstance(item, Picture) and item.chart is not None for item in self.items)
 
     @property
     def main(self) -> tuple[Item, int] | None:
@@ -197,6 +213,15 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def with_code(text: str) -> Markup:
+    """A text whose parts between backticks are shown as code.
+
+    >>> with_code("a < `b`")
+    Markup('a &lt; <code>b</code>')
+    """
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
 def is_number(value: Value) -> bool:
     """Whether a cell is sorted and aligned as a number."""
     return not isinstance(value, str)
@@ -214,5 +239,6 @@ def templates() -> Environment:
     )
     found.filters["shown"] = shown
     found.filters["heading"] = heading
+    found.filters["with_code"] = with_code
     found.tests["number_cell"] = is_number
     return found

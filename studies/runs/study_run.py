@@ -17,7 +17,9 @@ from rdgraph.engines.engine import Engine, LocalEngine
 from rdgraph.errors import InvalidArgument
 from rdgraph.files import replacing, write_text
 from studies.runs import report
+from studies.runs.chart import Chart, FieldMap
 from studies.runs.config import RunConfig, environment
+from studies.runs.formula import Formula
 from studies.runs.run_folder import earlier_codes
 from studies.runs.tables import Row, Value, read_rows, summary, write_rows
 
@@ -78,6 +80,7 @@ class StudyRun:
         self._verdicts: list[report.ReportVerdict] = []
         self._files: dict[str, str] = {}
         self._answer = ("", "")
+        self._formulas: list[Formula] = []
         self._started = time.monotonic()
         self._environment = environment(config.device)
         self._earlier_code: list[str] = []
@@ -131,15 +134,31 @@ class StudyRun:
         finally:
             self._bars.remove_task(task)
 
-    def figure(self, name: str, figure: Figure, caption: str, rows: Sequence[Row]) -> None:
-        """A figure of the report: figures/NAME.png, NAME.pdf and, as NAME.csv, the numbers drawn in it."""
+    def figure(
+        self, name: str, figure: Figure, caption: str, rows: Sequence[Row], chart: Chart | FieldMap | None = None
+    ) -> None:
+        """A figure of the report: figures/NAME.png, NAME.pdf and, as NAME.csv, the numbers drawn in it.
+
+        The page draws `chart` in its place, where values can be read and lines taken away.
+        """
         from analysis.figures import save_figure
 
         if figure.get_layout_engine() is not None:
             figure.draw_without_rendering()
             figure.set_layout_engine("none")  # laid out once, not for every format
         picture, *_ = save_figure(figure, self.folder / "figures", self._new(name, "figure"), rows)
-        self._items.append(report.Picture(name, picture, caption))
+        self._items.append(report.Picture(name, picture, caption, chart))
+
+    def chart(self, name: str, chart: Chart | FieldMap, caption: str, rows: Sequence[Row] | None = None) -> None:
+        """A figure that is drawn from data alone; `rows` are the numbers in it, by default those of the chart."""
+        from studies.runs.chart_figures import chart_figure, map_figure
+
+        figure = chart_figure(chart) if isinstance(chart, Chart) else map_figure(chart)
+        self.figure(name, figure, caption, chart.numbers() if rows is None else rows, chart)
+
+    def equation(self, text: str, name: str = "") -> None:
+        """An equation, or one of the catalogue by its name, that the report shows as maths with its text beside it."""
+        self._formulas.append(Formula.of(text, name))
 
     def animation(self, name: str, write: Callable[[Path], object], caption: str) -> None:
         """An animation of the report, figures/NAME.gif; `write(path)` writes it."""
@@ -225,6 +244,7 @@ class StudyRun:
             mixed=bool(self._earlier_code and self._parts),
             answer=self._answer[0],
             shows=self._answer[1],
+            formulas=tuple(self._formulas),
         )
         write_text(self.folder / "report.json", report.contents(page))
         write_text(self.folder / "report.html", report.render(page))

@@ -21,9 +21,10 @@ from gread.training.ensemble import Ensemble
 from gread.training.planner import estimate
 from rdgraph.errors import RdgraphError
 from studies.cells.cell import file_name, load_set
-from studies.cells.cell_figures import Line, curve_panels
+from studies.cells.cell_figures import curve_panels
 from studies.cells.nine_sets import REACTIONS
 from studies.oversmoothing.network_states import fitting_config
+from studies.runs.chart import Line
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import UNDECIDED, agreed
 
@@ -260,11 +261,12 @@ def _draw(run: StudyRun, rows: Sequence[MutableRow], growth: Sequence[MutableRow
     panels = {}
     for kind in dict.fromkeys(str(r["against"]) for r in growth):
         own = sorted((r for r in growth if r["against"] == kind), key=lambda r: float(r["value"]))
-        values = [np.array([float(r[c]) for r in own]) for c in ("value", "ms_per_epoch")]
-        panels[kind] = [Line("GREAD-BS, Euler", values[0], values[1], np.zeros(len(own)))]
+        x, y, low, high = (np.array([float(r[c]) for r in own]) for c in ("value", "ms_per_epoch", "least", "most"))
+        panels[kind] = [Line("GREAD-BS, Euler", x, y, low=low, high=high)]
     if panels:
-        picture, drawn = curve_panels(panels, "value", "milliseconds of an epoch", scale="log")
-        run.figure("growth", picture, "The cost of an epoch against T, channels and members of a batch.", drawn)
+        chart = curve_panels(panels, "value", "milliseconds of an epoch", x_scale="log")
+        caption = "The cost of an epoch against T, channels and members of a batch; from the least to the most."
+        run.chart("growth", chart, caption)
 
 
 def answer(rows: Sequence[MutableRow]) -> str:
