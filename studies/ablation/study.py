@@ -46,6 +46,8 @@ def run(run: StudyRun) -> None:
     for verdict in (*table_verdicts(options), *effect_verdicts(effects)):
         run.verdict(*verdict)
     run.answer(answer(effects), "effects")
+    for reaction in run.settings["reactions"]:
+        run.equation(str(reaction), f"GREAD-{reaction}")
     run.say("What is run", ABOUT)
     run.results(cells)
 

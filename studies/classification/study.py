@@ -13,7 +13,7 @@ from gread.settings.published_tables import published_ranking
 from studies.cells.agreement import ABOVE, BELOW, EXPLAINED, WORDS, Estimate, Gap, tally
 from studies.cells.cell import grouped_rows, train_cells, write_trials
 from studies.cells.cell_figures import beside_chart
-from studies.cells.nine_sets import BORROWS, REACTIONS, SETS
+from studies.cells.nine_sets import BORROWS, BOUNDED, REACTIONS, SETS
 from studies.classification.classification_verdicts import (
     Measured,
     best_verdicts,
@@ -83,6 +83,8 @@ def run(run: StudyRun) -> None:
     ):  # fmt: skip
         run.verdict(*verdict)
     run.answer(answer(found), "differences")
+    for name, text in shown_equations(run.settings).items():
+        run.equation(text, name)
     run.say("What is run", about(run.settings))
     run.results(table)
 
@@ -221,6 +223,16 @@ def answer(found: Measured) -> str:
         f"({tally(gap.word for gap in gaps)}); the mean difference is "
         f"{np.mean([gap.difference for gap in gaps]):+.2f} points."
     )
+
+
+def shown_equations(s: Mapping[str, Any]) -> dict[str, str]:
+    """The reactions as printed, and those that another reading has, by name."""
+    found = {f"GREAD-{reaction}": str(reaction) for reaction in s["reactions"]}
+    if "released" in s["families"]:
+        found |= {f"GREAD-{r}, as released": f"{r}-released" for r in ("FB", "FB*") if r in s["reactions"]}
+    if "tanh" in s["families"]:
+        found |= {f"GREAD-{r}, inside tanh": text for r, text in BOUNDED.items() if r in s["reactions"]}
+    return found
 
 
 def about(s: Mapping[str, Any]) -> str:

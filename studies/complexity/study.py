@@ -66,6 +66,8 @@ def run(run: StudyRun) -> None:
     for verdict in (*product_verdicts(counts), *growth_verdicts(exponents), *square_verdicts(squares)):
         run.verdict(*verdict)
     run.answer(answer(counts, exponents), "seconds")
+    for reaction in run.settings["reactions"]:
+        run.equation(str(reaction), f"GREAD-{reaction}")
     run.say("What is run", ABOUT)
     run.results(exponents)
 

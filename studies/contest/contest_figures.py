@@ -9,6 +9,7 @@ import numpy as np
 
 from analysis.figures import PALETTE, plain
 from studies.contest.contestants import Contestant
+from studies.runs.chart import Chart, Line, Panel
 from studies.runs.pairing import split_means
 from studies.runs.tables import MutableRow, Row
 from studies.runs.uncertainty import standard_error
@@ -81,6 +82,20 @@ def curves_figures(
     handles, names = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize=9)
     return figure, rows
+
+
+def curves_chart(contestants: Sequence[Contestant], curves: Mapping[str, Sequence[Row]], table: Sequence[Row]) -> Chart:
+    """The same panels for the page, every network with its band."""
+    flat = {one.title: _mean_of(table, one.name) for one in contestants if not curves[one.name]}
+    panels = []
+    for one in (one for one in contestants if curves[one.name]):
+        lines = []
+        for metric, word in DRAWN.items():
+            own = [row for row in curves[one.name] if row["metric"] == metric]
+            epochs, mean, low, high = (np.array([float(r[c]) for r in own]) for c in ("epoch", "mean", "low", "high"))
+            lines.append(Line(word, epochs, mean, low=low, high=high))
+        panels.append(Panel(one.title, lines, flat))
+    return Chart(panels, "epoch", "accuracy, percent", is_shared=True)
 
 
 def _mean_of(table: Sequence[Row], name: str) -> float:

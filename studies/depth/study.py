@@ -65,6 +65,9 @@ def run(run: StudyRun) -> None:
     for verdict in (*table_verdicts(table), *pair_verdicts(pairs), *deep_verdicts(rows, run.settings)):
         run.verdict(*verdict)
     run.answer(answer(table, run.settings), "depth")
+    for reaction in run.settings["reactions"]:
+        run.equation(str(reaction))
+    run.equation("GRAND++")
     run.say("What is run", ABOUT)
     run.results(table)
 

@@ -72,6 +72,7 @@ def run(run: StudyRun) -> None:
     for verdict in verdicts(tests):
         run.verdict(*verdict)
     run.answer(answer(tests), "maps")
+    run.equation(run.settings["reaction"], f"GREAD-{run.settings['reaction']}")
     run.say("What is run", ABOUT)
     run.results(table)
 

@@ -78,6 +78,8 @@ def run(run: StudyRun) -> None:
     if agreed:
         run.verdict(*authors_verdict(agreed))
     run.answer(answer(found, agreed), "distances")
+    for reaction in s["reactions"]:
+        run.equation(str(reaction), f"GREAD-{reaction}")
     run.say("What is run", about(s))
     run.results([*cells, *agreed_cells(agreed)])
 

@@ -59,6 +59,8 @@ def run(run: StudyRun) -> None:
     at_times = [named_row(row, chosen) for row in energies if row["t"] in chosen["times"]]
     drawn = [row for row in at_times if row["beta"] in (0.0, chosen["beta"])]
     run.answer(_answer(chosen, drawn, rates), "fields")
+    for name in ("diffusion", "BS"):
+        run.equation(name)
     run.say("The two flows", _about(chosen, drawn))
     run.figure("fields", pictures.still(fields, chosen), pictures.still_caption(chosen), fields)
     run.animation("flow", lambda path: _animate(path, op, H0, run), pictures.animation_caption(chosen))

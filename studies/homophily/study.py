@@ -49,6 +49,8 @@ def run(run: StudyRun) -> None:
     for verdict in verdicts(curves):
         run.verdict(*verdict)
     run.answer(answer(curves), "networks")
+    for reaction in run.settings["reactions"]:
+        run.equation(str(reaction), f"GREAD-{reaction}")
     run.say("What is run", ABOUT)
     run.results(table)
 

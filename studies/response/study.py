@@ -38,6 +38,8 @@ def run(run: StudyRun) -> None:
     published = [s for s in best_settings() if s.reaction in FORMS and s.dataset in chosen["datasets"]]
     found = run.part("comparison", lambda: comparison_rows(run, published))
     run.answer(_answer(found))
+    for name in dict.fromkeys(name for names in FORMS.values() for name in names):
+        run.equation(name)
     run.say("What is drawn", _about(chosen))
     for reaction, names in FORMS.items():
         own = [s for s in published if s.reaction == reaction]

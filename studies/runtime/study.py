@@ -86,6 +86,8 @@ def run(run: StudyRun) -> None:
     for verdict in (*cost_verdicts(rows), *growth_verdicts(growth)):
         run.verdict(*verdict)
     run.answer(answer(rows), "epochs")
+    for reaction in run.settings["reactions"]:
+        run.equation(str(reaction), f"GREAD-{reaction}")
     run.say("What is run", ABOUT)
     run.results(rows)
 

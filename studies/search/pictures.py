@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from analysis.figures import DASHES, PALETTE, plain
 from gread.tuning.selection import GapPoint
+from studies.runs.chart import Chart, Line, Panel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,6 +60,16 @@ def gap_figure(rows: Sequence[Mapping[str, float | int]]) -> Figure:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
     return figure
+
+
+def gap_chart(rows: Sequence[Mapping[str, float | int]]) -> Chart:
+    """The same lines for the page."""
+    trials = np.array([float(row["trials"]) for row in rows])
+    lines = [
+        Line(label, trials, np.array([float(row[name]) for row in rows]))
+        for name, label in (("by_test", "best by test"), ("by_validation", "chosen by validation"))
+    ]
+    return Chart([Panel("selection gap", lines)], "trials")
 
 
 def importance_figure(importance: Mapping[str, float]) -> Figure:

@@ -56,6 +56,8 @@ def run(run: StudyRun) -> None:
     for verdict in verdicts(rows, table, tests):
         run.verdict(*verdict)
     run.answer(answer(table, tests), TIME)
+    for reaction in run.settings["reactions"]:
+        run.equation(str(reaction), f"GREAD-{reaction}")
     run.say("What is run", ABOUT)
     run.results(table)
 

@@ -52,6 +52,8 @@ def run(run: StudyRun) -> None:
     for verdict in (*set_verdicts(table), *row_verdicts(rows), printed_verdict()):
         run.verdict(*verdict)
     run.answer(answer(table), "differences")
+    run.equation("BS", OWN)
+    run.equation("diffusion", OTHER)
     run.say("What is run", ABOUT)
     run.results(table)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.tree import Kind, names_in
 from rdgraph.systems.system import System
 from rdgraph.theory.filters import response
+from studies.runs.chart import Chart, Line, Panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,6 +45,7 @@ class Drawing:
     figure: Figure
     caption: str
     rows: Sequence[dict[str, Any]]
+    chart: Chart | None = None
 
 
 def empty_figure(width: float, height: float) -> Figure:
@@ -89,7 +92,30 @@ def learning_curves(done: Trained) -> Drawing:
         f"Learning curves of {len(done.trials)} trials, thin, and their mean, thick. Dots: the first epoch with the "
         f"best validation {metric}, whose test {metric} counts."
     )
-    return Drawing("learning", figure, caption, rows)
+    return Drawing("learning", figure, caption, rows, learning_chart(done, metric))
+
+
+def learning_chart(done: Trained, metric: str) -> Chart:
+    """The means over the trials with bands from the least to the largest, all three parts on one scale; the loss."""
+    epochs = np.arange(1.0, done.history.shape[1] + 1)
+    lines = {}
+    for k, part in enumerate(("loss", "training", "validation", "test")):
+        values = done.history[:, :, k].astype(np.float64) * (1 if k == 0 else 100)
+        low, high = (None if len(values) == 1 else _ends(values, end) for end in (np.fmin, np.fmax))
+        lines[part] = Line(part, epochs, _mean(values), low=low, high=high)
+    best = [(float(e), 100 * float(done.history[m, e - 1, 3])) for m, e in enumerate(done.best_epoch.tolist()) if e > 0]
+    scores = [lines[part] for part in ("training", "validation", "test")]
+    if best:
+        x, y = np.array(sorted(best)).T
+        scores.append(Line("test at the best epochs", x, y, style="dots"))
+    unit = f"{metric}, percent"
+    panels = [Panel(metric, scores), Panel("loss on training nodes", [lines["loss"]], y_label="cross-entropy")]
+    return Chart(panels, "epoch", unit, columns=2)
+
+
+def _ends(values: np.ndarray, end: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
+    """The least or the largest of every column, past what is not finite."""
+    return reduce(end, np.where(np.isfinite(values), values, np.nan))
 
 
 def _mean(values: np.ndarray) -> np.ndarray:

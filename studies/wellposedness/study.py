@@ -62,6 +62,8 @@ def run(run: StudyRun) -> None:
     for verdict in (*fact_verdicts(facts), *network_verdicts(rows)):
         run.verdict(*verdict)
     run.answer(answer(rows), "proved")
+    for reaction in run.settings["reactions"]:
+        run.equation(str(reaction), f"GREAD-{reaction}")
     run.say("What is run", ABOUT)
     run.results(rows)
 
