@@ -139,7 +139,7 @@ class Chart:
             "x_log": self.x_scale == "log", "y_log": self.y_scale == "log", "columns": self.columns,
             "shared": self.is_shared,
         }  # fmt: skip
-        return _inlined(found)
+        return inlined(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,10 +223,10 @@ def _number(value: float) -> float | None:
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
 
 
-def _inlined(value: Any) -> str:
+def inlined(value: Any) -> str:
     """Json without anything that would end the element it stands in.
 
-    >>> _inlined("</script>")
+    >>> inlined("</script>")
     '"\\\\u003c/script>"'
     """
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

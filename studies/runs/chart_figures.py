@@ -1,4 +1,4 @@
-"""Charts and maps as matplotlib figures: what the files of a run hold, and what a page shows without its script."""
+"""Charts, maps and dots as matplotlib figures: what the files of a run hold, and a page without its script shows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from analysis.figures import DASHES, PALETTE, plain
 from studies.runs.chart import Chart, FieldMap, Line, Panel
+from studies.runs.moving_dots import MovingDots
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 #: The room that an entry of a legend takes, and points up to which each has a mark.
 LEGEND_INCHES, MARKED = 1.9, 30
+
+
+def drawn_figure(drawn: Chart | FieldMap | MovingDots) -> Figure:
+    """Whatever a page draws as a figure."""
+    match drawn:
+        case Chart():
+            return chart_figure(drawn)
+        case FieldMap():
+            return map_figure(drawn)
+    return dots_figure(drawn)
 
 
 def chart_figure(chart: Chart) -> Figure:
@@ -107,3 +118,28 @@ def map_figure(found: FieldMap) -> Figure:
     panel.set_title(found.title, fontsize=11)
     figure.colorbar(shown, ax=panel, shrink=0.8, label=found.unit, extend="both" if found.signed else "neither")
     return figure
+
+
+def dots_figure(found: MovingDots) -> Figure:
+    """A line of fields for every panel: first, middle and last time, on one scale."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.4, 2.9 * len(found.panels)), layout="constrained")
+    axes = figure.subplots(len(found.panels), 3, squeeze=False, sharex="row", sharey="row")
+    for line, panel in zip(axes, found.panels, strict=True):
+        last = len(panel.times) - 1
+        for axis, k in zip(line, (0, (last + 1) // 2, last), strict=True):
+            axis.scatter(*panel.places[k].T, s=dot_area(len(panel.nodes)), c=class_colours(panel.labels), lw=0)
+            axis.set_title(plain(f"{panel.title}, t = {panel.times[k]:.3g}"), fontsize=10)
+            axis.set(xticks=[], yticks=[])
+    return figure
+
+
+def class_colours(labels: Sequence[int] | np.ndarray) -> list[str]:
+    """A colour for every node, grey without a class."""
+    return [PALETTE[int(c) % len(PALETTE)] if c >= 0 else "0.75" for c in labels]
+
+
+def dot_area(count: int) -> float:
+    """The area of a dot, where so many are drawn."""
+    return float(np.clip(3000 / count, 5, 40))

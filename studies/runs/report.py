@@ -19,9 +19,12 @@ from markupsafe import Markup, escape
 from studies.runs.chart import Chart, FieldMap
 from studies.runs.config import RunConfig
 from studies.runs.formula import Formula
+from studies.runs.moving_dots import MovingDots
 from studies.runs.tables import Row, Value
 
 TEMPLATES = Path(__file__).parent / "templates"
+#: What a page draws itself.
+Drawn = Chart | FieldMap | MovingDots
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -59,13 +62,13 @@ class Picture:
     name: str
     path: Path
     caption: str
-    chart: Chart | FieldMap | None = None
+    chart: Drawn | None = None
     kind = "picture"
 
     @property
     def form(self) -> str:
-        """How a page shows it: as a chart, a map or an image."""
-        return {Chart: "chart", FieldMap: "map"}.get(type(self.chart), "image")  # type: ignore[arg-type]
+        """How a page shows it: as a chart, a map, dots that move, or an image."""
+        return {Chart: "chart", FieldMap: "map", MovingDots: "dots"}.get(type(self.chart), "image")  # type: ignore[arg-type]
 
     @property
     def source(self) -> str:
@@ -146,6 +149,11 @@ class Page:
     def is_drawn(self) -> bool:
         """Whether there are charts or maps that the page itself draws."""
         return any(isinstance(item, Picture) and item.chart is not None for item in self.items)
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether some of them are dots that move."""
+        return any(isinstance(item, Picture) and item.form == "dots" for item in self.items)
 
     @property
     def main(self) -> tuple[Item, int] | None:

@@ -17,7 +17,6 @@ from rdgraph.engines.engine import Engine, LocalEngine
 from rdgraph.errors import InvalidArgument
 from rdgraph.files import replacing, write_text
 from studies.runs import report
-from studies.runs.chart import Chart, FieldMap
 from studies.runs.config import RunConfig, environment
 from studies.runs.formula import Formula
 from studies.runs.run_folder import earlier_codes
@@ -135,7 +134,7 @@ class StudyRun:
             self._bars.remove_task(task)
 
     def figure(
-        self, name: str, figure: Figure, caption: str, rows: Sequence[Row], chart: Chart | FieldMap | None = None
+        self, name: str, figure: Figure, caption: str, rows: Sequence[Row], chart: report.Drawn | None = None
     ) -> None:
         """A figure of the report: figures/NAME.png, NAME.pdf and, as NAME.csv, the numbers drawn in it.
 
@@ -149,23 +148,25 @@ class StudyRun:
         picture, *_ = save_figure(figure, self.folder / "figures", self._new(name, "figure"), rows)
         self._items.append(report.Picture(name, picture, caption, chart))
 
-    def chart(self, name: str, chart: Chart | FieldMap, caption: str, rows: Sequence[Row] | None = None) -> None:
+    def chart(self, name: str, chart: report.Drawn, caption: str, rows: Sequence[Row] | None = None) -> None:
         """A figure that is drawn from data alone; `rows` are the numbers in it, by default those of the chart."""
-        from studies.runs.chart_figures import chart_figure, map_figure
+        from studies.runs.chart_figures import drawn_figure
 
-        figure = chart_figure(chart) if isinstance(chart, Chart) else map_figure(chart)
-        self.figure(name, figure, caption, chart.numbers() if rows is None else rows, chart)
+        self.figure(name, drawn_figure(chart), caption, chart.numbers() if rows is None else rows, chart)
 
     def equation(self, text: str, name: str = "") -> None:
         """An equation, or one of the catalogue by its name, that the report shows as maths with its text beside it."""
         self._formulas.append(Formula.of(text, name))
 
-    def animation(self, name: str, write: Callable[[Path], object], caption: str) -> None:
-        """An animation of the report, figures/NAME.gif; `write(path)` writes it."""
+    def animation(self, name: str, write: Callable[[Path], object], caption: str, *, is_shown: bool = True) -> None:
+        """An animation of the report, figures/NAME.gif; `write(path)` writes it. Not shown, it is a file to find."""
         path = self.folder / "figures" / f"{self._new(name, 'figure')}.gif"
         with replacing(path) as draft:
             write(draft)
-        self._items.append(report.Picture(name, path, caption))
+        if is_shown:
+            self._items.append(report.Picture(name, path, caption))
+        else:
+            self.describe(f"figures/{path.name}", caption.rstrip("."))
 
     def table(self, name: str, rows: Sequence[Row], caption: str) -> None:
         """A table of the report, sorted by a click on its headings, and as NAME.csv."""

@@ -89,7 +89,7 @@ def learning_curves(done: Trained) -> Drawing:
         panel.xaxis.set_major_locator(whole_numbers())
     right.legend(fontsize=9, loc="lower right")
     caption = (
-        f"Learning curves of {len(done.trials)} trials, thin, and their mean, thick. Dots: the first epoch with the "
+        f"Learning curves of {len(done.trials)} trials: their range and their mean. Dots: the first epoch with the "
         f"best validation {metric}, whose test {metric} counts."
     )
     return Drawing("learning", figure, caption, rows, learning_chart(done, metric))

@@ -268,5 +268,5 @@
     new ResizeObserver(() => { if (plot.clientWidth !== last) draw(); }).observe(plot);
   }
 
-  for (const plot of document.querySelectorAll(".plot")) build(plot.closest("figure"), plot);
+  for (const plot of document.querySelectorAll(".plot:not(.moving)")) build(plot.closest("figure"), plot);
 })();
