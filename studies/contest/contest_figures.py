@@ -48,6 +48,21 @@ def accuracy_figure(
     return figure, rows
 
 
+def accuracy_chart(contestants: Sequence[Contestant], results: Mapping[str, Sequence[Mapping[str, Any]]]) -> Chart:
+    """The same for the page: dots of every split, each a mean over its seeds, and the mean of all."""
+    each = [split_means(results[one.name]) for one in contestants]
+    splits = sorted({split for own in each for split in own})
+    places = np.arange(float(len(contestants)))
+    means = np.array([np.mean(list(own.values())) for own in each])
+    errors = np.array([standard_error(float(np.std(list(own.values()))), len(own)) for own in each])
+    lines = [Line("mean", places, means, errors, style="dots")]
+    for k, split in enumerate(splits):
+        shift = 0.5 * (k + 0.5) / len(splits) - 0.25
+        values = np.array([own.get(split, np.nan) for own in each])
+        lines.append(Line(f"split {split}", places + shift, values, style="dots"))
+    return Chart([Panel("every split", lines, names=[one.title for one in contestants])], "network")
+
+
 def curves_figures(
     contestants: Sequence[Contestant], curves: Mapping[str, Sequence[Row]], table: Sequence[Row]
 ) -> tuple[Figure, list[MutableRow]] | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gread.settings.gread_settings import GreadSettings
 from rdgraph.engines.engine import Engine
-from studies.contest.contest_figures import accuracy_figure, curves_chart, curves_figures
+from studies.contest.contest_figures import accuracy_chart, accuracy_figure, curves_chart, curves_figures
 from studies.contest.contest_plan import ContestPlan
 from studies.contest.contest_rows import TABLE_CAPTION, Entry, Hears, enter, table_rows
 from studies.contest.contestants import REFERENCES, Contestant
@@ -81,7 +81,7 @@ def run(
             run.equation(one.config.model.reaction, one.title)
     picture, rows = accuracy_figure(plan.contestants, results)
     caption = "Test accuracy of every trial (dots, one colour a split) and the mean with its standard error."
-    run.figure("accuracy", picture, caption, rows)
+    run.figure("accuracy", picture, caption, rows, accuracy_chart(plan.contestants, results))
     drawn = curves_figures(plan.contestants, curves, table)
     if drawn is not None:
         picture, rows = drawn

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.figures import DASHES, PALETTE, plain
+from studies.runs.bars import Bars
 from studies.runs.chart import Chart, FieldMap, Line, Panel
 from studies.runs.moving_dots import MovingDots
 
@@ -21,13 +22,15 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LEGEND_INCHES, MARKED = 1.9, 30
 
 
-def drawn_figure(drawn: Chart | FieldMap | MovingDots) -> Figure:
+def drawn_figure(drawn: Chart | FieldMap | Bars | MovingDots) -> Figure:
     """Whatever a page draws as a figure."""
     match drawn:
         case Chart():
             return chart_figure(drawn)
         case FieldMap():
             return map_figure(drawn)
+        case Bars():
+            return bars_figure(drawn)
     return dots_figure(drawn)
 
 
@@ -143,3 +146,26 @@ def class_colours(labels: Sequence[int] | np.ndarray) -> list[str]:
 def dot_area(count: int) -> float:
     """The area of a dot, where so many are drawn."""
     return float(np.clip(3000 / count, 5, 40))
+
+
+def bars_figure(found: Bars) -> Figure:
+    """Bars below each other, the first on top."""
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    figure = Figure(figsize=(7.0, 1.2 + 0.28 * len(found.bars)), layout="constrained")
+    axis = figure.subplots()
+    for k, bar in enumerate(found.bars):
+        colour = PALETTE[found.groups.index(bar.group) % len(PALETTE)]
+        axis.barh(k, bar.value - found.ends[0], left=found.ends[0], color=colour)
+        if math.isfinite(bar.low) and math.isfinite(bar.high):
+            axis.plot([bar.low, bar.high], [k, k], color="black", lw=1.2)
+    axis.set_yticks(range(len(found.bars)), [plain(bar.name) for bar in found.bars], fontsize=9)
+    axis.set_xscale("log" if found.is_log else "linear")
+    axis.set_xlim(found.ends[0], None)
+    axis.invert_yaxis()
+    axis.set_xlabel(found.unit, fontsize=10)
+    named = [Patch(color=PALETTE[k % len(PALETTE)], label=plain(g)) for k, g in enumerate(found.groups) if g]
+    if named:
+        figure.legend(handles=named, loc="outside lower center", ncols=len(named), frameon=False, fontsize=10)
+    return figure

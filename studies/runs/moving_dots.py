@@ -54,14 +54,16 @@ class DotPanel:
 
 @dataclass(frozen=True, eq=False)
 class MovingDots:
-    """Panels whose dots move together, from the first time of each to its last."""
+    """Panels whose dots move together, from the first time of each to its last; `word` stands before the time."""
 
     panels: Sequence[DotPanel]
     columns: int = 3
+    word: str = "t"
 
     def json(self) -> str:
         """The dots as the page's script reads them, safe inside an element of html."""
-        return inlined({"panels": [panel.spec() for panel in self.panels], "columns": self.columns, "steps": STEPS})
+        panels = [panel.spec() for panel in self.panels]
+        return inlined({"panels": panels, "columns": self.columns, "steps": STEPS, "word": self.word})
 
     def numbers(self) -> list[MutableRow]:
         """A row for every dot at every time."""

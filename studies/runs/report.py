@@ -16,6 +16,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from studies.runs.bars import Bars
 from studies.runs.chart import Chart, FieldMap
 from studies.runs.config import RunConfig
 from studies.runs.formula import Formula
@@ -24,7 +25,7 @@ from studies.runs.tables import Row, Value
 
 TEMPLATES = Path(__file__).parent / "templates"
 #: What a page draws itself.
-Drawn = Chart | FieldMap | MovingDots
+Drawn = Chart | FieldMap | Bars | MovingDots
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -67,8 +68,8 @@ class Picture:
 
     @property
     def form(self) -> str:
-        """How a page shows it: as a chart, a map, dots that move, or an image."""
-        return {Chart: "chart", FieldMap: "map", MovingDots: "dots"}.get(type(self.chart), "image")  # type: ignore[arg-type]
+        """How a page shows it: as a chart, a map, bars, dots that move, or an image."""
+        return {Chart: "chart", FieldMap: "map", Bars: "bars", MovingDots: "dots"}.get(type(self.chart), "image")  # type: ignore[arg-type]
 
     @property
     def source(self) -> str:

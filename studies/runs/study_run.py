@@ -19,6 +19,7 @@ from rdgraph.files import replacing, write_text
 from studies.runs import report
 from studies.runs.config import RunConfig, environment
 from studies.runs.formula import Formula
+from studies.runs.parquet_rows import write_parquet
 from studies.runs.run_folder import earlier_codes
 from studies.runs.tables import Row, Value, read_rows, summary, write_rows
 
@@ -190,9 +191,11 @@ class StudyRun:
         self._answer = (sentence, figure)
 
     def results(self, rows: Sequence[Row]) -> None:
-        """The numbers of record, results.csv."""
+        """The numbers of record, results.csv and, where pyarrow is installed, results.parquet."""
         self._new("results", "table")
         write_rows(self.folder / "results.csv", rows)
+        if write_parquet(self.folder / "results.parquet", rows):
+            self.describe("results.parquet", "the same as parquet")
 
     def show(self, name: str, caption: str, rows: Sequence[Row]) -> None:
         """A table of the report whose rows stand in NAME.csv already."""

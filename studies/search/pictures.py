@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figures import DASHES, PALETTE, plain
+from analysis.figures import DASHES, PALETTE
 from gread.tuning.selection import GapPoint
+from studies.runs.bars import Bar, Bars
 from studies.runs.chart import Chart, Line, Panel
 
 if TYPE_CHECKING:
@@ -72,13 +73,7 @@ def gap_chart(rows: Sequence[Mapping[str, float | int]]) -> Chart:
     return Chart([Panel("selection gap", lines)], "trials")
 
 
-def importance_figure(importance: Mapping[str, float]) -> Figure:
-    """Bars, the largest on top."""
-    from matplotlib.figure import Figure
-
-    names = sorted(importance, key=lambda name: importance[name])
-    figure = Figure(figsize=(6.4, 0.8 + 0.32 * len(names)), layout="constrained")
-    axes = figure.subplots()
-    axes.barh([plain(name.replace("_", " ")) for name in names], [importance[n] for n in names], color=PALETTE[0])
-    axes.set_xlabel("importance")
-    return figure
+def importance_bars(importance: Mapping[str, float]) -> Bars:
+    """A bar for every setting, the largest on top."""
+    names = sorted(importance, key=lambda name: -importance[name])
+    return Bars([Bar(name.replace("_", " "), max(importance[name], 0.0)) for name in names], "importance")

@@ -22,6 +22,7 @@ from rdgraph.syntax.tree import Kind, names_in
 from rdgraph.systems.system import System
 from rdgraph.theory.filters import response
 from studies.runs.chart import Chart, Line, Panel
+from studies.runs.report import Drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +46,7 @@ class Drawing:
     figure: Figure
     caption: str
     rows: Sequence[dict[str, Any]]
-    chart: Chart | None = None
+    chart: Drawn | None = None
 
 
 def empty_figure(width: float, height: float) -> Figure:
@@ -285,7 +286,20 @@ def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawi
         for x, g in zip(GRID, line, strict=True)
     ]
     rows += [{"line": "density", "lam": float(x), "density": float(y)} for x, y in zip(lam, density, strict=True)]
-    return Drawing("response", figure, caption, rows)
+    return Drawing("response", figure, caption, rows, response_chart(lines, kind, model.time, lam, density))
+
+
+def response_chart(lines: np.ndarray, kind: str, time: float, lam: np.ndarray, density: np.ndarray) -> Chart | None:
+    """The mean gain with its range over the lines, and where eigenvalues lie; None where gains need another scale."""
+    if not np.isfinite(lines).all() or np.abs(lines).max() > LINEAR_GAIN:
+        return None
+    ends = None if len(lines) == 1 else (lines.min(axis=0), lines.max(axis=0))
+    mean = Line(f"mean of {len(lines)} {kind}s", GRID, lines.mean(axis=0), low=ends and ends[0], high=ends and ends[1])
+    panels = [
+        Panel("filter", [mean], {"unchanged": 1.0}, y_label=f"gain after T = {time:g}"),
+        Panel("eigenvalues of the graph", [Line("density", lam, density)], y_label="density"),
+    ]
+    return Chart(panels, "λ, eigenvalue of L", columns=2)
 
 
 def _density(data: NodeData, self_loops: float) -> tuple[np.ndarray, np.ndarray]:

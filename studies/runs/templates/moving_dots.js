@@ -19,7 +19,7 @@
     return {time: mix(panel.times[k], panel.times[Math.min(k + 1, panel.times.length - 1)]), places: one.map((a, i) => mix(a, two[i]))};
   }
 
-  function paint(panel, box, share, steps) {
+  function paint(panel, box, share, steps, word) {
     const [canvas, size] = [box.canvas, box.canvas.clientWidth];
     const scale = window.devicePixelRatio || 1;
     if (canvas.width !== Math.round(size * scale)) canvas.width = canvas.height = Math.round(size * scale);
@@ -29,7 +29,7 @@
     const room = size - 4 * radius;
     const found = frame(panel, share);
     box.now = panel.nodes.map((_, i) => [0, 1].map((d) => 2 * radius + (found.places[2 * i + d] / steps) * room));
-    box.title.textContent = `${panel.title}, t = ${Number(found.time.toPrecision(3))}`;
+    box.title.textContent = `${panel.title}, ${word} = ${Number(found.time.toPrecision(3))}`;
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, size, size);
     box.now.forEach(([x, y], i) => {
@@ -63,13 +63,13 @@
       box.canvas.addEventListener("pointerleave", () => box.tip.replaceChildren());
       return box;
     });
-    const slider = element("input", {type: "range", min: 0, max: 1, step: 0.005, value: 0, "aria-label": "Time, as a share of T"});
+    const slider = element("input", {type: "range", min: 0, max: 1, step: 0.005, value: 0, "aria-label": "Time, from the first to the last"});
     const play = element("button", {type: "button"}, "play");
     const panels = element("div", {class: "panels"}, ...boxes.map((box) => box.root));
     const draw = () => {
       const columns = Math.max(1, Math.min(all.columns, boxes.length, Math.floor(plot.clientWidth / NARROW)));
       panels.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
-      all.panels.forEach((panel, k) => paint(panel, boxes[k], Number(slider.value), all.steps));
+      all.panels.forEach((panel, k) => paint(panel, boxes[k], Number(slider.value), all.steps, all.word));
     };
     let began = null;
     const step = (now) => {
