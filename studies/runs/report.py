@@ -46,6 +46,15 @@ class Passage:
         return [" ".join(p.split()) for p in re.split(r"\n\s*\n", self.text.strip())]
 
 
+def as_address(content: bytes, ending: str) -> str:
+    """An image itself, as a data address.
+
+    >>> as_address(b"GIF", "gif")
+    'data:image/gif;base64,R0lG'
+    """
+    return f"data:image/{ending};base64,{base64.b64encode(content).decode('ascii')}"
+
+
 def fewer_colours(path: Path) -> bytes:
     """A png with 64 colours, a few times smaller: it stands in for a chart where there is no script, and in print."""
     from PIL import Image
@@ -75,8 +84,7 @@ class Picture:
     def source(self) -> str:
         """The picture itself, as a data address."""
         ending = self.path.suffix.lstrip(".")
-        content = self.path.read_bytes() if self.chart is None else fewer_colours(self.path)
-        return f"data:image/{ending};base64,{base64.b64encode(content).decode('ascii')}"
+        return as_address(self.path.read_bytes() if self.chart is None else fewer_colours(self.path), ending)
 
     @property
     def files(self) -> list[str]:
@@ -171,8 +179,7 @@ class Page:
     @property
     def tally(self) -> list[tuple[str, int]]:
         """How many verdicts there are of each sort, those that there are."""
-        sorts = [verdict.sort for verdict in self.verdicts]
-        return [(sort, sorts.count(sort)) for sort in ("holds", "if", "fails", "undecided") if sort in sorts]
+        return verdict_tally(self.verdicts)
 
     @property
     def numbered(self) -> list[tuple[Item, int]]:
@@ -183,6 +190,12 @@ class Page:
             seen[item.kind] = seen.get(item.kind, 0) + 1
             found.append((item, seen[item.kind]))
         return found
+
+
+def verdict_tally(verdicts: Sequence[ReportVerdict]) -> list[tuple[str, int]]:
+    """How many verdicts there are of each sort, those that there are."""
+    sorts = [verdict.sort for verdict in verdicts]
+    return [(sort, sorts.count(sort)) for sort in ("holds", "if", "fails", "undecided") if sort in sorts]
 
 
 def render(page: Page) -> str:

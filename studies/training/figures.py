@@ -277,8 +277,9 @@ def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawi
     figure.legend(handles=marks, loc="outside upper center", ncols=2, frameon=False, fontsize=9)
     how = f"{model.method}, step {model.step:g}" if model.method in FIXED else "the exact flow"
     caption = (
-        f"What the trained equation does to each frequency, g(λ) after T = {model.time:g} by {how}: one thin line a "
-        f"{kind}, thick their mean. Grey: density of the eigenvalues of the symmetric L of the graph."
+        f"What the trained equation does to each frequency, g(λ) after T = {model.time:g} by {how}: the range of "
+        f"the {kind}s (in the files a thin line each) and their mean; and the density of the eigenvalues of the "
+        "symmetric L of the graph."
     )
     rows = [
         {"line": f"{kind} {i}", "lam": float(x), "gain": float(g)}

@@ -14,8 +14,9 @@ import pytest
 from PIL import Image
 
 from rdgraph.errors import InvalidArgument
+from studies.runs.bars import Bar, Bars
 from studies.runs.chart import Chart, FieldMap, Line, Panel
-from studies.runs.chart_figures import chart_figure, map_figure
+from studies.runs.chart_figures import bars_figure, chart_figure, map_figure
 from studies.runs.moving_dots import STEPS, DotPanel, MovingDots
 from studies.runs.report import fewer_colours, with_code
 from studies.runs.study import Study, execute
@@ -86,9 +87,26 @@ def test_dots_keep_their_shape_on_one_scale() -> None:
     assert len(DOTS.numbers()) == 4
 
 
+def test_bars_lie_on_one_axis() -> None:
+    plain, logarithmic = (Bars([Bar("a", 1.0, 0.5, 2.0, "x"), Bar("b", 4.0)], "ms", is_log) for is_log in (False, True))
+    first, second = plain.lines()
+    assert (first["width"], first["left"], first["right"], second["width"]) == (25.0, 12.5, 50.0, 100.0)
+    assert (first["colour"], second["colour"], second["left"]) == (0, 1, None)
+    assert "from 0.5 to 2 ms" in first["note"]
+    first, second = logarithmic.lines()
+    assert second["width"] == 100.0
+    assert first["right"] - first["width"] == pytest.approx(first["width"] - first["left"], abs=0.02)  # factors of two
+    axis = bars_figure(plain).axes[0]
+    assert [bar.get_width() for bar in axis.patches] == [1.0, 4.0]
+    assert [row["value"] for row in plain.numbers()] == [1.0, 4.0]
+
+
 @pytest.mark.parametrize(
     "make",
     [
+        lambda: Bars([], "ms"),
+        lambda: Bars([Bar("a", -1.0)], "ms"),
+        lambda: Bars([Bar("a", 0.0)], "ms", is_log=True),
         lambda: Line("a", X, X[:2]),
         lambda: Line("a", X, X, low=X),
         lambda: Line("a", X, X, style="bars"),
@@ -124,6 +142,7 @@ def body(run: StudyRun) -> None:
     run.chart("curves", CHART, "Curves.")
     run.chart("map", MAP, "A map.")
     run.chart("dots", DOTS, "Dots.")
+    run.chart("bars", Bars([Bar(EVIL, 1.0), Bar("b", 2.0, 1.0, 3.0, "group")], "ms"), "Bars.")
     run.equation("-alpha*L@H + beta*H*(1 - H**2)", "mine")
     run.equation("Schnakenberg")
     run.answer("It is 3.", "curves")
