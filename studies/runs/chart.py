@@ -28,6 +28,7 @@ class Line:
         error: standard errors, nan where there is none.
         low, high: the ends of a band, which needs both.
         style: line or dots.
+        count: how many samples each point stands for, where that changes.
     """
 
     label: str
@@ -38,9 +39,10 @@ class Line:
     low: np.ndarray | None = None
     high: np.ndarray | None = None
     style: str = "line"
+    count: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        columns = {name: getattr(self, name) for name in ("x", "y", "error", "low", "high")}
+        columns = {name: getattr(self, name) for name in ("x", "y", "error", "low", "high", "count")}
         sizes = {name: np.shape(values) for name, values in columns.items() if values is not None}
         if len(set(sizes.values())) != 1 or len(sizes["x"]) != 1:
             raise InvalidArgument(f"expected one number for every point of {self.label!r}, got the shapes {sizes}")
@@ -52,7 +54,7 @@ class Line:
     def spec(self) -> dict[str, Any]:
         """The line as json; None for what is no number."""
         found: dict[str, Any] = {"label": self.label, "x": _numbers(self.x), "y": _numbers(self.y)}
-        for name in ("error", "low", "high"):
+        for name in ("error", "low", "high", "count"):
             values = getattr(self, name)
             if values is not None and np.isfinite(values).any():
                 found[name] = _numbers(values)
@@ -68,7 +70,7 @@ class Panel:
         lines: what is drawn.
         levels: horizontal dotted lines by their labels; one that has the label of a line has its colour.
         names: what stands at 0, 1, ... of the axis below, in place of numbers.
-        y_label: of this panel, where it differs from that of the chart.
+        y_label, y_scale: of this panel, where they differ from those of the chart.
     """
 
     title: str
@@ -76,6 +78,7 @@ class Panel:
     levels: Mapping[str, float] = field(default_factory=dict)
     names: Sequence[str] = ()
     y_label: str = ""
+    y_scale: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +104,7 @@ class Chart:
     def __post_init__(self) -> None:
         if not self.panels:
             raise InvalidArgument("expected at least one panel in a chart, got none; leave the chart out")
-        for scale in (self.x_scale, self.y_scale):
+        for scale in (self.x_scale, self.y_scale, *(p.y_scale for p in self.panels if p.y_scale)):
             if scale not in SCALES:
                 raise InvalidArgument(f"expected a scale among {', '.join(SCALES)}, got {scale!r}")
 
@@ -131,12 +134,13 @@ class Chart:
         """The chart as the page's script reads it, safe inside an element of html."""
         panels = [
             {"title": p.title, "lines": [line.spec() for line in p.lines], "names": list(p.names),
-             "levels": {label: _number(value) for label, value in p.levels.items()}, "y_label": p.y_label}
+             "levels": {label: _number(value) for label, value in p.levels.items()}, "y_label": p.y_label,
+             "y_log": (p.y_scale or self.y_scale) == "log"}
             for p in self.panels
         ]  # fmt: skip
         found = {
             "panels": panels, "labels": self.labels, "x_label": self.x_label, "y_label": self.y_label,
-            "x_log": self.x_scale == "log", "y_log": self.y_scale == "log", "columns": self.columns,
+            "x_log": self.x_scale == "log", "columns": self.columns,
             "shared": self.is_shared,
         }  # fmt: skip
         return inlined(found)

@@ -67,7 +67,7 @@ def _draw_panel(axis: Axes, panel: Panel, chart: Chart) -> None:
         axis.axhline(value, color=PALETTE[k % len(PALETTE)], ls=":", lw=1.2, label=None if own else plain(label))
     if chart.x_scale == "log":
         _name_values(axis, sorted({float(x) for line in panel.lines for x in line.x}))
-    if chart.y_scale == "log":
+    if (panel.y_scale or chart.y_scale) == "log":
         axis.set_yscale("log")
     if panel.names:
         axis.set_xticks(range(len(panel.names)), [plain(name) for name in panel.names], fontsize=9, rotation=30)

@@ -94,7 +94,8 @@
 
   function bandOf(line, x, y) {
     const whole = line.x.map((_, k) => k).filter((k) => isNumber(line.low[k]) && isNumber(line.high[k]));
-    const place = (name) => (k) => `${x.at(line.x[k]).toFixed(1)} ${y.at(line[name][k]).toFixed(1)}`;
+    const inside = (value) => (y.isLog ? Math.max(value, y.low) : value);
+    const place = (name) => (k) => `${x.at(line.x[k]).toFixed(1)} ${y.at(inside(line[name][k])).toFixed(1)}`;
     if (!whole.length) return "";
     return `M${whole.map(place("high")).join("L")}L${whole.reverse().map(place("low")).join("L")}Z`;
   }
@@ -126,15 +127,15 @@
     const rank = (label) => chart.labels.indexOf(label);
     const lines = panel.lines.filter((line) => !hidden.has(line.label));
     const levels = Object.entries(panel.levels).filter(([label]) => !hidden.has(label));
-    const [ylow, yhigh] = limits ?? range([...lines.flatMap(spanned), ...levels.map((l) => l[1])], chart.y_log);
+    const [ylow, yhigh] = limits ?? range([...lines.flatMap(spanned), ...levels.map((l) => l[1])], panel.y_log);
     const [xlow, xhigh] = range(panel.names.length ? [-0.5, panel.names.length - 0.5] : panel.lines.flatMap((l) => l.x), chart.x_log);
-    const marks = ticks(ylow, yhigh, 5, chart.y_log);
+    const marks = ticks(ylow, yhigh, 5, panel.y_log);
     const left = 30 + 7 * Math.max(...marks.map((value) => shown(value).length));
     const slanted = panel.names.length > 0 && panel.names.some((name) => name.length * 7 > (width - left) / panel.names.length);
     const below = slanted ? 24 + 4.6 * Math.max(...panel.names.map((name) => name.length)) : 42;
     const [top, right, bottom] = [28, 12, height - below];
     const x = axis(xlow, xhigh, left, width - right, chart.x_log);
-    const y = axis(ylow, yhigh, bottom, top, chart.y_log);
+    const y = axis(ylow, yhigh, bottom, top, panel.y_log);
     const root = svg("svg", {viewBox: `0 0 ${width} ${height}`, height, tabindex: 0, role: "group", "aria-roledescription": "chart", "aria-label": `${panel.title}: ${panel.y_label || chart.y_label} against ${chart.x_label}. Arrow keys read values.`});
     root.append(svg("text", {class: "title", x: (left + width - right) / 2, y: 18, "text-anchor": "middle"}, panel.title));
     for (const value of marks) {
@@ -178,7 +179,8 @@
       if (k < 0 || !isNumber(line.y[k])) continue;
       const error = isNumber(line.error?.[k]) && line.error[k] ? ` ± ${shown(line.error[k])}` : "";
       const band = isNumber(line.low?.[k]) ? ` (${shown(line.low[k])} to ${shown(line.high[k])})` : "";
-      found.push([line.y[k], line.label, `${shown(line.y[k])}${error}${band}`, line.style === "dots", false]);
+      const count = isNumber(line.count?.[k]) ? `, ${line.count[k]} left` : "";
+      found.push([line.y[k], line.label, `${shown(line.y[k])}${error}${band}${count}`, line.style === "dots", false]);
     }
     for (const [label, value] of drawn.levels) if (isNumber(value)) found.push([value, label, shown(value), false, true]);
     found.sort((a, b) => b[0] - a[0]);
@@ -253,7 +255,7 @@
       panels.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
       const width = Math.floor((room - 12 * (columns - 1)) / columns) - 2;
       const every = chart.panels.flatMap((p) => [...p.lines.filter((l) => !hidden.has(l.label)).flatMap(spanned), ...Object.values(p.levels)]);
-      const limits = chart.shared ? range(every, chart.y_log) : undefined;
+      const limits = chart.shared ? range(every, chart.panels[0].y_log) : undefined;
       panels.replaceChildren(...chart.panels.map((panel) => {
         const drawn = drawPanel(panel, chart, width, hidden, limits);
         const tip = html("div", {class: "tip", role: "status"});
