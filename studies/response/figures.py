@@ -105,5 +105,5 @@ def settings_caption(name: str, chosen: Mapping[str, Any]) -> str:
     return (
         f"{name}, dH/dt = {system}, at α = {chosen['alpha']:g} and β = {chosen['beta']:g}: absolute gain of frequency "
         "λ at the end time T, for the flow, for Euler's method and for RK4 with the published step τ. The solver that "
-        "the paper used on a data set stands in the title of its panel; the other one is drawn pale."
+        "the paper used on a data set stands in the title of its panel; in the files the other one is pale."
     )

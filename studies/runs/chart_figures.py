@@ -76,13 +76,15 @@ def _draw_panel(axis: Axes, panel: Panel, chart: Chart) -> None:
 
 
 def _draw_line(axis: Axes, line: Line, k: int) -> None:
-    colour = PALETTE[k % len(PALETTE)]
+    """Lines get thinner and marks smaller from first to last, so that one that lies on another does not hide it."""
+    place = k % len(PALETTE)
+    colour = PALETTE[place]
     is_marked = line.style == "dots" or len(line.x) <= MARKED
     error = None if line.error is None else np.nan_to_num(line.error)
     axis.errorbar(
-        line.x, line.y, yerr=error, color=colour, marker=MARKERS[k % len(MARKERS)] if is_marked else "", ms=4.5,
-        ls="" if line.style == "dots" else DASHES[k // len(PALETTE) % len(DASHES)], lw=1.4, capsize=2,
-        label=plain(line.label),
+        line.x, line.y, yerr=error, color=colour, marker=MARKERS[k % len(MARKERS)] if is_marked else "",
+        ls="" if line.style == "dots" else DASHES[k // len(PALETTE) % len(DASHES)], lw=2.6 - 0.2 * place,
+        ms=6.4 - 0.45 * place, capsize=2, label=plain(line.label),
     )  # fmt: skip
     if line.low is not None and line.high is not None:
         axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, lw=0)

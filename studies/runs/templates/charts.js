@@ -20,6 +20,9 @@
   }
   const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
   const colour = (k) => `var(--c${k % COLOURS})`;
+  // Lines get thinner and marks smaller from first to last, so that one that lies on another does not hide it.
+  const stroke = (k) => 3.6 - 0.3 * (k % COLOURS);
+  const size = (k) => 5.2 - 0.35 * (k % COLOURS);
   const dash = (k) => DASHES[Math.floor(k / COLOURS) % DASHES.length];
   function shown(value) {
     if (value !== 0 && (Math.abs(value) >= 1e6 || Math.abs(value) < 1e-4)) return value.toExponential(2);
@@ -111,12 +114,12 @@
     });
     if (line.style !== "dots")
       group.append(
-        svg("path", {d: pathOf(line, x, y), fill: "none", "stroke-width": 2, "stroke-dasharray": dash(k) || undefined}),
+        svg("path", {d: pathOf(line, x, y), fill: "none", "stroke-width": stroke(k), "stroke-dasharray": dash(k) || undefined}),
       );
     if (line.style === "dots" || line.x.length <= MARKED)
       line.y.forEach((value, i) => {
         if (isNumber(value) && (!y.isLog || value > 0))
-          group.append(svg("path", {d: mark(k, x.at(line.x[i]), y.at(value), 4), stroke: "none"}));
+          group.append(svg("path", {d: mark(k, x.at(line.x[i]), y.at(value), size(k)), stroke: "none"}));
       });
     return group;
   }
