@@ -169,6 +169,8 @@ def explained(reaction: str, gaps: Gaps, completions: Sequence[str]) -> Explanat
         best, word = PRINTED, "reached as printed"
     else:
         word = f"explained by {best}" if is_reached(best, reaction, gaps) else "not explained"
+        if sets < OF_SETS:  # too few to say, whatever they show
+            word = f"open, with {sets} of {OF_SETS} sets"
     return Explanation(reaction, word, best, scored[best][0], printed[0], sets, scored[best][1], printed[1])
 
 
@@ -296,6 +298,8 @@ def answer(found: Sequence[Explanation], agreed: Sequence[MutableRow]) -> str:
     parts = [f"{len(reached)} of {len(compared)} rows of Table 8 are reached as printed"]
     parts += [f"{len(told)} explained by a completion ({', '.join(told) or 'none'})"]
     parts += [f"{len(left)} not explained ({', '.join(left) or 'none'})"]
+    if few := [one.reaction for one in compared if one.answer.startswith("open")]:
+        parts.append(f"{len(few)} open, for lack of sets ({', '.join(few)})")
     if agreed:
         same = sum(row["verdict"] in WITHIN for row in agreed)
         parts.append(f"our code agrees with the authors' code in {same} of {len(agreed)} cells")
