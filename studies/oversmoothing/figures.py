@@ -126,7 +126,8 @@ def curves_chart(
         logarithmic = is_log if measure is None else measure.is_log
         lines = [
             Line(c.name, c.times, _within(c.mean, logarithmic), low=_within(c.low, logarithmic),
-                 high=_within(c.high, logarithmic), count=None if (c.alive == c.members).all() else c.alive)
+                 high=_within(c.high, logarithmic), count=None if (c.alive == c.members).all() else c.alive,
+                 look=c.colour % len(PALETTE) + len(PALETTE) * c.dash)
             for c in own
         ]  # fmt: skip
         title = group if measure is None else measure.label

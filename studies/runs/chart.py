@@ -29,6 +29,7 @@ class Line:
         low, high: the ends of a band, which needs both.
         style: line or dots.
         count: how many samples each point stands for, where that changes.
+        look: its place among the colours, and 7 more for each kind of dashes; by default its place in the legend.
     """
 
     label: str
@@ -40,6 +41,7 @@ class Line:
     high: np.ndarray | None = None
     style: str = "line"
     count: np.ndarray | None = None
+    look: int | None = None
 
     def __post_init__(self) -> None:
         columns = {name: getattr(self, name) for name in ("x", "y", "error", "low", "high", "count")}
@@ -114,6 +116,12 @@ class Chart:
         lines = [line.label for panel in self.panels for line in panel.lines]
         return list(dict.fromkeys([*lines, *(name for panel in self.panels for name in panel.levels)]))
 
+    @property
+    def looks(self) -> dict[str, int]:
+        """Colour and dashes of every name of the legend, see `Line`."""
+        chosen = {line.label: line.look for panel in self.panels for line in panel.lines if line.look is not None}
+        return {label: chosen.get(label, place) for place, label in enumerate(self.labels)}
+
     def numbers(self) -> list[MutableRow]:
         """Every number that is drawn: a row for each point, and for each level one without x."""
         rows: list[MutableRow] = []
@@ -139,9 +147,8 @@ class Chart:
             for p in self.panels
         ]  # fmt: skip
         found = {
-            "panels": panels, "labels": self.labels, "x_label": self.x_label, "y_label": self.y_label,
-            "x_log": self.x_scale == "log", "columns": self.columns,
-            "shared": self.is_shared,
+            "panels": panels, "labels": self.labels, "looks": self.looks, "x_label": self.x_label,
+            "y_label": self.y_label, "x_log": self.x_scale == "log", "columns": self.columns, "shared": self.is_shared,
         }  # fmt: skip
         return inlined(found)
 

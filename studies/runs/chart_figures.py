@@ -60,9 +60,9 @@ def chart_figure(chart: Chart) -> Figure:
 
 def _draw_panel(axis: Axes, panel: Panel, chart: Chart) -> None:
     for line in panel.lines:
-        _draw_line(axis, line, chart.labels.index(line.label))
+        _draw_line(axis, line, chart.looks[line.label])
     for label, value in panel.levels.items():
-        k = chart.labels.index(label)
+        k = chart.looks[label]
         own = label in {line.label for line in panel.lines}
         axis.axhline(value, color=PALETTE[k % len(PALETTE)], ls=":", lw=1.2, label=None if own else plain(label))
     if chart.x_scale == "log":

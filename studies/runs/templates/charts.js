@@ -25,7 +25,7 @@
   const size = (k) => 5.2 - 0.35 * (k % COLOURS);
   const dash = (k) => DASHES[Math.floor(k / COLOURS) % DASHES.length];
   function shown(value) {
-    if (value !== 0 && (Math.abs(value) >= 1e6 || Math.abs(value) < 1e-4)) return value.toExponential(2);
+    if (value !== 0 && (Math.abs(value) >= 1e6 || Math.abs(value) < 1e-4)) return value.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e");
     return String(Number(value.toPrecision(5)));
   }
 
@@ -127,7 +127,7 @@
   // A panel as SVG, and where its values lie: {root, x, y, xs}.
   function drawPanel(panel, chart, width, hidden, limits) {
     const height = Math.max(210, Math.min(320, 0.72 * width));
-    const rank = (label) => chart.labels.indexOf(label);
+    const rank = (label) => chart.looks[label];
     const lines = panel.lines.filter((line) => !hidden.has(line.label));
     const levels = Object.entries(panel.levels).filter(([label]) => !hidden.has(label));
     const [ylow, yhigh] = limits ?? range([...lines.flatMap(spanned), ...levels.map((l) => l[1])], panel.y_log);
@@ -140,7 +140,7 @@
     const x = axis(xlow, xhigh, left, width - right, chart.x_log);
     const y = axis(ylow, yhigh, bottom, top, panel.y_log);
     const root = svg("svg", {viewBox: `0 0 ${width} ${height}`, height, tabindex: 0, role: "group", "aria-roledescription": "chart", "aria-label": `${panel.title}: ${panel.y_label || chart.y_label} against ${chart.x_label}. Arrow keys read values.`});
-    root.append(svg("text", {class: "title", x: (left + width - right) / 2, y: 18, "text-anchor": "middle"}, panel.title));
+    root.append(svg("text", {class: "title", x: width / 2, y: 18, "text-anchor": "middle", style: `font-size:${Math.max(9, Math.min(13, (width - 12) / (0.62 * panel.title.length)))}px`}, panel.title));
     for (const value of marks) {
       root.append(svg("line", {class: "grid", x1: left, x2: width - right, y1: y.at(value), y2: y.at(value)}));
       root.append(svg("text", {x: left - 6, y: y.at(value) + 4, "text-anchor": "end"}, shown(value)));
@@ -226,9 +226,9 @@
   function legend(chart, hidden, redraw) {
     const lines = chart.panels.flatMap((panel) => panel.lines);
     const keys = html("div", {class: "keys", role: "group", "aria-label": "Lines; a press takes one away or brings it back"});
-    const buttons = chart.labels.map((label, k) => {
+    const buttons = chart.labels.map((label) => {
       const own = lines.filter((line) => line.label === label);
-      const button = html("button", {type: "button", "aria-pressed": "true"}, swatch(k, own.length > 0 && own.every((l) => l.style === "dots"), !own.length), label);
+      const button = html("button", {type: "button", "aria-pressed": "true"}, swatch(chart.looks[label], own.length > 0 && own.every((l) => l.style === "dots"), !own.length), label);
       button.addEventListener("click", () => {
         if (!hidden.delete(label)) hidden.add(label);
         renew();

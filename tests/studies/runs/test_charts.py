@@ -53,6 +53,14 @@ def test_numbers_of_a_chart_are_those_that_went_in() -> None:
     assert CHART.labels == ["BS", EVIL, "here", "paper", "limit"]
 
 
+def test_a_line_may_choose_its_look() -> None:
+    chart = Chart([Panel("", [FIRST, Line("dashed", X, X, look=7), Line("third", X, X)])], "x")
+    assert chart.looks == {"BS": 0, "dashed": 7, "third": 2}
+    first, second, third = (container.lines[0] for container in chart_figure(chart).axes[0].containers)
+    assert first.get_color() == second.get_color() != third.get_color()
+    assert first.get_linestyle() == third.get_linestyle() != second.get_linestyle()
+
+
 def test_json_of_a_chart_is_safe_and_has_no_nan() -> None:
     text = CHART.json()
     assert "</script" not in text
