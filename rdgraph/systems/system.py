@@ -39,7 +39,7 @@ from rdgraph.systems.learned_calls import learned_functions
 from rdgraph.systems.matrix_responses import matrix_gain
 from rdgraph.systems.spelling import Spelling
 from rdgraph.systems.structure import Structure, structure_of
-from rdgraph.systems.system_text import declarations, is_plain, system_latex, system_text
+from rdgraph.systems.system_text import declarations, is_plain, system_latex, system_mathml, system_text
 
 
 @dataclass(frozen=True, repr=False)
@@ -281,6 +281,10 @@ class System:
         if self._is_plain:
             return self.equations[0].latex()
         return system_latex(self.equations)
+
+    def mathml(self) -> str:
+        """All equations as MathML, which browsers draw by themselves."""
+        return system_mathml(self.equations)
 
     # ------------------------------------------------------------------ the questions people ask first
     def symbol(self) -> sp.Expr | sp.Matrix:

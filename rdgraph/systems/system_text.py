@@ -1,9 +1,10 @@
-"""The text and the LaTeX of equations: one line without a left side where it is dH/dt, else u' = ...; v' = ..."""
+"""Text, LaTeX and MathML of equations: one line without a left side where it is dH/dt, else u' = ...; v' = ..."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rdgraph.syntax.mathml_printer import dotted, math_element, row, sign, to_mathml
 from rdgraph.syntax.printer import to_latex
 from rdgraph.syntax.tree import Kind, field
 from rdgraph.systems.equation import Equation
@@ -45,3 +46,21 @@ def system_latex(equations: Sequence[Equation]) -> str:
         return " = ".join(lines[0])
     body = r" \\ ".join(f"{left} &= {right}" for left, right in lines)
     return rf"\begin{{aligned}} {body} \end{{aligned}}"
+
+
+def system_mathml(equations: Sequence[Equation]) -> str:
+    """All equations with their left sides, one below the other, as one element that a browser draws.
+
+    >>> from rdgraph.syntax.reader import read_expression
+    >>> "<mo>=</mo>" in system_mathml([Equation("H", 2, read_expression("-beta*H"))])
+    True
+    """
+    cells = [(dotted(to_mathml(field(e.field)), e.order), e.mathml()) for e in equations]
+    if len(cells) == 1:
+        return math_element(row(cells[0][0], sign("="), cells[0][1]))
+    lines = (
+        f'<mtr><mtd style="text-align:right">{left}</mtd><mtd>{sign("=")}</mtd>'
+        f'<mtd style="text-align:left">{right}</mtd></mtr>'
+        for left, right in cells
+    )
+    return math_element(f'<mtable displaystyle="true">{"".join(lines)}</mtable>')

@@ -136,6 +136,8 @@ def run(
         run.say("Result", "\n\n".join(further))
     run.table("summary", summary_rows(plan, summary), SUMMARY_CAPTION)
     run.table(REFERENCES, references, REFERENCES_CAPTION)
+    if plan.has_equation:
+        run.equation(plan.reaction, plan.title)
     run.say("Method", about_method(plan))
     write_metrics(run.folder / "metrics.parquet", done)
     for name, text in FILES.items():
@@ -152,7 +154,7 @@ def run(
             run.describe(learned_functions.FILE, learned_functions.CAPTION)
     drawings, missing = draw_all(done)
     for drawing in drawings:
-        run.figure(drawing.name, drawing.figure, drawing.caption, drawing.rows)
+        run.figure(drawing.name, drawing.figure, drawing.caption, drawing.rows, drawing.chart)
     if missing:
         run.say("Not drawn", "\n\n".join(missing))
     run.show("results", RESULTS_CAPTION, rows)
