@@ -5,7 +5,7 @@ your own:    NodeData, Masks, stratified_splits, register_dataset, RemoteFile
 classifier:  GREADClassifier, GNNClassifier, GREADConv, exportable, GREAD, Network
 networks:    find_model, register_model, ModelRecord, ModelSettings, BatchedModel, Place
 training:    train, train_decoupled, Config, Trial, make_trials, Ensemble, find_preset
-search:      search
+search:      search, discover
 
 Names are loaded when they are first asked for.
 """
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gread.datasets.splits import stratified_splits
     from gread.datasets.synthetic import csbm, synthetic_cora, synthetic_cora_levels
     from gread.datasets.variants import Variant
+    from gread.discovery.discovering import discover
     from gread.layers.conv import GREADConv
     from gread.layers.plain_conv import exportable
     from gread.models.batched_model import BatchedModel
@@ -60,6 +61,7 @@ __all__ = [
     "Variant",
     "csbm",
     "digits",
+    "discover",
     "exportable",
     "find_model",
     "find_preset",
@@ -96,6 +98,7 @@ _ON_USE = {
     "Variant": "gread.datasets.variants",
     "csbm": "gread.datasets.synthetic",
     "digits": "gread.datasets.embedded",
+    "discover": "gread.discovery.discovering",
     "exportable": "gread.layers.plain_conv",
     "find_model": "gread.settings.model_records",
     "find_preset": "gread.settings.presets",

@@ -1,1 +1,1 @@
-"""Equations that are searched for."""
+"""Equations nobody wrote: `term_grammar` what is tried, `behaviours` and `line_safety` what is left, `discovering`."""

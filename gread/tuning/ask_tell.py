@@ -55,7 +55,7 @@ def make_sampler(name: str, seed: int, number: int) -> Any:
     if name == "random":
         return optuna.samplers.RandomSampler(seed=own)
     if name == "tpe":
-        with _quiet():
+        with quiet():
             return optuna.samplers.TPESampler(seed=own, constant_liar=True)
     if importlib.util.find_spec("cmaes") is None:
         raise MissingDependency(
@@ -65,7 +65,7 @@ def make_sampler(name: str, seed: int, number: int) -> Any:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without what optuna says of new studies and experimental parts."""
     optuna = import_optuna()
     before = optuna.logging.get_verbosity()
@@ -111,7 +111,7 @@ class Ledger:
         make_sampler(sampler, seed, 0)  # a sampler that cannot be made is refused before anything is written
         self.space, self.base, self.sampler, self.seed, self.place = space, base, sampler, seed, place
         self._candidates: dict[int, Candidate] = {}
-        with self._reading(), reached(place), _quiet():
+        with self._reading(), reached(place), quiet():
             storage = open_storage(place)
             weakref.finalize(self, let_go, storage)
             self.study: Study = optuna.create_study(
@@ -215,7 +215,7 @@ class Ledger:
         self._storage.set_trial_user_attr(number, RESULT, result.record())
         for epoch, value in result.rungs:
             self._storage.set_trial_intermediate_value(number, epoch, value)
-        with _quiet():
+        with quiet():
             if result.state == FAILED:
                 self.study.tell(result.number, state=states.FAIL)
             elif result.state == PRUNED:
@@ -252,7 +252,7 @@ class Ledger:
         values = [t.value for t in self._frozen() if t.state == optuna.trial.TrialState.COMPLETE]
         if len(values) < 2 * ABOVE or len(set(values)) < 2:
             return {}
-        with _quiet():
+        with quiet():
             share = max(0.1, ABOVE / len(values))
             evaluator = optuna.importance.PedAnovaImportanceEvaluator(target_quantile=share)
             return dict(optuna.importance.get_param_importances(self.study, evaluator=evaluator))
@@ -281,7 +281,7 @@ def recorded_candidate(place: Path | str, number: int, study: str = STUDY) -> Ca
     optuna = import_optuna()
     if isinstance(place, Path) and not place.is_file():
         raise FileError(f"expected a journal of trials in {place}, got none; name the folder of a search with --out")
-    with reached(place), _quiet():
+    with reached(place), quiet():
         storage = open_storage(place)
         try:
             trials = optuna.load_study(study_name=study, storage=storage).get_trials(deepcopy=False)

@@ -188,7 +188,7 @@ def _filled(point: dict[sp.Basic, sp.Expr], rate: sp.Expr, start: sp.Symbol) -> 
 
 def _quadrature(rate: sp.Expr, x: sp.Symbol, begin: float) -> float:
     """The integral of dx/rate from `begin` to infinity, over v in (0, 1] with x = begin + reach (1 - v)/v."""
-    speed = sp.lambdify(x, rate, modules="math")
+    speed = sp.lambdify(x, sp.N(rate), modules="math")  # functions of numbers alone, as sigmoid(0), become numbers
     reach = abs(begin) + 1.0
 
     def integrand(v: float) -> float:

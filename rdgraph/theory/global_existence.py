@@ -33,7 +33,7 @@ from rdgraph.theory.several_fields.lifetimes import lifetime
 
 GLOBAL, LOCAL, UNDECIDED = "global", "local", "undecided"
 
-__all__ = ["GLOBAL", "LOCAL", "UNDECIDED", "BlowUp", "Existence", "existence"]
+__all__ = ["GLOBAL", "LOCAL", "UNDECIDED", "BlowUp", "Existence", "existence", "existence_by_growth"]
 
 
 @dataclass(frozen=True)
@@ -78,21 +78,51 @@ def _of_fields(system: System) -> Existence:
     return Existence(found.status, found.reason, found.blow_ups, found.starts)
 
 
+@reads_system
+@within_budget(otherwise=lambda problem: None)
+@remembered(maxsize=256)
+def existence_by_growth(system: System) -> Existence | None:
+    """The proof of `existence` by bounds of growth alone, without a search for blow-ups; None where they give none.
+
+    Args:
+        system: dH/dt = f(H).
+
+    Returns:
+        global with its reason, or None: nothing is known then.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> existence_by_growth(parse("AC")).status, existence_by_growth(parse("F"))
+    ('global', None)
+    """
+    with watched() as watch:
+        found, _ = _by_growth(system)
+    if found is None or found.status != GLOBAL:
+        return None
+    return replace(found, reason=f"{found.reason}; {BOUNDED}") if watch.bounded else found
+
+
 def _decided(system: System) -> Existence:
+    found, obstacle = _by_growth(system)
+    return found or _on_scalars(system, system.domain, obstacle)
+
+
+def _by_growth(system: System) -> tuple[Existence | None, str]:
+    """What singularities and bounds of growth settle, or the obstacle."""
     domain = system.domain
     trouble = _singularity(system.normal, domain)
     if trouble is not None and not trouble.is_continuous:
-        return Existence(UNDECIDED, trouble.reason)
+        return Existence(UNDECIDED, trouble.reason), ""
     if system.structure.linear:
-        return Existence(GLOBAL, "the vector field is affine in H")
+        return Existence(GLOBAL, "the vector field is affine in H"), ""
     obstacle = "no growth bound holds in every entry"
     try:
         proved = _energy_estimate(*_split(system.normal), domain)
     except Undecided as problem:
         proved, obstacle = None, str(problem)
     if trouble is not None:
-        return Existence(GLOBAL if proved else UNDECIDED, f"{proved}; {trouble.reason}" if proved else trouble.reason)
-    return Existence(GLOBAL, proved) if proved else _on_scalars(system, domain, obstacle)
+        reason = f"{proved}; {trouble.reason}" if proved else trouble.reason
+        return Existence(GLOBAL if proved else UNDECIDED, reason), ""
+    return (Existence(GLOBAL, proved) if proved else None), obstacle
 
 
 # ---------------------------------------------------------------------- global existence

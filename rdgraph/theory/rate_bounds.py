@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from rdgraph.algebra.normal_form import Act, H
 from rdgraph.decisions.budget import within_budget
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.maxima import Candidate, maximum
+from rdgraph.decisions.regions import cases
 from rdgraph.normalisations.normalisation import Normalisation
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.answer_symbols import R, h, s
@@ -218,6 +219,11 @@ def _reaction_slope(reaction: sp.Expr, measure: Magnitudes, loose: Mapping[sp.Sy
 
 @within_budget(lambda problem: sp.oo)
 def _largest_slope(reaction: sp.Expr, domain: Domain, local: bool) -> sp.Expr:
+    """The largest |slope| for all coefficients: of cases that depend on their signs, each with its own, the largest."""
+    return sp.Max(*(value for _, value in cases(domain, partial(_slope_in_case, reaction, local))))
+
+
+def _slope_in_case(reaction: sp.Expr, local: bool, domain: Domain) -> sp.Expr:
     found = slopes(reaction, domain, local=local)
     both = [Candidate(sign * c.value, c.valid) for c in found.candidates for sign in (1, -1)]
     return found.restore(maximum(both, found.domain(domain)))

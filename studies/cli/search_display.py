@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
@@ -32,14 +32,17 @@ class SearchDisplay:
     '12 of 50 trials, best validation 81.25 % (trial 3), 10 s, 30 s left\\n'
     """
 
+    #: What is under way.
+    title = "searching"
+
     def __init__(self, console: Console) -> None:
         self.console = console
         self._told = time.monotonic() - PAUSE
-        columns = TextColumn("searching"), BarColumn(), TextColumn("{task.description}", markup=False)
+        columns = TextColumn(self.title), BarColumn(), TextColumn("{task.description}", markup=False)
         self._bar = Bar(*columns, console=console, transient=True)
         self._task = self._bar.add_task("", total=None)
 
-    def __enter__(self) -> SearchDisplay:
+    def __enter__(self) -> Self:
         if self.console.is_terminal:
             self._bar.start()
         return self
@@ -50,7 +53,8 @@ class SearchDisplay:
         if self.console.is_terminal:
             self._bar.stop()
 
-    def hear(self, progress: SearchProgress) -> None:
+    def hear(self, progress: Any) -> None:
+        """Show a progress with the trials that are done and their total, in the words of `line`."""
         text = self.line(progress)
         if self.console.is_terminal:
             self._bar.update(self._task, completed=progress.trials, total=progress.total, description=text)

@@ -26,6 +26,8 @@ from studies.runs.tables import Row, Value
 TEMPLATES = Path(__file__).parent / "templates"
 #: What a page draws itself.
 Drawn = Chart | FieldMap | Bars | MovingDots
+#: The address of a place in a page of the same folder.
+LINK = re.compile(r"[a-z_]+\.html#\S+")
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -256,6 +258,15 @@ def with_code(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
+def is_link(value: Value) -> bool:
+    """Whether a cell is the address of a place in a page beside the report, which is shown as a link.
+
+    >>> is_link("explore.html#e=BS"), is_link("a#b"), is_link(3)
+    (True, False, False)
+    """
+    return isinstance(value, str) and LINK.fullmatch(value) is not None
+
+
 def is_number(value: Value) -> bool:
     """Whether a cell is sorted and aligned as a number."""
     return not isinstance(value, str)
@@ -275,4 +286,5 @@ def templates() -> Environment:
     found.filters["heading"] = heading
     found.filters["with_code"] = with_code
     found.tests["number_cell"] = is_number
+    found.tests["link_cell"] = is_link
     return found

@@ -55,7 +55,7 @@ FOLDER_ORDER = {
         "runs", "stability", "grid", "response", "turing", "atlas", "discretisation", "oversmoothing", "trained_energy",
         "datasets", "training", "contest", "search", "cells", "classification", "ablation", "sensitivity", "depth",
         "homophily", "significance", "runtime", "embeddings", "complexity", "wellposedness", "forensics", "ledger",
-        "explorer", "catalogue", "cli", "benchmarks",
+        "explorer", "discovery", "catalogue", "cli", "benchmarks",
     ],
 }  # fmt: skip
 

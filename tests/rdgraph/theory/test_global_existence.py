@@ -25,7 +25,7 @@ from rdgraph.syntax.functions import relu, softplus
 from rdgraph.systems.system import System
 from rdgraph.theory.blowup import BlowUp, fate
 from rdgraph.theory.blowup_times import escape_time
-from rdgraph.theory.global_existence import Existence
+from rdgraph.theory.global_existence import Existence, existence_by_growth
 from rdgraph.theory.growth_at_infinity import Trend, growth, order
 
 a, b = sp.symbols("a b", real=True)
@@ -412,3 +412,25 @@ def test_an_example_is_called_one() -> None:
     assert found.example
     assert str(found).startswith("for example from alpha = 1")
     assert not any(b.example for b in rd.existence(rd.parse("F")).blow_ups)
+
+
+@pytest.mark.parametrize("gate", ["sigmoid(L@H)", "softplus(L@H)"])
+def test_functions_of_numbers_alone_do_not_hide_a_blow_up(gate: str) -> None:
+    """On constant states L@H = 0, and the rate has sigmoid(0), which is no number to floating-point code."""
+    found = rd.existence(rd.parse(f"alpha*{gate}*H + beta*H**2"))
+    assert found.status == "local"
+    assert found.blow_ups[0].time is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("AC", "global"), ("-alpha*L@H + beta*tanh(H)", "global"), ("BS", "global")]
+)
+def test_bounds_of_growth_alone_prove_what_existence_does(text: str, expected: str) -> None:
+    found = existence_by_growth(rd.parse(text))
+    assert found is not None
+    assert (found.status, found.reason) == (expected, rd.existence(rd.parse(text)).reason)
+
+
+@pytest.mark.parametrize("text", ["F", "beta*H**2", "exp(H)", "sqrt(H)"])
+def test_bounds_of_growth_say_nothing_where_they_prove_nothing(text: str) -> None:
+    assert existence_by_growth(rd.parse(text)) is None

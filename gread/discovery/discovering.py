@@ -1,0 +1,333 @@
+"""`discover`: equations of a grammar, each behaviour once, the safe ones trained and chosen on validation nodes.
+
+A round of equations is examined, trained and written down as one; a search that was cut off goes on after the last
+round that was finished.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gread.datasets.node_data import NodeData
+from gread.discovery.behaviours import Behaviours
+from gread.discovery.discovery_plan import (
+    ROUND,
+    Discovered,
+    DiscoveryPlan,
+    DiscoveryProgress,
+    TriedLine,
+    order_of,
+)
+from gread.discovery.examined_ahead import AheadExamination
+from gread.discovery.line_safety import LEFT_OUT, Examination, Examine
+from gread.discovery.line_sampling import LineSampler, make_line_sampler
+from gread.discovery.line_training import LineResult, train_lines
+from gread.discovery.term_grammar import Line, TermGrammar, find_terms
+from gread.settings.config import Config
+from gread.training.trainer import choose_device
+from gread.tuning.candidates import TrialResult
+from gread.tuning.selection import chosen
+from gread.tuning.space import Value
+from rdgraph.errors import FileError
+from rdgraph.files import read_text, write_text
+
+ROUNDS, JOURNAL, MARK = "rounds", "journal.log", "discover.json"
+FORMAT = "rdgraph discover round 1"
+#: Draws of a round that may be equations that are known, for each that is wanted, before drawing is given up.
+PATIENCE = 20
+#: Equations that a process to examine them is worth, and the most processes.
+FOR_A_JOB, MOST_JOBS = 60, 12
+
+
+def discover(
+    data: NodeData,
+    *,
+    terms: str | Path | TermGrammar = "default",
+    size: int = 3,
+    budget: int = 2000,
+    base: Config | None = None,
+    fixed: Mapping[str, Value] | None = None,
+    splits: Sequence[int] | None = None,
+    sampler: str = "tpe",
+    seed: int = 0,
+    round_size: int = ROUND,
+    folder: str | Path | None = None,
+    device: str = "auto",
+    jobs: int = 1,
+    progress: Callable[[DiscoveryProgress], None] | None = None,
+    tell: Callable[[str], object] = warnings.warn,
+) -> Discovered:
+    """Search equations: enumerate, merge, examine, train, and choose by mean validation accuracy over the splits.
+
+    Equations that behave alike are trained once. Those whose solutions may blow up get tanh around the terms that may
+    outgrow the state, or are left out. The worse part of a round is dropped on the way. No test label chooses anything.
+
+    Args:
+        data: One data set.
+        terms: The grammar: "default", "small", a toml file, or a `TermGrammar`.
+        size: All equations of up to so many terms are enumerated.
+        budget: How many equations are trained. Where there are more, the largest are a random sample; where there are
+            fewer, larger ones are drawn.
+        base: The network around the equations and how it is trained; defaults.
+        fixed: Settings that differ from `base`, by name.
+        splits: Numbers of splits; all by default.
+        sampler: How larger equations are drawn: random, or tpe or evolution, for which Optuna is needed.
+        seed: Of draws and trainings.
+        round_size: Equations that are trained together.
+        folder: Where the search is kept, and goes on from; None keeps it in memory.
+        device: "auto" takes a GPU where there is one.
+        jobs: Processes that examine equations while others are trained, to the same answers. With more than one the
+            program that calls this begins its work under `if __name__ == "__main__"`.
+        progress: Hears how far it is, about once a second.
+        tell: Hears sentences about what a user should know.
+
+    Returns:
+        All equations with what became of them, and the chosen one, see `Discovered`.
+
+    Raises:
+        MissingDependency: Without optuna, where larger equations are to be drawn by tpe or evolution.
+        InvalidArgument: For settings that the network does not have, or data without validation nodes.
+        UnknownName: For a grammar or a sampler that there is not.
+        FileError: For a folder that holds another search.
+
+    >>> from gread import karate
+    >>> found = discover(
+    ...     karate(), terms="small", size=1, budget=6, fixed={"epochs": 20, "hidden": 8}, splits=[0, 1], device="cpu"
+    ... )
+    >>> len(found.results), found.enumerated, found.best.size
+    (6, 9, 1)
+    """
+    start = (base or Config()).updated(fixed or {})
+    grammar = terms if isinstance(terms, TermGrammar) else find_terms(terms)
+    chosen_splits = tuple(range(data.num_splits)) if splits is None else tuple(splits)
+    plan = DiscoveryPlan(data, start, grammar, chosen_splits, size, budget, sampler, seed, round_size)
+    place = None if folder is None else Path(folder)
+    return Discovery(plan, place, device=device, progress=progress, tell=tell, jobs=jobs).run()
+
+
+def usual_jobs(budget: int) -> int:
+    """How many processes examine so many equations: each takes seconds to begin.
+
+    >>> usual_jobs(10)
+    1
+    """
+    return max(1, min((os.cpu_count() or 1) - 2, budget // FOR_A_JOB, MOST_JOBS))
+
+
+class Discovery:
+    """A search under way; `run` brings it to its end.
+
+    `on_round` is for those who write down more than is written here; `jobs` processes examine equations, see
+    `usual_jobs`.
+    """
+
+    def __init__(
+        self,
+        plan: DiscoveryPlan,
+        folder: Path | None,
+        *,
+        device: str = "auto",
+        progress: Callable[[DiscoveryProgress], None] | None = None,
+        tell: Callable[[str], object] = warnings.warn,
+        on_round: Callable[[Discovered], None] = lambda found: None,
+        jobs: int = 1,
+    ) -> None:
+        self.plan, self.folder, self.device = plan, folder, choose_device(device)
+        self._progress, self._say, self._on_round = progress, tell, on_round
+        self._jobs = jobs
+        self._examine: Examine = Examination(plan.base.gread)
+        self._seen = Behaviours()
+        self._enumerated = self._distinct = 0
+        self._tried: list[TriedLine] = []
+        self._results: dict[int, TrialResult] = {}
+        self._coefficients: dict[int, dict[str, float]] = {}
+        self._started, self._before, self._under_way = time.monotonic(), 0, 0.0
+        self._sampler: LineSampler | None = None
+        self._draws = 0
+
+    def run(self) -> Discovered:
+        """Enumerate, then examine and train round by round."""
+        self._claim()
+        for line in self.plan.grammar.lines(self.plan.size):
+            self._seen.add(line)
+            self._enumerated += 1
+        self._distinct = len(self._seen.lines)
+        queue = self._ordered()
+        self._read_rounds()
+        self._before = len(self._results)
+        known = {t.line.text for t in self._tried}
+        queue = [line for line in queue if line.text not in known]
+        left = self.plan.budget - len(self._results)
+        with AheadExamination(self.plan.base.gread, queue[:left], self._jobs) as self._examine:
+            lines = iter(queue)
+            while len(self._results) < self.plan.budget:
+                tried = self._next_round(lines)
+                if not tried:
+                    self._say(f"no more equations were found: {len(self._results)} of {self.plan.budget} were trained")
+                    break
+                self._train(tried)
+        return self.found()
+
+    def found(self) -> Discovered:
+        """What is known so far."""
+        results = tuple(self._results[k] for k in sorted(self._results))
+        return Discovered(
+            self.plan,
+            self._seen,
+            self._enumerated,
+            self._distinct,
+            tuple(self._tried),
+            results,
+            dict(self._coefficients),
+        )
+
+    def _ordered(self) -> list[Line]:
+        """The enumerated equations, each behaviour once: in order as far as all of a size fit, then in random order."""
+        lines = list(self._seen.lines.values())
+        fits = order_of([line.size for line in lines], self.plan.budget)
+        rest = [line for line in lines if line.size > fits]
+        shuffled = np.random.default_rng([self.plan.seed, 1]).permutation(len(rest))
+        later = sorted((rest[k] for k in shuffled), key=lambda line: line.size)
+        return [line for line in lines if line.size <= fits] + later
+
+    # ------------------------------------------------------------------ a round
+    def _next_round(self, lines: Iterator[Line]) -> list[TriedLine]:
+        """Equations to be trained next, with those that were examined on the way."""
+        wanted = min(self.plan.round_size, self.plan.budget - len(self._results))
+        tried: list[TriedLine] = []
+        count, known = 0, 0
+        while count < wanted and known < PATIENCE * wanted:
+            line, draw = next(lines, None), -1
+            if line is None:
+                draw, line = self._drawn()
+                if self._seen.add(line) is not None:
+                    known += 1
+                    self._tell_known(draw, line)
+                    continue
+            made = self._examined(line, draw, len(self._results) + count)
+            tried.append(made)
+            count += made.number >= 0
+            self._tell_progress()
+        return tried if count or any(t.draw < 0 for t in tried) else []
+
+    def _examined(self, line: Line, draw: int, number: int) -> TriedLine:
+        """What becomes of an equation; one that is bounded may behave like another one."""
+        safety = self._examine(line)
+        if safety.state == LEFT_OUT:
+            return TriedLine(line, safety, draw=draw)
+        if safety.line != line and (merge := self._seen.add(safety.line)) is not None:
+            return TriedLine(line, safety, draw=draw, into=merge.into.text)
+        return TriedLine(line, safety, number, draw)
+
+    def _drawn(self) -> tuple[int, Line]:
+        if self._sampler is None:
+            plan, place = self.plan, None if self.folder is None else self.folder / JOURNAL
+            self._sampler = make_line_sampler(
+                plan.sampler, plan.grammar, plan.size + 1, plan.largest, plan.seed, place, self._draws
+            )
+            for tried in self._tried:  # of a round that was written down, and not told of
+                self._tell_sampler(tried)
+        number, line = self._sampler.ask()
+        self._draws = max(self._draws, number + 1)
+        return number, line
+
+    def _tell_known(self, draw: int, line: Line) -> None:
+        """What is known of an equation that was drawn, and behaves like one that was seen."""
+        standing = self._seen.standing_for(line).text
+        values = [
+            self._results[t.number].val_accuracy
+            for t in self._tried
+            if t.number in self._results and standing in (t.line.text, t.safety.line.text)
+        ]
+        assert self._sampler is not None
+        self._sampler.tell(draw, values[0] if values and np.isfinite(values[0]) else None)
+
+    def _tell_sampler(self, tried: TriedLine) -> None:
+        if self._sampler is not None and tried.draw >= 0:
+            result = self._results.get(tried.number)
+            value = None if result is None or not result.val else result.val_accuracy
+            self._sampler.tell(tried.draw, value)
+
+    def _train(self, tried: Sequence[TriedLine]) -> None:
+        """Train a round, write it down, and tell of it."""
+        plan, lines = self.plan, [(t.number, t.safety.line) for t in tried if t.number >= 0]
+
+        def hear(share: float) -> None:
+            self._under_way = share * len(lines)
+            self._tell_progress()
+
+        results = train_lines(
+            plan.data, lines, plan.base, splits=plan.splits, seed=plan.seed, device=self.device, progress=hear,
+            tell=self._say,
+        )  # fmt: skip
+        self._write_round(tried, results)
+        self._take_up(tried, results)
+        for own in tried:
+            self._tell_sampler(own)
+        self._on_round(self.found())
+        self._tell_progress()
+
+    def _take_up(self, tried: Sequence[TriedLine], results: Sequence[LineResult]) -> None:
+        self._tried += tried
+        self._results |= {result.trial.number: result.trial for result in results}
+        self._coefficients |= {result.trial.number: result.coefficients for result in results}
+        self._under_way = 0.0
+
+    # ------------------------------------------------------------------ the folder
+    def _claim(self) -> None:
+        """Write down what is searched, or refuse a folder with another search."""
+        if self.folder is None:
+            return
+        path = self.folder / MARK
+        if path.exists() and path.read_text(encoding="utf-8") != self.plan.mark:
+            raise FileError(
+                f"expected the folder of the same search, got {self.folder} with another one; choose another"
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_text(path, self.plan.mark)
+
+    def _write_round(self, tried: Sequence[TriedLine], results: Sequence[LineResult]) -> None:
+        if self.folder is None:
+            return
+        (self.folder / ROUNDS).mkdir(exist_ok=True)
+        told = [{**r.trial.record(), "coefficients": r.coefficients} for r in results]
+        body = {"format": FORMAT, "tried": [t.record() for t in tried], "results": told}
+        number = len(list((self.folder / ROUNDS).glob("*.json")))
+        write_text(self.folder / ROUNDS / f"{number:04d}.json", json.dumps(body) + "\n", durable=True)
+
+    def _read_rounds(self) -> None:
+        """Take up the rounds that were written down."""
+        if self.folder is None:
+            return
+        for path in sorted((self.folder / ROUNDS).glob("*.json")):
+            try:
+                body = json.loads(read_text(path, "a round of equations"))
+                if body["format"] != FORMAT:
+                    raise ValueError(f"the format {body['format']!r}")
+                tried = [TriedLine.read(record, self.plan.grammar) for record in body["tried"]]
+                results = [LineResult(TrialResult.read(r), dict(r["coefficients"])) for r in body["results"]]
+            except (ValueError, LookupError, TypeError) as problem:
+                raise FileError(f"expected a round of equations in {path}, got {problem}; delete the folder") from None
+            for own in tried:
+                for line in (own.line, own.safety.line):
+                    if line.text not in self._seen.lines and line.text not in self._seen.merges:
+                        self._seen.add(line)
+            self._draws = max([self._draws, *(own.draw + 1 for own in tried)])
+            self._take_up(tried, results)
+
+    # ------------------------------------------------------------------ how far it is
+    def _tell_progress(self) -> None:
+        if self._progress is None:
+            return
+        passed, best = time.monotonic() - self._started, chosen(list(self._results.values()))
+        done = min(self.plan.budget, len(self._results) + self._under_way)
+        left = passed * (self.plan.budget - done) / (done - self._before) if done > self._before else float("nan")
+        value, text = (float("nan"), "") if best is None else (best.val_accuracy, self.found().best.formula)
+        self._progress(DiscoveryProgress(done, self.plan.budget, value, text, passed, left))

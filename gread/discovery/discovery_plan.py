@@ -1,0 +1,244 @@
+"""`DiscoveryPlan`: a search over equations with nothing left open; `TriedLine` and `Discovered`: what came of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from gread.datasets.node_data import NodeData
+from gread.discovery.behaviours import Behaviours
+from gread.discovery.line_safety import LEFT_OUT, Safety
+from gread.discovery.line_sampling import SAMPLERS
+from gread.discovery.line_training import line_config
+from gread.discovery.term_grammar import Line, Term, TermGrammar
+from gread.models.problem import check
+from gread.settings.config import Config
+from gread.training.checkpoint import fingerprint
+from gread.tuning.candidates import COMPLETE, DIVERGED, FAILED, PRUNED, TrialResult
+from gread.tuning.rounds import check_validation
+from gread.tuning.selection import chosen
+from rdgraph.errors import InvalidArgument, UnknownName
+
+#: Equations that are trained together.
+ROUND = 250
+#: How many terms more than those that are enumerated an equation that is drawn may have.
+BEYOND = 2
+#: What the table of equations calls the states of a training, and those that were not trained.
+STATE_WORDS = {COMPLETE: "finished", PRUNED: "dropped", DIVERGED: "diverged", FAILED: "refused"}
+MERGED, NOT_TRIED = "merged", "not tried"
+
+
+class DiscoveryProgress(NamedTuple):
+    """How far a search is: equations trained (with a share of those under way), the best so far, seconds."""
+
+    trials: float
+    total: int
+    best: float
+    best_line: str
+    seconds: float
+    seconds_left: float
+
+
+@dataclass(frozen=True, eq=False)
+class DiscoveryPlan:
+    """A search over the equations of a grammar.
+
+    Args:
+        data: One data set.
+        base: The network around the equations and how it is trained.
+        grammar: The terms.
+        splits: Every equation is trained on all of these.
+        size: All equations of so many terms are enumerated.
+        budget: So many are trained. Where there are more, the largest are a random sample; where there are fewer,
+            larger ones are drawn.
+        sampler: How larger ones are drawn: random, tpe or evolution.
+        seed: Of draws and trainings.
+        round_size: So many are trained together, and compared on the way.
+
+    Raises:
+        InvalidArgument: For sizes and budgets below 1, splits that are not there, or that have no validation nodes.
+        UnknownName: For a sampler that there is not.
+    """
+
+    data: NodeData
+    base: Config
+    grammar: TermGrammar
+    splits: tuple[int, ...]
+    size: int = 3
+    budget: int = 2000
+    sampler: str = "tpe"
+    seed: int = 0
+    round_size: int = ROUND
+
+    def __post_init__(self) -> None:
+        if self.sampler not in SAMPLERS:
+            raise UnknownName("sampler", self.sampler, SAMPLERS)
+        if min(self.size, self.budget, self.round_size) < 1 or self.size > len(self.grammar.names):
+            raise InvalidArgument(
+                f"expected a size between 1 and {len(self.grammar.names)}, as many as names of coefficients, and a "
+                f"budget and rounds of at least 1, got {self.size}, {self.budget} and {self.round_size}"
+            )
+        if not self.splits:
+            raise InvalidArgument(f"expected splits of {self.data.meta.name}, got none")
+        for split in self.splits:
+            check(self.data, split)
+        check_validation(self.data, self.splits)
+        _ = self.base.gread
+
+    @property
+    def largest(self) -> int:
+        """The most terms of an equation that is drawn."""
+        return min(self.size + BEYOND, len(self.grammar.names))
+
+    @property
+    def mark(self) -> str:
+        """What tells this search from others."""
+        told = {
+            "data": fingerprint([self.data], []), "base": self.base.sections(), "splits": list(self.splits),
+            "terms": [[t.body, t.sign] for t in self.grammar.terms], "names": list(self.grammar.names),
+            "kind": self.grammar.kind, "size": self.size, "budget": self.budget, "sampler": self.sampler,
+            "seed": self.seed, "round": self.round_size,
+        }  # fmt: skip
+        return json.dumps(told, indent=1) + "\n"
+
+
+@dataclass(frozen=True)
+class TriedLine:
+    """An equation that was examined: as it came, what was found, and its number where it was trained.
+
+    `draw` is its number among those that were drawn, -1 for those that were enumerated; `into` is the text of the
+    equation that stands for it, where what was to be trained was merged.
+    """
+
+    line: Line
+    safety: Safety
+    number: int = -1
+    draw: int = -1
+    into: str = ""
+
+    def record(self) -> dict[str, Any]:
+        """As json has it; `read` is the inverse."""
+        return {
+            "line": _pairs(self.line), "state": self.safety.state, "trained": _pairs(self.safety.line),
+            "finding": self.safety.finding, "reason": self.safety.reason, "number": self.number, "draw": self.draw,
+            "into": self.into,
+        }  # fmt: skip
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any], grammar: TermGrammar) -> TriedLine:
+        line, trained = (grammar.line([Term(*pair) for pair in record[name]]) for name in ("line", "trained"))
+        safety = Safety(record["state"], trained, record["finding"], record["reason"])
+        return cls(line, safety, int(record["number"]), int(record["draw"]), record["into"])
+
+
+def _pairs(line: Line) -> list[list[str]]:
+    return [[term.body, term.sign] for term in line.terms]
+
+
+@dataclass(frozen=True, eq=False)
+class Discovered:
+    """What a search over equations found.
+
+    `behaviours` are all equations, each behaviour once, `enumerated` how many there are up to the size and `distinct`
+    how many of these are left; `tried` are those that were examined, `results` what became of the
+    trained ones and `coefficients` means over splits and channels, by their numbers. `best` is the equation with the
+    best mean validation accuracy over the splits; its test accuracy was not looked at.
+    """
+
+    plan: DiscoveryPlan
+    behaviours: Behaviours
+    enumerated: int
+    distinct: int
+    tried: tuple[TriedLine, ...]
+    results: tuple[TrialResult, ...]
+    coefficients: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def trained(self) -> dict[int, TriedLine]:
+        """The equations that were trained, by their numbers."""
+        return {t.number: t for t in self.tried if t.number >= 0}
+
+    @property
+    def chosen(self) -> TrialResult:
+        """The result of the chosen equation; none that could be chosen is an error."""
+        found = chosen(self.results)
+        if found is None:
+            notes = next((r.note for r in self.results if r.note), "none was trained to its end")
+            raise InvalidArgument(f"expected an equation that could be trained, got none: {notes}")
+        return found
+
+    @property
+    def best(self) -> Line:
+        """The equation that was chosen, as it was trained."""
+        return self.trained[self.chosen.number].safety.line
+
+    @property
+    def best_config(self) -> Config:
+        """The configuration of the chosen equation."""
+        return self.config(self.chosen.number)
+
+    def config(self, number: int) -> Config:
+        """The configuration of an equation that was trained."""
+        return line_config(self.plan.base, self.trained[number].safety.line)
+
+    def ranked(self) -> list[tuple[TrialResult, Line]]:
+        """Equations that were trained to their ends, the best by validation first."""
+        order = sorted((r for r in self.results if r.is_eligible), key=lambda r: (-r.val_accuracy, r.number))
+        known = self.trained
+        return [(r, known[r.number].safety.line) for r in order]
+
+    def safety_counts(self) -> Counter[tuple[str, str]]:
+        """How many equations that were examined became what, and why."""
+        return Counter((t.safety.state, t.safety.finding) for t in self.tried)
+
+    def rows(self) -> list[dict[str, float | int | str]]:
+        """The table of equations: those that were examined, in order, then those that were merged or not tried."""
+        results = {r.number: r for r in self.results}
+        rows = [_row(t, results.get(t.number)) for t in self.tried]
+        seen = {t.line.text for t in self.tried}
+        for merge in self.behaviours.merges.values():
+            if merge.line.text not in seen:
+                own = _blank(merge.line, MERGED)
+                rows.append(own | {"merged_into": merge.into.formula, "rule": merge.rule, "map": merge.coefficients})
+        standing = (line for text, line in self.behaviours.lines.items() if text not in seen)
+        trained = {t.safety.line.text for t in self.tried}
+        return rows + [_blank(line, NOT_TRIED) for line in standing if line.text not in trained]
+
+
+def _blank(line: Line, state: str) -> dict[str, float | int | str]:
+    return {
+        "number": -1, "equation": line.formula, "size": line.size, "state": state, "val_accuracy": math.nan,
+        "test_accuracy": math.nan, "epochs": 0, "safety": "", "trained": "", "finding": "", "merged_into": "",
+        "rule": "", "map": "", "declared": line.text.partition(" where ")[2],
+    }  # fmt: skip
+
+
+def _row(tried: TriedLine, result: TrialResult | None) -> dict[str, float | int | str]:
+    """An equation that was examined, with what became of it."""
+    safety = tried.safety
+    state = MERGED if tried.into else LEFT_OUT if safety.state == LEFT_OUT else NOT_TRIED
+    found = _blank(tried.line, state) | {"number": tried.number, "safety": safety.state, "finding": safety.finding}
+    found |= {"trained": safety.line.formula, "merged_into": tried.into.partition(" where ")[0]}
+    if result is not None:
+        found |= {"state": STATE_WORDS[result.state], "val_accuracy": result.val_accuracy, "epochs": result.epochs}
+        found |= {"test_accuracy": result.test_accuracy, "finding": result.note or safety.finding}
+    return found
+
+
+def order_of(sizes: Sequence[int], budget: int) -> int:
+    """The largest size of which all equations fit into a budget, with all smaller ones; 0 where none does.
+
+    >>> order_of([1, 1, 2, 2, 2], 2), order_of([1, 1, 2, 2, 2], 9), order_of([1, 1], 1)
+    (1, 2, 0)
+    """
+    counts, total, fits = Counter(sizes), 0, 0
+    for size in sorted(counts):
+        total += counts[size]
+        if total > budget:
+            break
+        fits = size
+    return fits

@@ -1,0 +1,163 @@
+"""Equations larger than those that are enumerated, drawn one after the other: at random, by TPE or by evolution.
+
+The last two are samplers of Optuna's, which learn from what became of earlier equations; optuna is imported when one is
+made. The choice of a sampler is a term, or none, for each place of an equation.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from gread.discovery.term_grammar import Line, Term, TermGrammar
+from gread.tuning.ask_tell import import_optuna, quiet
+from gread.tuning.storages import open_storage
+from rdgraph.errors import InvalidArgument, MissingDependency, UnknownName
+
+SAMPLERS = RANDOM, TPE, EVOLUTION = ("random", "tpe", "evolution")
+#: The name of the study in its storage.
+STUDY = "discover"
+#: What a place without a term is called.
+NONE = ""
+#: How many equations make a generation.
+POPULATION = 32
+
+
+class LineSampler(Protocol):
+    """Draws equations, and hears what became of them."""
+
+    def ask(self) -> tuple[int, Line]:
+        """The next equation with its number."""
+
+    def tell(self, number: int, value: float | None) -> None:
+        """The validation accuracy of a drawn equation; None where there is none."""
+
+
+class RandomLines:
+    """Equations of `least` to `most` terms, all terms alike; each follows from the seed and its number alone.
+
+    >>> from gread.discovery.term_grammar import find_terms
+    >>> first, again = (RandomLines(find_terms("small"), 3, 4, seed=0).ask() for _ in range(2))
+    >>> first == again, first[1].size in (3, 4)
+    (True, True)
+    """
+
+    def __init__(self, grammar: TermGrammar, least: int, most: int, seed: int, begin: int = 0) -> None:
+        self.grammar, self.least, self.most, self.seed, self.number = grammar, least, most, seed, begin
+
+    def ask(self) -> tuple[int, Line]:
+        rng, terms = np.random.default_rng([self.seed, self.number]), self.grammar.terms
+        size = int(rng.integers(self.least, self.most + 1))
+        order = [terms[k] for k in rng.permutation(len(terms))]
+        line = self.grammar.line(_different(order)[:size])
+        self.number += 1
+        return self.number - 1, line
+
+    def tell(self, number: int, value: float | None) -> None:
+        """Nothing is learned from it."""
+
+
+class StudiedLines:
+    """Equations that a sampler of Optuna's draws, kept in a journal; those that were not told of are asked for again.
+
+    Args:
+        grammar: The terms.
+        most: The most terms of an equation.
+        sampler: tpe or evolution.
+        seed: Every draw follows from the seed, its number and what was told before.
+        place: The journal file; None keeps the trials in memory.
+
+    Raises:
+        MissingDependency: Without optuna.
+        UnknownName: For another sampler.
+
+    >>> from gread.discovery.term_grammar import find_terms
+    >>> sampler = StudiedLines(find_terms("small"), 4, "tpe", seed=0)
+    >>> number, line = sampler.ask()
+    >>> sampler.tell(number, 0.5)
+    >>> number, 1 <= line.size <= 4
+    (0, True)
+    """
+
+    def __init__(self, grammar: TermGrammar, most: int, sampler: str, seed: int, place: Path | None = None) -> None:
+        if sampler not in (TPE, EVOLUTION):
+            raise UnknownName("sampler", sampler, SAMPLERS)
+        optuna = _optuna()
+        self.grammar, self.most, self.seed, self._sampler = grammar, most, seed, sampler
+        self._terms = {str(term): term for term in grammar.terms}
+        with quiet():
+            self._study = optuna.create_study(
+                study_name=STUDY, storage=open_storage(place), direction="maximize", load_if_exists=True
+            )
+        self._waiting = [t.number for t in self._study.get_trials(deepcopy=False) if not t.state.is_finished()]
+
+    def ask(self) -> tuple[int, Line]:
+        optuna = _optuna()
+        with quiet():
+            if self._waiting:
+                number = self._waiting.pop(0)
+                trial = optuna.trial.Trial(self._study, self._study.get_trials(deepcopy=False)[number]._trial_id)
+            else:
+                self._study.sampler = self._made(len(self._study.get_trials(deepcopy=False)))
+                trial = self._study.ask()
+            names = [NONE, *self._terms]
+            drawn = [trial.suggest_categorical(f"term_{k}", names) for k in range(self.most)]
+        chosen = _different([self._terms[name] for name in drawn if name != NONE])
+        return trial.number, self.grammar.line(chosen or self.grammar.terms[:1])
+
+    def tell(self, number: int, value: float | None) -> None:
+        with quiet():
+            state = None if value is not None else _failed()
+            self._study.tell(number, value, state=state, skip_if_finished=True)
+
+    def _made(self, number: int) -> Any:
+        """The sampler of one draw."""
+        optuna = _optuna()
+        own = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
+        if self._sampler == TPE:
+            return optuna.samplers.TPESampler(seed=own, constant_liar=True)
+        return optuna.samplers.NSGAIISampler(seed=own, population_size=POPULATION)
+
+
+def _optuna() -> Any:
+    try:
+        return import_optuna()
+    except MissingDependency:
+        raise MissingDependency(
+            "expected optuna to draw equations by tpe or evolution, got an installation without; pip install "
+            "'rdgraph[search]', choose the sampler random, or lower the budget to the equations that are enumerated"
+        ) from None
+
+
+def _failed() -> Any:
+    return _optuna().trial.TrialState.FAIL
+
+
+def make_line_sampler(
+    name: str, grammar: TermGrammar, least: int, most: int, seed: int, place: Path | None, begin: int
+) -> LineSampler:
+    """The sampler of that name, for equations of `least` to `most` terms; `begin` is the number of the first draw.
+
+    Raises:
+        InvalidArgument: Where no equation is larger than those that are enumerated.
+        UnknownName: For a sampler that there is not.
+    """
+    if name not in SAMPLERS:
+        raise UnknownName("sampler", name, SAMPLERS)
+    if least > most:
+        raise InvalidArgument(
+            f"expected names for more than {least - 1} coefficients, to draw larger equations, got "
+            f"{len(grammar.names)} in {grammar.name}; add some, or lower the budget"
+        )
+    return (
+        RandomLines(grammar, least, most, seed, begin)
+        if name == RANDOM
+        else StudiedLines(grammar, most, name, seed, place)
+    )
+
+
+def _different(terms: list[Term]) -> list[Term]:
+    """The terms without those whose body was there before."""
+    return list({term.body: term for term in reversed(terms)}.values())[::-1]

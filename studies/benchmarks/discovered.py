@@ -1,0 +1,356 @@
+"""Equations nobody wrote beside the reactions and a tuned GCN: `python -m studies.benchmarks.discovered --device cuda`.
+
+A cell is a contestant on a data set. "discovered" searches equations with the defaults of gread, then settings of the
+chosen one, as searches of settings do; every other contestant has as many trials of settings as both together.
+"transfer" tries the equations that were chosen on other sets, untouched, with the defaults, once all of them are there.
+Validation nodes choose, test nodes choose nothing. Writes docs/discovered.json after every cell, keeps the rounds of a
+search in a folder, and goes on where it was left; `python -m studies.benchmarks.discovered_page` turns it into
+docs/discovered.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gread.datasets.node_data import NodeData
+from gread.discovery.discovering import Discovery, usual_jobs
+from gread.discovery.discovery_plan import Discovered, DiscoveryPlan
+from gread.discovery.line_training import line_config
+from gread.discovery.term_effects import term_effects
+from gread.discovery.term_grammar import find_terms
+from gread.discovery.winner_checks import fresh_splits, retrained
+from gread.settings.config import Config
+from gread.training.trainer import choose_device
+from gread.tuning.selection import best_by_test, nested_accuracies
+from rdgraph.systems.parser import parse
+from studies.benchmarks.cell_file import joined_cells, measure_cells, missing_cells, read_cells, write_cells
+from studies.benchmarks.compared import SETS
+from studies.benchmarks.searched import CONTESTANTS, EPOCHS, OTHERS, REACTIONS, USUAL, Contestant, SearchedRow, checked
+from studies.benchmarks.searched import measure as measure_searched
+from studies.benchmarks.speed_rows import environment
+from studies.cells.corrected_test import share_ratio
+from studies.discovery.discovery_rows import front_rows
+
+KEY = "contestant"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+DISCOVERED, TRANSFER, TUNED = "discovered", "transfer", "gcn-tuned"
+NAMES = (DISCOVERED, *(contestant.name for contestant in REACTIONS), TUNED, TRANSFER)
+#: Equations of a cell, and trials of settings of the chosen one.
+EQUATIONS = dict.fromkeys(("texas", "wisconsin", "cornell_old", "chameleon", "cora", "citeseer"), 500)
+FEWER = 150
+SETTINGS = {"texas": 100, "wisconsin": 100, "cornell_old": 100}
+FEW = 30
+#: Terms of the equations that are enumerated, and seeds that choices are trained with anew.
+SIZE, FRESH = 3, 3
+#: How many of the best, and of the terms, a row keeps.
+TOP, TERMS = 10, 12
+
+
+class OutOfTime(BaseException):
+    """No time is left for another round; no error, so that nothing is noted as failed."""
+
+
+@dataclass(frozen=True)
+class DiscoveredRow:
+    """One search over equations; numbers are percent of the set's metric, accuracy or ROC-AUC.
+
+    `untuned` is the chosen equation with the defaults, `tuned` the best trial of its settings; `mean`, `std` and `each`
+    are those on the test nodes of whichever has the better validation accuracy, `val_mean` what it was chosen by.
+    `fresh` are the chosen equation and BS with the defaults, trained anew: by kind and name the validation mean and the
+    test results. `by_test` is the best equation by test, which is no result. `seconds` are those of the last process,
+    where a search was cut off.
+    """
+
+    contestant: str
+    dataset: str
+    metric: str
+    trials: int
+    epochs: int
+    equation: str
+    formula: str
+    val_mean: float
+    mean: float
+    std: float
+    each: tuple[float, ...]
+    untuned: dict[str, Any]
+    tuned: dict[str, Any]
+    nested: float
+    by_test: float
+    counts: dict[str, Any]
+    front: tuple[dict[str, Any], ...]
+    best: tuple[dict[str, Any], ...]
+    terms: tuple[dict[str, Any], ...]
+    fresh: dict[str, dict[str, dict[str, Any]]]
+    test_to_train: float
+    seed: int
+    seconds: dict[str, float]
+
+
+@dataclass(frozen=True)
+class TransferRow:
+    """Equations that were chosen on other sets, untouched, on this one, beside BS; all with the defaults, percent."""
+
+    contestant: str
+    dataset: str
+    metric: str
+    epochs: int
+    results: tuple[dict[str, Any], ...]
+    test_to_train: float
+    seed: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Trials of a cell: equations, and settings of the chosen one; the others have the sum."""
+
+    equations: int
+    settings: int
+    epochs: int
+
+    @classmethod
+    def of(cls, dataset: str, equations: int | None, settings: int | None, epochs: int | None) -> Budget:
+        """The budget of a data set, or another one.
+
+        >>> Budget.of("texas", None, None, None), Budget.of("film", None, 5, None).total
+        (Budget(equations=500, settings=100, epochs=200), 155)
+        """
+        return cls(
+            equations or EQUATIONS.get(dataset, FEWER), settings or SETTINGS.get(dataset, FEW),
+            epochs or EPOCHS.get(dataset, USUAL),
+        )  # fmt: skip
+
+    @property
+    def total(self) -> int:
+        return self.equations + self.settings
+
+
+# ---------------------------------------------------------------------- one search over equations
+def defaults(epochs: int) -> Config:
+    """The settings around every equation that is searched."""
+    return Config().updated({"epochs": epochs})
+
+
+def measure_discovered(
+    dataset: str, data: NodeData, budget: Budget, *, device: str, seed: int, folder: Path, terms: str,
+    until: float = float("inf"),
+) -> DiscoveredRow:  # fmt: skip
+    """Search equations, then settings of the chosen one, and train it anew."""
+    began = time.monotonic()
+    plan = DiscoveryPlan(
+        data, defaults(budget.epochs), find_terms(terms), tuple(range(data.num_splits)), SIZE, budget.equations,
+        "random", seed,
+    )  # fmt: skip
+    in_time, jobs = partial(_in_time, until), usual_jobs(budget.equations)
+    found = Discovery(plan, folder, device=device, tell=_say, on_round=in_time, jobs=jobs).run()
+    searched = time.monotonic()
+    tuned = tuned_row(found, dataset, data, budget, device, seed)
+    settled = time.monotonic()
+    fresh = fresh_results(found, data, device, seed)
+    own = found.chosen
+    top = best_by_test(found.results)
+    untuned: dict[str, Any] = {"val_mean": 100 * own.val_accuracy, **_spread(own.test)}
+    searched_best: dict[str, Any] = {"val_mean": tuned.val_mean, "mean": tuned.mean, "std": tuned.std}
+    best = untuned if untuned["val_mean"] >= tuned.val_mean else {**searched_best, "each": tuned.each}
+    seconds = {"search": searched - began, "settings": settled - searched, "anew": time.monotonic() - settled}
+    return DiscoveredRow(
+        DISCOVERED, dataset, data.meta.metric, budget.total, budget.epochs, found.best.text, found.best.formula,
+        best["val_mean"], best["mean"], best["std"], tuple(best["each"]), untuned,
+        {**searched_best, "settings": tuned.settings},
+        100 * float(np.mean(nested_accuracies(found.results))), 100 * (top.test_accuracy if top else float("nan")),
+        _counts(found), tuple(dict(row) for row in front_rows(found)), _best(found), _terms(found), fresh,
+        share_ratio(data), seed, seconds,
+    )  # fmt: skip
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _in_time(until: float, found: Discovered) -> None:
+    """Between two rounds: told how far it is, and stopped where no time is left."""
+    _say(f"{len(found.results)} of {found.plan.budget} equations on {found.plan.data.meta.name}")
+    if time.monotonic() > until and len(found.results) < found.plan.budget:
+        raise OutOfTime
+
+
+def _spread(test: Sequence[float]) -> dict[str, Any]:
+    values = 100 * np.array(test)
+    return {"mean": float(values.mean()), "std": float(values.std()), "each": [round(float(v), 4) for v in values]}
+
+
+def tuned_row(found: Discovered, dataset: str, data: NodeData, budget: Budget, device: str, seed: int) -> SearchedRow:
+    """Settings of the chosen equation, searched as those of a reaction are."""
+    own = Contestant(DISCOVERED, "discovered", reaction="BS", line=found.best.text)
+    return measure_searched(own, dataset, data, device, trials=budget.settings, epochs=budget.epochs, seed=seed)
+
+
+def fresh_results(found: Discovered, data: NodeData, device: str, seed: int) -> dict[str, dict[str, dict[str, Any]]]:
+    """The chosen equation and BS with the defaults, with fresh seeds on the same splits, and on fresh splits."""
+    base = found.plan.base
+    configs = {"chosen": line_config(base, found.best), "BS": base.updated({"reaction": "BS"})}
+    seeds = range(seed + 1, seed + 1 + FRESH)
+    drawn = fresh_splits(data, data.num_splits, seed)
+    parts = {"seeds": (data, seeds), "splits": (drawn, seeds[:1])}
+    told: dict[str, dict[str, dict[str, Any]]] = {}
+    for kind, (own, chosen_seeds) in parts.items():
+        done = retrained(own, configs, range(own.num_splits), chosen_seeds, device=device, tell=_say)
+        told[kind] = {
+            one.name: {"val_mean": 100 * one.val, **_spread([t for _, t in one.accuracies.values()]),
+                       "diverged": one.diverged}
+            for one in done
+        }  # fmt: skip
+    return told
+
+
+def _counts(found: Discovered) -> dict[str, Any]:
+    """How many equations were enumerated, merged, examined and trained, and why."""
+    states: dict[str, int] = {}
+    for result in found.results:
+        states[result.state] = states.get(result.state, 0) + 1
+    safety = {f"{state}: {finding or 'no finding'}": count for (state, finding), count in found.safety_counts().items()}
+    return {
+        "enumerated": found.enumerated, "behaviours": found.distinct, "merged": dict(found.behaviours.counts()),
+        "examined": len(found.tried), "safety": safety, "trained": len(found.results), "states": states,
+    }  # fmt: skip
+
+
+def _best(found: Discovered) -> tuple[dict[str, Any], ...]:
+    return tuple(
+        {
+            "formula": line.formula,
+            "equation": line.text,
+            "val_mean": 100 * r.val_accuracy,
+            "mean": 100 * r.test_accuracy,
+        }
+        for r, line in found.ranked()[:TOP]
+    )
+
+
+def _terms(found: Discovered) -> tuple[dict[str, Any], ...]:
+    known = found.trained
+    effects = term_effects([(r, known[r.number].safety.line) for r in found.results])
+    kept = effects if len(effects) <= TERMS else [*effects[: TERMS // 2], *effects[-TERMS // 2 :]]
+    return tuple(
+        {"term": one.term, "effect": 100 * one.effect, "low": 100 * one.low, "high": 100 * one.high, "p": one.p}
+        for one in kept
+    )
+
+
+# ---------------------------------------------------------------------- other cells
+def measure_transfer(
+    dataset: str, data: NodeData, rows: Sequence[dict[str, Any]], *, device: str, epochs: int, seed: int
+) -> TransferRow:
+    """The equations that other sets chose, and BS, on all splits of this one."""
+    began = time.monotonic()
+    lines = {row["dataset"]: row["equation"] for row in rows if row["dataset"] != dataset}
+    base = defaults(epochs)
+    configs = {"BS": base.updated({"reaction": "BS"})}
+    for origin, text in lines.items():
+        kinds = {name: str(kind) for name, kind in parse(text).coefficients.items() if name in ("alpha", "beta")}
+        configs[origin] = base.updated({"reaction": text, **kinds})
+    done = retrained(data, configs, range(data.num_splits), [seed], device=device, tell=_say)
+    results = tuple(
+        {"origin": one.name, "equation": lines.get(one.name, "BS"), "val_mean": 100 * one.val,
+         **_spread([test for _, test in one.accuracies.values()]), "diverged": one.diverged}
+        for one in done
+    )  # fmt: skip
+    return TransferRow(
+        TRANSFER, dataset, data.meta.metric, epochs, results, share_ratio(data), seed, time.monotonic() - began
+    )
+
+
+def measured(
+    name: str, dataset: str, data: NodeData, *, device: str, budget: Callable[[str], Budget], seed: int, folder: Path,
+    terms: str, until: float, known: Sequence[dict[str, Any]],
+) -> DiscoveredRow | TransferRow | SearchedRow:  # fmt: skip
+    """A cell under the budget of its data set."""
+    own = budget(dataset)
+    if name == DISCOVERED:
+        place = folder / f"{dataset}-{terms}-{own.equations}-{own.epochs}-{seed}"
+        row: Any = measure_discovered(
+            dataset, data, own, device=device, seed=seed, folder=place, terms=terms, until=until
+        )
+    elif name == TRANSFER:
+        row = measure_transfer(dataset, data, known, device=device, epochs=own.epochs, seed=seed)
+    else:
+        row = measure_searched(
+            CONTESTANTS[name], dataset, data, device, trials=own.total, epochs=own.epochs, seed=seed
+        )  # fmt: skip
+    if device.startswith("cuda"):
+        torch.cuda.empty_cache()  # the planner asks the device what is free
+    return row
+
+
+def told(row: Any) -> str:
+    """A row in a line."""
+    if isinstance(row, TransferRow):
+        best = max(row.results, key=lambda one: one["val_mean"])
+        return f"{len(row.results)} equations, best by validation {best['mean']:.2f} ({best['origin']})"
+    if isinstance(row, DiscoveredRow):
+        head = f"{row.formula}: {row.mean:.2f} ± {row.std:.2f}, untuned {row.untuned['mean']:.2f}"
+        return f"{head}, {row.counts['trained']} equations, {row.seconds['search']:.1f} s"
+    return f"{row.mean:.2f} ± {row.std:.2f}, {row.trials} trials, {row.seconds:.1f} s"
+
+
+def cells_to_measure(found: dict[str, Any], names: Sequence[str], sets: Sequence[str]) -> list[tuple[str, str]]:
+    """The cells that there is no row of, transfers last and only where all of the nine sets have chosen."""
+    first = missing_cells(found, KEY, [n for n in names if n != TRANSFER], [s for s in sets if s in SETS])
+    known = {row["dataset"] for row in found["rows"] if row[KEY] == DISCOVERED}
+    later = missing_cells(found, KEY, [n for n in names if n == TRANSFER], sets) if set(SETS) <= known else []
+    return first + later
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Discovered equations beside reactions and a tuned GCN")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--contestant", action="append", dest="contestants", metavar="NAME")
+    parser.add_argument("--set", action="append", dest="sets", metavar="NAME")
+    parser.add_argument("--terms", default="default", help="the grammar of terms")
+    parser.add_argument("--equations", type=int, help="equations of every cell; 500 on six sets, else 150")
+    parser.add_argument("--settings", type=int, help="trials of settings; 100 on three sets, else 30")
+    parser.add_argument("--epochs", type=int, help="of every training; 200, and 500 on Minesweeper and Tolokers")
+    parser.add_argument("--seed", type=int, default=0, help="of draws and trainings")
+    parser.add_argument("--again", action="store_true", help="measure the chosen cells anew")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no cell or round after so many")
+    parser.add_argument("--share", type=float, default=1.0, help="share of the card's memory for this process")
+    parser.add_argument("--out", type=Path, default=DOCS / "discovered.json")
+    parser.add_argument("--folder", type=Path, default=Path("runs/discovered"), help="where rounds are kept")
+    parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing, put files into one")
+    given = parser.parse_args()
+    if given.join:
+        write_cells(given.out, joined_cells(given.join, KEY))
+        return
+    device, until = choose_device(given.device), time.monotonic() + given.seconds
+    names = checked(given.contestants, NAMES, "contestant")
+    sets = checked(given.sets, (*SETS, *OTHERS), "data set of this benchmark")
+    if device.startswith("cuda"):
+        torch.cuda.set_per_process_memory_fraction(given.share)
+    found = read_cells(given.out)
+    if given.again:
+        found["rows"] = [r for r in found["rows"] if not (r[KEY] in names and r["dataset"] in sets)]
+    found["command"] = "python -m studies.benchmarks.discovered --device cuda"
+    found["environment"] = environment(device)
+    chosen = [row for row in found["rows"] if row[KEY] == DISCOVERED]
+    work = partial(
+        measured, device=device, seed=given.seed, folder=given.folder, terms=given.terms, until=until, known=chosen,
+        budget=lambda dataset: Budget.of(dataset, given.equations, given.settings, given.epochs),
+    )  # fmt: skip
+    try:
+        measure_cells(cells_to_measure(found, names, sets), work, told, given.out, found, given.seconds)
+    except OutOfTime:
+        _say("no time is left; the same command goes on")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""docs/discovered.md from the measured numbers: `python -m studies.benchmarks.discovered_page`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from studies.benchmarks.compared import SETS
+from studies.benchmarks.discovered import DISCOVERED, DOCS, NAMES, TRANSFER, TUNED
+from studies.benchmarks.searched import CONTESTANTS, OTHERS
+from studies.benchmarks.searched_page import Cells, cells_of, compared, number, paired, table
+from studies.cells.corrected_test import CorrectedTest
+from studies.runs.uncertainty import FAILS, HOLDS
+
+SOURCE = DOCS / "discovered.json"
+#: The reaction that the paper stands for.
+FIRST = "BS"
+
+HEAD = """# Equations nobody wrote
+
+On every set equations of the grammar `default` ([discover](discover.md)) are enumerated, each behaviour once, the
+unsafe ones bounded or left out, and trained with the defaults of gread; the best mean validation accuracy over the
+splits chooses one, and then its settings, from the space `paper`. Every other contestant has as many trials of settings
+as both searches together, published settings first ([search](searching.md)). Test nodes choose nothing. Percent, mean ±
+population standard deviation over the splits, one seed. Numbers in [discovered.json](discovered.json), this page by
+`python -m studies.benchmarks.discovered_page`.
+"""
+NOISE = """Differences are those of test results on the same splits, first minus second, in points, with the standard
+error of the corrected resampled t-test (Nadeau and Bengio 2003); **bold**: the two-sided p is below 0.05, without a
+correction for the number of comparisons."""
+
+
+def title(name: str) -> str:
+    return "discovered" if name == DISCOVERED else CONTESTANTS[name].title
+
+
+def rows_named(found: dict[str, Any], name: str) -> dict[str, dict[str, Any]]:
+    """The rows of a contestant by data set."""
+    return {row["dataset"]: row for row in found["rows"] if row["contestant"] == name}
+
+
+def fresh_test(row: dict[str, Any]) -> CorrectedTest:
+    """The chosen equation minus BS, both with the defaults, on splits that the choice did not see."""
+    own, other = (dict(enumerate(row["fresh"]["splits"][name]["each"])) for name in ("chosen", FIRST))
+    return CorrectedTest.of(own, other, row["test_to_train"])
+
+
+def verdict(found: dict[str, Any]) -> str:
+    """The answer in a sentence or two, from the splits that no choice saw."""
+    rows = rows_named(found, DISCOVERED)
+    if not rows:
+        return "Nothing is measured yet."
+    tests = {name: fresh_test(row) for name, row in rows.items()}
+    better = [name for name, test in tests.items() if test.answer == HOLDS]
+    worse = [name for name, test in tests.items() if test.answer == FAILS]
+    counted = f"of {len(tests)} sets"
+    text = (
+        f"With the same settings, on splits that the choice did not see, the chosen equation is better than BS beyond "
+        f"noise on {len(better)} {counted}{_listed(better)}, worse on {len(worse)}{_listed(worse)}, and not told from "
+        f"it on {len(tests) - len(better) - len(worse)}."
+    )
+    cells = cells_of(found)
+    for other in (FIRST, TUNED):
+        known = [t for t in (compared(cells, DISCOVERED, other, name) for name in rows) if t is not None]
+        if known:
+            counts = Counter(test.answer for test in known)
+            text += (
+                f" Under equal budgets, settings searched as well, it is better than {title(other)} on "
+                f"{counts[HOLDS]} of {len(known)} sets, worse on {counts[FAILS]}."
+            )
+    return text
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f" ({', '.join(names)})" if names else ""
+
+
+# ---------------------------------------------------------------------- parts
+def budgets_part(found: dict[str, Any], cells: Cells) -> list[str]:
+    """All contestants on all sets, and the differences to the discovered equation."""
+    sets = [name for name in SETS if (DISCOVERED, name) in cells]
+    names = [n for n in NAMES if n != TRANSFER and any((n, d) in cells for d in sets)]
+    results = [
+        [title(n), *(number(cells[n, d]["mean"], cells[n, d]["std"]) if (n, d) in cells else "" for d in sets)]
+        for n in names
+    ]
+    trials = ["trials each", *(str(cells[DISCOVERED, d]["trials"]) for d in sets)]
+    lines = ["## Equal budgets", "", NOISE, "", *table(["", *sets], [*results, trials]), ""]
+    rows = []
+    for other in names[1:]:
+        tests = [compared(cells, DISCOVERED, other, d) for d in sets]
+        if any(test is not None for test in tests):
+            rows.append([f"discovered - {title(other)}", *map(paired, tests)])
+    return [*lines, *table(["", *sets], rows), ""] if rows else lines
+
+
+def chosen_part(rows: dict[str, dict[str, Any]]) -> list[str]:
+    """The chosen equation of every set, as chosen and with its settings searched."""
+    told = [
+        [
+            name, f"`{row['formula']}`", number(row["untuned"]["val_mean"]),
+            number(row["untuned"]["mean"], row["untuned"]["std"]), number(row["nested"]), number(row["by_test"]),
+            number(row["tuned"]["mean"], row["tuned"]["std"]),
+        ]
+        for name, row in rows.items()
+    ]  # fmt: skip
+    head = ["set", "dH/dt =", "validation", "test, with the defaults", "chosen on every split for itself",
+            "best by test (no result)", "test, settings searched"]  # fmt: skip
+    return ["## What was chosen", "", *table(head, told), ""]
+
+
+def curse_part(rows: dict[str, dict[str, Any]]) -> list[str]:
+    """Validation and test accuracies of the choice when it is trained anew, beside BS."""
+    told = []
+    for name, row in rows.items():
+        seeds, splits = row["fresh"]["seeds"], row["fresh"]["splits"]
+        lost = row["untuned"]["val_mean"] - seeds["chosen"]["val_mean"]
+        told.append([
+            name, number(row["untuned"]["val_mean"]), number(seeds["chosen"]["val_mean"]), f"{lost:+.2f}",
+            number(seeds["chosen"]["mean"]), number(splits["chosen"]["mean"]), number(splits[FIRST]["mean"]),
+            paired(fresh_test(row)),
+        ])  # fmt: skip
+    head = ["set", "validation, as chosen", "validation, fresh seeds", "lost", "test, fresh seeds",
+            "test, fresh splits", "BS, fresh splits", "difference"]  # fmt: skip
+    words = ("The best of many validation accuracies is partly luck. The chosen equation and BS, both with the "
+             "defaults, trained anew with seeds, and on splits, that the choice did not see:")  # fmt: skip
+    return ["## The winner's curse", "", words, "", *table(head, told), ""]
+
+
+def transfer_part(found: dict[str, Any]) -> list[str]:
+    """Equations of other sets on every set, beside BS; and which set each of them comes from."""
+    rows = rows_named(found, TRANSFER)
+    if not rows:
+        return []
+    sets = [name for name in (*SETS, *OTHERS) if name in rows]
+    origins = [name for name in SETS if any(one["origin"] == name for row in rows.values() for one in row["results"])]
+    body = [["BS", *(number(_of(rows[d], FIRST)["mean"]) for d in sets)]]
+    for origin in origins:
+        cells = []
+        for d in sets:
+            own = _of(rows[d], origin)
+            if own is None:
+                cells.append("")
+                continue
+            first, second = (dict(enumerate(one["each"])) for one in (own, _of(rows[d], FIRST)))
+            test = CorrectedTest.of(first, second, rows[d]["test_to_train"])
+            text = f"{own['mean']:.2f} ({test.difference:+.2f})"
+            cells.append(f"**{text}**" if test.answer in (HOLDS, FAILS) else text)
+        body.append([f"chosen on {origin}", *cells])
+    words = ("Equations that were chosen on one set, untouched and with the defaults, on the others, in brackets the "
+             "difference to BS with the same settings and splits:")  # fmt: skip
+    return ["## Transfer", "", words, "", *table(["", *sets], body), ""]
+
+
+def _of(row: dict[str, Any], origin: str) -> Any:
+    return next((one for one in row["results"] if one["origin"] == origin), None)
+
+
+def terms_part(rows: dict[str, dict[str, Any]]) -> list[str]:
+    """Terms whose interval is on one side of zero, by set."""
+    told = []
+    for name, row in rows.items():
+        helps, harms = (
+            ", ".join(
+                f"`{t['term']}` {t['effect']:+.1f}" for t in row["terms"] if sign * t["effect"] > 0 and _is_sure(t)
+            )
+            for sign in (1, -1)
+        )
+        told.append([name, helps or "none for sure", harms or "none for sure"])
+    words = ("Points of validation accuracy that a term adds, other terms held, after the first rung; those whose 95 % "
+             "interval does not hold 0, without a correction for their number:")  # fmt: skip
+    return ["## Which terms help", "", words, "", *table(["set", "help", "harm"], told), ""]
+
+
+def _is_sure(term: dict[str, Any]) -> bool:
+    return bool(term["low"] > 0 or term["high"] < 0)
+
+
+def tried_part(found: dict[str, Any], rows: dict[str, dict[str, Any]]) -> list[str]:
+    """How many equations were tried, merged and bounded, and what it took."""
+    told = []
+    for name, row in rows.items():
+        counts = row["counts"]
+        bounded = sum(n for state, n in counts["safety"].items() if state.startswith("bounded"))
+        left = sum(n for state, n in counts["safety"].items() if state.startswith("left out"))
+        told.append([
+            name, str(counts["enumerated"]), str(counts["behaviours"]), str(counts["trained"]), str(bounded), str(left),
+            ", ".join(f"{n} {state}" for state, n in sorted(counts["states"].items())),
+            f"{sum(row['seconds'].values()):.0f}",
+        ])  # fmt: skip
+    head = ["set", "enumerated", "behaviours", "trained", "with tanh", "left out", "states", "seconds"]
+    lines = ["## What was tried", "", f"`{found['command']}` on {_where(found)}.", "", *table(head, told), ""]
+    merged = next(iter(rows.values()))["counts"]["merged"]
+    lines += ["Merged before training: " + ", ".join(f"{n} by {rule}" for rule, n in merged.items()) + ".", ""]
+    if found.get("failed"):
+        lines += ["Not measured: " + "; ".join(f"{cell} ({why})" for cell, why in found["failed"].items()) + "."]
+    return lines
+
+
+def _where(found: dict[str, Any]) -> str:
+    return ", ".join(f"{k} {v}" for k, v in found["environment"].items())
+
+
+def page(found: dict[str, Any]) -> str:
+    """The page as Markdown, of whatever cells there are."""
+    rows, cells = rows_named(found, DISCOVERED), cells_of(found)
+    parts = [[verdict(found), ""]]
+    if rows:
+        parts += [chosen_part(rows), budgets_part(found, cells), curse_part(rows), transfer_part(found),
+                  terms_part(rows), tried_part(found, rows)]  # fmt: skip
+    return "\n".join([HEAD, *(line for part in parts for line in part)]).rstrip("\n") + "\n"
+
+
+def main() -> None:
+    found = json.loads(SOURCE.read_text(encoding="utf-8"))
+    (DOCS / "discovered.md").write_text(page(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""`DiscoveryTask`: what `rdgraph discover` is to do on one data set, with nothing left open."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gread.datasets.loading import load_dataset
+from gread.discovery.discovery_plan import ROUND, DiscoveryPlan
+from gread.discovery.term_grammar import find_terms
+from gread.discovery.winner_checks import SEEDS
+from gread.settings.config import Config
+from rdgraph.errors import InvalidArgument
+from studies.runs.config import RunConfig
+from studies.training.choices import choose_preset, parse_splits
+
+
+@dataclass(frozen=True, eq=False)
+class DiscoveryRequest:
+    """What was asked for on the command line; None stands for a choice left open."""
+
+    dataset: str
+    terms: str = "default"
+    size: int = 3
+    budget: int = 2000
+    sampler: str = "tpe"
+    preset: str | None = None
+    settings: Mapping[str, str] | None = None
+    splits: str | None = None
+    seed: int = 0
+    round_size: int = ROUND
+    transfer: tuple[str, ...] = ()
+    fresh: int = SEEDS
+    device: str = "cpu"
+    root: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class DiscoveryTask:
+    """A search over equations, and where the settings around them come from."""
+
+    request: DiscoveryRequest
+    plan: DiscoveryPlan
+    base_source: str
+
+    @property
+    def run_config(self) -> RunConfig:
+        """What config.toml holds: the choices, then the settings around the equations."""
+        plan, request = self.plan, self.request
+        head = {
+            "dataset": request.dataset, "terms": request.terms, "source": plan.grammar.source, "size": plan.size,
+            "budget": plan.budget, "sampler": plan.sampler, "round_size": plan.round_size, "base": self.base_source,
+            "splits": list(plan.splits), "fresh_seeds": request.fresh, "transfer": list(request.transfer),
+        }  # fmt: skip
+        model, training = (dict(part) for part in plan.base.sections().values())
+        for name in ("reaction", "alpha", "beta", "alpha_link", "beta_link"):
+            model.pop(name, None)  # those of every equation are its own
+        sections = {"model": model, "training": training}
+        return RunConfig("discover", False, plan.seed, request.device, sections=sections, head=head)
+
+    def command(self, folder: Path) -> str:
+        """The line that makes this search, and goes on with it."""
+        request, plan = self.request, self.plan
+        words = ["rdgraph", "discover", "--dataset", request.dataset, "--terms", request.terms]
+        words += ["--size", str(plan.size), "--budget", str(plan.budget), "--sampler", plan.sampler]
+        words += ["--preset", request.preset] if request.preset is not None else []
+        for name, value in (request.settings or {}).items():
+            words += ["--set", f"{name}={value}"]
+        for name in request.transfer:
+            words += ["--transfer", name]
+        words += ["--splits", ",".join(map(str, plan.splits)), "--seed", str(plan.seed), "--fresh", str(request.fresh)]
+        words += ["--round", str(plan.round_size), "--device", request.device, "--out", str(folder)]
+        return shlex.join(words)
+
+    def default_folder(self, base: Path = Path("runs/discover")) -> Path:
+        """base/DATASET-TERMS-SIZE: the same search has the same folder."""
+        return base / f"{self.request.dataset}-{Path(self.request.terms).stem}-{self.plan.size}"
+
+
+def make_discovery_task(request: DiscoveryRequest) -> DiscoveryTask:
+    """Resolve a request; every wrong name, split or setting is an error here, before any training.
+
+    >>> task = make_discovery_task(DiscoveryRequest("karate", "small", settings={"epochs": "20"}))
+    >>> task.plan.base.training.epochs, task.default_folder().name
+    (20, 'karate-small-3')
+    """
+    if request.fresh < 0:
+        raise InvalidArgument(f"expected fresh seeds from 0, got {request.fresh}")
+    data = load_dataset(request.dataset, root=request.root, offline=True)
+    preset = choose_preset(request.preset, None, request.dataset)
+    base: Config = preset.config.updated(dict(request.settings or {}))
+    splits = tuple(parse_splits(request.splits or "all", data.num_splits))
+    plan = DiscoveryPlan(
+        data, base, find_terms(request.terms), splits, request.size, request.budget, request.sampler, request.seed,
+        request.round_size,
+    )  # fmt: skip
+    return DiscoveryTask(request, plan, preset.source)

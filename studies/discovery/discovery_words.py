@@ -1,0 +1,191 @@
+"""What the report of a search over equations says: the answer, captions, verdicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gread.discovery.discovery_plan import STATE_WORDS, Discovered
+from gread.discovery.line_safety import BOUNDED, LEFT_OUT
+from gread.discovery.winner_checks import Retrained
+from gread.tuning.selection import bootstrap_interval
+from studies.discovery.discovery_rows import difference, percent
+from studies.discovery.discovery_task import DiscoveryTask
+from studies.runs.tables import Row
+
+CHOICES_CAPTION = (
+    "Test accuracy in percent, with 95 % intervals by the bootstrap over the splits. What counts is the first row: one "
+    "equation, chosen by its mean validation accuracy over the splits. The interval of the second is that of the "
+    "search: it chooses anew on every sample of splits. The third chooses on every split for itself, among the "
+    "equations that were not dropped; dropping compares means over all splits. The last looked at the test labels and "
+    "is no result."
+)
+REACTIONS_CAPTION = (
+    "The chosen equation beside the reactions of the GREAD paper with the same settings, splits and seed, which nobody "
+    "chose: percent on the test nodes, and the difference to the chosen one in points with the standard error of the "
+    "corrected resampled t-test (Nadeau and Bengio 2003) and its two-sided p."
+)
+BEST_CAPTION = (
+    "The ten best by mean validation accuracy, in percent, with the means of their coefficients over splits and "
+    "channels; the last column opens the explorer on the equation at these means."
+)
+PROOFS_CAPTION = (
+    "What is proved of them, for a row-normalised A: symbol, bound of the slope (s is the largest row sum of A) and "
+    "existence for all coefficients that are declared; the filter class and the step limit of rk4 at the means of the "
+    "coefficients."
+)
+CURSE_CAPTION = (
+    "The winner's curse: the same equation trained anew with seeds that the choice did not see, on the same splits and "
+    "on splits drawn anew; percent. What the validation accuracy loses is what the choice owed to luck. BS goes along."
+)
+TRANSFER_CAPTION = (
+    "The chosen equation, untouched and with the same settings, on other data sets, beside BS there: percent, the "
+    "difference in points, its standard error and two-sided p (corrected resampled t-test)."
+)
+MERGES_CAPTION = (
+    "Equations that behave like others and were not trained again, by the rule that says so; the last column gives the "
+    "coefficients of the equation that stands in those of the merged one."
+)
+SAFETY_CAPTION = (
+    "What was found of the equations that were examined: those that are not proved to have solutions for all time get "
+    "tanh around the terms that may outgrow the state, or are left out."
+)
+
+
+@dataclass(frozen=True)
+class Yardsticks:
+    """Equations that were trained on the same splits, by name, and n_test/n_train of these."""
+
+    by_name: Mapping[str, Retrained]
+    ratio: float
+
+
+@dataclass(frozen=True)
+class CursePart:
+    """Retrainings by kind, fresh_seeds and fresh_splits, each by name; and n_test/n_train."""
+
+    parts: Mapping[str, Mapping[str, Retrained]]
+    ratio: float
+
+
+def chosen_of(found: Discovered) -> Retrained:
+    """The chosen equation as it was chosen, by split."""
+    result = found.chosen
+    pairs = {split: (result.val[k], result.test[k]) for k, split in enumerate(found.plan.splits)}
+    return Retrained("chosen", pairs, len(pairs), 0)
+
+
+# ---------------------------------------------------------------------- sentences
+def counted_sentence(found: Discovered) -> str:
+    """How many equations there are, were merged, examined and trained."""
+    plan = found.plan
+    states = Counter(STATE_WORDS[r.state] for r in found.results)
+    told = ", ".join(f"{count} {state}" for state, count in states.items()) or "none"
+    unsafe = Counter(t.safety.state for t in found.tried)
+    largest = max((t.line.size for t in found.tried if t.draw < 0), default=0)
+    drawn = sum(t.draw >= 0 for t in found.tried)
+    tried = len(found.tried) - drawn
+    text = (
+        f"{found.enumerated} equations of up to {plan.size} terms ({plan.grammar.name}, {len(plan.grammar.terms)} "
+        f"terms) are {found.distinct} behaviours. {len(found.tried)} were examined: "
+        f"{unsafe[BOUNDED]} got tanh, {unsafe[LEFT_OUT]} were left out. {len(found.results)} were trained on "
+        f"{len(plan.splits)} splits, {plan.base.training.epochs} epochs: {told}."
+    )
+    if tried < found.distinct:
+        text += f" Those of {largest} terms are a random sample: the budget ends before all were tried."
+    if drawn:
+        text += f" {drawn} are larger ones, drawn by {plan.sampler}."
+    if (metric := plan.data.meta.metric_title) != "accuracy":
+        text += f" Whatever is called accuracy here is {metric}, the metric of this data set."
+    return text
+
+
+def answer_sentence(task: DiscoveryTask, found: Discovered, beside: Yardsticks, curse: CursePart) -> str:
+    """The answer with its number, what it is beside BS, and what is left of it on fresh splits."""
+    own = found.chosen
+    low, high = bootstrap_interval(own.test)
+    text = (
+        f"dH/dt = {found.best.formula} has the best mean validation accuracy of {len(found.results)} equations, "
+        f"{percent(own.val_accuracy):.2f} %; its test accuracy is {percent(own.test_accuracy):.2f} % (95 % interval "
+        f"over the splits: {percent(low):.2f} to {percent(high):.2f})."
+    )
+    if (bs := beside.by_name.get("BS")) is not None:
+        text += f" BS with the same settings has {percent(bs.test):.2f} %."
+    if (fresh := curse.parts.get("fresh_splits")) is not None:
+        test = difference(fresh["chosen"], fresh["BS"], curse.ratio)
+        word = {"holds": "better than", "fails": "worse than"}.get(test.answer, "not told from")
+        text += (
+            f" On splits that the choice did not see it has {percent(fresh['chosen'].test):.2f} % and is {word} BS "
+            f"({test.difference:+.2f} points, p = {test.p:.2g})."
+        )
+    return text
+
+
+# ---------------------------------------------------------------------- rows
+def reaction_rows(found: Discovered, beside: Yardsticks) -> list[Row]:
+    """The chosen equation and the reactions of the paper."""
+    own = chosen_of(found)
+    rows: list[Row] = [
+        {"equation": f"chosen: {found.best.formula}", "validation": percent(own.val), "test": percent(own.test),
+         "chosen_minus_it": 0.0, "error": 0.0, "p": 1.0, "diverged": 0}
+    ]  # fmt: skip
+    for name, other in beside.by_name.items():
+        test = difference(own, other, beside.ratio)
+        rows.append({
+            "equation": name, "validation": percent(other.val), "test": percent(other.test),
+            "chosen_minus_it": test.difference, "error": test.error, "p": test.p, "diverged": other.diverged,
+        })  # fmt: skip
+    return rows
+
+
+def curse_rows(found: Discovered, curse: CursePart) -> list[Row]:
+    """The choice as it was chosen, and trained anew."""
+    own = chosen_of(found)
+    rows: list[Row] = [_curse_row("as chosen", "chosen", own, own)]
+    for kind, known in curse.parts.items():
+        rows += [_curse_row(kind.replace("_", " "), name, one, own) for name, one in known.items()]
+    return rows
+
+
+def _curse_row(kind: str, name: str, one: Retrained, own: Retrained) -> Row:
+    lost = percent(own.val - one.val) if name == "chosen" else float("nan")
+    return {
+        "trained": kind, "equation": name, "validation": percent(one.val), "validation_lost": lost,
+        "test": percent(one.test), "trainings": one.trainings, "diverged": one.diverged,
+    }  # fmt: skip
+
+
+def transfer_rows(moved: Mapping[str, Yardsticks]) -> list[Row]:
+    """The choice beside BS on each other set."""
+    rows: list[Row] = []
+    for name, found in moved.items():
+        own, other = found.by_name["chosen"], found.by_name["BS"]
+        test = difference(own, other, found.ratio)
+        rows.append({
+            "dataset": name, "chosen": percent(own.test), "BS": percent(other.test), "difference": test.difference,
+            "error": test.error, "p": test.p,
+        })  # fmt: skip
+    return rows
+
+
+# ---------------------------------------------------------------------- verdicts
+def verdicts(
+    task: DiscoveryTask, found: Discovered, beside: Yardsticks, curse: CursePart
+) -> list[tuple[str, str, str]]:
+    """Whether the choice beats BS: on the splits it was chosen on, and on fresh ones, which count."""
+    told = []
+    pairs = []
+    if "BS" in beside.by_name:
+        pairs.append(("the splits it was chosen on", chosen_of(found), beside.by_name["BS"]))
+    if (fresh := curse.parts.get("fresh_splits")) is not None:
+        pairs.append(("splits that the choice did not see", fresh["chosen"], fresh["BS"]))
+    for where, own, other in pairs:
+        test = difference(own, other, curse.ratio)
+        evidence = (
+            f"{test.difference:+.2f} points, standard error {test.error:.2f}, two-sided p = {test.p:.3g} over "
+            f"{test.splits} splits (corrected resampled t-test)."
+        )
+        statement = f"On {where} the chosen equation is better on test nodes than BS with the same settings."
+        told.append((statement, test.answer, evidence))
+    return told

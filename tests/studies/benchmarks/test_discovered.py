@@ -1,0 +1,144 @@
+"""Discovered equations under equal budgets: which cells there are, what a cell holds, what the page says."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gread.datasets.embedded import karate
+from studies.benchmarks import cell_file, discovered, discovered_page
+from studies.benchmarks.compared import SETS
+from studies.benchmarks.discovered import DISCOVERED, NAMES, TRANSFER, Budget, cells_to_measure
+
+
+def spread(mean: float) -> dict[str, Any]:
+    return {"mean": mean, "std": 1.0, "each": [mean - 1.0, mean, mean + 1.0, mean + 0.5]}
+
+
+def planted_row(dataset: str, gain: float) -> dict[str, Any]:
+    """A row of a search over equations whose choice beats BS by so much on fresh splits."""
+    ours, theirs = spread(80.0 + gain), spread(80.0)
+    fresh = {"chosen": {"val_mean": 81.0, **ours, "diverged": 0}, "BS": {"val_mean": 80.0, **theirs, "diverged": 0}}
+    counts = {
+        "enumerated": 45, "behaviours": 40, "merged": {"reparametrisation": 4}, "examined": 12, "trained": 12,
+        "safety": {"safe: no finding": 10, "bounded: terms that outgrow the state can blow up": 2},
+        "states": {"complete": 5, "pruned": 7},
+    }  # fmt: skip
+    return {
+        "contestant": DISCOVERED, "dataset": dataset, "metric": "accuracy", "trials": 15, "epochs": 20,
+        "equation": "alpha*L@H where alpha real", "formula": "alpha*L@H", "val_mean": 84.0, **ours,
+        "untuned": {"val_mean": 83.0, **ours}, "tuned": {"val_mean": 84.0, **ours, "settings": {}}, "nested": 80.0,
+        "by_test": 85.0, "counts": counts, "front": [], "best": [], "fresh": {"seeds": fresh, "splits": fresh},
+        "terms": [{"term": "L@H", "effect": 3.0, "low": 1.0, "high": 5.0, "p": 0.01},
+                  {"term": "H", "effect": -1.0, "low": -3.0, "high": 1.0, "p": 0.4}],
+        "test_to_train": 0.4, "seed": 0, "seconds": {"search": 1.0, "settings": 1.0, "anew": 1.0},
+    }  # fmt: skip
+
+
+def planted_file(gain: float, *sets: str) -> dict[str, Any]:
+    return {
+        "rows": [planted_row(name, gain) for name in sets],
+        "command": "a command",
+        "environment": {"device": "a machine"},
+    }
+
+
+def test_transfers_wait_for_all_choices() -> None:
+    some = planted_file(0.0, *SETS[:8])
+    cells = cells_to_measure(some, NAMES, [*SETS, "minesweeper"])
+    assert (DISCOVERED, SETS[8]) in cells
+    assert all(name != TRANSFER for name, _ in cells)
+    assert all(dataset != "minesweeper" for _, dataset in cells)
+    later = cells_to_measure(planted_file(0.0, *SETS), [DISCOVERED, TRANSFER], [*SETS, "minesweeper"])
+    assert later == [(TRANSFER, dataset) for dataset in (*SETS, "minesweeper")]
+
+
+def test_everybody_has_as_many_trials() -> None:
+    assert Budget.of("cora", None, None, None).equations == 500
+    assert Budget.of("pubmed", None, None, None).equations == 150
+    assert Budget.of("texas", 7, 3, 20).total == 10
+    assert Budget.of("tolokers", None, None, None).epochs == 500
+
+
+def test_the_page_says_who_is_better_and_only_then() -> None:
+    better = discovered_page.page(planted_file(9.0, "texas", "cora"))
+    assert "better than BS beyond noise on 2 of 2 sets (texas, cora), worse on 0" in better
+    same = discovered_page.page(planted_file(0.0, "texas"))
+    assert "on 0 of 1 sets, worse on 0, and not told from it on 1" in same
+    worse = discovered_page.page(planted_file(-9.0, "texas"))
+    assert "worse on 1 (texas)" in worse
+    for text in (better, same, worse):
+        assert "`L@H` +3.0" in text
+        assert "`H` -1.0" not in text
+    assert "Nothing is measured yet." in discovered_page.page({"rows": []})
+
+
+def test_the_page_compares_equal_budgets_alone() -> None:
+    found = planted_file(9.0, "texas")
+    other = {"contestant": "BS", "dataset": "texas", "metric": "accuracy", "trials": 15, "epochs": 20, **spread(70.0),
+             "test_to_train": 0.4}  # fmt: skip
+    found["rows"].append(other)
+    assert "it is better than BS on 1 of 1 sets" in discovered_page.page(found)
+    other["trials"] = 14
+    assert "better than BS on 1" not in discovered_page.page(found)
+
+
+def test_transfers_are_told_beside_bs() -> None:
+    found = planted_file(0.0, *SETS)
+    results = [
+        {"origin": "BS", "equation": "BS", "val_mean": 80.0, **spread(80.0), "diverged": 0},
+        {"origin": "cora", "equation": "alpha*L@H", "val_mean": 80.0, **spread(90.0), "diverged": 0},
+    ]
+    found["rows"].append({"contestant": TRANSFER, "dataset": "minesweeper", "metric": "roc_auc", "epochs": 20,
+                          "results": results, "test_to_train": 0.4, "seed": 0, "seconds": 1.0})  # fmt: skip
+    assert "| chosen on cora | **90.00 (+10.00)** |" in discovered_page.page(found)
+
+
+def measure_small(out: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> dict[str, Any]:
+    given = ["discovered", "--device", "cpu", "--set", "texas", "--terms", "small", "--equations", "6", "--settings",
+             "2", "--epochs", "20", "--out", str(out), "--folder", str(folder), *options]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", given)
+    discovered.main()
+    return json.loads(out.read_text(encoding="utf-8")) if out.exists() else {"rows": []}
+
+
+@pytest.mark.slow
+def test_a_cell_is_searched_resumed_and_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cell_file, "load_dataset", lambda name, offline: karate())
+    monkeypatch.setattr(discovered, "FRESH", 1)
+    out, folder = tmp_path / "discovered.json", tmp_path / "runs"
+    found = measure_small(out, folder, monkeypatch, "--contestant", "discovered")
+    [row] = found["rows"]
+    assert (row["contestant"], row["trials"], row["counts"]["trained"]) == ("discovered", 8, 6)
+    assert row["val_mean"] == max(row["untuned"]["val_mean"], row["tuned"]["val_mean"])
+    assert len(row["each"]) == 10
+    assert set(row["fresh"]) == {"seeds", "splits"}
+    assert set(row["fresh"]["splits"]) == {"chosen", "BS"}
+    assert row["formula"] in discovered_page.page(found)
+    rounds = next(folder.iterdir()) / "rounds"
+    changed = {path: path.stat().st_mtime for path in rounds.iterdir()}
+    began = time.monotonic()
+    assert measure_small(out, folder, monkeypatch, "--contestant", "discovered")["rows"] == found["rows"]
+    assert time.monotonic() - began < 20
+    assert {path: path.stat().st_mtime for path in rounds.iterdir()} == changed
+    moved = discovered.measure_transfer(
+        "karate", karate(), [{**row, "dataset": "texas"}], device="cpu", epochs=20, seed=0
+    )
+    assert [one["origin"] for one in moved.results] == ["BS", "texas"]
+
+
+def test_no_round_is_begun_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Found:
+        results = (1, 2)
+        plan = type("Plan", (), {"budget": 5, "data": karate()})
+
+    discovered._in_time(time.monotonic() + 60, Found())  # type: ignore[arg-type]
+    with pytest.raises(discovered.OutOfTime):
+        discovered._in_time(time.monotonic() - 1, Found())  # type: ignore[arg-type]
+    Found.plan.budget = 2
+    discovered._in_time(time.monotonic() - 1, Found())  # type: ignore[arg-type]
