@@ -33,6 +33,11 @@ from rdgraph.syntax.functions import FUNCTIONS
 #: Seconds are a last resort.
 EFFORTS = (150_000, 4_000_000)
 SECONDS = 4.0
+#: How the solver eliminates letters. Left to itself z3 4.15 leaves coefficients out of its projections and then calls
+#: possible things impossible, so all are kept; and a proof counts only where a second way, with another order of the
+#: letters and conflicts as they come, finds it too.
+FIRST_WAY = {"add_all_coeffs": True}
+SECOND_WAY = {"add_all_coeffs": True, "simplify_conflicts": False, "variable_ordering_strategy": 1}
 #: Points tried between the two attempts: they can only show that something is possible.
 SAMPLES = 40
 
@@ -214,12 +219,9 @@ def _attempt(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Bas
     """The solver's ruling; None where the effort was not enough."""
     import z3
 
-    seconds = min(SECONDS, remaining())
-    solver = z3.Tactic("qfnra-nlsat").solver()
-    solver.set("rlimit", effort)
-    solver.set("timeout", max(1, int(1000 * seconds)))
-    solver.from_string(problem.text)
-    answer = solver.check()
+    answer, model = _checked(problem, effort, FIRST_WAY)
+    if answer == z3.unsat:
+        answer, model = _checked(problem, effort, SECOND_WAY)
     if answer == z3.unsat:
         return Ruling(Possibility.IMPOSSIBLE, bounded=algebraic.bounded)
     if answer != z3.sat:
@@ -227,7 +229,7 @@ def _attempt(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Bas
             raise Undecided("time ran out")
         return None
     letters = {x for c in conditions for x in c.free_symbols}
-    for point in _points(_values(solver.model(), problem), algebraic, letters):
+    for point in _points(_values(model, problem), algebraic, letters):
         if _holds_at(conditions, point):
             return Ruling(Possibility.POSSIBLE, point)
     if algebraic.conditions != conditions:
@@ -236,6 +238,28 @@ def _attempt(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Bas
         )
     statistics.unchecked += 1
     return Ruling(Possibility.UNKNOWN, reason="a point was found, but its exact evaluation did not confirm it")
+
+
+def _checked(problem: SmtProblem, effort: int, way: dict[str, Any]) -> tuple[Any, Any]:
+    """The solver's answer, and its model where it says that the problem can be solved."""
+    import z3
+
+    solver = z3.Tactic("qfnra-nlsat").solver()
+    limits = {"rlimit": effort, "timeout": max(1, int(1000 * min(SECONDS, remaining())))}
+    for name, value in {**limits, **{n: v for n, v in way.items() if n in _settings()}}.items():
+        solver.set(name, value)
+    solver.from_string(problem.text)
+    answer = solver.check()
+    return answer, solver.model() if answer == z3.sat else None
+
+
+@lru_cache(maxsize=1)
+def _settings() -> frozenset[str]:
+    """What can be set in this version of the solver."""
+    import z3
+
+    known = z3.Tactic("qfnra-nlsat").solver().param_descrs()
+    return frozenset(known.get_name(i) for i in range(known.size()))
 
 
 def _sampled(conditions: tuple[sp.Basic, ...]) -> dict[sp.Basic, sp.Expr] | None:

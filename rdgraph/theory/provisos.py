@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from rdgraph.decisions.definedness import defining_conditions
 from rdgraph.decisions.domain import NEGATIVE, POSITIVE, Domain
 from rdgraph.errors import Undecided
 from rdgraph.syntax.answer_symbols import R, h, h0, s
@@ -81,12 +82,8 @@ def _proviso(faces: Faces, lower: sp.Expr, upper: sp.Expr) -> Proviso | None:
 
 def _needed(faces: Faces, lower: sp.Expr, upper: sp.Expr, wide: Domain) -> Iterator[sp.Basic]:
     """What must hold for the ends to be real numbers in their order, and for no corner to move outwards."""
+    yield from dict.fromkeys([*defining_conditions(lower), *defining_conditions(upper)])
     yield sp.Gt(_stripped(upper - lower, wide), 0, evaluate=False)
-    for power in sorted(lower.atoms(sp.Pow) | upper.atoms(sp.Pow), key=str):
-        if not power.exp.is_Integer:
-            yield sp.Ge(power.base, 0, evaluate=False)
-        elif power.exp.is_negative:
-            yield sp.Ne(power.base, 0, evaluate=False)
     if faces.start is not None:
         yield sp.Ge(_stripped(upper - faces.start[1], wide), 0, evaluate=False)
         yield sp.Ge(_stripped(faces.start[0] - lower, wide), 0, evaluate=False)
