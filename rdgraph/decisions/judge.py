@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar
@@ -60,13 +60,15 @@ class Possibility(Enum):
 class Ruling:
     """An outcome; a point where the conditions hold, if possible; why, if unknown.
 
-    `bounded` says that the proof rests on rational bounds of transcendental numbers (interval arithmetic).
+    `bounded` says that the proof rests on rational bounds of transcendental numbers (interval arithmetic); `effort`
+    counts attempts of the solver, a long one as many short ones, and is the same on every machine.
     """
 
     outcome: Possibility
     point: dict[sp.Basic, sp.Expr] | None = None
     reason: str = ""
     bounded: bool = False
+    effort: int = 1
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,23 @@ class Watch:
     bounded: bool = False
 
 
+@dataclass
+class Allowance:
+    """What is left to a search of the effort allowed to it, and the allowance around it."""
+
+    left: int
+    outer: Allowance | None = None
+
+    def spend(self, effort: int) -> None:
+        self.left -= effort
+        if self.outer is not None:
+            self.outer.spend(effort)
+        if self.left < 0:
+            raise Undecided("the effort allowed to a search is spent")
+
+
 statistics = Statistics()
+_allowance: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
 _watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 _record: ContextVar[list[Obligation] | None] = ContextVar("record", default=None)
 
@@ -122,6 +140,9 @@ def possible(*conditions: sp.Basic, thorough: bool = True) -> Ruling:
     watch = _watch.get()
     if watch is not None:
         watch.bounded = watch.bounded or ruling.bounded
+    allowance = _allowance.get()
+    if allowance is not None:
+        allowance.spend(ruling.effort)
     return ruling
 
 
@@ -154,6 +175,27 @@ def rest_on_enclosures() -> None:
     watch = _watch.get()
     if watch is not None:
         watch.bounded = True
+
+
+def within_effort(effort: int, search: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> A:
+    """What a search returns that asks within an effort; `Undecided` beyond it.
+
+    Questions that were answered before count like new ones, so that the outcome depends neither on the machine nor on
+    what was asked earlier.
+
+    >>> x = sp.Symbol("x", real=True)
+    >>> within_effort(1, possible, x > 0).outcome
+    <Possibility.POSSIBLE: 'sat'>
+    >>> within_effort(1, lambda: [possible(x > k) for k in range(9)])
+    Traceback (most recent call last):
+      ...
+    rdgraph.errors.Undecided: the effort allowed to a search is spent
+    """
+    token = _allowance.set(Allowance(effort, _allowance.get()))
+    try:
+        return search(*args, **kwargs)
+    finally:
+        _allowance.reset(token)
 
 
 @contextmanager
@@ -207,12 +249,15 @@ def _solved(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Basi
         return Ruling(Possibility.UNKNOWN, reason="z3-solver is not installed")
     first, second = EFFORTS
     ruling = _attempt(problem, algebraic, conditions, first)
+    spent = 1
     if ruling is None and thorough:
         point = _sampled(conditions)
         if point is not None:
             return Ruling(Possibility.POSSIBLE, point)
         ruling = _attempt(problem, algebraic, conditions, second)
-    return ruling or Ruling(Possibility.UNKNOWN, reason="no decision within the effort allowed to one question")
+        spent += second // first
+    ruling = ruling or Ruling(Possibility.UNKNOWN, reason="no decision within the effort allowed to one question")
+    return replace(ruling, effort=spent)
 
 
 def _attempt(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...], effort: int) -> Ruling | None:

@@ -68,12 +68,17 @@ def _proviso(faces: Faces, lower: sp.Expr, upper: sp.Expr) -> Proviso | None:
     for condition in needed:
         if wide.where(*open_ones).proves(condition) is not True:
             open_ones.append(condition)
+    for condition in tuple(open_ones):  # a later one can say more than one before it
+        others = [c for c in open_ones if c != condition]
+        if wide.where(*others).proves(condition) is True:
+            open_ones = others
     open_ones = [part for c in open_ones for part in _cleared(c, wide)]
     where = sp.And(*open_ones, evaluate=False) if len(open_ones) > 1 else sp.And(*open_ones)
     if where.count_ops() > MAX_OPERATIONS or where.has(R) or where.free_symbols & faces.field.varying:
         return None
     irregular = [sp.Gt(s, 1)] if faces.rows.conditions else []
-    inner = [sp.Gt(c.lhs, c.rhs, evaluate=False) if isinstance(c, sp.Ge) else c for c in open_ones]
+    strict = {sp.Ge: sp.Gt, sp.Le: sp.Lt}
+    inner = [strict.get(type(c), type(c))(c.lhs, c.rhs, evaluate=False) for c in open_ones]
     if wide.point(*inner, *irregular) is None:
         return None  # a region without an interior says nothing
     inside = Faces(faces.field, faces.domain.where(*open_ones), faces.rows, faces.start)

@@ -211,7 +211,7 @@ def _power(base: Any, exponent: int) -> Any:
 
 def call(name: str, argument: Any) -> Any:
     """An elementwise function of an array or a dual, or of numbers of mpmath."""
-    if getattr(argument, "dtype", None) == object or isinstance(argument, mpmath.mpf):
+    if isinstance(argument, mpmath.mpf) or (isinstance(argument, np.ndarray) and argument.dtype.kind == "O"):
         return np.frompyfunc(_PRECISE[name], 1, 1)(argument)
     function, slope = FUNCTIONS[name]
     if isinstance(argument, Dual):

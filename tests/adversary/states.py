@@ -133,18 +133,16 @@ def _slopes_at(drawn: Drawn, values: Mapping[str, Any], place: float) -> _Slopes
     largest, constant, size, is_kinked = -np.inf, -np.inf, 0.0, False
     for graph in (graphs.pair(), graphs.cycle(5), graphs.cycle(40), graphs.complete(4)):
         field, state = Field(drawn, graph, "row", values), np.full((graph.nodes, 1), place)
-        near, at = field.nearby_jacobians(state), field.jacobian(state)
-        if not all(np.isfinite(slopes).all() for slopes in (at, *near)):
+        slopes = field.jacobians(state)
+        if not np.isfinite(slopes).all():
             return None
-        size = max(size, *(float(np.abs(slopes).max()) for slopes in near))
-        room = 1e-3 * (1 + size)
-        if any(np.abs(slopes - near[0]).max() > room for slopes in near):
+        size = max(size, float(np.abs(slopes).max()))
+        if len(slopes) > 1:
             is_kinked = True
-            largest = max(largest, *(float(np.linalg.eigvalsh((j + j.T) / 2).max()) for j in near))
+            largest = max(largest, *(float(np.linalg.eigvalsh((j + j.T) / 2).max()) for j in slopes))
             continue
-        slopes = near[0] if np.abs(at - near[0]).max() > room else at
-        largest = max(largest, float(np.linalg.eigvals(slopes).real.max()))
-        constant = max(constant, float(slopes.sum(1).max()))
+        largest = max(largest, float(np.linalg.eigvals(slopes[0]).real.max()))
+        constant = max(constant, float(slopes[0].sum(1).max()))
     return _Slopes(constant, largest, size, is_kinked)
 
 

@@ -173,13 +173,13 @@ def _linearised(drawn: Drawn, method: str, normalisation: str, answer: Step, rng
             if isinstance(height, complex):
                 return f"the constant state {place} = {height} is not real; {field.told()}"
             state = np.full((graph.nodes, 1), height)
-            near = field.nearby_jacobians(state)  # at a kink there are several
-            if not np.isfinite(near).all():
+            slopes = field.jacobians(state)
+            if not np.isfinite(slopes).all():
                 continue
-            if np.abs(field.precisely(state)).max() > 1e-6 * (1 + abs(height)) * (1 + np.abs(near).max()):
+            if np.abs(field.precisely(state)).max() > 1e-6 * (1 + abs(height)) * (1 + np.abs(slopes).max()):
                 return f"{place} = {height} is no constant state; {field.told()}"
-            modes, step = np.linalg.eigvals(near).ravel(), min(limit, 1e6) * rng.choice([1.0, 0.5])
-            witness = methods.amplified(method, modes[np.abs(modes) > 1e-5 * (1 + np.abs(modes).max())], step)
+            step = min(limit, 1e6) * rng.choice([1.0, 0.5]) * (1.0 if len(slopes) == 1 else 1 - 1e-5)
+            witness = methods.amplified(method, np.linalg.eigvals(slopes).ravel(), step)
             if witness:
                 return f"{witness}, limit {limit:.9g}, at {place}; {field.told()}"
     return None
