@@ -113,7 +113,8 @@ class _Printer(JavascriptCodePrinter):
         return f"Math.min({', '.join(map(self._print, expr.args))})"
 
     def _print_Heaviside(self, expr: sp.Basic) -> str:
-        return f"({self._print(expr.args[0])} > 0 ? 1 : {self._print(expr.args[0])} < 0 ? 0 : 0.5)"
+        """A slope that jumps has no value where it does."""
+        return f"({self._print(expr.args[0])} > 0 ? 1 : {self._print(expr.args[0])} < 0 ? 0 : NaN)"
 
     def _print_Equality(self, expr: sp.Basic) -> str:
         return f"({self._print(expr.lhs)} === {self._print(expr.rhs)})"

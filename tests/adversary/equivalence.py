@@ -102,7 +102,8 @@ def _assigned(values: Mapping[str, Any], equations: tuple[str, ...]) -> dict[str
     found = dict(values)
     for name, body in 2 * [*map(_sides_of, equations)]:
         if name.isidentifier():
-            value = np.asarray(_value_of(body, found), dtype=float)
+            number = _value_of(body, found)
+            value = np.asarray(np.nan if isinstance(number, complex) else number, dtype=float)
             found[name] = np.broadcast_to(value, np.shape(found.get(name, value))).copy()
     return found
 

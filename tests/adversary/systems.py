@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import mpmath
 import numpy as np
 
 from tests.adversary import assumptions, expressions, graphs, splines
@@ -21,6 +22,8 @@ LETTERS = ("alpha", "beta", "gamma", "delta", "epsilon", "kappa", "mu", "nu", "a
 DECLARED = ("k", "omega", "rho_1", "q")
 BOUNDED = ("tanh", "sigmoid", "sin", "cos")
 FUNCTIONS = ("tanh", "relu", "sigmoid", "exp", "abs", "softplus", "sin", "cos")
+#: Digits of what is computed again where doubles may have lost all of theirs.
+DIGITS = 120
 STRUCTURAL = ("H", "H0", "A", "L", "I")
 
 
@@ -94,10 +97,14 @@ class Field:
         return self.graph.operator(self.normalisation)
 
     @cached_property
+    def _laplacian(self) -> Array:
+        A = self.matrix
+        return np.diag(A.sum(1)) - A if self.normalisation == "none" else np.eye(len(A)) - A
+
+    @cached_property
     def letters(self) -> dict[str, Any]:
         """Every letter but H and H0."""
-        A = self.matrix
-        L = np.diag(A.sum(1)) - A if self.normalisation == "none" else np.eye(len(A)) - A
+        A, L = self.matrix, self._laplacian
         operators = {"A": Operator(lambda x: A @ x), "L": Operator(lambda x: L @ x), "I": Operator(lambda x: x)}
         return {**self.values, **operators}
 
@@ -111,6 +118,32 @@ class Field:
             size = found.tangent.shape[-1]
             return expressions.Dual(np.broadcast_to(found.value, shape), np.broadcast_to(found.tangent, (*shape, size)))
         return found if np.shape(found) == shape else np.broadcast_to(found, shape)
+
+    def precisely(self, state: Array, initial: Array | None = None) -> Array:
+        """f(H, H0) with many digits, rounded at the end: what doubles lose in differences of large numbers is kept."""
+
+        def many(x: Any) -> Any:
+            return np.frompyfunc(mpmath.mpf, 1, 1)(np.asarray(x, dtype=float))
+
+        A, L = (many(matrix) for matrix in (self.matrix, self._laplacian))
+        operators = {"A": Operator(lambda x: A @ x), "L": Operator(lambda x: L @ x), "I": Operator(lambda x: x)}
+        start = state if initial is None else initial
+        with mpmath.workdps(DIGITS):
+            letters = {n: many(v) for n, v in self.values.items()} | {"H": many(state), "H0": many(start)}
+            found = np.asarray(expressions.evaluate(self.drawn.body, {**letters, **operators}))
+            return np.broadcast_to(found, (self.graph.nodes, self.channels)).astype(float)
+
+    def jacobians(self, state: Array) -> list[Array]:
+        """df/dH at a state, H0 = 0; at a kink, where it is none, what it is beside the state, one for each side."""
+        size = 1e-7 * (1 + float(np.abs(state).max()))
+        rng = np.random.default_rng(0)
+        ways = [np.ones(state.shape), -np.ones(state.shape), *rng.choice([-1.0, 1.0], (4, *state.shape))]
+        near = [self.jacobian(state + size * way * rng.uniform(0.5, 1.0, state.shape)) for way in ways]
+        here = self.jacobian(state)
+        room = 1e-3 * (1 + np.abs(near).max())
+        if any(np.abs(slopes - near[0]).max() > room for slopes in near[1:]):
+            return near
+        return [near[0] if np.abs(here - near[0]).max() > room else here]
 
     def jacobian(self, state: Array, initial: Array | None = None) -> Array:
         """df/dH of shape (n d, n d), H0 held."""
