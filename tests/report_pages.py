@@ -10,7 +10,7 @@ from pathlib import Path
 def visible_text(folder: Path) -> str:
     """The words of report.html below a folder."""
     page = (folder / "report.html").read_text(encoding="utf-8")
-    page = re.sub(r"<(style|script)>.*?</\1>", " ", page, flags=re.DOTALL)
+    page = re.sub(r"<(style|script)[^>]*>.*?</\1>", " ", page, flags=re.DOTALL)
     return html.unescape(re.sub(r"<[^>]*>", " ", page))
 
 

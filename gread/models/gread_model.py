@@ -32,6 +32,7 @@ from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
 from rdgraph.integrators.polynomial_flow import Piece
 from rdgraph.lowering.coefficients import valued_letters
+from rdgraph.lowering.spline_parameters import make_controls, start_parameters
 from rdgraph.syntax.tree import Kind
 
 #: Where the queries and keys of the soft adjacency start: so small that the first adjacency is nearly uniform.
@@ -126,6 +127,11 @@ class GREAD(BatchedModel):
         """Parameters for the coefficients of the equation."""
         for name, kind in self.letters.items():
             self._add_coefficient(name, kind)
+        for name, declared in self.system.learned.items():
+            own = torch.as_tensor(start_parameters(declared), dtype=self.place.dtype, device=self.place.device)
+            shape = (self.config.hidden,) * declared.per_channel + (declared.parameters,)
+            is_decayed = declared.monotone is None
+            self.add_parameter(f"coefficient_{name}", self.full(shape, 0.0) + own, is_decayed=is_decayed)
 
     def add_decoder(self, columns: int) -> None:
         """The decoder of so many columns, with a hidden layer where it is asked for."""
@@ -188,7 +194,7 @@ class GREAD(BatchedModel):
         return link_of(self.config, name, kind)
 
     def coefficients(self) -> dict[str, Tensor]:
-        """The coefficients of the equation, (M,), (M, d), (M, n) or (M, d, d)."""
+        """The coefficients of the equation, (M,), (M, d), (M, n) or (M, d, d); of learned functions control values."""
         found = {}
         for name, kind in self.letters.items():
             if name == TRUSTED and kind is Kind.NODE:
@@ -199,6 +205,8 @@ class GREAD(BatchedModel):
                 found[name] = self.trusted
                 continue
             found[name] = self.coefficient(name, kind)
+        for name, declared in self.system.learned.items():
+            found[name] = make_controls(declared, self.get_parameter(f"coefficient_{name}"))
         return found
 
     def coefficient(self, name: str, kind: Kind) -> Tensor:
@@ -353,6 +361,7 @@ class GREAD(BatchedModel):
         soft = config.adjacency != "original"
         held = 12 + self._vectors(flow, soft)
         held += 8 * config.encoder_mlp + 6 * config.decoder_mlp
+        held += max((2 * (f.knots + 8) for f in self.system.learned.values()), default=0)  # sums over pieces
         edges = self.operator.num_edges * (4 * config.heads + 4) if soft else 0
         return state * held + edges + x.values[0].numel() * 2 + self.place.nodes * self.classes * 8
 

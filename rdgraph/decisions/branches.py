@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import sympy as sp
 
+from rdgraph.decisions.definedness import defining_conditions
 from rdgraph.decisions.domain import Domain
 
 
@@ -57,15 +58,11 @@ def _compared(larger: sp.Expr, smaller: sp.Expr, domain: Domain, *, strict: bool
 
 
 def is_defined(expression: sp.Expr, domain: Domain, *, smooth: bool = False) -> bool:
-    """Proved: no root of a negative number and no zero denominator on the domain; if `smooth`, no root of zero."""
+    """Proved: a real number everywhere on the domain (`defining_conditions`); if `smooth`, without a root of zero."""
     if isinstance(expression, sp.Max | sp.Min):
         return all(is_defined(part, domain, smooth=smooth) for part in expression.args)
     if isinstance(expression, sp.Piecewise):
         return all(is_defined(part, domain.where(*facts), smooth=smooth) for part, facts in branches(expression))
-    least = sp.Gt if smooth else sp.Ge
-    for power in expression.atoms(sp.Pow):
-        if not power.exp.is_Integer and domain.proves(least(power.base, 0, evaluate=False)) is not True:
-            return False
-        if power.exp.is_negative and domain.proves(sp.Ne(power.base, 0, evaluate=False)) is not True:
-            return False
-    return not expression.has(sp.I, sp.zoo, sp.nan, sp.oo)
+    if expression.has(sp.I, sp.zoo, sp.nan, sp.oo):
+        return False
+    return all(domain.proves(c) is True for c in defining_conditions(expression, smooth=smooth))

@@ -106,7 +106,8 @@ def _real_where(value: sp.Expr, domain: Domain) -> tuple[sp.Expr, ...] | None:
     """What must be >= 0 for the value to be real and is not proved to be; None where it is never real."""
     needs = [power.base for power in sorted(value.atoms(sp.Pow), key=_size) if not power.exp.is_Integer]
     needs += [call.args[0] for call in sorted(value.atoms(sp.log), key=_size)]
-    needs += [1 - call.args[0] ** 2 for call in sorted(value.atoms(sp.atanh), key=_size)]
+    needs += [1 - call.args[0] ** 2 for call in sorted(value.atoms(sp.atanh, sp.acos, sp.asin), key=_size)]
+    needs += [call.args[0] + sp.exp(-1) for call in sorted(value.atoms(sp.LambertW), key=_size)]
     conditions = []
     for need in needs:
         sign = domain.sign(need)

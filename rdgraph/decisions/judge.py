@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar
@@ -33,6 +33,11 @@ from rdgraph.syntax.functions import FUNCTIONS
 #: Seconds are a last resort.
 EFFORTS = (150_000, 4_000_000)
 SECONDS = 4.0
+#: How the solver eliminates letters. Left to itself z3 4.15 leaves coefficients out of its projections and then calls
+#: possible things impossible, so all are kept; and a proof counts only where a second way, with another order of the
+#: letters and conflicts as they come, finds it too.
+FIRST_WAY = {"add_all_coeffs": True}
+SECOND_WAY = {"add_all_coeffs": True, "simplify_conflicts": False, "variable_ordering_strategy": 1}
 #: Points tried between the two attempts: they can only show that something is possible.
 SAMPLES = 40
 
@@ -55,13 +60,15 @@ class Possibility(Enum):
 class Ruling:
     """An outcome; a point where the conditions hold, if possible; why, if unknown.
 
-    `bounded` says that the proof rests on rational bounds of transcendental numbers (interval arithmetic).
+    `bounded` says that the proof rests on rational bounds of transcendental numbers (interval arithmetic); `effort`
+    counts attempts of the solver, a long one as many short ones, and is the same on every machine.
     """
 
     outcome: Possibility
     point: dict[sp.Basic, sp.Expr] | None = None
     reason: str = ""
     bounded: bool = False
+    effort: int = 1
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,23 @@ class Watch:
     bounded: bool = False
 
 
+@dataclass
+class Allowance:
+    """What is left to a search of the effort allowed to it, and the allowance around it."""
+
+    left: int
+    outer: Allowance | None = None
+
+    def spend(self, effort: int) -> None:
+        self.left -= effort
+        if self.outer is not None:
+            self.outer.spend(effort)
+        if self.left < 0:
+            raise Undecided("the effort allowed to a search is spent")
+
+
 statistics = Statistics()
+_allowance: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
 _watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 _record: ContextVar[list[Obligation] | None] = ContextVar("record", default=None)
 
@@ -117,6 +140,9 @@ def possible(*conditions: sp.Basic, thorough: bool = True) -> Ruling:
     watch = _watch.get()
     if watch is not None:
         watch.bounded = watch.bounded or ruling.bounded
+    allowance = _allowance.get()
+    if allowance is not None:
+        allowance.spend(ruling.effort)
     return ruling
 
 
@@ -149,6 +175,27 @@ def rest_on_enclosures() -> None:
     watch = _watch.get()
     if watch is not None:
         watch.bounded = True
+
+
+def within_effort(effort: int, search: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> A:
+    """What a search returns that asks within an effort; `Undecided` beyond it.
+
+    Questions that were answered before count like new ones, so that the outcome depends neither on the machine nor on
+    what was asked earlier.
+
+    >>> x = sp.Symbol("x", real=True)
+    >>> within_effort(1, possible, x > 0).outcome
+    <Possibility.POSSIBLE: 'sat'>
+    >>> within_effort(1, lambda: [possible(x > k) for k in range(9)])
+    Traceback (most recent call last):
+      ...
+    rdgraph.errors.Undecided: the effort allowed to a search is spent
+    """
+    token = _allowance.set(Allowance(effort, _allowance.get()))
+    try:
+        return search(*args, **kwargs)
+    finally:
+        _allowance.reset(token)
 
 
 @contextmanager
@@ -202,24 +249,24 @@ def _solved(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Basi
         return Ruling(Possibility.UNKNOWN, reason="z3-solver is not installed")
     first, second = EFFORTS
     ruling = _attempt(problem, algebraic, conditions, first)
+    spent = 1
     if ruling is None and thorough:
         point = _sampled(conditions)
         if point is not None:
             return Ruling(Possibility.POSSIBLE, point)
         ruling = _attempt(problem, algebraic, conditions, second)
-    return ruling or Ruling(Possibility.UNKNOWN, reason="no decision within the effort allowed to one question")
+        spent += second // first
+    ruling = ruling or Ruling(Possibility.UNKNOWN, reason="no decision within the effort allowed to one question")
+    return replace(ruling, effort=spent)
 
 
 def _attempt(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...], effort: int) -> Ruling | None:
     """The solver's ruling; None where the effort was not enough."""
     import z3
 
-    seconds = min(SECONDS, remaining())
-    solver = z3.Tactic("qfnra-nlsat").solver()
-    solver.set("rlimit", effort)
-    solver.set("timeout", max(1, int(1000 * seconds)))
-    solver.from_string(problem.text)
-    answer = solver.check()
+    answer, model = _checked(problem, effort, FIRST_WAY)
+    if answer == z3.unsat:
+        answer, model = _checked(problem, effort, SECOND_WAY)
     if answer == z3.unsat:
         return Ruling(Possibility.IMPOSSIBLE, bounded=algebraic.bounded)
     if answer != z3.sat:
@@ -227,7 +274,7 @@ def _attempt(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Bas
             raise Undecided("time ran out")
         return None
     letters = {x for c in conditions for x in c.free_symbols}
-    for point in _points(_values(solver.model(), problem), algebraic, letters):
+    for point in _points(_values(model, problem), algebraic, letters):
         if _holds_at(conditions, point):
             return Ruling(Possibility.POSSIBLE, point)
     if algebraic.conditions != conditions:
@@ -236,6 +283,28 @@ def _attempt(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Bas
         )
     statistics.unchecked += 1
     return Ruling(Possibility.UNKNOWN, reason="a point was found, but its exact evaluation did not confirm it")
+
+
+def _checked(problem: SmtProblem, effort: int, way: dict[str, Any]) -> tuple[Any, Any]:
+    """The solver's answer, and its model where it says that the problem can be solved."""
+    import z3
+
+    solver = z3.Tactic("qfnra-nlsat").solver()
+    limits = {"rlimit": effort, "timeout": max(1, int(1000 * min(SECONDS, remaining())))}
+    for name, value in {**limits, **{n: v for n, v in way.items() if n in _settings()}}.items():
+        solver.set(name, value)
+    solver.from_string(problem.text)
+    answer = solver.check()
+    return answer, solver.model() if answer == z3.sat else None
+
+
+@lru_cache(maxsize=1)
+def _settings() -> frozenset[str]:
+    """What can be set in this version of the solver."""
+    import z3
+
+    known = z3.Tactic("qfnra-nlsat").solver().param_descrs()
+    return frozenset(known.get_name(i) for i in range(known.size()))
 
 
 def _sampled(conditions: tuple[sp.Basic, ...]) -> dict[sp.Basic, sp.Expr] | None:

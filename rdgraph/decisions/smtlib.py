@@ -7,6 +7,7 @@ inwards to the relations before they are written.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -131,7 +132,8 @@ class _Writer:
     def _letter(self, symbol: sp.Symbol) -> str:
         if symbol not in self._names:
             plain = symbol.name if symbol.name.isidentifier() and symbol.name.isascii() else "letter"
-            name = plain if plain not in self.letters and plain not in _RESERVED else f"{plain}!{len(self.letters)}"
+            taken = plain in self.letters or plain in _RESERVED
+            name = self._numbered(plain, len(self.letters)) if taken else plain
             self._names[symbol] = name
             self.letters[name] = symbol
             if symbol.is_real is False:
@@ -173,9 +175,15 @@ class _Writer:
         return name
 
     def _helper(self, kind: str) -> str:
-        name = f"{kind}!{len(self.helpers) + 1}"
+        name = self._numbered(kind, len(self.helpers) + 1)
         self.helpers.append(name)
         return name
+
+    def _numbered(self, word: str, first: int) -> str:
+        """A word with a number that neither a letter nor a helper has."""
+        return next(
+            name for k in itertools.count(first) if (name := f"{word}!{k}") not in {*self.letters, *self.helpers}
+        )
 
     def _pieces(self, pieces: list[sp.Tuple], defined: list[str]) -> str:
         """Nested `ite`; only the branch that applies must be defined."""

@@ -28,7 +28,7 @@ def total_memory(device: Any) -> int:
     """All bytes of a device, or of this machine; of a card those that this process may take."""
     place = torch.device(device)
     if place.type == "cuda":
-        index = torch.cuda.current_device() if place.index is None else place.index
-        share = torch.cuda.get_per_process_memory_fraction(index)
+        index: int | None = place.index
+        share = torch.cuda.get_per_process_memory_fraction(torch.cuda.current_device() if index is None else index)
         return int(share * torch.cuda.mem_get_info(place)[1])
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

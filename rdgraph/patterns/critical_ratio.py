@@ -14,6 +14,7 @@ from rdgraph.decisions.enclosure import sign_of
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.html_tables import html_table
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
+from rdgraph.patterns.rate_kinks import check_slopes
 from rdgraph.patterns.state_choice import state_at
 from rdgraph.patterns.states import SteadyState, shown
 from rdgraph.syntax.answer_symbols import lam, public
@@ -82,6 +83,8 @@ def critical_ratio(
 
 def ratio_of(kinetics: Kinetics, state: int | Mapping[str, Any] = 0) -> CriticalRatio:
     """The critical ratio of a kinetics."""
+    if kinetics.matrix.has(sp.nan):
+        raise NotApplicable("no linearisation: a rate has a kink at every state that is the same in all nodes")
     moved = -kinetics.transport / lam
     if len(kinetics.fields) != 2 or not moved.is_diagonal() or moved.applyfunc(sp.cancel).has(lam, *kinetics.letters):
         raise NotApplicable("expected two fields, each with a diffusion of its own, as in -Du*L@u and -Dv*L@v")
@@ -93,6 +96,7 @@ def ratio_of(kinetics: Kinetics, state: int | Mapping[str, Any] = 0) -> Critical
             )
     steady = None if kinetics.is_linear else state_at(kinetics, state)
     jacobian = kinetics.jacobian if steady is None else kinetics.jacobian.xreplace(dict(steady.point))
+    check_slopes(kinetics, steady, jacobian)
     left = jacobian.free_symbols
     if left:
         raise InvalidArgument(

@@ -16,6 +16,7 @@ import sympy as sp
 from rdgraph.algebra.normal_form import Act, Mix
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.enclosure import holds
+from rdgraph.decisions.sided_slopes import STEPS
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.syntax.answer_symbols import lam
 from rdgraph.syntax.exact_numbers import exact_number
@@ -88,7 +89,7 @@ class Kinetics:
     @property
     def is_linear(self) -> bool:
         """Whether the linearisation is the same at every state."""
-        return not self.matrix.free_symbols & set(self.letters)
+        return not self.matrix.has(sp.nan) and not self.matrix.free_symbols & set(self.letters)
 
     def on_real_modes(self, assumes: str) -> str:
         """What an answer about real lam assumes of a graph, beside what a state does."""
@@ -223,7 +224,8 @@ def constant_value(normal: sp.Expr, actions: Actions = ON_EIGENVECTORS) -> sp.Ex
 def slope(normal: sp.Expr, state: sp.Symbol, actions: Actions = ON_EIGENVECTORS) -> sp.Expr:
     """The derivative of a normal form at a constant state in the direction of an eigenvector of L in one field.
 
-    Where letters of operators do not commute it is the derivative in every direction, as a polynomial in them.
+    Where letters of operators do not commute it is the derivative in every direction, as a polynomial in them. It is
+    nan where there is none at any constant state: at all of them abs(L@H) has its kink.
 
     >>> A, u = sp.Symbol("A"), sp.Symbol("u", real=True)
     >>> slope(Act((A,), u**2) - u, u)
@@ -236,7 +238,18 @@ def slope(normal: sp.Expr, state: sp.Symbol, actions: Actions = ON_EIGENVECTORS)
     for act, place in places.items():
         total += sp.diff(flat, place) * _factor(act, actions) * slope(act.inner, state, actions)
     values = {place: _kept(act, actions) * constant_value(act.inner, actions) for act, place in places.items()}
-    return sp.sympify(total.xreplace(values))
+    return sp.nan if _jumps(total, values) else sp.sympify(total.xreplace(values))
+
+
+def _jumps(slope: sp.Expr, values: Mapping[sp.Symbol, sp.Expr]) -> bool:
+    """Whether a slope jumps at every constant state, as that of abs(L@H) does."""
+    for step in slope.atoms(*STEPS):
+        if step.free_symbols & set(values) and sp.expand(step.args[0].xreplace(dict(values))) == 0:
+            mark = sp.Dummy("step", real=True)
+            weight = sp.diff(slope.xreplace({step: mark}), mark)
+            if sp.expand(weight.xreplace(dict(values))) != 0:
+                return True
+    return False
 
 
 def _outermost(normal: sp.Expr) -> list[Act]:

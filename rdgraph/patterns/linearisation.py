@@ -13,6 +13,7 @@ import numpy as np
 import sympy as sp
 
 from rdgraph.decisions.enclosure import NotEnclosed, enclose_at, precision
+from rdgraph.decisions.sided_slopes import STEPS
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.patterns.bands import Band, exact_bands
 from rdgraph.patterns.conditions import holds_somewhere
@@ -49,6 +50,8 @@ class Linearisation:
         left = set(kinetics.matrix.free_symbols) - {*kinetics.mode_letters, *kinetics.letters}
         if left:
             raise InvalidArgument(f"expected values for all coefficients, got none for {sorted(map(str, left))}")
+        if kinetics.matrix.has(sp.nan):
+            raise NotApplicable("no linearisation: a rate has a kink at every state that is the same in all nodes")
         if state is None:
             return cls(kinetics.matrix)
         if not state.is_number:
@@ -153,7 +156,7 @@ class Linearisation:
 
 def _check_smooth(kinetics: Kinetics, state: SteadyState) -> None:
     """Refuse a state at a kink of a rate, where there is no linearisation."""
-    kinks = kinetics.matrix.atoms(sp.Heaviside, sp.sign)
+    kinks = kinetics.matrix.atoms(*STEPS)
     if not kinks:
         return
     point = {x: value for x, value in state.point.items() if value.is_Rational}

@@ -18,6 +18,7 @@ from rdgraph.patterns.dispersion import ANTI, HOPF, MARGINAL, STABLE, TURING, UN
 from rdgraph.patterns.half_planes import characteristic, hurwitz_determinants
 from rdgraph.patterns.kinetics import Kinetics
 from rdgraph.patterns.mode_spectra import ModeSpectrum
+from rdgraph.patterns.rate_kinks import check_slopes
 from rdgraph.patterns.state_branches import StateBranch
 from rdgraph.syntax.answer_symbols import lam
 
@@ -38,6 +39,7 @@ class _Family:
             raise Undecided("the steady state has no closed form in the coefficient; ask without an operator")
         state = {} if branch.state is None else dict(branch.state.point)
         matrix = kinetics.matrix.xreplace(state)
+        check_slopes(kinetics, branch.state, matrix)
         self.size = int(matrix.shape[0])
         self._entries = sp.lambdify((lam, letter), [sp.sympify(x) for x in matrix], "numpy")
         tests = [

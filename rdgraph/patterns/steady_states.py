@@ -16,6 +16,7 @@ import sympy as sp
 
 from rdgraph.decisions.budget import limited, remaining, within_budget
 from rdgraph.decisions.closed_zeros import zeros
+from rdgraph.decisions.definedness import defining_conditions
 from rdgraph.decisions.domain import NEGATIVE, POSITIVE, ZERO, Domain
 from rdgraph.decisions.enclosure import precision
 from rdgraph.errors import InvalidArgument, Undecided
@@ -175,14 +176,7 @@ def _checked(kinetics: Kinetics, rates: Sequence[sp.Expr], point: dict[sp.Symbol
     if any(sp.simplify(rate.xreplace(point)) != 0 for rate in rates):
         return None
     free = tuple(x.name for x, value in point.items() if value == x)
-    for value in point.values():
-        for power in sorted(value.atoms(sp.Pow), key=str):
-            if power.exp.is_negative and power.base.free_symbols:
-                conditions.append(sp.Ne(power.base, 0, evaluate=False))
-            if not power.exp.is_Integer:
-                conditions.append(sp.Ge(power.base, 0, evaluate=False))
-        conditions += [sp.Gt(call.args[0], 0, evaluate=False) for call in value.atoms(sp.log)]
-        conditions += [sp.Lt(call.args[0] ** 2, 1, evaluate=False) for call in value.atoms(sp.atanh)]
+    conditions += [c for value in point.values() for c in defining_conditions(value)]
     kept: list[sp.Basic] = []
     for condition in dict.fromkeys(conditions):
         if kinetics.domain.where(*kept).proves(condition) is not True:

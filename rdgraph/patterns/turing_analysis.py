@@ -17,6 +17,7 @@ from rdgraph.patterns.dispersion import END
 from rdgraph.patterns.half_planes import characteristic, hurwitz_determinants
 from rdgraph.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.patterns.linearisation import Linearisation
+from rdgraph.patterns.rate_kinks import check_slopes
 from rdgraph.patterns.state_choice import numbered, state_at
 from rdgraph.patterns.states import EXACT, SteadyState
 from rdgraph.patterns.steady_states import solve_states
@@ -195,23 +196,14 @@ def turing_of(kinetics: Kinetics, state: int | Mapping[str, Any] = 0, to: sp.Exp
     if chosen is not None:
         matrix = matrix.xreplace(dict(chosen.point)).applyfunc(_short)
         domain = domain.where(*chosen.conditions)
-        _check_slopes(kinetics, chosen, matrix)
-    elif every:
+    check_slopes(kinetics, chosen, matrix)
+    if chosen is None and every:
         domain = domain.where(*(sp.Eq(rate, 0, evaluate=False) for rate in kinetics.rates if rate != 0))
     sets = SymbolicGrowth(matrix, domain, to).sets()
     assumes = kinetics.modes_assume if kinetics.is_linear else kinetics.assumes if chosen is None else chosen.assumes
     return Turing(
         kinetics.fields, public(matrix), chosen, sets, to, kinetics.on_real_modes(assumes), kinetics, every
     )  # fmt: skip
-
-
-def _check_slopes(kinetics: Kinetics, state: SteadyState, matrix: sp.Matrix) -> None:
-    """Refuse a state at which a rate has no slope, or may have none for some coefficients."""
-    if matrix.has(sp.zoo, sp.nan, sp.oo):
-        raise NotApplicable(f"no linearisation: a rate has no slope at {state}")
-    for kink in sorted(kinetics.matrix.atoms(sp.Heaviside, sp.sign), key=str):
-        if sp.simplify(kink.args[0].xreplace(dict(state.point))).is_nonzero is not True:
-            raise NotApplicable(f"no linearisation at {state} for all coefficients: the slope {kink} may jump there")
 
 
 def _closed_state(kinetics: Kinetics, state: int | Mapping[str, Any]) -> SteadyState | None:

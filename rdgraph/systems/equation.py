@@ -9,6 +9,7 @@ import sympy as sp
 
 from rdgraph.errors import InvalidArgument, LanguageError
 from rdgraph.syntax.fold import TypeMismatch
+from rdgraph.syntax.mathml_printer import to_mathml
 from rdgraph.syntax.printer import to_latex, to_text
 from rdgraph.syntax.reader import NOISE_LETTER, PRIME
 from rdgraph.syntax.tree import ELEMENTWISE, Kind, Minus, Name, Negative, Over, Plus, Times, kind_of, names_in
@@ -62,6 +63,10 @@ class Equation:
     def latex(self) -> str:
         """LaTeX of the right-hand side, and of the functions declared for it."""
         return self.spelling.latex() if self.spelling else to_latex(self.expression)
+
+    def mathml(self) -> str:
+        """MathML of the right-hand side, and of the functions declared for it."""
+        return self.spelling.mathml() if self.spelling else to_mathml(self.expression)
 
     @property
     def states(self) -> tuple[str, ...]:

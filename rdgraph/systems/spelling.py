@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from rdgraph.syntax.mathml_printer import row, sign, to_mathml
 from rdgraph.syntax.printer import to_latex, to_text
 from rdgraph.syntax.tree import Call
 from rdgraph.syntax.unfolding import ARGUMENT, unfolded
@@ -49,6 +50,14 @@ class Spelling:
         """The right-hand side, and the definitions after it."""
         texts = [f"{to_latex(Call(name, ARGUMENT))} = {to_latex(definition)}" for name, definition in self.functions]
         return to_latex(self.expression) + r",\quad " + r",\ ".join(texts)
+
+    def mathml(self) -> str:
+        """The same in MathML."""
+        parts = [to_mathml(self.expression)]
+        for name, definition in self.functions:
+            parts += [sign(","), '<mspace width="1em"/>', to_mathml(Call(name, ARGUMENT)), sign("=")]
+            parts.append(to_mathml(definition))
+        return row(*parts)
 
 
 def _called(tree: sp.Basic) -> set[str]:

@@ -1,12 +1,14 @@
-"""The text and the LaTeX of equations: one line without a left side where it is dH/dt, else u' = ...; v' = ..."""
+"""Text, LaTeX and MathML of equations: one line without a left side where it is dH/dt, else u' = ...; v' = ..."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rdgraph.syntax.mathml_printer import dotted, math_element, row, sign, to_mathml
 from rdgraph.syntax.printer import to_latex
 from rdgraph.syntax.tree import Kind, field
 from rdgraph.systems.equation import Equation
+from rdgraph.systems.learned_calls import learned_functions
 
 
 def is_plain(equations: Sequence[Equation]) -> bool:
@@ -24,9 +26,10 @@ def system_text(equations: Sequence[Equation]) -> str:
 def declarations(
     equations: Sequence[Equation], usual: Mapping[str, Kind], coefficients: Mapping[str, Kind]
 ) -> list[str]:
-    """The declared functions, each once, and the kinds that are not the usual ones."""
+    """The declared functions, each once, the learned ones, and the kinds that are not the usual ones."""
     spelled = [equation.spelling.declarations() for equation in equations if equation.spelling]
     notes = list(dict.fromkeys(note for part in spelled for note in part))
+    notes += map(str, learned_functions(equations).values())
     return notes + [f"{name} {kind}" for name, kind in coefficients.items() if usual.get(name) is not kind]
 
 
@@ -43,3 +46,21 @@ def system_latex(equations: Sequence[Equation]) -> str:
         return " = ".join(lines[0])
     body = r" \\ ".join(f"{left} &= {right}" for left, right in lines)
     return rf"\begin{{aligned}} {body} \end{{aligned}}"
+
+
+def system_mathml(equations: Sequence[Equation]) -> str:
+    """All equations with their left sides, one below the other, as one element that a browser draws.
+
+    >>> from rdgraph.syntax.reader import read_expression
+    >>> "<mo>=</mo>" in system_mathml([Equation("H", 2, read_expression("-beta*H"))])
+    True
+    """
+    cells = [(dotted(to_mathml(field(e.field)), e.order), e.mathml()) for e in equations]
+    if len(cells) == 1:
+        return math_element(row(cells[0][0], sign("="), cells[0][1]))
+    lines = (
+        f'<mtr><mtd style="text-align:right">{left}</mtd><mtd>{sign("=")}</mtd>'
+        f'<mtd style="text-align:left">{right}</mtd></mtr>'
+        for left, right in cells
+    )
+    return math_element(f'<mtable displaystyle="true">{"".join(lines)}</mtable>')

@@ -12,6 +12,7 @@ from rdgraph.decisions.budget import limited, remaining
 from rdgraph.decisions.closed_zeros import zeros as zeros_of
 from rdgraph.decisions.condition_words import condition_in_words, factored
 from rdgraph.decisions.domain import Domain
+from rdgraph.decisions.judge import within_effort
 from rdgraph.errors import Undecided
 from rdgraph.syntax.answer_symbols import R, h, h0, public, s
 from rdgraph.syntax.functions import FUNCTIONS
@@ -24,8 +25,9 @@ from rdgraph.theory.several_fields.rectangles import NO_ISOLATED_NODES
 
 #: Seconds spent on one candidate for a box.
 PROOF_SECONDS = 1.0
-#: Seconds spent on a region of the coefficients.
-REGION_SECONDS = 1.2
+#: What is spent on a region of the coefficients: the effort of questions, which is the same on every machine. Seconds
+#: are a last resort.
+REGION_EFFORT, REGION_SECONDS = 450, 2.6
 #: More boxes than this are not listed.
 MAX_BOXES = 8
 #: Candidates for faces that need a condition on the coefficients; more are not paired.
@@ -69,17 +71,23 @@ class FaceSearch:
         return Box(-size, size, note, with_isolated=(-size, size), start=faces.start, where=sp.And(*facts))
 
     def conditional(self, escapes: Escapes) -> Box | None:
-        """A box that is kept in a region of the coefficients, which is told."""
+        """A box that is kept in a region of the coefficients, which is told; of two boxes that of the larger region."""
+        large = self.absorbing()
         try:
-            found = limited(REGION_SECONDS, self._conditional)
+            found = limited(REGION_SECONDS, within_effort, REGION_EFFORT, self._conditional)
         except Undecided:
             found = None
-        found = found or self.absorbing()
+        if found is None or (large is not None and not self._reaches(found, large)):
+            found = large
         if found is None:
             return None
         rest = "; elsewhere no box is kept on every graph" if escapes.outside(found.where) else ""
         words = condition_in_words(public(found.where))
         return replace(found, note=f"[{public(found.lower)}, {public(found.upper)}] is kept where {words}{rest}")
+
+    def _reaches(self, box: Box, other: Box) -> bool:
+        """Not refuted: a box is kept wherever another one is."""
+        return self.wide.where(other.where).proves(box.where) is not False
 
     def _conditional(self) -> Box | None:
         kinds = (SUBSTOCHASTIC, STOCHASTIC) if self.rows is STOCHASTIC else (self.rows,)

@@ -25,6 +25,8 @@ from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 
 LOW, HIGH, ALL, BAND, STOP, MULTI = "low-pass", "high-pass", "all-pass", "band-pass", "band-stop", "multi-band"
+#: Where a coefficient is divided by zero the equation says nothing.
+UNDEFINED = "undefined"
 
 
 @reads_system
@@ -135,6 +137,7 @@ def _classes(slope: sp.Expr, domain: Domain) -> list[FilterClass]:
     if line is None:
         return _classes_by_ends(slope, domain, turning)
     borders = [slope.subs(lam, 0), slope.subs(lam, 2), coefficients[0]]
+    borders += [sp.denom(sp.together(c)) for c in coefficients]
     if polynomial.degree() > 1:
         borders.append(sp.discriminant(slope, lam))
     cells = line.cells([line.reduce(sp.sympify(b)) for b in borders if sp.sympify(b).free_symbols])
@@ -148,7 +151,7 @@ def _classes(slope: sp.Expr, domain: Domain) -> list[FilterClass]:
 
 def _simpler(kinds: dict[int, str], border: int) -> str:
     """At an irrational border a turning point leaves [0, 2] or merges with another: the simpler neighbour's class."""
-    rank = {ALL: 0, LOW: 1, HIGH: 1, BAND: 2, STOP: 2, MULTI: 3}
+    rank = {ALL: 0, LOW: 1, HIGH: 1, BAND: 2, STOP: 2, MULTI: 3, UNDEFINED: 4}
     return min((kinds[i] for i in (border - 1, border + 1) if i in kinds), key=rank.__getitem__)
 
 
@@ -158,7 +161,8 @@ def _joined(line: Line, cells: list[Any], kinds: list[str], turning: sp.Expr | N
     for i in range(1, len(kinds) + 1):
         if i == len(kinds) or kinds[i] != kinds[start]:
             at = turning if kinds[start] in (BAND, STOP) else None
-            found.append(FilterClass(line.condition(cells[start], cells[i - 1]), kinds[start], at))
+            if kinds[start] != UNDEFINED:
+                found.append(FilterClass(line.condition(cells[start], cells[i - 1]), kinds[start], at))
             start = i
     return found
 
@@ -217,6 +221,8 @@ def _kind(slope: sp.Expr) -> str:
     """Class from a slope with numeric coefficients."""
     if slope == 0:
         return ALL
+    if slope.has(sp.zoo, sp.nan):
+        return UNDEFINED
     roots = sorted({r for r in sp.real_roots(sp.Poly(slope, lam)) if 0 < r < 2}) if slope.has(lam) else []
     edges = [sp.S.Zero, *roots, sp.Integer(2)]
     signs: list[int] = []

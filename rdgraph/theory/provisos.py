@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from rdgraph.decisions.definedness import defining_conditions
 from rdgraph.decisions.domain import NEGATIVE, POSITIVE, Domain
 from rdgraph.errors import Undecided
 from rdgraph.syntax.answer_symbols import R, h, h0, s
@@ -67,12 +68,17 @@ def _proviso(faces: Faces, lower: sp.Expr, upper: sp.Expr) -> Proviso | None:
     for condition in needed:
         if wide.where(*open_ones).proves(condition) is not True:
             open_ones.append(condition)
+    for condition in tuple(open_ones):  # a later one can say more than one before it
+        others = [c for c in open_ones if c != condition]
+        if wide.where(*others).proves(condition) is True:
+            open_ones = others
     open_ones = [part for c in open_ones for part in _cleared(c, wide)]
     where = sp.And(*open_ones, evaluate=False) if len(open_ones) > 1 else sp.And(*open_ones)
     if where.count_ops() > MAX_OPERATIONS or where.has(R) or where.free_symbols & faces.field.varying:
         return None
     irregular = [sp.Gt(s, 1)] if faces.rows.conditions else []
-    inner = [sp.Gt(c.lhs, c.rhs, evaluate=False) if isinstance(c, sp.Ge) else c for c in open_ones]
+    strict = {sp.Ge: sp.Gt, sp.Le: sp.Lt}
+    inner = [strict.get(type(c), type(c))(c.lhs, c.rhs, evaluate=False) for c in open_ones]
     if wide.point(*inner, *irregular) is None:
         return None  # a region without an interior says nothing
     inside = Faces(faces.field, faces.domain.where(*open_ones), faces.rows, faces.start)
@@ -81,12 +87,8 @@ def _proviso(faces: Faces, lower: sp.Expr, upper: sp.Expr) -> Proviso | None:
 
 def _needed(faces: Faces, lower: sp.Expr, upper: sp.Expr, wide: Domain) -> Iterator[sp.Basic]:
     """What must hold for the ends to be real numbers in their order, and for no corner to move outwards."""
+    yield from dict.fromkeys([*defining_conditions(lower), *defining_conditions(upper)])
     yield sp.Gt(_stripped(upper - lower, wide), 0, evaluate=False)
-    for power in sorted(lower.atoms(sp.Pow) | upper.atoms(sp.Pow), key=str):
-        if not power.exp.is_Integer:
-            yield sp.Ge(power.base, 0, evaluate=False)
-        elif power.exp.is_negative:
-            yield sp.Ne(power.base, 0, evaluate=False)
     if faces.start is not None:
         yield sp.Ge(_stripped(upper - faces.start[1], wide), 0, evaluate=False)
         yield sp.Ge(_stripped(faces.start[0] - lower, wide), 0, evaluate=False)

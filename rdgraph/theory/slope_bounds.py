@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sympy as sp
@@ -204,3 +205,9 @@ def _decaying(product: sp.Mul) -> tuple[sp.Expr, list[sp.Expr]]:
             bound = bell[1] ** (-degree / 2) * bell[0] ** (degree / 2 + power.exp)
             return bound, [a for a in others if a not in states]
     return sp.S.One, list(product.args)
+
+
+def is_kinked(call: sp.Expr, seen: Mapping[sp.Symbol, sp.Expr]) -> bool:
+    """Whether a function with a kink at zero, such as abs, is taken of something that vanishes at all these states."""
+    record = record_of(call)
+    return record is not None and record.pieces is not None and sp.expand(call.args[0].xreplace(seen)) == 0

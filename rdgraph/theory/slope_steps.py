@@ -21,13 +21,12 @@ from rdgraph.decisions.regions import Split
 from rdgraph.errors import Undecided
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.answer_symbols import h, h0, lam
-from rdgraph.syntax.functions import record_of
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import LocalField
 from rdgraph.theory.lipschitz import magnitude, raw_constant, spread_bound
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
-from rdgraph.theory.slope_bounds import extremes, slopes
+from rdgraph.theory.slope_bounds import extremes, is_kinked, slopes
 
 _INFINITE = (sp.oo, -sp.oo, sp.zoo, sp.nan)
 
@@ -85,7 +84,7 @@ def at_equal_states(system: System, domain: Domain) -> Damping:
     if field.varying:
         raise Undecided("coefficients of nodes leave no state that is the same in all of them")
     seen = {a.letter: a.inner for a in field.averages}
-    if any(_is_kinked(call, seen) for call in field.speed.atoms(sp.Function)):
+    if any(is_kinked(call, seen) for call in field.speed.atoms(sp.Function)):
         raise Undecided("the field has a kink at states that are the same in all nodes")
     own = sp.diff(field.speed, h).xreplace(seen)
     rest: dict[int, sp.Expr] = {}
@@ -101,12 +100,6 @@ def at_equal_states(system: System, domain: Domain) -> Damping:
         return sp.Max(0, sp.Add(_largest(sp.expand(-own), domain, local, modulus=False), *sizes))
 
     return _smallest(strongest)
-
-
-def _is_kinked(call: sp.Expr, seen: dict[sp.Symbol, sp.Expr]) -> bool:
-    """Whether a function with a kink at zero, such as abs, is taken of something that vanishes at all these states."""
-    record = record_of(call)
-    return record is not None and record.pieces is not None and sp.expand(call.args[0].xreplace(seen)) == 0
 
 
 def _largest(expression: sp.Expr, domain: Domain, local: bool, *, modulus: bool) -> sp.Expr:

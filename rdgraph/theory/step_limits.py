@@ -22,6 +22,8 @@ from rdgraph.decisions.condition_words import in_words
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.interval_extrema import interval_candidates, rational_candidates
 from rdgraph.decisions.maxima import Candidate, maximum
+from rdgraph.decisions.regions import Split
+from rdgraph.decisions.sided_slopes import sided_slope
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.methods.runge_kutta import Tableau
 from rdgraph.methods.tableaux import tableau
@@ -89,6 +91,8 @@ def step_limit(
             return limited(ROUTE_SECONDS, route)
         except (Undecided, NotApplicable) as problem:
             problems.append(str(problem))
+        except Split as split:
+            problems.append(f"the limit is not the same where {', where '.join(map(str, split.parts))}")
     return StepLimit(None, f"undecided: {problems[0]}")
 
 
@@ -270,8 +274,11 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
     damping: list[Candidate] = []
     places = []
     for zero, conditions in all_zeros(scalar, h, domain):
-        rate = sp.expand(p + sp.diff(structure.reaction, H).xreplace({H: zero}))
         where = domain.given(*conditions)
+        slope = sided_slope(sp.diff(structure.reaction, H), H, zero, where)
+        if not slope.agree:
+            raise Undecided(f"the reaction has a kink at the constant state {public(zero)}")
+        rate = sp.expand(p + slope.above)
         rates = interval_candidates(rate, lam, sp.S.Zero, sp.Integer(2), where)
         if any(not c.valid and where.proves(sp.Gt(c.value, 0, evaluate=False)) is True for c in rates):
             continue

@@ -19,7 +19,7 @@ from rdgraph.errors import NotApplicable
 from rdgraph.syntax.answer_symbols import h, h0
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import LocalField
-from rdgraph.theory.slope_bounds import sup_magnitude
+from rdgraph.theory.slope_bounds import is_kinked, sup_magnitude
 
 
 def is_unbounded(system: System, domain: Domain, *, one_sided: bool) -> bool:
@@ -43,6 +43,8 @@ def _eigenvalues(field: LocalField) -> Iterator[sp.Expr]:
     """Eigenvalues of Jacobians as functions of the entry h, for coefficients that are the same in all nodes."""
     masked = {x: sp.S.One for x in field.varying if x.name == "M"}
     seen = {a.letter: a.inner for a in field.averages}
+    if any(is_kinked(call, seen) for call in field.speed.atoms(sp.Function)):
+        return  # no Jacobian at states that are the same in all nodes
     own = sp.diff(field.speed, h)
     slopes = [(a.power, sp.diff(field.speed, a.letter).xreplace(seen) * sp.diff(a.inner, h)) for a in field.averages]
     for sign in (1, -1):

@@ -12,9 +12,9 @@ from gread.settings.published_tables import PublishedAblation, published_ablatio
 from studies.ablation.options import ADJACENCIES, BETAS, EFFECTS, make_cells, options_of
 from studies.cells.agreement import ABOVE, BELOW, EXPLAINED, LEVEL, Estimate, Gap, holm, row_answer, tally
 from studies.cells.cell import grouped_rows, load_set, train_cells, write_trials
-from studies.cells.cell_figures import difference_map
 from studies.cells.corrected_test import CorrectedTest, share_ratio
 from studies.cells.nine_sets import REACTIONS, SETS
+from studies.runs.chart import FieldMap
 from studies.runs.pairing import split_means
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import decide, interval
@@ -46,6 +46,8 @@ def run(run: StudyRun) -> None:
     for verdict in (*table_verdicts(options), *effect_verdicts(effects)):
         run.verdict(*verdict)
     run.answer(answer(effects), "effects")
+    for reaction in run.settings["reactions"]:
+        run.equation(str(reaction), f"GREAD-{reaction}")
     run.say("What is run", ABOUT)
     run.results(cells)
 
@@ -187,8 +189,8 @@ def draw(run: StudyRun, effects: Sequence[MutableRow]) -> None:
                 means[i, j] = float(np.mean(found))
                 test = CorrectedTest.of(dict(enumerate(found)), dict.fromkeys(range(len(found)), 0.0), 0.0)
                 sure[i, j] = test.p < LEVEL
-    run.figure(
-        "effects", difference_map(list(EFFECTS), reactions, means, sure, "mean over the sets", limit=8.0),
+    run.chart(
+        "effects", FieldMap(list(EFFECTS), reactions, means, sure, "mean over the sets", limit=8.0),
         "Mean over the data sets of every effect, by reaction; bold where Student's interval over the sets does not "
         "hold zero.",
         [
@@ -202,8 +204,8 @@ def draw(run: StudyRun, effects: Sequence[MutableRow]) -> None:
         values = np.array([[_number(own.get((r, d)), "difference") for d in sets] for r in reactions])
         bold = np.array([[_number(own.get((r, d)), "p_holm") < LEVEL for d in sets] for r in reactions])
         if own:
-            run.figure(
-                _slug(one, other), difference_map(reactions, sets, values, bold, effect),
+            run.chart(
+                _slug(one, other), FieldMap(reactions, sets, values, bold, effect),
                 f"{words[0].upper()}{words[1:]}; points of accuracy, bold where sure after Holm's correction.",
                 list(own.values()),
             )  # fmt: skip

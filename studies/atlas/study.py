@@ -48,6 +48,8 @@ def settings(small: bool) -> dict[str, Any]:
 def run(run: StudyRun) -> None:
     """One page a case, the counts, verdicts."""
     chosen = run.settings
+    for label, system in zip(chosen["labels"], chosen["systems"], strict=True):
+        run.equation(system, label)
     run.say("What is drawn", _about(chosen))
     results: list[Row] = []
     cases = read_cases(chosen, run.seed, run.device, ["times"])

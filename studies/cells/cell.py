@@ -15,8 +15,7 @@ from gread.settings.config import Config
 from gread.settings.trials import Trial
 from gread.training.trainer import Trained, train
 from rdgraph.errors import InvalidArgument, RdgraphError
-from rdgraph.files import replacing
-from studies.runs.libraries import is_installed
+from studies.runs.parquet_rows import write_parquet
 from studies.runs.tables import MutableRow, Value
 
 if TYPE_CHECKING:
@@ -148,14 +147,8 @@ def _value(value: object) -> Value:
 
 def write_trials(run: StudyRun, rows: Sequence[MutableRow], name: str = "trials") -> None:
     """Every training as NAME.parquet, where pyarrow is installed; the parts have the same rows as csv."""
-    if not rows or not is_installed("pyarrow"):
-        return
-    import pyarrow
-    from pyarrow import parquet
-
-    with replacing(run.folder / f"{name}.parquet") as draft:
-        parquet.write_table(pyarrow.Table.from_pylist([dict(row) for row in rows]), draft, compression="zstd")
-    run.describe(f"{name}.parquet", "a row per training; parts/ has the same as csv")
+    if write_parquet(run.folder / f"{name}.parquet", rows):
+        run.describe(f"{name}.parquet", "a row per training; parts/ has the same as csv")
 
 
 def shrunk(config: Config, epochs: int, hidden: int) -> Config:

@@ -12,8 +12,8 @@ from gread.settings.presets import find_published, published_results
 from gread.settings.published_tables import published_ranking
 from studies.cells.agreement import ABOVE, BELOW, EXPLAINED, WORDS, Estimate, Gap, tally
 from studies.cells.cell import grouped_rows, train_cells, write_trials
-from studies.cells.cell_figures import beside_figure, difference_map
-from studies.cells.nine_sets import BORROWS, REACTIONS, SETS
+from studies.cells.cell_figures import beside_chart
+from studies.cells.nine_sets import BORROWS, BOUNDED, REACTIONS, SETS
 from studies.classification.classification_verdicts import (
     Measured,
     best_verdicts,
@@ -31,6 +31,7 @@ from studies.classification.families import (
     searched_rows,
 )
 from studies.classification.ranking import Standing, standings
+from studies.runs.chart import FieldMap
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import standard_error
 
@@ -72,6 +73,7 @@ def run(run: StudyRun) -> None:
     found = measured(rows, sets)
     table = cell_table(rows, found)
     draw(run, found)
+    run.table("beside", wide_table(found), WIDE)
     run.table("cells", table, f"Every cell: test accuracy in percent over the splits beside Table 8. {EXPLAINED}")
     others, origin = _other_methods(found, sets)
     ours = _rank(run, found, others, origin)
@@ -82,6 +84,8 @@ def run(run: StudyRun) -> None:
     ):  # fmt: skip
         run.verdict(*verdict)
     run.answer(answer(found), "differences")
+    for name, text in shown_equations(run.settings).items():
+        run.equation(text, name)
     run.say("What is run", about(run.settings))
     run.results(table)
 
@@ -116,6 +120,29 @@ def cell_table(rows: Sequence[MutableRow], found: Measured) -> list[MutableRow]:
             "source": paper.source if paper else "not in the paper",
         })  # fmt: skip
     return table
+
+
+WIDE = (
+    "Table 8 as we measure it: test accuracy in percent, mean ± population standard deviation over the splits, and "
+    "behind the stroke what the paper prints; average: over the sets that have both numbers."
+)
+
+
+def wide_table(found: Measured) -> list[MutableRow]:
+    """A row for every method in every reading with a column for every set, ours beside the paper's."""
+    rows: list[MutableRow] = []
+    sets = list(dict.fromkeys(dataset for _, _, dataset in found.estimates))
+    for family, method in dict.fromkeys((family, method) for family, method, _ in found.estimates):
+        row: MutableRow = {"method": method, "reading": family}
+        pairs = []
+        for dataset in sets:
+            one, paper = found.estimates.get((family, method, dataset)), find_published(method, dataset)
+            theirs = "" if paper is None else f"{paper.mean:.2f}" + (f" ± {paper.std:.2f}" if paper.std else "")
+            row[dataset] = f"{'none' if one is None else one.text} / {theirs or 'none'}"
+            pairs += [(one.mean, paper.mean)] if one is not None and paper is not None else []
+        means = [f"{np.mean(side):.2f}" for side in zip(*pairs, strict=True)] if pairs else ["none", "none"]
+        rows.append({**row, "average": " / ".join(means)})
+    return rows
 
 
 def _other_methods(found: Measured, sets: Sequence[str]) -> tuple[dict[tuple[str, str], float], str]:
@@ -183,8 +210,8 @@ def draw(run: StudyRun, found: Measured) -> None:
         ]
         for s in (*found.sets, *(t for t in BORROWS if any(d == t for _, _, d in found.estimates)))
     }  # fmt: skip
-    picture, drawn = beside_figure(panels)
-    run.figure("accuracies", picture, "Means with their standard errors, the paper's settings; Table 4 beside.", drawn)
+    chart, drawn = beside_chart(panels)
+    run.chart("accuracies", chart, "Means with their standard errors, the paper's settings; Table 4 beside.", drawn)
 
 
 def _draw_map(run: StudyRun, found: Measured) -> None:
@@ -199,9 +226,10 @@ def _draw_map(run: StudyRun, found: Measured) -> None:
         for name, line in zip(names, gaps, strict=True)
         for s, gap in zip(found.sets, line, strict=True)
     ]
-    picture = difference_map(names, found.sets, values, sure, "accuracy here minus Table 8")
+    notes = [[f"{gap.difference:+.2f} (standard error {gap.error:.2f}), {gap.word}" for gap in line] for line in gaps]
+    drawn = FieldMap(names, found.sets, values, sure, "accuracy here minus Table 8", notes=notes)
     caption = "Test accuracy here minus that of Table 8, in points; bold beyond two standard errors."
-    run.figure("differences", picture, caption, rows)
+    run.chart("differences", drawn, caption, rows)
 
 
 def _gap(found: Measured, family: str, method: str, dataset: str) -> Gap:
@@ -219,6 +247,16 @@ def answer(found: Measured) -> str:
         f"({tally(gap.word for gap in gaps)}); the mean difference is "
         f"{np.mean([gap.difference for gap in gaps]):+.2f} points."
     )
+
+
+def shown_equations(s: Mapping[str, Any]) -> dict[str, str]:
+    """The reactions as printed, and those that another reading has, by name."""
+    found = {f"GREAD-{reaction}": str(reaction) for reaction in s["reactions"]}
+    if "released" in s["families"]:
+        found |= {f"GREAD-{r}, as released": f"{r}-released" for r in ("FB", "FB*") if r in s["reactions"]}
+    if "tanh" in s["families"]:
+        found |= {f"GREAD-{r}, inside tanh": text for r, text in BOUNDED.items() if r in s["reactions"]}
+    return found
 
 
 def about(s: Mapping[str, Any]) -> str:

@@ -9,10 +9,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from rdgraph.errors import InvalidArgument
 from studies.catalogue import STUDIES, find_study, require_libraries
 from studies.cli.fitted_table import RecordList
 from studies.cli.options import Address, EngineName, chosen_engine
 from studies.runs.boundary import say
+from studies.runs.config_file import StudyFile, read_study_file
+from studies.runs.index import write_index
 from studies.runs.setting_changes import read_changes
 from studies.runs.study import Study, execute
 
@@ -28,8 +31,10 @@ def study_command(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/NAME, runs/NAME-small")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same tables.")] = 0,
-    device: Annotated[str, typer.Option("--device", help="cpu, cuda or cuda:N.")] = "cpu",
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="The same seed gives the same tables.", show_default="0")
+    ] = None,
+    device: Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:N.", show_default="cpu")] = None,
     models: Annotated[
         str | None,
         typer.Option("--models", help="Networks by name, such as gcn,gcnii, for a study that takes some."),
@@ -38,18 +43,38 @@ def study_command(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of the study, as its config.toml has it."),
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="toml as a run's config.toml: study, small, seed, device, [settings]."
+        ),
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option("--index", metavar="FOLDER", help="Write FOLDER/index.html over the runs in it.")
+    ] = None,
     engine: EngineName = "local",
     address: Address = None,
 ) -> None:
     """Do a study: numbers, figures and a report page in a folder; run it again to resume. Ctrl-C is safe."""
+    if index is not None:
+        say(console, f"wrote {write_index(index)}")
+        return
+    asked = StudyFile() if config is None else read_study_file(config)
+    name = name or asked.study
     if name is None:
         console.print(_studies_list(STUDIES.values()))
         return
+    if asked.study not in (None, name):
+        raise InvalidArgument(f"expected settings of the study {name} in {config}, got those of {asked.study}")
     study = find_study(name)
     require_libraries(study)
+    small = small or bool(asked.small)
+    seed = seed if seed is not None else asked.seed or 0
+    device = device or asked.device or "cpu"
     folder = out or Path("runs") / (f"{name}-small" if small else name)
     try:
-        changed = read_changes(changes or []) | ({} if models is None else {"models": read_names(models)})
+        changed = asked.changes(study, small) | read_changes(changes or [])
+        changed |= {} if models is None else {"models": read_names(models)}
         with chosen_engine(engine, address) as place:
             report = execute(
                 study, folder, small=small, seed=seed, device=device, changes=changed, console=errors, engine=place

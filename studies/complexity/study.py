@@ -13,8 +13,9 @@ import torch
 
 from rdgraph import Graph, lower, solve
 from studies.cells.cell import file_name, grouped_rows, load_set
-from studies.cells.cell_figures import Line, curve_panels
+from studies.cells.cell_figures import curve_panels
 from studies.cells.nine_sets import REACTIONS, SETS
+from studies.runs.chart import Line
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
 
@@ -65,6 +66,8 @@ def run(run: StudyRun) -> None:
     for verdict in (*product_verdicts(counts), *growth_verdicts(exponents), *square_verdicts(squares)):
         run.verdict(*verdict)
     run.answer(answer(counts, exponents), "seconds")
+    for reaction in run.settings["reactions"]:
+        run.equation(str(reaction), f"GREAD-{reaction}")
     run.say("What is run", ABOUT)
     run.results(exponents)
 
@@ -230,15 +233,13 @@ def _draw(run: StudyRun, rows: Sequence[MutableRow]) -> None:
     for (against, reaction), own in grouped_rows(rows, "against", "reaction").items():
         points = sorted(own, key=lambda r: float(r["value"]))
         x, y = (np.array([float(r[c]) for r in points]) for c in ("value", "seconds"))
-        panels.setdefault(str(against), []).append(Line(str(reaction), x, 1e3 * y, np.full(len(points), math.nan)))
+        panels.setdefault(str(against), []).append(Line(str(reaction), x, 1e3 * y))
     if panels:
-        figure, drawn = curve_panels(panels, "value", "milliseconds of a run", scale="log")
-        for axis in figure.axes:
-            axis.set_yscale("log")
+        chart = curve_panels(panels, "value", "milliseconds of a run", x_scale="log", y_scale="log")
         caption = (
             "Milliseconds of a run of Euler's method while edges, channels or steps grow; medians, logarithmic axes."
         )
-        run.figure("seconds", figure, caption, drawn)
+        run.chart("seconds", chart, caption)
 
 
 def answer(counts: Sequence[MutableRow], exponents: Sequence[MutableRow]) -> str:

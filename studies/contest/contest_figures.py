@@ -9,6 +9,7 @@ import numpy as np
 
 from analysis.figures import PALETTE, plain
 from studies.contest.contestants import Contestant
+from studies.runs.chart import Chart, Line, Panel
 from studies.runs.pairing import split_means
 from studies.runs.tables import MutableRow, Row
 from studies.runs.uncertainty import standard_error
@@ -47,6 +48,21 @@ def accuracy_figure(
     return figure, rows
 
 
+def accuracy_chart(contestants: Sequence[Contestant], results: Mapping[str, Sequence[Mapping[str, Any]]]) -> Chart:
+    """The same for the page: dots of every split, each a mean over its seeds, and the mean of all."""
+    each = [split_means(results[one.name]) for one in contestants]
+    splits = sorted({split for own in each for split in own})
+    places = np.arange(float(len(contestants)))
+    means = np.array([np.mean(list(own.values())) for own in each])
+    errors = np.array([standard_error(float(np.std(list(own.values()))), len(own)) for own in each])
+    lines = [Line("mean", places, means, errors, style="dots")]
+    for k, split in enumerate(splits):
+        shift = 0.5 * (k + 0.5) / len(splits) - 0.25
+        values = np.array([own.get(split, np.nan) for own in each])
+        lines.append(Line(f"split {split}", places + shift, values, style="dots"))
+    return Chart([Panel("every split", lines, names=[one.title for one in contestants])], "network")
+
+
 def curves_figures(
     contestants: Sequence[Contestant], curves: Mapping[str, Sequence[Row]], table: Sequence[Row]
 ) -> tuple[Figure, list[MutableRow]] | None:
@@ -81,6 +97,20 @@ def curves_figures(
     handles, names = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize=9)
     return figure, rows
+
+
+def curves_chart(contestants: Sequence[Contestant], curves: Mapping[str, Sequence[Row]], table: Sequence[Row]) -> Chart:
+    """The same panels for the page, every network with its band."""
+    flat = {one.title: _mean_of(table, one.name) for one in contestants if not curves[one.name]}
+    panels = []
+    for one in (one for one in contestants if curves[one.name]):
+        lines = []
+        for metric, word in DRAWN.items():
+            own = [row for row in curves[one.name] if row["metric"] == metric]
+            epochs, mean, low, high = (np.array([float(r[c]) for r in own]) for c in ("epoch", "mean", "low", "high"))
+            lines.append(Line(word, epochs, mean, low=low, high=high))
+        panels.append(Panel(one.title, lines, flat))
+    return Chart(panels, "epoch", "accuracy, percent", is_shared=True)
 
 
 def _mean_of(table: Sequence[Row], name: str) -> float:

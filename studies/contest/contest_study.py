@@ -8,8 +8,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from gread.settings.gread_settings import GreadSettings
 from rdgraph.engines.engine import Engine
-from studies.contest.contest_figures import accuracy_figure, curves_figures
+from studies.contest.contest_figures import accuracy_chart, accuracy_figure, curves_chart, curves_figures
 from studies.contest.contest_plan import ContestPlan
 from studies.contest.contest_rows import TABLE_CAPTION, Entry, Hears, enter, table_rows
 from studies.contest.contestants import REFERENCES, Contestant
@@ -75,9 +76,12 @@ def run(
     if further:
         run.say("Result", "\n\n".join(further))
     run.table(TABLE, table, TABLE_CAPTION)
+    for one in plan.contestants:
+        if one.config is not None and isinstance(one.config.model, GreadSettings):
+            run.equation(one.config.model.reaction, one.title)
     picture, rows = accuracy_figure(plan.contestants, results)
     caption = "Test accuracy of every trial (dots, one colour a split) and the mean with its standard error."
-    run.figure("accuracy", picture, caption, rows)
+    run.figure("accuracy", picture, caption, rows, accuracy_chart(plan.contestants, results))
     drawn = curves_figures(plan.contestants, curves, table)
     if drawn is not None:
         picture, rows = drawn
@@ -85,6 +89,7 @@ def run(
             "learning", picture,
             "Learning curves side by side: mean accuracy over the trials, band from the least to the largest on the "
             "validation nodes; dotted, the references' mean test accuracy.", rows,
+            curves_chart(plan.contestants, curves, table),
         )  # fmt: skip
     for statement, answer, evidence in verdicts(plan.contestants, results):
         run.verdict(statement, answer, evidence)

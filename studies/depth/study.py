@@ -15,9 +15,10 @@ from gread.settings.published_tables import published_depths
 from rdgraph.errors import InvalidArgument
 from studies.cells.agreement import EXPLAINED, LEVEL, Estimate, Gap, holm, row_answer, tally
 from studies.cells.cell import Cell, Variation, file_name, grouped_rows, load_set, shrunk, train_cells, write_trials
-from studies.cells.cell_figures import Line, curve_panels
+from studies.cells.cell_figures import curve_panels
 from studies.cells.corrected_test import CorrectedTest, share_ratio
 from studies.cells.nine_sets import LINEAR, SETS, published_config
+from studies.runs.chart import Line
 from studies.runs.pairing import split_means
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, standard_error
@@ -64,6 +65,9 @@ def run(run: StudyRun) -> None:
     for verdict in (*table_verdicts(table), *pair_verdicts(pairs), *deep_verdicts(rows, run.settings)):
         run.verdict(*verdict)
     run.answer(answer(table, run.settings), "depth")
+    for reaction in run.settings["reactions"]:
+        run.equation(str(reaction))
+    run.equation("GRAND++")
     run.say("What is run", ABOUT)
     run.results(table)
 
@@ -245,9 +249,9 @@ def _draw(run: StudyRun, table: Sequence[MutableRow]) -> None:
         if any(not math.isnan(float(r["paper"])) for r in points):
             panels[str(reading)].append(_line(f"{method}, the paper", points, "paper", ""))
     if panels:
-        figure, rows = curve_panels(panels, "layers", scale="log")
+        chart = curve_panels(panels, "layers", x_scale="log")
         words = "; ".join(f"{name}: {READINGS[name]}" for name in panels)
-        run.figure("depth", figure, f"Accuracy against depth. {words[0].upper()}{words[1:]}.", rows)
+        run.chart("depth", chart, f"Accuracy against depth. {words[0].upper()}{words[1:]}.")
 
 
 def _line(label: str, points: Sequence[MutableRow], column: str, error: str) -> Line:

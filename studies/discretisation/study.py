@@ -57,6 +57,8 @@ def run(run: StudyRun) -> None:
     linear = [s for s in best_settings() if s.reaction in LINEAR]
     products = run.part("products", lambda: [product_row(s, chosen) for s in linear])
     run.answer(_summary(modes), "errors")
+    for name in (*LINEAR, *CLASSICAL):
+        run.equation(name)
     run.say("What is compared", _about(chosen))
     run.figure("errors", error_map(modes), _map_caption(chosen), map_rows(modes))
     figure, drawn = worst_figure(modes, chosen["points"])

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.figures import PALETTE
 from gread.datasets.node_data import NodeData
 from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, train
 from rdgraph.errors import RdgraphError
 from studies.cells.agreement import LEVEL, holm
 from studies.cells.cell import file_name, grouped_rows, load_set, shrunk
-from studies.cells.cell_figures import Line, curve_panels
+from studies.cells.cell_figures import curve_panels
 from studies.cells.corrected_test import CorrectedTest, share_ratio
 from studies.cells.nine_sets import SETS, published_config
+from studies.runs.chart import Line
+from studies.runs.chart_figures import class_colours, dot_area
+from studies.runs.moving_dots import DotPanel, MovingDots
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, standard_error
 from studies.training.figures import empty_figure
 from studies.training.state_figures import flat_map
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from studies.runs.study_run import StudyRun
 
 #: Neighbours in the states' own space that are asked for their class.
@@ -71,6 +71,7 @@ def run(run: StudyRun) -> None:
     for verdict in verdicts(tests):
         run.verdict(*verdict)
     run.answer(answer(tests), "maps")
+    run.equation(run.settings["reaction"], f"GREAD-{run.settings['reaction']}")
     run.say("What is run", ABOUT)
     run.results(table)
 
@@ -213,23 +214,22 @@ def verdicts(tests: Mapping[str, CorrectedTest]) -> list[tuple[str, str, str]]:
 # ---------------------------------------------------------------------- figures and words
 def _draw(run: StudyRun, table: Sequence[MutableRow], maps: Mapping[str, Sequence[MutableRow]]) -> None:
     if maps:
-        rows = [{"dataset": name, **row} for name, own in maps.items() for row in own]
-        run.figure(
-            "maps", map_figure(maps),
-            "States of trained networks at the start, in the middle and at T, in two dimensions by t-SNE; one fit for "
-            "all times of a set, begun at the principal axes, so that frames can be compared; colours are classes.",
-            rows,
+        run.chart(
+            "maps", MovingDots([dot_panel(name, own) for name, own in maps.items()]),
+            "States of trained networks from the start to T, in two dimensions by t-SNE; one fit for all times of a "
+            "set, begun at the principal axes, so that frames can be compared; between the computed times dots move "
+            "on straight lines; colours are classes.",
+            [{"dataset": name, **row} for name, own in maps.items() for row in own],
         )  # fmt: skip
         for name, own in maps.items():
-            caption = f"{name}: the map from t = 0 to T; between the computed times dots move on straight lines."
-            run.animation(file_name("flow", name), partial(write_flow, rows=own), caption)
+            caption = f"the map of {name} from t = 0 to T as an animation"
+            run.animation(file_name("flow", name), partial(write_flow, rows=own), caption, is_shown=False)
     panels = {}
     for (dataset,), own in grouped_rows(table, "dataset").items():
         columns = (np.array([float(r[c]) for r in own]) for c in ("share_of_T", "purity", "error"))
         panels[str(dataset)] = [Line("purity", *columns)]
     if panels:
-        figure, drawn = curve_panels(panels, "share of T", "purity of neighbourhoods")
-        run.figure("purity", figure, CAPTION, drawn)
+        run.chart("purity", curve_panels(panels, "share of T", "purity of neighbourhoods"), CAPTION)
 
 
 def frames(rows: Sequence[MutableRow]) -> tuple[list[float], np.ndarray, np.ndarray]:
@@ -240,26 +240,10 @@ def frames(rows: Sequence[MutableRow]) -> tuple[list[float], np.ndarray, np.ndar
     return [float(key[0]) for key in groups], places, labels
 
 
-def _colours(labels: np.ndarray) -> list[str]:
-    return [PALETTE[int(c) % len(PALETTE)] if c >= 0 else "0.75" for c in labels]
-
-
-def _size(labels: np.ndarray) -> float:
-    """The area of a dot, where so many are drawn."""
-    return float(np.clip(3000 / len(labels), 5, 40))
-
-
-def map_figure(maps: Mapping[str, Sequence[MutableRow]]) -> Figure:
-    """A line of panels for every set: first, middle and last time, on one scale."""
-    figure = empty_figure(8.4, 2.9 * len(maps))
-    axes = figure.subplots(len(maps), 3, squeeze=False, sharex="row", sharey="row")
-    for line, (name, rows) in zip(axes, maps.items(), strict=True):
-        times, places, labels = frames(rows)
-        for axis, k in zip(line, (0, len(times) // 2, len(times) - 1), strict=True):
-            axis.scatter(places[k, :, 0], places[k, :, 1], s=_size(labels), c=_colours(labels), lw=0)
-            axis.set_title(f"{name}, t = {times[k]:.3g}", fontsize=10)
-            axis.set(xticks=[], yticks=[])
-    return figure
+def dot_panel(name: str, rows: Sequence[MutableRow]) -> DotPanel:
+    """The map of one set for the page."""
+    times, places, labels = frames(rows)
+    return DotPanel(name, times, places, labels, [int(r["node"]) for r in rows[: len(labels)]])
 
 
 def write_flow(path: Path, rows: Sequence[MutableRow]) -> None:
@@ -269,7 +253,7 @@ def write_flow(path: Path, rows: Sequence[MutableRow]) -> None:
     times, places, labels = frames(rows)
     figure = empty_figure(4.2, 4.4)
     axis = figure.subplots()
-    dots = axis.scatter(places[0, :, 0], places[0, :, 1], s=_size(labels), c=_colours(labels), lw=0)
+    dots = axis.scatter(places[0, :, 0], places[0, :, 1], s=dot_area(len(labels)), c=class_colours(labels), lw=0)
     span = np.abs(places).max() * 1.05
     axis.set(xticks=[], yticks=[], xlim=(-span, span), ylim=(-span, span))
     pictures = []

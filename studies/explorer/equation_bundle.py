@@ -96,7 +96,8 @@ def _assumed(system: System) -> Iterator[tuple[str, str]]:
 def _kinetics(system: System) -> dict[str, Any]:
     """Rates on constant states, and P(lam) there."""
     kinetics = system_kinetics(system)
-    matrix = [[javascript(public(entry)) for entry in row] for row in kinetics.matrix.tolist()]
+    slopes = kinetics.matrix.replace(sp.sign, lambda x: 2 * sp.Heaviside(x) - 1)  # none where it jumps
+    matrix = [[javascript(public(entry)) for entry in row] for row in slopes.tolist()]
     return {"rates": [javascript(public(rate)) for rate in kinetics.rates], "matrix": matrix,
             "linear": kinetics.is_linear}  # fmt: skip
 

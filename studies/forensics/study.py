@@ -15,7 +15,6 @@ import numpy as np
 from gread.settings.presets import authors_cells, find_published
 from studies.cells.agreement import EXPLAINED, NOISE, REPRODUCED, Estimate, Gap
 from studies.cells.cell import Load, grouped_rows, load_set, train_cells, write_trials
-from studies.cells.cell_figures import difference_map
 from studies.cells.nine_sets import REACTIONS, SETS
 from studies.forensics.completions import (
     PRINTED,
@@ -27,6 +26,7 @@ from studies.forensics.completions import (
     printed_cells,
     ruled_rows,
 )
+from studies.runs.chart import FieldMap
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
 
@@ -78,6 +78,8 @@ def run(run: StudyRun) -> None:
     if agreed:
         run.verdict(*authors_verdict(agreed))
     run.answer(answer(found, agreed), "distances")
+    for reaction in s["reactions"]:
+        run.equation(str(reaction), f"GREAD-{reaction}")
     run.say("What is run", about(s))
     run.results([*cells, *agreed_cells(agreed)])
 
@@ -167,6 +169,8 @@ def explained(reaction: str, gaps: Gaps, completions: Sequence[str]) -> Explanat
         best, word = PRINTED, "reached as printed"
     else:
         word = f"explained by {best}" if is_reached(best, reaction, gaps) else "not explained"
+        if sets < OF_SETS:  # too few to say, whatever they show
+            word = f"open, with {sets} of {OF_SETS} sets"
     return Explanation(reaction, word, best, scored[best][0], printed[0], sets, scored[best][1], printed[1])
 
 
@@ -274,8 +278,8 @@ def _draw(run: StudyRun, gaps: Gaps, s: Mapping[str, Any]) -> None:
         for j, r in enumerate(reactions)
         if (c, r) in there
     ]
-    run.figure(
-        "distances", difference_map(names, reactions, values, sure, "mean distance from Table 8"),
+    run.chart(
+        "distances", FieldMap(names, reactions, values, sure, "mean distance from Table 8", signed=False),
         "Mean over the sets of the distance from Table 8, in points; bold where a completion lies within two standard "
         f"errors on at least {NEEDED} of {OF_SETS} sets. Empty: it changes nothing, or was not trained since the row "
         "is reached as printed.",
@@ -294,6 +298,8 @@ def answer(found: Sequence[Explanation], agreed: Sequence[MutableRow]) -> str:
     parts = [f"{len(reached)} of {len(compared)} rows of Table 8 are reached as printed"]
     parts += [f"{len(told)} explained by a completion ({', '.join(told) or 'none'})"]
     parts += [f"{len(left)} not explained ({', '.join(left) or 'none'})"]
+    if few := [one.reaction for one in compared if one.answer.startswith("open")]:
+        parts.append(f"{len(few)} open, for lack of sets ({', '.join(few)})")
     if agreed:
         same = sum(row["verdict"] in WITHIN for row in agreed)
         parts.append(f"our code agrees with the authors' code in {same} of {len(agreed)} cells")

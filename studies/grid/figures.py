@@ -11,6 +11,7 @@ import numpy as np
 
 import rdgraph as rd
 from analysis.figures import DASHES, PALETTE
+from studies.runs.chart import Chart, Line, Panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,6 +113,19 @@ def energy_figure(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) 
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False)
     return figure
+
+
+def energy_chart(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> Chart:
+    """The same for the page."""
+    panels = []
+    for column, title in (("laplacian_energy", "energy"), ("normalised_energy", "normalised energy")):
+        lines = []
+        for beta in chosen["beta_sweep"]:
+            own = [row for row in rows if row["beta"] == beta]
+            name = "β = 0 (diffusion)" if beta == 0 else f"β = {beta:g}"
+            lines.append(Line(name, *(np.array([float(row[c]) for row in own]) for c in ("t", column))))
+        panels.append(Panel(title, lines, y_label="tr(HᵀLH)" if column == "laplacian_energy" else "tr(HᵀLH)/‖H‖²"))
+    return Chart(panels, "t", y_scale="log", columns=2)
 
 
 def energy_caption(chosen: Mapping[str, Any]) -> str:

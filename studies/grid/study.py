@@ -59,12 +59,15 @@ def run(run: StudyRun) -> None:
     at_times = [named_row(row, chosen) for row in energies if row["t"] in chosen["times"]]
     drawn = [row for row in at_times if row["beta"] in (0.0, chosen["beta"])]
     run.answer(_answer(chosen, drawn, rates), "fields")
+    for name in ("diffusion", "BS"):
+        run.equation(name)
     run.say("The two flows", _about(chosen, drawn))
     run.figure("fields", pictures.still(fields, chosen), pictures.still_caption(chosen), fields)
     run.animation("flow", lambda path: _animate(path, op, H0, run), pictures.animation_caption(chosen))
     run.table("measures", drawn, MEASURES_CAPTION)
     run.say("Which coefficients balance", _border_text(chosen, rates))
-    run.figure("energies", pictures.energy_figure(energies, chosen), pictures.energy_caption(chosen), energies)
+    figure, chart = pictures.energy_figure(energies, chosen), pictures.energy_chart(energies, chosen)
+    run.figure("energies", figure, pictures.energy_caption(chosen), energies, chart)
     run.table("rates", rates, RATES_CAPTION)
     judge(run, drawn, rates)
     run.results(at_times)

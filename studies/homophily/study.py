@@ -11,9 +11,10 @@ import numpy as np
 from gread.datasets.synthetic import published_degrees
 from studies.cells.agreement import LEVEL, holm
 from studies.cells.cell import grouped_rows, train_cells, write_trials
-from studies.cells.cell_figures import Line, curve_panels
+from studies.cells.cell_figures import curve_panels
 from studies.cells.corrected_test import CorrectedTest
 from studies.homophily.levels import CORA, graph_names, level_graph, make_cells, settings_of_table
+from studies.runs.chart import Line
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, standard_error
 
@@ -48,6 +49,8 @@ def run(run: StudyRun) -> None:
     for verdict in verdicts(curves):
         run.verdict(*verdict)
     run.answer(answer(curves), "networks")
+    for reaction in run.settings["reactions"]:
+        run.equation(str(reaction), f"GREAD-{reaction}")
     run.say("What is run", ABOUT)
     run.results(table)
 
@@ -208,9 +211,13 @@ def _draw(run: StudyRun, curves: Curves) -> None:
             panels["reactions"].append(line)
         if name == "GREAD-BS" or not name.startswith("GREAD-"):
             panels["GREAD-BS and other networks"].append(line)
-    figure, rows = curve_panels({name: lines for name, lines in panels.items() if lines}, "homophily h", columns=2)
-    run.figure("networks", figure, "Test accuracy on the synthetic Cora, means over graphs and splits, standard errors "
-               "over graphs; settings chosen on the validation nodes at every level.", rows)  # fmt: skip
+    kept = {name: lines for name, lines in panels.items() if lines}
+    if kept:
+        run.chart(
+            "networks", curve_panels(kept, "homophily h", columns=2),
+            "Test accuracy on the synthetic Cora, means over graphs and splits, standard errors over graphs; settings "
+            "chosen on the validation nodes at every level.",
+        )  # fmt: skip
 
 
 def answer(curves: Curves) -> str:

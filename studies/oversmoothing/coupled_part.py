@@ -10,7 +10,7 @@ import numpy as np
 from studies.oversmoothing.answers import Answer
 from studies.oversmoothing.coupled_flows import COUPLED, TOGETHER, CoupledFlow, coupled_rows, growth_rows
 from studies.oversmoothing.coupled_verdicts import coupled_verdicts
-from studies.oversmoothing.figures import Curve, curves_figure
+from studies.oversmoothing.figures import Curve, curves_chart, curves_figure
 from studies.oversmoothing.flows import GraphEnsemble
 from studies.oversmoothing.rows import TINY, column, select
 from studies.runs.cell_work import each_cell
@@ -41,7 +41,8 @@ def coupled_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
         f"{title}, and of all fields as a share of their size (dashed). {equations}. Row-stochastic A, RK4 with step "
         f"{run.settings['coupled_step']:g}; lines: geometric mean over the graphs, bands: all graphs."
     )
-    run.figure("coupled", figure, caption, used)
+    chart = curves_chart(curves, y_label="energy, normalised energy", x_label="time t")
+    run.figure("coupled", figure, caption, used, chart)
     run.table("coupled_rates", _ranges(rates), RATES_CAPTION)
     return coupled_verdicts(rows, rates)
 

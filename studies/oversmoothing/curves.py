@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from analysis.measures.registry import MEASURES, find_measure
-from studies.oversmoothing.figures import Curve, curves_figure, make_curve, measures_figure
+from studies.oversmoothing.figures import ENERGY, Curve, curves_chart, curves_figure, make_curve, measures_figure
 from studies.oversmoothing.flows import BASELINES, BOXED, CLASSICAL, LINEAR, REACTIONS, SCHEMES, GraphFlow
 from studies.oversmoothing.rows import select
 from studies.runs.tables import MutableRow, Value
@@ -27,7 +27,7 @@ def draw_all(run: StudyRun, curves: Index) -> None:
         f"cSBM of the appendix ({sum(s['sizes'])} nodes, two classes, sigma = {s['sigma']:g}, p = {s['within']:g} and "
         f"{s['between']:g}), {s['graphs']} graphs, T = {s['time']:g}; lines: geometric mean of the members that are "
         "not frozen, bands: 10 to 90 %; pale: some members are frozen, cross: all are; ×k/n in a legend: k of n were "
-        "frozen."
+        "frozen; who points at a curve is told how many are left."
     )
     at = f"alpha = {s['alpha']:g}, beta = {s['beta']:g} (the authors' initial values), diffusion and GRAND alpha = 1"
     schemes = f"solid: Euler, step {s['step']:g}; dashed: the flow (exact, or Strang with step {s['splitting_step']:g})"
@@ -38,11 +38,12 @@ def draw_all(run: StudyRun, curves: Index) -> None:
     ):
         drawn, used = make(run, curves)
         picture = curves_figure(drawn, ylabel=label, title=title, columns=columns)
-        run.figure(name, picture, f"{title}. {caption} {common}", used)
+        run.figure(name, picture, f"{title}. {caption} {common}", used, curves_chart(drawn, y_label=ENERGY))
     drawn, used = _measure_curves(run, curves)
     title = "Other measures of the flows"
     caption = f"{title}. {at}; baselines dashed. Arithmetic mean for the rank. {common}"
-    run.figure("measures", measures_figure(drawn, MEASURES, title=title), caption, used)
+    chart = curves_chart(drawn, y_label="measure", measures=MEASURES)
+    run.figure("measures", measures_figure(drawn, MEASURES, title=title), caption, used, chart)
     drawn, used = _beta_curves(run, curves)
     shaded = curves_figure(
         drawn,
@@ -55,7 +56,7 @@ def draw_all(run: StudyRun, curves: Index) -> None:
         f"alpha = {s['alpha']:g}, untrained; solid: Euler, step {s['step']:g}; dashed: the flow. Grey: between the two "
         f"Euler lines. {common}"
     )
-    run.figure("energy_beta", shaded, caption, used)
+    run.figure("energy_beta", shaded, caption, used, curves_chart(drawn, y_label=ENERGY))
 
 
 Drawn = tuple[list[Curve], list[MutableRow]]

@@ -13,6 +13,7 @@ import numpy as np
 
 from analysis.figures import DASHES, PALETTE
 from analysis.measures.registry import Measure
+from studies.runs.chart import Chart, Line, Panel
 from studies.runs.tables import MutableRow
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Logarithmic axes show no more than this range; what leaves it is as good as zero, or as good as lost.
 SHOWN = (1e-12, 1e20)
+#: What the Dirichlet energy is called on the axis of a page.
+ENERGY = "Dirichlet energy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +108,39 @@ def curves_figure(
         row[0].set_ylabel(ylabel, fontsize=9)
     figure.suptitle(title, fontsize=10)
     return figure
+
+
+def curves_chart(
+    curves: Sequence[Curve],
+    *,
+    y_label: str,
+    x_label: str = "time t (Euler: layers)",
+    is_log: bool = True,
+    measures: Mapping[str, Measure] | None = None,
+) -> Chart:
+    """The same curves for the page; with `measures`, a panel has the name and the scale of its own."""
+    panels = []
+    for group in dict.fromkeys(curve.group for curve in curves):
+        own = [curve for curve in curves if curve.group == group]
+        measure = None if measures is None else measures[group]
+        logarithmic = is_log if measure is None else measure.is_log
+        lines = [
+            Line(c.name, c.times, _within(c.mean, logarithmic), low=_within(c.low, logarithmic),
+                 high=_within(c.high, logarithmic), count=None if (c.alive == c.members).all() else c.alive,
+                 look=c.colour % len(PALETTE) + len(PALETTE) * c.dash)
+            for c in own
+        ]  # fmt: skip
+        title = group if measure is None else measure.label
+        panels.append(Panel(title, lines, y_scale="log" if logarithmic else "linear"))
+    return Chart(panels, x_label, y_label, is_shared=measures is None)
+
+
+def _within(values: np.ndarray, is_log: bool) -> np.ndarray:
+    """What a logarithmic axis shows; nan for what leaves its range."""
+    if not is_log:
+        return np.where(np.isfinite(values), values, np.nan)
+    with np.errstate(invalid="ignore"):
+        return np.where((values >= SHOWN[0]) & (values <= SHOWN[1]), values, np.nan)
 
 
 def _panels(rows: int, columns: int, below: float) -> tuple[Figure, Any]:

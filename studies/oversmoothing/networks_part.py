@@ -14,7 +14,7 @@ from gread.models.features import Features
 from gread.models.place import Place
 from gread.settings.model_records import find_model
 from studies.oversmoothing.answers import GONE, Answer, median_text
-from studies.oversmoothing.figures import Curve, curves_figure
+from studies.oversmoothing.figures import ENERGY, Curve, curves_chart, curves_figure
 from studies.oversmoothing.flows import GraphEnsemble
 from studies.oversmoothing.network_states import first_loss, fitting_config, layer_states
 from studies.oversmoothing.rows import BAND, column, select
@@ -51,7 +51,7 @@ def networks_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
         for c in curves
         for t, m, a, b in zip(c.times, c.mean, c.low, c.high, strict=True)
     ]
-    run.figure("networks", figure, caption, used)
+    run.figure("networks", figure, caption, used, curves_chart(curves, y_label=ENERGY, x_label="layer"))
     return [_answer(name, select(rows, network=name)) for name in names]
 
 

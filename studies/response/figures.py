@@ -11,11 +11,15 @@ from analysis.figures import DASHES, PALETTE
 from analysis.responses import GAIN_RANGE, ResponseCurve, response_figure
 from rdgraph.systems.catalogue import catalogue
 from studies.response.rows import FORMS, curve_rows
+from studies.runs.chart import Chart, Line, Panel
 from studies.runs.published_settings import PublishedSetting, best_settings
 from studies.runs.study_run import StudyRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+#: What methods are called in a legend, and how many points a curve of a page has.
+TITLES, POINTS = {"exact": "flow", "euler": "Euler", "rk4": "RK4"}, 100
 
 
 def settings_figure(own: Sequence[PublishedSetting], curves: Sequence[Sequence[ResponseCurve]]) -> Figure:
@@ -30,7 +34,7 @@ def settings_figure(own: Sequence[PublishedSetting], curves: Sequence[Sequence[R
         for i, curve in enumerate(group):
             gain = np.maximum(np.abs(curve.gain), np.finfo(float).tiny)
             used = curve.method in ("exact", setting.solver)
-            label = {"exact": "flow", "euler": "Euler", "rk4": "RK4"}[curve.method]
+            label = TITLES[curve.method]
             style: dict[str, Any] = {"color": PALETTE[i], "alpha": 1.0 if used else 0.45, "label": label}
             panel.plot(curve.lam, gain, DASHES[i], lw=2.4 - 0.5 * i, **style)
         panel.axhline(1, color="0.8", lw=0.8, zorder=0)
@@ -48,6 +52,22 @@ def settings_figure(own: Sequence[PublishedSetting], curves: Sequence[Sequence[R
     for line in legend.get_lines():
         line.set_alpha(1.0)
     return figure
+
+
+def settings_chart(own: Sequence[PublishedSetting], curves: Sequence[Sequence[ResponseCurve]]) -> Chart:
+    """The same for the page, with fewer points; gains beyond the range of the figure are left out."""
+    low, high = _limits(curves)
+    panels = []
+    for setting, group in zip(own, curves, strict=True):
+        lines = []
+        for curve in group:
+            stride = max(1, len(curve.lam) // POINTS)
+            gain = np.abs(curve.gain[::stride])
+            kept = np.where((gain >= low) & (gain <= high), gain, np.nan)
+            lines.append(Line(TITLES[curve.method], curve.lam[::stride], kept))
+        title = f"{setting.dataset}: {setting.solver}, T = {setting.time:g}, τ = {setting.step:g}"
+        panels.append(Panel(title, lines, {"unchanged": 1.0}))
+    return Chart(panels, "λ, eigenvalue of L", "|gain|", y_scale="log", is_shared=True)
 
 
 def _limits(curves: Sequence[Sequence[ResponseCurve]]) -> tuple[float, float]:
@@ -85,5 +105,5 @@ def settings_caption(name: str, chosen: Mapping[str, Any]) -> str:
     return (
         f"{name}, dH/dt = {system}, at α = {chosen['alpha']:g} and β = {chosen['beta']:g}: absolute gain of frequency "
         "λ at the end time T, for the flow, for Euler's method and for RK4 with the published step τ. The solver that "
-        "the paper used on a data set stands in the title of its panel; the other one is drawn pale."
+        "the paper used on a data set stands in the title of its panel; in the files the other one is pale."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from studies.response.figures import draw_others, file_name, settings_caption, settings_figure
+from studies.response.figures import draw_others, file_name, settings_caption, settings_chart, settings_figure
 from studies.response.rows import FORMS, comparison_rows, curve_rows, setting_curves
 from studies.response.verdicts import judge
 from studies.runs.published_settings import best_settings
@@ -38,13 +38,16 @@ def run(run: StudyRun) -> None:
     published = [s for s in best_settings() if s.reaction in FORMS and s.dataset in chosen["datasets"]]
     found = run.part("comparison", lambda: comparison_rows(run, published))
     run.answer(_answer(found))
+    for name in dict.fromkeys(name for names in FORMS.values() for name in names):
+        run.equation(name)
     run.say("What is drawn", _about(chosen))
     for reaction, names in FORMS.items():
         own = [s for s in published if s.reaction == reaction]
         for name in names:
             curves = [setting_curves(name, s, chosen["beta"], chosen) for s in own]
             figure = settings_figure(own, curves)
-            run.figure(file_name(name), figure, settings_caption(name, chosen), curve_rows(own, curves))
+            chart = settings_chart(own, curves)
+            run.figure(file_name(name), figure, settings_caption(name, chosen), curve_rows(own, curves), chart)
     draw_others(run)
     wrong = [row for row in found if float(row["euler_width"]) > 0]
     run.say("Where Euler's method amplifies what the flow damps", _summary(found))

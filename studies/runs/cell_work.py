@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from rdgraph.engines.engine import Reporter
 from rdgraph.files import write_text
 from studies.runs.config import RunConfig
-from studies.runs.report import Heading
+from studies.runs.report import Drawn, Heading
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, Value, read_rows, write_rows
 
@@ -123,10 +123,10 @@ class PartRecorder(StudyRun):
     def progress(self, iterable: Iterable[T], description: str, total: float | None = None) -> Iterator[T]:
         yield from iterable
 
-    def figure(self, name: str, figure: Figure, caption: str, rows: Sequence[Row]) -> None:
+    def figure(self, name: str, figure: Figure, caption: str, rows: Sequence[Row], chart: Drawn | None = None) -> None:
         """Not here."""
 
-    def animation(self, name: str, write: Callable[[Path], object], caption: str) -> None:
+    def animation(self, name: str, write: Callable[[Path], object], caption: str, *, is_shown: bool = True) -> None:
         """Not here."""
 
     def table(self, name: str, rows: Sequence[Row], caption: str) -> None:

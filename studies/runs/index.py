@@ -1,4 +1,4 @@
-"""An index page over the reports below a folder: `python -m studies.runs.index FOLDER` writes FOLDER/index.html."""
+"""An index page over the reports below a folder: `rdgraph study --index FOLDER` writes FOLDER/index.html."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.console import Console
 from rdgraph.errors import FileError
 from rdgraph.files import read_text, write_text
 from studies.runs.boundary import reported
-from studies.runs.report import Picture, ReportVerdict, templates
+from studies.runs.report import ReportVerdict, as_address, fewer_colours, templates, verdict_tally
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,11 @@ class IndexEntry:
     seed: int
     verdicts: tuple[ReportVerdict, ...]
     picture: str | None
+
+    @property
+    def tally(self) -> list[tuple[str, int]]:
+        """How many verdicts there are of each sort."""
+        return verdict_tally(self.verdicts)
 
 
 def read_entry(folder: Path, root: Path) -> IndexEntry:
@@ -58,7 +63,7 @@ def _entry(folder: Path, root: Path) -> IndexEntry:
         small=config["small"],
         seed=config["seed"],
         verdicts=tuple(ReportVerdict(**v) for v in outline["verdicts"]),
-        picture=Picture("", pictures[0], "").source if pictures else None,
+        picture=as_address(fewer_colours(pictures[0]), "png") if pictures else None,
     )
 
 

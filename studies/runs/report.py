@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import math
 import re
@@ -13,11 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
+from studies.runs.bars import Bars
+from studies.runs.chart import Chart, FieldMap
 from studies.runs.config import RunConfig
+from studies.runs.formula import Formula
+from studies.runs.moving_dots import MovingDots
 from studies.runs.tables import Row, Value
 
 TEMPLATES = Path(__file__).parent / "templates"
+#: What a page draws itself.
+Drawn = Chart | FieldMap | Bars | MovingDots
 #: The address of a place in a page of the same folder.
 LINK = re.compile(r"[a-z_]+\.html#\S+")
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -40,20 +48,45 @@ class Passage:
         return [" ".join(p.split()) for p in re.split(r"\n\s*\n", self.text.strip())]
 
 
+def as_address(content: bytes, ending: str) -> str:
+    """An image itself, as a data address.
+
+    >>> as_address(b"GIF", "gif")
+    'data:image/gif;base64,R0lG'
+    """
+    return f"data:image/{ending};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def fewer_colours(path: Path) -> bytes:
+    """A png with 64 colours, a few times smaller: it stands in for a chart where there is no script, and in print."""
+    from PIL import Image
+
+    text = io.BytesIO()
+    with Image.open(path) as image:
+        image.convert("RGB").quantize(64).save(text, format="PNG", optimize=True)
+    return text.getvalue()
+
+
 @dataclass(frozen=True)
 class Picture:
-    """A png or gif file with its caption."""
+    """A png or gif file with its caption; a page draws its chart or map instead where there is one."""
 
     name: str
     path: Path
     caption: str
+    chart: Drawn | None = None
     kind = "picture"
+
+    @property
+    def form(self) -> str:
+        """How a page shows it: as a chart, a map, bars, dots that move, or an image."""
+        return {Chart: "chart", FieldMap: "map", Bars: "bars", MovingDots: "dots"}.get(type(self.chart), "image")  # type: ignore[arg-type]
 
     @property
     def source(self) -> str:
         """The picture itself, as a data address."""
         ending = self.path.suffix.lstrip(".")
-        return f"data:image/{ending};base64,{base64.b64encode(self.path.read_bytes()).decode('ascii')}"
+        return as_address(self.path.read_bytes() if self.chart is None else fewer_colours(self.path), ending)
 
     @property
     def files(self) -> list[str]:
@@ -120,6 +153,18 @@ class Page:
     #: The answer in a sentence, and the name of the figure that shows it; by default the first one.
     answer: str = ""
     shows: str = ""
+    #: The equations that the run is about.
+    formulas: tuple[Formula, ...] = ()
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether there are charts or maps that the page itself draws."""
+        return any(isinstance(item, Picture) and item.chart is not None for item in self.items)
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether some of them are dots that move."""
+        return any(isinstance(item, Picture) and item.form == "dots" for item in self.items)
 
     @property
     def main(self) -> tuple[Item, int] | None:
@@ -136,8 +181,7 @@ class Page:
     @property
     def tally(self) -> list[tuple[str, int]]:
         """How many verdicts there are of each sort, those that there are."""
-        sorts = [verdict.sort for verdict in self.verdicts]
-        return [(sort, sorts.count(sort)) for sort in ("holds", "if", "fails", "undecided") if sort in sorts]
+        return verdict_tally(self.verdicts)
 
     @property
     def numbered(self) -> list[tuple[Item, int]]:
@@ -148,6 +192,12 @@ class Page:
             seen[item.kind] = seen.get(item.kind, 0) + 1
             found.append((item, seen[item.kind]))
         return found
+
+
+def verdict_tally(verdicts: Sequence[ReportVerdict]) -> list[tuple[str, int]]:
+    """How many verdicts there are of each sort, those that there are."""
+    sorts = [verdict.sort for verdict in verdicts]
+    return [(sort, sorts.count(sort)) for sort in ("holds", "if", "fails", "undecided") if sort in sorts]
 
 
 def render(page: Page) -> str:
@@ -199,6 +249,15 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def with_code(text: str) -> Markup:
+    """A text whose parts between backticks are shown as code.
+
+    >>> with_code("a < `b`")
+    Markup('a &lt; <code>b</code>')
+    """
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
 def is_link(value: Value) -> bool:
     """Whether a cell is the address of a place in a page beside the report, which is shown as a link.
 
@@ -225,6 +284,7 @@ def templates() -> Environment:
     )
     found.filters["shown"] = shown
     found.filters["heading"] = heading
+    found.filters["with_code"] = with_code
     found.tests["number_cell"] = is_number
     found.tests["link_cell"] = is_link
     return found

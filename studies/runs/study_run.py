@@ -18,6 +18,8 @@ from rdgraph.errors import InvalidArgument
 from rdgraph.files import replacing, write_text
 from studies.runs import report
 from studies.runs.config import RunConfig, environment
+from studies.runs.formula import Formula
+from studies.runs.parquet_rows import write_parquet
 from studies.runs.run_folder import earlier_codes
 from studies.runs.tables import Row, Value, read_rows, summary, write_rows
 
@@ -78,6 +80,7 @@ class StudyRun:
         self._verdicts: list[report.ReportVerdict] = []
         self._files: dict[str, str] = {}
         self._answer = ("", "")
+        self._formulas: list[Formula] = []
         self._started = time.monotonic()
         self._environment = environment(config.device)
         self._earlier_code: list[str] = []
@@ -131,22 +134,40 @@ class StudyRun:
         finally:
             self._bars.remove_task(task)
 
-    def figure(self, name: str, figure: Figure, caption: str, rows: Sequence[Row]) -> None:
-        """A figure of the report: figures/NAME.png, NAME.pdf and, as NAME.csv, the numbers drawn in it."""
+    def figure(
+        self, name: str, figure: Figure, caption: str, rows: Sequence[Row], chart: report.Drawn | None = None
+    ) -> None:
+        """A figure of the report: figures/NAME.png, NAME.pdf and, as NAME.csv, the numbers drawn in it.
+
+        The page draws `chart` in its place, where values can be read and lines taken away.
+        """
         from analysis.figures import save_figure
 
         if figure.get_layout_engine() is not None:
             figure.draw_without_rendering()
             figure.set_layout_engine("none")  # laid out once, not for every format
         picture, *_ = save_figure(figure, self.folder / "figures", self._new(name, "figure"), rows)
-        self._items.append(report.Picture(name, picture, caption))
+        self._items.append(report.Picture(name, picture, caption, chart))
 
-    def animation(self, name: str, write: Callable[[Path], object], caption: str) -> None:
-        """An animation of the report, figures/NAME.gif; `write(path)` writes it."""
+    def chart(self, name: str, chart: report.Drawn, caption: str, rows: Sequence[Row] | None = None) -> None:
+        """A figure that is drawn from data alone; `rows` are the numbers in it, by default those of the chart."""
+        from studies.runs.chart_figures import drawn_figure
+
+        self.figure(name, drawn_figure(chart), caption, chart.numbers() if rows is None else rows, chart)
+
+    def equation(self, text: str, name: str = "") -> None:
+        """An equation, or one of the catalogue by its name, that the report shows as maths with its text beside it."""
+        self._formulas.append(Formula.of(text, name))
+
+    def animation(self, name: str, write: Callable[[Path], object], caption: str, *, is_shown: bool = True) -> None:
+        """An animation of the report, figures/NAME.gif; `write(path)` writes it. Not shown, it is a file to find."""
         path = self.folder / "figures" / f"{self._new(name, 'figure')}.gif"
         with replacing(path) as draft:
             write(draft)
-        self._items.append(report.Picture(name, path, caption))
+        if is_shown:
+            self._items.append(report.Picture(name, path, caption))
+        else:
+            self.describe(f"figures/{path.name}", caption.rstrip("."))
 
     def table(self, name: str, rows: Sequence[Row], caption: str) -> None:
         """A table of the report, sorted by a click on its headings, and as NAME.csv."""
@@ -170,9 +191,11 @@ class StudyRun:
         self._answer = (sentence, figure)
 
     def results(self, rows: Sequence[Row]) -> None:
-        """The numbers of record, results.csv."""
+        """The numbers of record, results.csv and, where pyarrow is installed, results.parquet."""
         self._new("results", "table")
         write_rows(self.folder / "results.csv", rows)
+        if write_parquet(self.folder / "results.parquet", rows):
+            self.describe("results.parquet", "the same as parquet")
 
     def show(self, name: str, caption: str, rows: Sequence[Row]) -> None:
         """A table of the report whose rows stand in NAME.csv already."""
@@ -225,6 +248,7 @@ class StudyRun:
             mixed=bool(self._earlier_code and self._parts),
             answer=self._answer[0],
             shows=self._answer[1],
+            formulas=tuple(self._formulas),
         )
         write_text(self.folder / "report.json", report.contents(page))
         write_text(self.folder / "report.html", report.render(page))

@@ -21,9 +21,11 @@ from gread.training.ensemble import Ensemble
 from gread.training.planner import estimate
 from rdgraph.errors import RdgraphError
 from studies.cells.cell import file_name, load_set
-from studies.cells.cell_figures import Line, curve_panels
+from studies.cells.cell_figures import curve_panels
 from studies.cells.nine_sets import REACTIONS
 from studies.oversmoothing.network_states import fitting_config
+from studies.runs.bars import Bar, Bars
+from studies.runs.chart import Line
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import UNDECIDED, agreed
 
@@ -37,6 +39,7 @@ LITTLE = 1.5
 #: Epochs before the clock runs: the first ones make CUDA graphs.
 WARM = 3
 SOLVERS = ("euler", "rk4")
+SOLVER_WORDS = {"euler": "Euler", "rk4": "RK4", "-": "no equation"}
 
 
 def settings(small: bool) -> dict[str, Any]:
@@ -85,6 +88,8 @@ def run(run: StudyRun) -> None:
     for verdict in (*cost_verdicts(rows), *growth_verdicts(growth)):
         run.verdict(*verdict)
     run.answer(answer(rows), "epochs")
+    for reaction in run.settings["reactions"]:
+        run.equation(str(reaction), f"GREAD-{reaction}")
     run.say("What is run", ABOUT)
     run.results(rows)
 
@@ -239,32 +244,29 @@ def growth_verdicts(growth: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
 
 # ---------------------------------------------------------------------- figures and words
 def _draw(run: StudyRun, rows: Sequence[MutableRow], growth: Sequence[MutableRow]) -> None:
-    from analysis.figures import PALETTE, plain
-    from studies.training.figures import empty_figure
-
     order = sorted(rows, key=lambda r: float(r["ms_per_epoch"]))
-    figure = empty_figure(8.5, 1.2 + 0.26 * len(order))
-    panel = figure.subplots()
-    colours = {solver: PALETTE[k] for k, solver in enumerate((*SOLVERS, "-"))}
-    for k, row in enumerate(order):
-        value = float(row["ms_per_epoch"])
-        spread = [[value - float(row["least"])], [float(row["most"]) - value]]
-        panel.errorbar(value, k, xerr=spread, fmt="o", ms=7, capsize=3, color=colours[str(row["solver"])])
-    names = [f"{r['method']}, {r['solver']}" if r["solver"] != "-" else str(r["method"]) for r in order]
-    panel.set_yticks(range(len(order)), [plain(n) for n in names], fontsize=9)
-    panel.set_xlabel("milliseconds of an epoch", fontsize=10)
-    panel.set_xscale("log")
-    panel.grid(color="0.92", lw=0.6)
-    caption = "Milliseconds of an epoch of one network: median, and from the least to the most; blue Euler, orange RK4."
-    run.figure("epochs", figure, caption, order)
+    if order:
+        bars = [
+            Bar(
+                _title(r), float(r["ms_per_epoch"]), float(r["least"]), float(r["most"]), SOLVER_WORDS[str(r["solver"])]
+            )
+            for r in order
+        ]
+        caption = "Milliseconds of an epoch of one network: median, and from the least to the most."
+        run.chart("epochs", Bars(bars, "milliseconds of an epoch", is_log=True), caption, order)
     panels = {}
     for kind in dict.fromkeys(str(r["against"]) for r in growth):
         own = sorted((r for r in growth if r["against"] == kind), key=lambda r: float(r["value"]))
-        values = [np.array([float(r[c]) for r in own]) for c in ("value", "ms_per_epoch")]
-        panels[kind] = [Line("GREAD-BS, Euler", values[0], values[1], np.zeros(len(own)))]
+        x, y, low, high = (np.array([float(r[c]) for r in own]) for c in ("value", "ms_per_epoch", "least", "most"))
+        panels[kind] = [Line("GREAD-BS, Euler", x, y, low=low, high=high)]
     if panels:
-        picture, drawn = curve_panels(panels, "value", "milliseconds of an epoch", scale="log")
-        run.figure("growth", picture, "The cost of an epoch against T, channels and members of a batch.", drawn)
+        chart = curve_panels(panels, "value", "milliseconds of an epoch", x_scale="log")
+        caption = "The cost of an epoch against T, channels and members of a batch; from the least to the most."
+        run.chart("growth", chart, caption)
+
+
+def _title(row: MutableRow) -> str:
+    return f"{row['method']}, {row['solver']}" if row["solver"] != "-" else str(row["method"])
 
 
 def answer(rows: Sequence[MutableRow]) -> str:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from analysis.figures import DASHES, PALETTE, plain
+import numpy as np
+
+from analysis.figures import DASHES, PALETTE
 from gread.tuning.selection import GapPoint
+from studies.runs.bars import Bar, Bars
+from studies.runs.chart import Chart, Line, Panel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,13 +63,17 @@ def gap_figure(rows: Sequence[Mapping[str, float | int]]) -> Figure:
     return figure
 
 
-def importance_figure(importance: Mapping[str, float]) -> Figure:
-    """Bars, the largest on top."""
-    from matplotlib.figure import Figure
+def gap_chart(rows: Sequence[Mapping[str, float | int]]) -> Chart:
+    """The same lines for the page."""
+    trials = np.array([float(row["trials"]) for row in rows])
+    lines = [
+        Line(label, trials, np.array([float(row[name]) for row in rows]))
+        for name, label in (("by_test", "best by test"), ("by_validation", "chosen by validation"))
+    ]
+    return Chart([Panel("selection gap", lines)], "trials")
 
-    names = sorted(importance, key=lambda name: importance[name])
-    figure = Figure(figsize=(6.4, 0.8 + 0.32 * len(names)), layout="constrained")
-    axes = figure.subplots()
-    axes.barh([plain(name.replace("_", " ")) for name in names], [importance[n] for n in names], color=PALETTE[0])
-    axes.set_xlabel("importance")
-    return figure
+
+def importance_bars(importance: Mapping[str, float]) -> Bars:
+    """A bar for every setting, the largest on top."""
+    names = sorted(importance, key=lambda name: -importance[name])
+    return Bars([Bar(name.replace("_", " "), max(importance[name], 0.0)) for name in names], "importance")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from gread.settings.gread_settings import GreadSettings
 from gread.training.trainer import EVERY
 from gread.tuning.candidates import COMPLETE, DIVERGED
 from gread.tuning.searching import BEST, JOURNAL, Found, Search, SearchProgress
@@ -28,7 +29,7 @@ from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row, read_rows, write_rows
-from studies.search.pictures import GAP_CAPTION, IMPORTANCE_CAPTION, gap_figure, gap_rows, importance_figure
+from studies.search.pictures import GAP_CAPTION, IMPORTANCE_CAPTION, gap_chart, gap_figure, gap_rows, importance_bars
 from studies.search.tasks import SearchTask
 
 TRIALS = "trials.csv"
@@ -109,12 +110,14 @@ def run(run: StudyRun, task: SearchTask, make: Callable[[], Found]) -> None:
     if eligible(found.results):
         run.table("choices", choice_rows(found), CHOICES_CAPTION)
         points = gap_rows(gap_curve(found.results))
-        run.figure("selection_gap", gap_figure(points), GAP_CAPTION, points)
+        run.figure("selection_gap", gap_figure(points), GAP_CAPTION, points, gap_chart(points))
         run.table("best_trials", top_rows(found), TOP_CAPTION)
         run.say("The chosen settings", f"{BEST}, for rdgraph train --preset:\n\n" + settings_text(found))
     if found.importance:
         rows: list[Row] = [{"setting": name, "importance": value} for name, value in found.importance.items()]
-        run.figure("importance", importance_figure(found.importance), IMPORTANCE_CAPTION, rows)
+        run.chart("importance", importance_bars(found.importance), IMPORTANCE_CAPTION, rows)
+    if isinstance(model := task.plan.base.model, GreadSettings):
+        run.equation(model.reaction, task.subject)
     run.say("The space", f"{task.plan.space.source}. Searched around: {task.base_source}.")
     for statement, answer, evidence in verdicts(task, found):
         run.verdict(statement, answer, evidence)

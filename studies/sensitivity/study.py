@@ -11,9 +11,10 @@ import numpy as np
 from gread.settings.config import Config
 from studies.cells.agreement import LEVEL, Estimate, holm
 from studies.cells.cell import Cell, Variation, file_name, grouped_rows, load_set, shrunk, train_cells, write_trials
-from studies.cells.cell_figures import Line, curve_panels
+from studies.cells.cell_figures import curve_panels
 from studies.cells.corrected_test import CorrectedTest, share_ratio
 from studies.cells.nine_sets import LINEAR, REACTIONS, SETS, published_config
+from studies.runs.chart import Line
 from studies.runs.pairing import split_means
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, standard_error
@@ -55,6 +56,8 @@ def run(run: StudyRun) -> None:
     for verdict in verdicts(rows, table, tests):
         run.verdict(*verdict)
     run.answer(answer(table, tests), TIME)
+    for reaction in run.settings["reactions"]:
+        run.equation(str(reaction), f"GREAD-{reaction}")
     run.say("What is run", ABOUT)
     run.results(table)
 
@@ -221,17 +224,18 @@ def _larger_steps(table: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
 # ---------------------------------------------------------------------- figures and words
 def _draw(run: StudyRun, table: Sequence[MutableRow], curve: str, label: str, caption: str) -> None:
     panels: dict[str, list[Line]] = {}
-    limits: dict[str, float] = {}
+    limits: dict[str, dict[str, float]] = {}
     for (reaction, dataset), own in grouped_rows(
         [r for r in table if r["curve"] == curve], "reaction", "dataset"
     ).items():
         points = sorted((r for r in own if float(r["x"]) > 0), key=lambda r: float(r["x"]))
         columns = (np.array([float(r[c]) for r in points]) for c in ("x", "mean", "error"))
         panels.setdefault(str(dataset), []).append(Line(str(reaction), *columns))
-        limits |= {f"{dataset}/{reaction}": float(r["mean"]) for r in own if r["x"] == 0}
+        for row in (r for r in own if r["x"] == 0):
+            limits.setdefault(str(dataset), {})[str(reaction)] = float(row["mean"])
     if panels:
-        figure, rows = curve_panels(panels, label, limits=limits)
-        run.figure(curve, figure, f"{caption}; means over the splits with their standard errors.", rows)
+        chart = curve_panels(panels, label, limits=limits)
+        run.chart(curve, chart, f"{caption}; means over the splits with their standard errors.")
 
 
 def answer(table: Sequence[MutableRow], tests: Sequence[MutableRow]) -> str:

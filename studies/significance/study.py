@@ -16,9 +16,10 @@ from gread.settings.published_tables import PublishedTest, published_tests
 from rdgraph.errors import InvalidArgument
 from studies.cells.agreement import LEVEL, Estimate, Gap, holm, row_answer, tally, welch
 from studies.cells.cell import Cell, Variation, file_name, grouped_rows, load_set, shrunk, train_cells, write_trials
-from studies.cells.cell_figures import beside_figure, difference_map
+from studies.cells.cell_figures import beside_chart
 from studies.cells.corrected_test import CorrectedTest, share_ratio
 from studies.cells.nine_sets import SETS, published_config
+from studies.runs.chart import FieldMap
 from studies.runs.pairing import split_means
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, standard_error
@@ -51,6 +52,8 @@ def run(run: StudyRun) -> None:
     for verdict in (*set_verdicts(table), *row_verdicts(rows), printed_verdict()):
         run.verdict(*verdict)
     run.answer(answer(table), "differences")
+    run.equation("BS", OWN)
+    run.equation("diffusion", OTHER)
     run.say("What is run", ABOUT)
     run.results(table)
 
@@ -210,8 +213,8 @@ def _draw(run: StudyRun, rows: Sequence[MutableRow], table: Sequence[MutableRow]
     values = np.array([[float(row["difference"]) for row in table], [float(row["paper"]) for row in table]])
     sure = np.array([[float(row["corrected_p_holm"]) < LEVEL for row in table], [False] * len(table)])
     drawn: list[MutableRow] = [{"dataset": r["dataset"], "here": r["difference"], "paper": r["paper"]} for r in table]
-    run.figure(
-        "differences", difference_map(["here", "the paper"], sets, values, sure, f"{OWN} minus {OTHER}"),
+    run.chart(
+        "differences", FieldMap(["here", "the paper"], sets, values, sure, f"{OWN} minus {OTHER}"),
         f"Accuracy of {OWN} minus that of {OTHER}, in points; bold where the corrected test is sure after Holm.", drawn,
     )  # fmt: skip
     printed = {row.dataset: row for row in published_tests()}
@@ -227,8 +230,8 @@ def _draw(run: StudyRun, rows: Sequence[MutableRow], table: Sequence[MutableRow]
                 (dataset, one.mean, standard_error(one.std, one.count), known[0], standard_error(known[1], 10))
             )
         panels[method] = points
-    figure, beside = beside_figure(panels)
-    run.figure("means", figure, "Means with standard errors over the splits, beside those of Table 24.", beside)
+    chart, beside = beside_chart(panels)
+    run.chart("means", chart, "Means with standard errors over the splits, beside those of Table 24.", beside)
 
 
 def answer(table: Sequence[MutableRow]) -> str:

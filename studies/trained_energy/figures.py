@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.measures.registry import MEASURES, find_measure
-from studies.oversmoothing.figures import Curve, curves_figure, measures_figure
+from studies.oversmoothing.figures import ENERGY, Curve, curves_chart, curves_figure, measures_figure
 from studies.oversmoothing.rows import BAND
 from studies.runs.tables import MutableRow
 from studies.trained_energy.rows import EnergyTable
@@ -56,11 +56,13 @@ def draw_all(run: StudyRun, table: EnergyTable) -> None:
         if not drawn:
             continue
         picture = curves_figure(drawn, ylabel=label, title=title, xlabel="layer", **options)
-        run.figure(name, picture, f"{title}. {more} {common}", curve_rows(drawn))
+        chart = curves_chart(drawn, y_label=ENERGY, x_label="layer")
+        run.figure(name, picture, f"{title}. {more} {common}", curve_rows(drawn), chart)
     drawn = measure_curves(table)
     title = "Other measures of the trained networks"
     picture = measures_figure(drawn, MEASURES, title=title, xlabel="layer")
-    run.figure("measures", picture, f"{title}. Compared methods dashed. {common}", curve_rows(drawn))
+    chart = curves_chart(drawn, y_label="measure", x_label="layer", measures=MEASURES)
+    run.figure("measures", picture, f"{title}. Compared methods dashed. {common}", curve_rows(drawn), chart)
 
 
 def make_line(

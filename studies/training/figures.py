@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.tree import Kind, names_in
 from rdgraph.systems.system import System
 from rdgraph.theory.filters import response
+from studies.runs.chart import Chart, Line, Panel
+from studies.runs.report import Drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,6 +46,7 @@ class Drawing:
     figure: Figure
     caption: str
     rows: Sequence[dict[str, Any]]
+    chart: Drawn | None = None
 
 
 def empty_figure(width: float, height: float) -> Figure:
@@ -86,10 +90,33 @@ def learning_curves(done: Trained) -> Drawing:
         panel.xaxis.set_major_locator(whole_numbers())
     right.legend(fontsize=9, loc="lower right")
     caption = (
-        f"Learning curves of {len(done.trials)} trials, thin, and their mean, thick. Dots: the first epoch with the "
+        f"Learning curves of {len(done.trials)} trials: their range and their mean. Dots: the first epoch with the "
         f"best validation {metric}, whose test {metric} counts."
     )
-    return Drawing("learning", figure, caption, rows)
+    return Drawing("learning", figure, caption, rows, learning_chart(done, metric))
+
+
+def learning_chart(done: Trained, metric: str) -> Chart:
+    """The means over the trials with bands from the least to the largest, all three parts on one scale; the loss."""
+    epochs = np.arange(1.0, done.history.shape[1] + 1)
+    lines = {}
+    for k, part in enumerate(("loss", "training", "validation", "test")):
+        values = done.history[:, :, k].astype(np.float64) * (1 if k == 0 else 100)
+        low, high = (None if len(values) == 1 else _ends(values, end) for end in (np.fmin, np.fmax))
+        lines[part] = Line(part, epochs, _mean(values), low=low, high=high)
+    best = [(float(e), 100 * float(done.history[m, e - 1, 3])) for m, e in enumerate(done.best_epoch.tolist()) if e > 0]
+    scores = [lines[part] for part in ("training", "validation", "test")]
+    if best:
+        x, y = np.array(sorted(best)).T
+        scores.append(Line("test at the best epochs", x, y, style="dots"))
+    unit = f"{metric}, percent"
+    panels = [Panel(metric, scores), Panel("loss on training nodes", [lines["loss"]], y_label="cross-entropy")]
+    return Chart(panels, "epoch", unit, columns=2)
+
+
+def _ends(values: np.ndarray, end: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
+    """The least or the largest of every column, past what is not finite."""
+    return reduce(end, np.where(np.isfinite(values), values, np.nan))
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
@@ -250,8 +277,9 @@ def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawi
     figure.legend(handles=marks, loc="outside upper center", ncols=2, frameon=False, fontsize=9)
     how = f"{model.method}, step {model.step:g}" if model.method in FIXED else "the exact flow"
     caption = (
-        f"What the trained equation does to each frequency, g(λ) after T = {model.time:g} by {how}: one thin line a "
-        f"{kind}, thick their mean. Grey: density of the eigenvalues of the symmetric L of the graph."
+        f"What the trained equation does to each frequency, g(λ) after T = {model.time:g} by {how}: the range of "
+        f"the {kind}s (in the files a thin line each) and their mean; and the density of the eigenvalues of the "
+        "symmetric L of the graph."
     )
     rows = [
         {"line": f"{kind} {i}", "lam": float(x), "gain": float(g)}
@@ -259,7 +287,20 @@ def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawi
         for x, g in zip(GRID, line, strict=True)
     ]
     rows += [{"line": "density", "lam": float(x), "density": float(y)} for x, y in zip(lam, density, strict=True)]
-    return Drawing("response", figure, caption, rows)
+    return Drawing("response", figure, caption, rows, response_chart(lines, kind, model.time, lam, density))
+
+
+def response_chart(lines: np.ndarray, kind: str, time: float, lam: np.ndarray, density: np.ndarray) -> Chart | None:
+    """The mean gain with its range over the lines, and where eigenvalues lie; None where gains need another scale."""
+    if not np.isfinite(lines).all() or np.abs(lines).max() > LINEAR_GAIN:
+        return None
+    ends = None if len(lines) == 1 else (lines.min(axis=0), lines.max(axis=0))
+    mean = Line(f"mean of {len(lines)} {kind}s", GRID, lines.mean(axis=0), low=ends and ends[0], high=ends and ends[1])
+    panels = [
+        Panel("filter", [mean], {"unchanged": 1.0}, y_label=f"gain after T = {time:g}"),
+        Panel("eigenvalues of the graph", [Line("density", lam, density)], y_label="density"),
+    ]
+    return Chart(panels, "λ, eigenvalue of L", columns=2)
 
 
 def _density(data: NodeData, self_loops: float) -> tuple[np.ndarray, np.ndarray]:

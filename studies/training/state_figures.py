@@ -10,6 +10,8 @@ import numpy as np
 from analysis.figures import PALETTE, plain
 from gread.settings.gread_settings import GreadSettings
 from rdgraph.errors import Diverged, NotApplicable
+from studies.runs.chart import FieldMap
+from studies.runs.moving_dots import DotPanel, MovingDots
 from studies.training.figures import Drawing, empty_figure
 
 if TYPE_CHECKING:
@@ -65,7 +67,12 @@ def confusion_matrix(done: Trained, sound: Sequence[int]) -> Drawing:
         for j in places
     ]
     caption = f"Test nodes by class and prediction, summed over {len(sound)} trials; shades are shares of a class."
-    return Drawing("confusion", figure, caption, rows)
+    told = [[f"{counts[i, j]} nodes, {100 * shares[i, j]:.0f} percent" for j in places] for i in places]
+    table = FieldMap(
+        names, names, 100 * shares, np.eye(len(counts)) > 0, "class (rows) and prediction (columns)", 100.0,
+        "percent of the class", told, signed=False,
+    )  # fmt: skip
+    return Drawing("confusion", figure, caption, rows, table)
 
 
 def _class_names(data: NodeData, count: int) -> list[str]:
@@ -85,10 +92,12 @@ def embedded_states(network: Network, data: NodeData) -> Drawing:
     panels = figure.subplots(len(shown), columns, squeeze=False)
     rows: list[dict[str, Any]] = []
     labels, ids = data.y[nodes], data.graph.names or range(data.num_nodes)
+    moving = []
     for line, (field, states) in zip(panels, shown.items(), strict=True):
-        points = None
+        points, maps = None, []
         for panel, (time, state) in zip(line, states, strict=True):
             points = flat_map(state[nodes], points)
+            maps.append(points)
             _scatter(panel, points, labels, data)
             panel.set_title(f"{plain(field)}({time:.3g})" if where.is_flow else f"state {time:g}", fontsize=10)
             rows += [
@@ -96,12 +105,13 @@ def embedded_states(network: Network, data: NodeData) -> Drawing:
                  "y": float(p[1])}
                 for n, c, p in zip(nodes, labels, points, strict=True)
             ]  # fmt: skip
+        moving.append(DotPanel(field, [time for time, _ in states], np.array(maps), labels, nodes.tolist()))
     handles, names = panels[0, 0].collections, _legend(labels, data)
     figure.legend(handles, names, loc="outside lower center", ncols=min(10, len(names)), frameon=False, fontsize=8,
                   markerscale=(30 / _size(len(nodes))) ** 0.5)  # fmt: skip
     part = f"{len(nodes)} of {data.num_nodes} nodes" if len(nodes) < data.num_nodes else "all nodes"
     caption = f"{where.words}, {part}, in two dimensions by t-SNE; every map begins at the one before."
-    return Drawing("states", figure, caption, rows)
+    return Drawing("states", figure, caption, rows, MovingDots(moving, word="t" if where.is_flow else "state"))
 
 
 class _Where(NamedTuple):

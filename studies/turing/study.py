@@ -69,6 +69,8 @@ def run(run: StudyRun) -> None:
     """Every case: plane, growth of modes, dispersion, pattern, animation; then the published thresholds."""
     chosen = run.settings
     cases = read_cases(chosen, run.seed, run.device, ("times", "pattern_times"))
+    for label, system in zip(chosen["labels"], chosen["systems"], strict=True):
+        run.equation(system, label)
     run.say("What is compared", _about(chosen))
     results: list[Row] = []
     times = [map(float, chosen[name]) for name in ("times", "pattern_times")]

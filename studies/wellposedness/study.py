@@ -18,8 +18,8 @@ from rdgraph.syntax.answer_symbols import R
 from rdgraph.theory.global_existence import GLOBAL
 from rdgraph.theory.rate_bounds import RateBound, rate_bound
 from studies.cells.cell import file_name, grouped_rows, load_set, shrunk
-from studies.cells.cell_figures import difference_map
 from studies.cells.nine_sets import LINEAR, REACTIONS, SETS, published_config
+from studies.runs.chart import FieldMap
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
 
@@ -62,6 +62,8 @@ def run(run: StudyRun) -> None:
     for verdict in (*fact_verdicts(facts), *network_verdicts(rows)):
         run.verdict(*verdict)
     run.answer(answer(rows), "proved")
+    for reaction in run.settings["reactions"]:
+        run.equation(str(reaction), f"GREAD-{reaction}")
     run.say("What is run", ABOUT)
     run.results(rows)
 
@@ -232,11 +234,10 @@ def _draw(run: StudyRun, table: Sequence[MutableRow]) -> None:
     sets = list(dict.fromkeys(str(row["dataset"]) for row in table))
     share = {(r["reaction"], r["dataset"]): 100 * int(r["proved"]) / int(r["networks"]) for r in table}
     values = np.array([[share.get((r, d), math.nan) for d in sets] for r in reactions])
-    figure = difference_map(
-        reactions, sets, values, values >= 100, "percent of networks proved well posed", limit=100.0
+    drawn = FieldMap(
+        reactions, sets, values, values >= 100, "networks proved well posed", 100.0, "percent", signed=False
     )
-    figure.axes[-1].set_ylabel("percent")
-    run.figure("proved", figure, "Share of trained networks whose initial value problem is proved to have one solution "
+    run.chart("proved", drawn, "Share of trained networks whose initial value problem is proved to have one solution "
                "up to T, in percent; the others are undecided or diverged in training.", table)  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from tests.adversary.summary import Summary
 def main(arguments: list[str] | None = None) -> int:
     """Run the adversary; the exit code is 1 where an answer was refuted."""
     options = _options(arguments)
-    plan = Plan(options.count, options.seed, tuple(options.family), options.questions)
+    plan = Plan(options.count, options.seed, tuple(options.family), options.questions, options.seconds)
     earlier = {i: r for i, r in resumed(options.out).items() if i < plan.count} if options.resume else {}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     records = list(earlier.values())
@@ -47,6 +47,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     parser.add_argument("--questions", type=int, default=3, help="questions put to each system")
+    parser.add_argument("--seconds", type=float, default=10.0, help="after which an answer counts as a timeout")
     parser.add_argument("--family", action="append", default=[], choices=sorted(FAMILIES), help="only these families")
     parser.add_argument(
         "--out", type=Path, default=Path("runs/adversary.jsonl"), help="results, one json line a system"

@@ -138,6 +138,8 @@ def _leaves(field: Field, lower: Any, upper: Any, start: Any, rng: Random) -> st
             state[rng.integers(n)] = face
             speed = outward * field(state)[state == face]
             if (speed > 1e-7 * (1 + np.abs(speed).max() + abs(face))).any():
+                speed = outward * field.precisely(state)[state == face]
+            if (speed > 1e-7 * (1 + np.abs(speed).max() + abs(face))).any():
                 return f"[{lower}, {upper}] is left with speed {speed.max():.6g} at H = {state.ravel().tolist()}"
     return None
 

@@ -54,7 +54,7 @@ def drawn_pair(rng: Random) -> tuple[Drawn, Question]:
 def _declared(drawn: Drawn, body: str) -> str:
     used = expressions.names(body)
     kinds = tuple((n, k) for n, k in drawn.kinds if n in used)
-    return Drawn(body, kinds, tuple(s for s in drawn.statements if _about(s, used))).text
+    return Drawn(body, kinds, tuple(s for s in drawn.statements if _about(s, used)), learned=drawn.learned).text
 
 
 def _about(statement: str, used: set[str]) -> bool:
@@ -102,7 +102,8 @@ def _assigned(values: Mapping[str, Any], equations: tuple[str, ...]) -> dict[str
     found = dict(values)
     for name, body in 2 * [*map(_sides_of, equations)]:
         if name.isidentifier():
-            value = np.asarray(_value_of(body, found), dtype=float)
+            number = _value_of(body, found)
+            value = np.asarray(np.nan if isinstance(number, complex) else number, dtype=float)
             found[name] = np.broadcast_to(value, np.shape(found.get(name, value))).copy()
     return found
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import mpmath
 import numpy as np
 
 Array = np.ndarray
@@ -33,6 +34,14 @@ FUNCTIONS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] 
     "sin": (np.sin, np.cos),
     "cos": (np.cos, lambda x: -np.sin(x)),
 }
+
+
+#: The same on numbers of mpmath, with as many digits as are in force.
+_PRECISE: dict[str, Callable[[Any], Any]] = {
+    "tanh": mpmath.tanh, "relu": lambda x: max(x, mpmath.mpf(0)), "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "exp": mpmath.exp, "sqrt": mpmath.sqrt, "abs": abs, "softplus": lambda x: mpmath.log(1 + mpmath.exp(x)),
+    "sin": mpmath.sin, "cos": mpmath.cos,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -201,7 +210,9 @@ def _power(base: Any, exponent: int) -> Any:
 
 
 def call(name: str, argument: Any) -> Any:
-    """An elementwise function of an array or a dual."""
+    """An elementwise function of an array or a dual, or of numbers of mpmath."""
+    if isinstance(argument, mpmath.mpf) or (isinstance(argument, np.ndarray) and argument.dtype.kind == "O"):
+        return np.frompyfunc(_PRECISE[name], 1, 1)(argument)
     function, slope = FUNCTIONS[name]
     if isinstance(argument, Dual):
         return Dual(function(argument.value), slope(argument.value)[..., None] * argument.tangent)

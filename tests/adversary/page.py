@@ -17,12 +17,31 @@ HEAD = """# Trust
 
 How often the answers of the symbolic core were wrong when somebody tried to refute them. The adversary
 (`tests/adversary/`) draws systems from the whole language with assumptions of every kind, asks the questions of
-[answers](answers.md), and checks what comes back with numpy and scipy alone: sampled Jacobians, faces of boxes,
-iterated steps, integrated solutions, matrix exponentials, numerical ranks, on graphs with isolated nodes, self-loops,
-weights and one-way edges. It shares no code with the modules that decide.
+[answers](answers.md), and checks what comes back with numpy, scipy and mpmath alone: sampled Jacobians, faces of
+boxes, iterated steps, integrated solutions, matrix exponentials, numerical ranks, on graphs with isolated nodes,
+self-loops, weights and one-way edges. It shares no code with the modules that decide.
 
 Numbers in [trust.json](trust.json), this page by `python -m tests.adversary.page`.
 """
+#: What earlier rounds found, and what came of it.
+HISTORY = """\
+What this table is worth depends on what was found before it. In a first round 43 answers about 20,000 systems were
+called refuted. Looked at one by one, 11 of them were wrong: step limits from slopes at states where the equation has a
+kink (7, one through preflight), a change of speed by a factor that may be zero (2), a Lipschitz constant whose formula
+divides by zero at one value of a coefficient (1), a sign that was stated and then overridden by a hypothesis (1). The
+other 32 were faults of the adversary itself, such as a radius drawn twice for one box, a coefficient of zero that is
+divided by, and rounding.
+
+In a second round, about 5,105 other systems (seed 11) and with questions about steady states that the first had not
+asked, 10 of 13,381 decided answers were called refuted, and 10 more questions ended in an error. 6 of the 10 were
+wrong: what becomes of deviations from a state at a kink, where the mean of both slopes was taken for the slope (2);
+states and faces of boxes that are no real numbers for some of the admitted coefficients, an inverse cosine of more
+than one, a logarithm of a negative number, a division by a coefficient that may be zero (3); and a box that is left
+for some coefficients, which the solver for real algebra had called impossible (1): z3 4.15 leaves coefficients out of
+its projections, so that since then all of them are kept and every proof has to be found in two ways. The other 4 were
+faults of the adversary: differences of exponentials that rounding had changed, now computed with 120 digits (2), and
+a slope of its own choice at a kink (2). Of the errors 4 were the tool's and 6 the adversary's. All were mended, each
+in the whole class of questions it came from, and each has a test."""
 MEANING = """
 *held*: the attempt to refute failed. *undecided*: the tool said so. *refused*: the question does not apply, with a
 documented error. *refuted*: the answer is wrong, with a witness. *timeout*: no answer within ten seconds. *error*: any
@@ -57,7 +76,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.adversary.page", description=__doc__)
     parser.add_argument("results", type=Path, help="json lines of `python -m tests.adversary`")
     parser.add_argument("--command", default="make test-deep", help="the command the results came from")
-    parser.add_argument("--history", default="", help="what a reader must know of how the results came about")
+    parser.add_argument("--history", default=HISTORY, help="what a reader must know of how the results came about")
     parser.add_argument("--docs", type=Path, default=DOCS)
     options = parser.parse_args(arguments)
     summary = Summary.of(resumed(options.results).values())

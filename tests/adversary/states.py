@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.integrate import solve_ivp
 
 from tests.adversary import formulas, graphs
 from tests.adversary.answers import State, States
@@ -18,6 +19,7 @@ from tests.adversary.systems import Drawn, Field
 FAMILY = "states"
 Array = np.ndarray
 Random = np.random.Generator
+Rate = Callable[[float], float]
 CASES = 6
 #: Within this distance from zero states are looked for; told ones may lie farther out.
 REACH = 90.0
@@ -47,10 +49,6 @@ def check(drawn: Drawn, question: Question, answer: States, rng: Random) -> str 
 def _refuted(drawn: Drawn, answer: States, values: Mapping[str, Any]) -> str | None:
     field = Field(drawn, graphs.cycle(6), "row", values)
     letters = numbers(field, 1.0)
-
-    def rate(h: float) -> float:
-        return float(field(np.full((6, 1), h))[0, 0])
-
     told: list[tuple[float, float, State]] = []
     for state in answer.states:
         if not all(formulas.holds(c, letters) for c in state.conditions):
@@ -59,17 +57,26 @@ def _refuted(drawn: Drawn, answer: States, values: Mapping[str, Any]) -> str | N
         if any(isinstance(end, complex) or not np.isfinite(end) for end in ends):
             return f"{state.lower} = {ends[0]} is no state; {field.told()}"
         told.append((float(ends[0]), float(ends[1]), state))
+    rate, precise_rate = _rate(field), _rate(field, precise=True)
     for lower, upper, state in told:
-        witness = _no_state(rate, lower, upper) or _other_fate(drawn, values, state, rate, (lower + upper) / 2, letters)
+        place = (lower + upper) / 2
+        witness = _no_state(rate, place) and _no_state(precise_rate, place)
+        witness = witness or _other_fate(drawn, values, state, precise_rate, place, letters)
         if witness:
             return f"{witness}; {field.told()}"
-    missed = _missed(rate, [(low, high) for low, high, _ in told]) if answer.is_complete else None
+    missed = _missed(rate, precise_rate, [(low, high) for low, high, _ in told]) if answer.is_complete else None
     return f"{missed}; {field.told()}" if missed else None
 
 
-def _no_state(rate: Callable[[float], float], lower: float, upper: float) -> str | None:
+def _rate(field: Field, *, precise: bool = False) -> Rate:
+    """The speed of constant states, with many digits if `precise`."""
+    shape = (field.graph.nodes, 1)
+    speed = field.precisely if precise else field
+    return lambda h: float(speed(np.full(shape, h))[0, 0])
+
+
+def _no_state(rate: Rate, middle: float) -> str | None:
     """A told place at which the rate is not zero, as far as numbers tell."""
-    middle = (lower + upper) / 2
     step = 1e-6 * (1 + abs(middle))
     around = [rate(middle + k * step) for k in (-1, 0, 1)]
     room = max(abs(around[2] - around[1]), abs(around[1] - around[0])) * 1e-2 + 1e-9 * (1 + abs(middle))
@@ -78,48 +85,83 @@ def _no_state(rate: Callable[[float], float], lower: float, upper: float) -> str
     return None
 
 
-def _missed(rate: Callable[[float], float], told: list[tuple[float, float]]) -> str | None:
+def _missed(rate: Rate, precise_rate: Rate, told: list[tuple[float, float]]) -> str | None:
     """A change of sign, or a pair of values of opposite sign, without a told state between them."""
     with np.errstate(all="ignore"):
         values = np.array([rate(h) for h in PLACES])
     for a, b, x, y in zip(PLACES, PLACES[1:], values, values[1:], strict=False):
-        if not (np.isfinite(x) and np.isfinite(y)) or not x * y < 0 or min(abs(x), abs(y)) < 1e-12:
+        if not (np.isfinite(x) and np.isfinite(y)) or not x * y < 0:
             continue
-        root = brentq(rate, a, b, xtol=1e-13)
+        x, y = precise_rate(a), precise_rate(b)
+        if not x * y < 0 or min(abs(x), abs(y)) < 1e-12:
+            continue  # differences of large numbers change their sign by rounding
+        root = _halved(precise_rate, a, b)
         near = 1e-7 * (1 + abs(root))
-        if abs(rate(root)) < 1e-6 * (abs(x) + abs(y)) and not any(u - near <= root <= v + near for u, v in told):
+        if abs(precise_rate(root)) < 1e-6 * (abs(x) + abs(y)) and not any(
+            u - near <= root <= v + near for u, v in told
+        ):
             return f"called complete, but the rate vanishes at {root:.12g}"
     return None
 
 
+def _halved(rate: Rate, lower: float, upper: float) -> float:
+    """Where a rate changes its sign between two places, by halving."""
+    rises = rate(upper) > 0
+    for _ in range(60):
+        middle = (lower + upper) / 2
+        lower, upper = (lower, middle) if (rate(middle) > 0) == rises else (middle, upper)
+    return (lower + upper) / 2
+
+
 # ---------------------------------------------------------------------- deviations
-def _largest(drawn: Drawn, values: Mapping[str, Any], place: float) -> tuple[float, float, float]:
-    """The growth of the constant mode, the largest of all modes of regular graphs, and the size of the slopes."""
-    found, constant, size = -np.inf, -np.inf, 0.0
+@dataclass(frozen=True)
+class _Slopes:
+    """Growth near a constant state on regular graphs: of the constant mode, and the least and largest of all modes.
+
+    At a kink there is no one Jacobian, but several beside it; the largest is then that of their symmetric parts, which
+    bounds the growth of every deviation.
+    """
+
+    constant: float
+    largest: float
+    size: float
+    is_kinked: bool
+
+
+def _slopes_at(drawn: Drawn, values: Mapping[str, Any], place: float) -> _Slopes | None:
+    """None where a slope is infinite."""
+    largest, constant, size, is_kinked = -np.inf, -np.inf, 0.0, False
     for graph in (graphs.pair(), graphs.cycle(5), graphs.cycle(40), graphs.complete(4)):
-        slopes = Field(drawn, graph, "row", values).jacobian(np.full((graph.nodes, 1), place))
+        field, state = Field(drawn, graph, "row", values), np.full((graph.nodes, 1), place)
+        slopes = field.jacobians(state)
         if not np.isfinite(slopes).all():
-            return float("nan"), float("nan"), 0.0
-        found = max(found, float(np.linalg.eigvals(slopes).real.max()))
-        constant = max(constant, float(slopes.sum(1).max()))
+            return None
         size = max(size, float(np.abs(slopes).max()))
-    return constant, found, size
+        if len(slopes) > 1:
+            is_kinked = True
+            largest = max(largest, *(float(np.linalg.eigvalsh((j + j.T) / 2).max()) for j in slopes))
+            continue
+        largest = max(largest, float(np.linalg.eigvals(slopes[0]).real.max()))
+        constant = max(constant, float(slopes[0].sum(1).max()))
+    return _Slopes(constant, largest, size, is_kinked)
 
 
 def _other_fate(
-    drawn: Drawn, values: Mapping[str, Any], state: State, rate: Callable[[float], float], place: float,
-    letters: Mapping[str, Any],
-) -> str | None:  # fmt: skip
-    constant, largest, size = _largest(drawn, values, place)
-    if not np.isfinite(largest) or not state.stability or "undecided" in state.stability:
+    drawn: Drawn, values: Mapping[str, Any], state: State, rate: Rate, place: float, letters: Mapping[str, Any]
+) -> str | None:
+    slopes = _slopes_at(drawn, values, place)
+    if slopes is None or not state.stability or "undecided" in state.stability:
         return None
-    room = 1e-5 * (1 + size)
     claim = state.stability
     if (told := re.fullmatch(r"stable iff (.*) < 0", claim)) is not None:
         worst = formulas.evaluate(told.group(1), letters)
-        if abs(worst) <= 0.02 * (1 + size):
+        if abs(worst) <= 0.02 * (1 + slopes.size):
             return None
         claim = "stable" if worst < 0 else "unstable for some lam"
+    if slopes.is_kinked:
+        return _other_fate_at_kink(drawn, values, claim, rate, place, slopes)
+    room = 1e-5 * (1 + slopes.size)
+    constant, largest = slopes.constant, slopes.largest
     if claim == "stable" and largest > room:
         return f"called stable, but a mode grows at the rate {largest:.6g} at {place:.9g}"
     if claim == "stable" and abs(constant) <= room and _moves_away(rate, place):
@@ -130,18 +172,52 @@ def _other_fate(
         return f"called unstable, but constant states come back at the rate {constant:.6g} at {place:.9g}"
     if claim == "unstable" and abs(constant) <= room and _comes_back(rate, place):
         return f"called unstable, but constant states come back to {place:.9g} from both sides"
-    if claim == "unstable for some lam" and largest < -0.02 * (1 + size):
+    if claim == "unstable for some lam" and largest < -0.02 * (1 + slopes.size):
         return f"called unstable for some lam, but every mode of a cycle decays at {place:.9g}"
     return None
 
 
-def _moves_away(rate: Callable[[float], float], place: float) -> bool:
+def _other_fate_at_kink(
+    drawn: Drawn, values: Mapping[str, Any], claim: str, rate: Rate, place: float, slopes: _Slopes
+) -> str | None:
+    """One-sided slopes of constant states, and small deviations that are followed."""
+    step, room = 1e-7 * (1 + abs(place)), 1e-4 * (1 + slopes.size)
+    outward = (rate(place + step) / step, -rate(place - step) / step)
+    if claim in ("stable", "marginal"):
+        if max(outward) > room:
+            return f"called {claim}, but constant states on one side of {place:.9g} move away at {max(outward):.6g}"
+        return _grows(drawn, values, place, 0.05 * (1 + slopes.size), claim)
+    if claim == "unstable" and max(outward) < -room:
+        return f"called unstable, but constant states come back to the kink {place:.9g} from both sides"
+    if claim == "unstable for some lam" and slopes.largest < -0.02 * (1 + slopes.size):
+        return f"called unstable for some lam, but every deviation from the kink {place:.9g} decays"
+    return None
+
+
+def _grows(drawn: Drawn, values: Mapping[str, Any], place: float, least: float, claim: str) -> str | None:
+    """A small deviation, on a graph without directions, that grows at a noticeable rate."""
+    rng = np.random.default_rng(1)
+    for graph in (graphs.pair(), graphs.cycle(5), graphs.complete(4)):
+        field, shape, size = Field(drawn, graph, "row", values), (graph.nodes, 1), 1e-6 * (1 + abs(place))
+        for _ in range(4):
+            start = rng.normal(size=shape)
+            flow = solve_ivp(
+                lambda _, y, field=field, shape=shape, size=size: field(place + size * y.reshape(shape)).ravel() / size,
+                (0, 4 / least), start.ravel(), rtol=1e-6, atol=1e-9,
+            )  # fmt: skip
+            end = float(np.abs(flow.y[:, -1]).max()) if np.isfinite(flow.y).all() else np.inf
+            if end > 10 * float(np.abs(start).max()):
+                return f"called {claim}, but a small deviation from the kink {place:.9g} grows on {field.told()}"
+    return None
+
+
+def _moves_away(rate: Rate, place: float) -> bool:
     """Whether constant states at several distances on one side move away from a place."""
     steps = [1e-3, 3e-3, 1e-2]
     return all(rate(place + s) > 1e-12 for s in steps) or all(rate(place - s) < -1e-12 for s in steps)
 
 
-def _comes_back(rate: Callable[[float], float], place: float) -> bool:
+def _comes_back(rate: Rate, place: float) -> bool:
     """Whether constant states at several distances on both sides move towards a place."""
     steps = [1e-3, 3e-3, 1e-2]
     return all(rate(place - s) > 1e-15 and rate(place + s) < -1e-15 for s in steps)

@@ -173,12 +173,13 @@ def _linearised(drawn: Drawn, method: str, normalisation: str, answer: Step, rng
             if isinstance(height, complex):
                 return f"the constant state {place} = {height} is not real; {field.told()}"
             state = np.full((graph.nodes, 1), height)
-            slopes = field.jacobian(state)
+            slopes = field.jacobians(state)
             if not np.isfinite(slopes).all():
-                continue  # at a kink
-            if np.abs(field(state)).max() > 1e-6 * (1 + abs(height)) * (1 + np.abs(slopes).max()):
+                continue
+            if np.abs(field.precisely(state)).max() > 1e-6 * (1 + abs(height)) * (1 + np.abs(slopes).max()):
                 return f"{place} = {height} is no constant state; {field.told()}"
-            witness = methods.amplified(method, np.linalg.eigvals(slopes), min(limit, 1e6) * rng.choice([1.0, 0.5]))
+            step = min(limit, 1e6) * rng.choice([1.0, 0.5]) * (1.0 if len(slopes) == 1 else 1 - 1e-5)
+            witness = methods.amplified(method, np.linalg.eigvals(slopes).ravel(), step)
             if witness:
                 return f"{witness}, limit {limit:.9g}, at {place}; {field.told()}"
     return None

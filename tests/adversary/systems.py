@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import mpmath
 import numpy as np
 
-from tests.adversary import assumptions, expressions, graphs
+from tests.adversary import assumptions, expressions, graphs, splines
 from tests.adversary.assumptions import Assumed, Unsatisfied, Values
 from tests.adversary.expressions import Operator, seeded
 
@@ -21,6 +22,8 @@ LETTERS = ("alpha", "beta", "gamma", "delta", "epsilon", "kappa", "mu", "nu", "a
 DECLARED = ("k", "omega", "rho_1", "q")
 BOUNDED = ("tanh", "sigmoid", "sin", "cos")
 FUNCTIONS = ("tanh", "relu", "sigmoid", "exp", "abs", "softplus", "sin", "cos")
+#: Digits of what is computed again where doubles may have lost all of theirs.
+DIGITS = 120
 STRUCTURAL = ("H", "H0", "A", "L", "I")
 
 
@@ -33,12 +36,13 @@ class Drawn:
     statements: tuple[str, ...] = ()
     recipe: str = ""
     tags: frozenset[str] = field(default_factory=frozenset)
+    learned: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """One line, as a user would write it."""
         notes = [f"{n} {k}" for n, k in self.kinds if n not in ("M", "W") and (k != "scalar" or n not in LETTERS)]
-        notes += self.statements
+        notes += [*self.statements, *(text for text in self.learned if f"{text.split()[0]}(" in self.body)]
         return self.body + (f" where {', '.join(notes)}" if notes else "")
 
     @property
@@ -93,10 +97,14 @@ class Field:
         return self.graph.operator(self.normalisation)
 
     @cached_property
+    def _laplacian(self) -> Array:
+        A = self.matrix
+        return np.diag(A.sum(1)) - A if self.normalisation == "none" else np.eye(len(A)) - A
+
+    @cached_property
     def letters(self) -> dict[str, Any]:
         """Every letter but H and H0."""
-        A = self.matrix
-        L = np.diag(A.sum(1)) - A if self.normalisation == "none" else np.eye(len(A)) - A
+        A, L = self.matrix, self._laplacian
         operators = {"A": Operator(lambda x: A @ x), "L": Operator(lambda x: L @ x), "I": Operator(lambda x: x)}
         return {**self.values, **operators}
 
@@ -110,6 +118,32 @@ class Field:
             size = found.tangent.shape[-1]
             return expressions.Dual(np.broadcast_to(found.value, shape), np.broadcast_to(found.tangent, (*shape, size)))
         return found if np.shape(found) == shape else np.broadcast_to(found, shape)
+
+    def precisely(self, state: Array, initial: Array | None = None) -> Array:
+        """f(H, H0) with many digits, rounded at the end: what doubles lose in differences of large numbers is kept."""
+
+        def many(x: Any) -> Any:
+            return np.frompyfunc(mpmath.mpf, 1, 1)(np.asarray(x, dtype=float))
+
+        A, L = (many(matrix) for matrix in (self.matrix, self._laplacian))
+        operators = {"A": Operator(lambda x: A @ x), "L": Operator(lambda x: L @ x), "I": Operator(lambda x: x)}
+        start = state if initial is None else initial
+        with mpmath.workdps(DIGITS):
+            letters = {n: many(v) for n, v in self.values.items()} | {"H": many(state), "H0": many(start)}
+            found = np.asarray(expressions.evaluate(self.drawn.body, {**letters, **operators}))
+            return np.broadcast_to(found, (self.graph.nodes, self.channels)).astype(float)
+
+    def jacobians(self, state: Array) -> list[Array]:
+        """df/dH at a state, H0 = 0; at a kink, where it is none, what it is beside the state, one for each side."""
+        size = 1e-7 * (1 + float(np.abs(state).max()))
+        rng = np.random.default_rng(0)
+        ways = [np.ones(state.shape), -np.ones(state.shape), *rng.choice([-1.0, 1.0], (4, *state.shape))]
+        near = [self.jacobian(state + size * way * rng.uniform(0.5, 1.0, state.shape)) for way in ways]
+        here = self.jacobian(state)
+        room = 1e-3 * (1 + np.abs(near).max())
+        if any(np.abs(slopes - near[0]).max() > room for slopes in near[1:]):
+            return near
+        return [near[0] if np.abs(here - near[0]).max() > room else here]
 
     def jacobian(self, state: Array, initial: Array | None = None) -> Array:
         """df/dH of shape (n d, n d), H0 held."""
@@ -151,6 +185,7 @@ class Writer:
         self.rng = rng
         self.plain = plain
         self.kinds: dict[str, str] = {}
+        self.learned: list[str] = []
         self.fresh = list(rng.permutation(LETTERS))
         self.declared = list(rng.permutation(DECLARED))
 
@@ -221,6 +256,14 @@ class Writer:
         f = self.pick(FUNCTIONS)
         inner = self.pick(["H", "H", f"{self.coefficient()}*H", "2*H", f"(H - {self.letter('scalar')})", "H/2", "-H"])
         return f"{f}({inner})"
+
+    def unknown(self) -> str:
+        """A function that is learned, alone, under an operator, of neighbours or times the state."""
+        declared = splines.draw(self.rng)
+        self.learned.append(declared.text)
+        shapes = ["{f}(H)", "{f}(H)", "{f}(2*H)", "{f}(-H)", "{f}(A@H)", "H*{f}(H)", "({f}(H) - {f}(H0))", "L@{f}(H)",
+                  "({f}(H) + {f}(-H))", "{f}(H - A@H)", "{f}({f}(H))", "{f}(H)**2"]  # fmt: skip
+        return str(self.pick(shapes)).format(f=declared.name)
 
     def rational(self) -> str:
         x, n = self.letter("scalar"), self.number()
@@ -338,6 +381,12 @@ def _sourced(w: Writer) -> list[str]:
     return [f"{w.coefficient()}*L@H", f"{w.coefficient()}*(H0 - H)" if w.chance(0.5) else w.linear("H0"), *tail]
 
 
+def _learned(w: Writer) -> list[str]:
+    damping = [str(w.pick(["-H", f"-{w.letter('scalar')}*H", "-2*H", "-H**3", f"{w.coefficient()}*{w.polynomial()}"]))]
+    return [f"-{w.letter('scalar')}*L@H", f"{w.pick(['1', '1', w.coefficient()])}*{w.unknown()}",
+            *(damping if w.chance(0.6) else [])]  # fmt: skip
+
+
 #: Equations close to those in use.
 USUAL = (
     "-alpha*L@H", "-alpha*L@H + beta*H*(1 - H)", "-alpha*L@H + beta*H*(1 - H**2)", "-alpha*L@H + beta*H*(H - H**2)",
@@ -372,6 +421,7 @@ RECIPES: dict[str, tuple[float, Callable[[Writer], list[str]]]] = {
     "sourced": (0.05, _sourced),
     "usual": (0.05, _usual),
     "nonlinear": (0.12, _nonlinear),
+    "learned": (0.08, _learned),
 }
 
 
@@ -387,7 +437,9 @@ def draw(rng: Random, recipe: str | None = None) -> Drawn:
         if not used & {"H", "H0"}:
             continue
         kinds = {n: k for n, k in writer.kinds.items() if n in used}
-        drawn = Drawn(body, tuple(sorted(kinds.items())), _statements(writer, kinds), recipe)
+        drawn = Drawn(
+            body, tuple(sorted(kinds.items())), _statements(writer, kinds), recipe, learned=tuple(writer.learned)
+        )
         try:
             drawn.values(np.random.default_rng(0))
         except Unsatisfied:

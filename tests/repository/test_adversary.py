@@ -331,6 +331,27 @@ def test_contradicting_hypotheses_allow_a_proof_and_no_witness() -> None:
     assert witness("beta*H", "equivalent", told, **question) is None
 
 
+EXPONENTIALS = "3*L@H + beta*(exp(beta + H) - exp(beta)*exp(H)) - c*H**2"
+
+
+def test_differences_of_large_numbers_are_computed_with_more_digits() -> None:
+    values = {"beta": 2.0, "c": 0.0518}
+    field = Field(Drawn(EXPONENTIALS, (("beta", "scalar"), ("c", "scalar"))), graphs.cycle(4), "row", values)
+    state = np.full((4, 1), 62.9)
+    assert abs(field(state) + 0.0518 * 62.9**2).max() > 1e3
+    assert field.precisely(state) == pytest.approx(-0.0518 * 62.9**2)
+    zero = State("0", "0", (), "unstable for some lam")
+    assert witness(EXPONENTIALS, "steady_states", States((zero,), True), 3, values=values) is None
+    assert (
+        witness(EXPONENTIALS, "steady_states", States((), True), 3, values=values) is None
+    )  # touches, without crossing
+    text = "-alpha*L@H - a*(exp(c + H) - exp(c)*exp(H))"
+    assert witness(text, "energy_law", Energy(None, None, "never increases, on undirected regular graphs"), 6) is None
+    assert witness(
+        "alpha*L@H - exp(H)", "energy_law", Energy(None, None, "never increases, on undirected regular graphs")
+    )
+
+
 @pytest.mark.slow
 def test_rounding_refutes_nothing() -> None:
     text = "delta*H - exp(a + H) + exp(a)*exp(H)"
@@ -383,6 +404,16 @@ ZERO, ONE = State("0", "0", (), "unstable"), State("1", "1", (), "stable")
          States((State("0", "0", (), "unstable"),), True)),
         (TANH, None, States((State("0", "0", (), "stable iff 1 - beta < 0"),), False),
          States((State("0", "0", (), "stable iff 2 - beta < 0"),), False)),
+        ("-alpha*L@H + relu(H) - beta*H", None, States((State("0", "0", (), "stable iff 1 - beta < 0"),), False),
+         States((State("0", "0", (), "stable iff 0.5 - beta < 0"),), False)),
+        ("alpha*L@H - 3*(relu(H) - relu(-H))", None, States((State("0", "0", (), "stable iff 2*alpha - 3 < 0"),), True),
+         States((State("0", "0", (), "stable"),), True)),
+        ("-L@H - 3*abs(H) - 2*H", {}, States((State("0", "0", (), "unstable"),), True),
+         States((State("0", "0", (), "stable"),), True)),
+        ("-L@H - abs(H) - 2*H", {}, States((State("0", "0", (), "stable"),), True),
+         States((State("0", "0", (), "unstable"),), True)),
+        ("2*L@H - relu(H) - 2*H", {}, States((State("0", "0", (), "stability undecided"),), True),
+         States((State("0", "0", (), "stable"),), True)),
         ("-alpha*L@H + beta - H**2", None,
          States((State("sqrt(beta)", "sqrt(beta)", ("beta >= 0",), "stable"),), False),
          States((State("-sqrt(beta)", "-sqrt(beta)", ("beta >= 0",), "stable"),), False)),
@@ -628,7 +659,7 @@ def test_the_page_shows_what_was_counted(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- independence
 def test_only_the_adapter_knows_the_tool() -> None:
     folder = Path(suite.__file__).parent
-    allowed = {"numpy", "scipy", "tests", "__future__", *sys.stdlib_module_names}
+    allowed = {"numpy", "scipy", "mpmath", "tests", "__future__", *sys.stdlib_module_names}
     for path in sorted(folder.glob("*.py")):
         imported = {
             name.partition(".")[0]

@@ -11,10 +11,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rdgraph.decisions.enclosure import NotEnclosed, bounds, enclose, holds, sign_of
-from rdgraph.decisions.judge import Possibility, always, possible, recorded, remembered, statistics
+from rdgraph.decisions.judge import Possibility, always, possible, recorded, remembered, statistics, within_effort
 from rdgraph.decisions.polynomials import factors, reduced
 from rdgraph.decisions.rewriting import rewrite
 from rdgraph.decisions.smtlib import translate
+from rdgraph.errors import Undecided
 from rdgraph.syntax.functions import relu, sigmoid, softplus
 
 A, B = sp.symbols("a b", positive=True)
@@ -227,3 +228,29 @@ def test_factors_multiply_back(terms: list[tuple[int, int, int]]) -> None:
     top, bottom = reduced(polynomial / (X**2 - 4 * Y**2))
     assert sp.cancel(top / bottom - polynomial / (X**2 - 4 * Y**2)) == 0
     assert sp.gcd(top, bottom).is_number
+
+
+def test_impossible_needs_two_proofs() -> None:
+    """z3 4.15 with its own settings calls these impossible: it leaves coefficients out of its projections."""
+    speed = -4 * B - A**2 * (A - B - 4 / A) + A * (A - B - 4 / A) ** 2 + 4 * A - 16 / A
+    assert sp.simplify(speed - B * (A * B - A**2 + 4)) == 0
+    ruling = possible(sp.Lt(speed, 0, evaluate=False))
+    assert ruling.outcome is Possibility.POSSIBLE
+    assert ruling.point is not None
+    assert holds(sp.Lt(B * (A * B - A**2 + 4), 0, evaluate=False), ruling.point)
+    assert possible(sp.Lt(speed, 0, evaluate=False), A <= 2).outcome is Possibility.IMPOSSIBLE
+
+
+def test_an_effort_is_the_same_whatever_was_asked_before() -> None:
+    claims = [X**2 + k * X + k**2 >= 0 for k in range(1, 6)]
+
+    def count() -> int:
+        return sum(always(claim) is True for claim in claims)
+
+    assert within_effort(5, count) == 5
+    for _ in range(2):
+        with pytest.raises(Undecided, match="effort"):
+            within_effort(4, count)
+    with pytest.raises(Undecided, match="effort"):
+        within_effort(4, lambda: within_effort(9, count))
+    assert count() == 5

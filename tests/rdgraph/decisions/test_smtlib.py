@@ -120,6 +120,22 @@ def test_signs_of_letters_are_asserted(assumptions: dict[str, bool], relations: 
     assert asserted(at_least(letter + X)) == [*(f"({r} n 0.0)" for r in relations), asserted(at_least(letter + X))[-1]]
 
 
+def test_letters_and_helpers_have_names_of_their_own() -> None:
+    x = sp.Dummy("x")
+    roots = [sp.CRootOf(x**5 - x - k, 0) for k in (1, 2, 3)]
+    letters = [sp.Dummy("number", real=True) for _ in range(4)] + [
+        sp.Symbol("root", real=True),
+        sp.Dummy("root", real=True),
+    ]
+    conditions = [
+        at_least(a + b * sp.sqrt(b)) for a, b in zip([*roots, *letters], [*letters, *letters[:3]], strict=True)
+    ]
+    for order in (conditions, conditions[::-1]):
+        lines = translate(order).text.splitlines()
+        declared = [line.split()[1] for line in lines if line.startswith("(declare-const")]
+        assert len(declared) == len(set(declared)) > 9
+
+
 def test_names_that_smtlib_cannot_take_are_replaced() -> None:
     names = ("or", "é", "x y", "ordinary", "or")
     letters = [

@@ -662,3 +662,10 @@ def test_classes_of_random_systems(system: System, seed: int) -> None:
 
 def test_generator_symbol_keeps_the_signs() -> None:
     assert all(x.is_nonnegative for x in rd.parse("BS").generator_symbol.free_symbols)
+
+
+def test_classes_leave_out_where_a_coefficient_is_divided_by_zero() -> None:
+    found = rd.classify("H - 1/epsilon*L@H where epsilon real")
+    assert [str(c) for c in found] == ["high-pass if epsilon < 0", "low-pass if epsilon > 0"]
+    (only,) = rd.classify("c*H - c/epsilon*L@H where epsilon nonpositive, c < 3")
+    assert str(only) == "high-pass if epsilon < 0"

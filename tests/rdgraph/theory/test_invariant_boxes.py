@@ -20,6 +20,8 @@ from rdgraph.identities import dense_oracle as dense
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import STOCHASTIC, SUBSTOCHASTIC, Faces, LocalField
+from rdgraph.theory.escapes import Escapes
+from rdgraph.theory.face_search import FaceSearch
 
 ISOLATED = "no node is without incoming edges"
 
@@ -117,7 +119,7 @@ def test_symmetric_boxes_grow_with_the_row_sums() -> None:
         ("-alpha*L@H + beta*L@H - 2*H", "row", "beta <= alpha + 1", True),
         ("-alpha*H - beta*A@H", "row", "alpha >= beta", True),
         ("-alpha*H + beta*A@H", "symmetric", "alpha >= beta*s", True),
-        ("-alpha*H + beta*A@H - H0", "row", "alpha >= beta + 1", False),
+        ("-alpha*H + beta*A@H - H0", "row", "alpha > beta", False),
         ("(alpha - 1)*H + beta*cos(H) where beta < 1", "row", "alpha < 1", False),
         ("-L@H + beta*(alpha - H**2) where alpha real", "row", "alpha > 0", False),
     ],
@@ -130,8 +132,6 @@ def test_boxes_of_some_coefficients(text: str, normalisation: str, where: str, e
     assert ("elsewhere no box is kept" in box.note) is elsewhere
     rng = np.random.default_rng(3)
     names = {n: sp.Symbol(n) for n in ("alpha", "beta", "s")}
-    # A box wider than the start is kept for more coefficients; which of the two is found depends on the time left.
-    where = "alpha > beta" if box.upper is not None and box.upper.has(sp.Max) else where
     expected, seen = sp.sympify(where, locals=names), set()
     for _ in range(60):
         alpha = float(rng.uniform(-2 if "alpha real" in text else 0.01, 3))
@@ -341,3 +341,33 @@ def test_branches_are_compared_under_their_conditions() -> None:
     assert not is_defined(sp.Piecewise((sp.sqrt(a), a >= -1), (a, True)), Domain())
     assert not is_defined(sp.Max(1 / a, 0), Domain())
     assert not is_defined(sp.sqrt(a), Domain((a >= 0,)), smooth=True)
+
+
+def test_boxes_tell_where_their_faces_are_numbers() -> None:
+    """Where kappa = 0 nothing is damped, and a logarithm of a negative number is no face."""
+    box = box_of("-q*L@H + kappa*H**2*(q - H) where q scalar, kappa nonnegative, kappa*q <= 1", "symmetric")
+    assert str(box.where) == "kappa > 0"
+    assert not box.exists
+    left = box_of("-rho_1*L@H - rho_1*nu*exp(-H) - 0.5 where rho_1 scalar, rho_1 real, nu**2 < rho_1", "symmetric")
+    assert left.is_proved
+    assert left.regular is None
+
+
+def test_a_box_whose_lower_face_attracts_for_some_coefficients_only() -> None:
+    """h' = h*mu*(h - (mu - 4/mu)): above 2 the zero mu - 4/mu repels what lies below it."""
+    box = box_of("-mu*H*(mu - H) + 2*(2*I - L)@H", "row")
+    assert not box.exists
+    mu = next(iter(box.where.free_symbols))
+    assert [bool(box.where.subs(mu, value)) for value in (1, 3)] == [False, True]
+    assert str(box.upper) == "mu - 4/mu"
+    lower = float(box.lower.subs({mu: 3, sp.Symbol("R"): 2}))
+    assert lower * (lower - (3 - 4 / 3)) >= 0
+
+
+def test_which_box_is_told_does_not_depend_on_what_was_asked_before() -> None:
+    system = rd.parse("-alpha*H + beta*A@H - H0")
+    field = LocalField.of(system)
+    search = FaceSearch(field, system.domain, STOCHASTIC)
+    told = [search.conditional(Escapes(field, system.domain)) for _ in range(2)]
+    assert told[0] == told[1]
+    assert str(told[0].where) == "alpha - beta > 0"

@@ -334,3 +334,20 @@ def test_kinks_at_equal_states_have_no_linearisation(text: str) -> None:
         rd.parse(text.replace("abs(L@H)", "tanh(A@H)").replace("relu(A@H - H)", "H")), "euler", "row"
     )
     assert smooth.value is not None
+
+
+def test_a_kink_at_a_constant_state_has_no_linear_limit() -> None:
+    """At 0 the slopes are -beta and 0; their mean would allow steps that are too long."""
+    for method, limit in (("euler", 2), ("rk4-classical", 2.785293563405282)):
+        found = rd.step_limit("-alpha*L@H - beta*relu(H)", method, "row")
+        assert found.keeps == "slopes"
+        value = found.value.subs({sp.Symbol("alpha"): 0, sp.Symbol("beta"): 1})
+        assert float(value) == pytest.approx(limit)
+    smooth = rd.step_limit("-alpha*L@H + beta*H*(1 - abs(H))", "rk4", "row")
+    assert smooth.keeps == "linearised"
+
+
+def test_a_limit_that_depends_on_a_sign_is_found_another_way() -> None:
+    found = rd.step_limit("-b*L@H + mu*softplus(H)*(1 - H**2) where mu >= 0", "euler", "row")
+    assert found.value is not None
+    assert "|h| <= R" in found.means

@@ -44,6 +44,8 @@ NAMES = (
 )  # fmt: skip
 #: Seconds of the processor that a small mode may take; on a quiet machine that is the time on the clock.
 MOST_SECONDS = 30.0
+#: Bytes of a page.
+MOST_BYTES = 1_000_000
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -60,6 +62,9 @@ def test_the_small_mode_answers_and_resumes(name: str, tmp_path: Path, monkeypat
     assert (
         page.index('id="answer"') < page.index('class="sentence"') < page.index("<figure") < page.index('id="results"')
     )
+    assert "<math " in page
+    assert len(page.encode()) < MOST_BYTES
+    assert (tmp_path / name / "results.parquet").is_file()
     results = (tmp_path / name / "results.csv").read_bytes()
 
     def never(*_: Any, **__: Any) -> Any:
@@ -103,6 +108,13 @@ def test_the_printed_table_reproduces_itself_and_a_planted_number_is_flagged() -
     assert {gap.word for gap in found.gaps.values()} == {"reproduced"}
     assert {answer for _, answer, _ in row_verdicts(found, classification.WITH)} == {"holds"}
     assert classification.answer(found).startswith("With the paper's settings 63 of 63 cells")
+    for row in classification.wide_table(found):
+        assert len(row) == 2 + len(SETS) + 1
+        for dataset in SETS:
+            ours, theirs = str(row[dataset]).split(" / ")
+            assert float(ours.split(" ± ")[0]) == pytest.approx(float(theirs.split(" ± ")[0]), abs=0.011)
+        ours, theirs = str(row["average"]).split(" / ")
+        assert float(ours) == pytest.approx(float(theirs), abs=0.011)
     moved = classification.measured(printed_rows({("GREAD-ST", "cora"): -8.0}), SETS)
     table = classification.cell_table(printed_rows({("GREAD-ST", "cora"): -8.0}), moved)
     (flagged,) = [row for row in table if row["verdict"] not in ("reproduced", "within noise")]

@@ -15,6 +15,7 @@ from studies.catalogue import find_study
 from studies.cells.cell import Variation, shrunk
 from studies.cells.nine_sets import REACTIONS, SETS, published_config
 from studies.forensics import completions as ways
+from studies.forensics import study as forensics
 from studies.forensics.study import (
     authors_table,
     authors_verdict,
@@ -38,6 +39,13 @@ def planted(completion: str, shift: dict[str, float], default: float = 0.0) -> l
         mean = paper.mean + shift.get(dataset, default)
         rows += planted_rows(mean, 1.0, dataset, completion=completion, reaction="AC")
     return rows
+
+
+def test_too_few_sets_say_nothing() -> None:
+    few = [row for row in planted(ways.PRINTED, dict.fromkeys(SETS, -20.0)) if row["dataset"] in SETS[:3]]
+    found = explained("AC", gaps_of(few), ())
+    assert (found.answer, found.verdict()[1]) == ("open, with 3 of 9 sets", "undecided")
+    assert "0 not explained (none); 1 open, for lack of sets (AC)" in forensics.answer([found], [])
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ ROWS = [
 class Walk(HTMLParser):
     """Tags with their attributes, in order, and whether every element was closed."""
 
-    VOID = ("meta", "link", "img", "br", "hr")
+    VOID = ("meta", "link", "img", "br", "hr", "input")
 
     def __init__(self, text: str) -> None:
         super().__init__()

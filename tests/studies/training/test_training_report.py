@@ -20,6 +20,8 @@ from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, train
 from rdgraph.errors import Diverged, NotApplicable
 from rdgraph.methods.registry import FIXED
+from studies.runs.chart import Chart, FieldMap
+from studies.runs.moving_dots import MovingDots
 from studies.runs.study import perform
 from studies.training import figures as training_figures
 from studies.training import rows as training_rows
@@ -114,6 +116,34 @@ def test_best_epochs_are_marked_where_they_are(done: Trained) -> None:
     assert accuracies.get_legend() is not None
 
 
+def test_the_page_has_all_three_parts_on_one_scale(done: Trained) -> None:
+    history = np.random.default_rng(1).uniform(size=done.history.shape)
+    history[0, 3, 2] = np.nan
+    known = dataclasses.replace(done, history=history, best_epoch=np.array([2, 5]))
+    chart = training_figures.learning_curves(known).chart
+    assert isinstance(chart, Chart)
+    accuracies, loss = chart.panels
+    lines = {line.label: line for line in accuracies.lines}
+    assert list(lines) == ["training", "validation", "test", "test at the best epochs"]
+    assert lines["validation"].y[3] == pytest.approx(100 * history[1, 3, 2])
+    assert lines["validation"].low is not None
+    assert lines["validation"].low[3] == pytest.approx(100 * history[1, 3, 2])
+    assert lines["training"].high is not None
+    assert np.allclose(lines["training"].high, 100 * history[:, :, 1].max(axis=0))
+    dots = lines["test at the best epochs"]
+    assert np.allclose([dots.x, dots.y], [[2, 5], [100 * history[0, 1, 3], 100 * history[1, 4, 3]]])
+    assert np.allclose(loss.lines[0].y, history[:, :, 0].mean(axis=0))
+
+
+def test_gains_of_the_page_are_those_of_the_figure(done: Trained) -> None:
+    chart = training_figures.response_lines(done, [0], karate()).chart
+    lines = training_figures.gains(done.network(0))
+    assert isinstance(chart, Chart)
+    assert np.allclose(chart.panels[0].lines[0].y, lines.mean(axis=0))
+    steep = training_figures.response_chart(100 * np.abs(lines), "channel", 1.0, np.zeros(2), np.zeros(2))
+    assert steep is None  # another scale would be needed
+
+
 def test_means_pass_over_what_is_not_a_number() -> None:
     values = np.array([[1.0, np.nan, np.nan], [3.0, 5.0, np.inf]])
     assert training_figures._mean(values)[:2].tolist() == [2.0, 5.0]
@@ -196,6 +226,10 @@ def test_confusion_counts_every_test_node_once(done: Trained) -> None:
         assert counts[c].sum() == sum((data.y[data.masks.test[k]] == c).sum() for k in (0, 1))
     hits = sum(done.test_accuracy[k] * data.masks.test[k].sum() for k in (0, 1))
     assert np.trace(counts) == pytest.approx(hits)
+    fields = training_states.confusion_matrix(done, [0, 1]).chart
+    assert isinstance(fields, FieldMap)
+    assert np.allclose(fields.values.sum(axis=1), 100)
+    assert fields.notes[0][0].startswith(f"{counts[0, 0]} nodes")
     only = training_states.confusion(done, [1])
     assert np.trace(only) / only.sum() == pytest.approx(done.test_accuracy[1])
 
@@ -206,6 +240,9 @@ def test_states_are_mapped_the_same_way_every_time(done: Trained, monkeypatch: p
     assert first.rows == second.rows
     assert len(first.rows) == 3 * 20
     assert [r["time"] for r in first.rows[::20]] == [0.0, 0.5, 1.0]
+    assert isinstance(first.chart, MovingDots)
+    (panel,) = first.chart.panels
+    assert panel.places[1, 7].tolist() == [first.rows[27]["x"], first.rows[27]["y"]]
     nodes = [r["node"] for r in first.rows[:20]]
     assert nodes == sorted(set(nodes))
     assert [r["label"] for r in first.rows[:20]] == karate().y[nodes].tolist()

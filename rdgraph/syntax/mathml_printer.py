@@ -1,0 +1,155 @@
+"""Tree to MathML, which browsers draw by themselves: the notation of the LaTeX, without anything to load."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+import sympy as sp
+from sympy.printing.conventions import split_super_sub
+from sympy.printing.pretty.pretty_symbology import greek_unicode
+
+from rdgraph.syntax.fold import Fold
+from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
+
+_LEVEL = {Plus: 1, Minus: 1, Times: 2, Over: 2, Apply: 2, Negative: 3, Power: 4}
+_ATOM = 5
+#: Kinds whose products and powers are taken entry by entry.
+_SPREAD = (Kind.FIELD, Kind.NODE, Kind.CHANNEL)
+_BOLD = 'mathvariant="normal" style="font-weight:bold"'
+_THIN = '<mspace width="0.17em"/>'
+#: The diffusivity of a field, Du or Dv, which is written with an index.
+_DIFFUSIVITY = re.compile(r"D([A-Za-z]\d*)")
+#: Letters that have another name here than in sympy, and functions with a sign of their own.
+_LETTERS = {"lam": "λ"}
+_SIGNS = {"sigmoid": "σ"}
+
+
+def to_mathml(node: sp.Basic) -> str:
+    """Presentation MathML of a tree, without the `math` element around it: operators and fields upright bold.
+
+    >>> from rdgraph.syntax.reader import read_expression
+    >>> to_mathml(read_expression("beta**2"))
+    '<msup><mi>β</mi><mn>2</mn></msup>'
+    """
+    return _MATHML(node)
+
+
+def math_element(inner: str, *, is_block: bool = True) -> str:
+    """The element that a browser draws; as a paragraph of its own, or within a line.
+
+    >>> math_element("<mi>β</mi>", is_block=False)
+    '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mi>β</mi></math>'
+    """
+    display = "block" if is_block else "inline"
+    return f'<math xmlns="http://www.w3.org/1998/Math/MathML" display="{display}">{inner}</math>'
+
+
+def row(*parts: str) -> str:
+    """Parts beside each other."""
+    return f"<mrow>{''.join(parts)}</mrow>"
+
+
+def sign(text: str) -> str:
+    """An operator sign, such as + or =."""
+    return f"<mo>{escape(text)}</mo>"
+
+
+class _MathML(Fold[str]):
+    """A tree in MathML."""
+
+    def number(self, node: sp.Rational) -> str:
+        digits = f"<mn>{abs(node.p)}</mn>" if node.q == 1 else f"<mfrac><mn>{abs(node.p)}</mn><mn>{node.q}</mn></mfrac>"
+        return digits if node >= 0 else row(sign("−"), digits)
+
+    def name(self, node: Name) -> str:
+        if node.kind is Kind.FIELD:
+            return _field(node.name)
+        diffusivity = _DIFFUSIVITY.fullmatch(node.name)
+        return _letter(f"D_{diffusivity[1]}" if diffusivity else node.name, node.kind in (Kind.OPERATOR, Kind.MATRIX))
+
+    def plus(self, node: Plus | Minus) -> str:
+        right = self.bracketed(node.right, 4 if isinstance(node.right, Negative) else 2)
+        return row(self.bracketed(node.left, 1), sign("+" if isinstance(node, Plus) else "−"), right)
+
+    minus = plus
+
+    def negative(self, node: Negative) -> str:
+        return row(sign("−"), self.bracketed(node.inner, 4 if isinstance(node.inner, Negative) else 2))
+
+    def times(self, node: Times) -> str:
+        both = all(kind_of(side) in _SPREAD for side in node.args)
+        first = node.right.base if isinstance(node.right, Power) else node.right
+        between = sign("⊙") if both else sign("·") if isinstance(first, sp.Rational) else _THIN
+        return row(self.bracketed(node.left, 2), between, self.bracketed(node.right, 4))
+
+    def apply(self, node: Apply) -> str:
+        return row(self.bracketed(node.left, 2), _THIN, self.bracketed(node.right, 4))
+
+    def over(self, node: Over) -> str:
+        return f"<mfrac>{row(self(node.left))}{row(self(node.right))}</mfrac>"
+
+    def power(self, node: Power) -> str:
+        base = self.bracketed(node.base, _ATOM)
+        fraction = isinstance(node.base, Over) or (isinstance(node.base, sp.Rational) and node.base.q != 1)
+        exponent = f"<mn>{node.exponent}</mn>"
+        mark = row('<mo lspace="0" rspace="0">∘</mo>', exponent) if kind_of(node.base) in _SPREAD else exponent
+        return f"<msup>{_brackets(base) if fraction else base}{mark}</msup>"
+
+    def call(self, node: Call) -> str:
+        argument = self(node.argument)
+        if node.function == "sqrt":
+            return f"<msqrt>{argument}</msqrt>"
+        if node.function == "abs":
+            return row(sign("|"), argument, sign("|"))
+        return row(f'<mi mathvariant="normal">{escape(_SIGNS.get(node.function, node.function))}</mi>',
+                   _brackets(argument))  # fmt: skip
+
+    def bracketed(self, node: sp.Basic, level: int) -> str:
+        text = self(node)
+        is_closed = isinstance(node, Over | Call) or _LEVEL.get(type(node), _ATOM) >= level  # type: ignore[arg-type]
+        return text if is_closed else _brackets(text)
+
+
+_MATHML = _MathML()
+
+
+def _brackets(inner: str) -> str:
+    """Round brackets, which grow only around fractions and roots: fonts without maths draw large ones badly."""
+    grows = "" if "<mfrac" in inner or "<msqrt" in inner else ' stretchy="false"'
+    return row(f"<mo{grows}>(</mo>", inner, f"<mo{grows}>)</mo>")
+
+
+def _letter(name: str, is_bold: bool = False) -> str:
+    """A name with its index, Greek where it is the name of a Greek letter.
+
+    >>> _letter("beta_1")
+    '<msub><mi>β</mi><mn>1</mn></msub>'
+    """
+    stem, supers, subs = split_super_sub(name)
+    shown = _LETTERS.get(stem) or greek_unicode.get(stem, stem)
+    style = f" {_BOLD}" if is_bold else ' mathvariant="normal"' if len(shown) > 1 else ""
+    base = f"<mi{style}>{escape(shown)}</mi>"
+    above, below = (_index(parts) for parts in (supers, subs))
+    if above and below:
+        return f"<msubsup>{base}{below}{above}</msubsup>"
+    return f"<msub>{base}{below}</msub>" if below else f"<msup>{base}{above}</msup>" if above else base
+
+
+def _index(parts: list[str]) -> str:
+    text = ",".join(parts)
+    return "" if not text else f"<mn>{text}</mn>" if text.isdecimal() else f"<mi>{escape(text)}</mi>"
+
+
+def _field(name: str) -> str:
+    """Bold; a velocity with a dot, a start at the time 0."""
+    base = name.removesuffix("'")
+    is_start = base.endswith("0") and len(base) > 1
+    letter = _letter(base[:-1] if is_start else base, is_bold=True)
+    shown = letter if base == name else dotted(letter)
+    return row(shown, sign("("), "<mn>0</mn>", sign(")")) if is_start else shown
+
+
+def dotted(letter: str, order: int = 1) -> str:
+    """The derivative in time: a dot above, or two."""
+    return f"<mover>{letter}{sign({1: '˙', 2: '¨'}[order])}</mover>"

@@ -1,0 +1,173 @@
+"""Charts, maps and dots as matplotlib figures: what the files of a run hold, and a page without its script shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures import DASHES, PALETTE, plain
+from studies.runs.bars import Bars
+from studies.runs.chart import Chart, FieldMap, Line, Panel
+from studies.runs.moving_dots import MovingDots
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+#: The room that an entry of a legend takes, and points up to which each has a mark.
+LEGEND_INCHES, MARKED = 1.9, 30
+
+
+def drawn_figure(drawn: Chart | FieldMap | Bars | MovingDots) -> Figure:
+    """Whatever a page draws as a figure."""
+    match drawn:
+        case Chart():
+            return chart_figure(drawn)
+        case FieldMap():
+            return map_figure(drawn)
+        case Bars():
+            return bars_figure(drawn)
+    return dots_figure(drawn)
+
+
+def chart_figure(chart: Chart) -> Figure:
+    """A panel for every panel of the chart, with one legend for all below them."""
+    from matplotlib.figure import Figure
+
+    wide = min(chart.columns, len(chart.panels))
+    tall = -(-len(chart.panels) // wide)
+    figure = Figure(figsize=(3.6 * wide + 0.6, 2.9 * tall + 1.0), layout="constrained")
+    axes = figure.subplots(tall, wide, squeeze=False, sharey=chart.is_shared)
+    for k, (axis, panel) in enumerate(zip(axes.flat, chart.panels, strict=False)):
+        _draw_panel(axis, panel, chart)
+        if k % wide == 0 or panel.y_label:
+            axis.set_ylabel(panel.y_label or chart.y_label, fontsize=10)
+        if k >= len(chart.panels) - wide:
+            axis.set_xlabel(chart.x_label, fontsize=10)
+    for axis in axes.flat[len(chart.panels) :]:
+        axis.set_axis_off()
+    handles = {label: h for axis in axes.flat for h, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(
+        list(handles.values()), list(handles), loc="outside lower center", frameon=False, fontsize=10,
+        ncols=max(1, min(len(handles), int(figure.get_figwidth() / LEGEND_INCHES))),
+    )  # fmt: skip
+    return figure
+
+
+def _draw_panel(axis: Axes, panel: Panel, chart: Chart) -> None:
+    for line in panel.lines:
+        _draw_line(axis, line, chart.looks[line.label])
+    for label, value in panel.levels.items():
+        k = chart.looks[label]
+        own = label in {line.label for line in panel.lines}
+        axis.axhline(value, color=PALETTE[k % len(PALETTE)], ls=":", lw=1.2, label=None if own else plain(label))
+    if chart.x_scale == "log":
+        _name_values(axis, sorted({float(x) for line in panel.lines for x in line.x}))
+    if (panel.y_scale or chart.y_scale) == "log":
+        axis.set_yscale("log")
+    if panel.names:
+        axis.set_xticks(range(len(panel.names)), [plain(name) for name in panel.names], fontsize=9, rotation=30)
+    axis.set_title(plain(panel.title), fontsize=11)
+    axis.grid(color="0.92", lw=0.6, axis="y" if panel.names else "both")
+
+
+def _draw_line(axis: Axes, line: Line, k: int) -> None:
+    """Lines get thinner and marks smaller from first to last, so that one that lies on another does not hide it."""
+    place = k % len(PALETTE)
+    colour = PALETTE[place]
+    is_marked = line.style == "dots" or len(line.x) <= MARKED
+    error = None if line.error is None else np.nan_to_num(line.error)
+    axis.errorbar(
+        line.x, line.y, yerr=error, color=colour, marker=MARKERS[k % len(MARKERS)] if is_marked else "",
+        ls="" if line.style == "dots" else DASHES[k // len(PALETTE) % len(DASHES)], lw=2.6 - 0.2 * place,
+        ms=6.4 - 0.45 * place, capsize=2, label=plain(line.label),
+    )  # fmt: skip
+    if line.low is not None and line.high is not None:
+        axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, lw=0)
+
+
+def _name_values(axis: Axes, values: Sequence[float]) -> None:
+    """A logarithmic axis with a tick for every value that is drawn, as a plain number."""
+    from matplotlib.ticker import NullLocator
+
+    axis.set_xscale("log")
+    axis.set_xticks(values, [f"{x:g}" for x in values], fontsize=9)
+    axis.xaxis.set_minor_locator(NullLocator())
+
+
+def map_figure(found: FieldMap) -> Figure:
+    """Coloured fields with their numbers; bold where one is sure."""
+    from matplotlib.figure import Figure
+
+    size = (2.2 + 0.95 * len(found.columns), 1.6 + 0.42 * len(found.rows))
+    figure = Figure(figsize=size, layout="constrained")
+    panel = figure.subplots()
+    limit = found.limit
+    shown = panel.imshow(
+        np.clip(found.values, -limit, limit), cmap="PuOr_r" if found.signed else "Blues",
+        vmin=-limit if found.signed else 0.0, vmax=limit, aspect="auto",
+    )  # fmt: skip
+    for i, j in np.ndindex(found.values.shape):
+        value = float(found.values[i, j])
+        if math.isfinite(value):
+            panel.text(
+                j, i, found.text(value), ha="center", va="center", fontsize=10,
+                color="w" if abs(value) > 0.6 * limit else "k", fontweight="bold" if found.sure[i, j] else "normal",
+            )  # fmt: skip
+    panel.set_xticks(range(len(found.columns)), [plain(c) for c in found.columns], rotation=25, fontsize=10)
+    panel.set_yticks(range(len(found.rows)), [plain(r) for r in found.rows], fontsize=10)
+    panel.set_title(found.title, fontsize=11)
+    figure.colorbar(shown, ax=panel, shrink=0.8, label=found.unit, extend="both" if found.signed else "neither")
+    return figure
+
+
+def dots_figure(found: MovingDots) -> Figure:
+    """A line of fields for every panel: first, middle and last time, on one scale."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.4, 2.9 * len(found.panels)), layout="constrained")
+    axes = figure.subplots(len(found.panels), 3, squeeze=False, sharex="row", sharey="row")
+    for line, panel in zip(axes, found.panels, strict=True):
+        last = len(panel.times) - 1
+        for axis, k in zip(line, (0, (last + 1) // 2, last), strict=True):
+            axis.scatter(*panel.places[k].T, s=dot_area(len(panel.nodes)), c=class_colours(panel.labels), lw=0)
+            axis.set_title(plain(f"{panel.title}, t = {panel.times[k]:.3g}"), fontsize=10)
+            axis.set(xticks=[], yticks=[])
+    return figure
+
+
+def class_colours(labels: Sequence[int] | np.ndarray) -> list[str]:
+    """A colour for every node, grey without a class."""
+    return [PALETTE[int(c) % len(PALETTE)] if c >= 0 else "0.75" for c in labels]
+
+
+def dot_area(count: int) -> float:
+    """The area of a dot, where so many are drawn."""
+    return float(np.clip(3000 / count, 5, 40))
+
+
+def bars_figure(found: Bars) -> Figure:
+    """Bars below each other, the first on top."""
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    figure = Figure(figsize=(7.0, 1.2 + 0.28 * len(found.bars)), layout="constrained")
+    axis = figure.subplots()
+    for k, bar in enumerate(found.bars):
+        colour = PALETTE[found.groups.index(bar.group) % len(PALETTE)]
+        axis.barh(k, bar.value - found.ends[0], left=found.ends[0], color=colour)
+        if math.isfinite(bar.low) and math.isfinite(bar.high):
+            axis.plot([bar.low, bar.high], [k, k], color="black", lw=1.2)
+    axis.set_yticks(range(len(found.bars)), [plain(bar.name) for bar in found.bars], fontsize=9)
+    axis.set_xscale("log" if found.is_log else "linear")
+    axis.set_xlim(found.ends[0], None)
+    axis.invert_yaxis()
+    axis.set_xlabel(found.unit, fontsize=10)
+    named = [Patch(color=PALETTE[k % len(PALETTE)], label=plain(g)) for k, g in enumerate(found.groups) if g]
+    if named:
+        figure.legend(handles=named, loc="outside lower center", ncols=len(named), frameon=False, fontsize=10)
+    return figure
