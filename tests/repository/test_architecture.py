@@ -36,6 +36,7 @@ RUNNING_HALF = (
     "rdgraph.lowering",
     "rdgraph.integrators",
     "rdgraph.inverse",
+    "rdgraph.distillation",
     "rdgraph.conformance",
 )
 #: The folders of each package from the ground up: a module imports from its own folder and from those before it.
@@ -44,7 +45,7 @@ FOLDER_ORDER = {
     "rdgraph": [
         "engines", "syntax", "algebra", "methods", "normalisations", "decisions", "systems", "identities", "theory",
         "patterns", "kernels", "graphs", "identifiability", "reports", "lowering", "integrators", "inverse",
-        "conformance", "testing", "claims",
+        "distillation", "conformance", "testing", "claims",
     ],
     "analysis": ["measures", "spectra", "verdicts", "phases", "plots"],
     "gread": [
