@@ -17,7 +17,7 @@ from rdgraph.distillation.sampled_target import Target, samples
 from rdgraph.distillation.shape_search import search_shapes
 from rdgraph.distillation.simple_numbers import rounded
 from rdgraph.distillation.term_breeding import Breeder
-from rdgraph.distillation.term_forms import plain_form, positive_inside
+from rdgraph.distillation.term_forms import plain_form, signs_moved
 from rdgraph.distillation.term_library import search_library
 from rdgraph.errors import InvalidArgument, UnknownName
 
@@ -25,6 +25,9 @@ Array = np.ndarray
 FUNCTIONS_USED = ("tanh", "sigmoid", "exp", "sin", "cos", "relu", "abs")
 #: Differences of Schwarz's criterion below this say little (Kass and Raftery 1995, Section 3.2: 2 to 6 is positive).
 LITTLE = 6.0
+#: What a unit of size costs in the criterion: twice the logarithm of a prior that makes every unit four times less
+#: likely. There are so many formulas of a size that some large ones fit noise well.
+UNIT_COST = 2 * float(np.log(4))
 #: The 95 % quantile of chi squared with one degree of freedom, in which a constant may be moved.
 _RISE = 3.841
 _LEVEL = 0.95
@@ -52,7 +55,8 @@ def find_formula(
         y: its values; several sets have the formula in common and constants of their own. Or a function of x.
         weights: of the squared errors, such as the density with which points are met.
         noise: the standard deviation of the values, where they are noisy. Then the smallest formula is chosen whose
-            criterion of Schwarz, squares/noise^2 + constants*log(samples), is at most 6 above the lowest.
+            criterion, squares/noise^2 + constants*log(samples) + 2*log(4)*size, is at most 6 above the lowest:
+            Schwarz's, with a prior in which every further unit of size is four times less likely.
         tolerance: without noise, the smallest formula is chosen whose root mean square error is at most this share of
             the root mean square of the values.
         max_size: of a formula.
@@ -72,7 +76,7 @@ def find_formula(
     >>> x = np.linspace(-1.5, 1.5, 60)
     >>> found = find_formula(x, 1.3*x*(1 - x**2) + 0.01*np.random.default_rng(0).standard_normal(60), noise=0.01)
     >>> found.formula.text
-    'beta*H*(1 - H**2)'
+    'beta*(H - H**3)'
     """
     values = y(np.asarray(x, dtype=float)) if callable(y) else y
     target = samples(x, values, weights=weights, noise=noise)
@@ -117,7 +121,7 @@ def _spelled(candidate: Candidate) -> Candidate:
     for gene in genes:
         count = gene.constants.shape[1]
         word, inner = plain_form(gene.word, gene.constants)
-        factor, inner = positive_inside(word, constants[:, 0], inner)
+        word, factor, inner = signs_moved(word, constants[:, 0], inner)
         parts.append((word, factor, inner))
         constants = constants[:, 1 + count :]
     parts.sort(key=lambda part: (not (part[1] > 0).all(), len(part[0])))
@@ -144,14 +148,14 @@ def rule_words(noise: float | None, tolerance: float) -> str:
     """The rule of the choice in words."""
     if noise is None:
         return f"the smallest formula whose root mean square error is at most {100 * tolerance:g} % of the values'"
-    return f"the smallest formula whose criterion of Schwarz is at most {LITTLE:g} above the lowest"
+    return f"the smallest formula whose criterion is at most {LITTLE:g} above the lowest"
 
 
 def _criterion(target: Target, tolerance: float) -> Callable[[Candidate], float]:
     if target.noise is None:
         return lambda c: float(np.sqrt(c.squares / target.count)) / (tolerance * target.scale)
     variance, weight = target.noise**2, float(np.log(target.count))
-    return lambda c: c.squares / variance + c.parameters * weight
+    return lambda c: c.squares / variance + c.parameters * weight + UNIT_COST * c.size
 
 
 def _formula(target: Target, best: Candidate, tolerance: float, taken: Sequence[str]) -> Formula:

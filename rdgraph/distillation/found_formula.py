@@ -92,7 +92,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class FormulaSearch:
-    """A formula, or None where no formula of size `max_size` or less is good enough; `front` has the best of each size."""
+    """A formula, or None where none up to `max_size` is good enough; `front` has the best of each size."""
 
     formula: Formula | None
     front: tuple[FrontRow, ...]
@@ -134,7 +134,9 @@ def draw_front(axes: Any, search: FormulaSearch) -> None:
     axes.step(sizes, errors, where="post", color="0.6", lw=1)
     axes.plot(sizes, errors, "o", mfc="white", mec="#0072B2")
     if search.formula is not None:
-        axes.plot([search.formula.size], [search.formula.relative_error], "o", color="#D55E00", label=search.formula.text)
+        axes.plot(
+            [search.formula.size], [search.formula.relative_error], "o", color="#D55E00", label=search.formula.text
+        )
         axes.legend(fontsize="small")
     axes.set(xlabel="size of the formula", ylabel="error, relative", yscale="log")
     axes.grid(color="0.92", lw=0.6)

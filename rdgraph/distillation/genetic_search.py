@@ -59,7 +59,7 @@ class GeneticSearch:
             genomes = [genome for genome, _ in scored]
             scores = np.array([self._score(candidate) for _, candidate in scored])
             kept = [self._split(candidate) for candidate in self.archive]
-            children = []
+            children: list[Genome] = []
             while len(children) < self.effort.population:
                 pool = kept if kept and rng.random() < 0.5 else None
                 first, second = (self._parent(genomes, scores, pool) for _ in range(2))

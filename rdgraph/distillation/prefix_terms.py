@@ -32,6 +32,9 @@ SLOPES = {
 UNITS = {"c": 2, "/": 2, "square": 2, "cube": 2, **dict.fromkeys(SLOPES, 2)}
 
 
+_Pair = tuple[Array, dict[int, Array]]
+
+
 def arity(sign: str) -> int:
     """How many expressions follow a sign."""
     return 2 if sign in BINARY else 1 if sign in POWERS or sign in SLOPES else 0
@@ -81,29 +84,29 @@ def evaluate(word: Word, constants: Array, x: Array) -> Array:
         return value + np.zeros((len(constants), 1)) + np.zeros_like(x)
 
 
-def with_slopes(word: Word, constants: Array, x: Array) -> tuple[Array, Array]:
-    """The values (sets, points), and their slopes along each constant (count, sets, points)."""
-    stack: list[tuple[Array, dict[int, Array]]] = []
-    number = constants.shape[1]
+def with_slopes(word: Word, constants: Array, x: Array, *, along_letter: bool = False) -> tuple[Array, Array]:
+    """The values (sets, points), and their slopes along each constant (count, sets, points).
+
+    With `along_letter`, the slopes along the letter come last.
+    """
+    stack: list[_Pair] = []
+    count = number = constants.shape[1]
     with np.errstate(all="ignore"):
         for sign in reversed(word):
             if sign == "c":
                 number -= 1
                 stack.append((constants[:, number, None], {number: np.ones((len(constants), 1))}))
             elif sign == "x":
-                stack.append((x, {}))
-            elif (count := arity(sign)) == 2:
+                stack.append((x, {count: np.ones_like(x)} if along_letter else {}))
+            elif (inner := arity(sign)) == 2:
                 stack.append(_binary_slopes(sign, stack.pop(), stack.pop()))
-            elif count == 1:
-                inner, along = stack.pop()
-                value = _unary(sign, inner)
-                factor = POWERS[sign] * inner ** (POWERS[sign] - 1) if sign in POWERS else SLOPES[sign](inner, value)
-                stack.append((value, {k: factor * v for k, v in along.items()}))
+            elif inner == 1:
+                stack.append(_unary_slopes(sign, stack.pop()))
             else:
                 stack.append((np.array(float(Fraction(sign))), {}))
         value, along = stack.pop()
         shape = (len(constants), x.shape[-1])
-        slopes = np.zeros((constants.shape[1], *shape))
+        slopes = np.zeros((count + along_letter, *shape))
         for k, v in along.items():
             slopes[k] = v
         return np.broadcast_to(value, shape), slopes
@@ -121,7 +124,13 @@ def _unary(sign: str, inner: Array) -> Array:
     return inner ** POWERS[sign] if sign in POWERS else FUNCTIONS[sign].numpy(inner)
 
 
-_Pair = tuple[Array, dict[int, Array]]
+def _unary_slopes(sign: str, pair: _Pair) -> _Pair:
+    inner, along = pair
+    value = _unary(sign, inner)
+    if not along:
+        return value, {}
+    factor = POWERS[sign] * inner ** (POWERS[sign] - 1) if sign in POWERS else SLOPES[sign](inner, value)
+    return value, {k: factor * v for k, v in along.items()}
 
 
 def _binary_slopes(sign: str, left: _Pair, right: _Pair) -> _Pair:

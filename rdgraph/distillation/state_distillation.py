@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rdgraph.distillation.formula_archive import Archive, Candidate
-from rdgraph.distillation.formula_finding import FUNCTIONS_USED, LITTLE, searched
-from rdgraph.distillation.formula_letters import LetteredFormula, lettered
+from rdgraph.distillation.formula_finding import FUNCTIONS_USED, LITTLE, UNIT_COST, searched
+from rdgraph.distillation.formula_letters import LetteredFormula
+from rdgraph.distillation.formula_trials import FittedFormula, Trial
 from rdgraph.distillation.genetic_search import Effort
 from rdgraph.distillation.prefix_terms import Word, evaluate
+from rdgraph.distillation.sampled_target import Target
 from rdgraph.distillation.simple_numbers import rounded
 from rdgraph.distillation.unknown_function import UnknownFunction
 from rdgraph.distillation.weak_form import WeakForm, smooth_states, spline_function, weak_form
@@ -29,18 +31,10 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 #: Formulas that are fitted through the flow.
-SHORTLIST = 7
-
-
-@dataclass(frozen=True)
-class FittedFormula:
-    """A formula that was fitted through the flow: its size, its letters, the noise it leaves, its criterion."""
-
-    text: str
-    size: int
-    sigma: float
-    criterion: float
-    values: dict[str, Any]
+SHORTLIST = 9
+EFFORT = Effort(population=120, generations=20)
+#: The share of the rows of the weak form that are independent.
+OVERLAP = 0.2
 
 
 @dataclass(frozen=True)
@@ -78,7 +72,7 @@ class Distillation:
 
     @property
     def rule(self) -> str:
-        return f"the smallest formula whose criterion of Schwarz, through the flow, is at most {LITTLE:g} above the lowest"
+        return f"the smallest formula whose criterion, through the flow, is at most {LITTLE:g} above the lowest"
 
     @property
     def answer(self) -> str:
@@ -144,7 +138,8 @@ def distil(
 
     Candidates come from the weak form of the equation along the smoothed states: sparse regression over a library of
     terms, and a genetic search. The best of them are fitted through the flow, as `fit` does, and there the choice is
-    made: the smallest formula whose criterion of Schwarz is at most 6 above the lowest.
+    made: the smallest formula whose criterion, K log(squares/K) + coefficients*log(K) + 2*log(4)*size for K observed
+    numbers, is at most 6 above the lowest.
 
     Args:
         states: observed states (K, n) or (K, n, d), NaN where nothing was observed.
@@ -187,78 +182,70 @@ def distil(
     form = _weak(unknown, operator, seen, when, initial)
     *spline, floor = spline_function(form)
     target = replace(form.target(), noise=max(floor, 1e-9 * form.target().scale))
-    archive = searched(target, functions, max_size, 0.01, effort or Effort(), seed)
-    trial = _Trial(unknown, form, seen, when, graph, normalisation, initial, seed)
-    tried = [row for row in (trial.fitted(c) for c in shortlist(archive, target, unknown)) if row is not None]
-    if not tried:
-        raise NotApplicable("expected a formula with which the flow reaches the last time, got none; pass initial=")
-    tried.sort(key=lambda pair: pair[0].size)
-    lowest = min(row.criterion for row, *_ in tried)
-    row, letters, candidate = next(entry for entry in tried if entry[0].criterion <= lowest + LITTLE)
-    rows, noise = tuple(r for r, *_ in tried), form.smooth.noise
+    archive = searched(target, functions, max_size, 0.01, effort or EFFORT, seed)
+    trial = Trial(unknown, operator, form, seen, when, initial)
+    tried = ranked(trial, shortlist(archive, target))
+    rows = tuple(sorted((row for row, _ in tried), key=lambda row: row.size))
     answer = Distillation(
-        equation, function, None, None, None, rows, noise, within, max_size, (spline[0], spline[1])
+        equation, function, None, None, None, rows, form.smooth.noise, within, max_size, (spline[0], spline[1])
     )
-    if row.sigma > within * noise:
-        return answer
-    text = letters.within(equation, function)
-    last = trial.through_flow(text, row.values, level)
-    return replace(answer, formula=letters.text, system=parse(text), fit=last, letters=letters, word=candidate.word)
+    for row, letters in tried:
+        if row.sigma > within * form.smooth.noise:
+            break
+        try:
+            last = _last_fit(trial, row, letters, graph, normalisation, level)
+        except NotApplicable:  # constants that no flow reveals: the formula says the same in a shorter way
+            continue
+        text = letters.within(equation, function)
+        return replace(answer, formula=letters.text, system=parse(text), fit=last, letters=letters, word=row.word)
+    return answer
 
 
-def shortlist(archive: Archive, target: Any, unknown: UnknownFunction) -> list[Candidate]:
-    """The formulas with the best scores in the weak form, each also with its constants as simple numbers."""
-    weight = np.log(target.count) / 2
+def shortlist(archive: Archive, target: Target) -> list[Candidate]:
+    """The formulas with the best scores in the weak form, each also with its constants as simple numbers.
+
+    Rows of neighbouring tests overlap, so that few of them count.
+    """
+    count = target.count * OVERLAP
 
     def score(c: Candidate) -> float:
-        return c.squares / target.noise**2 + weight * (c.parameters + 0.5 * c.size)
+        return count * np.log(c.squares + np.finfo(float).tiny) + np.log(count) * c.parameters + UNIT_COST * c.size
 
-    pool: dict[Any, Candidate] = {}
+    pool: dict[tuple[int, int], Candidate] = {}
     for candidate in archive:
-        simple, notes = rounded(target, candidate, np.inf, 30 * target.noise**2)
+        simple, notes = rounded(target, candidate, np.inf, 30 * target.noise**2 if target.noise else np.inf)
         for one in (candidate, *([simple] if notes else [])):
-            pool.setdefault(one.word, one)
+            # Formulas with as many constants that leave the same are the same function: the smallest is kept.
+            same = (one.parameters, round(1e4 * np.log(one.squares + np.finfo(float).tiny)))
+            if same not in pool or pool[same].size > one.size:
+                pool[same] = one
     return sorted(pool.values(), key=score)[:SHORTLIST]
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """What every formula is fitted to."""
+def ranked(trial: Trial, candidates: Sequence[Candidate]) -> list[tuple[FittedFormula, LetteredFormula]]:
+    """The formulas through the flow, in the order in which they are to be taken: the chosen one first.
 
-    unknown: UnknownFunction
-    form: WeakForm
-    states: Array
-    times: Array
-    graph: Any
-    normalisation: str
-    initial: Any
-    seed: int
+    It is the smallest whose criterion is at most 6 above the lowest; the others follow by their criterion.
+    """
+    tried = [entry for entry in map(trial.fitted, candidates) if entry is not None]
+    if not tried:
+        raise NotApplicable("expected a formula with which the flow reaches the last time, got none; pass initial=")
+    lowest = min(row.criterion for row, _ in tried)
+    near = [entry for entry in tried if entry[0].criterion <= lowest + LITTLE]
+    first = min(near, key=lambda entry: (entry[0].size, entry[0].criterion))
+    return [first, *sorted((e for e in tried if e is not first), key=lambda e: e[0].criterion)]
 
-    def fitted(self, candidate: Candidate) -> tuple[FittedFormula, LetteredFormula, Candidate] | None:
-        """The formula through the flow; None where it cannot be fitted, or has constants that no flow reveals."""
-        letters = lettered(candidate.word, candidate.constants, self.unknown.coefficients)
-        values = evaluate(candidate.word, candidate.constants, self.form.smooth.states.reshape(1, -1))
-        others = self.form.coefficients(values)
-        start = {**dict(zip(self.unknown.coefficients, others.tolist(), strict=True))}
-        start.update(letters.values(candidate.constants[0]))
-        try:
-            end = self.through_flow(letters.within(self.unknown.equation, self.unknown.name), start, None)
-        except (NotApplicable, InvalidArgument):
-            return None
-        left = end.observed - end.states
-        count = int(np.isfinite(left).sum())
-        squares = float(np.nansum(np.square(left)))
-        criterion = count * np.log(squares / count) + len(end.values) * np.log(count)
-        row = FittedFormula(letters.text, candidate.size, end.sigma, float(criterion), end.values)
-        return row, letters, candidate
 
-    def through_flow(self, text: str, start: dict[str, Any], level: float | None) -> Fit:
-        system = parse(text)
-        inside = {n: v for n, v in start.items() if system.assumptions.sign(n) == "real" or v > 0}
-        return fit(
-            system, self.states, self.times, graph=self.graph, normalisation=self.normalisation, initial=self.initial,
-            start=inside, starts=1, level=level, seed=self.seed,
-        )  # fmt: skip
+def _last_fit(
+    trial: Trial, row: FittedFormula, letters: LetteredFormula, graph: Any, normalisation: str, level: float | None
+) -> Fit:
+    """The chosen formula through the flow once more, by `fit`, which gives its intervals."""
+    system = parse(letters.within(trial.unknown.equation, trial.unknown.name))
+    start = {n: v for n, v in row.values.items() if system.assumptions.sign(n) == "real" or v > 0}
+    return fit(
+        system, trial.states, trial.times, graph=graph, normalisation=normalisation, initial=trial.initial,
+        start=start, starts=1, level=level,
+    )  # fmt: skip
 
 
 def _observed(states: Any, times: Any, nodes: int) -> tuple[Array, Array]:

@@ -103,15 +103,39 @@ def _rank(node: _Node) -> tuple[int, int, Word]:
     return kind, size_of(word), word
 
 
-def positive_inside(word: Word, factor: Array, constants: Array) -> tuple[Array, Array]:
-    """The factor of a term and its inner constants, so that an odd function is not taken of a negative multiple.
+def signs_moved(word: Word, factor: Array, constants: Array) -> tuple[Word, Array, Array]:
+    """A term, its factor and its constants, the signs moved to where they are easy to read.
 
-    >>> positive_inside(("tanh", "*", "c", "x"), np.array([2.0]), np.array([[-3.0]]))
-    (array([-2.]), array([[3.]]))
+    An odd function is not taken of a negative multiple, and a negative factor turns a difference round.
+
+    >>> signs_moved(("tanh", "*", "c", "x"), np.array([2.0]), np.array([[-3.0]]))
+    (('tanh', '*', 'c', 'x'), array([-2.]), array([[3.]]))
+    >>> signs_moved(("*", "x", "-", "x", "1"), np.array([-2.0]), np.zeros((1, 0)))[:2]
+    (('*', 'x', '-', '1', 'x'), array([2.]))
     """
     if len(word) > 2 and word[0] in _ODD and word[1:3] == ("*", "c") and (constants[:, 0] < 0).all():
-        return -factor, np.concatenate([-constants[:, :1], constants[:, 1:]], 1)
-    return factor, constants
+        factor, constants = -factor, np.concatenate([-constants[:, :1], constants[:, 1:]], 1)
+    place = _difference(word)
+    if place is None or not (factor < 0).all():
+        return word, factor, constants
+    middle = end_of(word, place + 1)
+    stop = end_of(word, middle)
+    first, second = word[place + 1 : middle], word[middle:stop]
+    before = word[:place].count("c")
+    cuts = np.cumsum([before, first.count("c"), second.count("c")])
+    parts = np.split(constants, cuts, axis=1)
+    swapped = (*word[: place + 1], *second, *first, *word[stop:])
+    return swapped, -factor, np.concatenate([parts[0], parts[2], parts[1], parts[3]], 1)
+
+
+def _difference(word: Word, place: int = 0) -> int | None:
+    """Where a factor of a product is a difference; None where none is."""
+    if word[place] == "-":
+        return place
+    if word[place] != "*":
+        return None
+    left = _difference(word, place + 1)
+    return left if left is not None else _difference(word, end_of(word, place + 1))
 
 
 def is_trivial(word: Word) -> bool:

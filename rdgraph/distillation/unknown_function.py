@@ -10,6 +10,7 @@ import sympy as sp
 import torch
 
 from rdgraph.algebra.normal_form import H
+from rdgraph.distillation.flow_fits import AffineTerms
 from rdgraph.distillation.formula_letters import with_function
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
@@ -20,6 +21,8 @@ from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 
 Array = np.ndarray
+#: Nodes up to which dense matrices are made.
+MOST_NODES = 600
 _CALL = re.compile(r"(?<![\w'])([^\W\d]\w*)\(")
 
 
@@ -83,6 +86,23 @@ class UnknownFunction:
         if not np.allclose(made, at(probe), rtol=1e-8, atol=1e-8 * (1 + np.abs(made).max())):
             raise NotApplicable(f"expected terms that are linear in {', '.join(names)}, got {self.equation!r}")
         return known, np.stack(terms) if terms else np.zeros((0, *known.shape))
+
+
+def affine_terms(unknown: UnknownFunction, operator: Operator, channels: int) -> AffineTerms | None:
+    """The terms beside the function as matrices and shifts; None where they are not affine in the state, or use H0."""
+    system = parse(with_function(unknown.equation, unknown.name, "0*H"))
+    n = operator.num_nodes
+    if not system.is_autonomous or "H0" in system.letters or n > MOST_NODES:
+        return None
+    rng = np.random.default_rng(0)
+    probes = np.concatenate([np.zeros((1, n, 1)), np.eye(n)[:, :, None], rng.standard_normal((1, n, 1))])
+    known, terms = unknown.terms(operator, probes, probes[0])
+    every = np.concatenate([known[None], terms])
+    shifts = every[:, 0]
+    matrices = (every[:, 1:-1] - shifts[:, None])[..., 0].swapaxes(1, 2)
+    if not np.allclose(matrices @ probes[-1] + shifts, every[:, -1], rtol=1e-8, atol=1e-10):
+        return None
+    return AffineTerms(matrices, np.repeat(shifts, channels, -1))
 
 
 #: A letter that no equation has, for functions that are constant and linear.
