@@ -2,6 +2,7 @@
 
 language:   parse, System, catalogue, equivalent, Equivalence, Derivation, derivation, register_function,
             unregister_function
+learned:    learned, forget_learned, LearnedFunction, LearnedValues
 spectra:    symbol, response, classify, fastest_frequency, growth_rate
 regularity: lipschitz_global, lipschitz_local, one_sided, existence, invariant_box, step_limit
 more:       identify, conserved, energy_law, reaction_flow, euler_map, choose_method, MethodChoice
@@ -72,6 +73,9 @@ if TYPE_CHECKING:
     from rdgraph.reports.preflight_report import preflight
     from rdgraph.reports.summary import Analysis, analyse
     from rdgraph.syntax.formula_reader import read_expression
+    from rdgraph.syntax.learned_function import LearnedFunction
+    from rdgraph.syntax.learned_names import forget_learned, learned
+    from rdgraph.syntax.learned_values import LearnedValues
     from rdgraph.systems.catalogue import catalogue
     from rdgraph.systems.parser import parse
     from rdgraph.systems.system import System
@@ -102,6 +106,8 @@ __all__ = [
     "InvalidArgument",
     "JointDispersion",
     "LanguageError",
+    "LearnedFunction",
+    "LearnedValues",
     "MethodChoice",
     "NotApplicable",
     "Operator",
@@ -136,10 +142,12 @@ __all__ = [
     "fastest_frequency",
     "find_formula",
     "fit",
+    "forget_learned",
     "generators",
     "growth_rate",
     "identify",
     "invariant_box",
+    "learned",
     "lipschitz_global",
     "lipschitz_local",
     "lower",
@@ -186,6 +194,8 @@ _ON_USE = {
     "InvalidArgument": "rdgraph.errors",
     "JointDispersion": "rdgraph.patterns.joint_dispersion",
     "LanguageError": "rdgraph.errors",
+    "LearnedFunction": "rdgraph.syntax.learned_function",
+    "LearnedValues": "rdgraph.syntax.learned_values",
     "MethodChoice": "rdgraph.theory.method_choice",
     "NotApplicable": "rdgraph.errors",
     "Operator": "rdgraph.graphs.operator",
@@ -220,10 +230,12 @@ _ON_USE = {
     "fastest_frequency": "rdgraph.theory.filters",
     "find_formula": "rdgraph.distillation.formula_finding",
     "fit": "rdgraph.inverse.fitting",
+    "forget_learned": "rdgraph.syntax.learned_names",
     "generators": "rdgraph.graphs.generators",
     "growth_rate": "rdgraph.theory.filters",
     "identify": "rdgraph.identifiability.question",
     "invariant_box": "rdgraph.theory.invariant_boxes",
+    "learned": "rdgraph.syntax.learned_names",
     "lipschitz_global": "rdgraph.theory.lipschitz",
     "lipschitz_local": "rdgraph.theory.lipschitz",
     "lower": "rdgraph.lowering.vector_field",

@@ -19,6 +19,7 @@ from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.integrators.polynomial_flow import TOLERANCE
 from rdgraph.lowering.coefficients import valued_letters
+from rdgraph.lowering.spline_parameters import make_controls, start_parameters
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
@@ -104,6 +105,9 @@ class GREADConv(nn.Module):
         for name, kind in self.letters.items():
             shape = {Kind.SCALAR: (), Kind.CHANNEL: (channels,), Kind.MATRIX: (channels, channels)}[kind]
             self.register_parameter(f"coefficient_{name}", nn.Parameter(torch.empty(shape)))
+        for name, declared in self.system.learned.items():
+            shape = (channels,) * declared.per_channel + (declared.parameters,)
+            self.register_parameter(f"coefficient_{name}", nn.Parameter(torch.empty(shape)))
         self._layouts: list[Layout] = []
         self.reset_parameters()
 
@@ -120,14 +124,24 @@ class GREADConv(nn.Module):
                 nn.init.uniform_(value, -bound, bound)
             else:
                 nn.init.zeros_(value)
+        for name, declared in self.system.learned.items():
+            start = torch.as_tensor(start_parameters(declared))
+            with torch.no_grad():
+                getattr(self, f"coefficient_{name}").copy_(start)
 
     def coefficients(self, dtype: torch.dtype | None = None) -> dict[str, Tensor]:
-        """The coefficients of the equation as they are now: (), (channels,) or (channels, channels)."""
+        """The coefficients of the equation as they are now, and the control values of learned functions.
+
+        Coefficients are (), (channels,) or (channels, channels), control values (K,) or (channels, K).
+        """
         found = {}
         for name, kind in self.letters.items():
             value = getattr(self, f"coefficient_{name}")
             value = value if dtype is None else value.to(dtype)
             found[name] = linked(value, link_of(self.config, name, kind))
+        for name, declared in self.system.learned.items():
+            value = getattr(self, f"coefficient_{name}")
+            found[name] = make_controls(declared, value if dtype is None else value.to(dtype))
         return found
 
     def extra_repr(self) -> str:

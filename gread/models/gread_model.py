@@ -32,6 +32,7 @@ from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
 from rdgraph.integrators.polynomial_flow import Piece
 from rdgraph.lowering.coefficients import valued_letters
+from rdgraph.lowering.spline_parameters import make_controls, start_parameters
 from rdgraph.syntax.tree import Kind
 
 #: Where the queries and keys of the soft adjacency start: so small that the first adjacency is nearly uniform.
@@ -116,6 +117,11 @@ class GREAD(BatchedModel):
                     self.get_parameter(f"{name}_weight").fill_(ATTENTION_START)
         for name, kind in self.letters.items():
             self._add_coefficient(name, kind)
+        for name, declared in self.system.learned.items():
+            own = torch.as_tensor(start_parameters(declared), dtype=self.place.dtype, device=self.place.device)
+            shape = (config.hidden,) * declared.per_channel + (declared.parameters,)
+            is_decayed = declared.monotone is None
+            self.add_parameter(f"coefficient_{name}", self.full(shape, 0.0) + own, is_decayed=is_decayed)
         self.add_decoder(read)
 
     # ------------------------------------------------------------------ what other networks add
@@ -184,7 +190,7 @@ class GREAD(BatchedModel):
         return link_of(self.config, name, kind)
 
     def coefficients(self) -> dict[str, Tensor]:
-        """The coefficients of the equation, (M,), (M, d), (M, n) or (M, d, d)."""
+        """The coefficients of the equation, (M,), (M, d), (M, n) or (M, d, d); of learned functions control values."""
         found = {}
         for name, kind in self.letters.items():
             if name == TRUSTED and kind is Kind.NODE:
@@ -195,6 +201,8 @@ class GREAD(BatchedModel):
                 found[name] = self.trusted
                 continue
             found[name] = self.coefficient(name, kind)
+        for name, declared in self.system.learned.items():
+            found[name] = make_controls(declared, self.get_parameter(f"coefficient_{name}"))
         return found
 
     def coefficient(self, name: str, kind: Kind) -> Tensor:

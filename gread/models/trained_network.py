@@ -27,6 +27,7 @@ from gread.settings.model_settings import ModelSettings
 from rdgraph import Graph
 from rdgraph.errors import FileError, InvalidArgument, RdgraphError
 from rdgraph.graphs.operator import Operator
+from rdgraph.syntax.learned_values import LearnedValues
 from rdgraph.systems.system import System
 
 FORMAT, WHAT = "gread network 3", "a saved network"
@@ -170,8 +171,16 @@ class Network:
         return [state[0] for state in self.model(graph).states(features, Dropper())]
 
     def coefficients(self) -> dict[str, Tensor]:
-        """The coefficients of the equation as trained: (), (d,), (n,) or (d, d)."""
+        """The coefficients as trained, (), (d,), (n,) or (d, d), and the control values of learned functions."""
         return {name: value[0] for name, value in self._flow_model(self._blank_graph()).coefficients().items()}
+
+    def functions(self) -> dict[str, LearnedValues]:
+        """The learned functions of the equation as trained, by name; with one for each channel (d, K) of each."""
+        trained = self.coefficients()
+        return {
+            name: LearnedValues(declared, trained[name].detach().cpu().double().numpy())
+            for name, declared in self.system.learned.items()
+        }
 
     def _blank_graph(self) -> Graph:
         """As many nodes as the parameters ask for, without edges."""

@@ -61,6 +61,8 @@ def identify(system: System, graph: Any = None, normalisation: str = "symmetric"
     """
     from rdgraph.identifiability.examination import examined
 
+    if system.learned:
+        raise Undecided(f"what {', '.join(system.learned)} can take over is not examined: a learned function is free")
     if not system.is_single:
         return _of_fields(system, graph)
     everywhere = examined(system, system.normal)

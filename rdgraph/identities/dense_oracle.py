@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.syntax.functions import FUNCTIONS
+from rdgraph.syntax.learned_function import LearnedFunction, is_key
+from rdgraph.syntax.learned_values import LearnedValues
 from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
 
 Array = Any
@@ -70,6 +72,9 @@ def _field(node: sp.Basic) -> Callable[[Values], Array]:
         case Power():
             base, exponent = _field(node.base), node.exponent
             return lambda values: base(values) ** exponent
+        case Call() if is_key(node.function):
+            declared, argument = LearnedFunction.of_key(node.function), _field(node.argument)
+            return lambda values: _learned(declared, values, np.asarray(argument(values), dtype=float))
         case Call():
             function, argument = FUNCTIONS[node.function].numpy, _field(node.argument)
             return lambda values: function(np.asarray(argument(values), dtype=float))
@@ -138,6 +143,18 @@ def _repeated(once: Callable[[Array, Values], Array], count: int) -> Callable[[A
         return x
 
     return many
+
+
+def _learned(declared: LearnedFunction, values: Values, x: Array) -> Array:
+    """A learned function at its control values (K,), or (d, K) per channel."""
+    if declared.name not in values:
+        raise NotApplicable(
+            f"expected control values of {declared.name}, got none; add {declared.name!r} to the values"
+        )
+    if not declared.per_channel:
+        return LearnedValues(declared, values[declared.name])(x)
+    parts = zip(values[declared.name], x.T, strict=True)
+    return np.stack([LearnedValues(declared, own)(column) for own, column in parts], -1)
 
 
 def _is_exact(values: Values) -> bool:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.graphs.operator import Operator
+from rdgraph.lowering.learned_shapes import LearnedShape, given_controls, learned_shapes
 from rdgraph.syntax.reader import TIME_LETTER
 from rdgraph.syntax.tree import COEFFICIENT_KINDS, Kind
 from rdgraph.systems.system import System
@@ -32,6 +33,10 @@ class CoefficientShape:
     kind: Kind
     nodes: int
     batch: tuple[int, ...]
+
+    def channels(self, tensor: Tensor) -> int | None:
+        """How many channels the values are for; None for any number."""
+        return int(tensor.shape[-1]) if tensor.ndim and self.kind in (Kind.CHANNEL, Kind.MATRIX) else None
 
     def check(self, tensor: Tensor) -> None:
         """Raise unless a tensor has one of the shapes."""
@@ -87,9 +92,12 @@ class CoefficientShape:
         return f'; a vector is declared, as in parse(text, {{"{self.name}": "channel"}}){batch}'
 
 
-def coefficient_shapes(system: System, nodes: int, batch: tuple[int, ...]) -> dict[str, CoefficientShape]:
-    """The coefficients that a system needs, by name."""
-    return {n: CoefficientShape(n, kind, nodes, batch) for n, kind in valued_letters(system).items()}
+def coefficient_shapes(
+    system: System, nodes: int, batch: tuple[int, ...]
+) -> dict[str, CoefficientShape | LearnedShape]:
+    """The coefficients and learned functions that a system needs, by name."""
+    letters = {n: CoefficientShape(n, kind, nodes, batch) for n, kind in valued_letters(system).items()}
+    return {**letters, **learned_shapes(system, batch)}
 
 
 def valued_letters(system: System) -> dict[str, Kind]:
@@ -108,7 +116,10 @@ def coefficient_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def read_coefficients(
-    given: Mapping[str, Any], shapes: Mapping[str, CoefficientShape], system: System, operator: Operator
+    given: Mapping[str, Any],
+    shapes: Mapping[str, CoefficientShape | LearnedShape],
+    system: System,
+    operator: Operator,
 ) -> dict[str, Tensor]:
     """The user's values as tensors beside an operator; every coefficient has one, and nothing else has."""
     for name in given:
@@ -119,7 +130,8 @@ def read_coefficients(
         raise InvalidArgument(f"expected a value for every coefficient, got none for {', '.join(missing)}; add it")
     found = {}
     for name, shape in shapes.items():
-        found[name] = _tensor(name, given[name], operator)
+        value = given_controls(shape.declaration, given[name]) if isinstance(shape, LearnedShape) else given[name]
+        found[name] = _tensor(name, value, operator)
         shape.check(found[name])
     return found
 

@@ -46,6 +46,8 @@ def why_not_compiled(field: VectorField, *tensors: Tensor) -> str:
     """
     if not is_lowered(field):
         return f"a {type(field).__name__} is not a field made by lower"
+    if field.system.learned:
+        return f"{', '.join(field.system.learned)} is learned, which runs in torch"
     if field.device.type != "cpu":
         return f"the field lies on {field.device}"
     if field.dtype not in _REAL:

@@ -15,8 +15,10 @@ import sympy as sp
 from rdgraph.algebra.factored_form import Entrywise, Term, Word, terms_of
 from rdgraph.algebra.normal_form import H, Mix, State
 from rdgraph.lowering.generated_function import GeneratedFunction
+from rdgraph.lowering.learned_shapes import spline_call
 from rdgraph.lowering.packed_form import PACKED, PACKED_START, Blocks, PerField, needs_packing, packed_form
 from rdgraph.lowering.torch_source import coefficient_code, function_code, matrix_code, safe_name
+from rdgraph.syntax.learned_function import LearnedFunction, is_key
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.reader import Vocabulary, start_of
 from rdgraph.syntax.sympy_form import from_sympy
@@ -293,6 +295,11 @@ class _Schedule:
             case Entrywise(function="**"):
                 text, step = map(_bracketed, self.value(atom.arguments[0]))
                 return f"{text}**{atom.exponent}", f"{step}**{atom.exponent}"
+            case Entrywise() if is_key(atom.function):
+                declared = LearnedFunction.of_key(atom.function)
+                self.letters[declared.name] = None
+                text, step = self._full_value(atom.arguments[0])
+                return spline_call(declared, text, safe_name(declared.name)), f"{declared.name}({step})"
             case Entrywise():
                 text, step = self.value(atom.arguments[0])
                 return function_code(atom.function, text), f"{atom.function}({step})"

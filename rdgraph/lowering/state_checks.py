@@ -11,7 +11,7 @@ from torch import Tensor
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
 from rdgraph.lowering.coefficients import CoefficientShape, coefficient_dtype
-from rdgraph.syntax.tree import Kind
+from rdgraph.lowering.learned_shapes import LearnedShape
 
 
 def check_state(H: Any, operator: Operator, batch: tuple[int, ...]) -> None:
@@ -32,14 +32,17 @@ def check_state(H: Any, operator: Operator, batch: tuple[int, ...]) -> None:
         )
 
 
-def check_channels(channels: int, shapes: Mapping[str, CoefficientShape], values: Mapping[str, Tensor]) -> None:
+def check_channels(
+    channels: int, shapes: Mapping[str, CoefficientShape | LearnedShape], values: Mapping[str, Tensor]
+) -> None:
     """Whether coefficients that have channels have as many as every field of a state."""
     for name, value in values.items():
-        kind = shapes[name].kind
-        width = value.shape[-1] if value.ndim and kind in (Kind.CHANNEL, Kind.MATRIX) else channels
-        if width != channels:
+        shape = shapes[name]
+        width = shape.channels(value)
+        if width not in (None, channels):
+            what = f"{shape.kind} coefficient" if isinstance(shape, CoefficientShape) else "learned function"
             raise InvalidArgument(
-                f"expected {width} channels, as many as the {kind} coefficient {name} has, got {channels}; give every "
+                f"expected {width} channels, as many as the {what} {name} has, got {channels}; give every "
                 f"field {width}, or lower with another {name}"
             )
 

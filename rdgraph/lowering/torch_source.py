@@ -16,12 +16,13 @@ from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.identities.function_facts import POINTS
 from rdgraph.lowering.generated_function import GeneratedFunction
 from rdgraph.lowering.packed_form import PerField
+from rdgraph.lowering.spline_evaluation import SOURCE as SPLINE
 from rdgraph.syntax.functions import BUILT_IN, FUNCTIONS, ElementwiseFunction, record_of
 
 #: Names the generated source uses itself.
 _TAKEN = {
     "torch", "field", "forcing", "noise", "remainder", "coefficients", "plain", "matrix", "x", "scale", "terms", "out",
-    "one", "state", "start", "d", "per_field",
+    "one", "state", "start", "d", "per_field", "spline",
 }  # fmt: skip
 
 
@@ -234,11 +235,17 @@ _PER_FIELD = '''def per_field(one, d, *values):
 
 
 def module_source(
-    equation: str, note: str, names: list[str], functions: list[GeneratedFunction], is_packed: bool = False
+    equation: str,
+    note: str,
+    names: list[str],
+    functions: list[GeneratedFunction],
+    is_packed: bool = False,
+    is_learned: bool = False,
 ) -> str:
     """The generated module: imports torch alone, so it runs anywhere with `plain(matrix)` as operator."""
     lead = "" if "=" in equation else "dH/dt = "
     pieces = [f'"""{lead}{equation}\n\n{note}\n"""\n\nimport torch\n', _PLAIN, *([_PER_FIELD] if is_packed else [])]
+    pieces += [SPLINE] if is_learned else []
     names = [*(["one", "d"] if is_packed else []), *map(safe_name, names)]
     for function in functions:
         pieces.append(_coefficient_source(function, names))

@@ -126,11 +126,12 @@ class VectorField(nn.Module):
     @property
     def coefficients(self) -> dict[str, Tensor]:
         """The coefficients by name, shaped to broadcast against (*batch, nodes, channels)."""
-        return {name: self._shapes[name].view(value) for name, value in self._held.items()}
+        held = self._held
+        return {name: self._shapes[name].view(held[name]) for name in valued_letters(self.system)}
 
     @property
     def _held(self) -> dict[str, Tensor]:
-        """The coefficients by name, as they were given."""
+        """The coefficients and the control values of learned functions by name, as they were given."""
         return {name: getattr(self, f"coefficient_{name}") for name in self._shapes}
 
     def extra_repr(self) -> str:
@@ -201,7 +202,7 @@ class VectorField(nn.Module):
     def with_system(self, system: System) -> VectorField:
         """The field of another system in the same letters: its operators and coefficients are those of this one."""
         held = self._held
-        values = {name: held[name] for name in valued_letters(system)}
+        values = {name: held[name] for name in (*valued_letters(system), *system.learned)}
         return VectorField(system, self.operator, values, self.batch, self.further)
 
     def prepared(self) -> VectorField:
@@ -284,8 +285,8 @@ class VectorField(nn.Module):
                 return self._apply_laplacian
         if name in self.further:
             return self.further.application(name, self.dtype)
-        value = self.coefficients[name]
-        return value.to(H.dtype) if self._shapes[name].kind is Kind.MATRIX else value
+        value = self._shapes[name].view(getattr(self, f"coefficient_{name}"))
+        return value.to(H.dtype) if self.system.letters.get(name) is Kind.MATRIX else value
 
     def operator_on(self, letter: str, x: Tensor) -> Tensor:
         """A@x or L@x, L being D - A where the operator has degrees."""
@@ -357,7 +358,8 @@ def lower(
         system: a system, or a text or name that `parse` reads.
         operator: the A of a graph, from `graph.operator(...)`.
         coefficients: numbers, tensors or parameters by name: a scalar (), a channel vector (d,), a node vector (n,), a
-            mixing matrix (d, d), each with or without the batch shape in front.
+            mixing matrix (d, d), each with or without the batch shape in front; for a learned function its control
+            values (K,), or (d, K) per channel, `LearnedValues`, or a function of numpy that it shall be near.
         batch: the shape of the members that have edge weights or coefficients of their own; states that share all of
             them need none.
         operators: the operators beside A that the equations name, as `Operator`, scipy sparse or dense matrices.

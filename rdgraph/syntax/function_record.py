@@ -91,6 +91,7 @@ class ElementwiseFunction:
         ties: from x and y = f(x) to inequalities between them that hold for every x, beyond those of range and slope.
         definition: the tree of f in the letter H, where it is an abbreviation of the language.
         is_sharp: whether range and slope are the smallest intervals; else they only contain the values.
+        has_straight_tails: whether f is smooth and a straight line far out, on either side.
     """
 
     name: str
@@ -114,6 +115,7 @@ class ElementwiseFunction:
     definition: sp.Basic | None = None
     is_sharp: bool = True
     c: str | None = None
+    has_straight_tails: bool = False
 
     @property
     def is_bounded(self) -> bool:
@@ -133,7 +135,7 @@ class ElementwiseFunction:
     @property
     def growth(self) -> str | None:
         """bounded or linear, where it is known."""
-        return "bounded" if self.is_bounded else "linear" if self.is_lipschitz else None
+        return "bounded" if self.is_bounded else "linear" if self.is_lipschitz or self.has_straight_tails else None
 
     def relations(self, x: sp.Expr, y: sp.Expr) -> list[sp.Basic]:
         """Inequalities between x and y = f(x) that hold for every real x: from range, slopes and `ties`."""

@@ -10,6 +10,8 @@ import sympy as sp
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.syntax.builtin_functions import BUILT_IN, relu, sigmoid, softplus
 from rdgraph.syntax.function_record import REALS, ElementwiseFunction, Monotone, Span
+from rdgraph.syntax.learned_function import is_key
+from rdgraph.syntax.learned_records import LearnedCall, learned_classes, learned_record
 
 __all__ = [
     "BUILT_IN",
@@ -31,7 +33,8 @@ class FunctionRegistry(Mapping[str, ElementwiseFunction]):
     """Functions by name. The first ones stay; others come by `add` and go by `remove`.
 
     A name keeps its meaning for the life of the process, since systems remember what they have worked out: it comes
-    back only with the definition that it had. `version` counts the changes.
+    back only with the definition that it had. `version` counts the changes. A learned function is found by its key,
+    which is its declaration; it needs no place here.
 
     >>> FUNCTIONS["tanh"].range, "gelu_of_nobody" in FUNCTIONS
     (Span(lower=-1, upper=1, has_lower=False, has_upper=False), False)
@@ -46,12 +49,14 @@ class FunctionRegistry(Mapping[str, ElementwiseFunction]):
         self.version = 0
 
     def __getitem__(self, name: str) -> ElementwiseFunction:
+        if is_key(name):
+            return learned_record(name)
         if name not in self._known:
             raise UnknownName("function", str(name), self._known)
         return self._known[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._known
+        return name in self._known or (isinstance(name, str) and is_key(name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(tuple(self._known))
@@ -86,11 +91,13 @@ class FunctionRegistry(Mapping[str, ElementwiseFunction]):
             del self._by_class[slope.sympy]
 
     def classes(self) -> dict[type, ElementwiseFunction]:
-        """Everything that is a class of sympy, slopes of registered functions too."""
-        return {kind: record for kind, record in self._by_class.items() if isinstance(kind, type)}
+        """Everything that is a class of sympy, slopes of registered and learned functions too."""
+        return {kind: record for kind, record in self._by_class.items() if isinstance(kind, type)} | learned_classes()
 
     def of_class(self, kind: Any) -> ElementwiseFunction | None:
         """The function that a class of sympy stands for."""
+        if isinstance(kind, type) and issubclass(kind, LearnedCall):
+            return learned_record(kind.key, kind.order)
         return self._by_class.get(kind)
 
 

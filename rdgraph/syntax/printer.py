@@ -8,6 +8,7 @@ import sympy as sp
 
 from rdgraph.syntax.fold import Fold
 from rdgraph.syntax.functions import FUNCTIONS
+from rdgraph.syntax.learned_function import short_name
 from rdgraph.syntax.tree import (
     MAX_DECIMAL_EXPONENT,
     MAX_DIGITS,
@@ -62,7 +63,7 @@ class _Text(Fold[str]):
         return f"{self.bracketed(node.base, _ATOM)}**{node.exponent}"
 
     def call(self, node: Call) -> str:
-        return f"{node.function}({self(node.argument)})"
+        return f"{short_name(node.function)}({self(node.argument)})"
 
     def bracketed(self, node: sp.Basic, level: int) -> str:
         text = self(node)

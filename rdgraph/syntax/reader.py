@@ -20,6 +20,7 @@ import sympy as sp
 from rdgraph.errors import LanguageError, closest
 from rdgraph.syntax.fold import TypeMismatch
 from rdgraph.syntax.functions import FUNCTIONS
+from rdgraph.syntax.learned_function import LearnedFunction
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.tree import (
     MAX_DECIMAL_EXPONENT,
@@ -60,6 +61,9 @@ USUAL_COEFFICIENTS = (
 )  # fmt: skip
 #: Usual coefficients that give way to a function declared by their name, as in sigma(H) where sigma = tanh(H).
 GIVING_WAY = frozenset({"eta", "theta", "rho", "sigma", "omega"})
+#: Functions that are learned unless they are declared as something else, and what is declared of all of them now.
+USUAL_LEARNED = ("phi", "psi")
+LEARNED: dict[str, LearnedFunction] = {name: LearnedFunction(name) for name in USUAL_LEARNED}
 RESERVED = {
     "lam": "an eigenvalue of L",
     "T": "the end time",
@@ -92,11 +96,12 @@ _GREEK = {
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The letters a text may use, each with its kind, and functions that are declared with it."""
+    """The letters a text may use, each with its kind, and functions that are declared with it, learned ones too."""
 
     kinds: Mapping[str, Kind] = dataclass_field(default_factory=dict)
     functions: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
+    learned: Mapping[str, LearnedFunction] = dataclass_field(default_factory=dict)
 
     @classmethod
     def standard(
@@ -104,8 +109,9 @@ class Vocabulary:
         coefficients: Mapping[str, Kind] | None = None,
         functions: Iterable[str] = (),
         fields: Iterable[str] | None = None,
+        learned: Mapping[str, LearnedFunction] | None = None,
     ) -> Vocabulary:
-        """H, H0, A, L, I, W, M, t, xi, the usual coefficient letters, and what is declared.
+        """H, H0, A, L, I, W, M, t, xi, the usual coefficient letters, phi and psi, and what is declared.
 
         Named `fields` take the place of H: each brings its start, u0, and the usual names of its diffusivity, Du and
         D_u; a velocity such as u' brings nothing else.
@@ -119,7 +125,8 @@ class Vocabulary:
             kinds.update(dict.fromkeys(usual_of_fields(names), Kind.SCALAR))
             kinds.update({letter: Kind.FIELD for name in names for letter in (name, start_of(name))})
         kinds.update(coefficients or {})
-        return cls(kinds, named, names)
+        standing = {n: f for n, f in LEARNED.items() if n not in kinds and n not in named and n not in FUNCTIONS}
+        return cls(kinds, named, names, {**standing, **(learned or {})})
 
     def without(self, *letters: str) -> Vocabulary:
         return replace(self, kinds={n: k for n, k in self.kinds.items() if n not in letters})
@@ -130,7 +137,7 @@ class Vocabulary:
     @property
     def function_names(self) -> list[str]:
         """The functions of the language and the declared ones."""
-        return [*FUNCTIONS, *self.functions]
+        return [*FUNCTIONS, *self.functions, *self.learned]
 
 
 def start_of(name: str) -> str:
@@ -379,4 +386,5 @@ class _Reader:
         if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
             got = f"{len(node.args) + len(node.keywords)} arguments"
             raise self.error(at, f"{name}(expression)", got, "give exactly one expression")
-        return self.typed(Call(name, self.convert(node.args[0])), at)
+        function = self.vocabulary.learned[name].key if name in self.vocabulary.learned else name
+        return self.typed(Call(function, self.convert(node.args[0])), at)

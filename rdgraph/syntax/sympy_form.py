@@ -10,6 +10,7 @@ from sympy.matrices.expressions.applyfunc import ElementwiseApplyFunction
 from sympy.matrices.expressions.hadamard import HadamardPower, HadamardProduct
 
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
+from rdgraph.syntax.exact_numbers import exact_number
 from rdgraph.syntax.fold import Fold
 from rdgraph.syntax.functions import FUNCTIONS, record_of
 from rdgraph.syntax.linear_fold import scaling
@@ -189,6 +190,16 @@ def number_node(number: sp.Basic) -> sp.Basic:
         while remainder % prime == 0:
             remainder //= prime
     return number if remainder == 1 else Over(sp.Integer(number.p), sp.Integer(number.q))
+
+
+def number_tree(value: Any) -> sp.Basic:
+    """A number that a user gave as tree."""
+    try:
+        return number_node(exact_number(value, "number"))
+    except InvalidArgument:
+        raise InvalidArgument(
+            f"expected a number or a text, got {type(value).__name__}; give 2, 0.5 or '2*gamma'"
+        ) from None
 
 
 class _Importer:

@@ -14,6 +14,7 @@ import sympy as sp
 from sympy.core.symbol import Str
 
 from rdgraph.syntax.fold import Fold, TypeMismatch
+from rdgraph.syntax.learned_function import is_key, short_name
 
 MAX_EXPONENT = 32
 MAX_DIGITS = 40
@@ -281,6 +282,11 @@ def _power_kind(base: Kind, exponent: int) -> Kind:
 
 
 def _call_kind(function: str, argument: Kind) -> Kind:
+    if is_key(function) and argument is not Kind.FIELD:
+        name = short_name(function)
+        raise TypeMismatch(
+            f"a field inside {name}(...), which is learned", str(argument), f"write {name}(H), or {name}(alpha*H)"
+        )
     if argument in ELEMENTWISE:
         return argument
     raise TypeMismatch(

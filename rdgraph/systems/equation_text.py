@@ -1,7 +1,7 @@
 """The text of a system: right-hand sides, each after `u' =` or alone for H, and declarations after `where`.
 
-Declarations are kinds (`beta channel`), further operators (`B antisymmetric`), assumptions (`beta < 0`) and functions
-of one argument (`g = H**2/(1 + H)`).
+Declarations are kinds (`beta channel`), further operators (`B antisymmetric`), assumptions (`beta < 0`), functions of
+one argument (`g = H**2/(1 + H)`) and functions that are learned (`phi learned knots=12 odd`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sympy as sp
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
 from rdgraph.syntax.assumptions import SIGN_WORDS
 from rdgraph.syntax.fold import TypeMismatch
+from rdgraph.syntax.learned_function import WORD, LearnedFunction
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.reader import (
     DRIVERS,
@@ -72,7 +73,7 @@ def declared_kinds(coefficients: Mapping[str, str] | Iterable[str] | None) -> di
 
 @dataclass(frozen=True)
 class _Clause:
-    """What follows `where`: kinds, operators, assumptions, and functions as (name, its column, text, its column).
+    """What follows `where`: kinds, operators, assumptions, functions as (name, its column, text, its column), learned.
 
     `places` has the column at which a kind or an operator was declared.
     """
@@ -81,6 +82,7 @@ class _Clause:
     operators: dict[str, str] = field(default_factory=dict)
     assumed: list[str] = field(default_factory=list)
     functions: list[tuple[str, int, str, int]] = field(default_factory=list)
+    learned: dict[str, LearnedFunction] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
 
 
@@ -102,18 +104,20 @@ def read_system(
     first = lines[0]
     body = text[first.start : first.stop].strip()
     if named is not None and not first.is_named and body in named:
+        _check_learned_used(text, clause, named[body])
         return named[body].declared(kinds, assumed, further)
     states = tuple(line.field + PRIME * k for line in lines for k in range(line.order))
     is_plain = len(lines) == 1 and states == ("H",)
     _check_declared(text, clause, states, kinds, further)
     letters = {**kinds, **dict.fromkeys(further.names, Kind.OPERATOR)}
     functions = _read_functions(text, clause, letters, states)
-    vocabulary = Vocabulary.standard(letters, functions, None if is_plain else states)
+    vocabulary = Vocabulary.standard(letters, functions, None if is_plain else states, clause.learned)
     equations = [_read_equation(text, line, vocabulary, functions) for line in lines]
     try:
         system = System.build(equations, kinds, assumed, operators=further)
     except LanguageError as problem:  # no equation has a field
         raise _moved(problem, text, _after_blanks(text, first.start)) from None
+    _check_learned_used(text, clause, system)
     if (length := len(str(system)) - len(system_text(equations))) > MAX_LENGTH:
         raise LanguageError(
             text, first.start, expected=f"at most {MAX_LENGTH} characters of declarations when printed",
@@ -152,6 +156,14 @@ def _check_declared(
     text: str, clause: _Clause, states: tuple[str, ...], kinds: Mapping[str, Kind], further: FurtherOperators
 ) -> None:
     """Refuse a letter that is declared as two things."""
+    for name in clause.learned:
+        at = clause.places[name]
+        functions = [function for function, *_ in clause.functions]
+        if name in {*kinds, *further.names, *functions, *states, *map(start_of, states)}:
+            raise LanguageError(
+                text, at, expected=f"{name!r} as a learned function or as something else", got="both",
+                remedy="declare it once",
+            )  # fmt: skip
     for name in (*kinds, *further.names):
         at = clause.places.get(name, 0)
         if name in states or name in map(start_of, states):
@@ -194,6 +206,8 @@ def _read_clause(text: str, start: int, stop: int, clause: _Clause) -> None:
         if definition:
             body = definition.end()
             clause.functions.append((definition[1], at + definition.start(1), item[body:], at + body))
+        elif words[1:2] == [WORD]:
+            _declare_learned(text, _after_blanks(text, at), item, clause)
         elif len(words) == 2 and words[1] in COEFFICIENT_KINDS:
             _declare_kind(text, _after_blanks(text, at), words[0], words[1], clause)
         elif len(words) >= 2 and set(words[1:]) <= set(OPERATOR_WORDS):
@@ -231,6 +245,33 @@ def _declare_operator(text: str, at: int, name: str, words: list[str], clause: _
     clause.places[name] = at
 
 
+def _declare_learned(text: str, at: int, item: str, clause: _Clause) -> None:
+    try:
+        declared = LearnedFunction.read(item)
+        check_new_name(declared.name)
+    except LanguageError as problem:
+        raise _moved(problem, text, at) from None
+    except InvalidArgument as problem:
+        expected, _, rest = str(problem).removeprefix("expected ").partition(", got ")
+        got, _, remedy = rest.partition("; ")
+        raise LanguageError(text, at, expected=expected, got=got, remedy=remedy) from None
+    if clause.learned.setdefault(declared.name, declared) != declared:
+        raise LanguageError(
+            text, at, expected=f"one declaration of {declared.name}", got="two that differ", remedy="drop one of them"
+        )
+    clause.places[declared.name] = at
+
+
+def _check_learned_used(text: str, clause: _Clause, system: System) -> None:
+    """Refuse a declared function that the equations do not call: its name may be misspelt."""
+    for name in clause.learned:
+        if name not in system.learned:
+            raise LanguageError(
+                text, clause.places[name], expected=f"{name}(...) in the equation, since {name} is declared",
+                got="none", remedy="call it, or drop the declaration",
+            )  # fmt: skip
+
+
 def _read_functions(
     text: str, clause: _Clause, kinds: Mapping[str, Kind], states: tuple[str, ...]
 ) -> dict[str, sp.Basic]:
@@ -243,7 +284,8 @@ def _read_functions(
         _check_no_cycle(text, body, place, names[place_in_clause:])
         _check_no_field(text, body, place, states)
         unused = GIVING_WAY.intersection(names) - set(kinds)
-        tree = _read_part(text, body, place, Vocabulary.standard(kinds, functions).without(*unused))
+        vocabulary = Vocabulary.standard(kinds, functions, learned=clause.learned)
+        tree = _read_part(text, body, place, vocabulary.without(*unused))
         if reason := _why_not_elementwise(tree):
             at_body = place + len(body) - len(body.lstrip())
             raise LanguageError(

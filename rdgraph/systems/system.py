@@ -15,7 +15,7 @@ from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
 from rdgraph.methods.runge_kutta import Tableau
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.assumptions import Assumptions, read_statements
-from rdgraph.syntax.exact_numbers import exact_number
+from rdgraph.syntax.learned_function import LearnedFunction
 from rdgraph.syntax.reader import (
     DRIVERS,
     NOISE_LETTER,
@@ -26,7 +26,7 @@ from rdgraph.syntax.reader import (
     read_expression,
     start_of,
 )
-from rdgraph.syntax.sympy_form import number_node, to_sympy
+from rdgraph.syntax.sympy_form import number_tree, to_sympy
 from rdgraph.syntax.tree import COEFFICIENT_KINDS, Kind, Name, kind_of, names_in
 from rdgraph.syntax.tree import field as field_name
 from rdgraph.systems import responses
@@ -35,6 +35,7 @@ from rdgraph.systems.coupling import Coupling, coupling_of
 from rdgraph.systems.declared_letters import check_free_letters, known_letters, states_of, usual_coefficients
 from rdgraph.systems.equation import Equation, split_noise
 from rdgraph.systems.further_operators import FurtherOperators
+from rdgraph.systems.learned_calls import learned_functions
 from rdgraph.systems.matrix_responses import matrix_gain
 from rdgraph.systems.spelling import Spelling
 from rdgraph.systems.structure import Structure, structure_of
@@ -80,6 +81,7 @@ class System:
             )  # fmt: skip
         for name, _ in self.kinds:
             check_new_name(name)
+        learned_functions(self.equations)  # which raises where one name stands for two
 
     def __str__(self) -> str:
         notes = declarations(self.equations, usual_coefficients(self.equations), self.coefficients)
@@ -114,6 +116,11 @@ class System:
         """The coefficients that occur (scalar, channel, node or matrix), with their kinds."""
         others = {*STRUCTURAL, *DRIVERS}
         return {n: kind for n, kind in self.letters.items() if kind in COEFFICIENT_KINDS and n not in others}
+
+    @cached_property
+    def learned(self) -> dict[str, LearnedFunction]:
+        """The functions that are learned, by name, with what is declared of them."""
+        return learned_functions(self.equations)
 
     @cached_property
     def flow(self) -> dict[str, sp.Basic]:
@@ -380,16 +387,7 @@ class System:
         for node in {n for equation in self.equations for n in names_in(equation.expression)}:
             if node.name in values:
                 value = values[node.name]
-                trees[node] = read_expression(value, vocabulary) if isinstance(value, str) else _number(value)
+                trees[node] = read_expression(value, vocabulary) if isinstance(value, str) else number_tree(value)
         texts = list(self.assumptions.texts())
         lines = [equation.replaced(trees) for equation in self.equations]
         return System.build(lines, dict(self.kinds), texts, operators=self.operators)
-
-
-def _number(value: Any) -> sp.Basic:
-    try:
-        return number_node(exact_number(value, "number"))
-    except InvalidArgument:
-        raise InvalidArgument(
-            f"expected a number or a text, got {type(value).__name__}; give 2, 0.5 or '2*gamma'"
-        ) from None

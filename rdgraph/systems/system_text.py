@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from rdgraph.syntax.printer import to_latex
 from rdgraph.syntax.tree import Kind, field
 from rdgraph.systems.equation import Equation
+from rdgraph.systems.learned_calls import learned_functions
 
 
 def is_plain(equations: Sequence[Equation]) -> bool:
@@ -24,9 +25,10 @@ def system_text(equations: Sequence[Equation]) -> str:
 def declarations(
     equations: Sequence[Equation], usual: Mapping[str, Kind], coefficients: Mapping[str, Kind]
 ) -> list[str]:
-    """The declared functions, each once, and the kinds that are not the usual ones."""
+    """The declared functions, each once, the learned ones, and the kinds that are not the usual ones."""
     spelled = [equation.spelling.declarations() for equation in equations if equation.spelling]
     notes = list(dict.fromkeys(note for part in spelled for note in part))
+    notes += map(str, learned_functions(equations).values())
     return notes + [f"{name} {kind}" for name, kind in coefficients.items() if usual.get(name) is not kind]
 
 

@@ -17,6 +17,7 @@ from rdgraph.identities.function_identities import is_zero
 from rdgraph.normalisations.registry import records
 from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.syntax.formula_functions import FormulaFunction
+from rdgraph.syntax.learned_records import LearnedCall
 from rdgraph.syntax.printer import to_text
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
@@ -81,7 +82,7 @@ def _mean_rate(system: System) -> tuple[sp.Expr, bool]:
     rate = sp.expand(_contracted(system.normal, system))
     if is_zero(rate):
         return rate, True
-    if rate.has(FormulaFunction) and not _is_seen_to_differ(rate, system):
+    if rate.has(FormulaFunction, LearnedCall) and not _is_seen_to_differ(rate, system):
         raise Undecided(f"it is not known whether {public(rate)} vanishes")
     return rate, False
 

@@ -294,7 +294,7 @@ class _Infinity:
         """Of a bounded function a constant, of one with bounded slopes its argument: nothing but an order."""
         if record.is_bounded:
             return _Series({}, frozenset({CONSTANT}))
-        if record.is_lipschitz:
+        if record.growth == "linear":
             return _Series({}, frozenset({CONSTANT, *argument.terms}) | argument.errors)
         raise Undecided(f"no expansion of {call} at infinity")
 

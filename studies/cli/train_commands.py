@@ -30,8 +30,18 @@ Reaction = Annotated[
     str | None,
     typer.Option(
         "--reaction",
+        "--equation",
         help="A name of the catalogue, or an equation, of several fields too; for networks around an equation.",
         show_default="of the preset, else BS",
+    ),
+]
+Learned = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--learned",
+        metavar="NAME: FACTS",
+        help="What is declared of a learned function of the equation, as in 'phi: knots=12, odd, lipschitz=2'; any "
+        "number of them.",
     ),
 ]
 PresetName = Annotated[
@@ -105,6 +115,7 @@ def train_command(
     dataset: Dataset = None,
     model: Model = None,
     reaction: Reaction = None,
+    learned: Learned = None,
     preset: PresetName = None,
     settings: Settings = None,
     splits: Splits = None,
@@ -143,17 +154,19 @@ def train_command(
     the network to other graphs. An interrupted training goes on with: rdgraph train --resume --out FOLDER
     """
     require("a training", "gread")
+    from studies.training.choices import with_learned
     from studies.training.plan import Request, make_plan, read_plan
     from studies.training.table_reading import TableReading, read_columns
 
     if resume and out is not None and dataset is None and edges is None and not small:
-        if settings or preset or model or reaction or splits or method or epochs or decoupled or batch:
+        if settings or preset or model or reaction or learned or splits or method or epochs or decoupled or batch:
             raise InvalidArgument("expected --resume with the folder alone, got other settings too; leave them out")
         plan = read_plan(out, root)
     else:
         request = Request(
-            dataset, edges, nodes, root, reaction, preset, _given(settings, method, epochs), splits, seed, seeds,
-            choose_device(device), small, model, decoupled, batch,
+            dataset, edges, nodes, root, with_learned(reaction, learned or ()), preset,
+            _given(settings, method, epochs), splits, seed, seeds, choose_device(device), small, model, decoupled,
+            batch,
             TableReading(id_column, label_column, read_columns(features), read_columns(categories) or (), missing,
                          standardise),
         )  # fmt: skip

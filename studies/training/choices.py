@@ -14,6 +14,8 @@ from gread.settings.model_records import find_model, models
 from gread.settings.presets import PUBLISHED, Preset, find_preset
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text
+from rdgraph.syntax.learned_function import WORD as LEARNED
+from rdgraph.syntax.learned_function import LearnedFunction
 from rdgraph.systems.catalogue import catalogue
 
 QUICK, DEFAULTS = "quick", "defaults"
@@ -48,6 +50,27 @@ def choose_preset(
     if network == GREAD:
         return find_preset("paper" if chosen == PUBLISHED else chosen, subject, dataset)
     return find_preset(chosen, network, dataset)
+
+
+def with_learned(reaction: str | None, declared: Sequence[str]) -> str | None:
+    """An equation with what the command line declares of its learned functions after `where`.
+
+    >>> with_learned("-alpha*L@H + phi(H)", ["phi: knots=8, odd"])
+    '-alpha*L@H + phi(H) where phi learned knots=8 range=-3:3 odd'
+    """
+    if not declared:
+        return reaction
+    if reaction is None:
+        raise InvalidArgument("expected --learned beside --reaction with an equation that calls it, got no equation")
+    notes = []
+    for text in declared:
+        name, colon, facts = text.partition(":")
+        if not colon:
+            raise InvalidArgument(f"expected --learned 'NAME: FACTS', got {text!r:.60}; write 'phi: knots=12, odd'")
+        note = f"{name.strip()} {LEARNED} {facts.replace(',', ' ')}"
+        notes.append(str(LearnedFunction.read(note)))
+    joint = "," if re.search(r"\bwhere\b", reaction.rpartition(";")[2]) else " where"
+    return f"{reaction}{joint} {', '.join(notes)}"
 
 
 def read_settings(path: Path, model: str | None = None) -> Config:

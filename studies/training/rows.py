@@ -42,7 +42,12 @@ def _is_result(row: Row) -> bool:
 
 def first_sound(done: Trained) -> int | None:
     """The number of the first trial that did not diverge, None if all did."""
-    return next((k for k, status in enumerate(done.status) if status == "ok"), None)
+    return next(iter(sound_trials(done)), None)
+
+
+def sound_trials(done: Trained) -> list[int]:
+    """The numbers of the trials that did not diverge."""
+    return [k for k, status in enumerate(done.status) if status == "ok"]
 
 
 def metric_columns(done: Trained) -> dict[str, np.ndarray]:

@@ -23,7 +23,7 @@ from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row
-from studies.training import figures, predictions, state_figures
+from studies.training import figures, learned_functions, predictions, state_figures
 from studies.training.choices import folder_name
 from studies.training.event_files import PURPOSE, EventFiles, check_log
 from studies.training.figures import Drawing
@@ -31,7 +31,7 @@ from studies.training.plan import TrainingPlan
 from studies.training.reference_answers import CAPTION as REFERENCES_CAPTION
 from studies.training.reference_answers import FILE as REFERENCES
 from studies.training.reference_answers import read_references, reference_rows
-from studies.training.rows import first_sound, read_results, result_rows, write_metrics
+from studies.training.rows import first_sound, read_results, result_rows, sound_trials, write_metrics
 from studies.training.summary import RESULTS_CAPTION, SUMMARY_CAPTION, summarise, summary_rows, verdicts
 
 #: Hears how far a training is.
@@ -148,6 +148,8 @@ def run(
         said = predictions.Predictions.of(network, done.data_of(kept), done.trials[kept].split)
         said.write(run.folder / predictions.FILE)
         run.describe(predictions.FILE, predictions.CAPTION)
+        if learned_functions.write_functions(run.folder, done, sound_trials(done)):
+            run.describe(learned_functions.FILE, learned_functions.CAPTION)
     drawings, missing = draw_all(done)
     for drawing in drawings:
         run.figure(drawing.name, drawing.figure, drawing.caption, drawing.rows)
@@ -163,13 +165,14 @@ def run(
 
 def draw_all(done: Trained) -> tuple[list[Drawing], list[str]]:
     """Every figure that can be drawn; and in words why others cannot."""
-    sound = [k for k, status in enumerate(done.status) if status == "ok"]
+    sound = sound_trials(done)
     makers: dict[str, Callable[[], Drawing | None]] = {"Learning curves": lambda: figures.learning_curves(done)}
     if sound:
         data, network = done.data_of(sound[0]), done.network(sound[0])
         if isinstance(network.config, GreadSettings):
             makers |= {
                 "Coefficients": lambda: figures.coefficient_bars(done, sound),
+                "Learned functions": lambda: learned_functions.function_curves(done, sound),
                 "Filter response": lambda: figures.response_lines(done, sound, data),
             }
         makers |= {

@@ -1,0 +1,113 @@
+"""Splines in torch: values beside numpy's, gradients, batches, and parameters that cannot break a declaration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from rdgraph.errors import InvalidArgument
+from rdgraph.lowering import spline_evaluation
+from rdgraph.lowering.spline_evaluation import SOURCE, spline
+from rdgraph.lowering.spline_parameters import make_controls, parameters_of, start_parameters
+from rdgraph.syntax.learned_function import LearnedFunction
+from rdgraph.syntax.learned_values import LearnedValues, cut_controls
+from tests.rdgraph.syntax.test_learned_function import DECLARATIONS, check_facts
+
+PHI = LearnedFunction("phi", knots=7, range=(-2, 1))
+ENDS = {"lower": -2.0, "step": float(PHI.step)}
+
+
+def drawn(*shape: int, seed: int = 0, size: float = 1.0) -> torch.Tensor:
+    return size * torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_every_member_has_its_own_function(batch: tuple[int, ...], per_channel: bool) -> None:
+    x = drawn(*batch, 11, 4, size=3.0)
+    controls = drawn(*batch, *([4] if per_channel else []), 7, seed=1)
+    got = spline(x, controls, **ENDS, per_channel=per_channel)
+    for place in np.ndindex(*batch):
+        for channel in range(4):
+            own = controls[place][channel] if per_channel else controls[place]
+            expected = LearnedValues(PHI, own.numpy())(x[place][:, channel].numpy())
+            np.testing.assert_allclose(got[place][:, channel], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("shape", "per_channel"), [((7,), False), ((2, 7), True), ((3, 7), False), ((3, 2, 7), True)])
+def test_gradients_of_both_orders(shape: tuple[int, ...], per_channel: bool) -> None:
+    x, controls = drawn(3, 4, 2, size=2.0).requires_grad_(), drawn(*shape, seed=1).requires_grad_()
+
+    def value(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return spline(a, b, **ENDS, per_channel=per_channel)
+
+    assert torch.autograd.gradcheck(value, (x, controls))
+    assert torch.autograd.gradgradcheck(value, (x, controls))
+
+
+def test_sums_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, slope = drawn(3, 40, 2, size=2.0), drawn(3, 40, 2, seed=2)
+    found = []
+    for most in (2**26, 100):
+        monkeypatch.setattr(spline_evaluation, "MAX_ENTRIES", most)
+        controls = drawn(3, 7, seed=1).requires_grad_()
+        spline(x, controls, **ENDS).backward(slope)
+        found.append(controls.grad)
+    torch.testing.assert_close(*found)
+
+
+def test_what_is_no_number_stays_none() -> None:
+    x = torch.tensor([[float("nan"), float("inf"), -float("inf"), 0.5]])
+    got = spline(x, drawn(7).float(), **ENDS)
+    assert got.isfinite().tolist() == [[False, False, False, True]]
+
+
+def test_the_source_runs_with_torch_alone() -> None:
+    names: dict = {"torch": torch}
+    exec(compile(SOURCE, "<spline>", "exec"), names)
+    x, controls = drawn(3, 4, size=2.0), drawn(7, seed=1)
+    assert torch.equal(names["spline"](x, controls, -2.0, 0.5), spline(x, controls, -2.0, 0.5))
+
+
+@pytest.mark.parametrize("declared", DECLARATIONS, ids=str)
+def test_no_parameters_break_the_declaration(declared: LearnedFunction) -> None:
+    for seed, size in enumerate((0.0, 0.1, 1.0, 10.0, 1e4)):
+        theta = drawn(6, declared.parameters, seed=seed, size=size)
+        for dtype, room in ((torch.float64, 1e-9), (torch.float32, 1e-4)):
+            controls = make_controls(declared, theta.to(dtype)).double().numpy()
+            check_facts(LearnedValues(declared, controls), room * max(1.0, float(np.abs(controls).max())))
+
+
+@pytest.mark.parametrize("declared", DECLARATIONS, ids=str)
+def test_every_parameter_counts(declared: LearnedFunction) -> None:
+    theta = drawn(declared.parameters).requires_grad_()
+    jacobian = torch.autograd.functional.jacobian(lambda x: make_controls(declared, x), theta)
+    assert torch.linalg.matrix_rank(jacobian) == declared.parameters
+
+
+@pytest.mark.parametrize("declared", DECLARATIONS, ids=str)
+def test_parameters_of_values_give_the_values_back(declared: LearnedFunction) -> None:
+    theta = drawn(4, declared.parameters, size=0.05)
+    values = LearnedValues(declared, make_controls(declared, theta).numpy())
+    again = make_controls(declared, torch.as_tensor(parameters_of(values)))
+    np.testing.assert_allclose(again, values.controls, atol=1e-9)
+
+
+@pytest.mark.parametrize("declared", DECLARATIONS, ids=str)
+def test_learning_starts_at_zero_or_next_to_it(declared: LearnedFunction) -> None:
+    start = torch.as_tensor(start_parameters(declared)).requires_grad_()
+    controls = make_controls(declared, start)
+    if declared.monotone is None:
+        assert controls.abs().max() == 0
+    else:
+        assert controls.diff().abs().max() <= 0.1 * float(declared.step) + 1e-12
+    controls.square().sum().backward() if declared.monotone else controls.sum().backward()
+    assert start.grad.isfinite().all()
+    near = LearnedValues(declared, cut_controls(declared, np.linspace(-1, 1, declared.knots)))
+    assert np.isfinite(parameters_of(near)).all()
+
+
+def test_parameters_of_another_size_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="expected 7 parameters of phi"):
+        make_controls(PHI, torch.zeros(6))
