@@ -22,6 +22,8 @@ MOST_GENES = 4
 #: Of every generation, so many sums whose inner constants are polished, and of each shape at most so often.
 _POLISHED, _TIMES_POLISHED, _STEPS = 14, 3, 12
 _TOURNAMENT = 4
+#: Generations without a better score after which the search ends.
+_PATIENCE = 10
 #: Of the mean square of the rows: errors below this are rounding.
 _ROUNDING = 1e-22
 _MOST_CACHED = 4000
@@ -53,8 +55,12 @@ class GeneticSearch:
         population = [self._split(candidate) for candidate in self.archive]
         population += [self.breeder.new_genome() for _ in range(self.effort.population)]
         scored = self._scored(population)
+        best_score, idle = np.inf, 0
         for _ in range(self.effort.generations):
-            if self._is_exact():
+            lowest = min((self._score(candidate) for candidate in self.archive), default=np.inf)
+            idle = 0 if lowest < best_score * (1 - 1e-3) or not np.isfinite(best_score) else idle + 1
+            best_score = min(best_score, lowest)
+            if self._is_exact() or idle > _PATIENCE:
                 return
             genomes = [genome for genome, _ in scored]
             scores = np.array([self._score(candidate) for _, candidate in scored])

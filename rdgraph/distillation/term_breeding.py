@@ -53,7 +53,7 @@ class Breeder:
 
     def new_gene(self, depth: int = 3) -> Gene:
         word = self._grown(depth)
-        return Gene(word, np.repeat(self._drawn(word.count("c")), self.sets, 0))
+        return _plain(Gene(word, np.repeat(self._drawn(word.count("c")), self.sets, 0)))
 
     def child(self, first: Sequence[Gene], second: Sequence[Gene]) -> tuple[Gene, ...]:
         """A changed copy of one sum, or a mixture of two; terms that occur twice once."""
@@ -64,17 +64,16 @@ class Breeder:
             case 0:
                 made[place] = other
             case 1:
-                made[place] = self._crossed(made[place], other)
+                made[place] = _plain(self._crossed(made[place], other))
             case 2:
-                made[place] = self._changed(made[place])
+                made[place] = _plain(self._changed(made[place]))
             case 3:
                 made.append(other if self.rng.random() < 0.5 else self.new_gene(2))
             case 4:
                 del made[place]
             case _:
-                made[place] = self._shifted(made[place])
-        plain = [Gene(*plain_form(gene.word, gene.constants)) for gene in made]
-        unique = {gene.key: gene for gene in plain if "x" in gene.word or gene.word == ("1",)}
+                made[place] = _plain(self._shifted(made[place]))
+        unique = {gene.key: gene for gene in made if "x" in gene.word or gene.word == ("1",)}
         return tuple(g for g in unique.values() if size_of(g.word) <= MOST_UNITS and not is_trivial(g.word))
 
     def _grown(self, depth: int) -> Word:
@@ -128,3 +127,7 @@ class Breeder:
         if not count:
             return self._changed(gene)
         return replace(gene, constants=gene.constants * np.exp(0.5 * self.rng.standard_normal((1, count))))
+
+
+def _plain(gene: Gene) -> Gene:
+    return Gene(*plain_form(gene.word, gene.constants))
