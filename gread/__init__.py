@@ -6,6 +6,7 @@ classifier:  GREADClassifier, GNNClassifier, GREADConv, exportable, GREAD, Netwo
 networks:    find_model, register_model, ModelRecord, ModelSettings, BatchedModel, Place
 training:    train, train_decoupled, Config, Trial, make_trials, Ensemble, find_preset
 search:      search
+formulas:    distil, DistilledNetwork
 
 Names are loaded when they are first asked for.
 """
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from gread.datasets.splits import stratified_splits
     from gread.datasets.synthetic import csbm, synthetic_cora, synthetic_cora_levels
     from gread.datasets.variants import Variant
+    from gread.formulas.distilled_network import DistilledNetwork, distil
     from gread.layers.conv import GREADConv
     from gread.layers.plain_conv import exportable
     from gread.models.batched_model import BatchedModel
@@ -45,6 +47,7 @@ __all__ = [
     "GREAD",
     "BatchedModel",
     "Config",
+    "DistilledNetwork",
     "Ensemble",
     "GNNClassifier",
     "GREADClassifier",
@@ -60,6 +63,7 @@ __all__ = [
     "Variant",
     "csbm",
     "digits",
+    "distil",
     "exportable",
     "find_model",
     "find_preset",
@@ -80,6 +84,7 @@ __all__ = [
 _ON_USE = {
     "BatchedModel": "gread.models.batched_model",
     "Config": "gread.settings.config",
+    "DistilledNetwork": "gread.formulas.distilled_network",
     "Ensemble": "gread.training.ensemble",
     "GNNClassifier": "gread.classifier.gnn_estimator",
     "GREAD": "gread.models.gread_model",
@@ -96,6 +101,7 @@ _ON_USE = {
     "Variant": "gread.datasets.variants",
     "csbm": "gread.datasets.synthetic",
     "digits": "gread.datasets.embedded",
+    "distil": "gread.formulas.distilled_network",
     "exportable": "gread.layers.plain_conv",
     "find_model": "gread.settings.model_records",
     "find_preset": "gread.settings.presets",

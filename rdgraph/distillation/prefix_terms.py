@@ -181,7 +181,7 @@ def _written(word: Iterator[str], constants: Iterator[str], letter: str) -> tupl
     sign = next(word)
     if sign == "c":
         name = next(constants)
-        return name, _SUM if name.startswith("-") else _ATOM
+        return name, _SUM if name.startswith("-") else _PRODUCT if "*" in name else _ATOM
     if sign == "x":
         return letter, _ATOM
     if arity(sign) == 0:

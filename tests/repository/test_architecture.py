@@ -50,7 +50,7 @@ FOLDER_ORDER = {
     "analysis": ["measures", "spectra", "verdicts", "phases", "plots"],
     "gread": [
         "kernels", "settings", "datasets", "references", "models", "substrate", "zoo", "training", "tuning",
-        "classifier", "layers",
+        "formulas", "classifier", "layers",
     ],
     "studies": [
         "runs", "stability", "grid", "response", "turing", "atlas", "discretisation", "oversmoothing", "trained_energy",
