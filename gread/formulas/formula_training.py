@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rdgraph.distillation.found_formula import Formula
 from rdgraph.distillation.formula_letters import with_function
+from rdgraph.distillation.found_formula import Formula
 from rdgraph.distillation.prefix_terms import to_text
 
 #: Letters that the settings of a network give kinds and links of their own.

@@ -12,7 +12,7 @@ from gread.training.trainer import Trained
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.syntax.learned_values import LearnedValues
 
-#: Points of a curve, of the states that are looked at the share that counts, times of a flow, trials whose states count.
+#: Points of a curve; of the states, the share that counts; times of a flow; trials whose states count.
 POINTS, SHARE, TIMES, MOST_TRIALS = 121, 0.99, 5, 5
 #: Of the mean density, what every point weighs beside its own: a formula should not run away where states are rare.
 FLOOR = 0.1
@@ -48,8 +48,8 @@ class LearnedCurves:
         else:
             mass = np.cumsum(density) / np.sum(density)
             rest = (1 - SHARE) / 2
-            ends = (places[np.searchsorted(mass, side).clip(0, len(places) - 1)] for side in (rest, 1 - rest))
-            x = np.linspace(*ends, POINTS)
+            first, last = (int(np.searchsorted(mass, side).clip(0, len(places) - 1)) for side in (rest, 1 - rest))
+            x = np.linspace(float(places[first]), float(places[last]), POINTS)
             weights = np.interp(x, places, density)
             weights = weights + FLOOR * weights.mean()
         return cls(name, x, np.stack([own(x) for own in functions]), weights)
@@ -67,7 +67,9 @@ def chosen_name(names: Sequence[str], asked: str | None) -> str:
         return asked
     if len(names) != 1:
         told = ", ".join(names) or "none"
-        raise InvalidArgument(f"expected one learned function, got {told}; name it, or train with phi(H) in the equation")
+        raise InvalidArgument(
+            f"expected one learned function, got {told}; name it, or train with phi(H) in the equation"
+        )
     return names[0]
 
 

@@ -54,9 +54,9 @@ FOLDER_ORDER = {
     ],
     "studies": [
         "runs", "stability", "grid", "response", "turing", "atlas", "discretisation", "oversmoothing", "trained_energy",
-        "datasets", "training", "contest", "search", "cells", "classification", "ablation", "sensitivity", "depth",
-        "homophily", "significance", "runtime", "embeddings", "complexity", "wellposedness", "forensics", "ledger",
-        "explorer", "catalogue", "cli", "benchmarks",
+        "datasets", "training", "contest", "search", "distilling", "cells", "classification", "ablation", "sensitivity",
+        "depth", "homophily", "significance", "runtime", "embeddings", "complexity", "wellposedness", "forensics",
+        "ledger", "explorer", "catalogue", "cli", "benchmarks",
     ],
 }  # fmt: skip
 
