@@ -26,7 +26,7 @@ def trained_equation(equation: str, function: str, formula: Formula) -> str:
 
     >>> import numpy as np, rdgraph as rd
     >>> x = np.linspace(-2, 2, 50)
-    >>> found = rd.find_formula(x, [1.5*x, 2.5*x], taken=TAKEN)
+    >>> found = rd.find_formula(x, [1.5*x, 2.5*x], taken=TAKEN, functions=[])
     >>> trained_equation("-alpha*L@H + phi(H) where phi learned knots=12", "phi", found.formula)
     '-alpha*L@H + phi(H) where phi = 4*gamma*H'
     """

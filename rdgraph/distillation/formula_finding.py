@@ -42,6 +42,7 @@ def find_formula(
     tolerance: float = 0.01,
     max_size: int = 24,
     functions: Sequence[str] = FUNCTIONS_USED,
+    nested: bool = False,
     taken: Sequence[str] = ("alpha",),
     effort: Effort | None = None,
     seed: int = 0,
@@ -61,6 +62,7 @@ def find_formula(
             the root mean square of the values.
         max_size: of a formula.
         functions: of the language that may occur.
+        nested: whether functions of functions may occur; they fit much and say little.
         taken: letters that the constants may not be called by.
         effort: how many sums in how many generations are bred.
         seed: of the search; the same seed finds the same.
@@ -74,7 +76,8 @@ def find_formula(
 
     >>> import numpy as np
     >>> x = np.linspace(-1.5, 1.5, 60)
-    >>> found = find_formula(x, 1.3*x*(1 - x**2) + 0.01*np.random.default_rng(0).standard_normal(60), noise=0.01)
+    >>> y = 1.3*x*(1 - x**2) + 0.01*np.random.default_rng(0).standard_normal(60)
+    >>> found = find_formula(x, y, noise=0.01, functions=[])
     >>> found.formula.text
     'beta*(H - H**3)'
     """
@@ -85,12 +88,19 @@ def find_formula(
             raise UnknownName("function of formulas", name, SLOPES)
     if not tolerance > 0 or max_size < 1:
         raise InvalidArgument(f"expected tolerance > 0 and max_size >= 1, got {tolerance} and {max_size}")
-    archive = searched(target, functions, max_size, tolerance, effort or Effort(), seed)
+    archive = searched(target, functions, max_size, tolerance, effort or Effort(), seed, nested=nested)
     return chosen(target, archive, tolerance, taken)
 
 
 def searched(
-    target: Target, functions: Sequence[str], max_size: int, tolerance: float, effort: Effort, seed: int
+    target: Target,
+    functions: Sequence[str],
+    max_size: int,
+    tolerance: float,
+    effort: Effort,
+    seed: int,
+    *,
+    nested: bool,
 ) -> Archive:
     """The best formulas of every size."""
     archive = Archive(max_size)
@@ -100,7 +110,7 @@ def searched(
     search_library(target, functions, archive)
     search_shapes(target, functions, archive)
     floor = target.noise or tolerance * target.scale
-    breeder = Breeder(functions, target.sets, np.random.default_rng(seed))
+    breeder = Breeder(functions, target.sets, np.random.default_rng(seed), nested)
     GeneticSearch(target, archive, breeder, effort, floor).run()
     return finished(target, archive)
 

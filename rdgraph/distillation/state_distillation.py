@@ -129,6 +129,7 @@ def distil(
     initial: Any = None,
     max_size: int = 20,
     functions: Sequence[str] = FUNCTIONS_USED,
+    nested: bool = False,
     within: float = 1.25,
     level: float | None = 0.95,
     effort: Effort | None = None,
@@ -151,6 +152,7 @@ def distil(
         initial: the start where it is known exactly; else it is estimated.
         max_size: of the formula, in the units of `find_formula`.
         functions: of the language that may occur.
+        nested: whether functions of functions may occur.
         within: how many times the noise a formula may leave.
         level: of the intervals; None leaves them out.
         effort: of the genetic search.
@@ -170,7 +172,7 @@ def distil(
     >>> times = torch.linspace(0, 3, 31, dtype=torch.float64)
     >>> seen = rd.solve(field, start, times).states
     >>> seen = seen + 0.005 * torch.randn(seen.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    >>> found = rd.distil(seen, times, grid, "-alpha*L@H + phi(H)", level=None)
+    >>> found = rd.distil(seen, times, grid, "-alpha*L@H + phi(H)", initial=start, functions=[], level=None)
     >>> found.formula
     'beta*H*(1 - H)'
     >>> {name: round(value, 1) for name, value in found.values.items()}
@@ -182,7 +184,7 @@ def distil(
     form = _weak(unknown, operator, seen, when, initial)
     *spline, floor = spline_function(form)
     target = replace(form.target(), noise=max(floor, 1e-9 * form.target().scale))
-    archive = searched(target, functions, max_size, 0.01, effort or EFFORT, seed)
+    archive = searched(target, functions, max_size, 0.01, effort or EFFORT, seed, nested=nested)
     trial = Trial(unknown, operator, form, seen, when, initial)
     tried = ranked(trial, shortlist(archive, target))
     rows = tuple(sorted((row for row, _ in tried), key=lambda row: row.size))

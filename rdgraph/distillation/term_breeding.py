@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rdgraph.distillation.prefix_terms import POWERS, Word, end_of, size_of
-from rdgraph.distillation.term_forms import is_trivial, plain_form
+from rdgraph.distillation.term_forms import is_nested, is_trivial, plain_form
 
 Array = np.ndarray
 #: Terms larger than this are not bred further.
@@ -46,6 +46,8 @@ class Breeder:
     functions: Sequence[str]
     sets: int
     rng: np.random.Generator
+    #: Whether a function may be taken of a function.
+    nested: bool = False
 
     def new_genome(self) -> tuple[Gene, ...]:
         """One to three drawn terms."""
@@ -53,6 +55,8 @@ class Breeder:
 
     def new_gene(self, depth: int = 3) -> Gene:
         word = self._grown(depth)
+        while not self.nested and is_nested(word):
+            word = self._grown(depth)
         return _plain(Gene(word, np.repeat(self._drawn(word.count("c")), self.sets, 0)))
 
     def child(self, first: Sequence[Gene], second: Sequence[Gene]) -> tuple[Gene, ...]:
@@ -74,7 +78,10 @@ class Breeder:
             case _:
                 made[place] = _plain(self._shifted(made[place]))
         unique = {gene.key: gene for gene in made if "x" in gene.word or gene.word == ("1",)}
-        return tuple(g for g in unique.values() if size_of(g.word) <= MOST_UNITS and not is_trivial(g.word))
+        return tuple(gene for gene in unique.values() if size_of(gene.word) <= MOST_UNITS and self._is_good(gene.word))
+
+    def _is_good(self, word: Word) -> bool:
+        return not is_trivial(word) and (self.nested or not is_nested(word))
 
     def _grown(self, depth: int) -> Word:
         draw = self.rng.random()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rdgraph.distillation.prefix_terms import Word, arity, end_of, evaluate, size_of
+from rdgraph.distillation.prefix_terms import SLOPES, Word, arity, end_of, evaluate, size_of
 
 Array = np.ndarray
 _ODD, _EVEN = ("tanh", "sin", "cube"), ("cos", "abs", "square")
@@ -158,3 +158,13 @@ def _is_idle(word: Word, place: int) -> bool:
     if sign in ("-", "/") and left == right and "c" not in left:
         return True
     return (sign == "*" and ("1",) in (left, right)) or (sign == "/" and right == ("1",))
+
+
+def is_nested(word: Word) -> bool:
+    """Whether a function is taken of something with a function in it.
+
+    >>> is_nested(("tanh", "+", "x", "sin", "x")), is_nested(("*", "tanh", "x", "sin", "x"))
+    (True, False)
+    """
+    places = [place for place, sign in enumerate(word) if sign in SLOPES]
+    return any(sign in SLOPES for place in places for sign in word[place + 1 : end_of(word, place)])

@@ -118,7 +118,7 @@ def measure(case: Case, seed: int) -> dict[str, Any]:
     """One draw distilled."""
     draw = drawn(case, seed)
     began = time.process_time()
-    found = rd.distil(draw.states, draw.times, draw.graph, EQUATION)
+    found = rd.distil(draw.states, draw.times, draw.graph, EQUATION, nested=True)
     recovered, worst = is_recovered(case, draw.truth, found)
     inside = None
     if recovered and set(found.intervals) == set(draw.truth):
