@@ -2,7 +2,8 @@
 
 Each of the nine data sets with the settings that were published for GREAD-BS, its equation -alpha*L@H + phi(H): trained
 with phi as a spline, put into a formula, trained again with the formula on the same splits and seeds. Writes
-docs/distilled.json after every set, and goes on where it was left; `--page` prints the table of docs/distil.md.
+docs/distilled.json after every set, and goes on where it was left; `python -m studies.benchmarks.distil_page` puts the
+table into docs/distil.md.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from gread.datasets.node_data import NodeData
 from gread.formulas.distilled_network import MAX_SIZE, TOLERANCE, distil
@@ -78,7 +81,7 @@ def measure(
     lives = next((proof.text for proof in found.proofs if proof.topic == "existence"), "")
     return DistilledRow(
         name, dataset, 100 * float(found.before.mean()), None if after is None else 100 * float(after.mean()),
-        None if after is None else found.lost, *(None if end != end else end for end in (low, high)),
+        None if after is None else found.lost, None if np.isnan(low) else low, None if np.isnan(high) else high,
         "" if formula is None else formula.text, found.search.answer, None if formula is None else formula.size,
         None if formula is None else formula.relative_error, lives,
         tuple(round(100 * float(a), 4) for a in found.before),
@@ -131,13 +134,8 @@ def main() -> None:
     parser.add_argument("--splits", type=int, help="only so many splits")
     parser.add_argument("--epochs", type=int, help="only so many epochs")
     parser.add_argument("--out", type=Path, default=DOCS / "distilled.json")
-    parser.add_argument("--page", action="store_true", help="measure nothing, print the table")
     given = parser.parse_args()
     found = read_cells(given.out)
-    if given.page:
-        order = {name: k for k, name in enumerate(SETS)}
-        print(page(sorted(found["rows"], key=lambda row: order.get(row["dataset"], len(order)))))
-        return
     device, sets = choose_device(given.device), given.sets or SETS
     if given.again:
         found["rows"] = [row for row in found["rows"] if row["dataset"] not in sets]
