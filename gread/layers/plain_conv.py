@@ -21,6 +21,7 @@ from rdgraph import VectorField, lower
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.integrators.linear_part import linear_part
 from rdgraph.integrators.polynomial_flow import LinearFlow
+from rdgraph.lowering.spline_evaluation import spline_pieces
 from rdgraph.methods.registry import find_method
 from rdgraph.normalisations.registry import find_normalisation
 
@@ -120,7 +121,9 @@ class PlainConv(nn.Module):
         self.lengths = [float(length) for length in Schedule.make(c.method, c.time, c.step).lengths(time)]
         code: dict[str, Any] = {}
         exec(field.source, code)  # rdgraph's own text, made from the parsed equation
-        known = field.coefficients
+        own = layer.coefficients(field.dtype)
+        learned = layer.system.learned.items()
+        known = field.coefficients | {n: spline_pieces(own[n], f.per_channel) for n, f in learned}
         made = code["coefficients"](*(known[name] for name in inspect.signature(code["coefficients"]).parameters))
         self.function: Callable[..., Tensor] = code["field"]
         self.arguments = list(inspect.signature(self.function).parameters)

@@ -353,6 +353,7 @@ class GREAD(BatchedModel):
         soft = config.adjacency != "original"
         held = 12 + self._vectors(flow, soft)
         held += 8 * config.encoder_mlp + 6 * config.decoder_mlp
+        held += max((2 * (f.knots + 8) for f in self.system.learned.values()), default=0)  # sums over pieces
         edges = self.operator.num_edges * (4 * config.heads + 4) if soft else 0
         return state * held + edges + x.values[0].numel() * 2 + self.place.nodes * self.classes * 8
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from rdgraph import parse
 from rdgraph.errors import NotApplicable
+from rdgraph.syntax.learned_names import declared_names
 from rdgraph.systems.system import System
+
+
+def lasting_text(reaction: str) -> str:
+    """The text of an equation that reads to the same one elsewhere: with what `rdgraph.learned` declared here."""
+    return str(parse(reaction)) if any(name in reaction for name in declared_names()) else reaction
 
 
 def read_equation(reaction: str | System, alpha: str, beta: str, *, has_beside: bool = False) -> System:

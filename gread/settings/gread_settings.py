@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from gread.settings.equation import read_equation
+from gread.settings.equation import lasting_text, read_equation
 from gread.settings.model_settings import ModelSettings
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.integrators.flow_coefficients import Schedule
@@ -100,6 +100,7 @@ class GreadSettings(ModelSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "reaction", lasting_text(self.reaction))
         for name, known in (
             ("alpha", KINDS), ("beta", KINDS), ("alpha_link", LINKS), ("beta_link", LINKS),
             ("adjacency", ADJACENCIES), ("velocity", VELOCITIES), ("normalisation", tuple(NORMALISATIONS)),

@@ -16,7 +16,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.decisions.budget import remaining
-from rdgraph.decisions.enclosure import enclose_at, precision
+from rdgraph.decisions.enclosure import NotEnclosed, enclose_at, precision
 from rdgraph.decisions.line_pieces import (
     BITS,
     Neighbourhood,
@@ -29,6 +29,7 @@ from rdgraph.decisions.line_pieces import (
 )
 from rdgraph.errors import Undecided
 from rdgraph.syntax.functions import record_of
+from rdgraph.syntax.learned_records import LearnedCall
 
 #: Intervals of one piece, steps to a zero in one of them, the shortest one, and seconds kept for the rest of an answer.
 MAX_CELLS = 3_000
@@ -38,6 +39,8 @@ RESERVED_SECONDS = 1.5
 #: The end of the search where nothing is proved farther out, and the largest denominator of numbers that are tried.
 FAR = sp.Integer(100)
 MAX_DENOMINATOR = 1000
+#: The widest enclosure of a zero; functions of which only bounds are known leave wider ones.
+WIDEST = sp.Rational(1, 10**6)
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,8 @@ def line_zeros(formula: sp.Expr, letter: sp.Symbol, reach: tuple[sp.Rational, sp
     found: list[LineZero] = []
     gaps: list[tuple[float, float]] = []
     beyond = True
+    if formula.has(LearnedCall) and not any(_is_bounded_at(formula, letter, place) for place in (0, 1, -1)):
+        raise Undecided(f"the zeros of {formula} depend on functions that are learned")
     with precision(BITS):
         for factor in _factors(formula, letter):
             for piece in pieces(factor, letter):
@@ -93,6 +98,14 @@ def line_zeros(formula: sp.Expr, letter: sp.Symbol, reach: tuple[sp.Rational, sp
         merged, doubtful = _merged(found)
     signs = _signs(formula, letter, merged)
     return LineZeros(tuple(merged), signs, (*gaps, *doubtful), beyond, reach)
+
+
+def _is_bounded_at(formula: sp.Expr, letter: sp.Symbol, place: int) -> bool:
+    """Whether something is known of a value."""
+    try:
+        return bool(enclose_at(formula, {letter: enclose_at(sp.Integer(place), {})}).is_finite())
+    except NotEnclosed:
+        return False
 
 
 def period(formula: sp.Expr, letter: sp.Symbol) -> sp.Expr | None:
@@ -267,7 +280,9 @@ class _Search:
             place = smaller
         low, high = rational(place.lower()), rational(place.upper())
         exact = next((guess for guess in _guesses(place) if is_zero_at(self.piece, guess)), None)
-        if self._inside(low, high):
+        if exact is None and high - low > WIDEST * max(1, abs(low)):
+            found.gaps.append((float(low), float(high)))
+        elif self._inside(low, high):
             found.zeros.append(LineZero(low, high) if exact is None else _exactly(exact))
 
     def _refined(self, place: Any) -> Any:

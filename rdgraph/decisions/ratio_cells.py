@@ -81,11 +81,14 @@ class Line:
 
 
 def isolated_roots(polynomial: sp.Poly) -> list[sp.Expr]:
-    """Real roots, exactly; Undecided where sympy cannot isolate them."""
+    """Real roots, exactly; Undecided where sympy cannot isolate them, or they hang on a function that is learned."""
     try:
-        return sp.real_roots(polynomial)
+        found: list[sp.Expr] = sp.real_roots(polynomial)
     except NotImplementedError:
-        raise Undecided(f"cannot isolate the zeros of {polynomial.as_expr()}") from None
+        found = [sp.nan]
+    if not all(root.is_number and root != sp.nan for root in found):
+        raise Undecided(f"cannot isolate the zeros of {polynomial.as_expr()}")
+    return found
 
 
 def _boundary_polynomials(expression: sp.Expr, r: sp.Symbol) -> Iterable[sp.Poly]:

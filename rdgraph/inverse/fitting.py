@@ -106,6 +106,11 @@ def fit(
     """
     if system.is_noisy:
         raise NotApplicable("expected a system without noise of its own, got one; fit its drift")
+    if system.learned:
+        raise NotApplicable(
+            f"expected an equation whose functions are written out, got {', '.join(system.learned)}, which is learned; "
+            "put a formula in its place, as in phi(H) where phi = H*(1 - H)"
+        )
     operator = operator_of(graph, normalisation)
     observed = read_observations(system, states, times, operator.num_nodes)
     known = {name: _known(name, value, system) for name, value in (fixed or {}).items()}

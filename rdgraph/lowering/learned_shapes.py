@@ -9,6 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from rdgraph.errors import InvalidArgument
+from rdgraph.lowering.spline_evaluation import spline_pieces
 from rdgraph.syntax.learned_function import LearnedFunction
 from rdgraph.syntax.learned_values import LearnedValues
 from rdgraph.systems.system import System
@@ -43,8 +44,8 @@ class LearnedShape:
         return int(tensor.shape[-2]) if self.declaration.per_channel else None
 
     def view(self, tensor: Tensor) -> Tensor:
-        """The control values as the spline takes them."""
-        return tensor
+        """The pieces that the control values make, as the spline takes them."""
+        return spline_pieces(tensor, self.declaration.per_channel)
 
     def member(self, tensor: Tensor, place: tuple[int, ...]) -> Tensor:
         """The values of one member of the batch."""
@@ -92,11 +93,10 @@ def given_controls(declaration: LearnedFunction, value: Any) -> Any:
         ) from None
 
 
-def spline_call(declaration: LearnedFunction, argument: str, controls: str) -> str:
+def spline_call(declaration: LearnedFunction, argument: str, pieces: str) -> str:
     """The call of the spline in generated source.
 
     >>> spline_call(LearnedFunction("phi", knots=4), "H", "phi")
     'spline(H, phi, -3.0, 2.0)'
     """
-    last = ", True" if declaration.per_channel else ""
-    return f"spline({argument}, {controls}, {float(declaration.range[0])!r}, {float(declaration.step)!r}{last})"
+    return f"spline({argument}, {pieces}, {float(declaration.range[0])!r}, {float(declaration.step)!r})"

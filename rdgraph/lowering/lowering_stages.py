@@ -78,9 +78,7 @@ def lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lowere
     )
     note = f"Operator: {normalisation}, L = {'D' if keeps_laplacian else 'I'} - A. Shapes: {shapes}."
     kept = [field, *([forcing] if any(free.values()) else []), *([] if noise is None else [noise])]
-    source = module_source(
-        system.text, note, list(names), kept, is_packed=len(forms) > 1, is_learned=bool(system.learned)
-    )
+    source = module_source(system.text, note, list(names), kept, is_packed=len(forms) > 1)
     return Lowered(forms, free, field, forcing, noise, names, source, compiled(source))
 
 

@@ -15,17 +15,23 @@ import torch
 MAX_ENTRIES = 2**26
 
 
-def spline(
-    x: torch.Tensor, controls: torch.Tensor, lower: float, step: float, per_channel: bool = False
-) -> torch.Tensor:
-    """The natural cubic spline with the given control values, at every entry of x (*batch, nodes, channels).
-
-    `controls` is (K,) or (*batch, K), with `per_channel` (channels, K) or (*batch, channels, K). Beyond the knots it is
-    a straight line.
+def spline(x: torch.Tensor, pieces: torch.Tensor, lower: float, step: float) -> torch.Tensor:
+    """The spline with the given pieces, at every entry of x (*batch, nodes, channels).
 
     >>> line = torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64)
-    >>> spline(torch.tensor([[-7.0, 0.25]], dtype=torch.float64), line, lower=-1.0, step=1.0)
+    >>> spline(torch.tensor([[-7.0, 0.25]], dtype=torch.float64), spline_pieces(line), lower=-1.0, step=1.0)
     tensor([[-7.0000,  0.2500]], dtype=torch.float64)
+    """
+    place = x.to(pieces.dtype) * (1 / step) + (1 - lower / step)
+    found: torch.Tensor = SplinePieces.apply(place, pieces)  # type: ignore[no-untyped-call]
+    return found.to(x.dtype)
+
+
+def spline_pieces(controls: torch.Tensor, per_channel: bool = False) -> torch.Tensor:
+    """The cubics of the natural spline with control values: (*batch, 1, channels or 1, K + 1, 4).
+
+    `controls` is (K,) or (*batch, K), with `per_channel` (channels, K) or (*batch, channels, K). The first and the last
+    piece are the straight lines beyond the knots.
     """
     first, last = controls[..., :1], controls[..., -1:]
     before, after = 2 * first - controls[..., 1:2], 2 * last - controls[..., -2:-1]
@@ -37,17 +43,14 @@ def spline(
     tail = torch.stack([last, after - last, zero, zero], -1)
     pieces = torch.cat([head, inner, tail], -2)
     lead = tuple(pieces.shape[:-2]) if per_channel else (*pieces.shape[:-2], 1)
-    pieces = pieces.reshape(*lead[:-1], 1, lead[-1], *pieces.shape[-2:])
-    place = (x.to(controls.dtype) - lower) / step
-    found: torch.Tensor = SplinePieces.apply(place, pieces)  # type: ignore[no-untyped-call]
-    return found.to(x.dtype)
+    return pieces.reshape(*lead[:-1], 1, lead[-1], *pieces.shape[-2:])
 
 
 class SplinePieces(torch.autograd.Function):
-    """Cubics in pieces at a place: sum over p of pieces[..., k, p] (place - k + 1)**p, with k the piece of the place.
+    """Cubics in pieces at a place: sum over p of pieces[..., k, p] (place - k)**p, with k the piece of the place.
 
-    place is (*batch, nodes, channels), pieces (*batch, 1, channels or 1, K + 1, 4). The first and the last piece are
-    straight lines without an end.
+    place is (*batch, nodes, channels), pieces (*batch, 1, channels or 1, K + 1, 4). The first and the last piece go on
+    for ever.
     """
 
     @staticmethod
@@ -64,18 +67,19 @@ class SplinePieces(torch.autograd.Function):
 
 
 def piece_of(place: torch.Tensor, count: int) -> torch.Tensor:
-    """The number of the piece of every place; a place that is no number gets the first."""
-    return torch.nan_to_num(torch.floor(place) + 1).clamp(0, count - 1).long()
+    """The number of the piece of every place; one that is no number may get any."""
+    return place.long().clamp(0, count - 1)
 
 
 def pieces_at(place: torch.Tensor, pieces: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
     """The place within its piece, and the four coefficients there."""
     rows, count = pieces.shape[:-2], pieces.shape[-2]
     piece = piece_of(place, count)
-    number = torch.arange(rows.numel(), device=place.device).reshape(rows)
-    found = pieces.reshape(-1, 4).index_select(0, (number * count + piece).flatten())
-    shape = torch.broadcast_shapes(rows, piece.shape)
-    return place - (piece - 1).to(place.dtype), found.reshape(*shape, 4).unbind(-1)
+    row = piece
+    if rows.numel() > 1:
+        row = piece + torch.arange(0, rows.numel() * count, count, device=place.device).reshape(rows)
+    found = pieces.reshape(-1, 4).index_select(0, row.flatten())
+    return place - piece, found.reshape(*row.shape, 4).unbind(-1)
 
 
 def cubic_at(t: torch.Tensor, powers: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -96,7 +100,7 @@ def sums_over_pieces(slope: torch.Tensor, place: torch.Tensor, pieces: torch.Ten
         cut = zip(slope.tensor_split(parts, -2), place.tensor_split(parts, -2), strict=True)
         return torch.stack([sums_over_pieces(s, p, pieces) for s, p in cut]).sum(0)
     piece = piece_of(place, count)
-    t = place - (piece - 1).to(place.dtype)
+    t = place - piece
     powers = torch.stack([slope, slope * t, slope * t**2, slope * t**3], -1)
     hot = (piece[..., None] == torch.arange(count, device=place.device)).to(powers.dtype)
     width = slope.ndim
@@ -104,12 +108,12 @@ def sums_over_pieces(slope: torch.Tensor, place: torch.Tensor, pieces: torch.Ten
     over = [axis for axis in range(width) if sizes[axis] == 1]
     kept = [axis for axis in range(width) if sizes[axis] > 1]
     lead = [slope.shape[axis] for axis in kept]
-    hot = hot.permute(*kept, width, *over).reshape(*lead, count, -1)
+    hot = hot.permute(*kept, *over, width).reshape(*lead, -1, count)
     powers = powers.permute(*kept, *over, width).reshape(*lead, -1, 4)
-    return (hot @ powers).reshape(*rows, count, 4)
+    return (hot.mT @ powers).reshape(*rows, count, 4)
 
 
-_PARTS: tuple[Any, ...] = (spline, SplinePieces, piece_of, pieces_at, cubic_at, sums_over_pieces)
+_PARTS: tuple[Any, ...] = (spline, spline_pieces, SplinePieces, piece_of, pieces_at, cubic_at, sums_over_pieces)
 
 #: The code above as a text.
 SOURCE = "\n\n".join(

@@ -235,17 +235,12 @@ _PER_FIELD = '''def per_field(one, d, *values):
 
 
 def module_source(
-    equation: str,
-    note: str,
-    names: list[str],
-    functions: list[GeneratedFunction],
-    is_packed: bool = False,
-    is_learned: bool = False,
+    equation: str, note: str, names: list[str], functions: list[GeneratedFunction], is_packed: bool = False
 ) -> str:
     """The generated module: imports torch alone, so it runs anywhere with `plain(matrix)` as operator."""
     lead = "" if "=" in equation else "dH/dt = "
     pieces = [f'"""{lead}{equation}\n\n{note}\n"""\n\nimport torch\n', _PLAIN, *([_PER_FIELD] if is_packed else [])]
-    pieces += [SPLINE] if is_learned else []
+    pieces += [SPLINE] if any("spline(" in line for function in functions for line in function.lines) else []
     names = [*(["one", "d"] if is_packed else []), *map(safe_name, names)]
     for function in functions:
         pieces.append(_coefficient_source(function, names))

@@ -285,8 +285,10 @@ class VectorField(nn.Module):
                 return self._apply_laplacian
         if name in self.further:
             return self.further.application(name, self.dtype)
-        value = self._shapes[name].view(getattr(self, f"coefficient_{name}"))
-        return value.to(H.dtype) if self.system.letters.get(name) is Kind.MATRIX else value
+        kept = {} if self._prepared is None else self._prepared
+        if (name, 0) not in kept:
+            kept[name, 0] = (self._shapes[name].view(getattr(self, f"coefficient_{name}")),)
+        return kept[name, 0][0].to(H.dtype) if self.system.letters.get(name) is Kind.MATRIX else kept[name, 0][0]
 
     def operator_on(self, letter: str, x: Tensor) -> Tensor:
         """A@x or L@x, L being D - A where the operator has degrees."""

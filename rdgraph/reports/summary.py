@@ -93,16 +93,10 @@ def analyse(source: System | str, normalisations: Sequence[str] = NORMALISATIONS
         "step_limit_euler": steps("step_limit_euler", "euler", system, kinds, notes),
         "step_limit_rk4": steps("step_limit_rk4", "rk4", system, kinds, notes),
         "identifiable": list(known.combinations),
-        "conserved": single_mean(system).weights or None,
+        "conserved": _conserved(system, notes),
     }
     notes["existence"] = existence_note(lives)
     notes["identifiable"] = known.note
-    if found["conserved"] is None:
-        notes["conserved"] = f"no weighted mean is constant: its rate is the mean of {single_mean(system).rate}"
-    else:
-        notes["conserved"] = "sum_i w_i H_i is constant, w in terms of the degree d; " + "; ".join(
-            f"{n}: {assumed}" for n, assumed in single_mean(system).assumes.items()
-        )
     if system.coefficients and any(k in ("channel", "node") for k in system.coefficients.values()):
         notes["coefficients"] = "answers hold per channel; node coefficients enter bounds by their largest modulus"
     return Analysis(
@@ -110,6 +104,22 @@ def analyse(source: System | str, normalisations: Sequence[str] = NORMALISATIONS
         _classes(system), _fastest(system), tuple(map(str, lives.blow_ups)), _energy(system), lives.reason,
         choose_method(system, normalisation=kinds[0] if kinds else NORMALISATIONS[0]),
     )  # fmt: skip
+
+
+def _conserved(system: System, notes: dict[str, str]) -> dict[str, str] | None:
+    """The weights of the conserved mean by normalisation, None where there is none or nothing is known."""
+    try:
+        found = single_mean(system)
+    except Undecided as problem:
+        notes["conserved"] = f"undecided: {problem}"
+        return None
+    if not found.exists:
+        notes["conserved"] = f"no weighted mean is constant: its rate is the mean of {found.rate}"
+        return None
+    notes["conserved"] = "sum_i w_i H_i is constant, w in terms of the degree d; " + "; ".join(
+        f"{n}: {assumed}" for n, assumed in found.assumes.items()
+    )
+    return found.weights
 
 
 def _of_fields(system: System, kinds: Sequence[str]) -> Analysis:

@@ -53,6 +53,12 @@ def learned(
     return declared
 
 
+def declared_names() -> tuple[str, ...]:
+    """The names that mean something else here than in a process in which nothing was declared."""
+    usual = {name: LearnedFunction(name) for name in USUAL_LEARNED}
+    return tuple(name for name, declared in LEARNED.items() if usual.get(name) != declared)
+
+
 def forget_learned(name: str) -> None:
     """Take back what `learned` declared; equations that were read stay as they are.
 

@@ -23,6 +23,7 @@ class LearnedCall(sp.Function):
     """The value of a learned function, or of a derivative of it; subclasses are made by `learned_class`."""
 
     is_real = True
+    is_number = False  # phi(0) has no letters, and yet nobody can compute it
     key: ClassVar[str]
     order: ClassVar[int]
     is_odd_function: ClassVar[bool] = False

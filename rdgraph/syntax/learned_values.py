@@ -82,7 +82,7 @@ class LearnedValues:
         points = np.asarray(x, dtype=float)
         matrix = basis(self.declaration, points.ravel(), order)
         found: Array = self.controls @ matrix.T
-        return found.reshape(*self.controls.shape[:-1], *points.shape)
+        return found.reshape((*self.controls.shape[:-1], *points.shape))
 
     @property
     def knots(self) -> Array:

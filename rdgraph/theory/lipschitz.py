@@ -210,7 +210,9 @@ def _absence(system: System, exact: bool, *, local: bool, one_sided: bool) -> st
     what = "one-sided constant" if one_sided else "Lipschitz constant"
     where = "on |h| <= R" if local else "for all states"
     if not exact:
-        return f"undecided: no finite bound for a {what} {where} was found; tried exact slopes and the chain rule"
+        found = f"undecided: no finite bound for a {what} {where} was found; tried exact slopes and the chain rule"
+        steep = [name for name, f in system.learned.items() if f.slope is None or not f.slope.is_bounded]
+        return f"{found}; it depends on {', '.join(steep)}, of which lipschitz= can be declared" if steep else found
     reaction, coupled = system.structure.reaction, system.structure.coupled
     if coupled.has(H):
         return f"no finite {what} {where}: at states equal in all nodes the slopes of {public(coupled + reaction)} grow"

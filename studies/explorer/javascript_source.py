@@ -12,6 +12,7 @@ from sympy.printing.precedence import PRECEDENCE
 
 from rdgraph.errors import NotApplicable
 from rdgraph.syntax.functions import FUNCTIONS, record_of
+from rdgraph.syntax.learned_function import is_key
 
 #: Powers up to this one are products; the others are left to `Math.pow`.
 MOST_FACTORS = 4
@@ -139,7 +140,7 @@ class _Printer(JavascriptCodePrinter):
         """A function of the language by its name, one of `Math`, or none."""
         argument = self._print(expr.args[0])
         record = record_of(expr)
-        if record is not None and record.name in FUNCTIONS:
+        if record is not None and record.name in FUNCTIONS and not is_key(record.name):
             plain = re.fullmatch(r"(\w+)\(x\)", record.c or "")
             name = plain[1] if plain else ""
             return f"{_OF_C.get(name, f'Math.{name}')}({argument})" if plain else f"f_{record.name}({argument})"

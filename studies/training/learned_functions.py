@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FILE = "functions.json"
 CAPTION = "the learned functions of every trial: declaration, control values, and the density of the states"
 #: Points of a curve, bars of a density, trials and times whose states are counted, the share of states that is drawn.
-POINTS, BARS, MOST_TRIALS, TIMES, SHARE = 241, 60, 10, 5, 0.999
+POINTS, BARS, MOST_TRIALS, TIMES, SHARE = 241, 60, 10, 5, 0.99
 
 
 def functions_of(done: Trained, sound: Sequence[int]) -> dict[str, list[LearnedValues]]:

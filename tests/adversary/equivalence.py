@@ -54,7 +54,7 @@ def drawn_pair(rng: Random) -> tuple[Drawn, Question]:
 def _declared(drawn: Drawn, body: str) -> str:
     used = expressions.names(body)
     kinds = tuple((n, k) for n, k in drawn.kinds if n in used)
-    return Drawn(body, kinds, tuple(s for s in drawn.statements if _about(s, used))).text
+    return Drawn(body, kinds, tuple(s for s in drawn.statements if _about(s, used)), learned=drawn.learned).text
 
 
 def _about(statement: str, used: set[str]) -> bool:

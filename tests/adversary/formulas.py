@@ -127,6 +127,13 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ITE": lambda test, a, b: a if test else b,
     "Not": operator.not_, "cbrt": np.cbrt, "coth": lambda x: 1 / np.tanh(x), "floor": np.floor, "ceiling": np.ceil,
 }  # fmt: skip
+
+
+def take_up(name: str, function: Callable[[Any], Any]) -> None:
+    """Let formulas call a further function of one number."""
+    _FUNCTIONS[name] = lambda x: float(function(np.real(x)))
+
+
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: _divide, ast.Pow: _power,
     ast.BitAnd: lambda a, b: bool(a) and bool(b), ast.BitOr: lambda a, b: bool(a) or bool(b),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.adversary import assumptions, expressions, graphs
+from tests.adversary import assumptions, expressions, graphs, splines
 from tests.adversary.assumptions import Assumed, Unsatisfied, Values
 from tests.adversary.expressions import Operator, seeded
 
@@ -33,12 +33,13 @@ class Drawn:
     statements: tuple[str, ...] = ()
     recipe: str = ""
     tags: frozenset[str] = field(default_factory=frozenset)
+    learned: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """One line, as a user would write it."""
         notes = [f"{n} {k}" for n, k in self.kinds if n not in ("M", "W") and (k != "scalar" or n not in LETTERS)]
-        notes += self.statements
+        notes += [*self.statements, *(text for text in self.learned if f"{text.split()[0]}(" in self.body)]
         return self.body + (f" where {', '.join(notes)}" if notes else "")
 
     @property
@@ -151,6 +152,7 @@ class Writer:
         self.rng = rng
         self.plain = plain
         self.kinds: dict[str, str] = {}
+        self.learned: list[str] = []
         self.fresh = list(rng.permutation(LETTERS))
         self.declared = list(rng.permutation(DECLARED))
 
@@ -221,6 +223,14 @@ class Writer:
         f = self.pick(FUNCTIONS)
         inner = self.pick(["H", "H", f"{self.coefficient()}*H", "2*H", f"(H - {self.letter('scalar')})", "H/2", "-H"])
         return f"{f}({inner})"
+
+    def unknown(self) -> str:
+        """A function that is learned, alone, under an operator, of neighbours or times the state."""
+        declared = splines.draw(self.rng)
+        self.learned.append(declared.text)
+        shapes = ["{f}(H)", "{f}(H)", "{f}(2*H)", "{f}(-H)", "{f}(A@H)", "H*{f}(H)", "({f}(H) - {f}(H0))", "L@{f}(H)",
+                  "({f}(H) + {f}(-H))", "{f}(H - A@H)", "{f}({f}(H))", "{f}(H)**2"]  # fmt: skip
+        return str(self.pick(shapes)).format(f=declared.name)
 
     def rational(self) -> str:
         x, n = self.letter("scalar"), self.number()
@@ -338,6 +348,12 @@ def _sourced(w: Writer) -> list[str]:
     return [f"{w.coefficient()}*L@H", f"{w.coefficient()}*(H0 - H)" if w.chance(0.5) else w.linear("H0"), *tail]
 
 
+def _learned(w: Writer) -> list[str]:
+    damping = [str(w.pick(["-H", f"-{w.letter('scalar')}*H", "-2*H", "-H**3", f"{w.coefficient()}*{w.polynomial()}"]))]
+    return [f"-{w.letter('scalar')}*L@H", f"{w.pick(['1', '1', w.coefficient()])}*{w.unknown()}",
+            *(damping if w.chance(0.6) else [])]  # fmt: skip
+
+
 #: Equations close to those in use.
 USUAL = (
     "-alpha*L@H", "-alpha*L@H + beta*H*(1 - H)", "-alpha*L@H + beta*H*(1 - H**2)", "-alpha*L@H + beta*H*(H - H**2)",
@@ -372,6 +388,7 @@ RECIPES: dict[str, tuple[float, Callable[[Writer], list[str]]]] = {
     "sourced": (0.05, _sourced),
     "usual": (0.05, _usual),
     "nonlinear": (0.12, _nonlinear),
+    "learned": (0.08, _learned),
 }
 
 
@@ -387,7 +404,9 @@ def draw(rng: Random, recipe: str | None = None) -> Drawn:
         if not used & {"H", "H0"}:
             continue
         kinds = {n: k for n, k in writer.kinds.items() if n in used}
-        drawn = Drawn(body, tuple(sorted(kinds.items())), _statements(writer, kinds), recipe)
+        drawn = Drawn(
+            body, tuple(sorted(kinds.items())), _statements(writer, kinds), recipe, learned=tuple(writer.learned)
+        )
         try:
             drawn.values(np.random.default_rng(0))
         except Unsatisfied:

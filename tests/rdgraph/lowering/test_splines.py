@@ -8,7 +8,8 @@ import torch
 
 from rdgraph.errors import InvalidArgument
 from rdgraph.lowering import spline_evaluation
-from rdgraph.lowering.spline_evaluation import SOURCE, spline
+from rdgraph.lowering.spline_evaluation import SOURCE, spline_pieces
+from rdgraph.lowering.spline_evaluation import spline as spline_of_pieces
 from rdgraph.lowering.spline_parameters import make_controls, parameters_of, start_parameters
 from rdgraph.syntax.learned_function import LearnedFunction
 from rdgraph.syntax.learned_values import LearnedValues, cut_controls
@@ -16,6 +17,12 @@ from tests.rdgraph.syntax.test_learned_function import DECLARATIONS, check_facts
 
 PHI = LearnedFunction("phi", knots=7, range=(-2, 1))
 ENDS = {"lower": -2.0, "step": float(PHI.step)}
+
+
+def spline(
+    x: torch.Tensor, controls: torch.Tensor, lower: float, step: float, per_channel: bool = False
+) -> torch.Tensor:
+    return spline_of_pieces(x, spline_pieces(controls, per_channel), lower, step)
 
 
 def drawn(*shape: int, seed: int = 0, size: float = 1.0) -> torch.Tensor:
@@ -67,7 +74,8 @@ def test_the_source_runs_with_torch_alone() -> None:
     names: dict = {"torch": torch}
     exec(compile(SOURCE, "<spline>", "exec"), names)
     x, controls = drawn(3, 4, size=2.0), drawn(7, seed=1)
-    assert torch.equal(names["spline"](x, controls, -2.0, 0.5), spline(x, controls, -2.0, 0.5))
+    got = names["spline"](x, names["spline_pieces"](controls), -2.0, 0.5)
+    assert torch.equal(got, spline(x, controls, -2.0, 0.5))
 
 
 @pytest.mark.parametrize("declared", DECLARATIONS, ids=str)
