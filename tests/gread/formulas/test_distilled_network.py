@@ -78,6 +78,7 @@ def test_that_there_is_no_formula_is_the_answer(done: Trained) -> None:
     assert np.isnan(found.lost)
 
 
+@pytest.mark.slow
 def test_a_polynomial_that_blows_up_is_not_called_safe() -> None:
     statuses = {
         formula: next(

@@ -85,6 +85,7 @@ def test_a_reaction_is_recovered_from_noisy_states() -> None:
     assert "phi = " in str(found)
 
 
+@pytest.mark.slow
 def test_that_no_small_formula_leaves_the_noise_is_said() -> None:
     seen = states_of("beta*sin(4*H)*H + beta*H**2", {"alpha": 0.3, "beta": 0.8}, noise=0.004)
     found = rd.distil(seen, TIMES, GRAPH, EQUATION, max_size=5, effort=QUICK, functions=())
