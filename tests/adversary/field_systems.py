@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.adversary import expressions, splines
 from tests.adversary.graphs import Graph
 
 Array = np.ndarray
@@ -37,6 +38,8 @@ NODEWISE = (
 STARTED = ("{u}0", "{v}0", "A@{v}0", "{u}*{v}0", "{u}*(A@{u}0)", "tanh({u}0)")
 NODE_LETTER = "k"
 DIFFUSION = "- {D}*L@{u}"
+#: The share of systems with a learned function.
+LEARNED = 0.15
 
 NUMPY: dict[str, Any] = {
     "tanh": np.tanh, "sin": np.sin, "cos": np.cos, "exp": np.exp, "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
@@ -52,12 +55,13 @@ class DrawnFields:
 
     equations: tuple[tuple[str, str], ...]
     signs: tuple[tuple[str, str], ...] = ()
+    learned: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         lines = "; ".join(f"{name}' = {right}" for name, right in self.equations)
         notes = [f"{NODE_LETTER} node"] if NODE_LETTER in self.letters else []
-        notes += [f"{name} {sign}" for name, sign in self.signs]
+        notes += [*(f"{name} {sign}" for name, sign in self.signs), *self.learned]
         return lines + (f" where {', '.join(notes)}" if notes else "")
 
     @property
@@ -165,10 +169,28 @@ def draw(rng: Random) -> DrawnFields:
             right[name].append(DIFFUSION.format(D=_factor(rng), u=name))
         if not right[name]:
             right[name].append(f"- {_factor(rng)}*{name}")
+    learned = tuple(_learned(rng, right, names) for _ in range(int(rng.random() < LEARNED)))
     equations = tuple((name, " ".join(terms).removeprefix("+ ")) for name, terms in right.items())
     drawn = DrawnFields(equations)
     signs = tuple((letter, "real") for letter in drawn.letters if letter != "M" and rng.random() < 0.2)
-    return DrawnFields(equations, signs)
+    return DrawnFields(equations, signs, learned)
+
+
+def _learned(rng: Random, right: dict[str, list[str]], names: tuple[str, ...]) -> str:
+    """Add a learned function to an equation, and say what is declared of it."""
+    declared = splines.draw(rng)
+    value, slope = expressions.FUNCTIONS[declared.name]
+
+    def complex_value(x: Array) -> Array:  # with a complex step in it, to first order
+        return value(x.real) + 1j * x.imag * slope(x.real) if np.iscomplexobj(x) else value(x)
+
+    NUMPY[declared.name] = complex_value
+    name = str(rng.choice(names))
+    body = _body(
+        rng, ("{f}({u})", "{f}({v})", "{f}(A@{v})", "{u}*{f}({v})", "A@{f}({u})", "{f}({u} - {v})"), name, names
+    )
+    right[name].append(f"{rng.choice(['-', '+'])} {_factor(rng)}*{body.replace('{f}', declared.name)}")
+    return declared.text
 
 
 def _further(rng: Random) -> tuple[str, ...]:
@@ -181,4 +203,4 @@ def _factor(rng: Random) -> str:
 
 def _body(rng: Random, pool: tuple[str, ...], name: str, names: tuple[str, ...]) -> str:
     other = str(rng.choice([n for n in names if n != name]))
-    return str(rng.choice(pool)).format(u=name, v=other)
+    return str(rng.choice(pool)).format(u=name, v=other, f="{f}")
