@@ -6,6 +6,7 @@ classifier:  GREADClassifier, GNNClassifier, GREADConv, exportable, GREAD, Netwo
 networks:    find_model, register_model, ModelRecord, ModelSettings, BatchedModel, Place
 training:    train, train_decoupled, Config, Trial, make_trials, Ensemble, find_preset
 search:      search, discover
+formulas:    distil, DistilledNetwork
 
 Names are loaded when they are first asked for.
 """
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from gread.datasets.synthetic import csbm, synthetic_cora, synthetic_cora_levels
     from gread.datasets.variants import Variant
     from gread.discovery.discovering import discover
+    from gread.formulas.distilled_network import DistilledNetwork, distil
     from gread.layers.conv import GREADConv
     from gread.layers.plain_conv import exportable
     from gread.models.batched_model import BatchedModel
@@ -46,6 +48,7 @@ __all__ = [
     "GREAD",
     "BatchedModel",
     "Config",
+    "DistilledNetwork",
     "Ensemble",
     "GNNClassifier",
     "GREADClassifier",
@@ -62,6 +65,7 @@ __all__ = [
     "csbm",
     "digits",
     "discover",
+    "distil",
     "exportable",
     "find_model",
     "find_preset",
@@ -82,6 +86,7 @@ __all__ = [
 _ON_USE = {
     "BatchedModel": "gread.models.batched_model",
     "Config": "gread.settings.config",
+    "DistilledNetwork": "gread.formulas.distilled_network",
     "Ensemble": "gread.training.ensemble",
     "GNNClassifier": "gread.classifier.gnn_estimator",
     "GREAD": "gread.models.gread_model",
@@ -99,6 +104,7 @@ _ON_USE = {
     "csbm": "gread.datasets.synthetic",
     "digits": "gread.datasets.embedded",
     "discover": "gread.discovery.discovering",
+    "distil": "gread.formulas.distilled_network",
     "exportable": "gread.layers.plain_conv",
     "find_model": "gread.settings.model_records",
     "find_preset": "gread.settings.presets",

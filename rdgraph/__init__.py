@@ -8,7 +8,7 @@ regularity: lipschitz_global, lipschitz_local, one_sided, existence, invariant_b
 more:       identify, conserved, energy_law, reaction_flow, euler_map, choose_method, MethodChoice
 own:        register_method, unregister_method, Tableau, make_tableau, register_normalisation,
             unregister_normalisation
-inverse:    fit, Fit
+inverse:    fit, Fit, distil, Distillation, find_formula, Formula, FormulaSearch
 patterns:   steady_states, dispersion, Dispersion, JointDispersion, turing, turing_threshold, critical_ratio
 verdicts:   analyse, Analysis, preflight, Report, verify, Claim, read_expression
 layers:     conform, recover, Conformity, Recovery
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from rdgraph.claims import Claim, verify
     from rdgraph.conformance.conformity import Conformity, conform
     from rdgraph.conformance.recovery import Recovery, recover
+    from rdgraph.distillation.formula_finding import find_formula
+    from rdgraph.distillation.found_formula import Formula, FormulaSearch
+    from rdgraph.distillation.state_distillation import Distillation, distil
     from rdgraph.errors import (
         AssumptionError,
         InvalidArgument,
@@ -94,8 +97,11 @@ __all__ = [
     "Conformity",
     "Derivation",
     "Dispersion",
+    "Distillation",
     "Equivalence",
     "Fit",
+    "Formula",
+    "FormulaSearch",
     "Graph",
     "InvalidArgument",
     "JointDispersion",
@@ -128,11 +134,13 @@ __all__ = [
     "critical_ratio",
     "derivation",
     "dispersion",
+    "distil",
     "energy_law",
     "equivalent",
     "euler_map",
     "existence",
     "fastest_frequency",
+    "find_formula",
     "fit",
     "forget_learned",
     "generators",
@@ -177,8 +185,11 @@ _ON_USE = {
     "Conformity": "rdgraph.conformance.conformity",
     "Derivation": "rdgraph.identities.derivations",
     "Dispersion": "rdgraph.patterns.dispersion",
+    "Distillation": "rdgraph.distillation.state_distillation",
     "Equivalence": "rdgraph.identities.comparison",
     "Fit": "rdgraph.inverse.fitted_values",
+    "Formula": "rdgraph.distillation.found_formula",
+    "FormulaSearch": "rdgraph.distillation.found_formula",
     "Graph": "rdgraph.graphs.graph",
     "InvalidArgument": "rdgraph.errors",
     "JointDispersion": "rdgraph.patterns.joint_dispersion",
@@ -211,11 +222,13 @@ _ON_USE = {
     "critical_ratio": "rdgraph.patterns.critical_ratio",
     "derivation": "rdgraph.identities.derivations",
     "dispersion": "rdgraph.patterns.dispersion",
+    "distil": "rdgraph.distillation.state_distillation",
     "energy_law": "rdgraph.theory.conservation",
     "equivalent": "rdgraph.identities.equivalence",
     "euler_map": "rdgraph.identities.step_maps",
     "existence": "rdgraph.theory.global_existence",
     "fastest_frequency": "rdgraph.theory.filters",
+    "find_formula": "rdgraph.distillation.formula_finding",
     "fit": "rdgraph.inverse.fitting",
     "forget_learned": "rdgraph.syntax.learned_names",
     "generators": "rdgraph.graphs.generators",

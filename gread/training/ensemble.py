@@ -295,16 +295,21 @@ class Ensemble:
         self._replay()
 
     def _captured(self) -> Callable[[], None]:
-        """The epoch as a CUDA graph; warmed up once, with the state put back afterwards."""
-        before = self.snapshot()
+        """The epoch as a CUDA graph; warmed up once, with the state put back afterwards.
+
+        It is recorded on the stream that it is replayed on, where that is not the default one, on which nothing can be
+        recorded. cuBLAS has one workspace for each stream: epochs recorded on one stream and replayed on several at
+        once would write into the same one.
+        """
+        before, current = self.snapshot(), torch.cuda.current_stream()
         side = torch.cuda.Stream(self.learning_rates.device)
-        side.wait_stream(torch.cuda.current_stream())
+        side.wait_stream(current)
         with torch.cuda.stream(side):
             self._epoch()
-        torch.cuda.current_stream().wait_stream(side)
+        current.wait_stream(side)
         self.restore(before)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, stream=side if current == torch.cuda.default_stream() else current):
             self._epoch()
         return graph.replay
 

@@ -111,7 +111,7 @@ def fit(
             f"expected an equation whose functions are written out, got {', '.join(system.learned)}, which is learned; "
             "put a formula in its place, as in phi(H) where phi = H*(1 - H)"
         )
-    operator = _operator(graph, normalisation)
+    operator = operator_of(graph, normalisation)
     observed = read_observations(system, states, times, operator.num_nodes)
     known = {name: _known(name, value, system) for name, value in (fixed or {}).items()}
     names = [name for name in valued_letters(system) if name not in known]
@@ -144,7 +144,8 @@ def fit(
     return _fitted(problems, rows, revealed, level, sigma)
 
 
-def _operator(graph: Any, normalisation: str) -> Operator:
+def operator_of(graph: Any, normalisation: str) -> Operator:
+    """The operator of whatever describes a graph, in double precision."""
     if isinstance(graph, Operator):
         return graph.to(dtype=torch.float64)
     made = graph if isinstance(graph, Graph) else Graph.from_dense(dense_adjacency(graph))

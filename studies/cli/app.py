@@ -18,6 +18,7 @@ from studies.cli.compare_commands import compare_command
 from studies.cli.conform_commands import conform_command
 from studies.cli.data_commands import data
 from studies.cli.discover_commands import discover_command
+from studies.cli.distil_commands import distil_command
 from studies.cli.explore_commands import explore_command
 from studies.cli.ledger_commands import ledger_app
 from studies.cli.model_commands import models_command
@@ -220,6 +221,7 @@ app.command("predict")(predict_command)
 app.command("compare")(compare_command)
 app.command("search")(search_command)
 app.command("discover")(discover_command)
+app.command("distil")(distil_command)
 app.command("study")(study_command)
 
 

@@ -36,6 +36,7 @@ RUNNING_HALF = (
     "rdgraph.lowering",
     "rdgraph.integrators",
     "rdgraph.inverse",
+    "rdgraph.distillation",
     "rdgraph.conformance",
 )
 #: The folders of each package from the ground up: a module imports from its own folder and from those before it.
@@ -44,18 +45,18 @@ FOLDER_ORDER = {
     "rdgraph": [
         "engines", "syntax", "algebra", "methods", "normalisations", "decisions", "systems", "identities", "theory",
         "patterns", "kernels", "graphs", "identifiability", "reports", "lowering", "integrators", "inverse",
-        "conformance", "testing", "claims",
+        "distillation", "conformance", "testing", "claims",
     ],
     "analysis": ["measures", "spectra", "verdicts", "phases", "plots"],
     "gread": [
         "kernels", "settings", "datasets", "references", "models", "substrate", "zoo", "training", "tuning",
-        "discovery", "classifier", "layers",
+        "discovery", "formulas", "classifier", "layers",
     ],
     "studies": [
         "runs", "stability", "grid", "response", "turing", "atlas", "discretisation", "oversmoothing", "trained_energy",
-        "datasets", "training", "contest", "search", "cells", "classification", "ablation", "sensitivity", "depth",
-        "homophily", "significance", "runtime", "embeddings", "complexity", "wellposedness", "forensics", "ledger",
-        "explorer", "discovery", "catalogue", "cli", "benchmarks",
+        "datasets", "training", "contest", "search", "distilling", "cells", "classification", "ablation", "sensitivity",
+        "depth", "homophily", "significance", "runtime", "embeddings", "complexity", "wellposedness", "forensics",
+        "ledger", "explorer", "discovery", "catalogue", "cli", "benchmarks",
     ],
 }  # fmt: skip
 

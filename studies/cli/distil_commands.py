@@ -1,0 +1,93 @@
+"""`rdgraph distil`: a formula for a learned function of a training, or for the function of a layer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from rdgraph.errors import InvalidArgument
+from studies.cli.train_commands import Device, Root, choose_device
+from studies.cli.train_display import Display
+from studies.runs.boundary import say
+from studies.runs.libraries import require
+
+console = Console()
+errors = Console(stderr=True)
+
+Run = Annotated[
+    Path | None, typer.Argument(metavar="[RUN]", help="The folder of a training with a learned function, phi(H).")
+]
+Layer = Annotated[
+    str | None,
+    typer.Option(
+        "--layer", metavar="MODULE:OBJECT", help="In place of a run: a part of a layer that acts on one entry."
+    ),
+]
+Function = Annotated[str | None, typer.Option("--function", help="The learned function, where there are several.")]
+Range = Annotated[str, typer.Option("--range", metavar="LOWER:UPPER", help="Of the entries, for a layer.")]
+Tolerance = Annotated[
+    float, typer.Option("--tolerance", help="What a formula may miss, as a share of the function's size.")
+]
+MaxSize = Annotated[int, typer.Option("--max-size", help="Of the formula: signs, functions and constants count 2.")]
+Functions = Annotated[str, typer.Option("--functions", help="That may occur in a formula, with commas between.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of the search.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/distil/NAME")]
+
+
+def distil_command(
+    run: Run = None,
+    layer: Layer = None,
+    function: Function = None,
+    span: Range = "-3:3",
+    tolerance: Tolerance = 0.05,
+    max_size: MaxSize = 20,
+    functions: Functions = "tanh,sigmoid,exp,sin,cos,relu,abs",
+    seed: Seed = 0,
+    device: Device = "auto",
+    root: Root = None,
+    out: Out = None,
+) -> None:
+    """Put a learned function into a short formula, train the formula in its place, and prove what can be proved.
+
+    The page has the answer first: the formula with the accuracy that it costs and its interval, or that no formula of
+    the size is near enough. The same command resumes a run that was interrupted. Exit 1 if there is no formula.
+    """
+    require("a distillation", "gread")
+    from studies.distilling.distil_plan import FormulaChoices, layer_curves, read_run
+    from studies.distilling.distil_study import execute_distillation, execute_layer
+
+    if (run is None) == (layer is None):
+        raise InvalidArgument("expected a run folder or --layer, got both or none; name one of them")
+    words = tuple(word.strip() for word in functions.split(",") if word.strip())
+    choices = FormulaChoices(tolerance, max_size, words, seed)
+    try:
+        if layer is not None:
+            from studies.cli.conform_commands import load_layer
+
+            folder = out or Path("runs/distil") / re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(layer).name)
+            report = execute_layer(layer, layer_curves(load_layer(layer), span), choices, folder)
+        elif run is not None:
+            plan = read_run(run, function, choices, choose_device(device), root)
+            folder = out or Path("runs/distil") / run.resolve().name
+            with Display(errors) as display:
+                report = execute_distillation(plan, folder, display.hear)
+    except KeyboardInterrupt:
+        say(errors, "interrupted; the folder is valid, and the same command resumes it")
+        raise typer.Exit(130) from None
+    _tell(report)
+
+
+def _tell(report: Path) -> None:
+    import json
+
+    told = json.loads((report.parent / "report.json").read_text(encoding="utf-8"))
+    say(console, told["answer"])
+    for verdict in told["verdicts"]:
+        say(console, f"{verdict['answer']}: {verdict['statement']} {verdict['evidence']}")
+    say(console, f"wrote {report}")
+    if "no formula of size" in told["answer"]:
+        raise typer.Exit(1)

@@ -1,0 +1,106 @@
+"""A learned function of trained networks as a formula: where it starts, what it costs, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import gread
+import rdgraph as rd
+from gread.formulas.distilled_network import paired_interval, retrained
+from gread.formulas.formula_proofs import proofs_of
+from gread.formulas.formula_training import TAKEN, trained_equation
+from gread.formulas.learned_curves import LearnedCurves, chosen_name, curves_of
+from gread.models.resolution import link_of
+from gread.settings.gread_settings import GreadSettings
+from gread.training.trainer import Trained
+from rdgraph.distillation.genetic_search import Effort
+from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
+from rdgraph.syntax.learned_function import LearnedFunction
+from rdgraph.syntax.learned_values import LearnedValues
+
+QUICK = Effort(population=20, generations=1)
+EQUATION = "-alpha*L@H + phi(H) where phi learned knots=8"
+
+
+@pytest.fixture(scope="module")
+def done() -> Trained:
+    config = gread.Config().updated(
+        {"reaction": EQUATION, "adjacency": "original", "hidden": 4, "epochs": 8, "method": "euler", "step": 0.5}
+    )
+    return gread.train(gread.karate(), gread.make_trials(config, range(2)), device="cpu")
+
+
+def test_the_formula_starts_where_the_function_ended() -> None:
+    x = np.linspace(-2, 2, 60)
+    formula = rd.find_formula(x, [1.2 * x - 0.4 * x**3, 0.8 * x - 0.2 * x**3], functions=(), taken=TAKEN).formula
+    assert formula is not None
+    line = trained_equation(EQUATION, "phi", formula)
+    system = rd.parse(line)
+    operator = rd.generators.path(3).operator(dtype=torch.float64)
+    middle = dict.fromkeys(formula.names, 0.5)  # where a link by the sigmoid starts
+    field = rd.lower(system, operator, {"alpha": 0.0, **middle})
+    state = torch.tensor([[-1.0], [0.3], [1.5]], dtype=torch.float64)
+    expected = 1.0 * state - 0.3 * state**3
+    torch.testing.assert_close(field(None, state), expected, rtol=1e-3, atol=1e-3)
+    assert {link_of(GreadSettings(line), n, k) for n, k in system.coefficients.items()} == {"sigmoid"}
+
+
+def test_a_training_is_distilled_and_trained_again(done: Trained) -> None:
+    curves = curves_of(done)
+    assert curves.y.shape == (2, len(curves.x))
+    np.testing.assert_allclose(curves.y[1], done.network(1).functions()["phi"](curves.x))
+    search = rd.find_formula(
+        curves.x, curves.y, weights=curves.weights, tolerance=0.3, functions=(), taken=TAKEN, effort=QUICK
+    )
+    assert search.formula is not None
+    found = retrained(gread.karate(), done.trials, curves, search, done.test_accuracy, device="cpu")
+    assert found.after is not None
+    assert found.done is not None
+    assert [trial.split for trial in found.done.trials] == [0, 1]
+    assert found.lost == pytest.approx(100 * float(np.mean(done.test_accuracy - found.after)))
+    assert found.interval == paired_interval(100 * (done.test_accuracy - found.after), [0, 1])
+    assert set(search.formula.names) <= set(found.values)
+    assert "phi learned" not in str(found.equation)
+    assert rd.equivalent(rd.parse(str(found.equation)), str(found.equation))
+    assert {proof.topic for proof in found.proofs} >= {"existence", "step"}
+    assert "which costs" in found.answer
+
+
+def test_that_there_is_no_formula_is_the_answer(done: Trained) -> None:
+    found = gread.distil(done, tolerance=1e-9, max_size=2, functions=(), effort=QUICK, device="cpu")
+    assert found.after is None
+    assert found.equation is None
+    assert "no formula of size <= 2" in found.answer
+    assert np.isnan(found.lost)
+
+
+@pytest.mark.slow
+def test_a_polynomial_that_blows_up_is_not_called_safe() -> None:
+    statuses = {
+        formula: next(
+            p.status
+            for p in proofs_of(f"-alpha*L@H + phi(H) where phi = {formula}", GreadSettings())
+            if p.topic == "existence"
+        )
+        for formula in ("gamma*H**3", "-gamma*H**3", "gamma*tanh(H)")
+    }
+    assert statuses["gamma*H**3"] != "ok"
+    assert statuses["-gamma*H**3"] == statuses["gamma*tanh(H)"] == "ok"
+
+
+def test_what_cannot_be_distilled_is_refused(done: Trained, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="rdgraph distil FOLDER"):
+        gread.distil(tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match="psi"):
+        curves_of(done, "psi")
+    with pytest.raises(InvalidArgument, match="one learned function, got none"):
+        chosen_name([], None)
+    declared = LearnedFunction("phi", per_channel=True)
+    own = LearnedValues(declared, np.zeros((3, declared.knots)))
+    with pytest.raises(NotApplicable, match="one function for all channels"):
+        LearnedCurves.of("phi", [own], np.zeros(0), np.zeros(0))
+    assert np.isnan(paired_interval(np.array([1.0]), [0])).all()

@@ -1,0 +1,75 @@
+"""`rdgraph distil`: a run folder with its page for a training and for a layer, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from rdgraph.errors import InvalidArgument
+from studies.cli import app as cli
+from studies.distilling.distil_plan import layer_curves
+
+
+def rdgraph(*words: object) -> Result:
+    return CliRunner().invoke(cli.app, [str(word) for word in words])
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_function_of_a_layer_becomes_a_formula(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ("--layer", "torch:nn.ReLU", "--range=-1:2", "--functions", "relu", "--max-size", "9", "--out", out)
+    found = rdgraph("distil", *words)
+    assert found.exit_code == 0, found.output
+    outline = json.loads((out / "report.json").read_text())
+    assert "relu(H)" in outline["answer"]
+    assert outline["verdicts"][0]["answer"] == "holds"
+    assert outline["figures"] == ["figures/formula.png"]
+    sizes = [int(row["size"]) for row in table(out / "front.csv")]
+    assert sizes == sorted(sizes)
+    assert {"existence", "Lipschitz"} <= {row["topic"] for row in table(out / "proofs.csv")}
+    assert rdgraph("distil", *words).exit_code == 0  # done already
+
+
+def test_what_cannot_be_distilled_is_refused(tmp_path: Path) -> None:
+    for words, said in (
+        ((), "a run folder or --layer"),
+        ((tmp_path, "--layer", "torch:nn.ReLU"), "a run folder or --layer"),
+        ((tmp_path,), "config.toml"),
+    ):
+        assert said in str(rdgraph("distil", *words).exception)
+    for span in ("3:1", "3", "a:b"):
+        with pytest.raises(InvalidArgument, match="LOWER:UPPER"):
+            layer_curves(abs, span)
+
+
+@pytest.mark.slow
+def test_a_training_becomes_a_formula_on_the_same_splits(tmp_path: Path) -> None:
+    run, out = tmp_path / "run", tmp_path / "out"
+    trained = rdgraph(
+        "train", "--dataset", "karate", "--reaction", "-alpha*L@H + phi(H)", "--learned", "phi: knots=8", "--splits",
+        "0-1", "--epochs", "15", "--out", run,
+    )  # fmt: skip
+    assert trained.exit_code == 0, trained.output
+    words = (run, "--functions", "tanh", "--tolerance", "0.2", "--out", out)
+    found = rdgraph("distil", *words)
+    assert found.exit_code == 0, found.output
+    rows, before = table(out / "results.csv"), table(run / "results.csv")
+    assert [float(row["learned"]) for row in rows] == [float(row["test_accuracy"]) for row in before]
+    gap = sum(100 * (float(row["learned"]) - float(row["formula"])) for row in rows) / 2
+    outline = json.loads((out / "report.json").read_text())
+    assert f"it costs {gap:.2f} points" in outline["answer"]
+    assert outline["verdicts"][0]["statement"] == "The formula costs at most 0.5 points of accuracy."
+    none = rdgraph(
+        "distil", run, "--functions", "tanh", "--tolerance", "1e-9", "--max-size", "2", "--out", tmp_path / "n"
+    )
+    assert none.exit_code == 1
+    assert "no formula of size <= 2" in none.output
+    assert (tmp_path / "n" / "report.html").is_file()
