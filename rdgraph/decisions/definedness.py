@@ -19,7 +19,7 @@ def defining_conditions(expression: sp.Expr, *, smooth: bool = False) -> tuple[s
 
     >>> a = sp.Symbol("a", real=True)
     >>> defining_conditions(sp.acos(1 / a) + sp.log(a)), defining_conditions(1 / sp.sqrt(a - 2))
-    ((a > 0, Ne(a, 0), a**(-2) <= 1), (a - 2 > 0,))
+    ((Ne(a, 0), a > 0, a**(-2) <= 1), (a - 2 > 0,))
     """
     found: dict[sp.Basic, None] = {}
     for power in expression.atoms(sp.Pow):

@@ -28,6 +28,8 @@ PROOF_SECONDS = 1.0
 #: What is spent on a region of the coefficients: the effort of questions, which is the same on every machine. Seconds
 #: are a last resort.
 REGION_EFFORT, REGION_SECONDS = 450, 2.6
+#: Seconds kept for what is asked after that.
+RESERVED_SECONDS = 2.0
 #: More boxes than this are not listed.
 MAX_BOXES = 8
 #: Candidates for faces that need a condition on the coefficients; more are not paired.
@@ -74,7 +76,8 @@ class FaceSearch:
         """A box that is kept in a region of the coefficients, which is told; of two boxes that of the larger region."""
         large = self.absorbing()
         try:
-            found = limited(REGION_SECONDS, within_effort, REGION_EFFORT, self._conditional)
+            seconds = min(REGION_SECONDS, max(0.0, remaining() - RESERVED_SECONDS))
+            found = limited(seconds, within_effort, REGION_EFFORT, self._conditional)
         except Undecided:
             found = None
         if found is None or (large is not None and not self._reaches(found, large)):

@@ -92,16 +92,20 @@ def _missed(rate: Rate, precise_rate: Rate, told: list[tuple[float, float]]) -> 
     for a, b, x, y in zip(PLACES, PLACES[1:], values, values[1:], strict=False):
         if not (np.isfinite(x) and np.isfinite(y)) or not x * y < 0:
             continue
+        if _is_told(_halved(rate, a, b), told):
+            continue
         x, y = precise_rate(a), precise_rate(b)
         if not x * y < 0 or min(abs(x), abs(y)) < 1e-12:
             continue  # differences of large numbers change their sign by rounding
         root = _halved(precise_rate, a, b)
-        near = 1e-7 * (1 + abs(root))
-        if abs(precise_rate(root)) < 1e-6 * (abs(x) + abs(y)) and not any(
-            u - near <= root <= v + near for u, v in told
-        ):
+        if abs(precise_rate(root)) < 1e-6 * (abs(x) + abs(y)) and not _is_told(root, told):
             return f"called complete, but the rate vanishes at {root:.12g}"
     return None
+
+
+def _is_told(root: float, told: list[tuple[float, float]]) -> bool:
+    near = 1e-7 * (1 + abs(root))
+    return any(u - near <= root <= v + near for u, v in told)
 
 
 def _halved(rate: Rate, lower: float, upper: float) -> float:
