@@ -37,7 +37,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] 
 
 
 #: The same on numbers of mpmath, with as many digits as are in force.
-_PRECISE: dict[str, Callable[[Any], Any]] = {
+PRECISE: dict[str, Callable[[Any], Any]] = {
     "tanh": mpmath.tanh, "relu": lambda x: max(x, mpmath.mpf(0)), "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
     "exp": mpmath.exp, "sqrt": mpmath.sqrt, "abs": abs, "softplus": lambda x: mpmath.log(1 + mpmath.exp(x)),
     "sin": mpmath.sin, "cos": mpmath.cos,
@@ -212,7 +212,7 @@ def _power(base: Any, exponent: int) -> Any:
 def call(name: str, argument: Any) -> Any:
     """An elementwise function of an array or a dual, or of numbers of mpmath."""
     if isinstance(argument, mpmath.mpf) or (isinstance(argument, np.ndarray) and argument.dtype.kind == "O"):
-        return np.frompyfunc(_PRECISE[name], 1, 1)(argument)
+        return np.frompyfunc(PRECISE[name], 1, 1)(argument)
     function, slope = FUNCTIONS[name]
     if isinstance(argument, Dual):
         return Dual(function(argument.value), slope(argument.value)[..., None] * argument.tangent)

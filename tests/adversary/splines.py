@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import mpmath
 import numpy as np
 from scipy.interpolate import BSpline
 
@@ -68,8 +70,22 @@ class Declared:
             return slope(np.clip(x, -self.end, self.end))
 
         expressions.FUNCTIONS[self.name] = value, steepness
+        expressions.PRECISE[self.name] = lambda x: self.precise(np.concatenate([[before], controls, [after]]), x)
         formulas.take_up(self.name, value)
         formulas.take_up(f"{self.name}_slope", steepness)
+
+    def precise(self, controls: Array, x: Any) -> Any:
+        """The same on a number of mpmath, by the four cubic pieces of a B-spline; lines beyond the ends."""
+        held = min(max(x, mpmath.mpf(-self.end)), mpmath.mpf(self.end))
+        step = 2 * mpmath.mpf(self.end) / (self.knots - 1)
+        piece = min(int(mpmath.floor((held + self.end) / step)), self.knots - 2)
+        t = (held + self.end) / step - piece
+        a, b, c, d = (mpmath.mpf(float(value)) for value in controls[piece : piece + 4])
+        value = (
+            (1 - t) ** 3 * a + (3 * t**3 - 6 * t**2 + 4) * b + (1 + 3 * t + 3 * t**2 - 3 * t**3) * c + t**3 * d
+        ) / 6
+        slope = (-((1 - t) ** 2) * a + (3 * t**2 - 4 * t) * b + (1 + 2 * t - 3 * t**2) * c + t**2 * d) / (2 * step)
+        return value + (x - held) * slope
 
 
 def draw(rng: Random) -> Declared:
