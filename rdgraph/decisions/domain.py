@@ -146,12 +146,17 @@ class Domain:
         return sp.expand(top if sign is POSITIVE else -top if sign is NEGATIVE else top * bottom)
 
     # ------------------------------------------------------------------ one free ratio
-    def line(self, expressions: Sequence[sp.Expr]) -> Line | None:
-        """The one-parameter reduction of a family of expressions, where there is one."""
-        symbols = sorted({x for e in expressions for x in e.free_symbols}, key=str)
+    def line(self, compared: Sequence[sp.Expr], alone: Sequence[sp.Expr] = ()) -> Line | None:
+        """The one-parameter reduction of a family of expressions, where there is one.
+
+        Those that are compared with each other, or added, must have one degree of homogeneity in two letters: only then
+        does a common factor of the letters drop out. Those of which the sign alone matters may have another each.
+        """
+        symbols = sorted({x for e in [*compared, *alone] for x in e.free_symbols}, key=str)
         if len(symbols) == 1:
             return self._bounded(symbols[0], sp.S.One)
-        if len(symbols) != 2 or any(degree(e, symbols) is None for e in expressions):
+        degrees = {degree(e, symbols) for e in compared if e != 0}
+        if len(symbols) != 2 or len(degrees) > 1 or None in degrees | {degree(e, symbols) for e in alone}:
             return None
         base = next((x for x in symbols if x.is_positive or x.is_negative), None)
         if base is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.decisions.domain import NEGATIVE, NONNEGATIVE, POSITIVE, ZERO, Domain, degree
+from rdgraph.decisions.domain import NEGATIVE, NONNEGATIVE, POSITIVE, ZERO, Domain
 from rdgraph.decisions.polynomials import factors, reduced
 from rdgraph.decisions.ratio_cells import Line, piecewise, sample_sign
 from rdgraph.errors import Undecided
@@ -44,10 +44,8 @@ def maximum(candidates: Sequence[Candidate], domain: Domain, *, place: bool = Fa
         return _value(kept[0], place)
     differences = [a.value - b.value for a, b in itertools.combinations(kept, 2)]
     conditions = [v for c in kept for v in c.valid]
-    letters = sorted({x for c in kept for x in c.value.free_symbols}, key=str)
-    degrees = {degree(c.value, letters) for c in kept if c.value != 0}
-    comparable = not any(c.value.has(sp.oo, -sp.oo) for c in kept) and (len(letters) < 2 or len(degrees) == 1)
-    line = domain.line([c.value for c in kept] + conditions) if comparable else None
+    is_finite = not any(c.value.has(sp.oo, -sp.oo) for c in kept)
+    line = domain.line([c.value for c in kept], conditions) if is_finite else None
     if line is not None:
         try:
             formula = _maximum_on_line(line, kept, differences + conditions, place)

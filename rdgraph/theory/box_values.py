@@ -16,8 +16,8 @@ class Box:
     `others` are further boxes. `assumes` is what the graph must be like beyond its normalisation, empty where nothing
     is needed; `with_isolated` is a box that holds with isolated nodes too. `start` is the range of H0 where it is
     narrower than the box. `where` is the condition on the coefficients under which the box is kept. Without a box,
-    `regular` is one that regular graphs with edges keep; `is_proved` says that every box is left, for the coefficients
-    `at` where some are given, else for all.
+    `regular` is one that regular graphs with edges keep, for H0 in `regular_start` where that is narrower; `is_proved`
+    says that every box is left, for the coefficients `at` where some are given, else for all.
     """
 
     lower: sp.Expr | None
@@ -31,6 +31,7 @@ class Box:
     regular: Interval | None = None
     is_proved: bool = False
     at: tuple[tuple[str, sp.Expr], ...] = ()
+    regular_start: Interval | None = None
 
     @property
     def exists(self) -> bool:

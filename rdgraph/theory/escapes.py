@@ -188,8 +188,8 @@ def _sources(expression: sp.Expr) -> dict[sp.Symbol, sp.Expr]:
 
 def _number(letter: sp.Symbol, generator: random.Random) -> sp.Rational:
     size = sp.Rational(generator.choice((1, 2, 3, 4)), generator.choice((1, 1, 2, 4, 10)))
-    if letter.name == "M":
-        return sp.Integer(generator.choice((0, 1)))
+    if letter.name == "M":  # the modes have every node under the mask
+        return sp.S.One
     negative = letter.is_nonpositive or (not letter.is_nonnegative and generator.random() < 0.5)
     return -size if negative else size
 

@@ -90,6 +90,7 @@ def single_box(system: System, normalisation: str) -> Box:
     return replace(
         own, lower=lower, upper=upper, others=others, with_isolated=_public(own.with_isolated),
         start=_public(own.start), where=public(own.where), regular=_public(own.regular),
+        regular_start=_public(own.regular_start),
     )  # fmt: skip
 
 
@@ -158,8 +159,12 @@ def _absent(system: System, normalisation: str) -> Box:
     if regular is None or not regular.exists:
         return found or no_box(search.why_not())
     on_regular = f"on regular graphs with edges the row box [{public(regular.lower)}, {public(regular.upper)}] holds"
+    if regular.start is not None:
+        on_regular += f" for H0 in [{public(regular.start[0])}, {public(regular.start[1])}]"
     found = found or no_box("no box was found for irregular graphs: row sums of the symmetric A exceed 1")
-    return replace(found, note=f"{found.note}; {on_regular}", regular=(regular.lower, regular.upper))
+    return replace(
+        found, note=f"{found.note}; {on_regular}", regular=(regular.lower, regular.upper), regular_start=regular.start
+    )  # fmt: skip
 
 
 def _mixed(system: System, domain: Domain, *, stars: bool) -> Box | None:

@@ -34,7 +34,8 @@ class Box:
 
     `isolated` is the interval for graphs with isolated nodes where the first one presumes that there are none; `start`
     the range of H0 where it is narrower than the box; `where` the condition on the coefficients; `regular` an interval
-    for regular graphs with edges. `left` claims that every box is left, for the coefficients `at` if there are any.
+    for regular graphs with edges, for H0 in `regular_start` where that is narrower. `left` claims that every box is
+    left, for the coefficients `at` if there are any.
     """
 
     lower: str | None
@@ -48,6 +49,7 @@ class Box:
     regular: tuple[str, str] | None = None
     left: bool = False
     at: tuple[tuple[str, str], ...] = ()
+    regular_start: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ def _box(text: str, normalisation: str) -> Box:
     at = tuple((name, str(value)) for name, value in found.at)
     return Box(
         _text(found.lower), _text(found.upper), found.note, others, found.assumes, isolated, _pair(found.start),
-        str(found.where), _pair(found.regular), found.is_proved, at,
+        str(found.where), _pair(found.regular), found.is_proved, at, _pair(found.regular_start),
     )  # fmt: skip
 
 

@@ -103,6 +103,8 @@ def _not_kept_on_regular(drawn: Drawn, answer: Box, rng: Random) -> str | None:
         letters = numbers(field, float(np.exp(rng.uniform(-2, 2))))
         lower, upper = (formulas.evaluate(t, letters) for t in answer.regular)
         start = (-letters["R"], letters["R"]) if "R" in formulas.letters(answer.regular[1]) else None
+        if answer.regular_start is not None:
+            start = tuple(formulas.evaluate(t, letters) for t in answer.regular_start)
         witness = _leaves(field, lower, upper, start, rng)
         if witness:
             return f"{witness}; told for regular graphs, {field.told()}"

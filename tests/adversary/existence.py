@@ -95,6 +95,8 @@ def _scalar(drawn: Drawn, rng: Random, reason: str = "") -> Field:
         values = {
             n: np.full_like(v, np.ravel(v)[0]) if drawn.letters.get(n) == "node" else v for n, v in values.items()
         }
+    if "the identity" in reason:
+        values |= {n: np.eye(len(values[n])) for n, kind in drawn.kinds if kind == "matrix"}
     return Field(drawn, alone if "isolated node (" in reason else graphs.pair(), "row", values)
 
 

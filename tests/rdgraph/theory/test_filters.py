@@ -669,3 +669,32 @@ def test_classes_leave_out_where_a_coefficient_is_divided_by_zero() -> None:
     assert [str(c) for c in found] == ["high-pass if epsilon < 0", "low-pass if epsilon > 0"]
     (only,) = rd.classify("c*H - c/epsilon*L@H where epsilon nonpositive, c < 3")
     assert str(only) == "high-pass if epsilon < 0"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "q**2*L@L@H + mu*(I + A)@H where q scalar",
+        "-L@L@H - b*L@H - rho*(2*I - L)@H where rho scalar, b real",
+        "-a*L@H + a*b*L@L@H where a scalar, b scalar",
+        "-a*L@H + b**3*L@L@H where a scalar, b real",
+    ],
+)
+def test_coefficients_of_different_degrees_have_no_common_factor(text: str) -> None:
+    """The class depends on more than the ratio of the letters: against the sampled slope of the symbol."""
+    system = rd.parse(text)
+    lam, found = sp.Symbol("lam"), rd.classify(text)
+    letters = sorted(rd.symbol(system).free_symbols - {lam}, key=str)
+    assert len(letters) == 2
+    rng, places = np.random.default_rng(0), np.linspace(0, 2, 4001)
+    slope = sp.lambdify([lam, *letters], sp.diff(rd.symbol(system), lam))
+    names = {(1,): "high-pass", (-1,): "low-pass", (1, -1): "band-pass", (-1, 1): "band-stop"}
+    for _ in range(200):
+        signs = [-1 if "real" in text and str(x) == "b" and rng.random() < 0.5 else 1 for x in letters]
+        values = [float(s * np.exp(rng.uniform(-3, 3))) for s in signs]
+        here = np.sign(slope(places, *values))
+        runs = tuple(int(x) for k, x in enumerate(here) if x and (k == 0 or x != here[k - 1]))
+        told = [
+            c.kind for c in found if c.condition == sp.true or c.condition.subs(dict(zip(letters, values, strict=True)))
+        ]
+        assert told == [names[runs]], values

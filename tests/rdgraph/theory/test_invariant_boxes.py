@@ -17,9 +17,12 @@ from rdgraph.decisions.closed_zeros import all_zeros, zeros
 from rdgraph.decisions.domain import Domain
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities import dense_oracle as dense
+from rdgraph.syntax.answer_symbols import R
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
+from rdgraph.theory import invariant_boxes
 from rdgraph.theory.box_faces import STOCHASTIC, SUBSTOCHASTIC, Faces, LocalField
+from rdgraph.theory.box_values import Box, no_box
 from rdgraph.theory.escapes import Escapes
 from rdgraph.theory.face_search import FaceSearch
 
@@ -371,3 +374,21 @@ def test_which_box_is_told_does_not_depend_on_what_was_asked_before() -> None:
     told = [search.conditional(Escapes(field, system.domain)) for _ in range(2)]
     assert told[0] == told[1]
     assert str(told[0].where) == "alpha - beta > 0"
+
+
+def test_an_escape_under_a_mask_names_the_mask_that_it_is_for() -> None:
+    """Without the mask the equation diffuses, and keeps every box."""
+    for kind in ("row", "symmetric"):
+        box = rd.invariant_box("-a**2*L@H - a*M*(H0 - H)", kind)
+        assert box.is_proved
+        assert dict(box.at)["M"] == 1
+
+
+def test_the_box_of_regular_graphs_tells_the_range_of_its_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From H0 = R this solution runs away, so that a box of regular graphs is one for H0 <= 0 alone."""
+    row = Box(-R, sp.S.Zero, start=(-R, sp.S.Zero))
+    monkeypatch.setattr(invariant_boxes, "kept_box", lambda _, kind: row if kind == "row" else no_box("none"))
+    box = invariant_boxes.raw_box.__wrapped__(rd.parse("-alpha*L@H + c*A@H0 + alpha*H**2"), "symmetric")
+    assert box.is_proved
+    assert str(box.regular) == str(box.regular_start) == "(-R, 0)"
+    assert box.note.endswith("the row box [-R, 0] holds for H0 in [-R, 0]")
