@@ -41,7 +41,18 @@ for some coefficients, which the solver for real algebra had called impossible (
 its projections, so that since then all of them are kept and every proof has to be found in two ways. The other 4 were
 faults of the adversary: differences of exponentials that rounding had changed, now computed with 120 digits (2), and
 a slope of its own choice at a kink (2). Of the errors 4 were the tool's and 6 the adversary's. All were mended, each
-in the whole class of questions it came from, and each has a test."""
+in the whole class of questions it came from, and each has a test.
+
+In a third round, about 4,044 systems (seed 13) asked before the second was mended, 17 of 10,570 decided answers were
+called refuted. 11 of them were wrong: kinks as in the second round (3); a proof that every box is left, with a value
+of the mask that it does not hold for (4); filter classes in two letters where only their ratio was looked at, although
+the coefficients have different degrees in them (3); a box of regular graphs that left out for which starts it holds
+(1). 5 were faults of the adversary: rounding (2), a mixing matrix that the answer takes to be the identity (2), its own
+slope at a kink (1). One is a matter of reading: a step limit at a state that is not defined where a letter is zero.
+
+The table is of 2,233 further systems (seed 17), asked when the second round was mended and the last three of the third
+were not; learned functions are among them since then. Its 15 errors are the adversary's own, which could not evaluate
+such functions with many digits."""
 MEANING = """
 *held*: the attempt to refute failed. *undecided*: the tool said so. *refused*: the question does not apply, with a
 documented error. *refuted*: the answer is wrong, with a witness. *timeout*: no answer within ten seconds. *error*: any
