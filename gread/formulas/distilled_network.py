@@ -14,8 +14,9 @@ from gread.formulas.learned_curves import LearnedCurves, curves_of
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.trials import Trial
 from gread.training.trainer import Progress, Trained, train
-from rdgraph.distillation.formula_finding import FUNCTIONS_USED, find_formula
+from rdgraph.distillation.formula_finding import find_formula
 from rdgraph.distillation.found_formula import FormulaSearch
+from rdgraph.distillation.function_slopes import FUNCTIONS_USED
 from rdgraph.distillation.genetic_search import Effort
 from rdgraph.errors import InvalidArgument
 
@@ -27,9 +28,28 @@ TOLERANCE, MAX_SIZE = 0.05, 20
 class DistilledNetwork:
     """A formula for a learned function, what it costs to use it, and what is proved of it.
 
-    `equation` has the formula with letters, None where no formula is near enough; `trained_as` is the line that was
-    trained, in which every letter starts where the learned function left it. Accuracies are shares of 1, in the order
-    of the trials; `values` are the means of the coefficients after training, in the letters of `equation`.
+    Accuracies are shares of 1, in the order of the trials.
+
+    Args:
+        function: the name of the learned function.
+        curves: what was learned, of every trial, and the states it was seen at.
+        search: the formulas that were found, and the one that was chosen.
+        equation: the line with the formula in letters; None where no formula is near enough.
+        trained_as: the line that was trained, in which every letter starts where the learned function left it.
+        before: accuracies with the learned function.
+        after: accuracies with the formula.
+        splits: of the trials.
+        values: means of the coefficients after training, in the letters of `equation`.
+        proofs: what is proved of the equation.
+        done: the training of the formula.
+
+    >>> from gread import Config, karate, make_trials
+    >>> line = "-alpha*L@H + phi(H) where phi learned knots=5 lipschitz=1"
+    >>> config = Config().updated({"reaction": line, "hidden": 2, "epochs": 5, "adjacency": "original"})
+    >>> done = train(karate(), make_trials(config, [0, 1]), device="cpu")
+    >>> found = distil(done, tolerance=0.5, max_size=6, device="cpu")
+    >>> found.function, found.after.shape, found.equation.startswith("-alpha*L@H + phi(H) where phi = ")
+    ('phi', (2,), True)
     """
 
     function: str

@@ -11,8 +11,9 @@ from rdgraph.distillation.constant_fits import covariance, polished
 from rdgraph.distillation.formula_archive import Archive, Candidate
 from rdgraph.distillation.formula_letters import lettered
 from rdgraph.distillation.found_formula import Formula, FormulaSearch, FrontRow
+from rdgraph.distillation.function_slopes import FUNCTIONS_USED, SLOPES
 from rdgraph.distillation.genetic_search import Effort, GeneticSearch, split_sum
-from rdgraph.distillation.prefix_terms import SLOPES, weighted_sum
+from rdgraph.distillation.prefix_terms import weighted_sum
 from rdgraph.distillation.sampled_target import Target, samples
 from rdgraph.distillation.shape_search import search_shapes
 from rdgraph.distillation.simple_numbers import rounded
@@ -22,7 +23,6 @@ from rdgraph.distillation.term_library import search_library
 from rdgraph.errors import InvalidArgument, UnknownName
 
 Array = np.ndarray
-FUNCTIONS_USED = ("tanh", "sigmoid", "exp", "sin", "cos", "relu", "abs")
 #: Differences of Schwarz's criterion below this say little (Kass and Raftery 1995, Section 3.2: 2 to 6 is positive).
 LITTLE = 6.0
 #: What a unit of size costs in the criterion: twice the logarithm of a prior that makes every unit four times less

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from rdgraph.distillation.function_slopes import SLOPES
 from rdgraph.syntax.functions import FUNCTIONS
 
 Array = np.ndarray
@@ -16,17 +17,6 @@ Word = tuple[str, ...]
 
 BINARY = ("+", "-", "*", "/")
 POWERS = {"square": 2, "cube": 3}
-#: Functions of the language that formulas are made of, with their slopes.
-SLOPES = {
-    "tanh": lambda x, y: 1 - y**2,
-    "sigmoid": lambda x, y: y * (1 - y),
-    "exp": lambda x, y: y,
-    "sin": lambda x, y: np.cos(x),
-    "cos": lambda x, y: -np.sin(x),
-    "relu": lambda x, y: (x > 0).astype(float),
-    "abs": lambda x, y: np.sign(x),
-    "softplus": lambda x, y: np.exp(-np.logaddexp(0, -x)),
-}
 #: The units of size: what an expression costs for each sign in it, a constant that is fitted more than a number.
 #: All others cost 1.
 UNITS = {"c": 2, "/": 2, "square": 2, "cube": 2, **dict.fromkeys(SLOPES, 2)}

@@ -9,7 +9,8 @@ import numpy as np
 
 from rdgraph.distillation.constant_fits import polished
 from rdgraph.distillation.formula_archive import Archive, Candidate
-from rdgraph.distillation.prefix_terms import SLOPES, Word, evaluate, weighted_sum
+from rdgraph.distillation.function_slopes import SLOPES
+from rdgraph.distillation.prefix_terms import Word, evaluate, weighted_sum
 from rdgraph.distillation.sampled_target import Target
 
 Array = np.ndarray

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rdgraph.distillation.formula_archive import Archive, Candidate
-from rdgraph.distillation.formula_finding import FUNCTIONS_USED, LITTLE, UNIT_COST, searched
+from rdgraph.distillation.formula_finding import LITTLE, UNIT_COST, searched
 from rdgraph.distillation.formula_letters import LetteredFormula
 from rdgraph.distillation.formula_trials import FittedFormula, Trial
+from rdgraph.distillation.function_slopes import FUNCTIONS_USED
 from rdgraph.distillation.genetic_search import Effort
 from rdgraph.distillation.prefix_terms import Word, evaluate
 from rdgraph.distillation.sampled_target import Target

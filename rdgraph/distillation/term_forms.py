@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rdgraph.distillation.prefix_terms import SLOPES, Word, arity, end_of, evaluate, size_of
+from rdgraph.distillation.function_slopes import SLOPES, reflected
+from rdgraph.distillation.prefix_terms import Word, arity, end_of, evaluate, size_of
 
 Array = np.ndarray
-_ODD, _EVEN = ("tanh", "sin", "cube"), ("cos", "abs", "square")
+_ODD, _EVEN = (*reflected(-1), "cube"), (*reflected(1), "square")
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from sympy.printing.conventions import split_super_sub
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 
 from rdgraph.syntax.fold import Fold
+from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
 
 _LEVEL = {Plus: 1, Minus: 1, Times: 2, Over: 2, Apply: 2, Negative: 3, Power: 4}
@@ -20,9 +21,18 @@ _BOLD = 'mathvariant="normal" style="font-weight:bold"'
 _THIN = '<mspace width="0.17em"/>'
 #: The diffusivity of a field, Du or Dv, which is written with an index.
 _DIFFUSIVITY = re.compile(r"D([A-Za-z]\d*)")
-#: Letters that have another name here than in sympy, and functions with a sign of their own.
+#: Letters that have another name here than in sympy.
 _LETTERS = {"lam": "λ"}
-_SIGNS = {"sigmoid": "σ"}
+
+
+def _function_sign(name: str) -> str:
+    """A function as it is written: by the letter that LaTeX has for it, where there is one.
+
+    >>> _function_sign("sigmoid"), _function_sign("tanh")
+    ('σ', 'tanh')
+    """
+    macro = re.match(r"\\([a-z]+)", FUNCTIONS[name].latex) if name in FUNCTIONS else None
+    return str(greek_unicode.get(macro[1] if macro else name, name))
 
 
 def to_mathml(node: sp.Basic) -> str:
@@ -39,10 +49,10 @@ def math_element(inner: str, *, is_block: bool = True) -> str:
     """The element that a browser draws; as a paragraph of its own, or within a line.
 
     >>> math_element("<mi>β</mi>", is_block=False)
-    '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mi>β</mi></math>'
+    '<math display="inline"><mi>β</mi></math>'
     """
     display = "block" if is_block else "inline"
-    return f'<math xmlns="http://www.w3.org/1998/Math/MathML" display="{display}">{inner}</math>'
+    return f'<math display="{display}">{inner}</math>'
 
 
 def row(*parts: str) -> str:
@@ -102,8 +112,7 @@ class _MathML(Fold[str]):
             return f"<msqrt>{argument}</msqrt>"
         if node.function == "abs":
             return row(sign("|"), argument, sign("|"))
-        return row(f'<mi mathvariant="normal">{escape(_SIGNS.get(node.function, node.function))}</mi>',
-                   _brackets(argument))  # fmt: skip
+        return row(f'<mi mathvariant="normal">{escape(_function_sign(node.function))}</mi>', _brackets(argument))
 
     def bracketed(self, node: sp.Basic, level: int) -> str:
         text = self(node)

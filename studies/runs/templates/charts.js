@@ -6,8 +6,12 @@
   const COLOURS = 7;
   const MARKED = 30;
 
+  const holder = document.createElement("template");
+  holder.innerHTML = "<svg></svg>";
+  const SVG = holder.content.firstChild.namespaceURI;
+
   function svg(name, attributes = {}, ...children) {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    const made = document.createElementNS(SVG, name);
     for (const [key, value] of Object.entries(attributes)) if (value !== undefined) made.setAttribute(key, value);
     made.append(...children);
     return made;

@@ -14,7 +14,8 @@ import rdgraph as rd
 from rdgraph.systems.system import System
 from rdgraph.testing import systems
 
-NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
+#: In a page of HTML the elements are known without one.
+NAMESPACE = ""
 SIGNS = {"−": "-", "⊙": "*", "·": "*", "∘": ""}
 
 

@@ -135,8 +135,8 @@ def test_a_run_leaves_everything(tmp_path: Path) -> None:
     assert execute(toy(whole), folder, small=True, seed=7) == folder / "report.html"
     assert files(folder) == {
         "config.toml", "environment.json", "metrics.csv", "parts/draws.csv", "report.html", "report.json",
-        "results.csv", "rows.csv", "state", "figures/line.png", "figures/line.pdf", "figures/line.csv",
-        "figures/moving.gif",
+        "results.csv", "results.parquet", "rows.csv", "state", "figures/line.png", "figures/line.pdf",
+        "figures/line.csv", "figures/moving.gif",
     }  # fmt: skip
     assert state(folder) == "done"
     config = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
