@@ -40,13 +40,12 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.resources import files
 from itertools import combinations, combinations_with_replacement, product
 from pathlib import Path
 from typing import Any
 
-from rdgraph.errors import FileError, InvalidArgument, LanguageError, NotApplicable, UnknownName
-from rdgraph.files import read_text
+from gread.settings.shipped_toml import read_toml
+from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable, UnknownName
 from rdgraph.identities import definedness
 from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.systems.parser import parse
@@ -248,16 +247,7 @@ def find_terms(name: str | Path) -> TermGrammar:
     >>> find_terms("default").kind
     'channel'
     """
-    if str(name) in SHIPPED:
-        text = (files("gread") / "data" / "terms" / f"{name}.toml").read_text(encoding="utf-8")
-        return read_terms(text, str(name))
-    path = Path(name)
-    if path.suffix != ".toml" and not path.exists():
-        raise UnknownName("grammar of terms", str(name), SHIPPED)
-    try:
-        return read_terms(read_text(path, "a grammar of terms"), path.name)
-    except tomllib.TOMLDecodeError as problem:
-        raise FileError(f"expected terms as toml in {path}, got a text that is not: {problem}; correct it") from None
+    return read_toml(name, read_terms, "terms", SHIPPED, "grammar of terms")
 
 
 def read_terms(text: str, name: str) -> TermGrammar:

@@ -24,13 +24,12 @@ import math
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from gread.settings.config import Config
-from rdgraph.errors import FileError, InvalidArgument, UnknownName
-from rdgraph.files import read_text
+from gread.settings.shipped_toml import read_toml
+from rdgraph.errors import InvalidArgument, UnknownName
 
 #: The spaces that are shipped, files of gread/data/spaces.
 SHIPPED = ("paper", "wide", "small", "tuned")
@@ -212,16 +211,7 @@ def find_space(name: str | Path) -> Space:
     >>> find_space("small").name
     'small'
     """
-    if str(name) in SHIPPED:
-        text = (files("gread") / "data" / "spaces" / f"{name}.toml").read_text(encoding="utf-8")
-        return read_space(text, str(name))
-    path = Path(name)
-    if path.suffix != ".toml" and not path.exists():
-        raise UnknownName("space", str(name), SHIPPED)
-    try:
-        return read_space(read_text(path, "a space of settings"), path.name)
-    except tomllib.TOMLDecodeError as problem:
-        raise FileError(f"expected a space as toml in {path}, got a text that is not: {problem}; correct it") from None
+    return read_toml(name, read_space, "spaces", SHIPPED, "space")
 
 
 def read_space(text: str, name: str) -> Space:
