@@ -141,6 +141,11 @@ def distil(
     Raises:
         InvalidArgument: a training without a learned function, or with several and none named.
         NotApplicable: a function that differs from channel to channel.
+
+    >>> distil("runs/texas")
+    Traceback (most recent call last):
+    ...
+    rdgraph.errors.InvalidArgument: expected what gread.train returned, got str; for a run folder: rdgraph distil FOLDER
     """
     if not isinstance(run, Trained):
         raise InvalidArgument(

@@ -291,11 +291,25 @@ def _checked(problem: SmtProblem, effort: int, way: dict[str, Any]) -> tuple[Any
 
     solver = z3.Tactic("qfnra-nlsat").solver()
     limits = {"rlimit": effort, "timeout": max(1, int(1000 * min(SECONDS, remaining())))}
-    for name, value in {**limits, **{n: v for n, v in way.items() if n in _settings()}}.items():
-        solver.set(name, value)
+    _set(solver, {**limits, **{n: v for n, v in way.items() if n in _settings()}})
     solver.from_string(problem.text)
     answer = solver.check()
     return answer, solver.model() if answer == z3.sat else None
+
+
+def _set(solver: Any, options: dict[str, int | bool]) -> None:
+    """Set options of a solver: z3's own object for them cannot be ended halfway by a limit of time, and says so."""
+    from z3 import z3core
+
+    context = solver.ctx.ref()
+    made = z3core.Z3_mk_params(context)
+    z3core.Z3_params_inc_ref(context, made)
+    for name, value in options.items():
+        place = z3core.Z3_mk_string_symbol(context, name)
+        put = z3core.Z3_params_set_bool if isinstance(value, bool) else z3core.Z3_params_set_uint
+        put(context, made, place, value)
+    z3core.Z3_solver_set_params(context, solver.solver, made)
+    z3core.Z3_params_dec_ref(context, made)
 
 
 @lru_cache(maxsize=1)
