@@ -68,7 +68,13 @@ except ImportError as problem:
 
 
 @pytest.mark.parametrize(
-    ("profile", "expected"), [("quick", [1, 3, 3, 10]), ("ci", [1, 5, 15, 100]), ("deep", [1000, 1000, 1000, 3000])]
+    ("profile", "expected"),
+    [
+        ("quick", [1, 3, 3, 10]),
+        ("half", [1, 5, 10, 50]),
+        ("ci", [1, 5, 15, 100]),
+        ("deep", [1000, 1000, 1000, 3000]),
+    ],
 )
 def test_profiles_scale_the_examples(profile: str, expected: list[int]) -> None:
     assert [examples(n, profile) for n in (1, 5, 15, 100)] == expected
