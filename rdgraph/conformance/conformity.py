@@ -13,7 +13,7 @@ import sympy as sp
 
 from rdgraph.conformance.certificates import Certificate, certificate
 from rdgraph.conformance.equation_target import Target, right_hand_side
-from rdgraph.conformance.fault_hints import Explanation, Hint, attention_hint, explanations
+from rdgraph.conformance.fault_hints import EXPLANATION_EFFORT, Explanation, Hint, attention_hint, explanations
 from rdgraph.conformance.layer_call import Adaptor, LayerCall
 from rdgraph.conformance.layer_check import Comparison, LayerCheck, first_agreeing, read_values
 from rdgraph.conformance.layer_properties import LayerProperty, layer_properties
@@ -300,7 +300,7 @@ class _Examination:
         rough = replace(check, is_mixed=True)  # a fault is a fault whether or not numbers were rounded beside
         found = explanations(rough, *main)
         if not found and (nearest.target, nearest.reading) != main:
-            found = explanations(rough, nearest.target, nearest.reading, seconds=1.0)
+            found = explanations(rough, nearest.target, nearest.reading, EXPLANATION_EFFORT / 2)
         guess = None if found else attention_hint(check, nearest.target, nearest.reading)
         hints = [*(e.hint for e in found), *([guess] if guess else [])]
         if nearest.objection and not found:

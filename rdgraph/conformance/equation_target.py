@@ -42,6 +42,8 @@ COMPARED = {
 FLOW_TOLERANCE = 1e-12
 #: Right-hand sides that one flow is worth, and the states beyond which it is not followed.
 MOST_SPEEDS, FARTHEST_STATE = 3000, 1e8
+#: Right-hand sides that a flow usually takes.
+USUAL_SPEEDS = 150
 #: Degrees above this one are not told apart by probes.
 MOST_DEGREE = 4
 
@@ -82,6 +84,11 @@ class Target:
                 change = self._right(letters, state)
                 state = change if self.compared == "map" else state + self.step * change
             return state
+
+    @property
+    def cost(self) -> int:
+        """Right-hand sides that are worked out for one answer."""
+        return USUAL_SPEEDS if self.compared == "flow" else self.count
 
     @cached_property
     def _compute(self) -> Callable[[Mapping[str, Any]], Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from time import process_time
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,12 @@ from rdgraph.conformance.fault_edits import FREED, single_faults
 from rdgraph.conformance.layer_check import Comparison, LayerCheck
 from rdgraph.conformance.number_words import array_word
 from rdgraph.conformance.operator_reading import Reading, declared_readings, differences, neighbouring_readings
+from rdgraph.conformance.search_effort import Effort
 from rdgraph.errors import RdgraphError
 from rdgraph.syntax.tree import Kind, names_in
 
-#: Seconds of the processor after which no further fault is tried.
-MOST_SECONDS = 2.5
+#: What the search for faults may cost: some four seconds.
+EXPLANATION_EFFORT = 40_000_000
 #: The order in which explanations that agree equally well are told: what explains most by itself comes last.
 _ORDER = (
     "dropout", "comparison", "transposed edges", "self-loops", "normalisation", "weights", "activation", "sign",
@@ -49,17 +49,17 @@ class Explanation:
 
 
 def explanations(
-    check: LayerCheck, target: Target, reading: Reading, seconds: float = MOST_SECONDS
+    check: LayerCheck, target: Target, reading: Reading, effort: float = EXPLANATION_EFFORT
 ) -> list[Explanation]:
     """Single faults under which the layer agrees, the likeliest first, one of each kind.
 
     Where there is none, readings that differ in several things are tried, too.
     """
-    began = process_time()
+    check = replace(check, effort=Effort(effort))
     found: dict[str, Explanation] = {}
     for source in (_other_readings, _other_comparisons, _other_equations):
         for hint, changed, other, known in source(check, target, reading):
-            if hint.kind in found or process_time() - began > seconds:
+            if hint.kind in found or check.effort.is_spent:
                 continue
             if found and hint.kind in ("coefficient", "bias"):
                 continue  # a free number explains what something else does, too
@@ -67,13 +67,13 @@ def explanations(
             if comparison is not None:
                 found[hint.kind] = Explanation(_worded(check, hint, comparison), comparison)
     if not found:
-        return _several_readings(check, target, reading, began + seconds)
+        return _several_readings(check, target, reading)
     return sorted(found.values(), key=lambda e: _ORDER.index(e.hint.kind))
 
 
-def _several_readings(check: LayerCheck, target: Target, reading: Reading, until: float) -> list[Explanation]:
+def _several_readings(check: LayerCheck, target: Target, reading: Reading) -> list[Explanation]:
     for other in declared_readings(transposed=None):
-        if process_time() > until:
+        if check.effort.is_spent:
             break
         comparison = _tried(check, target, other, check.known, starts=1)
         if comparison is not None:

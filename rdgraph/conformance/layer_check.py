@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from time import process_time
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from rdgraph.conformance.letter_fit import STARTS, Fit, Search, fitted, paramete
 from rdgraph.conformance.number_words import array_word, number_word
 from rdgraph.conformance.operator_reading import Reading
 from rdgraph.conformance.probe_stack import Answers, OperatorRule, Probe, Stack
+from rdgraph.conformance.search_effort import Effort
 from rdgraph.conformance.unknown_letters import Shape, Unknowns, unknown_letters
 from rdgraph.identities.dense_oracle import evaluate
 from rdgraph.syntax.assumptions import Assumptions
@@ -29,8 +29,8 @@ PRECISION, SINGLE_PRECISION = 1e-9, 2e-4
 MIXED_PRECISION = 5e-7
 #: Probes of a fit: so many rows for each unknown number, and so many probes at least.
 ROWS_PER_UNKNOWN, FEWEST = 3, 30
-#: Seconds of the processor after which no further search for letters is begun.
-MOST_SECONDS = 3.0
+#: What the search for letters may cost over all equations and readings: some six seconds.
+AGREEMENT_EFFORT = 60_000_000
 
 Array = np.ndarray
 _ALLOWED: dict[str, Callable[[float], bool]] = {
@@ -65,6 +65,7 @@ class LayerCheck:
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     assumptions: Assumptions = field(default_factory=Assumptions)
     is_mixed: bool = False
+    effort: Effort = field(default_factory=Effort)
 
     @property
     def precision(self) -> float:
@@ -122,7 +123,6 @@ class LayerCheck:
         known: Mapping[str, Array] | None = None,
         *,
         starts: int = STARTS,
-        until: float = np.inf,
     ) -> Comparison:
         """Fit what is unknown, then look at every answer; the errors are empty where the fit alone fails."""
         given = self.known if known is None else known
@@ -132,7 +132,7 @@ class LayerCheck:
             parameter_guesses(unknowns, self.named),
             lambda fit: self.objection(fit, given),
             self.precision,
-            until,
+            self.effort,
         )
         found = fitted(target, unknowns, self.part(unknowns.size), reading, given, search)
         if not found.error <= self.precision:
@@ -228,11 +228,11 @@ class Outcome:
 
 def first_agreeing(check: LayerCheck, targets: Sequence[Target], readings: Sequence[Reading]) -> Outcome:
     """The first target and reading that agree, or the nearest: all of them with few starts, then some with many."""
-    until = process_time() + MOST_SECONDS
+    check = replace(check, effort=Effort(AGREEMENT_EFFORT))
     seen: list[Comparison] = []
     for target in targets:
         for reading in readings:
-            comparison = check.compared(target, reading, starts=2, until=until)
+            comparison = check.compared(target, reading, starts=2)
             if check.agrees(comparison):
                 return Outcome(check, comparison)
             seen.append(comparison)
@@ -240,7 +240,7 @@ def first_agreeing(check: LayerCheck, targets: Sequence[Target], readings: Seque
     for comparison in nearest:
         if comparison.fit.is_certain:
             continue
-        again = check.compared(comparison.target, comparison.reading, starts=STARTS, until=until)
+        again = check.compared(comparison.target, comparison.reading, starts=STARTS)
         if check.agrees(again):
             return Outcome(check, again)
     if nearest[0].fit.error <= MIXED_PRECISION and not check.call.is_single_precision:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import process_time
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from rdgraph.conformance.equation_target import Target
 from rdgraph.conformance.function_inverses import INVERSES
 from rdgraph.conformance.operator_reading import Reading
 from rdgraph.conformance.probe_stack import Stack
+from rdgraph.conformance.search_effort import Effort
 from rdgraph.conformance.unknown_letters import Unknowns
 from rdgraph.syntax.tree import Call
 
@@ -46,15 +46,15 @@ class Search:
     """How the letters are looked for where they do not enter linearly.
 
     `starts`: how many, with 0 there is no search; `guesses`: values to begin with, such as the parameters of the layer;
-    `objects`: what speaks against values that fit, in words, so that others are looked for; `until`: the time of the
-    processor from which nothing further is begun.
+    `objects`: what speaks against values that fit, in words, so that others are looked for; `effort`: where it is spent,
+    nothing further is begun.
     """
 
     starts: int = STARTS
     guesses: Sequence[Mapping[str, Array]] = ()
     objects: Callable[[Fit], str] = lambda fit: ""
     enough: float = 1e-10
-    until: float = np.inf
+    effort: Effort = field(default_factory=Effort)
 
 
 def fitted(
@@ -72,8 +72,10 @@ def fitted(
     """
     letters = {**stack.states, **stack.operators(reading), **known}
     size = stack.tolerance(1.0)
+    how = search or Search()
 
     def residual(numbers: Array, form: Target = target, wanted: Array = stack.outputs) -> Array:
+        how.effort.spend(stack.outputs.size, form.cost)
         values = form.values({**letters, **unknowns.unpacked(numbers)})
         if values.shape != wanted.shape:
             return np.full(wanted.size, np.inf)
@@ -84,12 +86,11 @@ def fitted(
         return Fit({}, _largest(residual(np.zeros(0))), is_certain=True)
     if (linear := _linear_fit(residual, unknowns)) is not None:
         return linear
-    how = search or Search()
     best, is_mirrored = Fit({}, np.inf), False
     begun = list(_begun(unknowns, how.guesses, how.starts))
     if how.starts and (inside := _undone(target, stack, unknowns, residual)) is not None:
         begun.insert(0, inside)
-    while begun and process_time() < how.until:
+    while begun and not how.effort.is_spent:
         found = _searched(residual, begun.pop(0), unknowns)
         fits = found.error <= how.enough
         if fits and not how.objects(found):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from time import process_time
 
 import numpy as np
 
@@ -15,12 +14,13 @@ from rdgraph.conformance.layer_check import Comparison, LayerCheck
 from rdgraph.conformance.layer_properties import slopes
 from rdgraph.conformance.operator_reading import Reading, declared_readings
 from rdgraph.conformance.probe_stack import Probe, Stack
+from rdgraph.conformance.search_effort import Effort
 from rdgraph.systems.parser import parse
 
 #: Words up to this length are looked for.
 LONGEST = 4
-#: Seconds of the processor after which no further class of lines is tried.
-MOST_SECONDS = 2.0
+#: What the search for letters of lines that do not enter linearly may cost.
+RECOVERY_EFFORT = 20_000_000
 #: Readings that lines beyond affine ones are tried under: the usual ones, which come first.
 USUAL = 20
 MONOMIALS = ("H**2", "H**3", "H*(A@H)", "(A@H)**2", "H**2*(A@H)", "H*(A@H)**2", "(A@H)**3", "A@(H**2)", "A@(H**3)")
@@ -44,16 +44,13 @@ def recovered_line(
     Tried: words up to A^4 on H and H0 with matrices; the degree matrix D; monomials up to degree 3; functions of H and
     A@H; a function around everything; H and a function of H and A@H.
     """
-    began = process_time()
     given = tuple(readings or declared_readings(transposed=None))
-    bare = replace(check, known={}, rules={})
+    bare = replace(check, known={}, rules={}, effort=Effort(RECOVERY_EFFORT))
     longest = LONGEST if reach is None else min(reach, LONGEST)
     for candidates in (_affine, _with_degrees, _outer, _monomials, _functions, _residual):
         for line, reading in candidates(bare, given if candidates is _affine else given[:USUAL], longest):
             if (found := _confirmed(bare, line, reading)) is not None:
                 return found
-        if process_time() - began > MOST_SECONDS:
-            break
     return None
 
 

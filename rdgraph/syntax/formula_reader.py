@@ -174,8 +174,9 @@ class _Reader:
             near = closest(name, known)
             remedy = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
             raise self.error(node, "a known function", repr(name), remedy)
+        arguments = [self.convert(a) for a in node.args]
         try:
-            return function(*(self.convert(a) for a in node.args))
+            return function(*arguments)
         except (TypeError, ValueError, NotImplementedError) as problem:
             raise self.error(node, f"arguments that {name} takes", str(problem)[:80], "check their number") from None
 

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 import rdgraph as rd
+from rdgraph.conformance import layer_check
 from rdgraph.conformance.probe_graphs import ProbeGraph, probe_graphs
+from rdgraph.conformance.search_effort import LEAST
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
 from tests.rdgraph.conformance.layers import Gated, Mixed, mean, neighbours, released_filter_bank
 
@@ -54,12 +56,16 @@ def test_parameters_of_the_layer_are_named() -> None:
 
 
 @pytest.mark.slow
-def test_a_function_of_a_list_and_affine_maps_are_found() -> None:
+def test_a_function_of_a_list_and_affine_maps_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     layer = Mixed()
     kinds = {"V": "matrix", "b": "channel"}
     found = rd.conform(layer, "phi(H@V + A@H@W + b)", coefficients=kinds, functions={"phi": ("relu", "tanh")})
     assert found
     assert found.equation == "tanh(H@V + A@H@W + b)"
+    monkeypatch.setattr(layer_check, "AGREEMENT_EFFORT", 10 * LEAST)
+    found = rd.conform(layer, "phi(H@V + A@H@W + b)", coefficients=kinds, functions={"phi": ("relu", "tanh")})
+    assert (found.conforms, found.status) == (False, "undecided"), "searches that were not begun rule nothing out"
+    monkeypatch.undo()
 
     def wide(x: Tensor, edge_index: Tensor) -> Tensor:
         return neighbours(x, edge_index) @ torch.tensor([[1.0, 2.0, 0.5], [0.0, -1.0, 3.0]], dtype=x.dtype) + 1.0
