@@ -28,6 +28,7 @@ from gread.training.trainer import choose_device
 from gread.tuning.candidates import COMPLETE, Candidate, TrialResult
 from gread.tuning.halving import HalvedRound, Rungs, halving_options
 from gread.tuning.rounds import REFUSALS, check_validation
+from gread.tuning.split_accuracies import SplitAccuracies
 from rdgraph import parse
 from rdgraph.errors import InvalidArgument
 from rdgraph.kernels.device_memory import free_memory
@@ -50,7 +51,7 @@ COPIES = 3
 
 
 @dataclass(frozen=True)
-class EquationResult:
+class EquationResult(SplitAccuracies):
     """What became of an equation; accuracies are shares of 1, one for each split, at the best validation epoch.
 
     `state` is finished, dropped, diverged or refused, `reason` says why it was refused, `rungs` are (epoch, mean
@@ -70,16 +71,6 @@ class EquationResult:
     def __post_init__(self) -> None:
         if self.state not in STATES:
             raise InvalidArgument(f"expected a state among {', '.join(STATES)}, got {self.state!r}")
-
-    @property
-    def val_accuracy(self) -> float:
-        """The mean over the splits, by which equations are compared; nan where it was refused."""
-        return math.fsum(self.val) / len(self.val) if self.val else math.nan
-
-    @property
-    def test_accuracy(self) -> float:
-        """The mean over the splits; nan where it was refused."""
-        return math.fsum(self.test) / len(self.test) if self.test else math.nan
 
 
 class EquationProgress(NamedTuple):

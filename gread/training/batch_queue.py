@@ -72,8 +72,11 @@ class _Running:
 
     def go_on(self) -> bool:
         """Begin the next epochs; False where nothing is left to do."""
+        if time.monotonic() >= self.until:
+            self.ensemble.settle(at_once=True)
+            return False
         epoch = self.ensemble.epoch
-        if epoch >= self.end or self.ensemble.is_done or time.monotonic() >= self.until:
+        if epoch >= self.end or self.ensemble.is_done:
             return False
         self.since = time.monotonic()
         self.begun = min(self.count, CHUNK - epoch % CHUNK, self.end - epoch)

@@ -254,12 +254,13 @@ class Ensemble:
         """Train for some more epochs, at most to the end.
 
         Chunks are counted from the first epoch, so that the results do not depend on how the epochs are divided among
-        calls: a call may end in the midst of a chunk, which is done again by a later one if need be.
+        calls; to the last bit, where each ends with a chunk. One that ends in its midst looks whether it has to be done
+        again, and so does a later one.
         """
         end = min(self.epoch + epochs, self.epochs)
         while (done := self.epoch) < end:
             self.start(end - done)
-            self.settle()
+            self.settle(at_once=self.epoch == end)
 
     def start(self, epochs: int) -> None:
         """Begin some more epochs, at most to the end of the chunk; on a GPU they may be under way when this returns."""
@@ -270,8 +271,14 @@ class Ensemble:
         for _ in range(min(done + epochs, self.epochs, done - done % CHUNK + CHUNK) - done):
             self._one()
 
-    def settle(self) -> None:
-        """Look at the epochs that were begun: where polynomials were too short, the chunk has to be done again."""
+    def settle(self, *, at_once: bool = False) -> None:
+        """Look at a chunk of epochs at its end: where polynomials were too short, it has to be done again.
+
+        How many terms are added follows from the whole chunk, so that it does not depend on when somebody looks;
+        `at_once` looks in its midst, too, where its results are wanted now.
+        """
+        if not (at_once or self.epoch % CHUNK == 0 or self.is_done):
+            return
         if self.started is not None and float(self.state["tail"].amax()) > LARGEST_TAIL:
             tails = self.state["tail"].clone()
             self.restore(self.started)

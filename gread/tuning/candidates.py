@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -16,6 +15,7 @@ from gread.settings.config import Config
 from gread.settings.trials import Trial, make_trials
 from gread.training.checkpoint import fingerprint
 from gread.tuning.space import Value
+from gread.tuning.split_accuracies import SplitAccuracies
 from rdgraph.errors import FileError, InvalidArgument, RdgraphError
 from rdgraph.files import read_text, write_text
 
@@ -48,7 +48,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class TrialResult:
+class TrialResult(SplitAccuracies):
     """What became of a trial: accuracies at the best epoch of every split, as shares of 1.
 
     `epochs` were trained, `rungs` are (epoch, mean validation accuracy) where trials were compared on the way, `note`
@@ -73,15 +73,6 @@ class TrialResult:
     def is_eligible(self) -> bool:
         """Whether it was trained to its end, so that it may be chosen."""
         return self.state in (COMPLETE, DIVERGED)
-
-    @property
-    def val_accuracy(self) -> float:
-        """The mean over the splits, which trials are compared by; nan where it failed."""
-        return math.fsum(self.val) / len(self.val) if self.val else math.nan
-
-    @property
-    def test_accuracy(self) -> float:
-        return math.fsum(self.test) / len(self.test) if self.test else math.nan
 
     def record(self) -> dict[str, Any]:
         """As json has it; `read` is the inverse."""

@@ -46,8 +46,8 @@ class Search:
     """How the letters are looked for where they do not enter linearly.
 
     `starts`: how many, with 0 there is no search; `guesses`: values to begin with, such as the parameters of the layer;
-    `objects`: what speaks against values that fit, in words, so that others are looked for; `effort`: where it is spent,
-    nothing further is begun.
+    `objects`: what speaks against values that fit, in words, so that others are looked for; `effort`: nothing further
+    is begun where it is spent.
     """
 
     starts: int = STARTS

@@ -279,6 +279,8 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
         if not slope.agree:
             raise Undecided(f"the reaction has a kink at the constant state {public(zero)}")
         rate = sp.expand(p + slope.above)
+        if not is_defined(rate, where):
+            raise Undecided(f"the slope at the constant state {public(zero)} is not defined for all values")
         rates = interval_candidates(rate, lam, sp.S.Zero, sp.Integer(2), where)
         if any(not c.valid and where.proves(sp.Gt(c.value, 0, evaluate=False)) is True for c in rates):
             continue

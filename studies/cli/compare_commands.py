@@ -31,7 +31,7 @@ from studies.cli.train_commands import (
     choose_device,
 )
 from studies.cli.train_display import Display
-from studies.runs.boundary import say
+from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require
 
 if TYPE_CHECKING:
@@ -105,12 +105,8 @@ def compare_command(
     plan = make_contest(request, names, preset, tuple(settings or ()), tuple(reaction or ()))
     folder = out or contest_folder(plan)
     say(errors, _headline(plan))
-    try:
-        with chosen_engine(engine, address) as place, Display(errors) as display:
-            rows = execute_contest(plan, folder, progress=display.hear, tell=display.say, engine=place)
-    except KeyboardInterrupt:
-        say(errors, f"interrupted; {folder} is valid, and the same command resumes it")
-        raise typer.Exit(130) from None
+    with resumable(errors, folder), chosen_engine(engine, address) as place, Display(errors) as display:
+        rows = execute_contest(plan, folder, progress=display.hear, tell=display.say, engine=place)
     console.print(contest_table(rows))
     say(console, f"wrote {folder / 'report.html'}")
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rdgraph.errors import InvalidArgument
 from studies.cli.search_display import SearchDisplay, duration
 from studies.cli.train_commands import Device, Epochs, Root, Settings, Splits, choose_device
-from studies.runs.boundary import say
+from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require
 
 if TYPE_CHECKING:
@@ -124,12 +124,8 @@ def search_equations(task: DiscoveryTask, folder: Path) -> None:
         f"{plan.budget} equations for {task.request.dataset}: {len(plan.grammar.terms)} terms, up to {plan.size} of "
         f"them, {len(plan.splits)} splits each, on {task.request.device}",
     )
-    try:
-        with DiscoverDisplay(errors) as display:
-            rows = study.execute(task, folder, progress=display.hear, tell=display.say)
-    except KeyboardInterrupt:
-        say(errors, f"interrupted; {folder} is valid, and the same command goes on")
-        raise typer.Exit(130) from None
+    with resumable(errors, folder), DiscoverDisplay(errors) as display:
+        rows = study.execute(task, folder, progress=display.hear, tell=display.say)
     trained = sum(row["state"] in ("finished", "dropped", "diverged") for row in rows)
     say(console, f"{trained} equations trained; {study.told_best(folder)}")
     say(console, f"wrote {folder / 'report.html'}")

@@ -12,7 +12,7 @@ from rich.console import Console
 from rdgraph.errors import InvalidArgument
 from studies.cli.train_commands import Device, Root, choose_device
 from studies.cli.train_display import Display
-from studies.runs.boundary import say
+from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require
 
 console = Console()
@@ -64,20 +64,17 @@ def distil_command(
         raise InvalidArgument("expected a run folder or --layer, got both or none; name one of them")
     words = tuple(word.strip() for word in functions.split(",") if word.strip())
     choices = FormulaChoices(tolerance, max_size, words, seed)
-    try:
+    name = run.resolve().name if run is not None else re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(layer or "").name)
+    folder = out or Path("runs/distil") / name
+    with resumable(errors, folder):
         if layer is not None:
             from studies.cli.conform_commands import load_layer
 
-            folder = out or Path("runs/distil") / re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(layer).name)
             report = execute_layer(layer, layer_curves(load_layer(layer), span), choices, folder)
         elif run is not None:
             plan = read_run(run, function, choices, choose_device(device), root)
-            folder = out or Path("runs/distil") / run.resolve().name
             with Display(errors) as display:
                 report = execute_distillation(plan, folder, display.hear)
-    except KeyboardInterrupt:
-        say(errors, "interrupted; the folder is valid, and the same command resumes it")
-        raise typer.Exit(130) from None
     _tell(report)
 
 

@@ -12,7 +12,7 @@ from rdgraph.errors import InvalidArgument
 from studies.cli.options import Address, EngineName, chosen_engine
 from studies.cli.search_display import SearchDisplay
 from studies.cli.train_commands import Device, Root, Settings, Splits, choose_device
-from studies.runs.boundary import say
+from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require
 
 if TYPE_CHECKING:
@@ -142,12 +142,8 @@ def search(task: SearchTask, folder: Path, engine: Engine) -> None:
     from studies.search import study
 
     say(errors, headline(task))
-    try:
-        with SearchDisplay(errors) as display:
-            rows = study.execute(task, folder, progress=display.hear, tell=display.say, engine=engine)
-    except KeyboardInterrupt:
-        say(errors, f"interrupted; {folder} is valid, and the same command goes on")
-        raise typer.Exit(130) from None
+    with resumable(errors, folder), SearchDisplay(errors) as display:
+        rows = study.execute(task, folder, progress=display.hear, tell=display.say, engine=engine)
     say(console, f"{len(rows)} trials; {study.told_best(folder)}")
     say(console, f"wrote {folder / 'report.html'}")
 

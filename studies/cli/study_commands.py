@@ -13,7 +13,7 @@ from rdgraph.errors import InvalidArgument
 from studies.catalogue import STUDIES, find_study, require_libraries
 from studies.cli.fitted_table import RecordList
 from studies.cli.options import Address, EngineName, chosen_engine
-from studies.runs.boundary import say
+from studies.runs.boundary import resumable, say
 from studies.runs.config_file import StudyFile, read_study_file
 from studies.runs.index import write_index
 from studies.runs.setting_changes import read_changes
@@ -72,16 +72,12 @@ def study_command(
     seed = seed if seed is not None else asked.seed or 0
     device = device or asked.device or "cpu"
     folder = out or Path("runs") / (f"{name}-small" if small else name)
-    try:
-        changed = asked.changes(study, small) | read_changes(changes or [])
-        changed |= {} if models is None else {"models": read_names(models)}
-        with chosen_engine(engine, address) as place:
-            report = execute(
-                study, folder, small=small, seed=seed, device=device, changes=changed, console=errors, engine=place
-            )
-    except KeyboardInterrupt:
-        say(errors, f"interrupted; {folder} is valid, and the same command resumes it")
-        raise typer.Exit(130) from None
+    changed = asked.changes(study, small) | read_changes(changes or [])
+    changed |= {} if models is None else {"models": read_names(models)}
+    with resumable(errors, folder), chosen_engine(engine, address) as place:
+        report = execute(
+            study, folder, small=small, seed=seed, device=device, changes=changed, console=errors, engine=place
+        )
     say(console, f"wrote {report}")
 
 

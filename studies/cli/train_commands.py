@@ -10,7 +10,7 @@ from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
 from studies.cli.train_display import Display
-from studies.runs.boundary import say
+from studies.runs.boundary import interruptible, say
 from studies.runs.libraries import require
 
 if TYPE_CHECKING:
@@ -182,15 +182,12 @@ def run(plan: TrainingPlan, out: Path | None, resume: bool, log: str | None = No
 
     folder = out or study.default_folder(plan, resume=resume)
     say(errors, _headline(plan))
-    try:
-        with Display(errors) as display:
-            rows = study.execute(
-                plan, folder, resume=resume, progress=display.hear, reference_progress=display.hear, tell=display.say,
-                log=log,
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        say(errors, f"interrupted; to go on: rdgraph train --resume --out {folder}")
-        raise typer.Exit(130) from None
+    advice = f"to go on: rdgraph train --resume --out {folder}"
+    with interruptible(errors, advice), Display(errors) as display:
+        rows = study.execute(
+            plan, folder, resume=resume, progress=display.hear, reference_progress=display.hear, tell=display.say,
+            log=log,
+        )  # fmt: skip
     for sentence in summarise(plan, rows, read_references(folder)).sentences():
         say(console, sentence)
     for name in ("report.html", "predictions.csv"):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 from rich.console import Console
 
@@ -31,6 +32,21 @@ def reported(console: Console) -> Iterator[None]:
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename is not None else ""
         _end(console, type(problem).__name__, f"{where}{reason_of(problem)}")
+
+
+@contextmanager
+def interruptible(console: Console, advice: str) -> Iterator[None]:
+    """Say on Ctrl-C how the work goes on, and end the program with the status 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(console, f"interrupted; {advice}")
+        sys.exit(130)
+
+
+def resumable(console: Console, folder: Path) -> AbstractContextManager[None]:
+    """`interruptible`, for a folder that the same command fills further."""
+    return interruptible(console, f"{folder} is valid, and the same command resumes it")
 
 
 def _end(console: Console, name: str, text: str) -> None:

@@ -351,3 +351,11 @@ def test_a_limit_that_depends_on_a_sign_is_found_another_way() -> None:
     found = rd.step_limit("-b*L@H + mu*softplus(H)*(1 - H**2) where mu >= 0", "euler", "row")
     assert found.value is not None
     assert "|h| <= R" in found.means
+
+
+def test_a_slope_that_is_not_defined_for_all_values_gives_no_limit() -> None:
+    line = "-L@H - c*H/(rho**2 + H**2) where rho {}"
+    assert rd.step_limit(line.format("real"), "euler", "row").value is None  # at rho = 0 the constant state is a pole
+    c, rho = sp.symbols("c rho")
+    found = rd.read_expression(str(rd.step_limit(line.format("> 0"), "euler", "row").value))
+    assert sp.simplify(found - 2 * rho**2 / (c + 2 * rho**2)) == 0
