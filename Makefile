@@ -7,7 +7,7 @@ PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 --dist worksteal -
 .DEFAULT_GOAL := demo
 # What developing and testing need beside; `make demo` does not wait for it.
 TOOLS := $(VENV)/.tools
-# What the site needs; the slow tests run its tutorials.
+# What the site needs; slow tests make notebooks and figures with it.
 DOCS := $(VENV)/.docs
 .PHONY: demo test test-slow test-deep test-gpu mutants wheel docs links lint bench clean
 

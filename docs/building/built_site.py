@@ -1,4 +1,4 @@
-"""A last look at the site: every page works without a network, and no link inside it leads nowhere.
+"""A last look at the site: pages work without a network, no link leads nowhere, programs of the gallery have drawn.
 
 `python -m docs.building.built_site build/docs` exits with 1 and says where that is not so.
 """
@@ -46,10 +46,12 @@ class Page(HTMLParser):
 
 
 def faults(folder: Path) -> Iterator[str]:
-    """Every remote address that is loaded, and every link to a file or a place that is not there."""
+    """Remote addresses that are loaded, links to files or places that are not there, programs that have drawn nothing."""
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
     for path, page in pages.items():
         name = path.relative_to(folder)
+        if path.stem.startswith("plot_") and not any(path.stem in address for address in page.loaded):
+            yield f"{name} shows no picture of its program"
         for address in page.loaded:
             if urlsplit(address).scheme in {"http", "https"} or address.startswith("//"):
                 yield f"{name} loads {address}"

@@ -12,11 +12,19 @@ DPI = 130
 
 
 def figures(_block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
-    """Save the figures that were not there before, in the order of their variables."""
+    """Save the figures that were not there before, in the order of their variables.
+
+    Raises:
+        ValueError: nothing is drawn in some part of a figure.
+    """
     saved = []
     for value in block_vars["example_globals"].values():
         if isinstance(value, Figure) and not getattr(value, "is_in_the_gallery", False):
             value.is_in_the_gallery = True  # type: ignore[attr-defined]
+            if not all(axes.has_data() for axes in value.axes):
+                raise ValueError(
+                    f"expected something drawn in every part of {block_vars['src_file']}, got an empty one"
+                )
             path = next(block_vars["image_path_iterator"])
             value.savefig(path, format="png", dpi=DPI)
             saved.append(path)

@@ -41,7 +41,7 @@ def test_every_explanation_has_its_four_parts() -> None:
             assert heads == ["Definition", "Theorem", "Method", "Example"], page.name
 
 
-def test_the_last_look_finds_networks_and_dead_links(tmp_path: Path) -> None:
+def test_the_last_look_finds_networks_dead_links_and_missing_pictures(tmp_path: Path) -> None:
     (tmp_path / "good.html").write_text('<a href="other.html#place">o</a><a href="https://example.org">w</a>')
     (tmp_path / "other.html").write_text('<p id="place"></p><link rel="canonical" href="https://example.org/o.html">')
     assert list(faults(tmp_path)) == []
@@ -49,12 +49,14 @@ def test_the_last_look_finds_networks_and_dead_links(tmp_path: Path) -> None:
         '<script src="https://example.org/x.js"></script><a href="gone.html">g</a><a href="other.html#gone">p</a>'
     )
     (tmp_path / "bad.css").write_text('@font-face { src: url("https://example.org/f.woff") }')
+    (tmp_path / "plot_nothing.html").write_text("<p></p>")
     found = sorted(faults(tmp_path))
     assert found == [
         "bad.css loads from a network",
         "bad.html leads to gone.html, which is not there",
         "bad.html leads to other.html#gone, a place that is not there",
         "bad.html loads https://example.org/x.js",
+        "plot_nothing.html shows no picture of its program",
     ]
 
 

@@ -91,7 +91,6 @@ def recording() -> Iterator[list[str]]:
         return watched["compile"](source, filename, mode, flags, *rest, **options)
 
     canary = Canary("canary")
-    gc.collect()
     gc.disable()
     for name, original in watched.items():
         setattr(builtins, name, watched_compile if name == "compile" else watch(name, original))

@@ -59,7 +59,6 @@ def quickly(action: Callable[[], Any]) -> Any:
 
     previous = signal.signal(signal.SIGVTALRM, give_up)
     signal.setitimer(signal.ITIMER_VIRTUAL, 3 * QUICK)
-    gc.collect()
     gc.disable()  # a pause of the collector is of all that the process holds
     start = time.process_time()
     try:
