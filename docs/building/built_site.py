@@ -46,7 +46,7 @@ class Page(HTMLParser):
 
 
 def faults(folder: Path) -> Iterator[str]:
-    """Remote addresses that are loaded, links to files or places that are not there, programs that have drawn nothing."""
+    """Remote addresses that are loaded, links to what is not there, and programs that have drawn nothing."""
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
     for path, page in pages.items():
         name = path.relative_to(folder)

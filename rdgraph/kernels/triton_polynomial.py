@@ -13,7 +13,7 @@ from rdgraph.kernels.triton_spmm import TRITON_TYPES, accumulator
 ROWS, WIDEST, EDGES = 32, 64, 16
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count", "members", "nodes", "tiles"])
 def _moments_kernel(
     stack, x, series, total, partial, count, members, nodes, d, tiles, sk, sb, sc,
     ROWS: tl.constexpr, CHANNELS: tl.constexpr, ACC: tl.constexpr,
@@ -57,7 +57,7 @@ def moments(stack: Tensor, x: Tensor, series: Tensor) -> tuple[Tensor, Tensor]:
     return total, partial.sum(dim=2, keepdim=True)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count", "members", "nodes"])
 def _sample_kernel(
     rows, columns, left, right, out, edges, count, members, nodes, d,
     DOUBLED: tl.constexpr, EDGES: tl.constexpr, CHANNELS: tl.constexpr, ACC: tl.constexpr,
@@ -132,7 +132,7 @@ def _power(ar, ai, count):
     return xr, xi
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "per_time", "per_plan", "terms"])
 def _gain_kernel(
     generator, times, basis, plan, values, slopes, rows, per_time, per_plan, terms,
     STAGES: tl.constexpr, HAS_EXACT: tl.constexpr, NODES: tl.constexpr, ROWS: tl.constexpr,
@@ -188,7 +188,7 @@ def _gain_kernel(
     tl.store(slopes + spot + NODES, di, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "terms"])
 def _pull_kernel(pulled, slopes, basis, out, rows, terms, NODES: tl.constexpr, ROWS: tl.constexpr):
     """out[j, r] = sum over the points of Re(conj(pulled) slope y^j)."""
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)

@@ -58,7 +58,7 @@ def _sample_rows(
             tl.store(out + member * edges_per_member + edge, total, mask=live)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["heavy", "light", "outputs", "members", "edges_per_member", "nodes_g", "nodes_x"])
 def _sddmm_kernel(
     starts, ends, targets, indices, g, x, out, heavy, light, outputs, d, members, edges_per_member, nodes_g, nodes_x,
     HAS_TARGETS: tl.constexpr, SUM_MEMBERS: tl.constexpr, IS_SINGLE: tl.constexpr,

@@ -20,6 +20,8 @@ from rdgraph.kernels.row_order import Rows
 
 #: Most fields that one launch adds; further ones take another pass.
 MAX_FIELDS = 3
+#: Numbers that the code of the product does not depend on: it is compiled once for all of them.
+COUNTS = ("heavy", "light", "members", "edges_per_member", "x_nodes", "out_nodes")
 
 Terms = Sequence[tuple[Tensor, Tensor]]
 TRITON_TYPES = {torch.float32: tl.float32, torch.float64: tl.float64}
@@ -120,7 +122,7 @@ def _sum_rows(
     tl.store(out + spot, total, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS)
 def _spmm_kernel(
     starts, ends, targets, indices, weights, x, out, raw, scale, y0, k0, y1, k1, y2, k2,
     heavy, light, members, d, edges_per_member, x_nodes, out_nodes,

@@ -34,23 +34,29 @@ def result_of(*words: str, **variables: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-@pytest.mark.slow
-def test_ray_gives_the_results_of_the_local_engine(tmp_path: Path) -> None:
-    found = result_of("same", "rounds", "tpe", HOME=str(tmp_path))
-    assert found["same"] == {"rounds": True, "tpe": True}
-    assert found["slots"] == 2
-    assert set(found["states rounds"]) == {"complete"}
-    assert found["told"] == 6
-    assert 0 < found["best"] <= 1
-    assert found["error"] == "expected a letter, got 'c' (known: a, b)"
-    assert not found["home"]  # nothing is left in the user's folder
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Searches of every kind, here and on one node of Ray."""
+    return result_of("same", "pieces", "halving", "rounds", "tpe", HOME=str(tmp_path_factory.mktemp("home")))
 
 
 @pytest.mark.slow
-def test_pieces_of_a_round_and_rungs_give_the_same_too() -> None:
-    found = result_of("same", "pieces", "halving")
-    assert found["same"] == {"pieces": True, "halving": True}
-    assert {"pruned", "complete"} <= set(found["states halving"])
+@pytest.mark.parametrize(
+    ("kind", "states"),
+    [("rounds", {"complete"}), ("tpe", {"complete"}), ("pieces", {"complete"}), ("halving", {"pruned", "complete"})],
+)
+def test_ray_gives_the_results_of_the_local_engine(beside: dict[str, Any], kind: str, states: set[str]) -> None:
+    assert beside["same"][kind]
+    assert set(beside[f"states {kind}"]) == states
+
+
+@pytest.mark.slow
+def test_ray_tells_of_progress_and_errors_and_leaves_nothing_behind(beside: dict[str, Any]) -> None:
+    assert beside["slots"] == 2
+    assert beside["told"] == 6
+    assert 0 < beside["best"] <= 1
+    assert beside["error"] == "expected a letter, got 'c' (known: a, b)"
+    assert not beside["home"], "something was left in the user's folder"
 
 
 @pytest.mark.slow

@@ -201,3 +201,14 @@ def test_every_row_has_one_place(heavy, long):
     starts, ends, owners = rows.pieces
     assert (ends - starts).tolist() == [min(long, int(indptr[o + 1] - s)) for s, o in zip(starts, owners, strict=True)]
     assert int((ends - starts).sum()) == int(degrees[rows.long_rows].sum())
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="nothing is compiled in the interpreter")
+def test_the_product_is_compiled_once_for_all_numbers_of_members_and_nodes() -> None:
+    """A training cut into pieces, or with members dropped on the way, is not to wait for the compiler again."""
+    compiled = set[int]()
+    for nodes, members in ((48, 10), (48, 1), (48, 16), (37, 7)):
+        p = Problem(nodes, 16, members, True, torch.float32, torch.int32)
+        fused.spmm(arranged(p, "fused"), *p.on(p.weights, p.x))
+        compiled.add(len(fused._spmm_kernel.device_caches[torch.cuda.current_device()][0]))
+    assert len(compiled) == 1

@@ -85,7 +85,7 @@ def test_what_cannot_leave_the_process_may_be_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [["atlas"], ["discretisation"]])
+@pytest.mark.parametrize("words", [["atlas", "--set", "points=3"], ["discretisation"]])
 def test_a_study_on_ray_is_that_of_this_process(tmp_path: Path, words: list[str]) -> None:
     pytest.importorskip("ray")
     variables = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
