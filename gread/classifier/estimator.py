@@ -68,8 +68,9 @@ class GREADClassifier(NodeClassifier):
         self, reaction: str = "BS", *, alpha: str = "scalar", beta: str = "channel", alpha_link: str = "auto",
         beta_link: str = "auto", adjacency: str = "soft", normalisation: str = "symmetric", self_loops: float = 1.0,
         heads: int = 4, attention_dim: int = 64, time: float = 1.0, method: str = "auto", step: float | None = None,
-        hidden: int = 64, velocity: str = "zero", readout: str = "all", encoder_mlp: bool = False, relu: bool = True,
-        decoder_mlp: bool = False, input_dropout: float = 0.5, dropout: float = 0.4, row_features: bool = False,
+        hidden: int = 64, velocity: str = "zero", readout: str = "all", storage: str = "full",
+        encoder_mlp: bool = False, relu: bool = True, decoder_mlp: bool = False, input_dropout: float = 0.5,
+        dropout: float = 0.4, row_features: bool = False,
         epochs: int = 200, learning_rate: float = 0.01, weight_decay: float = 5e-4, optimiser: str = "adam",
         select: str = "accuracy", patience: int = 0, seed: int = 0, device: str = "auto",
         validation: float = 0.2, members: int = 1, tune: int = 0, graph: Any = None, features: Any = None,
@@ -90,6 +91,7 @@ class GREADClassifier(NodeClassifier):
         self.hidden = hidden
         self.velocity = velocity
         self.readout = readout
+        self.storage = storage
         self.encoder_mlp = encoder_mlp
         self.relu = relu
         self.decoder_mlp = decoder_mlp

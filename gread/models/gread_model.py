@@ -8,6 +8,7 @@ share one adjacency.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +24,7 @@ from gread.models.randomness import Dropper, Randomness, Rates
 from gread.models.resolution import FREE, TRUSTED, link_of, linked, resolve_method
 from gread.models.soft_adjacency import soft_weights
 from gread.models.state_layout import StateLayout
-from gread.settings.gread_settings import GreadSettings
+from gread.settings.gread_settings import HALF, GreadSettings
 from gread.settings.model_records import ModelRecord
 from gread.settings.model_settings import ModelSettings
 from rdgraph import VectorField, lower
@@ -103,6 +104,8 @@ class GREAD(BatchedModel):
     def build(self) -> None:
         """Encoder, queries and keys of the attention, coefficients, decoder."""
         config = self.config
+        #: The precision in which the states of the flow are kept.
+        self.storage = torch.bfloat16 if config.storage == HALF else self.place.dtype
         self.operator, self.system = make_operator(self.place, config), config.system
         self.layout = StateLayout.of(config)
         encoded, read = self.layout.encoded_width, self.layout.read_width
@@ -233,16 +236,16 @@ class GREAD(BatchedModel):
             h = drop(h)
             h = drop(h + self.linear("encoder_first", torch.relu(h)))
             h = drop(h + self.linear("encoder_second", torch.relu(h)))
-        return self.begin(h, drop)
+        return self.begin(h, drop).to(self.storage)
 
     def couple(self, H: Tensor) -> Operator:
         """The operator that a state implies: the given one, or attention on its edges."""
         if self.config.adjacency == "original":
             return self.operator
-        seen = self.layout.seen(H)
+        seen = self.layout.seen(H).to(self.place.dtype)
         query, key = self.linear("query", seen), self.linear("key", seen)
         weights = soft_weights(self.operator, query, key, self.config.heads)
-        return self.operator.with_stochastic_weights(weights)
+        return self.operator.with_stochastic_weights(weights.to(self.storage))
 
     @cached_property
     def quotient(self) -> Quotient | None:
@@ -261,7 +264,7 @@ class GREAD(BatchedModel):
     def decode(self, H: Tensor, rates: Rates | None = None, random: Randomness | None = None) -> Tensor:
         """Logits (M, n, classes) of a state (M, n, states*d), from what is read out of it."""
         drop = Dropper(rates, random, first=DECODER_PLACE)
-        H = drop(self.readout(H), relu=self.config.relu)
+        H = drop(self.readout(H.to(self.place.dtype)), relu=self.config.relu)
         if not self.config.decoder_mlp:
             return self.linear("decoder", H)
         H = drop(H)
@@ -359,7 +362,7 @@ class GREAD(BatchedModel):
         config, flow = self.config, self.chosen_flow
         state = self.place.nodes * config.hidden * len(self.layout.fields)
         soft = config.adjacency != "original"
-        held = 12 + self._vectors(flow, soft)
+        held = 12 + self._vectors(flow, soft) * self.storage.itemsize // self.place.dtype.itemsize
         held += 8 * config.encoder_mlp + 6 * config.decoder_mlp
         held += max((2 * (f.knots + 8) for f in self.system.learned.values()), default=0)  # sums over pieces
         edges = self.operator.num_edges * (4 * config.heads + 4) if soft else 0
@@ -386,6 +389,8 @@ class GREAD(BatchedModel):
 
 def make_operator(place: Place, config: GreadSettings) -> Operator:
     """A of a place as a model asks for it; for attention only its entries count, and self-loops are entries."""
+    if config.storage == HALF:
+        place = replace(place, dtype=torch.bfloat16)
     if config.adjacency == "original":
         return place.operator(config.normalisation, config.self_loops)
     return place.operator("row", float(config.self_loops > 0))

@@ -62,7 +62,7 @@ class Place:
         self, change: Callable[[Graph], Graph], normalisation: str = "symmetric", self_loops: float = 0.0
     ) -> Operator:
         """A of a graph that is made from each of these, such as that of second neighbours; made once for a function."""
-        key = change, normalisation, self_loops
+        key = change, normalisation, self_loops, self.dtype
 
         def make() -> Operator:
             made = [

@@ -22,6 +22,8 @@ KINDS = ("scalar", "channel", "node")
 LINKS = ("auto", "sigmoid", "free")
 ADJACENCIES = ("original", "soft", "live")
 VELOCITIES = ("zero", "encoded", "same")
+#: How the states of the flow are kept: as the parameters are, or in half the memory.
+STORAGES = FULL, HALF = ("full", "bfloat16")
 #: The method that stands for the one that follows from the equation.
 AUTO = "auto"
 #: The readout that stands for every encoded state.
@@ -62,6 +64,8 @@ class GreadSettings(ModelSettings):
             are, or the same as their fields. Starting at zero or as the fields costs no parameters: a network of
             second order has those of first order.
         readout: What the decoder reads at T: all (every encoded state, side by side) or one field or velocity by name.
+        storage: How the states of the flow are kept: full, as the parameters are, or bfloat16, in half the memory, with
+            sums in float32; for graphs whose states do not fit otherwise. Methods with steps or a polynomial take it.
         encoder_mlp: Whether two residual layers follow the linear encoder.
         relu: Whether a ReLU follows the flow.
         decoder_mlp: Whether the decoder has a hidden layer.
@@ -93,6 +97,7 @@ class GreadSettings(ModelSettings):
     step: float | None = None
     velocity: str = "zero"
     readout: str = ALL
+    storage: str = FULL
     encoder_mlp: bool = False
     relu: bool = True
     decoder_mlp: bool = False
@@ -104,6 +109,7 @@ class GreadSettings(ModelSettings):
         for name, known in (
             ("alpha", KINDS), ("beta", KINDS), ("alpha_link", LINKS), ("beta_link", LINKS),
             ("adjacency", ADJACENCIES), ("velocity", VELOCITIES), ("normalisation", tuple(NORMALISATIONS)),
+            ("storage", STORAGES),
         ):  # fmt: skip
             self.check_one_of(name, known)
         self.check_at_least(1, "heads", "attention_dim")

@@ -141,4 +141,4 @@ class LineModel(GREAD):
                 "expected trusted nodes for a source that is centred over them, got none; pass Place(..., trusted=...)"
             )
         share = self.place.trusted / self.place.trusted.sum(-1, keepdim=True)
-        return H0 - share[:, None] @ H0
+        return H0 - (share[:, None] @ H0.to(share.dtype)).to(H0.dtype)

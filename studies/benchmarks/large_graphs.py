@@ -50,6 +50,13 @@ PARTS: dict[str, dict[str, Any]] = {
     "F euler": {"reaction": "F", "adjacency": "original", "method": "euler", "step": STEP},
     "AC rk4": {"reaction": "AC", "adjacency": "original", "method": "rk4", "step": STEP},
     "BS soft": {"reaction": "BS", "adjacency": "soft", "method": "exact"},
+    "AC rk4 in bfloat16": {
+        "reaction": "AC",
+        "adjacency": "original",
+        "method": "rk4",
+        "step": STEP,
+        "storage": "bfloat16",
+    },
 }
 PEER = "GCN of three layers, torch-geometric"
 #: Products with the features once, then batches of so many nodes; where the powers of the features fit the disk.

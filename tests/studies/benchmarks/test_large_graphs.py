@@ -41,8 +41,8 @@ def test_what_does_not_fit_is_written_down(tmp_path: Path, monkeypatch: pytest.M
         raise next(problems)
 
     monkeypatch.setattr(large_graphs, "measure", fail)
-    found = large_graphs.collect("tiny", "cpu", ["F", "AC"], 1, tmp_path / "large.json")["tiny"]
+    found = large_graphs.collect("tiny", "cpu", ["F", "BS soft"], 1, tmp_path / "large.json")["tiny"]
     assert found["rows"] == []
     assert found["failed"] == {
-        "F euler": "OutOfMemoryError: CUDA out of memory", "AC rk4": "InvalidArgument: expected 3 GiB",
+        "F euler": "OutOfMemoryError: CUDA out of memory", "BS soft": "InvalidArgument: expected 3 GiB",
     }  # fmt: skip
