@@ -18,6 +18,12 @@ from tests.paths import ROOT
 pytest.importorskip("ray")
 PROGRAM = ROOT / "tests" / "gread" / "tuning" / "ray_program.py"
 
+#: A node that has died is noticed within two seconds, not ten.
+QUICK_CHECKS = {
+    "RAY_health_check_initial_delay_ms": "1000", "RAY_health_check_period_ms": "500",
+    "RAY_health_check_timeout_ms": "2000", "RAY_health_check_failure_threshold": "3",
+}  # fmt: skip
+
 
 def environment() -> dict[str, str]:
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
@@ -61,7 +67,7 @@ def test_ray_tells_of_progress_and_errors_and_leaves_nothing_behind(beside: dict
 
 @pytest.mark.slow
 def test_work_of_a_killed_node_is_done_on_another() -> None:
-    found = result_of("killed", RAY_AUTH_MODE="disabled")
+    found = result_of("killed", RAY_AUTH_MODE="disabled", **QUICK_CHECKS)
     assert (found["slots"], found["nodes"]) == (2, 2)
     assert found["squares"] == [[k, k * k] for k in range(4)]
     assert len(found["attempts"]) == 5  # one of four pieces was begun twice
