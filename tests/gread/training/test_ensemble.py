@@ -331,6 +331,20 @@ def test_a_start_at_which_nothing_moves_has_the_polynomial_of_its_neighbours(adj
     torch.testing.assert_close(found.outcome().history, longer.outcome().history, rtol=1e-9, atol=1e-9)
 
 
+def test_a_chunk_is_judged_as_a_whole_unless_it_is_wanted_at_once():
+    """Who looks about once a second looks at other epochs on other machines; the terms that are added are the same."""
+    ensemble = Ensemble(karate(), [Trial(exact(time=2.0, epochs=60))])
+    degree = ensemble.model.degree
+    for epochs, at_once, left in ((3, False, 3), (4, True, 0), (20, False, 0), (20, False, 20)):
+        ensemble.start(epochs)
+        if left < 20:
+            ensemble.state["tail"].fill_(1.0)
+        ensemble.settle(at_once=at_once)
+        assert ensemble.epoch == left
+        assert (ensemble.model.degree > degree) == (left == 0)
+        degree = ensemble.model.degree
+
+
 def test_a_chunk_that_is_done_again_leaves_no_trace():
     """With the final degree from the start, the same curve."""
     trial = Trial(exact(time=2.0, learning_rate=0.2, epochs=20))
