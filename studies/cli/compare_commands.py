@@ -12,24 +12,8 @@ from rich.console import Console
 
 from studies.cli.fitted_table import FittedTable
 from studies.cli.options import Address, EngineName, chosen_engine
-from studies.cli.train_commands import (
-    Categories,
-    Dataset,
-    Device,
-    Edges,
-    FeatureNames,
-    FirstSeed,
-    IdColumn,
-    LabelColumn,
-    Missing,
-    Nodes,
-    Root,
-    Seeds,
-    Small,
-    Splits,
-    Standardise,
-    choose_device,
-)
+from studies.cli.own_files import NONE, OwnFiles, takes_own_files
+from studies.cli.train_commands import Dataset, Device, FirstSeed, Root, Seeds, Small, Splits, choose_device
 from studies.cli.train_display import Display
 from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require
@@ -60,6 +44,7 @@ Out = Annotated[
 ]
 
 
+@takes_own_files
 def compare_command(
     models: Models = "gread,gcn,mlp,labelprop",
     reaction: Reactions = None,
@@ -69,14 +54,7 @@ def compare_command(
     seed: FirstSeed = 0,
     preset: PresetName = "published",
     settings: Settings = None,
-    edges: Edges = None,
-    nodes: Nodes = None,
-    id_column: IdColumn = "id",
-    label_column: LabelColumn = "label",
-    features: FeatureNames = None,
-    categories: Categories = None,
-    missing: Missing = "error",
-    standardise: Standardise = False,
+    own: OwnFiles = NONE,
     device: Device = "auto",
     root: Root = None,
     out: Out = None,
@@ -93,13 +71,10 @@ def compare_command(
     from studies.contest.contest_plan import contest_folder, make_contest
     from studies.contest.contest_study import execute_contest
     from studies.training.plan import Request
-    from studies.training.table_reading import TableReading, read_columns
 
     request = Request(
-        dataset, edges, nodes, root, splits=splits, seed=seed, seeds=seeds, device=choose_device(device), small=small,
-        reading=TableReading(
-            id_column, label_column, read_columns(features), read_columns(categories) or (), missing, standardise
-        ),
+        dataset, own.edges, own.nodes, root, splits=splits, seed=seed, seeds=seeds, device=choose_device(device),
+        small=small, reading=own.reading(),
     )  # fmt: skip
     names = [name.strip() for name in models.split(",") if name.strip()]
     plan = make_contest(request, names, preset, tuple(settings or ()), tuple(reaction or ()))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from rdgraph.errors import InvalidArgument
+from studies.cli.own_files import NONE, OwnFiles, takes_own_files
 from studies.cli.search_display import SearchDisplay, duration
 from studies.cli.train_commands import Device, Epochs, Root, Settings, Splits, choose_device
 from studies.runs.boundary import resumable, say
@@ -68,6 +68,7 @@ class DiscoverDisplay(SearchDisplay):
         return f"{math.floor(p.trials)} of {p.total} equations{best}, {duration(p.seconds)}{left}"
 
 
+@takes_own_files
 def discover_command(
     dataset: Datasets = None,
     terms: Terms = "default",
@@ -82,6 +83,7 @@ def discover_command(
     round_size: Round = 250,
     fresh: Fresh = 3,
     transfer: Transfer = None,
+    own: OwnFiles = NONE,
     device: Device = "auto",
     root: Root = None,
     out: Out = None,
@@ -97,20 +99,19 @@ def discover_command(
     from studies.discovery.discovery_task import DiscoveryRequest, make_discovery_task
     from studies.training.choices import read_pairs
 
-    if not dataset:
-        raise InvalidArgument("expected a data set, got none; --dataset karate needs no download")
     given = read_pairs(settings or []) | ({} if epochs is None else {"epochs": str(epochs)})
+    names: list[str | None] = list(dict.fromkeys(dataset or [])) or [None]
     tasks = [
         make_discovery_task(
             DiscoveryRequest(
                 name, terms, size, budget, sampler, preset, given, splits, seed, round_size, tuple(transfer or ()),
-                fresh, choose_device(device), root,
+                fresh, choose_device(device), root, own.edges, own.nodes, own.reading(),
             )
         )
-        for name in dict.fromkeys(dataset)
+        for name in names
     ]  # fmt: skip
     for task in tasks:
-        folder = task.default_folder() if out is None else out / task.request.dataset if len(tasks) > 1 else out
+        folder = task.default_folder() if out is None else out / task.dataset if len(tasks) > 1 else out
         search_equations(task, folder)
 
 
@@ -121,7 +122,7 @@ def search_equations(task: DiscoveryTask, folder: Path) -> None:
     plan = task.plan
     say(
         errors,
-        f"{plan.budget} equations for {task.request.dataset}: {len(plan.grammar.terms)} terms, up to {plan.size} of "
+        f"{plan.budget} equations for {task.dataset}: {len(plan.grammar.terms)} terms, up to {plan.size} of "
         f"them, {len(plan.splits)} splits each, on {task.request.device}",
     )
     with resumable(errors, folder), DiscoverDisplay(errors) as display:

@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
-from studies.cli.train_commands import Edges, Nodes, Root
+from studies.cli.own_files import Edges, Nodes
+from studies.cli.train_commands import Root
 from studies.runs.boundary import say
 from studies.runs.libraries import require
 

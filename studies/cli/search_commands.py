@@ -10,6 +10,7 @@ from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
 from studies.cli.options import Address, EngineName, chosen_engine
+from studies.cli.own_files import NONE, OwnFiles, takes_own_files
 from studies.cli.search_display import SearchDisplay
 from studies.cli.train_commands import Device, Root, Settings, Splits, choose_device
 from studies.runs.boundary import resumable, say
@@ -75,6 +76,7 @@ Show = Annotated[
 ]
 
 
+@takes_own_files
 def search_command(
     dataset: Dataset = None,
     reaction: Reaction = None,
@@ -88,6 +90,7 @@ def search_command(
     splits: Splits = None,
     seed: Seed = 0,
     round_size: Round = None,
+    own: OwnFiles = NONE,
     device: Device = "auto",
     root: Root = None,
     out: Out = None,
@@ -110,7 +113,7 @@ def search_command(
     if sum(option is not None for option in (plan, run, tell, show)) > 1:
         raise InvalidArgument("expected one of --plan, --run, --tell and --show, got several")
     if run is not None:
-        train_planned(run, choose_device(device), root)
+        train_planned(run, choose_device(device), root, own)
         return
     require("a search", "search")
     if show is not None:
@@ -119,15 +122,13 @@ def search_command(
     from studies.search.tasks import SearchRequest, make_task
     from studies.training.choices import read_pairs
 
-    if dataset is None:
-        raise InvalidArgument("expected a data set, got none; --dataset digits needs no download")
     chosen = space or ("wide" if model else "paper")
     with chosen_engine(engine, address) as place:
         is_elsewhere = place.name != "local"
         request = SearchRequest(
             dataset, reaction, model, preset, chosen, trials, sampler, halving, read_pairs(settings or []), splits,
             seed, round_size, place.device(device) if is_elsewhere else choose_device(device), root, storage,
-            is_elsewhere,
+            is_elsewhere, own.edges, own.nodes, own.reading(),
         )  # fmt: skip
         task = make_task(request)
         folder = out or task.default_folder()
@@ -151,7 +152,7 @@ def search(task: SearchTask, folder: Path, engine: Engine) -> None:
 def headline(task: SearchTask) -> str:
     plan = task.plan
     return (
-        f"{task.subject} on {task.request.dataset}: {plan.trials} {plan.sampler} trials in the space {plan.space.name} "
+        f"{task.subject} on {task.dataset}: {plan.trials} {plan.sampler} trials in the space {plan.space.name} "
         f"({len(plan.space.searched)} settings), {len(plan.splits)} splits each, on {task.request.device}"
     )
 
@@ -169,12 +170,14 @@ def write_plan(task: SearchTask, folder: Path, path: Path) -> None:
     say(console, f"wrote {path} with {len(planned.candidates)} trials; train them with rdgraph search --run {path}")
 
 
-def train_planned(path: Path, device: str, root: Path | None) -> None:
+def train_planned(path: Path, device: str, root: Path | None, own: OwnFiles) -> None:
     """Train the trials of a file and write what became of them beside it."""
     from studies.search.remote import run_plan
+    from studies.training.data_source import DataSource
 
+    source = DataSource(None, own.edges, own.nodes, own.reading()) if own != NONE else None
     with SearchDisplay(errors) as display:
-        results = run_plan(path, device=device, root=root, progress=display.hear, tell=display.say)
+        results = run_plan(path, device=device, root=root, source=source, progress=display.hear, tell=display.say)
     say(console, f"wrote {results}; tell of them with --tell {results} where the search lies")
 
 

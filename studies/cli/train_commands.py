@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
+from studies.cli.own_files import NONE, OwnFiles, takes_own_files
 from studies.cli.train_display import Display
 from studies.runs.boundary import interruptible, say
 from studies.runs.libraries import require
@@ -61,27 +62,6 @@ Seeds = Annotated[int, typer.Option("--seeds", help="How many seeds every split 
 FirstSeed = Annotated[int, typer.Option("--seed", help="The first of them.")]
 Method = Annotated[str | None, typer.Option("--method", help="As --set method=...: auto, exact, euler, rk4 ...")]
 Epochs = Annotated[int | None, typer.Option("--epochs", help="As --set epochs=...")]
-Edges = Annotated[
-    Path | None, typer.Option("--edges", help="Your own graph: source,target[,weight] as csv, parquet, npz or npy.")
-]
-Nodes = Annotated[
-    Path | None, typer.Option("--nodes", help="Its nodes: id,label[,split],feature,... as csv, parquet or npz.")
-]
-IdColumn = Annotated[str, typer.Option("--id-column", help="The column of the ids of nodes.")]
-LabelColumn = Annotated[str, typer.Option("--label-column", help="The column of the classes.")]
-FeatureNames = Annotated[
-    str | None, typer.Option("--features", help="The feature columns, commas between.", show_default="all others")
-]
-Categories = Annotated[
-    str | None,
-    typer.Option("--categories", help="Columns that become a feature per word.", show_default="those without numbers"),
-]
-Missing = Annotated[
-    str, typer.Option("--missing", help="A missing value is an error, or the mean of its column (for words, none).")
-]
-Standardise = Annotated[
-    bool, typer.Option("--standardise", help="Features of mean 0 and deviation 1, over all nodes of the file.")
-]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 Root = Annotated[
     Path | None,
@@ -111,6 +91,7 @@ Small = Annotated[
 ]
 
 
+@takes_own_files
 def train_command(
     dataset: Dataset = None,
     model: Model = None,
@@ -123,14 +104,7 @@ def train_command(
     seed: FirstSeed = 0,
     method: Method = None,
     epochs: Epochs = None,
-    edges: Edges = None,
-    nodes: Nodes = None,
-    id_column: IdColumn = "id",
-    label_column: LabelColumn = "label",
-    features: FeatureNames = None,
-    categories: Categories = None,
-    missing: Missing = "error",
-    standardise: Standardise = False,
+    own: OwnFiles = NONE,
     device: Device = "auto",
     root: Root = None,
     out: Out = None,
@@ -156,19 +130,16 @@ def train_command(
     require("a training", "gread")
     from studies.training.choices import with_learned
     from studies.training.plan import Request, make_plan, read_plan
-    from studies.training.table_reading import TableReading, read_columns
 
-    if resume and out is not None and dataset is None and edges is None and not small:
+    if resume and out is not None and dataset is None and own.edges is None and not small:
         if settings or preset or model or reaction or learned or splits or method or epochs or decoupled or batch:
             raise InvalidArgument("expected --resume with the folder alone, got other settings too; leave them out")
         plan = read_plan(out, root)
     else:
         request = Request(
-            dataset, edges, nodes, root, with_learned(reaction, learned or ()), preset,
+            dataset, own.edges, own.nodes, root, with_learned(reaction, learned or ()), preset,
             _given(settings, method, epochs), splits, seed, seeds, choose_device(device), small, model, decoupled,
-            batch,
-            TableReading(id_column, label_column, read_columns(features), read_columns(categories) or (), missing,
-                         standardise),
+            batch, own.reading(),
         )  # fmt: skip
         plan = make_plan(request)
     run(plan, out, resume, log)

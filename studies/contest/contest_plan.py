@@ -13,8 +13,8 @@ from rdgraph.errors import InvalidArgument
 from studies.contest.contestants import Contestant, read_contestants
 from studies.runs.config import RunConfig
 from studies.training.choices import parse_splits, read_pairs
-from studies.training.plan import MOST_SEEDS, SMALL_EPOCHS, SMALL_SPLITS, Request, read_data
-from studies.training.table_reading import PLAIN, TableReading
+from studies.training.data_source import DataSource
+from studies.training.plan import MOST_SEEDS, SMALL_EPOCHS, SMALL_SPLITS, Request
 
 #: The longest stem of a folder's name.
 LONGEST = 60
@@ -25,16 +25,15 @@ class ContestPlan:
     """Contestants on every split of a data set with every seed from `seed` on."""
 
     data: NodeData
+    source: DataSource
     contestants: tuple[Contestant, ...]
     splits: tuple[int, ...]
     seed: int
     seeds: int
     device: str
     small: bool = False
-    files: tuple[str, ...] = ()
     preset: str = PUBLISHED
     changes: tuple[str, ...] = ()
-    reading: TableReading = PLAIN
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= MOST_SEEDS:
@@ -51,8 +50,7 @@ class ContestPlan:
         """What config.toml holds: the choices, then the settings of every network."""
         head = {
             "dataset": self.dataset,
-            **dict(zip(("edges", "nodes"), self.files, strict=False)),
-            **self.reading.head(),
+            **self.source.head(),
             "models": [one.name for one in self.contestants if not one.equation],
             "reactions": [one.equation for one in self.contestants if one.equation],
             "preset": self.preset,
@@ -65,9 +63,8 @@ class ContestPlan:
 
     def command(self, folder: Path) -> str:
         """The line that makes the run again, which also resumes it."""
-        source = ["--dataset", self.dataset] if not self.files else ["--edges", self.files[0], "--nodes", self.files[1]]
         names = ",".join(one.name for one in self.contestants if not one.equation)
-        words = ["rdgraph", "compare", *source, *self.reading.words(), "--models", names]
+        words = ["rdgraph", "compare", *self.source.words(), "--models", names]
         words += [word for one in self.contestants if one.equation for word in ("--reaction", one.equation)]
         words += ["--preset", self.preset, *(w for text in self.changes for w in ("--set", text))]
         words += ["--splits", ",".join(map(str, self.splits)), "--seed", str(self.seed), "--seeds", str(self.seeds)]
@@ -88,20 +85,19 @@ def make_contest(
     >>> plan.dataset, plan.splits, plan.contestants[0].config.training.epochs
     ('karate', (0, 1, 2), 20)
     """
-    data = read_data(request)
+    source = request.source
+    data = source.read()
     if request.splits is None and request.small:
         splits = tuple(k for k in SMALL_SPLITS if k < data.num_splits)
     else:
         splits = parse_splits(request.splits or "all", data.num_splits)
     contestants = read_contestants(
         names, data.meta.name, preset=preset, changes=read_pairs(changes),
-        epochs=SMALL_EPOCHS if request.small else None, is_own=request.edges is not None, reactions=reactions,
+        epochs=SMALL_EPOCHS if request.small else None, is_own=source.is_own, reactions=reactions,
     )  # fmt: skip
-    files = (str(request.edges), str(request.nodes)) if request.edges else ()
     return ContestPlan(
-        data, contestants, splits, request.seed, request.seeds, request.device, request.small, files, preset, changes,
-        request.reading,
-    )  # fmt: skip
+        data, source, contestants, splits, request.seed, request.seeds, request.device, request.small, preset, changes
+    )
 
 
 def contest_folder(plan: ContestPlan, base: Path = Path("runs/compare")) -> Path:

@@ -98,7 +98,7 @@ def discovery_study(
     task: DiscoveryTask, make: Callable[[], Discovered], tell: Callable[[str], object] = warnings.warn
 ) -> Study:
     """The study of one task; `make()` searches."""
-    where = task.request.dataset
+    where = task.dataset
     return Study(
         "discover",
         f"Equations for {where}",

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gread.datasets.loading import load_dataset
 from gread.discovery.discovery_plan import ROUND, DiscoveryPlan
 from gread.discovery.term_grammar import find_terms
 from gread.discovery.winner_checks import SEEDS
@@ -15,13 +14,15 @@ from gread.settings.config import Config
 from rdgraph.errors import InvalidArgument
 from studies.runs.config import RunConfig
 from studies.training.choices import choose_preset, parse_splits
+from studies.training.data_source import DataSource
+from studies.training.table_reading import PLAIN, TableReading
 
 
 @dataclass(frozen=True, eq=False)
 class DiscoveryRequest:
     """What was asked for on the command line; None stands for a choice left open."""
 
-    dataset: str
+    dataset: str | None = None
     terms: str = "default"
     size: int = 3
     budget: int = 2000
@@ -35,6 +36,14 @@ class DiscoveryRequest:
     fresh: int = SEEDS
     device: str = "cpu"
     root: Path | None = None
+    edges: Path | None = None
+    nodes: Path | None = None
+    reading: TableReading = PLAIN
+
+    @property
+    def source(self) -> DataSource:
+        """Where the data come from."""
+        return DataSource(self.dataset, self.edges, self.nodes, self.reading, self.root)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +55,19 @@ class DiscoveryTask:
     base_source: str
 
     @property
+    def dataset(self) -> str:
+        """The name of the data."""
+        return self.request.dataset or self.plan.data.meta.name
+
+    @property
     def run_config(self) -> RunConfig:
         """What config.toml holds: the choices, then the settings around the equations."""
         plan, request = self.plan, self.request
         head = {
-            "dataset": request.dataset, "terms": request.terms, "source": plan.grammar.source, "size": plan.size,
-            "budget": plan.budget, "sampler": plan.sampler, "round_size": plan.round_size, "base": self.base_source,
-            "splits": list(plan.splits), "fresh_seeds": request.fresh, "transfer": list(request.transfer),
+            "dataset": self.dataset, **request.source.head(), "terms": request.terms, "source": plan.grammar.source,
+            "size": plan.size, "budget": plan.budget, "sampler": plan.sampler, "round_size": plan.round_size,
+            "base": self.base_source, "splits": list(plan.splits), "fresh_seeds": request.fresh,
+            "transfer": list(request.transfer),
         }  # fmt: skip
         model, training = (dict(part) for part in plan.base.sections().values())
         for name in ("reaction", "alpha", "beta", "alpha_link", "beta_link"):
@@ -63,7 +78,7 @@ class DiscoveryTask:
     def command(self, folder: Path) -> str:
         """The line that makes this search, and goes on with it."""
         request, plan = self.request, self.plan
-        words = ["rdgraph", "discover", "--dataset", request.dataset, "--terms", request.terms]
+        words = ["rdgraph", "discover", *request.source.words(), "--terms", request.terms]
         words += ["--size", str(plan.size), "--budget", str(plan.budget), "--sampler", plan.sampler]
         words += ["--preset", request.preset] if request.preset is not None else []
         for name, value in (request.settings or {}).items():
@@ -76,7 +91,7 @@ class DiscoveryTask:
 
     def default_folder(self, base: Path = Path("runs/discover")) -> Path:
         """base/DATASET-TERMS-SIZE: the same search has the same folder."""
-        return base / f"{self.request.dataset}-{Path(self.request.terms).stem}-{self.plan.size}"
+        return base / f"{self.dataset}-{Path(self.request.terms).stem}-{self.plan.size}"
 
 
 def make_discovery_task(request: DiscoveryRequest) -> DiscoveryTask:
@@ -88,8 +103,8 @@ def make_discovery_task(request: DiscoveryRequest) -> DiscoveryTask:
     """
     if request.fresh < 0:
         raise InvalidArgument(f"expected fresh seeds from 0, got {request.fresh}")
-    data = load_dataset(request.dataset, root=request.root, offline=True)
-    preset = choose_preset(request.preset, None, request.dataset)
+    data = request.source.read()
+    preset = choose_preset(request.preset, None, data.meta.name)
     base: Config = preset.config.updated(dict(request.settings or {}))
     splits = tuple(parse_splits(request.splits or "all", data.num_splits))
     plan = DiscoveryPlan(

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from gread.datasets.loading import load_dataset
 from gread.tuning.candidates import PlannedRound, load_plan, save_results
 from gread.tuning.rounds import train_round
 from gread.tuning.searching import Search, SearchProgress
@@ -16,6 +15,7 @@ from rdgraph.files import write_text
 from studies.runs.run_folder import locked, prepare
 from studies.search.study import write_trials
 from studies.search.tasks import SearchTask
+from studies.training.data_source import DataSource
 
 
 def next_round(task: SearchTask, folder: Path) -> PlannedRound | None:
@@ -47,15 +47,18 @@ def run_plan(
     *,
     device: str,
     root: Path | None = None,
+    source: DataSource | None = None,
     progress: Callable[[SearchProgress], None] = lambda now: None,
     tell: Callable[[str], object] = warnings.warn,
 ) -> Path:
     """Train the trials of a plan's file; needs no optuna. Returns the file of their results, beside it.
 
+    A plan for a graph of one's own has to be told where that lies here: `source`.
+
     One that was cut off goes on from its checkpoints, which lie beside it too.
     """
     plan, started = load_plan(path), time.monotonic()
-    data = load_dataset(plan.dataset, root=root, offline=True)
+    data = (source or DataSource(plan.dataset, root=root)).read()
     checkpoints = path.with_name(f"{path.stem}-{plan.digest[:16]}.checkpoints")
     total = len(plan.candidates)
 

@@ -85,7 +85,7 @@ def write_trials(folder: Path, found: Found) -> None:
 
 def search_study(task: SearchTask, make: Callable[[], Found]) -> Study:
     """The study of one task; `make()` searches."""
-    where = task.request.dataset
+    where = task.dataset
     return Study(
         "search",
         f"Settings for {task.subject} on {where}",

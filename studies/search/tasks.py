@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gread.datasets.loading import load_dataset
 from gread.settings.config import Config
 from gread.settings.model_records import find_model
 from gread.settings.presets import BORROWED, Published, find_preset, find_published, presets
@@ -21,6 +20,8 @@ from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text
 from studies.runs.config import RunConfig
 from studies.training.choices import folder_name, parse_splits
+from studies.training.data_source import DataSource
+from studies.training.table_reading import PLAIN, TableReading
 
 #: The network that an equation is put into.
 AROUND_EQUATIONS = "gread"
@@ -32,7 +33,7 @@ STORED = "study_in_storage"
 class SearchRequest:
     """What was asked for on the command line; None stands for a choice left open."""
 
-    dataset: str
+    dataset: str | None = None
     reaction: str | None = None
     model: str | None = None
     preset: str | None = None
@@ -48,6 +49,14 @@ class SearchRequest:
     root: Path | None = None
     storage: str | None = None
     is_elsewhere: bool = False
+    edges: Path | None = None
+    nodes: Path | None = None
+    reading: TableReading = PLAIN
+
+    @property
+    def source(self) -> DataSource:
+        """Where the data come from."""
+        return DataSource(self.dataset, self.edges, self.nodes, self.reading, self.root)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +69,18 @@ class SearchTask:
     base_source: str
 
     @property
+    def dataset(self) -> str:
+        """The name of the data."""
+        return self.request.dataset or self.plan.data.meta.name
+
+    @property
     def run_config(self) -> RunConfig:
         """What config.toml holds: the choices, then what is searched, and what is not."""
         plan, request = self.plan, self.request
         head = {
-            "dataset": request.dataset, "model": plan.base.model.model, "trials": plan.trials, "space": request.space,
-            "source": plan.space.source, "base": self.base_source, "sampler": plan.sampler, "halving": plan.halving,
-            "round_size": plan.round_size, "splits": list(plan.splits),
+            "dataset": self.dataset, **request.source.head(), "model": plan.base.model.model, "trials": plan.trials,
+            "space": request.space, "source": plan.space.source, "base": self.base_source, "sampler": plan.sampler,
+            "halving": plan.halving, "round_size": plan.round_size, "splits": list(plan.splits),
         }  # fmt: skip
         searched = {s.name for s in plan.space.searched}
         start = plan.space.config(plan.base, {}).sections()
@@ -81,7 +95,7 @@ class SearchTask:
     def command(self, folder: Path) -> str:
         """The line that makes this search, and goes on with it."""
         request, plan = self.request, self.plan
-        words = ["rdgraph", "search", "--dataset", request.dataset]
+        words = ["rdgraph", "search", *request.source.words()]
         for name in ("reaction", "model", "preset"):
             if getattr(request, name) is not None:
                 words += [f"--{name}", getattr(request, name)]
@@ -99,12 +113,12 @@ class SearchTask:
         """The published accuracy of the same reaction or network on the same data, where there is one."""
         around = self.plan.base.model.model == AROUND_EQUATIONS
         method = f"GREAD-{self.subject}" if around else find_model(self.subject).published
-        return find_published(method, self.request.dataset) if method else None
+        return find_published(method, self.dataset) if method and not self.request.source.is_own else None
 
     def default_folder(self, base: Path = Path("runs/search")) -> Path:
         """base/DATASET-SUBJECT-SPACE: the same search has the same folder."""
         around = self.plan.base.model.model == AROUND_EQUATIONS
-        stem = folder_name(self.request.dataset, self.subject) if around else f"{self.request.dataset}-{self.subject}"
+        stem = folder_name(self.dataset, self.subject) if around else f"{self.dataset}-{self.subject}"
         return base / f"{stem}-{Path(self.request.space).stem}"
 
 
@@ -117,7 +131,7 @@ def make_task(request: SearchRequest) -> SearchTask:
     """
     if request.model is not None and request.reaction is not None:
         raise InvalidArgument("expected --reaction or --model, got both; leave one of them out")
-    data = load_dataset(request.dataset, root=request.root, offline=True)
+    data = request.source.read()
     base, source = base_config(request)
     given = dict(request.settings or {})
     fixed: dict[str, Any] = {name: _value(base.updated({name: text}), name) for name, text in given.items()}
@@ -147,7 +161,7 @@ def base_config(request: SearchRequest) -> tuple[Config, str]:
     """
     subject = request.model or request.reaction or "BS"
     if request.preset is not None:
-        preset = find_preset(request.preset, subject, request.dataset)
+        preset = find_preset(request.preset, subject, request.dataset or "")
         return preset.config, preset.source
     if request.model is not None:
         return Config.of(request.model), f"the defaults of {request.model}"

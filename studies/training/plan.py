@@ -8,11 +8,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
 from gread.datasets.sources import embedded
 from gread.models.flow import Flow
-from gread.models.problem import check, check_classes
+from gread.models.problem import check
 from gread.models.resolution import resolve_config, resolve_method
 from gread.models.state_layout import StateLayout
 from gread.settings.config import Config
@@ -25,6 +24,7 @@ from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.methods.registry import find_method
 from studies.runs.config import RunConfig, check_device
 from studies.training.choices import GREAD, choose_preset, is_run, parse_splits, read_toml, sections
+from studies.training.data_source import DataSource
 from studies.training.table_reading import HEAD as READING_HEAD
 from studies.training.table_reading import PLAIN, TableReading
 
@@ -41,8 +41,6 @@ OPTIONAL = {
 SMALL_SET, SMALL_EPOCHS, SMALL_SPLITS = "karate", 20, (0, 1, 2)
 #: How often every split may be trained.
 MOST_SEEDS = 10_000
-#: Splits that are drawn for a graph that comes without any.
-DRAWN_SPLITS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +64,12 @@ class Request:
     batch: int | None = None
     reading: TableReading = PLAIN
 
+    @property
+    def source(self) -> DataSource:
+        """Where the data come from; with `small` a set that needs no file, where none was asked for."""
+        is_open = self.small and self.dataset is None and self.edges is None
+        return DataSource(SMALL_SET if is_open else self.dataset, self.edges, self.nodes, self.reading, self.root)
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingPlan:
@@ -76,17 +80,16 @@ class TrainingPlan:
     """
 
     data: NodeData
+    source: DataSource
     preset: Preset
     splits: tuple[int, ...]
     seed: int
     seeds: int
     device: str
     small: bool = False
-    files: tuple[str, ...] = ()
     method_reason: str = ""
     decoupled: bool = False
     batch: int | None = None
-    reading: TableReading = PLAIN
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= MOST_SEEDS:
@@ -138,7 +141,7 @@ class TrainingPlan:
         """What was published for this network on this data set; nothing for a graph from files."""
         record = find_model(self.config.model.model)
         method = record.published if record.title == self.title else self.title
-        return None if self.files or not method else find_published(method, self.preset.dataset)
+        return None if self.source.is_own or not method else find_published(method, self.preset.dataset)
 
     @property
     def trials(self) -> list[Trial]:
@@ -149,8 +152,7 @@ class TrainingPlan:
         """What config.toml holds: the choices, then [model] and [training]."""
         head = {
             "dataset": self.preset.dataset,
-            **dict(zip(("edges", "nodes"), self.files, strict=False)),
-            **self.reading.head(),
+            **self.source.head(),
             **({"reaction": self.reaction} if self.has_equation else {}),
             "preset": self.preset.name,
             "source": self.preset.source,
@@ -164,10 +166,7 @@ class TrainingPlan:
 
     def command(self, folder: Path) -> str:
         """A line that trains the same, with every setting of the folder's config.toml."""
-        source = ["--dataset", self.preset.dataset] if not self.files else [
-            "--edges", self.files[0], "--nodes", self.files[1]
-        ]  # fmt: skip
-        words = ["rdgraph", "train", *source, *self.reading.words(), "--preset", str(folder / "config.toml"),
+        words = ["rdgraph", "train", *self.source.words(), "--preset", str(folder / "config.toml"),
                  "--splits", ",".join(map(str, self.splits)), "--seed", str(self.seed), "--seeds", str(self.seeds),
                  "--device", self.device, *(["--decoupled"] if self.decoupled else []),
                  *(["--batch", str(self.batch)] if self.batch is not None else [])]  # fmt: skip
@@ -184,9 +183,10 @@ def make_plan(request: Request) -> TrainingPlan:
     given = dict(request.settings or {})
     if request.small:
         given.setdefault("epochs", SMALL_EPOCHS)
-    data = read_data(request)
+    source = request.source
+    data = source.read()
     name = data.meta.name
-    is_embedded = name in embedded() and not request.nodes
+    is_embedded = name in embedded() and not source.is_own
     preset = choose_preset(request.preset, request.reaction, name, model=request.model, is_embedded=is_embedded)
     if request.reaction and not isinstance(preset.config.model, GreadSettings):
         raise InvalidArgument(
@@ -195,15 +195,14 @@ def make_plan(request: Request) -> TrainingPlan:
         )
     config = preset.config.updated(given | ({"reaction": request.reaction} if request.reaction else {}))
     splits = _chosen_splits(request, data)
-    files = (str(request.edges), str(request.nodes)) if request.edges else ()
     changed = changes(preset.config, config)
-    source = preset.source + (f"; changed here: {', '.join(changed)}" if changed else "")
+    origin = preset.source + (f"; changed here: {', '.join(changed)}" if changed else "")
     chosen, reason = resolve_config(config)
     reaction = chosen.model.reaction if isinstance(chosen.model, GreadSettings) else ""
-    resolved = replace(preset, config=chosen, reaction=reaction, dataset=name, source=source)
+    resolved = replace(preset, config=chosen, reaction=reaction, dataset=name, source=origin)
     return TrainingPlan(
-        data, resolved, splits, request.seed, request.seeds, request.device, request.small, files, reason,
-        request.decoupled, request.batch, request.reading,
+        data, source, resolved, splits, request.seed, request.seeds, request.device, request.small, reason,
+        request.decoupled, request.batch,
     )  # fmt: skip
 
 
@@ -217,30 +216,6 @@ def changes(old: Config, new: Config) -> list[str]:
     return [f.name for a, b in pairs for f in fields(a) if getattr(a, f.name) != getattr(b, f.name)]
 
 
-def read_data(request: Request) -> NodeData:
-    """The data set of that name, from available files, or a graph of one's own from two csv files."""
-    if (request.edges is None) != (request.nodes is None):
-        raise InvalidArgument("expected both --edges and --nodes, got one of them; see docs/data.md for the two files")
-    if request.edges is not None and request.nodes is not None:
-        if request.dataset is not None:
-            raise InvalidArgument("expected --dataset or two files, got both; leave one of them out")
-        data = request.reading.read(request.edges, request.nodes)
-        check_classes(data)
-        return data if data.num_splits else data.stratified(DRAWN_SPLITS)
-    if request.reading.is_of_files:
-        raise InvalidArgument(
-            f"expected {request.reading.words()[0]} with --edges and --nodes, got it without; leave it out"
-        )
-    name = request.dataset or (SMALL_SET if request.small else None)
-    if name is None:
-        raise InvalidArgument(
-            "expected a data set, got none; --dataset digits needs no download, `rdgraph data list` names the others, "
-            "and --edges with --nodes reads your own"
-        )
-    data = load_dataset(name, root=request.root, offline=True)
-    return data.standardised() if request.reading.standardise else data
-
-
 def read_plan(folder: Path, root: Path | None = None) -> TrainingPlan:
     """The plan that a run's config.toml describes, its data read anew."""
     path = folder / "config.toml"
@@ -251,15 +226,12 @@ def read_plan(folder: Path, root: Path | None = None) -> TrainingPlan:
         )
     values = read_toml(path, "the settings of a training")
     head = _read_head(values, path)
-    files = tuple(head[name] for name in ("edges", "nodes") if name in head)
-    reading = TableReading.from_head(head)
-    source = Request(edges=Path(files[0]), nodes=Path(files[1])) if files else Request(head["dataset"], root=root)
-    request = replace(source, reading=reading)
+    source = DataSource.from_head(head, root)
     config = Config.from_sections(sections(values))
     preset = Preset(head["preset"], head.get("reaction", ""), head["dataset"], config, head["source"])
     return TrainingPlan(
-        read_data(request), preset, tuple(head["splits"]), head["seed"], head["seeds"], head["device"], head["small"],
-        files, head.get("method_reason", ""), head.get("decoupled", False), head.get("batch"), reading,
+        source.read(), source, preset, tuple(head["splits"]), head["seed"], head["seeds"], head["device"],
+        head["small"], head.get("method_reason", ""), head.get("decoupled", False), head.get("batch"),
     )  # fmt: skip
 
 

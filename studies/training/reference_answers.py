@@ -68,7 +68,7 @@ def reference_rows(plan: TrainingPlan, progress: Callable[[Progress], None] | No
 def perceptron(plan: TrainingPlan) -> tuple[Config, str]:
     """The MLP's published settings on the data set, or its defaults, with no more epochs than the network has."""
     name = f"{PUBLISHED}/{MLP}/{plan.preset.dataset}"
-    known = None if plan.files else next((preset for preset in presets() if preset.name == name), None)
+    known = None if plan.source.is_own else next((preset for preset in presets() if preset.name == name), None)
     config, source = (Config.of(MLP), "the defaults") if known is None else (known.config, known.name)
     epochs = min(config.training.epochs, plan.config.training.epochs)
     return replace(config, training=replace(config.training, epochs=epochs)), f"{source}, {epochs} epochs"

@@ -108,7 +108,7 @@ def test_features_of_another_graph_are_counted_in_units_of_the_first(trained: Pa
 
 def test_the_command_of_the_report_has_the_choices(trained: Path) -> None:
     plan = read_plan(trained)
-    assert plan.reading == TableReading(missing="mean", standardise=True)
+    assert plan.source.reading == TableReading(missing="mean", standardise=True)
     assert "--missing mean --standardise" in plan.command(trained)
 
 

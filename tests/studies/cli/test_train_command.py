@@ -42,6 +42,7 @@ from studies.training.choices import parse_splits, read_settings
 from studies.training.plan import Request, TrainingPlan, make_plan, read_plan
 from tests.paths import ROOT
 from tests.report_pages import code_names
+from tests.studies.own_graph import club_files
 
 FIGURES = ("learning", "coefficients", "response", "confusion", "states")
 
@@ -205,12 +206,7 @@ def test_trials_are_every_split_with_every_seed() -> None:
 
 
 def test_a_graph_of_ones_own_gets_splits(tmp_path: Path) -> None:
-    edges, nodes = tmp_path / "e.csv", tmp_path / "club.csv"
-    data = karate()
-    pairs = data.graph.edge_index.T.tolist()
-    edges.write_text("source,target\n" + "".join(f"{a},{b}\n" for a, b in pairs))
-    rows = (f"{k},{'ab'[c]},{k % 3},{k % 5}\n" for k, c in enumerate(data.y.tolist()))
-    nodes.write_text("id,label,u,v\n" + "".join(rows))
+    edges, nodes = club_files(tmp_path)
     plan = make_plan(Request(edges=edges, nodes=nodes))
     assert (plan.preset.dataset, plan.data.num_nodes, len(plan.splits), plan.preset.name) == (
         "club",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import tomllib
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -15,7 +16,9 @@ from gread.discovery.term_grammar import Line, Term
 from gread.settings.config import Config
 from studies.cli.app import app
 from studies.discovery.discovery_rows import read_retrained, retrained_rows
+from studies.discovery.discovery_task import DiscoveryRequest, make_discovery_task
 from studies.discovery.line_proofs import explorer_address, proofs
+from tests.studies.own_graph import club_files
 from tests.studies.runs.test_browser import CHROMIUM, Browser
 
 OPTIONS = [
@@ -132,3 +135,12 @@ def test_parts_of_a_run_read_back() -> None:
 
     known = Retrained("BS", {0: (0.5, 0.25), 3: (0.75, 1.0)}, 4, 1)
     assert read_retrained(retrained_rows([known])) == {"BS": known}
+
+
+def test_equations_for_a_graph_of_ones_own(tmp_path: Path) -> None:
+    edges, nodes = club_files(tmp_path)
+    task = make_discovery_task(DiscoveryRequest(terms="small", edges=edges, nodes=nodes))
+    assert (task.dataset, task.plan.data.num_nodes, task.default_folder().name) == ("club", 34, "club-small-3")
+    assert f"rdgraph discover --edges {edges} --nodes {nodes} --terms small" in task.command(tmp_path)
+    head = tomllib.loads(task.run_config.toml())
+    assert (head["dataset"], head["nodes"]) == ("club", str(nodes))

@@ -18,6 +18,7 @@ from gread.tuning import rounds, searching
 from studies.cli import app as cli
 from studies.runs.tables import read_rows
 from studies.search.tasks import SearchRequest, base_config, make_task
+from tests.studies.own_graph import club_files
 
 QUICK = [
     "--dataset",
@@ -213,3 +214,34 @@ def test_an_engine_that_there_is_not_is_refused(tmp_path: Path) -> None:
     refused = run(*QUICK, "--engine", "slurm", "--out", str(tmp_path / "run"))
     assert "expected a name of an engine" in str(refused.exception)
     assert not (tmp_path / "run").exists()
+
+
+# ---------------------------------------------------------------------- a graph of one's own
+def test_settings_for_a_graph_of_ones_own_are_searched_here_and_in_three_places(tmp_path: Path) -> None:
+    edges, nodes = club_files(tmp_path)
+    files = ["--edges", str(edges), "--nodes", str(nodes), "--standardise"]
+    words = [*files, *QUICK[2:], "--trials", "3"]
+    here, there, plan = tmp_path / "here", tmp_path / "there", tmp_path / "plan.json"
+    done(*words, "--out", str(here))
+    head = tomllib.loads((here / "config.toml").read_text())
+    assert (head["dataset"], head["edges"], head["standardise"]) == ("club", str(edges), True)
+    assert f"rdgraph search --edges {edges} --nodes {nodes} --standardise" in (here / "report.html").read_text()
+    done(*words, "--out", str(there), "--plan", str(plan))
+    refused = run("--run", str(plan), "--device", "cpu")
+    assert "club" in str(refused.exception), "nobody said where the graph lies"
+    done("--run", str(plan), "--device", "cpu", *files)
+    done(*words, "--out", str(there), "--tell", str(plan.with_name("plan.results.json")))
+    assert read_rows(there / "trials.csv") == read_rows(here / "trials.csv")
+
+
+@pytest.mark.parametrize(
+    ("words", "needle"),
+    [
+        ([], "--dataset digits needs no download"),
+        (["--edges", "e.csv"], "both --edges and --nodes"),
+        (["--dataset", "karate", "--edges", "e.csv", "--nodes", "n.csv"], "got both"),
+        (["--dataset", "karate", "--label-column", "kind"], "--label-column with --edges and --nodes"),
+    ],
+)
+def test_a_search_knows_its_data_or_says_what_is_missing(words: list[str], needle: str) -> None:
+    assert needle in str(run(*words, "--device", "cpu").exception)

@@ -52,11 +52,11 @@ def test_a_network_around_an_equation_takes_a_reaction() -> None:
 
 
 def test_published_settings_and_numbers_of_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    from studies.training import plan as plans
+    from studies.training import data_source
 
     named = karate()
     object.__setattr__(named.meta, "name", "cora")
-    monkeypatch.setattr(plans, "load_dataset", lambda *_, **__: named)
+    monkeypatch.setattr(data_source, "load_dataset", lambda *_, **__: named)
     plan = make_plan(Request("cora", model="gcn", preset="published"))
     assert plan.preset.name == "published/gcn/cora"
     assert plan.published is not None

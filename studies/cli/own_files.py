@@ -1,0 +1,94 @@
+"""The options of a graph of one's own: written once, taken by every command that reads data sets."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from studies.training.table_reading import TableReading
+
+Edges = Annotated[
+    Path | None, typer.Option("--edges", help="Your own graph: source,target[,weight] as csv, parquet, npz or npy.")
+]
+Nodes = Annotated[
+    Path | None, typer.Option("--nodes", help="Its nodes: id,label[,split],feature,... as csv, parquet or npz.")
+]
+IdColumn = Annotated[str, typer.Option("--id-column", help="The column of the ids of nodes.")]
+LabelColumn = Annotated[str, typer.Option("--label-column", help="The column of the classes.")]
+FeatureNames = Annotated[
+    str | None, typer.Option("--features", help="The feature columns, commas between.", show_default="all others")
+]
+Categories = Annotated[
+    str | None,
+    typer.Option("--categories", help="Columns that become a feature per word.", show_default="those without numbers"),
+]
+Missing = Annotated[
+    str, typer.Option("--missing", help="A missing value is an error, or the mean of its column (for words, none).")
+]
+Standardise = Annotated[
+    bool, typer.Option("--standardise", help="Features of mean 0 and deviation 1, over all nodes of the file.")
+]
+
+
+@dataclass(frozen=True)
+class OwnFiles:
+    """What was said of two files; all fields are options of the command line."""
+
+    edges: Edges = None
+    nodes: Nodes = None
+    id_column: IdColumn = "id"
+    label_column: LabelColumn = "label"
+    features: FeatureNames = None
+    categories: Categories = None
+    missing: Missing = "error"
+    standardise: Standardise = False
+
+    def reading(self) -> TableReading:
+        """How the files are read."""
+        from studies.training.table_reading import TableReading, read_columns
+
+        return TableReading(
+            self.id_column, self.label_column, read_columns(self.features), read_columns(self.categories) or (),
+            self.missing, self.standardise,
+        )  # fmt: skip
+
+
+NONE = OwnFiles()
+
+
+def takes_own_files(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with a parameter `own: OwnFiles`, as typer is to see it: with an option for each of its fields.
+
+    >>> def count(size: int = 1, own: OwnFiles = NONE) -> None: ...
+    >>> list(inspect.signature(takes_own_files(count)).parameters)[:3]
+    ['size', 'edges', 'nodes']
+    """
+    names = [field.name for field in fields(OwnFiles)]
+    hints = get_type_hints(OwnFiles, include_extras=True)
+    options = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=field.default, annotation=hints[field.name]
+        )
+        for field in fields(OwnFiles)
+    ]
+    known = get_type_hints(command, include_extras=True)
+
+    @functools.wraps(command)
+    def call(**given: Any) -> None:
+        own = OwnFiles(**{name: given.pop(name) for name in names})
+        command(**given, own=own)
+
+    seen: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        own_ones = [parameter.replace(annotation=known[parameter.name])]
+        seen += options if parameter.name == "own" else own_ones
+    call.__signature__ = inspect.Signature(seen)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in seen}
+    return call
