@@ -73,9 +73,8 @@ def compare_command(
     from studies.training.plan import Request
 
     request = Request(
-        dataset, own.edges, own.nodes, root, splits=splits, seed=seed, seeds=seeds, device=choose_device(device),
-        small=small, reading=own.reading(),
-    )  # fmt: skip
+        dataset, splits=splits, seed=seed, seeds=seeds, device=choose_device(device), small=small, **own.request(root)
+    )
     names = [name.strip() for name in models.split(",") if name.strip()]
     plan = make_contest(request, names, preset, tuple(settings or ()), tuple(reaction or ()))
     folder = out or contest_folder(plan)

@@ -105,7 +105,7 @@ def discover_command(
         make_discovery_task(
             DiscoveryRequest(
                 name, terms, size, budget, sampler, preset, given, splits, seed, round_size, tuple(transfer or ()),
-                fresh, choose_device(device), root, own.edges, own.nodes, own.reading(),
+                fresh, choose_device(device), **own.request(root),
             )
         )
         for name in names

@@ -7,12 +7,9 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
-
-if TYPE_CHECKING:
-    from studies.training.table_reading import TableReading
 
 Edges = Annotated[
     Path | None, typer.Option("--edges", help="Your own graph: source,target[,weight] as csv, parquet, npz or npy.")
@@ -50,14 +47,15 @@ class OwnFiles:
     missing: Missing = "error"
     standardise: Standardise = False
 
-    def reading(self) -> TableReading:
-        """How the files are read."""
+    def request(self, root: Path | None) -> dict[str, Any]:
+        """What a `DataRequest` has beside the name of a data set."""
         from studies.training.table_reading import TableReading, read_columns
 
-        return TableReading(
+        reading = TableReading(
             self.id_column, self.label_column, read_columns(self.features), read_columns(self.categories) or (),
             self.missing, self.standardise,
         )  # fmt: skip
+        return {"edges": self.edges, "nodes": self.nodes, "reading": reading, "root": root}
 
 
 NONE = OwnFiles()

@@ -127,8 +127,8 @@ def search_command(
         is_elsewhere = place.name != "local"
         request = SearchRequest(
             dataset, reaction, model, preset, chosen, trials, sampler, halving, read_pairs(settings or []), splits,
-            seed, round_size, place.device(device) if is_elsewhere else choose_device(device), root, storage,
-            is_elsewhere, own.edges, own.nodes, own.reading(),
+            seed, round_size, place.device(device) if is_elsewhere else choose_device(device), storage, is_elsewhere,
+            **own.request(root),
         )  # fmt: skip
         task = make_task(request)
         folder = out or task.default_folder()
@@ -175,7 +175,7 @@ def train_planned(path: Path, device: str, root: Path | None, own: OwnFiles) -> 
     from studies.search.remote import run_plan
     from studies.training.data_source import DataSource
 
-    source = DataSource(None, own.edges, own.nodes, own.reading()) if own != NONE else None
+    source = DataSource(**own.request(root)) if own != NONE else None
     with SearchDisplay(errors) as display:
         results = run_plan(path, device=device, root=root, source=source, progress=display.hear, tell=display.say)
     say(console, f"wrote {results}; tell of them with --tell {results} where the search lies")

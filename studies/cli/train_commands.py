@@ -137,9 +137,9 @@ def train_command(
         plan = read_plan(out, root)
     else:
         request = Request(
-            dataset, own.edges, own.nodes, root, with_learned(reaction, learned or ()), preset,
+            dataset, with_learned(reaction, learned or ()), preset,
             _given(settings, method, epochs), splits, seed, seeds, choose_device(device), small, model, decoupled,
-            batch, own.reading(),
+            batch, **own.request(root),
         )  # fmt: skip
         plan = make_plan(request)
     run(plan, out, resume, log)

@@ -14,15 +14,13 @@ from gread.settings.config import Config
 from rdgraph.errors import InvalidArgument
 from studies.runs.config import RunConfig
 from studies.training.choices import choose_preset, parse_splits
-from studies.training.data_source import DataSource
-from studies.training.table_reading import PLAIN, TableReading
+from studies.training.data_source import DataRequest
 
 
 @dataclass(frozen=True, eq=False)
-class DiscoveryRequest:
+class DiscoveryRequest(DataRequest):
     """What was asked for on the command line; None stands for a choice left open."""
 
-    dataset: str | None = None
     terms: str = "default"
     size: int = 3
     budget: int = 2000
@@ -35,15 +33,6 @@ class DiscoveryRequest:
     transfer: tuple[str, ...] = ()
     fresh: int = SEEDS
     device: str = "cpu"
-    root: Path | None = None
-    edges: Path | None = None
-    nodes: Path | None = None
-    reading: TableReading = PLAIN
-
-    @property
-    def source(self) -> DataSource:
-        """Where the data come from."""
-        return DataSource(self.dataset, self.edges, self.nodes, self.reading, self.root)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,7 @@ from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text
 from studies.runs.config import RunConfig
 from studies.training.choices import folder_name, parse_splits
-from studies.training.data_source import DataSource
-from studies.training.table_reading import PLAIN, TableReading
+from studies.training.data_source import DataRequest
 
 #: The network that an equation is put into.
 AROUND_EQUATIONS = "gread"
@@ -30,10 +29,9 @@ STORED = "study_in_storage"
 
 
 @dataclass(frozen=True, eq=False)
-class SearchRequest:
+class SearchRequest(DataRequest):
     """What was asked for on the command line; None stands for a choice left open."""
 
-    dataset: str | None = None
     reaction: str | None = None
     model: str | None = None
     preset: str | None = None
@@ -46,17 +44,8 @@ class SearchRequest:
     seed: int = 0
     round_size: int | None = None
     device: str = "cpu"
-    root: Path | None = None
     storage: str | None = None
     is_elsewhere: bool = False
-    edges: Path | None = None
-    nodes: Path | None = None
-    reading: TableReading = PLAIN
-
-    @property
-    def source(self) -> DataSource:
-        """Where the data come from."""
-        return DataSource(self.dataset, self.edges, self.nodes, self.reading, self.root)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -84,3 +84,19 @@ class DataSource:
         """The options of the command line that say the same."""
         files = ["--edges", str(self.edges), "--nodes", str(self.nodes)]
         return [*(files if self.is_own else ["--dataset", str(self.dataset)]), *self.reading.words()]
+
+
+@dataclass(frozen=True, eq=False)
+class DataRequest:
+    """The part of a request that says where the data come from; None stands for a choice left open."""
+
+    dataset: str | None = None
+    edges: Path | None = field(default=None, kw_only=True)
+    nodes: Path | None = field(default=None, kw_only=True)
+    reading: TableReading = field(default=PLAIN, kw_only=True)
+    root: Path | None = field(default=None, kw_only=True)
+
+    @property
+    def source(self) -> DataSource:
+        """Where the data come from."""
+        return DataSource(self.dataset, self.edges, self.nodes, self.reading, self.root)

@@ -24,9 +24,8 @@ from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.methods.registry import find_method
 from studies.runs.config import RunConfig, check_device
 from studies.training.choices import GREAD, choose_preset, is_run, parse_splits, read_toml, sections
-from studies.training.data_source import DataSource
+from studies.training.data_source import DataRequest, DataSource
 from studies.training.table_reading import HEAD as READING_HEAD
-from studies.training.table_reading import PLAIN, TableReading
 
 #: Settings of a config.toml outside of [model] and [training], with their kinds.
 HEAD = {
@@ -44,13 +43,9 @@ MOST_SEEDS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class Request(DataRequest):
     """What was asked for on the command line; None stands for a choice left open."""
 
-    dataset: str | None = None
-    edges: Path | None = None
-    nodes: Path | None = None
-    root: Path | None = None
     reaction: str | None = None
     preset: str | None = None
     settings: Mapping[str, Any] | None = None
@@ -62,13 +57,12 @@ class Request:
     model: str | None = None
     decoupled: bool = False
     batch: int | None = None
-    reading: TableReading = PLAIN
 
     @property
     def source(self) -> DataSource:
         """Where the data come from; with `small` a set that needs no file, where none was asked for."""
         is_open = self.small and self.dataset is None and self.edges is None
-        return DataSource(SMALL_SET if is_open else self.dataset, self.edges, self.nodes, self.reading, self.root)
+        return DataSource(SMALL_SET, root=self.root, reading=self.reading) if is_open else super().source
 
 
 @dataclass(frozen=True, eq=False)
