@@ -1,5 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
+# Bytecode is kept, whatever the environment says: tests and commands start many processes that load the same files.
+export PYTHONDONTWRITEBYTECODE :=
 INSTALLED := $(VENV)/.installed
 # Half of the tests to each process, in their order, so that what a module prepares is prepared once; then they help out.
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 --dist worksteal -q
