@@ -41,7 +41,7 @@ test: $(TOOLS)
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow"
 
 test-slow: $(TOOLS) $(DOCS)
-	HYPOTHESIS_PROFILE=half $(PYTEST) -m "slow or hypothesis"
+	HYPOTHESIS_PROFILE=ci $(PYTEST) -m "slow or hypothesis"
 
 # An hour or two; what was done before an interruption is kept. The page is docs/trust.md.
 test-deep: $(TOOLS)

@@ -36,7 +36,7 @@ _COMMON = {
     "suppress_health_check": [HealthCheck.too_slow],
 }
 #: The same examples on every run, or others each time.
-for name, is_random in (("quick", False), ("half", False), ("ci", False), ("deep", True)):
+for name, is_random in (("quick", False), ("ci", False), ("deep", True)):
     settings.register_profile(name, derandomize=not is_random, **_COMMON)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 settings.load_profile(PROFILE)
@@ -73,14 +73,12 @@ def _leave_cases_for_later(items: list[pytest.Item]) -> None:
 
 
 def examples(asked: int, profile: str = PROFILE) -> int:
-    """How many examples a test is given: a first look (`make test`), half (`make test-slow`), all of them, more."""
+    """How many examples a test is given: a first look (`make test`), all of them (`make test-slow`), more."""
     match profile:
         case "quick":
             return min(asked, max(3, asked // 10))
         case "deep":
             return max(1000, 30 * asked)
-        case "half":
-            return min(asked, max(10, asked // 2))
     return asked
 
 

@@ -71,7 +71,6 @@ except ImportError as problem:
     ("profile", "expected"),
     [
         ("quick", [1, 3, 3, 10]),
-        ("half", [1, 5, 10, 50]),
         ("ci", [1, 5, 15, 100]),
         ("deep", [1000, 1000, 1000, 3000]),
     ],
