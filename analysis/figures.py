@@ -58,6 +58,7 @@ def save_figure(figure: Figure, folder: Path, name: str, rows: Sequence[Mapping[
     paths = [folder / f"{name}.{ending}" for ending in ("png", "pdf", "csv")]
     with replacing(paths[0]) as file:
         figure.savefig(file, format="png", dpi=160)
+    figure.set_layout_engine("none")  # the places that were found hold for the next format too
     with replacing(paths[1]) as file:
         figure.savefig(file, format="pdf", metadata={"CreationDate": None})
     with replacing(paths[2]) as file:
