@@ -8,7 +8,6 @@ share one adjacency.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -20,11 +19,12 @@ from gread.models.features import Features
 from gread.models.flow import NONE, POLYNOMIAL, SOLVE, STEPS, Additions, Flow, pieces_of
 from gread.models.mixed_coefficients import MixedCoefficient, shared_settings
 from gread.models.place import Place
+from gread.models.place_operator import make_operator, storage_dtype
 from gread.models.randomness import Dropper, Randomness, Rates
 from gread.models.resolution import FREE, TRUSTED, link_of, linked, resolve_method
 from gread.models.soft_adjacency import soft_weights
 from gread.models.state_layout import StateLayout
-from gread.settings.gread_settings import HALF, GreadSettings
+from gread.settings.gread_settings import GreadSettings
 from gread.settings.model_records import ModelRecord
 from gread.settings.model_settings import ModelSettings
 from rdgraph import VectorField, lower
@@ -105,7 +105,7 @@ class GREAD(BatchedModel):
         """Encoder, queries and keys of the attention, coefficients, decoder."""
         config = self.config
         #: The precision in which the states of the flow are kept.
-        self.storage = torch.bfloat16 if config.storage == HALF else self.place.dtype
+        self.storage = storage_dtype(self.place, config)
         self.operator, self.system = make_operator(self.place, config), config.system
         self.layout = StateLayout.of(config)
         encoded, read = self.layout.encoded_width, self.layout.read_width
@@ -385,15 +385,6 @@ class GREAD(BatchedModel):
         flow = self.chosen_flow
         whole = self.degree if flow.form == POLYNOMIAL else 0 if flow.schedule is None else flow.schedule.steps
         return [size for size in (8, 4, 3, 2, 1) if size < whole] if flow.form != SOLVE else []
-
-
-def make_operator(place: Place, config: GreadSettings) -> Operator:
-    """A of a place as a model asks for it; for attention only its entries count, and self-loops are entries."""
-    if config.storage == HALF:
-        place = replace(place, dtype=torch.bfloat16)
-    if config.adjacency == "original":
-        return place.operator(config.normalisation, config.self_loops)
-    return place.operator("row", float(config.self_loops > 0))
 
 
 RECORDS = (

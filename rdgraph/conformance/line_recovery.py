@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +16,13 @@ from rdgraph.conformance.layer_properties import slopes
 from rdgraph.conformance.operator_reading import Reading, declared_readings
 from rdgraph.conformance.probe_stack import Probe, Stack
 from rdgraph.conformance.search_effort import Effort
+from rdgraph.conformance.unknown_letters import MOST_UNKNOWN
 from rdgraph.systems.parser import parse
 
 #: Words up to this length are looked for.
 LONGEST = 4
-#: What the search for letters of lines that do not enter linearly may cost.
-RECOVERY_EFFORT = 20_000_000
+#: What the fits may cost; where it is spent, no further class of lines is tried.
+RECOVERY_EFFORT = 60_000_000
 #: Readings that lines beyond affine ones are tried under: the usual ones, which come first.
 USUAL = 20
 MONOMIALS = ("H**2", "H**3", "H*(A@H)", "(A@H)**2", "H**2*(A@H)", "H*(A@H)**2", "(A@H)**3", "A@(H**2)", "A@(H**3)")
@@ -51,6 +53,8 @@ def recovered_line(
         for line, reading in candidates(bare, given if candidates is _affine else given[:USUAL], longest):
             if (found := _confirmed(bare, line, reading)) is not None:
                 return found
+        if bare.effort.is_spent:
+            break
     return None
 
 
@@ -78,6 +82,14 @@ def _words(check: LayerCheck, longest: int) -> list[str]:
     return powers + starts
 
 
+def _fitted(
+    check: LayerCheck, stack: Stack, reading: Reading, words: Sequence[str], entries: Sequence[str] = (), **how: Any
+) -> FeatureFit:
+    """The fit of some features, paid for by its numbers."""
+    check.effort.spend(stack.outputs.size, len(words) * check.widths[0] + len(entries))
+    return fit_features(stack, reading, words, entries, **how)
+
+
 def _best(fits: list[tuple[FeatureFit, Reading]], precision: float) -> Candidates:
     """The lines of the fits that are good enough, those with the fewest words first."""
     good = [(fit, reading) for fit, reading in fits if fit.error <= precision]
@@ -88,7 +100,7 @@ def _best(fits: list[tuple[FeatureFit, Reading]], precision: float) -> Candidate
 def _affine(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
     words = _words(check, longest)
     stack = check.part(len(words) * check.widths[0])
-    yield from _best([(fit_features(stack, reading, words), reading) for reading in readings], check.precision)
+    yield from _best([(_fitted(check, stack, reading, words), reading) for reading in readings], check.precision)
 
 
 def _with_degrees(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
@@ -97,17 +109,19 @@ def _with_degrees(check: LayerCheck, readings: Sequence[Reading], longest: int) 
     is_square = check.widths[0] == check.widths[1]
     stack = Stack(check.part(len(words) * check.widths[0] + 8).probes, {"D": degree_matrix})
     sums = {r: ["D@(H**0)" if r.normalisation == "none" else "A@(H**0)"] if is_square else [] for r in readings}
-    yield from _best([(fit_features(stack, r, words, sums[r]), r) for r in readings], check.precision)
+    yield from _best([(_fitted(check, stack, r, words, sums[r]), r) for r in readings], check.precision)
 
 
 def _outer(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
     words = _words(check, min(longest, 2))
     stack = check.part(2 * len(words) * check.widths[0])
     for name, inverse in INVERSES.items():
+        if check.effort.is_spent:
+            return
         with np.errstate(all="ignore"):
             if np.isfinite(inverse(stack.outputs)).mean() < 0.05 or not is_in_range(name, stack.outputs):
                 continue
-        fits = [(fit_features(stack, reading, words, undone=inverse), reading) for reading in readings]
+        fits = [(_fitted(check, stack, reading, words, undone=inverse), reading) for reading in readings]
         for line, reading in _best(fits, 1e3 * check.precision):
             yield replace(line, text=f"{name}({line.text})"), reading
 
@@ -118,7 +132,7 @@ def _monomials(check: LayerCheck, readings: Sequence[Reading], longest: int) -> 
     words = _words(check, min(longest, 3))
     entries = [*MONOMIALS, *(["H*H0", "H0**2"] if check.call.takes_start else [])]
     stack = check.part(2 * (len(words) * check.widths[0] + len(entries)))
-    yield from _best([(fit_features(stack, r, words, entries), r) for r in readings], check.precision)
+    yield from _best([(_fitted(check, stack, r, words, entries), r) for r in readings], check.precision)
 
 
 def _functions(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
@@ -127,23 +141,28 @@ def _functions(check: LayerCheck, readings: Sequence[Reading], longest: int) -> 
     words = _words(check, min(longest, 2))
     stack = check.part(2 * (len(words) * check.widths[0] + 3))
     for name in OF_ENTRIES:
+        if check.effort.is_spent:
+            return
         entries = [f"{name}(H)", f"{name}(A@H)", f"A@{name}(H)"]
         with np.errstate(all="ignore"):
-            fits = [(fit_features(stack, reading, words, entries), reading) for reading in readings]
+            fits = [(_fitted(check, stack, reading, words, entries), reading) for reading in readings]
         yield from _best(fits, check.precision)
 
 
 def _residual(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
     """H and a function around an affine map, where the slopes at zero are words under some reading."""
-    if check.widths[0] != check.widths[1] or check.call.is_single_precision:
+    width = check.widths[0]
+    if check.widths[1] != width or check.call.is_single_precision or 2 * width**2 + width + 2 > MOST_UNKNOWN:
         return
     stack = _linearised(check)
-    fits = [(fit_features(stack, reading, ["H", "A@H"]), reading) for reading in readings]
+    fits = [(_fitted(check, stack, reading, ["H", "A@H"]), reading) for reading in readings]
     near = [reading for fit, reading in sorted(fits, key=lambda pair: pair[0].error) if fit.error <= 1e-6]
     for name in BESIDE_THE_STATE:
         system = parse(_RESIDUAL.format(name))
         held = replace(check, assumptions=system.assumptions)
         for reading in near[:2]:
+            if check.effort.is_spent:
+                return
             comparison = held.compared(Target(right_hand_side(system)), reading, {}, starts=4)
             if held.agrees(comparison):
                 values = comparison.fit.values

@@ -68,7 +68,6 @@ def takes_own_files(command: Callable[..., None]) -> Callable[..., None]:
     >>> list(inspect.signature(takes_own_files(count)).parameters)[:3]
     ['size', 'edges', 'nodes']
     """
-    names = [field.name for field in fields(OwnFiles)]
     hints = get_type_hints(OwnFiles, include_extras=True)
     options = [
         inspect.Parameter(
@@ -80,13 +79,12 @@ def takes_own_files(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def call(**given: Any) -> None:
-        own = OwnFiles(**{name: given.pop(name) for name in names})
+        own = OwnFiles(**{option.name: given.pop(option.name) for option in options})
         command(**given, own=own)
 
     seen: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
-        own_ones = [parameter.replace(annotation=known[parameter.name])]
-        seen += options if parameter.name == "own" else own_ones
+        seen += options if parameter.name == "own" else [parameter.replace(annotation=known[parameter.name])]
     call.__signature__ = inspect.Signature(seen)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in seen}
     return call

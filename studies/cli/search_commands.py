@@ -173,11 +173,12 @@ def write_plan(task: SearchTask, folder: Path, path: Path) -> None:
 def train_planned(path: Path, device: str, root: Path | None, own: OwnFiles) -> None:
     """Train the trials of a file and write what became of them beside it."""
     from studies.search.remote import run_plan
-    from studies.training.data_source import DataSource
+    from studies.training.data_source import DataRequest
 
-    source = DataSource(**own.request(root)) if own != NONE else None
     with SearchDisplay(errors) as display:
-        results = run_plan(path, device=device, root=root, source=source, progress=display.hear, tell=display.say)
+        results = run_plan(
+            path, device=device, request=DataRequest(**own.request(root)), progress=display.hear, tell=display.say
+        )
     say(console, f"wrote {results}; tell of them with --tell {results} where the search lies")
 
 

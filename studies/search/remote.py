@@ -6,6 +6,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from gread.tuning.candidates import PlannedRound, load_plan, save_results
@@ -15,7 +16,10 @@ from rdgraph.files import write_text
 from studies.runs.run_folder import locked, prepare
 from studies.search.study import write_trials
 from studies.search.tasks import SearchTask
-from studies.training.data_source import DataSource
+from studies.training.data_source import DataRequest
+
+#: The data set that a plan names, wherever data sets are kept.
+BY_NAME = DataRequest()
 
 
 def next_round(task: SearchTask, folder: Path) -> PlannedRound | None:
@@ -46,19 +50,19 @@ def run_plan(
     path: Path,
     *,
     device: str,
-    root: Path | None = None,
-    source: DataSource | None = None,
+    request: DataRequest = BY_NAME,
     progress: Callable[[SearchProgress], None] = lambda now: None,
     tell: Callable[[str], object] = warnings.warn,
 ) -> Path:
     """Train the trials of a plan's file; needs no optuna. Returns the file of their results, beside it.
 
-    A plan for a graph of one's own has to be told where that lies here: `source`.
+    Its data are read as `request` says, by the name in the plan where that names no files: a plan for a graph of one's
+    own has to be told where it lies here.
 
     One that was cut off goes on from its checkpoints, which lie beside it too.
     """
     plan, started = load_plan(path), time.monotonic()
-    data = (source or DataSource(plan.dataset, root=root)).read()
+    data = (request if request.edges else replace(request, dataset=plan.dataset)).source.read()
     checkpoints = path.with_name(f"{path.stem}-{plan.digest[:16]}.checkpoints")
     total = len(plan.candidates)
 

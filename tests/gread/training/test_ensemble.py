@@ -16,8 +16,9 @@ from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
 from gread.datasets.synthetic import csbm
 from gread.models.flow import Flow
-from gread.models.gread_model import GREAD, make_operator
+from gread.models.gread_model import GREAD
 from gread.models.place import Place
+from gread.models.place_operator import make_operator
 from gread.models.problem import Problem, check
 from gread.settings.config import Config
 from gread.settings.trials import Trial

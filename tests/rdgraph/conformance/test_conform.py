@@ -287,3 +287,18 @@ def test_a_layer_that_depends_on_the_numbers_of_nodes_is_not_equivariant() -> No
     found = rd.conform(numbered, "H")
     assert {p.name: p.holds for p in found.properties}["permutation equivariance"] is False
     assert rd.recover(numbered).reason == "it depends on how the nodes are numbered"
+
+
+@pytest.mark.slow
+def test_a_wide_layer_that_no_line_describes_gets_an_answer() -> None:
+    """A line with two matrices of its width has too many unknown numbers to be looked for."""
+    weights = torch.randn(32, 32, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+
+    class Wide(torch.nn.Module):
+        in_channels = 32
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return torch.sin(x @ weights) * torch.tanh(neighbours(x, edge_index)) + x**2
+
+    found = rd.conform(Wide(), "-alpha*L@H + beta*H*(1 - H)")
+    assert (found.conforms, found.status, found.equation) == (False, "differs", None)

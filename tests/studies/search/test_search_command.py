@@ -234,6 +234,13 @@ def test_settings_for_a_graph_of_ones_own_are_searched_here_and_in_three_places(
     assert read_rows(there / "trials.csv") == read_rows(here / "trials.csv")
 
 
+def test_a_plan_for_standardised_features_is_run_with_them(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    done(*QUICK, "--standardise", "--trials", "2", "--out", str(tmp_path / "run"), "--plan", str(plan))
+    assert "other content" in str(run("--run", str(plan), "--device", "cpu").exception)
+    done("--run", str(plan), "--device", "cpu", "--standardise")
+
+
 @pytest.mark.parametrize(
     ("words", "needle"),
     [
