@@ -16,13 +16,14 @@ from rdgraph.conformance.layer_properties import slopes
 from rdgraph.conformance.operator_reading import Reading, declared_readings
 from rdgraph.conformance.probe_stack import Probe, Stack
 from rdgraph.conformance.search_effort import Effort
-from rdgraph.conformance.unknown_letters import MOST_UNKNOWN
 from rdgraph.systems.parser import parse
 
 #: Words up to this length are looked for.
 LONGEST = 4
 #: What the fits may cost; where it is spent, no further class of lines is tried.
 RECOVERY_EFFORT = 60_000_000
+#: Most unknown numbers of a line that are looked for by steps: their cost grows with the cube.
+MOST_SEARCHED = 200
 #: Readings that lines beyond affine ones are tried under: the usual ones, which come first.
 USUAL = 20
 MONOMIALS = ("H**2", "H**3", "H*(A@H)", "(A@H)**2", "H**2*(A@H)", "H*(A@H)**2", "(A@H)**3", "A@(H**2)", "A@(H**3)")
@@ -152,7 +153,7 @@ def _functions(check: LayerCheck, readings: Sequence[Reading], longest: int) -> 
 def _residual(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
     """H and a function around an affine map, where the slopes at zero are words under some reading."""
     width = check.widths[0]
-    if check.widths[1] != width or check.call.is_single_precision or 2 * width**2 + width + 2 > MOST_UNKNOWN:
+    if check.widths[1] != width or check.call.is_single_precision or 2 * width**2 + width + 2 > MOST_SEARCHED:
         return
     stack = _linearised(check)
     fits = [(_fitted(check, stack, reading, ["H", "A@H"]), reading) for reading in readings]
