@@ -5,6 +5,8 @@ Weights have a column of heads: (M, heads, E). Edge e goes from `pattern.indices
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -48,6 +50,33 @@ def edge_sums(pattern: Pattern, own: Tensor, neighbour: Tensor) -> Tensor:
     """
     one = torch.ones_like(own)
     return edge_products(pattern, torch.stack([own, one], -1), torch.stack([one, neighbour], -1))
+
+
+class _Permuted(torch.autograd.Function):
+    """x[..., order], whose derivative is g[..., inverse]: no sums with atomic additions, as indexing would take."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, order: Tensor, inverse: Tensor) -> Tensor:
+        ctx.orders = order, inverse
+        return x.index_select(-1, order)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        order, inverse = ctx.orders
+        return _Permuted.apply(grads[0], inverse, order), None, None  # type: ignore[no-untyped-call]
+
+
+def reversed_edges(pattern: Pattern, x: Tensor) -> Tensor:
+    """What x (..., E) is at the reversed edges, j -> i for i -> j, of a pattern whose edges go both ways.
+
+    >>> import rdgraph as rd
+    >>> path = rd.generators.path(3).operator("row").pattern
+    >>> reversed_edges(path, torch.tensor([1.0, 10.0, 12.0, 21.0]))
+    tensor([10.,  1., 21., 12.])
+    """
+    order, inverse = pattern.tensors[-2:]
+    found: Tensor = _Permuted.apply(x, order, inverse)  # type: ignore[no-untyped-call]
+    return found
 
 
 def edge_softmax(operator: Operator, scores: Tensor) -> Tensor:

@@ -6,19 +6,21 @@ any. Diffusion goes by the Laplacian of these maps. States (M, n, stalk*channels
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from gread.kernels.edge_attention import edge_sums
+from gread.kernels.edge_attention import edge_sums, reversed_edges
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
 from gread.settings.model_records import ModelRecord
-from gread.substrate.small_matrices import householder, inverse_root
+from gread.substrate.small_matrices import householder, identities, inverse_root, matrix_products
 from gread.zoo.stacked_settings import StackedSettings
 from rdgraph.kernels import operations as ops
 
@@ -67,7 +69,9 @@ class SheafNetwork(BatchedModel):
         s = self.settings
         width = s.dimensions * s.hidden
         self.edges = self.place.operator("none")
-        self.reverse = self.edges.pattern.tensors[-2]
+        #: 1 at the edges that a member has (1 or M, 1, E), and how many each of its nodes has (1 or M, 1, n, 1).
+        self.present = (self.edges.weights != 0).to(self.place.dtype).reshape(-1, 1, self.edges.num_edges)
+        self.counts = self.node_sums(self.present)[..., None]
         self.add_linear("encoder", self.features, width)
         if s.second_linear:
             self.add_linear("second", width, width)
@@ -90,13 +94,8 @@ class SheafNetwork(BatchedModel):
         raise NotImplementedError
 
     # ------------------------------------------------------------------ sums over the edges
-    @property
-    def present(self) -> Tensor:
-        """1 at the edges that a member has (1 or M, 1, E)."""
-        return (self.edges.weights != 0).to(self.place.dtype).reshape(-1, 1, self.edges.num_edges)
-
     def over_edges(self, weights: Tensor, x: Tensor) -> Tensor:
-        """sum_j w_ij x_j of weights (M, b, E) and x (M, b, n, c)."""
+        """sum_j w_ij x_j of weights (M, b, E), or (1, 1, E) for all, and x (M, b, n, c)."""
         flat = x.reshape(-1, *x.shape[-2:]).contiguous()
         found = ops.spmm(self.edges.pattern.tensors, weights.flatten(0, 1).contiguous(), flat, None, None, [], [])
         return found.view(x.shape)
@@ -119,14 +118,15 @@ class SheafNetwork(BatchedModel):
         stalk = self.settings.stalk
         parts = [self.spread(self.maps(k, h), x[:, :stalk])]
         signs = [1.0] * self.settings.low_pass + [-1.0] * self.settings.high_pass
-        if signs:
-            present = self.present.expand(self.members, 1, -1)
-            degree = self.node_sums(present)[..., None]
-            scale = torch.rsqrt(degree + 1)
-            for place, sign in enumerate(signs, stalk):
-                own = scale * x[:, place : place + 1]
-                parts.append(scale * (degree * own - sign * self.over_edges(present, own)))
+        for place, sign in enumerate(signs, stalk):
+            parts.append(self.from_counts(x[:, place : place + 1], partial(self.over_edges, sign * self.present)))
         return torch.cat(parts, 1)
+
+    def from_counts(self, x: Tensor, sums: Callable[[Tensor], Tensor]) -> Tensor:
+        """D x where the blocks of the diagonal are numbers of edges; `sums` is what the others do."""
+        scale = torch.rsqrt(self.counts + 1)
+        scaled = scale * x
+        return scale * (self.counts * scaled - sums(scaled))
 
     # ------------------------------------------------------------------ the network
     def states(self, x: Features, drop: Dropper) -> list[Tensor]:
@@ -169,52 +169,36 @@ class DiagonalSheaf(SheafNetwork):
         maps = maps * self.present
         diagonal = self.node_sums(maps.square())[..., None]
         scale = torch.rsqrt(diagonal + 1)
-        across = maps * maps[..., self.reverse]
+        across = maps * reversed_edges(self.edges.pattern, maps)
         return scale * (diagonal * scale * x - self.over_edges(across, scale * x))
 
 
 class MatrixSheaf(SheafNetwork):
-    """Maps that are matrices (M, E, stalk, stalk)."""
+    """Maps that are matrices (M, stalk, stalk, E)."""
 
-    def matrices(self, maps: Tensor) -> Tensor:
-        """The matrices of the numbers (M, E, numbers)."""
-        raise NotImplementedError
+    def blocks(self, own: Tensor) -> Tensor:
+        """F_i' F_j at every edge, (M, stalk, stalk, E)."""
+        return matrix_products(own.transpose(1, 2), reversed_edges(self.edges.pattern, own))
 
-    def scale(self, diagonal: Tensor) -> Tensor:
-        """(diagonal + I)^(-1/2) of the blocks (M, n, stalk, stalk)."""
-        identity = torch.eye(self.settings.stalk, dtype=diagonal.dtype, device=diagonal.device)
-        return inverse_root(diagonal + identity)
-
-    def spread(self, maps: Tensor, x: Tensor) -> Tensor:
-        """D x, block by block: one sparse product for every entry of a block."""
+    def block_sums(self, blocks: Tensor, x: Tensor) -> Tensor:
+        """sum_j B_ij x_j: one sparse product for every entry of a block."""
         d = self.settings.stalk
-        own = self.matrices(maps.transpose(1, 2)) * self.present[..., None].transpose(1, 2)
-        across, within = own.mT @ own[:, self.reverse], own.mT @ own
-        sums = self.node_sums(within.flatten(2).transpose(1, 2))
-        diagonal = sums.transpose(1, 2).unflatten(2, (d, d))
-        scale = self.scale(diagonal)
-        scaled = torch.einsum("mnab,mbnc->manc", scale, x)
-        pairs = scaled[:, None].expand(-1, d, -1, -1, -1).flatten(1, 2)
-        gathered = self.over_edges(across.flatten(2).transpose(1, 2), pairs).unflatten(1, (d, d)).sum(2)
-        return torch.einsum("mnab,mbnc->manc", scale, torch.einsum("mnab,mbnc->manc", diagonal, scaled) - gathered)
+        pairs = x[:, None].expand(-1, d, -1, -1, -1).flatten(1, 2)
+        return self.over_edges(blocks.flatten(1, 2), pairs).unflatten(1, (d, d)).sum(2)
 
 
 class OrthogonalSheaf(MatrixSheaf):
-    """Orthogonal maps, as products of Householder reflections: the diagonal blocks are degrees."""
+    """Orthogonal maps, as products of Householder reflections: the blocks of the diagonal are numbers of edges."""
 
     @property
     def numbers(self) -> int:
         """The entries below a diagonal; at least one, so that there is something to learn."""
         return max(1, self.settings.stalk * (self.settings.stalk - 1) // 2)
 
-    def matrices(self, maps: Tensor) -> Tensor:
-        """Products of reflections."""
-        return householder(maps, self.settings.stalk)
-
-    def scale(self, diagonal: Tensor) -> Tensor:
-        """(degree + 1)^(-1/2) I."""
-        identity = torch.eye(self.settings.stalk, dtype=diagonal.dtype, device=diagonal.device)
-        return torch.rsqrt(diagonal[..., :1, :1] + 1) * identity
+    def spread(self, maps: Tensor, x: Tensor) -> Tensor:
+        """D x, block by block."""
+        blocks = self.blocks(householder(maps, self.settings.stalk)) * self.present[:, None]
+        return self.from_counts(x, partial(self.block_sums, blocks))
 
 
 class GeneralSheaf(MatrixSheaf):
@@ -225,9 +209,18 @@ class GeneralSheaf(MatrixSheaf):
         """All entries."""
         return self.settings.stalk**2
 
-    def matrices(self, maps: Tensor) -> Tensor:
-        """The numbers, row by row."""
-        return maps.unflatten(2, (self.settings.stalk, self.settings.stalk))
+    def spread(self, maps: Tensor, x: Tensor) -> Tensor:
+        """D x, block by block."""
+        own = (maps * self.present).unflatten(1, (self.settings.stalk, self.settings.stalk))
+        within = matrix_products(own.transpose(1, 2), own)
+        diagonal = self.node_sums(within.flatten(1, 2)).unflatten(1, own.shape[1:3])
+        scale = inverse_root(diagonal + identities(diagonal))
+        scaled = self._times(scale, x)
+        return self._times(scale, self._times(diagonal, scaled) - self.block_sums(self.blocks(own), scaled))
+
+    def _times(self, matrices: Tensor, x: Tensor) -> Tensor:
+        """A matrix of every node (M, a, b, n) times its columns x (M, b, n, channels)."""
+        return matrix_products(matrices[..., None], x[:, :, None])[:, :, 0]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from gread.kernels.edge_attention import reversed_edges
 from gread.models.features import Features
 from gread.substrate.small_matrices import householder, inverse_root
 from tests.gread.zoo.test_classical import EDGES, C, N, X, make, own, same
@@ -96,6 +97,15 @@ def test_the_laplacian_is_symmetric_and_without_negative_eigenvalues() -> None:
     np.testing.assert_allclose(found, whole, atol=1e-9)
 
 
+def last(blocks: np.ndarray) -> torch.Tensor:
+    """The first axis last, one member."""
+    return torch.tensor(np.moveaxis(blocks, 0, -1))[None]
+
+
+def over_nodes(matrices: torch.Tensor) -> np.ndarray:
+    return np.moveaxis(matrices[0].numpy(), -1, 0)
+
+
 @pytest.mark.parametrize("condition", [1.0, 1e2, 1e4, 1e6])
 def test_inverse_roots(condition: float) -> None:
     rng = np.random.default_rng(0)
@@ -103,12 +113,22 @@ def test_inverse_roots(condition: float) -> None:
     values = np.exp(rng.uniform(0, np.log(condition), (5, 4))) * 7
     values[:, 0], values[:, 1] = 7, 7 * condition
     blocks = np.einsum("nab,nb,ncb->nac", vectors, values, vectors)
-    found = inverse_root(torch.tensor(blocks)).numpy()
+    found = over_nodes(inverse_root(last(blocks)))
     np.testing.assert_allclose(found @ blocks @ found, np.broadcast_to(np.eye(4), (5, 4, 4)), atol=1e-8)
 
 
 def test_householder_is_a_product_of_reflections() -> None:
     numbers = np.random.default_rng(0).normal(size=(4, 6))
-    found = householder(torch.tensor(numbers), 4).numpy()
+    found = over_nodes(householder(last(numbers), 4))
     for one, row in zip(found, numbers, strict=True):
         np.testing.assert_allclose(one, reflection_product(row, 4), atol=1e-12)
+
+
+def test_values_of_reversed_edges_have_first_and_second_derivatives() -> None:
+    pattern = make("sheaf", hidden=1, stalk=1, layers=1).edges.pattern  # type: ignore[union-attr]
+    at = dict(zip(PAIRS, range(len(PAIRS)), strict=True))
+    x = torch.randn(2, len(PAIRS), dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    found = reversed_edges(pattern, x)  # type: ignore[arg-type]
+    assert torch.equal(found, x[:, [at[j, i] for i, j in PAIRS]])
+    assert torch.autograd.gradcheck(lambda v: reversed_edges(pattern, v).sin(), x)  # type: ignore[arg-type]
+    assert torch.autograd.gradgradcheck(lambda v: reversed_edges(pattern, v).sin(), x)  # type: ignore[arg-type]
