@@ -1,7 +1,8 @@
 """Every compared network on the nine data sets: `python -m studies.benchmarks.compared --device cuda`.
 
 A cell takes the published settings where there are some. Else a small grid is searched with halving: learning rate,
-weight decay and dropout, and the time where the network has one. The configuration with the best mean validation
+weight decay and dropout, and the time where the network has one; of sheaf networks, whose settings differ much from
+set to set, all that are published for one of their kind. The configuration with the best mean validation
 accuracy is taken; test nodes are not looked at until then. Writes docs/compared.json after every cell, and goes on
 where it was left; `python -m studies.benchmarks.compared_page` turns it into docs/compared.md.
 """
@@ -42,9 +43,8 @@ TIMES, NEAR_TIMES = (0.25, 1.0, 4.0), (0.25, 1.0)
 SEARCH_EPOCHS = 300
 #: The three large sets have less of it, and no times; rows of before that have the whole grid tell so by `tried`.
 LARGE, LARGE_GRID = ("film", "squirrel", "pubmed"), {"learning_rate": (0.01, 0.05), "dropout": (0.2, 0.6)}
-#: Networks whose epochs are too long for either; this one is theirs.
-HEAVY = ("sheaf", "sheaf-diagonal", "sheaf-general")
-HEAVY_GRID = {"dropout": (0.2, 0.6), "low_pass": (True, False)}
+#: Networks of one kind that share their settings: what is published for one of them anywhere is tried, and no grid.
+KIN = ("sheaf", "sheaf-diagonal", "sheaf-general")
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,15 @@ def configurations(model: str, dataset: str) -> tuple[list[Config], str]:
     for preset in presets():
         if preset.name == f"{PUBLISHED}/{model}/{dataset}":
             return [preset.config], preset.source
+    if model in KIN:
+        known = published_settings(*KIN)
+        made = [Config.of(model, **_named(preset.config)) for preset in known]
+        return made, f"searched on the validation nodes: {', '.join(preset.name for preset in known)}"
     near = nearest(model)
     base = replace(Config.of(model), training=replace(Config().training, epochs=SEARCH_EPOCHS))
     base = base if near is None else near.config
-    found = {f.name: getattr(part, f.name) for part in (base.model, base.training) for f in fields(part)}
-    whole = HEAVY_GRID if model in HEAVY else LARGE_GRID if dataset in LARGE else GRID
+    found = _named(base)
+    whole = LARGE_GRID if dataset in LARGE else GRID
     grid = {name: values for name, values in whole.items() if name in found}
     if whole is GRID and "time" in found and found["method"] != "semi-implicit-euler":  # whose steps are the layers
         grid["time"] = tuple(found["time"] * part for part in (TIMES if near is None else NEAR_TIMES))
@@ -89,9 +93,20 @@ def configurations(model: str, dataset: str) -> tuple[list[Config], str]:
     return made, f"searched on the validation nodes: {', '.join(grid)} around {start}"
 
 
+def _named(config: Config) -> dict[str, Any]:
+    """The settings of the network and of its training by name."""
+    return {f.name: getattr(part, f.name) for part in (config.model, config.training) for f in fields(part)}
+
+
+def published_settings(*names: str) -> list[Preset]:
+    """What is published for networks on any of the nine data sets."""
+    found = [preset for preset in presets() if preset.dataset in SETS]
+    return [preset for name in names for preset in found if preset.name.startswith(f"{PUBLISHED}/{name}/")]
+
+
 def nearest(model: str) -> Preset | None:
     """Published settings of the same network on another of the nine data sets, the first; None where there are none."""
-    return next((p for p in presets() if p.name.startswith(f"{PUBLISHED}/{model}/") and p.dataset in SETS), None)
+    return next(iter(published_settings(model)), None)
 
 
 def measure(model: str, dataset: str, data: NodeData, device: str) -> ComparedRow:

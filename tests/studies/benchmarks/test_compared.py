@@ -35,9 +35,18 @@ def test_others_are_searched_around_what_is_known() -> None:
     assert len(found) == len(set(found)) == 12
     assert {config.training.epochs for config in found} == {compared.SEARCH_EPOCHS}
     assert "the defaults" in origin
-    near, told = compared.configurations("sheaf", "cora")
-    assert {config.model.stalk for config in near} == {3}  # type: ignore[attr-defined]
+    near, told = compared.configurations("grand-pp", "cora")
+    assert "the defaults" in told or "published/" in told
+    assert len(near) > 1
+
+
+def test_networks_of_one_kind_try_what_is_published_for_any_of_them() -> None:
+    found, told = compared.configurations("sheaf", "cora")
+    assert {config.model.model for config in found} == {"sheaf"}
+    assert len(found) == len(set(found)) == 5
+    assert {config.model.stalk for config in found} == {3, 4}  # type: ignore[attr-defined]
     assert "published/sheaf/texas" in told
+    assert "published/sheaf-diagonal/chameleon" in told
 
 
 @pytest.mark.slow
