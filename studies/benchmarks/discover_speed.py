@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations, product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -45,8 +46,24 @@ CURVED = (
 )  # fmt: skip
 
 
+def all_lines(last: Sequence[str]) -> list[str]:
+    """Every line of two to four terms: diffusion, words without an order, and at the end one of these; all signs."""
+    lines = []
+    for count in range(len(LETTERS) - 1):
+        for words in combinations(LINEAR[1:], count):
+            ends = [
+                word
+                for word in last
+                if word not in LINEAR or LINEAR.index(word) > max(map(LINEAR.index, words), default=0)
+            ]
+            for end, signs in product(ends, product("+-", repeat=count + 1)):
+                terms = zip(signs, LETTERS[1:], (*words, end), strict=False)
+                lines.append("-alpha*L@H" + "".join(f" {sign} {letter}*{term}" for sign, letter, term in terms))
+    return lines
+
+
 def draw_equations(count: int, kind: str, seed: int = 0) -> list[str]:
-    """Different lines of two or three terms, the first of them diffusion; of a mixed draw every other is not linear.
+    """Different lines of two to four terms, the first of them diffusion; of a mixed draw every other is not linear.
 
     >>> draw_equations(2, "linear") == draw_equations(9, "linear")[:2]
     True
@@ -55,15 +72,16 @@ def draw_equations(count: int, kind: str, seed: int = 0) -> list[str]:
     """
     if kind not in KINDS:
         raise InvalidArgument(f"expected a kind among {', '.join(KINDS)}, got {kind!r}")
-    draw, found = Random(seed), dict[str, None]()
-    while len(found) < count:
-        is_curved = kind == "mixed" and len(found) % 2 == 1
-        terms = draw.sample(LINEAR[1:], draw.randint(1, 2))
-        terms[-1] = draw.choice(CURVED) if is_curved else terms[-1]
-        signs = [draw.choice(("+", "-")) for _ in terms]
-        rest = "".join(f" {sign} {a}*{term}" for sign, a, term in zip(signs, LETTERS[1:], terms, strict=False))
-        found.setdefault(f"-alpha*L@H{rest}")
-    return list(found)
+    draw = Random(seed)
+    found = all_lines(LINEAR[1:])
+    draw.shuffle(found)
+    if kind == "mixed":
+        curved = all_lines(CURVED)
+        draw.shuffle(curved)
+        found = [line for pair in zip(found, curved, strict=False) for line in pair]
+    if count > len(found):
+        raise InvalidArgument(f"expected at most {len(found)} equations, there are no more {kind} ones, got {count}")
+    return found[:count]
 
 
 def read_equations(asked: str, kind: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -15,7 +16,7 @@ from gread.datasets.embedded import karate
 from gread.discovery.equation_batches import EquationResult
 from rdgraph.errors import InvalidArgument
 from studies.benchmarks import discover_speed
-from studies.benchmarks.discover_speed import CURVED, draw_equations, read_equations, work_done
+from studies.benchmarks.discover_speed import CURVED, LINEAR, draw_equations, read_equations, work_done
 
 
 def test_lines_are_drawn_once_and_half_of_a_mixed_draw_is_not_linear() -> None:
@@ -29,6 +30,14 @@ def test_lines_are_drawn_once_and_half_of_a_mixed_draw_is_not_linear() -> None:
     assert not any(term in line for line in draw_equations(60, "linear") for term in CURVED)
     with pytest.raises(InvalidArgument, match="among linear, mixed"):
         draw_equations(2, "odd")
+
+
+def test_no_more_lines_are_drawn_than_there_are() -> None:
+    words = len(LINEAR) - 1
+    there = sum(math.comb(words, k) * 2**k for k in (1, 2, 3))
+    assert len(set(draw_equations(there, "linear"))) == there
+    with pytest.raises(InvalidArgument, match=f"at most {there} equations"):
+        draw_equations(there + 1, "linear")
 
 
 def test_equations_may_come_from_a_file(tmp_path: Path) -> None:
