@@ -22,8 +22,9 @@ HEAD = """# The compared networks
 
 Test accuracy in percent, mean over the ten public splits, one seed each: ours, and in brackets what the GREAD paper
 prints for the same row. **Bold**: the difference exceeds two of its standard errors. *Italic*: nobody published
-settings for the cell, and ours were chosen on the validation nodes from a small grid, with halving; such a cell is
-underspecified, whatever it says. An empty cell was not measured yet. Numbers and settings of every cell in
+settings for the cell, and ours were chosen on the validation nodes, with halving, from a small grid or among what is
+published for other data sets; such a cell is underspecified, whatever it says. Diagonal and general sheaves are not
+among the compared rows and were measured on some sets. Numbers and settings of every cell in
 [compared.json](compared.json), those of the reactions, with the paper's settings, in [accuracy.json](accuracy.json);
 this page by `python -m studies.benchmarks.compared_page`.
 """
@@ -101,11 +102,14 @@ def cause(row: dict[str, Any], notes: Sequence[dict[str, str]]) -> str:
     for number, note in enumerate(notes, 1):
         if row["model"] in note["network"].split() and row["dataset"] in note["sets"].split():
             return f"{note['cause']} ({number})"
+    parts = []
+    if row.get("diverged"):
+        parts.append(f"as printed, {row['diverged']} of {row['splits']} trainings diverge")
     for found in authors_cells():
         asked = found.beta == "free" and not found.row_features and not found.tanh
         if asked and (f"GREAD-{found.reaction}", found.dataset) == (row["model"], row["dataset"]):
-            return f"the authors' code has {found.mean:.1f} ± {found.std:.1f} on {len(found.splits)} splits"
-    return "settings were not published" if row["tried"] > 1 else "not explained"
+            parts.append(f"the authors' code has {found.mean:.1f} ± {found.std:.1f} on {len(found.splits)} splits")
+    return "; ".join(parts) or ("settings were not published" if row["tried"] > 1 else "not explained")
 
 
 def summary(rows: list[dict[str, Any]]) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from analysis.figures import PALETTE, plain
 from gread.settings.presets import authors_runs
+from studies.benchmarks.rate_tables import equations_part, large_part
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,6 +19,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE = DOCS / "performance.json"
 TRAINING = DOCS / "training_speed.json"
 COMPILED = DOCS / "compiled_speed.json"
+EQUATIONS, LARGE = DOCS / "discover_speed.json", DOCS / "large_graphs.json"
 
 TITLES = {
     "product": "The sparse product",
@@ -74,8 +76,14 @@ AXES = {
 }
 
 
-def page(found: dict[str, Any], training: dict[str, Any], compiled: dict[str, Any]) -> str:
-    """The page as Markdown, from the numbers of products, of training and of compiled fields."""
+def page(
+    found: dict[str, Any],
+    training: dict[str, Any],
+    compiled: dict[str, Any],
+    equations: list[dict[str, Any]],
+    large: dict[str, Any],
+) -> str:
+    """The page as Markdown, from the numbers of products, training, compiled fields, many equations, large graphs."""
     environment = ", ".join(f"{k} {v}" for k, v in found["environment"].items())
     lines = [
         "# Performance", "",
@@ -90,7 +98,7 @@ def page(found: dict[str, Any], training: dict[str, Any], compiled: dict[str, An
             lines += [f"## {title}", "", NOTES[topic], "", *table(rows), ""]
     lines += ["## Scaling", "", "![Time over entries, channels, members and products](figures/scaling.png)", ""]
     lines += [slopes(found["scaling"]), ""]
-    lines += [*training_part(training), *compiled_part(compiled)]
+    lines += [*training_part(training), *equations_part(equations), *large_part(large), *compiled_part(compiled)]
     return "\n".join(lines)
 
 
@@ -207,11 +215,17 @@ def figure(found: dict[str, Any]) -> Figure:
     return drawn
 
 
+def sources() -> list[Any]:
+    """The measured numbers, in the order that `page` takes them."""
+    paths = (SOURCE, TRAINING, COMPILED, EQUATIONS, LARGE)
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+
 def main() -> None:
     """Write the page and the figure."""
-    found, *others = (json.loads(path.read_text(encoding="utf-8")) for path in (SOURCE, TRAINING, COMPILED))
-    (DOCS / "performance.md").write_text(page(found, *others), encoding="utf-8")
-    figure(found).savefig(DOCS / "figures" / "scaling.png", dpi=150)
+    found = sources()
+    (DOCS / "performance.md").write_text(page(*found), encoding="utf-8")
+    figure(found[0]).savefig(DOCS / "figures" / "scaling.png", dpi=150)
     print(f"wrote {DOCS / 'performance.md'}")
 
 

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 import torch
 
-from studies.benchmarks import performance, speed_page
+from studies.benchmarks import performance, rate_tables, speed_page
 from studies.benchmarks.speed_rows import SpeedRow
 from studies.benchmarks.timing import median_seconds
 
 
 def test_the_page_is_made_from_the_numbers():
-    found = json.loads(speed_page.SOURCE.read_text(encoding="utf-8"))
-    training = json.loads(speed_page.TRAINING.read_text(encoding="utf-8"))
-    compiled = json.loads(speed_page.COMPILED.read_text(encoding="utf-8"))
+    found, *others = speed_page.sources()
     written = (speed_page.DOCS / "performance.md").read_text(encoding="utf-8")
-    assert written == speed_page.page(found, training, compiled)
+    assert written == speed_page.page(found, *others)
     assert {row["topic"] for row in found["rows"]} >= {"product", "locality", "field", "ensemble", "size"}
     for row in found["rows"]:
         again = SpeedRow.against(*(row[k] for k in ("topic", "what", "seconds", "peer", "ratio", "target")))
         assert again.met == row["met"]
+
+
+def test_rates_and_large_graphs_tell_what_was_reached():
+    rates = [{"dataset": "texas", "kind": "linear", "equations": 90, "seconds": 9.0, "rate": 600.0, "target": 900.0,
+              "met": False, "command": "the command", "environment": {"torch": "2"}}]  # fmt: skip
+    assert "| texas | linear | 90 | 9.0 | 600 | 900 | no |" in rate_tables.equations_part(rates)
+    row = {"what": "BS", "ms_per_epoch": 7.2, "gib": 1.0, "products": 4, "graph_seconds": 1.0, "seconds_before": 16.0}
+    rows = [row | {"val_accuracy": 0.9}, row | {"what": "AC", "val_accuracy": 0.0, "seconds_before": 14.0}]
+    part = {"rows": rows, "failed": {"Z": "no memory"}, "command": "c", "environment": {}, "target_before": 15.0}
+    lines = rate_tables.large_part({"products": part})
+    assert "| BS | 7 | 1.0 | 4 | 16.0 | 15 | no |" in lines
+    assert "| AC, diverged | 7 | 1.0 | 4 | 14.0 | 15 | yes |" in lines
+    assert "| Z | no memory |  |  |  |  |  |" in lines
 
 
 @pytest.mark.parametrize(("target", "ratio", "met"), [("<= 2", 2.0, True), ("<= 2", 2.1, False), (">= 3", 2.9, False)])
