@@ -11,7 +11,7 @@ PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 --dist worksteal -
 TOOLS := $(VENV)/.tools
 # What the site needs; slow tests make notebooks and figures with it.
 DOCS := $(VENV)/.docs
-.PHONY: demo test test-slow test-deep test-gpu mutants wheel docs links lint bench clean
+.PHONY: demo test test-slow test-deep test-gpu measured mutants wheel docs links lint bench clean
 
 # The stamp is written last, so an install that was cut short is run again.
 $(INSTALLED): pyproject.toml constraints.txt
@@ -54,6 +54,11 @@ test-gpu: $(TOOLS)
 	$(VENV)/bin/python -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "expected a CUDA device, got none")'
 	TRITON_INTERPRET=0 $(VENV)/bin/python -m pytest -q -m gpu tests
 	TRITON_INTERPRET=0 $(VENV)/bin/python -m pytest -q tests/rdgraph/kernels tests/gread/kernels
+
+# Hours on a card, in as many calls as it takes: MEASURED='--seconds 600 --only depth' says how long and what.
+measured: $(TOOLS)
+	$(VENV)/bin/python -m studies.benchmarks.measure_all $(MEASURED)
+	$(VENV)/bin/python -m studies.benchmarks.measure_all --pages
 
 # Ten minutes on a quiet machine; the page is docs/mutants.md.
 mutants: $(TOOLS)

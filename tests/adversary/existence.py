@@ -36,7 +36,9 @@ def check(drawn: Drawn, question: Question, answer: Existence, rng: Random) -> s
     for way in (1, -1) if complete else ():
         conditions = [None if b.example else b.condition for b in answer.blow_ups if b.way == way]
         witness = (
-            _too_narrow(drawn, way, [c for c in conditions if c is not None], rng) if None not in conditions else ""
+            _too_narrow(drawn, way, [c for c in conditions if c is not None], answer.reason, rng)
+            if None not in conditions
+            else ""
         )
         if witness:
             return witness
@@ -176,12 +178,12 @@ def _survives(field: Field, claim: BlowUp, start: float) -> str | None:
     return None
 
 
-def _too_narrow(drawn: Drawn, way: int, conditions: list[str], rng: Random) -> str | None:
-    """A start outside all conditions for a side that blows up on it."""
+def _too_narrow(drawn: Drawn, way: int, conditions: list[str], reason: str, rng: Random) -> str | None:
+    """A start outside all conditions for a side that blows up on it, among the states that the reason speaks of."""
     if not conditions:
         return None
     for _ in range(2):
-        field = _scalar(drawn, rng)
+        field = _scalar(drawn, rng, reason)
         if drawn.has("node"):
             return None
         for size in np.exp(rng.uniform(-2, 3, 4)) * rng.choice([-1.0, 1.0], 4):

@@ -1,0 +1,160 @@
+"""Every number that takes a card: `python -m studies.benchmarks.measure_all --out FOLDER [--seconds 600] [--jobs 3]`.
+
+Runs the programs of `studies.benchmarks.measurements` one after the other, or several beside each other where they take
+no times, until all are done or the time is up; those under way are then interrupted, and the same command goes on with
+them. FOLDER/state.json says what is done, FOLDER/NAME.log what a program said. `--pages` measures nothing: it puts what
+is done into docs/ and writes its pages; `--list` shows all measurements and their state.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rdgraph.errors import InvalidArgument
+from rdgraph.files import write_text
+from studies.benchmarks.cell_file import joined_cells, write_cells
+from studies.benchmarks.measurements import DOCS, Measurement, measurements
+from studies.benchmarks.searched import KEY
+
+DONE, FAILED, CUT = "done", "failed", "interrupted"
+#: Seconds that a program has to end by itself once it is interrupted.
+PATIENCE = 20.0
+#: The share of a card's memory that programs beside each other divide.
+MEMORY = 0.9
+
+
+class Queue:
+    """The programs of some measurements in a folder, with what became of them."""
+
+    def __init__(self, folder: Path, device: str, jobs: int) -> None:
+        self.folder, self.device, self.jobs = folder, device, jobs
+        self._path = folder / "state.json"
+        self.state: dict[str, Any] = json.loads(self._path.read_text("utf-8")) if self._path.exists() else {}
+        self._running: dict[str, tuple[subprocess.Popen[bytes], float]] = {}
+
+    def run(self, wanted: Sequence[Measurement], seconds: float) -> None:
+        """Run what is not done until the time is up."""
+        end = time.monotonic() + seconds
+        waiting = [one for one in wanted if self.state.get(one.name, {}).get("state") != DONE]
+        try:
+            while (waiting or self._running) and time.monotonic() < end:
+                self._collect()
+                while waiting and self._has_room(waiting[0]):
+                    self._start(waiting.pop(0))
+                time.sleep(0.05)
+        finally:
+            self._interrupt()
+
+    def _has_room(self, one: Measurement) -> bool:
+        """Whether a program may start now; one that takes times, and those after it, wait for an empty card."""
+        is_timed = any(other.alone for other in measurements_by_name(list(self._running)))
+        return not self._running if one.alone else not is_timed and len(self._running) < self.jobs
+
+    def _start(self, one: Measurement) -> None:
+        words = one.filled(one.words, self.folder, self.device)
+        share = [] if one.alone or self.jobs == 1 else ["studies.benchmarks.card_share", str(MEMORY / self.jobs)]
+        with (self.folder / f"{one.name}.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", *share, *words], stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+                preexec_fn=_hear_interrupts,
+            )  # fmt: skip
+        self._running[one.name] = process, time.monotonic()
+        print(f"{one.name}: python -m {' '.join(words)}", file=sys.stderr, flush=True)
+
+    def _collect(self, *, is_over: bool = False) -> None:
+        """Note what has ended."""
+        for name, (process, began) in list(self._running.items()):
+            code = process.poll()
+            if code is None:
+                continue
+            del self._running[name]
+            spent = self.state.get(name, {}).get("seconds", 0.0) + time.monotonic() - began
+            found = DONE if code == 0 else CUT if is_over else FAILED
+            self.state[name] = {"state": found, "code": code, "seconds": round(spent, 1)}
+            write_text(self._path, json.dumps(self.state, indent=1) + "\n")
+            print(f"{name}: {found}, {spent:.0f} s", file=sys.stderr, flush=True)
+
+    def _interrupt(self) -> None:
+        """End what is under way: as Ctrl-C does, then by force."""
+        self._collect()
+        for word in (signal.SIGINT, signal.SIGKILL):
+            for process, _ in self._running.values():
+                os.killpg(process.pid, word)
+            end = time.monotonic() + PATIENCE
+            while self._running and time.monotonic() < end:
+                self._collect(is_over=True)
+                time.sleep(0.05)
+
+    def keep(self, wanted: Sequence[Measurement]) -> list[list[str]]:
+        """Put what is done into the documentation; the programs that write its pages, those of unfinished files not."""
+        done = [one for one in wanted if self.state.get(one.name, {}).get("state") == DONE]
+        pages = []
+        for one in done:
+            files = [other for other in wanted if other.kept and other.kept == one.kept]
+            if any(other not in done for other in files):
+                continue
+            if one.kept and one is files[0]:
+                keep_file([self.folder / other.result for other in files], DOCS / one.kept)
+            pages += [one.filled(words, self.folder, self.device) for words in one.pages]
+        return [list(page) for page in dict.fromkeys(map(tuple, pages))]
+
+
+def _hear_interrupts() -> None:
+    """What is started in the background ignores Ctrl-C otherwise."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def measurements_by_name(names: Sequence[str]) -> list[Measurement]:
+    """The measurements of these names."""
+    known = {one.name: one for one in measurements()}
+    if unknown := [name for name in names if name not in known]:
+        raise InvalidArgument(f"expected measurements among {', '.join(known)}, got {', '.join(unknown)}")
+    return [known[name] for name in names]
+
+
+def keep_file(parts: Sequence[Path], kept: Path) -> None:
+    """One results file of the documentation from those that were measured; cells of several, and those it has, join."""
+    files = list(dict.fromkeys(parts))
+    if len(files) == 1:
+        shutil.copyfile(files[0], kept)
+        return
+    write_cells(kept, joined_cells([*([kept] if kept.exists() else []), *files], KEY))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Every number that takes a card")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="some measurements, in this order")
+    parser.add_argument("--jobs", type=int, default=1, help="programs beside each other")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="interrupt what is under way after so many")
+    parser.add_argument("--out", type=Path, default=Path("runs/measured"))
+    parser.add_argument("--pages", action="store_true", help="put what is done into docs/ and write its pages")
+    parser.add_argument("--list", action="store_true", help="show the measurements and what became of them")
+    given = parser.parse_args(arguments)
+    wanted = measurements_by_name(given.only) if given.only else list(measurements())
+    given.out.mkdir(parents=True, exist_ok=True)
+    queue = Queue(given.out, given.device, given.jobs)
+    if given.list:
+        for one in wanted:
+            print(f"{one.name}: {queue.state.get(one.name, {}).get('state', 'waiting')}")
+        return 0
+    if given.pages:
+        for page in queue.keep(wanted):
+            subprocess.run([sys.executable, "-m", *page], check=True)
+        return 0
+    queue.run(wanted, given.seconds)
+    return int(any(queue.state.get(one.name, {}).get("state") != DONE for one in wanted))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""What is measured on a card for the documentation: programs, what they write, and the pages that are made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from studies.benchmarks.compared import SETS
+from studies.benchmarks.searched import OTHERS
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+#: Studies that train, in the order of the paper's tables and figures.
+STUDIES = (
+    "trained-energy", "classification", "ablation", "sensitivity", "homophily", "depth", "significance", "embeddings",
+    "wellposedness", "forensics",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A program of this package that goes on where it was left, and what becomes of its result.
+
+    Args:
+        name: What it is asked for by.
+        words: Module and arguments; `{out}` is the place of its result, `{device}` the device.
+        result: The file or folder that it writes; several may share one.
+        kept: The file of the documentation that the result becomes; none for folders, whose page keeps what it needs.
+        pages: Programs that write pages, once all measurements with their `kept` are done; `{out}` as above.
+        alone: Whether it takes times, so that nothing else may run beside it.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    result: str
+    kept: str = ""
+    pages: tuple[tuple[str, ...], ...] = ()
+    alone: bool = False
+
+    def filled(self, words: tuple[str, ...], folder: Path, device: str) -> list[str]:
+        """Words with their places filled in.
+
+        >>> depth = of_study("depth")
+        >>> depth.filled(depth.words, Path("measured"), "cpu")[-4:]
+        ['--device', 'cpu', '--out', 'measured/depth']
+        """
+        return [word.format(out=folder / self.result, device=device) for word in words]
+
+
+def of_study(name: str, *, alone: bool = False) -> Measurement:
+    """A study, whose page is made of its run folder."""
+    page = "studies.trained_energy.page" if name == "trained-energy" else "studies.runs.kept_page"
+    words = ("studies.cli.app", "study", name, "--device", "{device}", "--out", "{out}")
+    return Measurement(name, words, name, pages=((page, "{out}"),), alone=alone)
+
+
+def _benchmark(module: str, *words: str, end: str = "", page: str = "", alone: bool = True) -> Measurement:
+    """A program of `studies.benchmarks` that writes one file of the documentation."""
+    made = (f"studies.benchmarks.{module}", "--device", "{device}", *words, "--out", "{out}")
+    pages = ((f"studies.benchmarks.{page}",),) if page else ()
+    name = module.replace("_", "-") + (f"-{end}" if end else "")
+    return Measurement(name, made, f"{module}.json", f"{module}.json", pages, alone)
+
+
+def _searched(name: str) -> Measurement:
+    """A data set of the table of contestants under one budget."""
+    made = _benchmark("searched", "--set", name, end=name, page="searched_page", alone=False)
+    return Measurement(made.name, made.words, f"{made.name}.json", made.kept, made.pages)
+
+
+def measurements() -> tuple[Measurement, ...]:
+    """All of them: those that take times first."""
+    return (
+        _benchmark("model_speed", page="compared_page"),
+        *(
+            _benchmark("search_speed", "--dataset", name, "--trials", "500", "--seconds", "110", end=name)
+            for name in ("texas", "cora", "pubmed")
+        ),
+        *(
+            _benchmark("large_graphs", "--size", size, end=size, page="speed_page")
+            for size in ("products", "ten-million")
+        ),
+        of_study("runtime", alone=True),
+        *(of_study(name) for name in STUDIES),
+        *(_searched(name) for name in (*SETS, *OTHERS)),
+        _benchmark("distilled", page="distil_page", alone=False),
+        _benchmark("discovered", "--folder", "{out}.rounds", page="discovered_page", alone=False),
+    )
