@@ -72,7 +72,7 @@ def measurements() -> tuple[Measurement, ...]:
     return (
         _benchmark("model_speed", page="compared_page"),
         *(
-            _benchmark("search_speed", "--dataset", name, "--trials", "500", "--seconds", "110", end=name)
+            _benchmark("search_speed", "--dataset", name, end=name, page="speed_page")
             for name in ("texas", "cora", "pubmed")
         ),
         *(

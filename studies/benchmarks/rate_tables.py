@@ -1,4 +1,4 @@
-"""Parts of docs/performance.md: how many equations a minute are trained, and epochs on graphs of millions of nodes."""
+"""Parts of docs/performance.md: searches, many equations, and graphs of millions of nodes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,39 @@ EQUATIONS_NOTE = (
     "whose clock runs from its start: imports, kernels compiled anew, reading, set-up, recording and all epochs are "
     "counted."
 )
+SEARCH_NOTE = (
+    "Trials of the paper's space on ten splits, trained as a search trains them: whole trainings of 200 epochs a "
+    "second, planning, set-up and recording counted, kernels compiled before. Alone: what a sample of these members "
+    "reaches when each fills the card with its like."
+)
 LARGE_NOTE = (
     "One network on a random graph with communities and a power law of degrees; an epoch is a training step and an "
     "evaluation. Before the first epoch: sorting the edges, the data set, the ensemble. Products: the degree of the "
     "polynomial, or the evaluations of all steps. A network without an accuracy diverged; its epochs cost the same."
 )
+
+
+def search_part(found: dict[str, Any]) -> list[str]:
+    """A table of searches, and what the whole search of the paper would take; nothing where none was measured."""
+    rows = {name: row for name, row in found.items() if name != "paper"}
+    if not rows:
+        return []
+    lines = ["## Searching", "", SEARCH_NOTE, ""]
+    lines += ["| data set | trainings | shapes | a second | target | met | alone | share | target | met |"]
+    lines += ["|---|---:|---:|---:|---:|---|---:|---:|---:|---|"]
+    for name, row in rows.items():
+        rate, share = row["rate"], row["share"]
+        cells = [name, str(row["search"]["trainings"]), str(row["search"]["shapes"]), f"{rate:.3g}"]
+        cells += _target(row["target"], None if row["target"] is None else rate >= row["target"])
+        cells += [f"{row['rate_alone']:.3g}", f"{share:.0%}", f"{row['target_share']:.0%}"]
+        lines.append(f"| {' | '.join([*cells, 'yes' if share >= row['target_share'] else 'no'])} |")
+    lines += ["", *(f"- {name}: `{row['command']}` on {_where(row)}." for name, row in rows.items()), ""]
+    if paper := found.get("paper"):
+        lines += [
+            f"The {paper['trainings']:,} trainings of the paper's search would take {paper['hours']:.1f} hours at "
+            f"these rates, {paper['hours_with_halving']:.1f} with halving (target {paper['target']:g}).", "",
+        ]  # fmt: skip
+    return lines
 
 
 def equations_part(rows: Sequence[dict[str, Any]]) -> list[str]:
