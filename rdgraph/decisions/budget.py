@@ -86,7 +86,9 @@ def limited(seconds: float, function: Callable[P, A], /, *args: P.args, **kwargs
                 watch.bell.put(before is None)  # which is done before an interrupt that is on its way arrives
             except _Interrupt:
                 pass  # the work was done
-    except _Interrupt:
+    except (_Interrupt, ctypes.ArgumentError) as problem:
+        if not _is_interrupt(problem):
+            raise
         watch.end = outer  # stored again: a trace function, called at every line, can be what was interrupted above
         _here.watch = before
         watch.again = -inf
@@ -95,6 +97,11 @@ def limited(seconds: float, function: Callable[P, A], /, *args: P.args, **kwargs
             raise  # the time around this limit is up as well
         clear_cache()  # what sympy was about to remember may be half done
         raise Undecided(f"time ran out after {seconds:g} s") from None
+
+
+def _is_interrupt(problem: BaseException) -> bool:
+    """Whether the time is up; ctypes tells what is raised while it reads arguments, as those of z3, by name alone."""
+    return isinstance(problem, _Interrupt) or _Interrupt.__name__ in str(problem)
 
 
 def remaining() -> float:

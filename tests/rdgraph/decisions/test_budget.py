@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import subprocess
 import sys
@@ -160,3 +161,22 @@ def test_an_interrupt_lost_in_a_destructor_is_repeated(monkeypatch: pytest.Monke
         limited(0.05, work)
     assert slept[0] < 0.2  # the interrupt arrived in the destructor
     assert told == ["a fault"]
+
+
+def test_time_runs_out_while_ctypes_reads_an_argument() -> None:
+    class Slow:
+        @classmethod
+        def from_param(cls, value: float) -> int:
+            while value == 1.0:
+                pass
+            raise ValueError("no argument")
+
+    absolute = ctypes.CDLL(None).abs
+    absolute.argtypes = [Slow]  # type: ignore[list-item]
+    with pytest.raises(Undecided, match="time ran out"):
+        limited(0.05, absolute, 1.0)
+    assert remaining() == float("inf")
+    with pytest.raises(ctypes.ArgumentError, match="no argument"):
+        limited(60, absolute, 2.0)
+    with pytest.raises(Undecided, match=r"after 0\.05 s"):
+        limited(0.05, limited, 60, absolute, 1.0)
