@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gread.kernels import counters
 from rdgraph.kernels import torch_reference as plain
+from rdgraph.kernels.opaque_operation import opaque
 from rdgraph.kernels.operations import has_triton
 
 
@@ -18,7 +19,7 @@ def _use_kernels(x: Tensor) -> bool:
 
 
 # ---------------------------------------------------------------------- dropout
-@torch.library.custom_op("gread::dropout", mutates_args=())
+@opaque("gread::dropout")
 def _dropout(x: Tensor, sign: Tensor | None, seeds: Tensor, step: Tensor, rates: Tensor, stream: int) -> Tensor:
     if _use_kernels(x):
         from gread.kernels import triton_training as launches
@@ -84,7 +85,7 @@ def dropout_rows(
 
 
 # ---------------------------------------------------------------------- softmax over the edges of a row
-@torch.library.custom_op("gread::row_softmax", mutates_args=())
+@opaque("gread::row_softmax")
 def _row_softmax(indptr: Tensor, rows: Tensor, logits: Tensor, gradient: Tensor | None) -> Tensor:
     if _use_kernels(logits):
         from gread.kernels import triton_training as launches

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from rdgraph.errors import InvalidArgument
 from rdgraph.kernels import torch_reference as plain
+from rdgraph.kernels.opaque_operation import OpaqueOperation, opaque
 from rdgraph.kernels.row_order import Rows
 
 
@@ -85,7 +86,7 @@ def compute_spmm(
     return out
 
 
-spmm = torch.library.custom_op("rdgraph::spmm", compute_spmm, mutates_args=())
+spmm = OpaqueOperation("rdgraph::spmm", compute_spmm)
 
 
 @spmm.register_fake
@@ -93,7 +94,7 @@ def _(pattern: Any, weights: Any, x: Tensor, scale: Any, own: Any, factors: Any,
     return x.new_empty((x.shape[0], pattern[0].shape[0] - 1, x.shape[2]))
 
 
-@torch.library.custom_op("rdgraph::pull", mutates_args=())
+@opaque("rdgraph::pull")
 def pull(
     pattern: Sequence[Tensor], weights: Tensor, x: Tensor, scale: Tensor, own: Tensor | None
 ) -> tuple[Tensor, Tensor]:
@@ -161,7 +162,7 @@ spmm.register_autograd(_differentiate_spmm, setup_context=_remember_spmm)
 
 
 # ---------------------------------------------------------------------- sampled product
-@torch.library.custom_op("rdgraph::sddmm", mutates_args=())
+@opaque("rdgraph::sddmm")
 def sddmm(pattern: Sequence[Tensor], g: Tensor, x: Tensor, shared: bool) -> Tensor:
     """<g[b, i], x[b, j]> at every edge (i, j): the gradient of the weights, (1 or B, E)."""
     if use_kernels(x):
@@ -200,7 +201,7 @@ sddmm.register_autograd(_differentiate_sddmm, setup_context=_remember_sddmm)
 
 
 # ---------------------------------------------------------------------- sums over the nodes
-@torch.library.custom_op("rdgraph::inner", mutates_args=())
+@opaque("rdgraph::inner")
 def inner(left: Tensor, right: Tensor) -> Tensor:
     """Sum over the nodes of left*right: (B, n, d) twice, (B, d) out, accumulated in float32 at least."""
     if use_kernels(left):

@@ -55,7 +55,7 @@ were not; learned functions are among them since then. Its 15 errors are the adv
 such functions with many digits."""
 MEANING = """
 *held*: the attempt to refute failed. *undecided*: the tool said so. *refused*: the question does not apply, with a
-documented error. *refuted*: the answer is wrong, with a witness. *timeout*: no answer within ten seconds. *error*: any
+documented error. *refuted*: the answer is wrong, with a witness. *timeout*: no answer within the limit, of ten seconds unless the command says another. *error*: any
 other exception.
 """
 

@@ -90,12 +90,12 @@ def test_torch_accepts_the_operations():
     op = arrow(random(4).requires_grad_(True))
     pattern, x = op.pattern.tensors, random(1, 3, 2, grad=True)
     weights, factor = random(1, 4, grad=True), random(1, 1, 2, grad=True)
-    torch.library.opcheck(ops.spmm, (pattern, weights, x, factor, factor, [factor], [x]))
-    torch.library.opcheck(ops.spmm, (pattern, weights, x, None, None, [], []))
+    torch.library.opcheck(ops.spmm.overload, (pattern, weights, x, factor, factor, [factor], [x]))
+    torch.library.opcheck(ops.spmm.overload, (pattern, weights, x, None, None, [], []))
     plain = [t.detach() for t in (weights, x, factor)]
-    torch.library.opcheck(ops.pull, (pattern, *plain, None))
-    torch.library.opcheck(ops.sddmm, (pattern, x, x, True))
-    torch.library.opcheck(ops.inner, (x, x))
+    torch.library.opcheck(ops.pull.overload, (pattern, *plain, None))
+    torch.library.opcheck(ops.sddmm.overload, (pattern, x, x, True))
+    torch.library.opcheck(ops.inner.overload, (x, x))
 
 
 def test_an_operator_without_edges_has_norm_zero():
