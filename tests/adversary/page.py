@@ -50,13 +50,16 @@ the coefficients have different degrees in them (3); a box of regular graphs tha
 (1). 5 were faults of the adversary: rounding (2), a mixing matrix that the answer takes to be the identity (2), its own
 slope at a kink (1). One is a matter of reading: a step limit at a state that is not defined where a letter is zero.
 
-The table is of 2,233 further systems (seed 17), asked when the second round was mended and the last three of the third
-were not; learned functions are among them since then. Its 15 errors are the adversary's own, which could not evaluate
-such functions with many digits."""
+A fourth round, about 2,233 systems (seed 17) asked when the second round was mended and the last three of the third
+were not, had learned functions among its systems. None of its 5,643 decided answers was refuted; its 15 errors were the
+adversary's own, which could not evaluate such functions with many digits.
+
+The table is of 1,500 further systems (seed 29), asked when all of this was mended. One question ended in an error at
+first, an interrupt that arrived while z3 read an argument; that was mended, and the question asked again."""
 MEANING = """
 *held*: the attempt to refute failed. *undecided*: the tool said so. *refused*: the question does not apply, with a
-documented error. *refuted*: the answer is wrong, with a witness. *timeout*: no answer within the limit, of ten seconds unless the command says another. *error*: any
-other exception.
+documented error. *refuted*: the answer is wrong, with a witness. *timeout*: no answer within the limit, ten seconds
+unless the command says another. *error*: any other exception.
 """
 
 
