@@ -285,7 +285,11 @@ def test_a_failing_member_is_given_up_soon(dtype: torch.dtype, grad: bool) -> No
     spent = time.process_time() - begin
     assert sol.status.tolist() == ["ok", "blow-up", "ok", "ok"]
     assert sol.stats.evaluations < 2000
-    assert spent < 2
+    begin = time.process_time()
+    with torch.set_grad_enabled(grad):
+        for _ in range(sol.stats.evaluations):
+            field(0.0, H0)
+    assert spent < 3 * (time.process_time() - begin)  # as many evaluations alone: the machine's speed does not matter
     H0[1] = math.nan
     begin = time.process_time()
     broken = solve(field, H0, [0.0, 4.0])
