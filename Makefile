@@ -58,7 +58,7 @@ test-gpu: $(TOOLS)
 # Hours on a card, in as many calls as it takes: MEASURED='--seconds 600 --only depth' says how long and what.
 measured: $(TOOLS)
 	-$(VENV)/bin/python -m studies.benchmarks.measure_all $(MEASURED)
-	$(VENV)/bin/python -m studies.benchmarks.measure_all --pages
+	$(VENV)/bin/python -m studies.benchmarks.measure_all $(MEASURED) --pages
 
 # Ten minutes on a quiet machine; the page is docs/mutants.md.
 mutants: $(TOOLS)

@@ -97,13 +97,14 @@ class Queue:
 
     def keep(self, wanted: Sequence[Measurement]) -> list[list[str]]:
         """Put what is done into the documentation; the programs that write its pages, those of unfinished files not."""
-        done = [one for one in wanted if self.state.get(one.name, {}).get("state") == DONE]
+        known = measurements()
+        done = {one.name for one in known if self.state.get(one.name, {}).get("state") == DONE}
         pages = []
-        for one in done:
-            files = [other for other in wanted if other.kept and other.kept == one.kept]
-            if any(other not in done for other in files):
+        for one in wanted:
+            files = [other for other in known if other.kept and other.kept == one.kept]
+            if one.name not in done or any(other.name not in done for other in files):
                 continue
-            if one.kept and one is files[0]:
+            if one.kept:
                 keep_file([self.folder / other.result for other in files], DOCS / one.kept)
             pages += [one.filled(words, self.folder, self.device) for words in one.pages]
         return [list(page) for page in dict.fromkeys(map(tuple, pages))]

@@ -64,17 +64,22 @@ def test_what_takes_times_runs_alone(three: tuple[Measurement, ...], tmp_path: P
 def test_a_file_is_kept_once_all_of_its_parts_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure_all, "DOCS", tmp_path)
     parts = [Measurement(name, ("m",), f"{name}.json", "both.json", (("page", "{out}"),)) for name in ("a", "b")]
+    parts.append(Measurement("c", ("m",), "a.json", "copy.json"))
+    monkeypatch.setattr(measure_all, "measurements", lambda: tuple(parts))
     for name, dataset in (("a", "cora"), ("b", "texas")):
         rows = [{"contestant": "BS", "dataset": dataset, "mean": 1.0}]
         (tmp_path / f"{name}.json").write_text(json.dumps({"rows": rows}))
     queue = Queue(tmp_path, "cpu", 1)
     queue.state = {"a": {"state": "done"}, "b": {"state": "interrupted"}}
     assert queue.keep(parts) == []
+    assert queue.keep(parts[:1]) == []  # the others of a file count, asked for or not
     assert not (tmp_path / "both.json").exists()
     queue.state["b"] = {"state": "done"}
     assert queue.keep(parts) == [["page", str(tmp_path / "a.json")], ["page", str(tmp_path / "b.json")]]
     assert {row["dataset"] for row in json.loads((tmp_path / "both.json").read_text())["rows"]} == {"cora", "texas"}
-    queue.keep([Measurement("a", ("m",), "a.json", "copy.json")])
+    assert not (tmp_path / "copy.json").exists()
+    queue.state["c"] = {"state": "done"}
+    assert queue.keep(parts[2:]) == []
     assert (tmp_path / "copy.json").read_text() == (tmp_path / "a.json").read_text()
 
 
