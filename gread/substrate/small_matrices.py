@@ -1,7 +1,7 @@
 """Small matrices by the thousand, (M, d, d, K): one for each of K nodes or edges, which come last.
 
-A product is a few long multiplications of entries: batched products of such sizes leave a GPU idle. Nothing here asks
-the host, and every function has a derivative.
+A product is a few long multiplications of entries, which is faster than batched products of such sizes. Nothing here
+asks the host, and every function has a derivative.
 """
 
 from __future__ import annotations

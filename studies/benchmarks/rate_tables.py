@@ -18,7 +18,7 @@ SEARCH_NOTE = (
 LARGE_NOTE = (
     "One network on a random graph with communities and a power law of degrees; an epoch is a training step and an "
     "evaluation. Before the first epoch: sorting the edges, the data set, the ensemble. Products: the degree of the "
-    "polynomial, or the evaluations of all steps. A network without an accuracy diverged; its epochs cost the same."
+    "polynomial, or the evaluations of all steps."
 )
 
 
