@@ -322,9 +322,10 @@ class GREAD(BatchedModel):
         return pieces_of(self.member_degrees) if self.system.is_single else ()
 
     def take_degrees(self, degrees: Sequence[int]) -> None:
-        """Go on with degrees of members that were trained elsewhere, or higher ones."""
-        most = max(self._degrees, default=0)
-        self.degree = max([own + most - start for own, start in zip(degrees, self._degrees, strict=False)] or degrees)
+        """Go on with degrees of members that were trained elsewhere, or higher ones; whole polynomials stay whole."""
+        most = max(self._degrees, default=self.degree)
+        raised = max((own - start for own, start in zip(degrees, self._degrees, strict=False)), default=0)
+        self.degree = min(self.whole, most + max(0, raised))
 
     @property
     def chosen_flow(self) -> Flow:

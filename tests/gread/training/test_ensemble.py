@@ -627,3 +627,27 @@ def test_a_state_in_a_chunk_that_may_be_done_again_is_refused() -> None:
         ensemble.subset([0])
     ensemble.advance(17)
     assert ensemble.subset([0]).model.degree == ensemble.model.degree
+
+
+def test_members_with_short_polynomials_take_them_whole_once_the_long_ones_have_left() -> None:
+    short, long = (
+        config(epochs=40, method="rk4", step=0.1, time=0.3),
+        config(epochs=40, method="rk4", step=0.1, time=4.0),
+    )
+    whole = Ensemble(karate(), [Trial(short), Trial(long)])
+    whole.advance(20)
+    part = whole.subset([0])
+    assert whole.model.member_degrees[0] < part.model.whole, "the short one was cut beside the long one"
+    assert not part.model.is_cut
+    for ensemble in (whole, part):
+        ensemble.advance(20)
+    same(whole, 0, part, 0)
+
+
+def test_a_part_keeps_the_terms_that_its_members_were_given() -> None:
+    trials = [Trial(config(epochs=40, method="exact", time=time)) for time in (3.0, 6.0)]
+    whole = Ensemble(karate(), trials)
+    whole.advance(20)
+    whole.model.lengthen(whole.problem.features, whole.rates, torch.ones(2))
+    part = whole.subset([0])
+    assert part.model.member_degrees[0] >= whole.model.member_degrees[0]
