@@ -206,6 +206,8 @@ class Network:
                 raise InvalidArgument(f"expected numbers (1, ...) for {name}, got {value.dtype} {tuple(value.shape)}")
         if graph is None and not isinstance(self.config, GreadSettings):
             return
+        if isinstance(self.config, GreadSettings):
+            self._check_size(self.config)
         needed = self._fresh(self._blank_graph() if graph is None else graph).parts
         if different := (set(needed) ^ set(self.parameters)) - {TRUSTED_NODES}:
             raise InvalidArgument(f"expected the parameters {', '.join(needed)}, got a difference in {min(different)}")
@@ -213,6 +215,13 @@ class Network:
             if part.shape != self.parameters[name].shape:
                 got = tuple(self.parameters[name].shape)
                 raise InvalidArgument(f"expected {name} of shape {tuple(part.shape)}, got {got}")
+
+    def _check_size(self, config: GreadSettings) -> None:
+        """Refuse settings of a network with more numbers than there are, before memory is taken for it."""
+        soft = config.adjacency != "original"
+        needed = config.hidden * max(self.features, self.classes, config.attention_dim * soft)
+        if needed > (there := sum(value.numel() for value in self.parameters.values())):
+            raise InvalidArgument(f"expected at least {needed} numbers for these settings, got {there}")
 
     # ------------------------------------------------------------------ files
     def save(self, folder: str | Path) -> None:

@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Any
 
+import numpy as np
 import torch
 
 from gread.datasets.node_data import NodeData
@@ -44,6 +46,10 @@ class Need:
     @property
     def total(self) -> int:
         return self.parameters + self.states
+
+    def times(self, factor: float) -> Need:
+        """The same where the states take so many times as much."""
+        return Need(self.parameters, int(factor * self.states))
 
 
 def estimate(ensemble: Ensemble) -> Need:
@@ -173,8 +179,86 @@ def cut_by_effort(efforts: Sequence[int], fit: int, batch: float, beside: float,
     ]  # fmt: skip
 
 
-def make_batches(trials: Sequence[Trial], most: Sequence[int], costs: Costs | None = None) -> list[list[int]]:
+def union_entries(datas: Sequence[NodeData]) -> int | None:
+    """Entries of the pattern that graphs share in a batch, the union of their own; None where their nodes differ."""
+    sets = list({id(one): one for one in datas}.values())
+    nodes = {one.num_nodes for one in sets}
+    if len(nodes) > 1:
+        return None
+    if len(sets) == 1:
+        return int(sets[0].graph.edge_index.shape[1])
+    (count,) = nodes
+    keys = [edges[0].astype(np.int64) * count + edges[1] for edges in map(_edges, sets)]
+    return int(np.unique(np.concatenate(keys)).size)
+
+
+def _edges(data: NodeData) -> np.ndarray:
+    """Sources and targets on the host."""
+    edges: Any = data.graph.edge_index
+    return edges if isinstance(edges, np.ndarray) else edges.cpu().numpy()
+
+
+def union_factor(data: NodeData, among: Sequence[NodeData]) -> float:
+    """How many times as many entries a member takes where its batch has the graphs of all these, at least 1.
+
+    >>> from gread.datasets.synthetic import csbm
+    >>> one, other = csbm(0, n=40), csbm(1, n=40)
+    >>> union_factor(one, [one, one]), union_factor(one, [one, other]) > 1.2
+    (1.0, True)
+    """
+    union, own = union_entries(among or [data]), int(data.graph.edge_index.shape[1])
+    return max(1.0, (union or own) / max(1, own))
+
+
+def cut_by_set(
+    trials: Sequence[Trial], groups: Sequence[list[int]], each: Sequence[NodeData], device: str
+) -> list[list[int]]:
+    """Groups whose members have graphs of their own, cut by graph where that saves more than the batches cost.
+
+    In one batch every member takes products with the union of all graphs; `each` has the data set of every trial.
+
+    >>> from gread.datasets.synthetic import csbm
+    >>> from gread.settings.config import Config
+    >>> large, small = ([one for k in (0, 1) for one in [csbm(k, n=n)] * 5] for n in (200, 10))
+    >>> trials = [Trial(Config(), split) for _ in (0, 1) for split in range(5)]
+    >>> [len(cut_by_set(trials, [list(range(10))], datas, "cpu")) for datas in (large, small)]
+    [2, 1]
+    """
+    found: list[list[int]] = []
+    for group in groups:
+        own: dict[int, list[int]] = {}
+        for k in group:
+            own.setdefault(id(each[k]), []).append(k)
+        union = union_entries([each[k] for k in group])
+        if len(own) > 1 and (union is None or _saved(trials, each, group, union, device, len(own)) > 0):
+            found += own.values()
+        else:
+            found.append(group)
+    return found
+
+
+def _saved(
+    trials: Sequence[Trial], each: Sequence[NodeData], group: Sequence[int], union: int, device: str, parts: int
+) -> float:
+    """What so many batches, one for every graph, cost less in an epoch than one with the union of the graphs."""
+    saved = 0.0
+    for k in group:
+        costs = Costs.of(each[k], device)
+        model = trials[k].config.model
+        product = replace(costs, edges=union).member(model)[1] - costs.member(model)[1]
+        saved += trials[k].effort * product - costs.batch * (parts - 1) / len(group)
+    return saved
+
+
+def make_batches(
+    trials: Sequence[Trial],
+    most: Sequence[int],
+    costs: Costs | None = None,
+    groups: Sequence[Sequence[int]] | None = None,
+) -> list[list[int]]:
     """The numbers of the trials in batches: `most` says how many of every group fit; batches of a group are even.
+
+    Groups are those that can share a batch, unless others are given.
 
     With `costs`, members of a group are put in the order of their effort, and where those with less pay for those with
     more, they get batches of their own.
@@ -185,7 +269,7 @@ def make_batches(trials: Sequence[Trial], most: Sequence[int], costs: Costs | No
     [[0, 1, 2, 3, 4], [5, 6], [7, 8], [9]]
     """
     batches = []
-    for group, fit in zip(grouped(trials), most, strict=True):
+    for group, fit in zip(grouped(trials) if groups is None else groups, most, strict=True):
         pieces = [list(range(len(group)))]
         efforts = [trials[k].effort for k in group] if costs is not None else []
         if costs is not None and len(set(efforts)) > 1:

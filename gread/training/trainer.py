@@ -26,7 +26,7 @@ from gread.settings.trials import Trial, grouped
 from gread.training.batch_queue import LOOK, Batch, run_batches
 from gread.training.checkpoint import Saver
 from gread.training.ensemble import CHUNK, Ensemble, Outcome
-from gread.training.planner import Costs, check_fit, estimate, largest, make_batches
+from gread.training.planner import Costs, check_fit, cut_by_set, estimate, largest, make_batches, union_factor
 from gread.training.recomputation import AUTO
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text, write_text
@@ -195,14 +195,16 @@ def _train_batches(
     """The results of all trials, trained in batches that share a shape and fit the memory."""
     place, tell = options["device"], hearing.tell
     each = datas * len(trials) if len(datas) == 1 else datas
-    groups, costs = grouped(trials), Costs.of(each[0], place)
+    costs = Costs.of(each[0], place)
+    groups = cut_by_set(trials, grouped(trials), each, place)
     # One training alone is set up once: what is measured is what is trained.
     only = Ensemble(datas[0], trials, **options) if len(trials) == 1 else None
     heaviest = [largest(trials, group) for group in groups]
     most = [check_fit(estimate(only), place, members)] if only is not None else [
-        most_members(each[k], trials[k], members, **options) for k in heaviest
+        most_members(each[k], trials[k], members, among=[each[j] for j in group], **options)
+        for k, group in zip(heaviest, groups, strict=True)
     ]  # fmt: skip
-    batches = remembered(checkpoint, make_batches(trials, most, costs), tell)
+    batches = remembered(checkpoint, make_batches(trials, most, costs, groups), tell)
     report = _Reporter(hearing.progress, hearing.started, trials, batches)
     slots: dict[int, _Slot] = {}
 
@@ -223,9 +225,13 @@ def _train_batches(
     return [slots[k] for k in range(len(trials))]
 
 
-def most_members(data: NodeData, trial: Trial, asked: int | None = None, **options: Any) -> int:
-    """How many trainings like this one a batch gets; one that cannot be trained at all is an error."""
-    return check_fit(estimate(Ensemble(data, [trial], **options)), options["device"], asked)
+def most_members(
+    data: NodeData, trial: Trial, asked: int | None = None, among: Sequence[NodeData] = (), **options: Any
+) -> int:
+    """How many trainings like this one a batch gets, whose members may have the graphs of `among`; one that cannot be
+    trained at all is an error."""
+    need = estimate(Ensemble(data, [trial], **options)).times(union_factor(data, among))
+    return check_fit(need, options["device"], asked)
 
 
 def queued(

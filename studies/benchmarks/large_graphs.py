@@ -262,7 +262,7 @@ def collect(size: str, device: str, only: list[str] | None, epochs: int, out: Pa
         try:
             row = measure(case, what, epochs)
         except (torch.OutOfMemoryError, RdgraphError) as problem:
-            part["failed"][what] = f"{type(problem).__name__}: {str(problem).splitlines()[0]}"
+            part["failed"][what] = f"{type(problem).__name__}: {str(problem).splitlines()[0].partition(' GPU ')[0]}"
             print(what, part["failed"][what], file=sys.stderr, flush=True)
         else:
             part["failed"].pop(what, None)

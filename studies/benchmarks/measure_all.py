@@ -3,7 +3,9 @@
 Runs the programs of `studies.benchmarks.measurements` one after the other, or several beside each other where they take
 no times, until all are done or the time is up; those under way are then interrupted, and the same command goes on with
 them. FOLDER/state.json says what is done, FOLDER/NAME.log what a program said. `--pages` measures nothing: it puts what
-is done into docs/ and writes its pages; `--list` shows all measurements and their state.
+is done into docs/ and writes its pages, and keeps there what was cut off: cells as they are, parts of studies in
+docs/unfinished/. A folder that has nothing of a measurement goes on from there, on whatever machine; with `--anew` it
+does not. `--list` shows all measurements and their state.
 """
 
 from __future__ import annotations
@@ -21,12 +23,16 @@ from pathlib import Path
 from typing import Any
 
 from rdgraph.errors import InvalidArgument
-from rdgraph.files import write_text
-from studies.benchmarks.cell_file import joined_cells, write_cells
+from rdgraph.files import read_text, write_text
+from studies.benchmarks.cell_file import joined_cells, read_cells, write_cells
 from studies.benchmarks.measurements import DOCS, Measurement, measurements
 from studies.benchmarks.searched import KEY
+from studies.benchmarks.unfinished import restore_unfinished, save_unfinished
+from studies.cells.cell import ALL_TRAINED
 
 DONE, FAILED, CUT = "done", "failed", "interrupted"
+#: The folder of the documentation that has the parts of studies under way.
+UNFINISHED = "unfinished"
 #: Seconds that a program has to end by itself once it is interrupted.
 PATIENCE = 20.0
 #: The share of a card's memory that programs beside each other divide.
@@ -55,6 +61,20 @@ class Queue:
         finally:
             self._interrupt()
 
+    def restore(self, wanted: Sequence[Measurement]) -> None:
+        """Begin with what the documentation has of measurements that the folder has nothing of."""
+        for one in wanted:
+            place, kept = self.folder / one.result, DOCS / (one.kept or f"{UNFINISHED}/{one.name}.json")
+            if place.exists() or not kept.exists():
+                continue
+            if not one.kept:
+                restore_unfinished(kept, place)
+            elif one.dataset:
+                found = read_cells(kept)
+                write_cells(place, {**found, "rows": [row for row in found["rows"] if row["dataset"] == one.dataset]})
+            else:
+                shutil.copyfile(kept, place)
+
     def _has_room(self, one: Measurement) -> bool:
         """Whether a program may start now; one that takes times, and those after it, wait for an empty card."""
         is_timed = any(other.alone for other in measurements_by_name(list(self._running)))
@@ -79,10 +99,19 @@ class Queue:
                 continue
             del self._running[name]
             spent = self.state.get(name, {}).get("seconds", 0.0) + time.monotonic() - began
-            found = DONE if code == 0 else CUT if is_over else FAILED
+            found = CUT if code and is_over else FAILED
+            if code == 0 and not self._lacks_cells(name):
+                found = DONE
             self.state[name] = {"state": found, "code": code, "seconds": round(spent, 1)}
             write_text(self._path, json.dumps(self.state, indent=1) + "\n")
             print(f"{name}: {found}, {spent:.0f} s", file=sys.stderr, flush=True)
+
+    def _lacks_cells(self, name: str) -> bool:
+        """Whether a study ended without some of its cells, which another run tries again."""
+        (one,) = measurements_by_name([name])
+        report = self.folder / one.result / "report.json"
+        verdicts = [] if one.kept or not report.exists() else json.loads(read_text(report, "a report"))["verdicts"]
+        return any(verdict["statement"] == ALL_TRAINED for verdict in verdicts)
 
     def _interrupt(self) -> None:
         """End what is under way: as Ctrl-C does, then by force."""
@@ -96,18 +125,28 @@ class Queue:
                 time.sleep(0.05)
 
     def keep(self, wanted: Sequence[Measurement]) -> list[list[str]]:
-        """Put what is done into the documentation; the programs that write its pages, those of unfinished files not."""
-        known = measurements()
-        done = {one.name for one in known if self.state.get(one.name, {}).get("state") == DONE}
+        """Put what is done, and what there is of cells and parts, into the documentation; the programs that write its
+        pages, those of other unfinished files not."""
         pages = []
         for one in wanted:
-            files = [other for other in known if other.kept and other.kept == one.kept]
-            if one.name not in done or any(other.name not in done for other in files):
+            if not one.kept and not self._is_done(one):
+                save_unfinished(self.folder / one.result, DOCS / UNFINISHED / f"{one.name}.json")
+                continue
+            files = [other for other in measurements() if other.kept and other.kept == one.kept]
+            if one.is_in_cells:
+                files = [other for other in files if (self.folder / other.result).exists()]
+            if not (one in files if one.is_in_cells else all(map(self._is_done, [one, *files]))):
                 continue
             if one.kept:
-                keep_file([self.folder / other.result for other in files], DOCS / one.kept)
+                parts = [self.folder / other.result for other in files]
+                keep_file(parts, DOCS / one.kept, is_joined=bool(one.dataset))
+            else:
+                (DOCS / UNFINISHED / f"{one.name}.json").unlink(missing_ok=True)
             pages += [one.filled(words, self.folder, self.device) for words in one.pages]
         return [list(page) for page in dict.fromkeys(map(tuple, pages))]
+
+    def _is_done(self, one: Measurement) -> bool:
+        return bool(self.state.get(one.name, {}).get("state") == DONE)
 
 
 def _hear_interrupts() -> None:
@@ -123,10 +162,10 @@ def measurements_by_name(names: Sequence[str]) -> list[Measurement]:
     return [known[name] for name in names]
 
 
-def keep_file(parts: Sequence[Path], kept: Path) -> None:
-    """One results file of the documentation from those that were measured; cells of several, and those it has, join."""
+def keep_file(parts: Sequence[Path], kept: Path, *, is_joined: bool = False) -> None:
+    """One results file of the documentation from those that were measured; cells join those that it has."""
     files = list(dict.fromkeys(parts))
-    if len(files) == 1:
+    if not is_joined:
         shutil.copyfile(files[0], kept)
         return
     write_cells(kept, joined_cells([*([kept] if kept.exists() else []), *files], KEY))
@@ -140,6 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="interrupt what is under way after so many")
     parser.add_argument("--out", type=Path, default=Path("runs/measured"))
     parser.add_argument("--pages", action="store_true", help="put what is done into docs/ and write its pages")
+    parser.add_argument("--anew", action="store_true", help="do not go on from what docs/ has")
     parser.add_argument("--list", action="store_true", help="show the measurements and what became of them")
     given = parser.parse_args(arguments)
     wanted = measurements_by_name(given.only) if given.only else list(measurements())
@@ -153,6 +193,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for page in queue.keep(wanted):
             subprocess.run([sys.executable, "-m", *page], check=True)
         return 0
+    if not given.anew:
+        queue.restore(wanted)
     queue.run(wanted, given.seconds)
     return int(any(queue.state.get(one.name, {}).get("state") != DONE for one in wanted))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from studies.benchmarks.compared import SETS
@@ -27,6 +27,8 @@ class Measurement:
         kept: The file of the documentation that the result becomes; none for folders, whose page keeps what it needs.
         pages: Programs that write pages, once all measurements with their `kept` are done; `{out}` as above.
         alone: Whether it takes times, so that nothing else may run beside it.
+        is_in_cells: Whether its result is a file of cells, each of which can be kept without the others.
+        dataset: The data set whose cells of the kept file are its own, where that has those of several measurements.
     """
 
     name: str
@@ -35,6 +37,8 @@ class Measurement:
     kept: str = ""
     pages: tuple[tuple[str, ...], ...] = ()
     alone: bool = False
+    is_in_cells: bool = False
+    dataset: str = ""
 
     def filled(self, words: tuple[str, ...], folder: Path, device: str) -> list[str]:
         """Words with their places filled in.
@@ -53,18 +57,19 @@ def of_study(name: str, *, alone: bool = False) -> Measurement:
     return Measurement(name, words, name, pages=((page, "{out}"),), alone=alone)
 
 
-def _benchmark(module: str, *words: str, end: str = "", page: str = "", alone: bool = True) -> Measurement:
-    """A program of `studies.benchmarks` that writes one file of the documentation."""
+def _benchmark(module: str, *words: str, end: str = "", page: str = "", is_in_cells: bool = False) -> Measurement:
+    """A program of `studies.benchmarks` that writes one file of the documentation: times, or cells."""
     made = (f"studies.benchmarks.{module}", "--device", "{device}", *words, "--out", "{out}")
     pages = ((f"studies.benchmarks.{page}",),) if page else ()
     name = module.replace("_", "-") + (f"-{end}" if end else "")
-    return Measurement(name, made, f"{module}.json", f"{module}.json", pages, alone)
+    file = f"{module}.json"
+    return Measurement(name, made, file, file, pages, alone=not is_in_cells, is_in_cells=is_in_cells)
 
 
 def _searched(name: str) -> Measurement:
     """A data set of the table of contestants under one budget."""
-    made = _benchmark("searched", "--set", name, end=name, page="searched_page", alone=False)
-    return Measurement(made.name, made.words, f"{made.name}.json", made.kept, made.pages)
+    made = _benchmark("searched", "--set", name, end=name, page="searched_page", is_in_cells=True)
+    return replace(made, result=f"{made.name}.json", dataset=name)
 
 
 def measurements() -> tuple[Measurement, ...]:
@@ -82,6 +87,6 @@ def measurements() -> tuple[Measurement, ...]:
         of_study("runtime", alone=True),
         *(of_study(name) for name in STUDIES),
         *(_searched(name) for name in (*SETS, *OTHERS)),
-        _benchmark("distilled", page="distil_page", alone=False),
-        _benchmark("discovered", "--folder", "{out}.rounds", page="discovered_page", alone=False),
+        _benchmark("distilled", page="distil_page", is_in_cells=True),
+        _benchmark("discovered", "--folder", "{out}.rounds", page="discovered_page", is_in_cells=True),
     )

@@ -28,11 +28,17 @@ def search_part(found: dict[str, Any]) -> list[str]:
     if not rows:
         return []
     lines = ["## Searching", "", SEARCH_NOTE, ""]
-    lines += ["| data set | trainings | shapes | a second | target | met | alone | share | target | met |"]
-    lines += ["|---|---:|---:|---:|---:|---|---:|---:|---:|---|"]
+    lines += ["| data set | methods | trainings | shapes | a second | target | met | alone | share | target | met |"]
+    lines += ["|---|---|---:|---:|---:|---:|---|---:|---:|---:|---|"]
     for name, row in rows.items():
         rate, share = row["rate"], row["share"]
-        cells = [name, str(row["search"]["trainings"]), str(row["search"]["shapes"]), f"{rate:.3g}"]
+        cells = [
+            name,
+            ", ".join(row["methods"]),
+            str(row["search"]["trainings"]),
+            str(row["search"]["shapes"]),
+            f"{rate:.3g}",
+        ]
         cells += _target(row["target"], None if row["target"] is None else rate >= row["target"])
         cells += [f"{row['rate_alone']:.3g}", f"{share:.0%}", f"{row['target_share']:.0%}"]
         lines.append(f"| {' | '.join([*cells, 'yes' if share >= row['target_share'] else 'no'])} |")

@@ -15,7 +15,7 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,8 @@ EPOCHS, TRIALS, SPLITS, REACTIONS = 200, 500, 10, 7
 TARGETS, TARGET_SHARE, TARGET_HOURS = {"texas": 250.0, "cora": 8.0, "pubmed": 1.5}, 0.6, 6.0
 #: Trials and epochs that are measured unless others are asked for; rates are those of whole trainings.
 MEASURED = {"texas": (TRIALS, EPOCHS), "cora": (200, 20), "pubmed": (40, 20)}
+#: Methods of the trials; the paper's space has dopri5 too, whose polynomials take the most products.
+METHODS = ("euler", "rk4")
 #: Bytes of an epoch, as the planner reckons them, that fill a card.
 FULL = 2e10
 #: Seconds of epochs that a rate is taken from.
@@ -154,14 +156,32 @@ def rate_alone(data: NodeData, config: Config, device: str, full: float = FULL) 
     }  # fmt: skip
 
 
+def with_methods(space: Space, methods: Sequence[str]) -> Space:
+    """A space whose trials are integrated by these methods alone.
+
+    >>> space = with_methods(find_space("paper"), ["rk4"])
+    >>> {config.gread.method for config in draw_configs(space, Config(), 9)}
+    {'rk4'}
+    """
+    found = tuple(replace(s, distribution=Choice(tuple(methods))) if s.name == "method" else s for s in space.searched)
+    return replace(space, searched=found)
+
+
 def measure(
-    name: str, device: str, trials: int, epochs: int, seconds: float, samples: int, full: float = FULL
+    name: str,
+    device: str,
+    trials: int,
+    epochs: int,
+    seconds: float,
+    samples: int,
+    full: float = FULL,
+    methods: Sequence[str] = METHODS,
 ) -> dict[str, Any]:
     """The search on a data set, and a sample of its members alone, within some seconds."""
     started = time.perf_counter()
     data = load_dataset(name)
     base, _ = base_config(SearchRequest(dataset=name, reaction="BS", space="paper"))
-    configs = draw_configs(find_space("paper"), base, trials)
+    configs = draw_configs(with_methods(find_space("paper"), methods), base, trials)
     splits = range(min(SPLITS, data.num_splits))
     first, found = (
         measure_search(data, [t for c in short for t in make_trials(c, splits)], device)
@@ -183,8 +203,9 @@ def measure(
     running = found.trainings / (found.running * found.whole / found.epochs)
     halved = Rungs().work([EPOCHS] * trials) / (EPOCHS * trials)
     return {
-        "environment": environment(device), "trials": trials, "search": asdict(found), "rate": found.rate,
-        "compiling": compiling, "rate_with_compiling": found.trainings / (found.seconds + compiling),
+        "environment": environment(device), "trials": trials, "methods": list(methods), "search": asdict(found),
+        "rate": found.rate, "compiling": compiling,
+        "rate_with_compiling": found.trainings / (found.seconds + compiling),
         "rate_without_setup": running, "rate_alone": ideal, "share": found.rate / ideal, "alone": alone,
         "target": TARGETS.get(name), "target_share": TARGET_SHARE, "work_with_halving": halved,
         "nodes": data.num_nodes, "entries": int(data.graph.edge_index.shape[1]),
@@ -233,12 +254,14 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--samples", type=int, default=24)
+    parser.add_argument("--methods", nargs="+", default=METHODS, help="of the trials, such as euler rk4 dopri5")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     trials, epochs = MEASURED.get(given.dataset, (TRIALS, EPOCHS))
     row = measure(
-        given.dataset, given.device, given.trials or trials, given.epochs or epochs, given.seconds, given.samples
-    )
+        given.dataset, given.device, given.trials or trials, given.epochs or epochs, given.seconds, given.samples,
+        methods=given.methods,
+    )  # fmt: skip
     row["command"] = command("studies.benchmarks.search_speed", sys.argv[1:])
     found = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
     found[given.dataset] = row

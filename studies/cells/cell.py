@@ -17,11 +17,14 @@ from gread.training.trainer import Trained, train
 from rdgraph.errors import InvalidArgument, RdgraphError
 from studies.runs.parquet_rows import write_parquet
 from studies.runs.tables import MutableRow, Value
+from studies.runs.uncertainty import FAILS
 
 if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
 
 CHECKPOINTS = "checkpoints"
+#: The verdict that a report has where it fails.
+ALL_TRAINED = "Every cell of this study could be trained."
 #: The columns of a training after the data set and the labels.
 COLUMNS = ("split", "seed", "best_epoch", "val_accuracy", "test_accuracy", "status")
 Load = Callable[[str], NodeData]
@@ -104,7 +107,7 @@ def train_cells(run: StudyRun, cells: Sequence[Cell], load: Load = load_set, row
     shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
     if failed:
         told = "; ".join(f"{name}: {why}" for name, why in failed.items())
-        run.say("Not trained", f"{len(failed)} of {len(cells)} cells could not be trained. {told}")
+        run.verdict(ALL_TRAINED, FAILS, f"{len(failed)} of {len(cells)} cells could not be trained. {told}")
     return CellRows(rows, failed)
 
 

@@ -15,7 +15,7 @@ from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, train
 from rdgraph.errors import RdgraphError
 from studies.cells.agreement import LEVEL, holm
-from studies.cells.cell import file_name, grouped_rows, load_set, shrunk
+from studies.cells.cell import ALL_TRAINED, file_name, grouped_rows, load_set, shrunk
 from studies.cells.cell_figures import curve_panels
 from studies.cells.corrected_test import CorrectedTest, share_ratio
 from studies.cells.nine_sets import SETS, published_config
@@ -66,7 +66,7 @@ def run(run: StudyRun) -> None:
     _draw(run, table, maps)
     run.table("purities", table, CAPTION)
     if missing:
-        run.say("Not drawn", "; ".join(missing))
+        run.verdict(ALL_TRAINED, FAILS, "; ".join(missing))
     tests = purity_tests(measures)
     for verdict in verdicts(tests):
         run.verdict(*verdict)

@@ -17,7 +17,7 @@ from rdgraph.errors import RdgraphError
 from rdgraph.syntax.answer_symbols import R
 from rdgraph.theory.global_existence import GLOBAL
 from rdgraph.theory.rate_bounds import RateBound, rate_bound
-from studies.cells.cell import file_name, grouped_rows, load_set, shrunk
+from studies.cells.cell import ALL_TRAINED, file_name, grouped_rows, load_set, shrunk
 from studies.cells.nine_sets import LINEAR, REACTIONS, SETS, published_config
 from studies.runs.chart import FieldMap
 from studies.runs.tables import MutableRow
@@ -58,7 +58,7 @@ def run(run: StudyRun) -> None:
     run.table("facts", facts, FACTS)
     run.table("networks", table, NETWORKS)
     if missing:
-        run.say("Not trained", "; ".join(missing))
+        run.verdict(ALL_TRAINED, FAILS, "; ".join(missing))
     for verdict in (*fact_verdicts(facts), *network_verdicts(rows)):
         run.verdict(*verdict)
     run.answer(answer(rows), "proved")

@@ -107,6 +107,38 @@ def test_data_sets_of_their_own_stay_with_their_trials():
         train(datas[:2], trials, device="cpu")
 
 
+@pytest.mark.parametrize("n", [24, 200])
+def test_trials_on_several_graphs_are_trained_as_on_each_alone(n):
+    """Small graphs share batches with their union, larger ones have batches of their own."""
+    datas = [one for k in range(2) for one in [csbm(k, n=n)] * 3]
+    trials = [Trial(config(adjacency="original", step=0.125), split=k % 3) for k in range(6)]
+    batches: list[Progress] = []
+    done = train(datas, trials, device="cpu", progress=batches.append)
+    assert batches[-1].batches == (1 if n == 24 else 2)
+    for first in (0, 3):
+        alone = train(datas[first], trials[first : first + 3], device="cpu")
+        np.testing.assert_allclose(done.history[first : first + 3], alone.history, rtol=1e-4, atol=1e-5)
+
+
+def test_graphs_of_different_sizes_have_batches_of_their_own():
+    datas = [csbm(0, n=24), csbm(1, n=30)]
+    trials = [Trial(config(), seed=k) for k in range(2)]
+    done = train(datas, trials, device="cpu")
+    for k in range(2):
+        alone = train(datas[k], [trials[k]], device="cpu")
+        np.testing.assert_allclose(done.history[k], alone.history[0], rtol=1e-5, atol=1e-5)
+
+
+def test_a_batch_is_planned_for_the_union_of_its_graphs():
+    datas, trial = [csbm(k, n=60) for k in range(8)], Trial(config())
+    need = estimate(Ensemble(datas[0], [trial], device="cpu"))
+    with planner.planned_for(int(12.5 * need.total) + 100):
+        alone, beside = (training.most_members(datas[0], trial, among=sets, device="cpu") for sets in ((), datas))
+    assert alone == 10
+    assert beside == int(10 * need.total / (need.parameters + need.states * planner.union_factor(datas[0], datas)))
+    assert beside < 8
+
+
 def test_progress_counts_the_epochs_of_all_batches():
     heard: list[Progress] = []
     trials = [*make_trials(config(epochs=25), range(3)), Trial(config(hidden=4))]
@@ -622,6 +654,7 @@ def test_words_and_numbers_that_make_no_network_are_refused(tmp_path):
         ({"features": None}, {}),
         ({"features": 10**30}, {}),
         ({"model": words["model"] | {"hidden": 10**9}}, {}),
+        ({"model": words["model"] | {"attention_dim": 4 * 10**9}}, {}),
         ({}, {"encoder_weight": numbers["encoder_weight"][:, :5]}),
         ({}, {"encoder_weight": numbers["encoder_weight"].int()}),
         ({}, {"decoder_bias": torch.zeros(1, 1)}),

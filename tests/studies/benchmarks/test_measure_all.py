@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,8 +14,11 @@ import pytest
 from rdgraph.errors import InvalidArgument
 from studies.benchmarks import card_share, measure_all, measurements
 from studies.benchmarks.measure_all import Queue
-from studies.benchmarks.measurements import Measurement
+from studies.benchmarks.measurements import Measurement, of_study
 from studies.catalogue import find_study
+from studies.cells.cell import ALL_TRAINED
+from studies.runs.study import Study, execute
+from studies.runs.study_run import StudyRun
 
 
 @pytest.fixture
@@ -62,25 +66,22 @@ def test_what_takes_times_runs_alone(three: tuple[Measurement, ...], tmp_path: P
 
 
 def test_a_file_is_kept_once_all_of_its_parts_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure_all, "DOCS", tmp_path)
-    parts = [Measurement(name, ("m",), f"{name}.json", "both.json", (("page", "{out}"),)) for name in ("a", "b")]
-    parts.append(Measurement("c", ("m",), "a.json", "copy.json"))
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    monkeypatch.setattr(measure_all, "DOCS", docs)
+    parts = [Measurement(name, ("m",), "both.json", "both.json", (("page", "{out}"),)) for name in ("a", "b")]
+    parts.append(Measurement("c", ("m",), "both.json", "copy.json"))
     monkeypatch.setattr(measure_all, "measurements", lambda: tuple(parts))
-    for name, dataset in (("a", "cora"), ("b", "texas")):
-        rows = [{"contestant": "BS", "dataset": dataset, "mean": 1.0}]
-        (tmp_path / f"{name}.json").write_text(json.dumps({"rows": rows}))
+    (tmp_path / "both.json").write_text('{"cora": 1, "texas": 2}')
     queue = Queue(tmp_path, "cpu", 1)
     queue.state = {"a": {"state": "done"}, "b": {"state": "interrupted"}}
     assert queue.keep(parts) == []
     assert queue.keep(parts[:1]) == []  # the others of a file count, asked for or not
-    assert not (tmp_path / "both.json").exists()
+    assert not (docs / "both.json").exists()
     queue.state["b"] = {"state": "done"}
-    assert queue.keep(parts) == [["page", str(tmp_path / "a.json")], ["page", str(tmp_path / "b.json")]]
-    assert {row["dataset"] for row in json.loads((tmp_path / "both.json").read_text())["rows"]} == {"cora", "texas"}
-    assert not (tmp_path / "copy.json").exists()
-    queue.state["c"] = {"state": "done"}
-    assert queue.keep(parts[2:]) == []
-    assert (tmp_path / "copy.json").read_text() == (tmp_path / "a.json").read_text()
+    assert queue.keep(parts) == [["page", str(tmp_path / "both.json")]]
+    assert json.loads((docs / "both.json").read_text()) == {"cora": 1, "texas": 2}
+    assert not (docs / "copy.json").exists()
 
 
 def test_every_measurement_names_programs_that_there_are() -> None:
@@ -100,3 +101,70 @@ def test_a_program_gets_its_own_arguments(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(sys, "argv", ["card_share", "0.5", "json.tool", str(source), str(out)])
     card_share.main()
     assert json.loads(out.read_text()) == [1]
+
+
+def test_cells_are_kept_as_they_come_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    docs, folder, later = (tmp_path / name for name in ("docs", "measured", "later"))
+    for place in (docs, folder, later):
+        place.mkdir()
+    monkeypatch.setattr(measure_all, "DOCS", docs)
+    parts = [
+        Measurement(name, ("m",), f"{name}.json", "both.json", (("page",),), is_in_cells=True, dataset=name)
+        for name in ("cora", "texas")
+    ]
+    monkeypatch.setattr(measure_all, "measurements", lambda: tuple(parts))
+    row = {"contestant": "BS", "dataset": "cora", "mean": 1.0}
+    (docs / "both.json").write_text(json.dumps({"rows": [row | {"dataset": "texas"}]}))
+    (folder / "cora.json").write_text(json.dumps({"rows": [row], "command": "c"}))
+    queue = Queue(folder, "cpu", 1)
+    queue.state = {"cora": {"state": "interrupted"}}
+    assert queue.keep(parts) == [["page"]]
+    assert [kept["dataset"] for kept in json.loads((docs / "both.json").read_text())["rows"]] == ["cora", "texas"]
+    queue = Queue(later, "cpu", 1)
+    queue.restore(parts)
+    assert json.loads((later / "cora.json").read_text())["rows"] == [row]
+    assert json.loads((later / "texas.json").read_text())["rows"] == [row | {"dataset": "texas"}]
+    (later / "cora.json").write_text("mine")
+    queue.restore(parts)
+    assert (later / "cora.json").read_text() == "mine"
+
+
+def test_a_study_under_way_goes_on_from_the_documentation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that were computed are not computed again; a study that is finished leaves nothing behind."""
+    monkeypatch.setattr(measure_all, "DOCS", tmp_path / "docs")
+    computed: list[int] = []
+
+    def body(run: StudyRun) -> None:
+        for k in range(3):
+            if k == 2 and len(computed) == 2:
+                raise KeyboardInterrupt
+            run.part(f"part-{k}", lambda k=k: [computed.append(k) or {"k": k, "third": k / 3}])  # type: ignore[misc]
+
+    study, one = Study("thirds", "Thirds", "What is k/3?", body), of_study("depth")
+    with pytest.raises(KeyboardInterrupt):
+        execute(study, tmp_path / "here" / one.result)
+    here, there = Queue(tmp_path / "here", "cpu", 1), Queue(tmp_path / "there", "cpu", 1)
+    assert here.keep([one]) == []
+    there.restore([one])
+    for name in ("part-0", "part-1"):
+        texts = [(queue.folder / one.result / "parts" / f"{name}.csv").read_bytes() for queue in (here, there)]
+        assert texts[0] == texts[1]
+    computed.append(-1)
+    execute(study, tmp_path / "there" / one.result)
+    assert computed == [0, 1, -1, 2]
+    there.state = {one.name: {"state": "done"}}
+    assert there.keep([one])
+    assert not (tmp_path / "docs" / "unfinished" / "depth.json").exists()
+
+
+@pytest.mark.parametrize("lacks", [False, True])
+def test_a_study_that_lacks_cells_is_not_done(lacks: bool, tmp_path: Path) -> None:
+    one = of_study("depth")
+    queue, statement = Queue(tmp_path, "cpu", 1), ALL_TRAINED if lacks else "Another one."
+    (tmp_path / one.result).mkdir()
+    (tmp_path / one.result / "report.json").write_text(json.dumps({"verdicts": [{"statement": statement}]}))
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    queue._running = {one.name: (process, 0.0)}  # type: ignore[dict-item]
+    queue._collect()
+    assert queue.state[one.name]["state"] == ("failed" if lacks else "done")

@@ -25,11 +25,12 @@ def test_rates_and_large_graphs_tell_what_was_reached():
               "met": False, "command": "the command", "environment": {"torch": "2"}}]  # fmt: skip
     assert "| texas | linear | 90 | 9.0 | 600 | 900 | no |" in rate_tables.equations_part(rates)
     assert rate_tables.search_part({}) == []
-    search = {"rate": 200.0, "rate_alone": 250.0, "share": 0.8, "target": 250.0, "target_share": 0.6, "command": "c",
-              "search": {"trainings": 5000, "shapes": 24}, "environment": {}}  # fmt: skip
+    search = {"methods": ["euler"], "rate": 200.0, "rate_alone": 250.0, "share": 0.8, "target": 250.0,
+              "target_share": 0.6, "command": "c", "environment": {},
+              "search": {"trainings": 5000, "shapes": 24}}  # fmt: skip
     paper = {"trainings": 315_000, "hours": 9.0, "hours_with_halving": 3.0, "target": 6.0}
     text = "\n".join(rate_tables.search_part({"texas": search, "paper": paper}))
-    assert "| texas | 5000 | 24 | 200 | 250 | no | 250 | 80% | 60% | yes |" in text
+    assert "| texas | euler | 5000 | 24 | 200 | 250 | no | 250 | 80% | 60% | yes |" in text
     assert "315,000 trainings of the paper's search would take 9.0 hours" in text
     row = {"what": "BS", "ms_per_epoch": 7.2, "gib": 1.0, "products": 4, "graph_seconds": 1.0, "seconds_before": 16.0}
     rows = [row | {"val_accuracy": 0.9}, row | {"what": "AC", "val_accuracy": 0.0, "seconds_before": 14.0}]
