@@ -5,7 +5,8 @@ no times, until all are done or the time is up; those under way are then interru
 them. FOLDER/state.json says what is done, FOLDER/NAME.log what a program said. `--pages` measures nothing: it puts what
 is done into docs/ and writes its pages, and keeps there what was cut off: cells as they are, parts of studies in
 docs/unfinished/. A folder that has nothing of a measurement goes on from there, on whatever machine; with `--anew` it
-does not. `--list` shows all measurements and their state.
+does not. `--list` shows all measurements and their state. Programs beside each other take turns on a card; where the
+daemon of NVIDIA's MPS runs (`nvidia-cuda-mps-control -d`), their kernels fill it together.
 """
 
 from __future__ import annotations

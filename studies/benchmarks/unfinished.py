@@ -11,8 +11,8 @@ from typing import Any
 
 from rdgraph.files import read_text, write_text
 
-#: What a run folder must have beside its parts to be gone on with.
-SETTINGS, ENVIRONMENT = "config.toml", "environment.json"
+#: What a run folder must have beside its parts to be gone on with, and what of it says which code computed them.
+SETTINGS, ENVIRONMENT, CODES = "config.toml", "environment.json", ("code", "earlier_code")
 
 
 def save_unfinished(folder: Path, path: Path) -> bool:
@@ -26,9 +26,14 @@ def save_unfinished(folder: Path, path: Path) -> bool:
     parts = {part.stem: read_text(part, "a part of a study") for part in sorted((folder / "parts").glob("*.csv"))}
     if not parts:
         return False
-    found: dict[str, Any] = {name: read_text(folder / name, "a run folder") for name in (SETTINGS, ENVIRONMENT)}
+    known: dict[str, Any] = json.loads(read_text(folder / ENVIRONMENT, "an environment"))
+    found = {
+        SETTINGS: read_text(folder / SETTINGS, "the settings of a run"),
+        ENVIRONMENT: {name: known[name] for name in CODES if name in known},
+        "parts": parts,
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps({**found, "parts": parts}, indent=1) + "\n")
+    write_text(path, json.dumps(found, indent=1) + "\n")
     return True
 
 
@@ -38,5 +43,5 @@ def restore_unfinished(path: Path, folder: Path) -> None:
     (folder / "parts").mkdir(parents=True)
     for name, text in found["parts"].items():
         write_text(folder / "parts" / f"{name}.csv", text)
-    for name in (SETTINGS, ENVIRONMENT):
-        write_text(folder / name, found[name])
+    write_text(folder / SETTINGS, found[SETTINGS])
+    write_text(folder / ENVIRONMENT, json.dumps(found[ENVIRONMENT]))

@@ -186,10 +186,11 @@ class FieldMap:
     def text(self, value: float) -> str:
         """A number as it is written in its field.
 
-        >>> FieldMap(["a"], ["b"], np.zeros((1, 1)), np.zeros((1, 1)), "").text(1.26)
-        '+1.3'
+        >>> field = FieldMap(["a"], ["b"], np.zeros((1, 1)), np.zeros((1, 1)), "")
+        >>> field.text(1.26), field.text(-0.01)
+        ('+1.3', '+0.0')
         """
-        return f"{value:+.1f}" if self.signed else f"{value:.3g}"
+        return f"{round(value, 1) + 0.0:+.1f}" if self.signed else f"{value:.3g}"
 
     def numbers(self) -> list[MutableRow]:
         """Every number that is there, with its row and column."""
