@@ -10,7 +10,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,6 +90,27 @@ class Trained:
             }
             for k, trial in enumerate(self.trials)
         ]
+
+    def some(self, chosen: Sequence[int]) -> Trained:
+        """The results of some of the trials, by their numbers; epochs that only others had are left out.
+
+        >>> from gread.settings.config import Config
+        >>> from gread.datasets.embedded import karate
+        >>> from gread.settings.trials import make_trials
+        >>> done = train(karate(), make_trials(Config().updated({"hidden": 4, "epochs": 2}), range(3)), device="cpu")
+        >>> done.some([2]).rows() == done.rows()[2:]
+        True
+        """
+        own = list(chosen)
+        epochs = max(self.trials[k].config.training.epochs for k in own)
+        return replace(
+            self, data=self.data if isinstance(self.data, NodeData) else [self.data[k] for k in own],
+            trials=tuple(self.trials[k] for k in own), best_epoch=self.best_epoch[own],
+            val_accuracy=self.val_accuracy[own], test_accuracy=self.test_accuracy[own],
+            status=tuple(self.status[k] for k in own), history=self.history[own, :epochs],
+            parameters=None if self.parameters is None else tuple(self.parameters[k] for k in own),
+            reasons=tuple(self.reasons[k] for k in own) if self.reasons else (),
+        )  # fmt: skip
 
     def data_of(self, k: int) -> NodeData:
         """The data set of trial k."""

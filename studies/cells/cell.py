@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
 
 CHECKPOINTS = "checkpoints"
+#: Most cells that are trained beside each other; all of them are kept at once.
+TOGETHER = 6
 #: The verdict that a report has where it fails.
 ALL_TRAINED = "Every cell of this study could be trained."
 #: The columns of a training after the data set and the labels.
@@ -92,15 +94,24 @@ def file_name(*words: object) -> str:
 def train_cells(run: StudyRun, cells: Sequence[Cell], load: Load = load_set, rows_of: RowsOf | None = None) -> CellRows:
     """Train what is not trained yet, cell by cell; each is a part of the run, cut off ones go on from a checkpoint.
 
-    A cell that cannot be trained, for its equation or for lack of memory, is told of and tried again by the next run.
-    `rows_of` makes the rows of a cell from its trainings; without it there is one row each.
+    On a card cells on the same graphs are trained beside each other. A cell that cannot be trained, for its equation or
+    for lack of memory, is told of and tried again by the next run. `rows_of` makes the rows of a cell from its
+    trainings; without it there is one row each.
     """
     rows: list[MutableRow] = []
     failed: dict[str, str] = {}
-    for cell in run.progress(cells, "cells of trainings"):
+    made: dict[str, list[MutableRow]] = {}
+    tried: set[str] = set()
+    for number, cell in enumerate(run.progress(cells, "cells of trainings")):
         checkpoint = run.folder / CHECKPOINTS / cell.name
+        arguments = (load, run.device, run.seed, checkpoint, rows_of)
+        if is_side_by_side(run.device) and cell.name not in tried and not run.has_part(cell.name):
+            group = neighbours(run, cells[number:])
+            made |= trained_together(group, *arguments)
+            tried.update(one.name for one in group)
+        compute = partial(made.__getitem__, cell.name) if cell.name in made else partial(train_cell, cell, *arguments)
         try:
-            rows += run.part(cell.name, partial(train_cell, cell, load, run.device, run.seed, checkpoint, rows_of))
+            rows += run.part(cell.name, compute)
         except (RdgraphError, RuntimeError) as problem:
             failed[cell.name] = str(problem).partition("\n")[0]
         shutil.rmtree(checkpoint, ignore_errors=True)
@@ -109,6 +120,37 @@ def train_cells(run: StudyRun, cells: Sequence[Cell], load: Load = load_set, row
         told = "; ".join(f"{name}: {why}" for name, why in failed.items())
         run.verdict(ALL_TRAINED, FAILS, f"{len(failed)} of {len(cells)} cells could not be trained. {told}")
     return CellRows(rows, failed)
+
+
+def is_side_by_side(device: str) -> bool:
+    """Whether a device trains several cells in the time of one, which leaves most of it idle."""
+    return device.startswith("cuda")
+
+
+def neighbours(run: StudyRun, cells: Sequence[Cell]) -> list[Cell]:
+    """The first cell, and those after it on the same graphs that are not trained yet: a card trains them at once."""
+    same = (cell for cell in cells if cell.graphs == cells[0].graphs)
+    return [cell for cell in same if not run.has_part(cell.name)][:TOGETHER]
+
+
+def trained_together(
+    cells: Sequence[Cell],
+    load: Load,
+    device: str,
+    first_seed: int = 0,
+    checkpoint: Path | None = None,
+    rows_of: RowsOf | None = None,
+) -> dict[str, list[MutableRow]]:
+    """The rows of cells on the same graphs by their names, trained beside each other.
+
+    None where one of them cannot be trained, or not beside the others; alone each says for itself.
+    """
+    try:
+        return train_group(cells, load, device, first_seed, checkpoint, rows_of)
+    except (RdgraphError, RuntimeError):
+        if checkpoint is not None:
+            shutil.rmtree(checkpoint, ignore_errors=True)
+        return {}
 
 
 def train_cell(
@@ -120,18 +162,37 @@ def train_cell(
     rows_of: RowsOf | None = None,
 ) -> list[MutableRow]:
     """The rows of a cell: data set, labels, split, seed, best epoch, accuracies as shares of 1, status."""
-    graphs = {name: load(name) for name in cell.graphs}
+    return train_group([cell], load, device, first_seed, checkpoint, rows_of)[cell.name]
+
+
+def train_group(
+    cells: Sequence[Cell],
+    load: Load,
+    device: str,
+    first_seed: int,
+    checkpoint: Path | None,
+    rows_of: RowsOf | None,
+) -> dict[str, list[MutableRow]]:
+    """The rows of cells on the same graphs by their names, from one training of all of them."""
+    graphs = {name: load(name) for name in cells[0].graphs}
     trials: list[Trial] = []
     origins: list[tuple[str, Variation]] = []
-    for variation in cell.variations:
-        for name, data in graphs.items():
-            for seed in range(first_seed, first_seed + cell.seeds):
-                for split in range(min(cell.splits, data.num_splits)):
-                    trials.append(Trial(variation.config, split, seed))
-                    origins.append((name, variation))
+    ends: list[int] = []
+    for cell in cells:
+        for variation in cell.variations:
+            for name, data in graphs.items():
+                for seed in range(first_seed, first_seed + cell.seeds):
+                    for split in range(min(cell.splits, data.num_splits)):
+                        trials.append(Trial(variation.config, split, seed))
+                        origins.append((name, variation))
+        ends.append(len(trials))
     each = next(iter(graphs.values())) if len(graphs) == 1 else [graphs[name] for name, _ in origins]
     done = train(each, trials, device=device, checkpoint=checkpoint, keep_best=False, tell=lambda _: None)
-    return (rows_of or training_rows)(origins, done)
+    make = rows_of or training_rows
+    return {
+        cell.name: make(origins[first:last], done.some(range(first, last)))
+        for cell, first, last in zip(cells, [0, *ends], ends, strict=False)
+    }
 
 
 def training_rows(origins: Origins, done: Trained) -> list[MutableRow]:

@@ -115,6 +115,10 @@ class StudyRun:
         self._parts[name] = read_rows(path)  # read back even when new, so that a resumed run sees the same values
         return [dict(row) for row in self._parts[name]]
 
+    def has_part(self, name: str) -> bool:
+        """Whether a part is there from an earlier run."""
+        return (self.folder / "parts" / f"{name}.csv").is_file()
+
     def progress(self, iterable: Iterable[T], description: str, total: float | None = None) -> Iterator[T]:
         """The items of `iterable`, with a bar on a terminal and in silence elsewhere."""
         if not self._console.is_terminal:

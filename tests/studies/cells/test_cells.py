@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +14,8 @@ from scipy import stats
 from gread.datasets.embedded import karate
 from gread.settings.config import Config
 from gread.settings.published_tables import published_ablations, published_depths, published_ranking, published_tests
-from gread.settings.trials import make_trials
-from gread.training.trainer import train
+from gread.settings.trials import Trial, make_trials
+from gread.training.trainer import Trained, train
 from rdgraph.errors import InvalidArgument, NotApplicable
 from studies.cells import cell as cells
 from studies.cells.agreement import Estimate, Gap, holm, row_answer, tally, welch
@@ -69,6 +71,46 @@ def test_a_cell_that_fails_is_told_of_and_tried_again(tmp_path: Path, monkeypatc
     page = execute(study, tmp_path / "run").read_text(encoding="utf-8")
     assert "could not be trained" not in page
     assert (tried, counts) == (["good", "bad", "bad"], [1, 2])
+
+
+def test_cells_on_the_same_graph_are_trained_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a card: the same numbers as cell by cell; one that cannot be trained takes no other with it."""
+    sizes: list[int] = []
+
+    def counted(data: object, trials: list[Trial], **options: Any) -> Trained:
+        sizes.append(len(trials))
+        return train(data, trials, **options)  # type: ignore[arg-type]
+
+    wanted = [
+        Cell("first", ("x",), (Variation({"k": 0}, TINY),), 2),
+        Cell("other", ("y",), (Variation({"k": 1}, TINY),), 2),
+        Cell("wide", ("x",), (Variation({"k": 2}, TINY.updated({"hidden": 6, "epochs": 5})),), 3),
+        Cell("there", ("x",), (Variation({"k": 3}, TINY),), 1),
+    ]
+    bad = Cell("bad", ("y",), (Variation({"k": 4}, TINY.updated({"reaction": "cos(t)*H", "method": "exact"})),), 1)
+    found: dict[str, list[MutableRow]] = {}
+
+    def body(run: StudyRun) -> None:
+        found[run.folder.name] = train_cells(run, cells_of_run[run.folder.name], lambda _: karate()).rows
+
+    cells_of_run = {"alone": wanted, "beside": wanted, "with": [*wanted, bad]}
+    study = Study("some-cells", "Cells", "Are they trained?", body)
+    monkeypatch.setattr(cells, "train", counted)
+    execute(study, tmp_path / "alone")
+    assert sizes == [2, 2, 3, 1]
+    monkeypatch.setattr(cells, "is_side_by_side", lambda device: True)
+    shutil.copytree(tmp_path / "alone", tmp_path / "beside")
+    for name in ("first", "other", "wide"):
+        (tmp_path / "beside" / "parts" / f"{name}.csv").unlink()
+    sizes.clear()
+    execute(study, tmp_path / "beside")
+    assert sizes == [5, 2]
+    assert [row["k"] for row in found["beside"]] == [row["k"] for row in found["alone"]]
+    for one, other in zip(found["alone"], found["beside"], strict=True):
+        assert one["test_accuracy"] == pytest.approx(other["test_accuracy"], abs=1e-6)
+    page = execute(study, tmp_path / "with").read_text(encoding="utf-8")
+    assert "1 of 5 cells could not be trained. bad" in page
+    assert len(found["with"]) == len(found["alone"])
 
 
 # ---------------------------------------------------------------------- tests of means
