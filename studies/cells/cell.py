@@ -98,23 +98,23 @@ def train_cells(run: StudyRun, cells: Sequence[Cell], load: Load = load_set, row
     for lack of memory, is told of and tried again by the next run. `rows_of` makes the rows of a cell from its
     trainings; without it there is one row each.
     """
-    rows: list[MutableRow] = []
+    found: dict[str, list[MutableRow]] = {}
     failed: dict[str, str] = {}
-    made: dict[str, list[MutableRow]] = {}
-    tried: set[str] = set()
-    for number, cell in enumerate(run.progress(cells, "cells of trainings")):
-        checkpoint = run.folder / CHECKPOINTS / cell.name
-        arguments = (load, run.device, run.seed, checkpoint, rows_of)
-        if is_side_by_side(run.device) and cell.name not in tried and not run.has_part(cell.name):
-            group = neighbours(run, cells[number:])
-            made |= trained_together(group, *arguments)
-            tried.update(one.name for one in group)
-        compute = partial(made.__getitem__, cell.name) if cell.name in made else partial(train_cell, cell, *arguments)
-        try:
-            rows += run.part(cell.name, compute)
-        except (RdgraphError, RuntimeError) as problem:
-            failed[cell.name] = str(problem).partition("\n")[0]
-        shutil.rmtree(checkpoint, ignore_errors=True)
+    for number, first in enumerate(run.progress(cells, "cells of trainings")):
+        if first.name in found or first.name in failed:
+            continue
+        arguments = (load, run.device, run.seed, run.folder / CHECKPOINTS / first.name, rows_of)
+        is_beside = is_side_by_side(run.device) and not run.has_part(first.name)
+        group = neighbours(run, cells[number:]) if is_beside else [first]
+        made = trained_together(group, *arguments) if len(group) > 1 else {}
+        for cell in group:
+            own = partial(made.__getitem__, cell.name) if cell.name in made else partial(train_cell, cell, *arguments)
+            try:
+                found[cell.name] = run.part(cell.name, own)
+            except (RdgraphError, RuntimeError) as problem:
+                failed[cell.name] = str(problem).partition("\n")[0]
+            shutil.rmtree(arguments[3], ignore_errors=True)
+    rows = [row for cell in cells for row in found.get(cell.name, [])]
     shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
     if failed:
         told = "; ".join(f"{name}: {why}" for name, why in failed.items())

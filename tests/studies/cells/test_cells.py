@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from gread.datasets.embedded import karate
+from gread.datasets.node_data import NodeData
 from gread.settings.config import Config
 from gread.settings.published_tables import published_ablations, published_depths, published_ranking, published_tests
 from gread.settings.trials import Trial, make_trials
@@ -73,6 +74,20 @@ def test_a_cell_that_fails_is_told_of_and_tried_again(tmp_path: Path, monkeypatc
     assert (tried, counts) == (["good", "bad", "bad"], [1, 2])
 
 
+def assert_kept_together(folder: Path, wanted: list[Cell]) -> None:
+    """What was trained together is kept together, whatever comes after it."""
+
+    def load(name: str) -> NodeData:
+        if name == "y":
+            raise KeyboardInterrupt
+        return karate()
+
+    study = Study("some-cells", "Cells", "Are they trained?", lambda run: train_cells(run, wanted, load) and None)
+    with pytest.raises(KeyboardInterrupt):
+        execute(study, folder / "cut")
+    assert {path.stem for path in (folder / "cut" / "parts").iterdir()} == {"first", "wide", "there"}
+
+
 def test_cells_on_the_same_graph_are_trained_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a card: the same numbers as cell by cell; one that cannot be trained takes no other with it."""
     sizes: list[int] = []
@@ -108,6 +123,7 @@ def test_cells_on_the_same_graph_are_trained_beside_each_other(tmp_path: Path, m
     assert [row["k"] for row in found["beside"]] == [row["k"] for row in found["alone"]]
     for one, other in zip(found["alone"], found["beside"], strict=True):
         assert one["test_accuracy"] == pytest.approx(other["test_accuracy"], abs=1e-6)
+    assert_kept_together(tmp_path, wanted)
     page = execute(study, tmp_path / "with").read_text(encoding="utf-8")
     assert "1 of 5 cells could not be trained. bad" in page
     assert len(found["with"]) == len(found["alone"])
