@@ -82,12 +82,13 @@ def _hyperbolic(far: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 
 def _turned(positions: np.ndarray) -> np.ndarray:
-    """With the sign of every axis such that its largest entry is positive."""
+    """With the sign of every axis such that its largest entry is positive; nodes at one place have the same numbers,
+    whatever the rounding of the machine."""
     rounded = np.round(positions, 9)
     top, bottom = rounded.max(0), -rounded.min(0)
     tie = rounded[:, :] ** 3
     sign = np.where(top > bottom, 1.0, np.where(top < bottom, -1.0, np.where(tie.sum(0) < 0, -1.0, 1.0)))
-    return positions * sign
+    return np.asarray(rounded * sign)
 
 
 def near_pairs(positions: np.ndarray, count: int) -> np.ndarray:

@@ -89,7 +89,7 @@ def relations(graph: Graph, embedding: str) -> list[Graph]:
 
 def _quarters(edges: np.ndarray, positions: np.ndarray, nodes: int) -> list[Graph]:
     """The edges by the quarter in which their source lies as seen from their target."""
-    ahead = np.round(positions[edges[0]] - positions[edges[1]], 9)  # nodes at one place, whatever the rounding
+    ahead = positions[edges[0]] - positions[edges[1]]
     number = 2 * (ahead[:, 0] >= 0) + (ahead[:, 1] >= 0)
     return [Graph.from_edges(edges[:, number == k], nodes) for k in range(4)]
 

@@ -11,6 +11,9 @@ from rdgraph.distillation.prefix_terms import Word, size_of, to_text
 
 Array = np.ndarray
 
+#: The share by which the squares of two spellings of one formula may differ.
+SAME = 1e-5
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
@@ -58,9 +61,10 @@ class Archive:
             if same.squares <= candidate.squares:
                 return False
             held.remove(same)
-        held.append(candidate)
-        # Of two with the same squares, the one that was found first: the library has the usual spelling.
-        held.sort(key=lambda c: round(np.log(c.squares + np.finfo(float).tiny), 5))
+        # Of two with the same squares, but for rounding, the one that was found first: the library has the usual
+        # spelling.
+        better = (k for k, other in enumerate(held) if candidate.squares < (1 - SAME) * other.squares)
+        held.insert(next(better, len(held)), candidate)
         del held[self.keep :]
         return True
 

@@ -133,3 +133,17 @@ def test_the_archive_keeps_the_best_of_each_size() -> None:
     assert [c.squares for c in archive] == [9.0, 1.0, 1.0]
     assert [c.size for c in archive.front()] == [2, 4]
     assert not archive.add(Candidate(("cube", "cube", "cube", "cube", "x"), np.zeros((1, 0)), 0.0))
+
+
+@pytest.mark.parametrize("change", [-1e-9, 0.0, 1e-9])
+@pytest.mark.parametrize("squares", [1.0, np.exp(0.000005), 0.37])
+def test_of_two_spellings_of_a_formula_the_first_one_is_kept_whatever_the_rounding(
+    squares: float, change: float
+) -> None:
+    archive = Archive(max_size=8)
+    first, second = ("*", "c", "x"), ("*", "x", "c")
+    for word, own in ((first, squares), (second, squares * (1 + change))):
+        archive.add(Candidate(word, np.array([[1.0]]), own))
+    assert [c.word for c in archive] == [first, second]
+    archive.add(Candidate(("-", "c", "x"), np.array([[1.0]]), 0.9 * squares))
+    assert archive.front()[0].word == ("-", "c", "x")
