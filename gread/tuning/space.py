@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -142,6 +142,24 @@ class Space:
         )
         space._check(base)
         return space
+
+    def restricted(self, name: str, values: Collection[Value]) -> Space:
+        """The same space with those choices of a setting alone that are among some values.
+
+        >>> space = find_space("paper").restricted("method", ["rk4"])
+        >>> next(s.distribution for s in space.searched if s.name == "method")
+        Choice(values=('rk4',))
+        """
+        found = []
+        for one in self.searched:
+            if one.name == name and isinstance(one.distribution, Choice):
+                kept = tuple(value for value in one.distribution.values if value in values)
+                if not kept:
+                    known = ", ".join(map(str, one.distribution.values))
+                    raise InvalidArgument(f"expected a {name} among {known}, got {', '.join(map(str, values))}")
+                one = replace(one, distribution=Choice(kept))
+            found.append(one)
+        return replace(self, searched=tuple(found))
 
     def _check(self, base: Config) -> None:
         if not self.searched:

@@ -15,7 +15,7 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ EPOCHS, TRIALS, SPLITS, REACTIONS = 200, 500, 10, 7
 TARGETS, TARGET_SHARE, TARGET_HOURS = {"texas": 250.0, "cora": 8.0, "pubmed": 1.5}, 0.6, 6.0
 #: Trials and epochs that are measured unless others are asked for; rates are those of whole trainings.
 MEASURED = {"texas": (TRIALS, EPOCHS), "cora": (200, 20), "pubmed": (40, 20)}
-#: Methods of the trials; the paper's space has dopri5 too, whose polynomials take the most products.
+#: Methods of the trials; the paper's space has dopri5 too.
 METHODS = ("euler", "rk4")
 #: Bytes of an epoch, as the planner reckons them, that fill a card.
 FULL = 2e10
@@ -156,17 +156,6 @@ def rate_alone(data: NodeData, config: Config, device: str, full: float = FULL) 
     }  # fmt: skip
 
 
-def with_methods(space: Space, methods: Sequence[str]) -> Space:
-    """A space whose trials are integrated by these methods alone.
-
-    >>> space = with_methods(find_space("paper"), ["rk4"])
-    >>> {config.gread.method for config in draw_configs(space, Config(), 9)}
-    {'rk4'}
-    """
-    found = tuple(replace(s, distribution=Choice(tuple(methods))) if s.name == "method" else s for s in space.searched)
-    return replace(space, searched=found)
-
-
 def measure(
     name: str,
     device: str,
@@ -181,7 +170,7 @@ def measure(
     started = time.perf_counter()
     data = load_dataset(name)
     base, _ = base_config(SearchRequest(dataset=name, reaction="BS", space="paper"))
-    configs = draw_configs(with_methods(find_space("paper"), methods), base, trials)
+    configs = draw_configs(find_space("paper").restricted("method", methods), base, trials)
     splits = range(min(SPLITS, data.num_splits))
     first, found = (
         measure_search(data, [t for c in short for t in make_trials(c, splits)], device)

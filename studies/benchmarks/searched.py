@@ -29,7 +29,7 @@ from gread.tuning.candidates import Candidate, PlannedRound, TrialResult
 from gread.tuning.random_draws import draw_candidates
 from gread.tuning.rounds import train_round
 from gread.tuning.selection import best_by_test, chosen, nested_accuracies
-from gread.tuning.space import Choice, Searched, Space, find_space
+from gread.tuning.space import Space, find_space
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.methods.registry import FIXED
 from studies.benchmarks.cell_file import joined_cells, measure_cells, missing_cells, read_cells, write_cells
@@ -124,14 +124,8 @@ def searched_space(contestant: Contestant, base: Config, epochs: int) -> Space:
     >>> next(s.distribution.values for s in space.searched if s.name == "method")
     ('euler', 'rk4')
     """
-    space = find_space(contestant.space).of(base)
-    found = tuple(_with_fixed_steps(s) if s.name == "method" else s for s in space.searched)
-    return Space(space.name, space.source, {**space.fixed, "epochs": epochs}, found, {})
-
-
-def _with_fixed_steps(searched: Searched) -> Searched:
-    assert isinstance(searched.distribution, Choice)
-    return replace(searched, distribution=Choice(tuple(m for m in searched.distribution.values if m in FIXED)))
+    space = find_space(contestant.space).of(base).restricted("method", FIXED)
+    return replace(space, fixed={**space.fixed, "epochs": epochs})
 
 
 def published_starts(contestant: Contestant, dataset: str) -> list[tuple[str, Config]]:

@@ -201,7 +201,7 @@ def _published(name: str, dataset: str) -> str:
 def costs_part(found: dict[str, Any]) -> list[str]:
     """Seconds, the share of the epochs that was trained, and what became of the trials."""
     lines = ["## What it took", "", f"`{found['command']}` on {_where(found)}; other programs may have shared "
-             "the card, so that seconds are more than a cell alone would take.", ""]  # fmt: skip
+             "the card, so that a cell alone may take fewer seconds.", ""]  # fmt: skip
     rows = []
     for c in present(cells_of(found), CONTESTANTS.values(), (*SETS, *OTHERS)):
         own = [row for row in found["rows"] if row["contestant"] == c.name]

@@ -117,3 +117,14 @@ def test_files(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="paper"):
         find_space("papers")
     assert tomllib.loads((Path("gread/data/spaces/small.toml")).read_text())["title"]
+
+
+def test_a_space_is_restricted_to_some_choices() -> None:
+    space = find_space("paper")
+    kept = space.restricted("method", ["rk4", "euler", "imex"])
+    assert [s for s in kept.searched if s.name != "method"] == [s for s in space.searched if s.name != "method"]
+    (method,) = (s for s in kept.searched if s.name == "method")
+    assert method.distribution.examples == ("euler", "rk4")
+    with pytest.raises(InvalidArgument, match=r"expected a method among .*dopri5.*, got imex"):
+        space.restricted("method", ["imex"])
+    assert space.restricted("no such setting", []) == space
