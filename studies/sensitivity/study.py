@@ -38,7 +38,7 @@ def settings(small: bool) -> dict[str, Any]:
         }  # fmt: skip
     return {
         "sets": list(SETS), "reactions": list(REACTIONS), "times": [0.1, 0.5, 1.0, 1.9, 3.0, 4.5, 6.0],
-        "steps": [0.1, 0.25, 0.5, 1.0, 1.5], "splits": 10, "seeds": 1, "epochs": 0, "hidden": 0,
+        "steps": [0.1, 0.25, 0.5, 1.0, 1.5], "splits": 5, "seeds": 1, "epochs": 0, "hidden": 0,
     }  # fmt: skip
 
 
