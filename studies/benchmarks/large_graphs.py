@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import sys
 import tempfile
 import time
@@ -43,6 +44,8 @@ SIZES = {
     "ten-million": (10_000_000, 500_000_000, 100, 47),
     "tiny": (2_000, 20_000, 12, 5),
 }
+#: The variable that says how torch takes memory of a card.
+ALLOCATOR = "PYTORCH_CUDA_ALLOC_CONF"
 HIDDEN, TIME, STEP = 64, 1.0, 0.25
 #: What is trained, by name.
 PARTS: dict[str, dict[str, Any]] = {
@@ -266,7 +269,8 @@ def collect(size: str, device: str, only: list[str] | None, epochs: int, out: Pa
             print(what, part["failed"][what], file=sys.stderr, flush=True)
         else:
             part["failed"].pop(what, None)
-            part["rows"].append(asdict(row) | {"seconds_before": row.before})
+            allocator = os.environ.get(ALLOCATOR, "")
+            part["rows"].append(asdict(row) | {"seconds_before": row.before, "allocator": allocator})
             memory = "" if row.gib is None else f" {row.gib:.1f} GiB,"
             print(
                 f"{what}: {row.ms_per_epoch:.1f} ms per epoch,{memory} {row.before:.1f} s before the first "

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from studies.benchmarks.compared import SETS
+from studies.benchmarks.search_speed import TARGETS
 from studies.benchmarks.searched import OTHERS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -77,13 +78,15 @@ def measurements() -> tuple[Measurement, ...]:
     return (
         _benchmark("model_speed", page="compared_page"),
         *(
-            _benchmark("search_speed", "--dataset", name, end=name, page="speed_page")
-            for name in ("texas", "cora", "pubmed")
+            _benchmark("search_speed", "--dataset", name, *words, end=name, page="speed_page")
+            for name in SETS
+            for words in ([] if name in TARGETS else ["--samples", "0"],)
         ),
         *(
             _benchmark("large_graphs", "--size", size, end=size, page="speed_page")
             for size in ("products", "ten-million")
         ),
+        _benchmark("printed_speed", page="speed_page"),
         of_study("runtime", alone=True),
         *(of_study(name) for name in STUDIES),
         *(_searched(name) for name in (*SETS, *OTHERS)),

@@ -10,7 +10,7 @@ import numpy as np
 
 from analysis.figures import PALETTE, plain
 from gread.settings.presets import authors_runs
-from studies.benchmarks.rate_tables import equations_part, large_part, search_part
+from studies.benchmarks.rate_tables import equations_part, large_part, printed_part, search_part
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +19,9 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE = DOCS / "performance.json"
 TRAINING = DOCS / "training_speed.json"
 COMPILED = DOCS / "compiled_speed.json"
-SEARCHES, EQUATIONS, LARGE = (DOCS / f"{name}.json" for name in ("search_speed", "discover_speed", "large_graphs"))
+PRINTED, SEARCHES, EQUATIONS, LARGE = (
+    DOCS / f"{name}.json" for name in ("printed_speed", "search_speed", "discover_speed", "large_graphs")
+)
 
 TITLES = {
     "product": "The sparse product",
@@ -80,11 +82,13 @@ def page(
     found: dict[str, Any],
     training: dict[str, Any],
     compiled: dict[str, Any],
+    printed: dict[str, Any],
     searches: dict[str, Any],
     equations: list[dict[str, Any]],
     large: dict[str, Any],
 ) -> str:
-    """The page as Markdown, from the numbers of products, training, compiled fields, searches, equations, graphs."""
+    """The page as Markdown, from the numbers of products, training, compiled fields, the paper's table, searches,
+    equations and graphs."""
     environment = ", ".join(f"{k} {v}" for k, v in found["environment"].items())
     lines = [
         "# Performance", "",
@@ -99,7 +103,8 @@ def page(
             lines += [f"## {title}", "", NOTES[topic], "", *table(rows), ""]
     lines += ["## Scaling", "", "![Time over entries, channels, members and products](figures/scaling.png)", ""]
     lines += [slopes(found["scaling"]), ""]
-    lines += [*training_part(training), *search_part(searches), *equations_part(equations), *large_part(large)]
+    lines += [*training_part(training), *printed_part(printed), *search_part(searches)]
+    lines += [*equations_part(equations), *large_part(large)]
     lines += compiled_part(compiled)
     return "\n".join(lines)
 
@@ -219,7 +224,7 @@ def figure(found: dict[str, Any]) -> Figure:
 
 def sources() -> list[Any]:
     """The measured numbers, in the order that `page` takes them; none of what was not measured yet."""
-    paths = (SOURCE, TRAINING, COMPILED, SEARCHES, EQUATIONS, LARGE)
+    paths = (SOURCE, TRAINING, COMPILED, PRINTED, SEARCHES, EQUATIONS, LARGE)
     return [json.loads(path.read_text(encoding="utf-8")) if path.exists() else {} for path in paths]
 
 

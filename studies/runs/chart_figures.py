@@ -76,7 +76,8 @@ def _draw_panel(axis: Axes, panel: Panel, chart: Chart) -> None:
 
 
 def _draw_line(axis: Axes, line: Line, k: int) -> None:
-    """Lines get thinner and marks smaller from first to last, so that one that lies on another does not hide it."""
+    """Lines get thinner and marks smaller from first to last, so that one that lies on another does not hide it; marks
+    are empty where a colour comes again."""
     place = k % len(PALETTE)
     colour = PALETTE[place]
     is_marked = line.style == "dots" or len(line.x) <= MARKED
@@ -84,7 +85,7 @@ def _draw_line(axis: Axes, line: Line, k: int) -> None:
     axis.errorbar(
         line.x, line.y, yerr=error, color=colour, marker=MARKERS[k % len(MARKERS)] if is_marked else "",
         ls="" if line.style == "dots" else DASHES[k // len(PALETTE) % len(DASHES)], lw=2.6 - 0.2 * place,
-        ms=6.4 - 0.45 * place, capsize=2, label=plain(line.label),
+        ms=6.4 - 0.45 * place, mfc=colour if k < len(PALETTE) else "white", capsize=2, label=plain(line.label),
     )  # fmt: skip
     if line.low is not None and line.high is not None:
         axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, lw=0)
@@ -96,6 +97,16 @@ def _name_values(axis: Axes, values: Sequence[float]) -> None:
 
     axis.set_xscale("log")
     axis.set_xticks(values, [f"{x:g}" for x in values], fontsize=9)
+    axis.xaxis.set_minor_locator(NullLocator())
+
+
+def _name_decades(axis: Axes) -> None:
+    """A logarithmic axis with ticks at 1, 2 and 5 of every power of ten, as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axis.set_xscale("log")
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     axis.xaxis.set_minor_locator(NullLocator())
 
 
@@ -163,9 +174,10 @@ def bars_figure(found: Bars) -> Figure:
         if math.isfinite(bar.low) and math.isfinite(bar.high):
             axis.plot([bar.low, bar.high], [k, k], color="black", lw=1.2)
     axis.set_yticks(range(len(found.bars)), [plain(bar.name) for bar in found.bars], fontsize=9)
-    axis.set_xscale("log" if found.is_log else "linear")
+    if found.is_log:
+        _name_decades(axis)
     axis.set_xlim(found.ends[0], None)
-    axis.invert_yaxis()
+    axis.set_ylim(len(found.bars) - 0.4, -0.6)
     axis.set_xlabel(found.unit, fontsize=10)
     named = [Patch(color=PALETTE[k % len(PALETTE)], label=plain(g)) for k, g in enumerate(found.groups) if g]
     if named:

@@ -28,15 +28,27 @@ def test_rates_and_large_graphs_tell_what_was_reached():
     search = {"methods": ["euler"], "rate": 200.0, "rate_alone": 250.0, "share": 0.8, "target": 250.0,
               "target_share": 0.6, "command": "c", "environment": {},
               "search": {"trainings": 5000, "shapes": 24}}  # fmt: skip
-    paper = {"trainings": 315_000, "hours": 9.0, "hours_with_halving": 3.0, "target": 6.0}
+    paper = {"trainings": 315_000, "hours": 9.0, "hours_with_halving": 3.0, "target": 6.0,
+             "measured": ["texas"], "seconds_per_training": {"texas": 0.1, "film": 0.2}}  # fmt: skip
     text = "\n".join(rate_tables.search_part({"texas": search, "paper": paper}))
     assert "| texas | euler | 5000 | 24 | 200 | 250 | no | 250 | 80% | 60% | yes |" in text
     assert "315,000 trainings of the paper's search would take 9.0 hours" in text
+    assert "The rates of film are reckoned" in text
+    seconds = dict.fromkeys(("loading", "planning", "setup", "recording"), 0.5) | {"running": 60.0, "seconds": 62.0}
+    printed = {"rows": [{"dataset": "cora", **seconds}], "seconds": 62.0, "compiling": 9.0, "trainings": 70,
+               "target": 60.0, "command": "c", "environment": {}}  # fmt: skip
+    text = "\n".join(rate_tables.printed_part(printed))
+    assert "| all | 0.5 | 0.5 | 0.5 | 0.5 | 60.0 | 62.0 |" in text
+    assert "70 trainings in 62.0 s; the target of 60 s is not met" in text
+    assert rate_tables.printed_part({}) == []
     row = {"what": "BS", "ms_per_epoch": 7.2, "gib": 1.0, "products": 4, "graph_seconds": 1.0, "seconds_before": 16.0}
-    rows = [row | {"val_accuracy": 0.9}, row | {"what": "AC", "val_accuracy": 0.0, "seconds_before": 14.0}]
+    rows = [
+        row | {"val_accuracy": 0.9, "allocator": "given"},
+        row | {"what": "AC", "val_accuracy": 0.0, "seconds_before": 14.0},
+    ]
     part = {"rows": rows, "failed": {"Z": "no memory"}, "command": "c", "environment": {}, "target_before": 15.0}
     lines = rate_tables.large_part({"products": part})
-    assert "| BS | 7 | 1.0 | 4 | 16.0 | 15 | no |" in lines
+    assert "| BS (given) | 7 | 1.0 | 4 | 16.0 | 15 | no |" in lines
     assert "| AC, diverged | 7 | 1.0 | 4 | 14.0 | 15 | yes |" in lines
     assert "| Z | no memory |  |  |  |  |  |" in lines
 

@@ -14,6 +14,7 @@ from gread.settings.config import Config
 from gread.settings.trials import grouped, make_trials
 from gread.tuning.space import find_space, read_space
 from studies.benchmarks import search_speed
+from studies.benchmarks.rate_tables import search_part
 from studies.benchmarks.search_speed import Measured, draw_configs, measure_search, on_lines, paper_hours, rate_alone
 
 SMALL = {"hidden": 4, "attention_dim": 4, "epochs": 2}
@@ -50,8 +51,9 @@ def test_one_configuration_fills_the_card_alone() -> None:
     assert found["rate"] == pytest.approx(found["members"] / (200 * found["seconds_per_epoch"]))
 
 
-def test_hours_follow_from_three_rates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a line through the three rates all nine sets have the seconds of their size."""
+def test_hours_follow_from_the_rates_that_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a line through three rates the six other sets have the seconds of their size; a set that was measured has its
+    own."""
     monkeypatch.setattr(search_speed, "load_dataset", lambda name: karate())
     size = karate().num_nodes + karate().graph.edge_index.shape[1]
     found: dict[str, Any] = {
@@ -62,7 +64,11 @@ def test_hours_follow_from_three_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     hours = paper_hours(found)
     assert hours is not None
     assert hours["trainings"] == 315_000
-    assert hours["hours"] == pytest.approx(315_000 / 3600)
+    assert hours["hours"] == pytest.approx(35_000 * (0.5 + 2.0 + 8.0 + 6 * 1.0) / 3600)
+    more = paper_hours(found | {"squirrel": {"nodes": size, "entries": 0, "rate": 4.0}})
+    assert more is not None
+    assert more["seconds_per_training"]["squirrel"] == 0.25
+    assert more["measured"] == ["texas", "squirrel", "cora", "pubmed"]
     assert 0.1 < hours["hours_with_halving"] / hours["hours"] < 1 / 3
     assert on_lines([(0.0, 0.0), (1.0, 1.0), (2.0, 5.0)], 1.5) == 3.0
 
@@ -79,4 +85,10 @@ def test_the_command_adds_a_data_set_to_its_file(tmp_path: Path, monkeypatch: py
     assert set(found) == {"texas", "cora"}
     assert found["texas"]["rate"] == 2.0
     assert found["texas"]["share"] == 0.5
+    given = ["search_speed", "--dataset", "film", "--trials", "2", "--samples", "0", "--out", str(out)]
+    monkeypatch.setattr(sys, "argv", given)
+    search_speed.main()
+    row = json.loads(out.read_text())["film"]
+    assert (row["rate"], row["rate_alone"], row["share"], row["alone"]) == (2.0, None, None, [])
+    assert "| film | euler, rk4 | 20 | 2 | 2 |  |  |  |  |  |  |" in search_part({"film": row})
     assert found["texas"]["command"].endswith(f"--dataset texas --trials 2 --out {out.name}")
