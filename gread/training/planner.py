@@ -139,6 +139,12 @@ class Costs:
         batch = BATCH_ON_GPU if device.startswith("cuda") else BATCH_ON_CPU
         return cls(batch, data.num_nodes, data.graph.edge_index.shape[1], data.num_features, int(entries))
 
+    @classmethod
+    def each(cls, datas: Sequence[NodeData], device: str) -> list[Costs]:
+        """Those of trainings on a data set each."""
+        known = {id(data): cls.of(data, device) for data in {id(data): data for data in datas}.values()}
+        return [known[id(data)] for data in datas]
+
     def member(self, settings: ModelSettings) -> tuple[float, float]:
         """Of a member: beside the products, and of each of them.
 
@@ -253,15 +259,15 @@ def _saved(
 def make_batches(
     trials: Sequence[Trial],
     most: Sequence[int],
-    costs: Costs | None = None,
+    costs: Sequence[Costs] | None = None,
     groups: Sequence[Sequence[int]] | None = None,
 ) -> list[list[int]]:
     """The numbers of the trials in batches: `most` says how many of every group fit; batches of a group are even.
 
     Groups are those that can share a batch, unless others are given.
 
-    With `costs`, members of a group are put in the order of their effort, and where those with less pay for those with
-    more, they get batches of their own.
+    With `costs`, one for every trial, members of a group are put in the order of their effort, and where those with
+    less pay for those with more, they get batches of their own.
 
     >>> from gread.settings.config import Config
     >>> both = [Trial(Config().updated({"hidden": h}), split) for h in (8, 16) for split in range(5)]
@@ -275,7 +281,8 @@ def make_batches(
         if costs is not None and len(set(efforts)) > 1:
             model = trials[group[0]].config.model
             if model.is_padded:
-                pieces = cut_by_effort(efforts, fit, costs.batch, *costs.member(model))
+                own = costs[group[0]]
+                pieces = cut_by_effort(efforts, fit, own.batch, *own.member(model))
             pieces = [sorted(piece, key=lambda k: (efforts[k], k)) for piece in pieces]
         for piece in pieces:
             size = -(-len(piece) // -(-len(piece) // fit))

@@ -10,7 +10,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,27 +91,6 @@ class Trained:
             for k, trial in enumerate(self.trials)
         ]
 
-    def some(self, chosen: Sequence[int]) -> Trained:
-        """The results of some of the trials, by their numbers; epochs that only others had are left out.
-
-        >>> from gread.settings.config import Config
-        >>> from gread.datasets.embedded import karate
-        >>> from gread.settings.trials import make_trials
-        >>> done = train(karate(), make_trials(Config().updated({"hidden": 4, "epochs": 2}), range(3)), device="cpu")
-        >>> done.some([2]).rows() == done.rows()[2:]
-        True
-        """
-        own = list(chosen)
-        epochs = max(self.trials[k].config.training.epochs for k in own)
-        return replace(
-            self, data=self.data if isinstance(self.data, NodeData) else [self.data[k] for k in own],
-            trials=tuple(self.trials[k] for k in own), best_epoch=self.best_epoch[own],
-            val_accuracy=self.val_accuracy[own], test_accuracy=self.test_accuracy[own],
-            status=tuple(self.status[k] for k in own), history=self.history[own, :epochs],
-            parameters=None if self.parameters is None else tuple(self.parameters[k] for k in own),
-            reasons=tuple(self.reasons[k] for k in own) if self.reasons else (),
-        )  # fmt: skip
-
     def data_of(self, k: int) -> NodeData:
         """The data set of trial k."""
         return self.data if isinstance(self.data, NodeData) else self.data[k]
@@ -128,6 +107,10 @@ class Trained:
         )  # fmt: skip
 
 
+#: What makes results of the trials with these numbers.
+Results = Callable[[Sequence[int]], Trained]
+
+
 def choose_device(device: str = "auto") -> str:
     """cuda where torch can use it, else cpu; anything else as it was given."""
     return device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
@@ -142,6 +125,7 @@ def train(
     checkpoint: Path | None = None,
     every: float = EVERY,
     progress: Callable[[Progress], None] | None = None,
+    finished: Callable[[Sequence[int], Results], None] | None = None,
     tell: Callable[[str], object] = warnings.warn,
     keep_best: bool = True,
     dtype: torch.dtype = torch.float32,
@@ -162,6 +146,8 @@ def train(
         checkpoint: A folder for the state, from which a training that was cut off goes on to the same results.
         every: Seconds between two checkpoints, about.
         progress: Hears of the epochs, about once a second or every `CHUNK` epochs.
+        finished: Hears the numbers of the trials of a batch that is done, and is given what makes results of any trials
+            that are.
         tell: Hears sentences about what a user should know, such as a checkpoint that could not be written, which does
             not end the training.
         keep_best: Whether the parameters of the best epoch are kept, which `Trained.network` needs.
@@ -196,15 +182,29 @@ def train(
     options: dict[str, Any] = {
         "device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights, "checkpointing": checkpointing,
     }  # fmt: skip
-    started = time.monotonic()
-    slots = _train_batches(datas, chosen, options, members, checkpoint, every, _Hearing(progress, tell, started))
-    return _gathered(data, chosen, reasons, slots, max(one.num_classes for one in datas), time.monotonic() - started)
+    started, slots = time.monotonic(), dict[int, _Slot]()
+
+    def results(numbers: Sequence[int]) -> Trained:
+        own = data if isinstance(data, NodeData) else [datas[k] for k in numbers]
+        told = [reasons[k] for k in numbers]
+        return _gathered(
+            own, [chosen[k] for k in numbers], told, [slots[k] for k in numbers], time.monotonic() - started
+        )
+
+    def note(done: dict[int, _Slot]) -> None:
+        slots.update(done)
+        if finished is not None:
+            finished(list(done), results)
+
+    _train_batches(datas, chosen, options, members, checkpoint, every, _Hearing(progress, note, tell, started))
+    return results(range(len(chosen)))
 
 
 class _Hearing(NamedTuple):
-    """Who hears of a training, and when it started."""
+    """Who hears of a training: how far it is, what is done, what a user should know; and when it started."""
 
     progress: Callable[[Progress], None] | None
+    done: Callable[[dict[int, _Slot]], None]
     tell: Callable[[str], object]
     started: float
 
@@ -212,11 +212,11 @@ class _Hearing(NamedTuple):
 def _train_batches(
     datas: list[NodeData], trials: list[Trial], options: dict[str, Any], members: int | None, checkpoint: Path | None,
     every: float, hearing: _Hearing,
-) -> list[_Slot]:  # fmt: skip
-    """The results of all trials, trained in batches that share a shape and fit the memory."""
+) -> None:  # fmt: skip
+    """Train all trials in batches that share a shape and fit the memory."""
     place, tell = options["device"], hearing.tell
     each = datas * len(trials) if len(datas) == 1 else datas
-    costs = Costs.of(each[0], place)
+    costs = Costs.each(each, place)
     groups = cut_by_set(trials, grouped(trials), each, place)
     # One training alone is set up once: what is measured is what is trained.
     only = Ensemble(datas[0], trials, **options) if len(trials) == 1 else None
@@ -227,23 +227,25 @@ def _train_batches(
     ]  # fmt: skip
     batches = remembered(checkpoint, make_batches(trials, most, costs, groups), tell)
     report = _Reporter(hearing.progress, hearing.started, trials, batches)
-    slots: dict[int, _Slot] = {}
 
     def begin(number: int) -> tuple[Ensemble, Saver]:
-        own = datas if len(datas) == 1 else [each[k] for k in batches[number]]
+        own = data_of_batch([each[k] for k in batches[number]])
         mine = [trials[k] for k in batches[number]]
-        ensemble = only or Ensemble(own[0] if len(datas) == 1 else own, mine, **options)
+        ensemble = only or Ensemble(own[0] if len(own) == 1 else own, mine, **options)
         return ensemble, Saver(checkpoint, number, ensemble, own, every, tell)
 
     def finish(number: int, ensemble: Ensemble, saver: Saver) -> None:
         outcome = ensemble.outcome()
         report.finished(number)
-        for member, k in enumerate(batches[number]):
-            slots[k] = _slot(ensemble, outcome, member)
+        hearing.done({k: _slot(ensemble, outcome, member) for member, k in enumerate(batches[number])})
 
     fits = {k: fit for group, fit in zip(groups, most, strict=True) for k in group}
     run_batches(queued(trials, batches, fits, costs, begin), place, report, finish, tell)
-    return [slots[k] for k in range(len(trials))]
+
+
+def data_of_batch(each: list[NodeData]) -> list[NodeData]:
+    """The data sets of the members of a batch; one alone where all have the same, so that it is drawn from as it is."""
+    return each[:1] if all(one is each[0] for one in each) else each
 
 
 def most_members(
@@ -259,19 +261,20 @@ def queued(
     trials: Sequence[Trial],
     batches: Sequence[Sequence[int]],
     fits: Mapping[int, int],
-    costs: Costs,
+    costs: Sequence[Costs],
     begin: Callable[[int], tuple[Ensemble, Saver]],
     end: int | None = None,
 ) -> list[Batch]:
     """Batches of trials as they are trained: to their ends or another one, with what they take of the memory, where
-    `fits` says of how many trainings like that of a number it holds."""
+    `fits` says of how many trainings like that of a number it holds, and `costs` what each trial costs."""
     found = []
     for number, batch in enumerate(batches):
         first, efforts = trials[batch[0]].config, [trials[k].effort for k in batch]
         products = len(batch) * max(efforts) if first.model.is_padded else sum(efforts)
-        beside, product = costs.member(first.model)
+        own = costs[batch[0]]
+        beside, product = own.member(first.model)
         epochs = first.training.epochs if end is None else min(end, first.training.epochs)
-        cost = epochs * (costs.batch + len(batch) * beside + product * products)
+        cost = epochs * (own.batch + len(batch) * beside + product * products)
         found.append(Batch(partial(begin, number), epochs, len(batch) / fits[batch[0]], cost))
     return found
 
@@ -323,7 +326,6 @@ def _gathered(
     trials: list[Trial],
     reasons: list[str],
     slots: list[_Slot],
-    classes: int,
     seconds: float,
 ) -> Trained:
     longest = max(len(s.history) for s in slots)
@@ -331,6 +333,7 @@ def _gathered(
     for row, slot in zip(history, slots, strict=True):
         row[: len(slot.history)] = slot.history
     kept = [s.parameters for s in slots if s.parameters is not None]
+    classes = max(one.num_classes for one in ([data] if isinstance(data, NodeData) else data))
     return Trained(
         data, tuple(trials), np.array([s.best_epoch for s in slots]), np.array([s.val for s in slots]),
         np.array([s.test for s in slots]), tuple(s.status for s in slots), history, seconds,

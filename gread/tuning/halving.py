@@ -193,7 +193,7 @@ class HalvedRound:
         folder = None if self.checkpoint is None else self.checkpoint / f"rung-{end}"
         of_pool = {k: pool for pool in pools for k in pool.members}
         order = [k for pool in pools for k in pool.members]
-        costs = Costs.of(self.data, self.options["device"])
+        costs = [Costs.of(self.data, self.options["device"])] * len(self._trials)
         made = make_batches([self._trials[k] for k in order], [pool.most for pool in pools], costs)
         batches = remembered(folder, [[order[k] for k in batch] for batch in made], self.tell)
         pieces: dict[int, dict[int, MemberState]] = {}

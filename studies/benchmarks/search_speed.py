@@ -30,8 +30,8 @@ from gread.settings.trials import Trial, grouped, make_trials
 from gread.training.batch_queue import run_batches
 from gread.training.checkpoint import Saver
 from gread.training.ensemble import Ensemble
-from gread.training.planner import Costs, largest, make_batches
-from gread.training.trainer import most_members, queued
+from gread.training.planner import Costs, cut_by_set, largest, make_batches
+from gread.training.trainer import data_of_batch, most_members, queued
 from gread.tuning.halving import Rungs, halving_options
 from gread.tuning.space import Choice, Searched, Space, Value, find_space
 from studies.benchmarks.speed_rows import command, environment
@@ -103,25 +103,30 @@ class Measured:
         return self.trainings / self.seconds
 
 
-def measure_search(data: NodeData, trials: Sequence[Trial], device: str) -> Measured:
-    """Train trials as a search does, to the end of their epochs, with a clock at every part."""
+def measure_search(data: NodeData | Sequence[NodeData], trials: Sequence[Trial], device: str) -> Measured:
+    """Train trials as a search does, to the end of their epochs, with a clock at every part; on one data set, or on one
+    each."""
     options = halving_options(device)
     started = time.perf_counter()
     chosen, _ = resolve_trials(trials)
-    groups, costs = grouped(chosen), Costs.of(data, device)
-    most = [most_members(data, chosen[largest(chosen, group)], **options) for group in groups]
-    batches = make_batches(chosen, most, costs)
+    each = [data] * len(chosen) if isinstance(data, NodeData) else list(data)
+    groups, costs = cut_by_set(chosen, grouped(chosen), each, device), Costs.each(each, device)
+    heaviest = [largest(chosen, group) for group in groups]
+    among = [[each[k] for k in group] for group in groups]
+    most = [most_members(each[k], chosen[k], among=own, **options) for k, own in zip(heaviest, among, strict=True)]
+    batches = make_batches(chosen, most, costs, groups)
     planned = time.perf_counter()
     spent = {"setup": 0.0, "recording": 0.0}
 
     def begin(number: int) -> tuple[Ensemble, Saver]:
         began = time.perf_counter()
-        ensemble = Ensemble(data, [chosen[k] for k in batches[number]], **options)
+        own = data_of_batch([each[k] for k in batches[number]])
+        ensemble = Ensemble(own[0] if len(own) == 1 else own, [chosen[k] for k in batches[number]], **options)
         made = time.perf_counter()
         ensemble.record()
         spent["setup"] += made - began
         spent["recording"] += time.perf_counter() - made
-        return ensemble, Saver(None, number, ensemble, [data], math.inf, print)
+        return ensemble, Saver(None, number, ensemble, own, math.inf, print)
 
     def finish(number: int, ensemble: Ensemble, saver: Saver) -> None:
         ensemble.outcome()

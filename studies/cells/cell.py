@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -13,8 +15,9 @@ from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
 from gread.settings.config import Config
 from gread.settings.trials import Trial
-from gread.training.trainer import Trained, train
+from gread.training.trainer import Results, Trained, train
 from rdgraph.errors import InvalidArgument, RdgraphError
+from rdgraph.files import write_text
 from studies.runs.parquet_rows import write_parquet
 from studies.runs.tables import MutableRow, Value
 from studies.runs.uncertainty import FAILS
@@ -23,8 +26,8 @@ if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
 
 CHECKPOINTS = "checkpoints"
-#: Most cells that are trained beside each other; all of them are kept at once.
-TOGETHER = 6
+#: Most trainings that are begun beside each other; their checkpoints lie on the disk until all of them are done.
+TOGETHER = 700
 #: The verdict that a report has where it fails.
 ALL_TRAINED = "Every cell of this study could be trained."
 #: The columns of a training after the data set and the labels.
@@ -62,6 +65,11 @@ class Cell:
         if not (self.graphs and self.variations and self.splits > 0 and self.seeds > 0):
             raise InvalidArgument(f"expected graphs, variations, splits and seeds in the cell {self.name}, got none")
 
+    @property
+    def trainings(self) -> int:
+        """How many there are, where every graph has the splits."""
+        return len(self.graphs) * len(self.variations) * self.splits * self.seeds
+
 
 #: Data set and variation of every training; and what makes rows of them and the trainings.
 Origins = Sequence[tuple[str, Variation]]
@@ -92,28 +100,34 @@ def file_name(*words: object) -> str:
 
 
 def train_cells(run: StudyRun, cells: Sequence[Cell], load: Load = load_set, rows_of: RowsOf | None = None) -> CellRows:
-    """Train what is not trained yet, cell by cell; each is a part of the run, cut off ones go on from a checkpoint.
+    """Train what is not trained yet; each cell is a part of the run, cut off ones go on from a checkpoint.
 
-    On a card cells on the same graphs are trained beside each other. A cell that cannot be trained, for its equation or
-    for lack of memory, is told of and tried again by the next run. `rows_of` makes the rows of a cell from its
-    trainings; without it there is one row each.
+    On a card many cells are trained beside each other, each of which is a part as soon as it is done. A cell that
+    cannot be trained, for its equation or for lack of memory, is told of and tried again by the next run. `rows_of`
+    makes the rows of a cell from its trainings; without it there is one row each.
     """
     found: dict[str, list[MutableRow]] = {}
     failed: dict[str, str] = {}
-    for number, first in enumerate(run.progress(cells, "cells of trainings")):
-        if first.name in found or first.name in failed:
-            continue
-        arguments = (load, run.device, run.seed, run.folder / CHECKPOINTS / first.name, rows_of)
-        is_beside = is_side_by_side(run.device) and not run.has_part(first.name)
-        group = neighbours(run, cells[number:]) if is_beside else [first]
-        made = trained_together(group, *arguments) if len(group) > 1 else {}
-        for cell in group:
-            own = partial(made.__getitem__, cell.name) if cell.name in made else partial(train_cell, cell, *arguments)
-            try:
-                found[cell.name] = run.part(cell.name, own)
-            except (RdgraphError, RuntimeError) as problem:
-                failed[cell.name] = str(problem).partition("\n")[0]
-            shutil.rmtree(arguments[3], ignore_errors=True)
+
+    def keep(cell: Cell, rows: Callable[[], list[MutableRow]]) -> None:
+        if cell.name not in found:
+            found[cell.name] = run.part(cell.name, rows)
+
+    groups = groups_of(cells, TOGETHER if is_side_by_side(run.device) else 0)
+    group_of = {cell.name: group for group in groups for cell in group}
+    for cell in run.progress(cells, "cells of trainings"):
+        own, shared = (run.folder / CHECKPOINTS / name for name in (cell.name, f"from-{group_of[cell.name][0].name}"))
+        arguments = (load, run.device, run.seed)
+        missing = [one for one in group_of[cell.name] if one.name not in failed and not run.has_part(one.name)]
+        if cell in missing and (len(missing) > 1 or shared.exists()):
+            with suppress(RdgraphError, RuntimeError):  # alone each says for itself
+                train_group(begun_with(shared, group_of[cell.name], missing), *arguments, shared, rows_of, keep)
+            shutil.rmtree(shared, ignore_errors=True)
+        try:
+            keep(cell, partial(train_cell, cell, *arguments, own, rows_of))
+        except (RdgraphError, RuntimeError) as problem:
+            failed[cell.name] = str(problem).partition("\n")[0]
+        shutil.rmtree(own, ignore_errors=True)
     rows = [row for cell in cells for row in found.get(cell.name, [])]
     shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
     if failed:
@@ -127,30 +141,34 @@ def is_side_by_side(device: str) -> bool:
     return device.startswith("cuda")
 
 
-def neighbours(run: StudyRun, cells: Sequence[Cell]) -> list[Cell]:
-    """The first cell, and those after it on the same graphs that are not trained yet: a card trains them at once."""
-    same = (cell for cell in cells if cell.graphs == cells[0].graphs)
-    return [cell for cell in same if not run.has_part(cell.name)][:TOGETHER]
+def groups_of(cells: Sequence[Cell], most: int) -> list[list[Cell]]:
+    """Cells in their order, in groups of at most so many trainings, or of one cell.
 
-
-def trained_together(
-    cells: Sequence[Cell],
-    load: Load,
-    device: str,
-    first_seed: int = 0,
-    checkpoint: Path | None = None,
-    rows_of: RowsOf | None = None,
-) -> dict[str, list[MutableRow]]:
-    """The rows of cells on the same graphs by their names, trained beside each other.
-
-    None where one of them cannot be trained, or not beside the others; alone each says for itself.
+    >>> from gread.settings.config import Config
+    >>> cells = [Cell(name, ("cora",), (Variation({}, Config()),)) for name in "abc"]
+    >>> [[cell.name for cell in group] for group in groups_of(cells, 20)]
+    [['a', 'b'], ['c']]
     """
+    groups: list[list[Cell]] = []
+    room = 0
+    for cell in cells:
+        room -= cell.trainings
+        if room < 0:
+            groups.append([])
+            room = most - cell.trainings
+        groups[-1].append(cell)
+    return groups
+
+
+def begun_with(folder: Path, group: Sequence[Cell], missing: Sequence[Cell]) -> list[Cell]:
+    """The cells that a training in this folder began with, so that it goes on; else those that are missing."""
+    path = folder / "cells.json"
     try:
-        return train_group(cells, load, device, first_seed, checkpoint, rows_of)
-    except (RdgraphError, RuntimeError):
-        if checkpoint is not None:
-            shutil.rmtree(checkpoint, ignore_errors=True)
-        return {}
+        names = json.loads(path.read_text(encoding="utf-8"))
+        return [cell for cell in group if cell.name in names]
+    except (OSError, ValueError, TypeError):
+        write_text(path, json.dumps([cell.name for cell in missing]))
+        return list(missing)
 
 
 def train_cell(
@@ -162,7 +180,9 @@ def train_cell(
     rows_of: RowsOf | None = None,
 ) -> list[MutableRow]:
     """The rows of a cell: data set, labels, split, seed, best epoch, accuracies as shares of 1, status."""
-    return train_group([cell], load, device, first_seed, checkpoint, rows_of)[cell.name]
+    found: list[MutableRow] = []
+    train_group([cell], load, device, first_seed, checkpoint, rows_of, lambda _, rows: found.extend(rows()))
+    return found
 
 
 def train_group(
@@ -172,27 +192,36 @@ def train_group(
     first_seed: int,
     checkpoint: Path | None,
     rows_of: RowsOf | None,
-) -> dict[str, list[MutableRow]]:
-    """The rows of cells on the same graphs by their names, from one training of all of them."""
-    graphs = {name: load(name) for name in cells[0].graphs}
+    keep: Callable[[Cell, Callable[[], list[MutableRow]]], None],
+) -> None:
+    """Train cells beside each other; `keep` hears of each that is done, with what makes its rows."""
+    graphs = {name: load(name) for name in dict.fromkeys(name for cell in cells for name in cell.graphs)}
     trials: list[Trial] = []
     origins: list[tuple[str, Variation]] = []
-    ends: list[int] = []
-    for cell in cells:
+    owners: list[int] = []
+    for number, cell in enumerate(cells):
         for variation in cell.variations:
-            for name, data in graphs.items():
+            for name in cell.graphs:
                 for seed in range(first_seed, first_seed + cell.seeds):
-                    for split in range(min(cell.splits, data.num_splits)):
+                    for split in range(min(cell.splits, graphs[name].num_splits)):
                         trials.append(Trial(variation.config, split, seed))
                         origins.append((name, variation))
-        ends.append(len(trials))
-    each = next(iter(graphs.values())) if len(graphs) == 1 else [graphs[name] for name, _ in origins]
-    done = train(each, trials, device=device, checkpoint=checkpoint, keep_best=False, tell=lambda _: None)
+                        owners.append(number)
+    numbers = [[k for k, owner in enumerate(owners) if owner == number] for number in range(len(cells))]
+    left = [set(own) for own in numbers]
+
+    def finished(done: Sequence[int], results: Results) -> None:
+        for number in sorted({owners[k] for k in done}):
+            left[number] -= set(done)
+            if not left[number]:
+                own = numbers[number]
+                keep(cells[number], lambda own=own: make([origins[k] for k in own], results(own)))  # type: ignore[misc]
+
     make = rows_of or training_rows
-    return {
-        cell.name: make(origins[first:last], done.some(range(first, last)))
-        for cell, first, last in zip(cells, [0, *ends], ends, strict=False)
-    }
+    each = next(iter(graphs.values())) if len(graphs) == 1 else [graphs[name] for name, _ in origins]
+    train(
+        each, trials, device=device, checkpoint=checkpoint, keep_best=False, finished=finished, tell=lambda _: None
+    )  # fmt: skip
 
 
 def training_rows(origins: Origins, done: Trained) -> list[MutableRow]:

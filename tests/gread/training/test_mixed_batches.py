@@ -323,7 +323,7 @@ def test_polynomials_are_taken_piece_by_piece() -> None:
     """Members in the order of their effort have polynomials as long as they need, and are the members alone."""
     values: list[dict[str, Any]] = [{"method": "exact", "time": time} for time in (6.0, 0.2, 2.0, 30.0, 0.3)]
     trials = mixed(values, reaction="BS", adjacency="soft", epochs=25, beta="scalar")
-    order = make_batches(trials, [9], Costs.of(karate(), "cuda"))
+    order = make_batches(trials, [9], [Costs.of(karate(), "cuda")] * len(trials))
     assert order == [[1, 4, 2, 0, 3]]
     together = check_alone([trials[k] for k in order[0]])
     model = together.model
@@ -364,8 +364,8 @@ def test_large_graphs_are_cut_finer_than_small_ones() -> None:
     steps = [{"time": time, "method": "rk4", "step": 0.1} for time in (0.1, 1.0, 6.0)]
     trials = mixed(steps * 20, hidden=64, reaction="F")
     small = Costs(1e10, 100, 400, 50, 500)
-    assert len(make_batches(trials, [1000], small)) == 1
-    assert len(make_batches(trials, [1000], replace(small, nodes=10**6, edges=10**7))) == 3
+    assert len(make_batches(trials, [1000], [small] * 60)) == 1
+    assert len(make_batches(trials, [1000], [replace(small, nodes=10**6, edges=10**7)] * 60)) == 3
     assert Costs.of(karate(), "cuda").batch > Costs.of(karate(), "cpu").batch
 
 

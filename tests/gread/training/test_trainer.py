@@ -180,6 +180,32 @@ def test_the_device_is_chosen():
     assert choose_device("cuda:1") == "cuda:1"
 
 
+def test_batches_that_are_done_are_told_of_with_their_results():
+    trials = [Trial(c, split=s) for s in range(2) for c in (config(), config(hidden=6, epochs=5))]
+    heard: list[list[int]] = []
+    early: list[Trained] = []
+
+    def finished(numbers, results):
+        heard.append(list(numbers))
+        early.append(results(numbers))
+
+    done = train(karate(), trials, device="cpu", finished=finished)
+    assert heard == [[0, 2], [1, 3]]
+    for numbers, one in zip(heard, early, strict=True):
+        assert one.rows() == [done.rows()[k] for k in numbers]
+        assert one.trials == tuple(done.trials[k] for k in numbers)
+        assert one.history.shape[1] == trials[numbers[0]].config.training.epochs
+
+
+def test_a_graph_of_its_own_is_trained_on_as_if_it_were_the_only_one():
+    """Draws for features that several members share are the same, whether other graphs are trained beside or not."""
+    data, other = karate(), csbm(n=20, features=4)
+    trials = make_trials(config(input_dropout=0.5), range(2))
+    alone = train(data, trials, device="cpu")
+    beside = train([data, data, other, other], [*trials, *trials], device="cpu")
+    np.testing.assert_array_equal(alone.history, beside.history[:2])
+
+
 # ---------------------------------------------------------------------- the planner
 def test_batches_share_a_shape_and_are_even():
     small, large = config(), config(hidden=16)

@@ -13,6 +13,7 @@ from scipy import stats
 
 from gread.datasets.embedded import karate
 from gread.datasets.node_data import NodeData
+from gread.datasets.synthetic import csbm
 from gread.settings.config import Config
 from gread.settings.published_tables import published_ablations, published_depths, published_ranking, published_tests
 from gread.settings.trials import Trial, make_trials
@@ -74,39 +75,35 @@ def test_a_cell_that_fails_is_told_of_and_tried_again(tmp_path: Path, monkeypatc
     assert (tried, counts) == (["good", "bad", "bad"], [1, 2])
 
 
-def assert_kept_together(folder: Path, wanted: list[Cell]) -> None:
-    """What was trained together is kept together, whatever comes after it."""
-
-    def load(name: str) -> NodeData:
-        if name == "y":
-            raise KeyboardInterrupt
-        return karate()
-
-    study = Study("some-cells", "Cells", "Are they trained?", lambda run: train_cells(run, wanted, load) and None)
-    with pytest.raises(KeyboardInterrupt):
-        execute(study, folder / "cut")
-    assert {path.stem for path in (folder / "cut" / "parts").iterdir()} == {"first", "wide", "there"}
+def numbered_cells() -> list[Cell]:
+    return [
+        Cell("first", ("x",), (Variation({"k": 0}, TINY),), 2),
+        Cell("other", ("y",), (Variation({"k": 1}, TINY),), 2),
+        Cell("wide", ("x",), (Variation({"k": 2}, TINY.updated({"hidden": 6, "epochs": 5})),), 3),
+        Cell("there", ("x",), (Variation({"k": 3}, TINY),), 1),
+    ]
 
 
-def test_cells_on_the_same_graph_are_trained_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a card: the same numbers as cell by cell; one that cannot be trained takes no other with it."""
+def graph_named(name: str) -> NodeData:
+    """Graphs of different sizes."""
+    return {"x": karate, "y": lambda: csbm(n=30, features=5)}[name]()
+
+
+def test_cells_are_trained_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a card: the same numbers as cell by cell, on whatever graphs; one that cannot be trained takes no other
+    with it."""
     sizes: list[int] = []
 
     def counted(data: object, trials: list[Trial], **options: Any) -> Trained:
         sizes.append(len(trials))
         return train(data, trials, **options)  # type: ignore[arg-type]
 
-    wanted = [
-        Cell("first", ("x",), (Variation({"k": 0}, TINY),), 2),
-        Cell("other", ("y",), (Variation({"k": 1}, TINY),), 2),
-        Cell("wide", ("x",), (Variation({"k": 2}, TINY.updated({"hidden": 6, "epochs": 5})),), 3),
-        Cell("there", ("x",), (Variation({"k": 3}, TINY),), 1),
-    ]
+    wanted = numbered_cells()
     bad = Cell("bad", ("y",), (Variation({"k": 4}, TINY.updated({"reaction": "cos(t)*H", "method": "exact"})),), 1)
     found: dict[str, list[MutableRow]] = {}
 
     def body(run: StudyRun) -> None:
-        found[run.folder.name] = train_cells(run, cells_of_run[run.folder.name], lambda _: karate()).rows
+        found[run.folder.name] = train_cells(run, cells_of_run[run.folder.name], graph_named).rows
 
     cells_of_run = {"alone": wanted, "beside": wanted, "with": [*wanted, bad]}
     study = Study("some-cells", "Cells", "Are they trained?", body)
@@ -119,14 +116,55 @@ def test_cells_on_the_same_graph_are_trained_beside_each_other(tmp_path: Path, m
         (tmp_path / "beside" / "parts" / f"{name}.csv").unlink()
     sizes.clear()
     execute(study, tmp_path / "beside")
-    assert sizes == [5, 2]
+    assert sizes == [7]
     assert [row["k"] for row in found["beside"]] == [row["k"] for row in found["alone"]]
     for one, other in zip(found["alone"], found["beside"], strict=True):
+        assert (one["split"], one["best_epoch"]) == (other["split"], other["best_epoch"])
         assert one["test_accuracy"] == pytest.approx(other["test_accuracy"], abs=1e-6)
-    assert_kept_together(tmp_path, wanted)
+    sizes.clear()
     page = execute(study, tmp_path / "with").read_text(encoding="utf-8")
     assert "1 of 5 cells could not be trained. bad" in page
     assert len(found["with"]) == len(found["alone"])
+    assert sizes == [9, 1]  # the others were done before it failed
+    monkeypatch.setattr(cells, "TOGETHER", 4)
+    sizes.clear()
+    execute(study, tmp_path / "beside" / "with")
+    assert sizes == [4, 4, 1]
+
+
+def test_cells_that_are_done_are_kept_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is cut off has the cells that were done; the next one goes on with all that it began with."""
+    asked: list[tuple[int, bool]] = []
+
+    def cut(data: object, trials: list[Trial], **options: Any) -> Trained:
+        finished = options.pop("finished")
+
+        def once(*given: Any) -> None:
+            finished(*given)
+            raise KeyboardInterrupt
+
+        return train(data, trials, finished=once, **options)  # type: ignore[arg-type]
+
+    def whole(data: object, trials: list[Trial], **options: Any) -> Trained:
+        asked.append((len(trials), (options["checkpoint"] / "batches.json").exists()))
+        return train(data, trials, **options)  # type: ignore[arg-type]
+
+    rows: list[MutableRow] = []
+    study = Study(
+        "some-cells", "Cells", "Are they trained?",
+        lambda run: rows.extend(train_cells(run, numbered_cells(), graph_named).rows),
+    )  # fmt: skip
+    monkeypatch.setattr(cells, "is_side_by_side", lambda device: True)
+    monkeypatch.setattr(cells, "train", cut)
+    with pytest.raises(KeyboardInterrupt):
+        execute(study, tmp_path / "run")
+    parts = {path.stem for path in (tmp_path / "run" / "parts").iterdir()}
+    assert 0 < len(parts) < 4
+    monkeypatch.setattr(cells, "train", whole)
+    execute(study, tmp_path / "run")
+    assert asked == [(8, True)]
+    assert [row["k"] for row in rows] == [0] * 2 + [1] * 2 + [2] * 3 + [3]
+    assert not (tmp_path / "run" / cells.CHECKPOINTS).exists()
 
 
 # ---------------------------------------------------------------------- tests of means
