@@ -108,6 +108,7 @@ def train_cells(run: StudyRun, cells: Sequence[Cell], load: Load = load_set, row
     """
     found: dict[str, list[MutableRow]] = {}
     failed: dict[str, str] = {}
+    tried: set[Path] = set()
 
     def keep(cell: Cell, rows: Callable[[], list[MutableRow]]) -> None:
         if cell.name not in found:
@@ -118,9 +119,10 @@ def train_cells(run: StudyRun, cells: Sequence[Cell], load: Load = load_set, row
     for cell in run.progress(cells, "cells of trainings"):
         own, shared = (run.folder / CHECKPOINTS / name for name in (cell.name, f"from-{group_of[cell.name][0].name}"))
         arguments = (load, run.device, run.seed)
-        missing = [one for one in group_of[cell.name] if one.name not in failed and not run.has_part(one.name)]
-        if cell in missing and (len(missing) > 1 or shared.exists()):
-            with suppress(RdgraphError, RuntimeError):  # alone each says for itself
+        missing = [one for one in group_of[cell.name] if not run.has_part(one.name)]
+        if cell in missing and shared not in tried and (len(missing) > 1 or shared.exists()):
+            tried.add(shared)
+            with suppress(RdgraphError, RuntimeError):  # then each is tried alone, and says for itself
                 train_group(begun_with(shared, group_of[cell.name], missing), *arguments, shared, rows_of, keep)
             shutil.rmtree(shared, ignore_errors=True)
         try:

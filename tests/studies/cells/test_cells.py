@@ -98,6 +98,12 @@ def test_cells_are_trained_beside_each_other(tmp_path: Path, monkeypatch: pytest
         sizes.append(len(trials))
         return train(data, trials, **options)  # type: ignore[arg-type]
 
+    def refused(data: object, trials: list[Trial], **options: Any) -> Trained:
+        if len(trials) > 3:
+            sizes.append(len(trials))
+            raise RuntimeError("out of memory")
+        return counted(data, trials, **options)
+
     wanted = numbered_cells()
     bad = Cell("bad", ("y",), (Variation({"k": 4}, TINY.updated({"reaction": "cos(t)*H", "method": "exact"})),), 1)
     found: dict[str, list[MutableRow]] = {}
@@ -105,7 +111,7 @@ def test_cells_are_trained_beside_each_other(tmp_path: Path, monkeypatch: pytest
     def body(run: StudyRun) -> None:
         found[run.folder.name] = train_cells(run, cells_of_run[run.folder.name], graph_named).rows
 
-    cells_of_run = {"alone": wanted, "beside": wanted, "with": [*wanted, bad]}
+    cells_of_run = {"alone": wanted, "beside": wanted, "with": [*wanted, bad], "refused": [*wanted, bad]}
     study = Study("some-cells", "Cells", "Are they trained?", body)
     monkeypatch.setattr(cells, "train", counted)
     execute(study, tmp_path / "alone")
@@ -126,6 +132,12 @@ def test_cells_are_trained_beside_each_other(tmp_path: Path, monkeypatch: pytest
     assert "1 of 5 cells could not be trained. bad" in page
     assert len(found["with"]) == len(found["alone"])
     assert sizes == [9, 1]  # the others were done before it failed
+    sizes.clear()
+    monkeypatch.setattr(cells, "train", refused)
+    execute(study, tmp_path / "refused")
+    assert sizes == [9, 2, 2, 3, 1, 1]  # together once, then each alone
+    assert found["refused"] == found["alone"]
+    monkeypatch.setattr(cells, "train", counted)
     monkeypatch.setattr(cells, "TOGETHER", 4)
     sizes.clear()
     execute(study, tmp_path / "beside" / "with")
