@@ -185,7 +185,7 @@ def train(
     started, slots = time.monotonic(), dict[int, _Slot]()
 
     def results(numbers: Sequence[int]) -> Trained:
-        own = data if isinstance(data, NodeData) else [datas[k] for k in numbers]
+        own = datas[0] if len(datas) == 1 else [datas[k] for k in numbers]
         told = [reasons[k] for k in numbers]
         return _gathered(
             own, [chosen[k] for k in numbers], told, [slots[k] for k in numbers], time.monotonic() - started

@@ -204,6 +204,9 @@ def test_a_graph_of_its_own_is_trained_on_as_if_it_were_the_only_one():
     alone = train(data, trials, device="cpu")
     beside = train([data, data, other, other], [*trials, *trials], device="cpu")
     np.testing.assert_array_equal(alone.history, beside.history[:2])
+    listed = train([data], trials, device="cpu")
+    np.testing.assert_array_equal(alone.history, listed.history)
+    assert listed.data_of(1) is data
 
 
 # ---------------------------------------------------------------------- the planner
