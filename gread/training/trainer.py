@@ -10,7 +10,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,7 +52,8 @@ class Trained:
     """Results of M trials; accuracies are shares of 1, `history` (M, epochs, 4) has the columns `ensemble.METRICS`.
 
     Where the metric of the data set is roc_auc, all that is called an accuracy is the area under the ROC curve.
-    `trials` are those that were run: with the method that was chosen where it was left open, and `reasons` say why.
+    `trials` are those that were run: with the method that was chosen where it was left open, and `reasons` say why;
+    `classes` counts the classes that each tells apart.
     """
 
     data: NodeData | Sequence[NodeData]
@@ -65,7 +66,7 @@ class Trained:
     seconds: float
     parameters: tuple[dict[str, Tensor], ...] | None = None
     reasons: tuple[str, ...] = ()
-    classes: int = 0
+    classes: tuple[int, ...] = ()
 
     @property
     def mean(self) -> float:
@@ -102,8 +103,8 @@ class Trained:
         data = self.data_of(k)
         reason = self.reasons[k] if self.reasons else ""
         return Network(
-            self.trials[k].config.model, self.parameters[k], data.num_features, self.classes, reason,
-            data.meta.classes if len(data.meta.classes) == self.classes else (), data.preparation,
+            self.trials[k].config.model, self.parameters[k], data.num_features, self.classes[k], reason,
+            data.meta.classes if len(data.meta.classes) == self.classes[k] else (), data.preparation,
         )  # fmt: skip
 
 
@@ -182,22 +183,10 @@ def train(
     options: dict[str, Any] = {
         "device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights, "checkpointing": checkpointing,
     }  # fmt: skip
-    started, slots = time.monotonic(), dict[int, _Slot]()
-
-    def results(numbers: Sequence[int]) -> Trained:
-        own = datas[0] if len(datas) == 1 else [datas[k] for k in numbers]
-        told = [reasons[k] for k in numbers]
-        return _gathered(
-            own, [chosen[k] for k in numbers], told, [slots[k] for k in numbers], time.monotonic() - started
-        )
-
-    def note(done: dict[int, _Slot]) -> None:
-        slots.update(done)
-        if finished is not None:
-            finished(list(done), results)
-
-    _train_batches(datas, chosen, options, members, checkpoint, every, _Hearing(progress, note, tell, started))
-    return results(range(len(chosen)))
+    found = _Collection(datas, chosen, reasons, finished)
+    hearing = _Hearing(progress, found.add, tell, found.started)
+    _train_batches(datas, chosen, options, members, checkpoint, every, hearing)
+    return found.results(range(len(chosen)))
 
 
 class _Hearing(NamedTuple):
@@ -215,37 +204,69 @@ def _train_batches(
 ) -> None:  # fmt: skip
     """Train all trials in batches that share a shape and fit the memory."""
     place, tell = options["device"], hearing.tell
-    each = datas * len(trials) if len(datas) == 1 else datas
-    costs = Costs.each(each, place)
-    groups = cut_by_set(trials, grouped(trials), each, place)
     # One training alone is set up once: what is measured is what is trained.
     only = Ensemble(datas[0], trials, **options) if len(trials) == 1 else None
+    plan = make_plan(datas, trials, options, members, only)
+    plan = replace(plan, batches=remembered(checkpoint, plan.batches, tell))
+    report = _Reporter(hearing.progress, hearing.started, trials, plan.batches)
+
+    def begin(number: int) -> tuple[Ensemble, Saver]:
+        ensemble = only or plan.ensemble(number, options)
+        return ensemble, Saver(checkpoint, number, ensemble, plan.data(number), every, tell)
+
+    def finish(number: int, ensemble: Ensemble, saver: Saver) -> None:
+        outcome = ensemble.outcome()
+        report.finished(number)
+        hearing.done({k: _slot(ensemble, outcome, member) for member, k in enumerate(plan.batches[number])})
+
+    run_batches(plan.queue(begin), place, report, finish, tell)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Trials on a data set each, in batches; what every trial costs, and how many like it the memory holds."""
+
+    each: list[NodeData]
+    trials: Sequence[Trial]
+    batches: list[list[int]]
+    costs: list[Costs]
+    fits: dict[int, int]
+
+    def data(self, number: int) -> list[NodeData]:
+        """The data sets of the members of a batch; one alone where all have the same, so that it is drawn from as it
+        is."""
+        own = [self.each[k] for k in self.batches[number]]
+        return own[:1] if all(one is own[0] for one in own) else own
+
+    def ensemble(self, number: int, options: Mapping[str, Any]) -> Ensemble:
+        """A batch, set up."""
+        own = self.data(number)
+        return Ensemble(own[0] if len(own) == 1 else own, [self.trials[k] for k in self.batches[number]], **options)
+
+    def queue(self, begin: Callable[[int], tuple[Ensemble, Saver]]) -> list[Batch]:
+        """The batches as they are trained."""
+        return queued(self.trials, self.batches, self.fits, self.costs, begin)
+
+
+def make_plan(
+    datas: Sequence[NodeData],
+    trials: Sequence[Trial],
+    options: Mapping[str, Any],
+    members: int | None = None,
+    only: Ensemble | None = None,
+) -> Plan:
+    """The fewest batches for trials on one data set or on one each; `only` is that of the one trial, if it is there."""
+    place = options["device"]
+    each = list(datas) * len(trials) if len(datas) == 1 else list(datas)
+    groups = cut_by_set(trials, grouped(trials), each, place)
+    costs = Costs.each(each, place)
     heaviest = [largest(trials, group) for group in groups]
     most = [check_fit(estimate(only), place, members)] if only is not None else [
         most_members(each[k], trials[k], members, among=[each[j] for j in group], **options)
         for k, group in zip(heaviest, groups, strict=True)
     ]  # fmt: skip
-    batches = remembered(checkpoint, make_batches(trials, most, costs, groups), tell)
-    report = _Reporter(hearing.progress, hearing.started, trials, batches)
-
-    def begin(number: int) -> tuple[Ensemble, Saver]:
-        own = data_of_batch([each[k] for k in batches[number]])
-        mine = [trials[k] for k in batches[number]]
-        ensemble = only or Ensemble(own[0] if len(own) == 1 else own, mine, **options)
-        return ensemble, Saver(checkpoint, number, ensemble, own, every, tell)
-
-    def finish(number: int, ensemble: Ensemble, saver: Saver) -> None:
-        outcome = ensemble.outcome()
-        report.finished(number)
-        hearing.done({k: _slot(ensemble, outcome, member) for member, k in enumerate(batches[number])})
-
     fits = {k: fit for group, fit in zip(groups, most, strict=True) for k in group}
-    run_batches(queued(trials, batches, fits, costs, begin), place, report, finish, tell)
-
-
-def data_of_batch(each: list[NodeData]) -> list[NodeData]:
-    """The data sets of the members of a batch; one alone where all have the same, so that it is drawn from as it is."""
-    return each[:1] if all(one is each[0] for one in each) else each
+    return Plan(each, trials, make_batches(trials, most, costs, groups), costs, fits)
 
 
 def most_members(
@@ -307,6 +328,7 @@ class _Slot(NamedTuple):
     status: str
     history: np.ndarray
     parameters: dict[str, Tensor] | None
+    classes: int
 
 
 def _slot(ensemble: Ensemble, out: Outcome, member: int) -> _Slot:
@@ -317,28 +339,45 @@ def _slot(ensemble: Ensemble, out: Outcome, member: int) -> _Slot:
         kept = {name: value.cpu().clone() for name, value in {**kept, **ensemble.model.kept(member)}.items()}
     return _Slot(
         int(out.best_epoch[member]), float(out.val_accuracy[member]), float(out.test_accuracy[member]),
-        out.status(member), out.history[:, member].numpy(), kept,
+        out.status(member), out.history[:, member].numpy(), kept, ensemble.problem.classes,
     )  # fmt: skip
 
 
-def _gathered(
-    data: NodeData | Sequence[NodeData],
-    trials: list[Trial],
-    reasons: list[str],
-    slots: list[_Slot],
-    seconds: float,
-) -> Trained:
-    longest = max(len(s.history) for s in slots)
-    history = np.full((len(slots), longest, slots[0].history.shape[1]), np.nan, dtype=np.float32)
-    for row, slot in zip(history, slots, strict=True):
-        row[: len(slot.history)] = slot.history
-    kept = [s.parameters for s in slots if s.parameters is not None]
-    classes = max(one.num_classes for one in ([data] if isinstance(data, NodeData) else data))
-    return Trained(
-        data, tuple(trials), np.array([s.best_epoch for s in slots]), np.array([s.val for s in slots]),
-        np.array([s.test for s in slots]), tuple(s.status for s in slots), history, seconds,
-        tuple(kept) if kept else None, tuple(reasons), classes,
-    )  # fmt: skip
+class _Collection:
+    """The results of trials as they come."""
+
+    def __init__(
+        self,
+        datas: list[NodeData],
+        trials: list[Trial],
+        reasons: list[str],
+        finished: Callable[[Sequence[int], Results], None] | None,
+    ) -> None:
+        self.datas, self.trials, self.reasons, self.finished = datas, trials, reasons, finished
+        self.slots: dict[int, _Slot] = {}
+        self.started = time.monotonic()
+
+    def add(self, done: dict[int, _Slot]) -> None:
+        """Take in the trials of a batch, and tell of them."""
+        self.slots |= done
+        if self.finished is not None:
+            self.finished(list(done), self.results)
+
+    def results(self, numbers: Sequence[int]) -> Trained:
+        """Those of some trials, all of which are done."""
+        slots = [self.slots[k] for k in numbers]
+        longest = max(len(s.history) for s in slots)
+        history = np.full((len(slots), longest, slots[0].history.shape[1]), np.nan, dtype=np.float32)
+        for row, slot in zip(history, slots, strict=True):
+            row[: len(slot.history)] = slot.history
+        kept = [s.parameters for s in slots if s.parameters is not None]
+        return Trained(
+            self.datas[0] if len(self.datas) == 1 else [self.datas[k] for k in numbers],
+            tuple(self.trials[k] for k in numbers), np.array([s.best_epoch for s in slots]),
+            np.array([s.val for s in slots]), np.array([s.test for s in slots]), tuple(s.status for s in slots),
+            history, time.monotonic() - self.started, tuple(kept) if kept else None,
+            tuple(self.reasons[k] for k in numbers), tuple(s.classes for s in slots),
+        )  # fmt: skip
 
 
 class _Reporter:

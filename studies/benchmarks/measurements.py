@@ -67,6 +67,12 @@ def _benchmark(module: str, *words: str, end: str = "", page: str = "", is_in_ce
     return Measurement(name, made, file, file, pages, alone=not is_in_cells, is_in_cells=is_in_cells)
 
 
+def _search_speed(name: str) -> Measurement:
+    """The rate of a search on a data set; beside what its members reach alone where there is a target."""
+    words = [] if name in TARGETS else ["--samples", "0"]
+    return _benchmark("search_speed", "--dataset", name, *words, end=name, page="speed_page")
+
+
 def _searched(name: str) -> Measurement:
     """A data set of the table of contestants under one budget."""
     made = _benchmark("searched", "--set", name, end=name, page="searched_page", is_in_cells=True)
@@ -77,11 +83,7 @@ def measurements() -> tuple[Measurement, ...]:
     """All of them: those that take times first."""
     return (
         _benchmark("model_speed", page="compared_page"),
-        *(
-            _benchmark("search_speed", "--dataset", name, *words, end=name, page="speed_page")
-            for name in SETS
-            for words in ([] if name in TARGETS else ["--samples", "0"],)
-        ),
+        *map(_search_speed, SETS),
         *(
             _benchmark("large_graphs", "--size", size, end=size, page="speed_page")
             for size in ("products", "ten-million")

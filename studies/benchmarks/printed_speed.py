@@ -30,6 +30,7 @@ from studies.cells.nine_sets import REACTIONS, SETS, published_config
 TARGET = 60.0
 #: The parts of the time of a row.
 PARTS = ("loading", "planning", "setup", "recording", "running")
+SUMMED = (*PARTS, "seconds", "trainings")
 
 
 def measure_sets(
@@ -62,6 +63,7 @@ def measure(sets: Sequence[str], device: str, epochs: int = 0, *, by_set: bool =
     first = [told([name], 1) for name in sets]
     whole = told(sets, epochs)
     rows = [told([name], epochs) for name in sets] if by_set else []
+    rows += [{"dataset": "one after the other"} | {p: sum(r[p] for r in rows) for p in SUMMED}] if rows else []
     before = [sum(row[part] for row in of for part in PARTS[:-1]) for of in (first, [whole])]
     return {
         "environment": environment(device), "trainings": whole["trainings"], "rows": [*rows, whole],

@@ -72,7 +72,7 @@ def printed_part(found: dict[str, Any]) -> list[str]:
     met = "" if found["seconds"] <= found["target"] else "not "
     return [
         *lines, "", f"{found['trainings']} trainings in {found['seconds']:.1f} s; the target of {found['target']:g} s "
-        f"is {met}met. `{found['command']}` on {_where(found)}.", "",
+        f"is {met}met. `{found['command']}` on {_where(found)}{found.get('note', '')}.", "",
     ]  # fmt: skip
 
 

@@ -30,8 +30,8 @@ from gread.settings.trials import Trial, grouped, make_trials
 from gread.training.batch_queue import run_batches
 from gread.training.checkpoint import Saver
 from gread.training.ensemble import Ensemble
-from gread.training.planner import Costs, cut_by_set, largest, make_batches
-from gread.training.trainer import data_of_batch, most_members, queued
+from gread.training.planner import Costs
+from gread.training.trainer import make_plan, most_members
 from gread.tuning.halving import Rungs, halving_options
 from gread.tuning.space import Choice, Searched, Space, Value, find_space
 from studies.benchmarks.speed_rows import command, environment
@@ -109,34 +109,28 @@ def measure_search(data: NodeData | Sequence[NodeData], trials: Sequence[Trial],
     options = halving_options(device)
     started = time.perf_counter()
     chosen, _ = resolve_trials(trials)
-    each = [data] * len(chosen) if isinstance(data, NodeData) else list(data)
-    groups, costs = cut_by_set(chosen, grouped(chosen), each, device), Costs.each(each, device)
-    heaviest = [largest(chosen, group) for group in groups]
-    among = [[each[k] for k in group] for group in groups]
-    most = [most_members(each[k], chosen[k], among=own, **options) for k, own in zip(heaviest, among, strict=True)]
-    batches = make_batches(chosen, most, costs, groups)
+    plan = make_plan([data] if isinstance(data, NodeData) else data, chosen, options)
     planned = time.perf_counter()
     spent = {"setup": 0.0, "recording": 0.0}
 
     def begin(number: int) -> tuple[Ensemble, Saver]:
         began = time.perf_counter()
-        own = data_of_batch([each[k] for k in batches[number]])
-        ensemble = Ensemble(own[0] if len(own) == 1 else own, [chosen[k] for k in batches[number]], **options)
+        ensemble = plan.ensemble(number, options)
         made = time.perf_counter()
         ensemble.record()
         spent["setup"] += made - began
         spent["recording"] += time.perf_counter() - made
-        return ensemble, Saver(None, number, ensemble, own, math.inf, print)
+        return ensemble, Saver(None, number, ensemble, plan.data(number), math.inf, print)
 
     def finish(number: int, ensemble: Ensemble, saver: Saver) -> None:
         ensemble.outcome()
 
-    fits = {k: fit for group, fit in zip(groups, most, strict=True) for k in group}
-    run_batches(queued(chosen, batches, fits, costs, begin), device, lambda number, ensemble: None, finish, print)
+    run_batches(plan.queue(begin), device, lambda number, ensemble: None, finish, print)
     running = time.perf_counter() - planned - sum(spent.values())
     epochs = chosen[0].config.training.epochs
     return Measured(
-        len(chosen), len(groups), len(batches), planned - started, spent["setup"], spent["recording"], running, epochs,
+        len(chosen), len(grouped(chosen)), len(plan.batches), planned - started, spent["setup"], spent["recording"],
+        running, epochs,
     )  # fmt: skip
 
 

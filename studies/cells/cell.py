@@ -212,14 +212,15 @@ def train_group(
     numbers = [[k for k, owner in enumerate(owners) if owner == number] for number in range(len(cells))]
     left = [set(own) for own in numbers]
 
+    def rows(number: int, results: Results) -> list[MutableRow]:
+        return (rows_of or training_rows)([origins[k] for k in numbers[number]], results(numbers[number]))
+
     def finished(done: Sequence[int], results: Results) -> None:
         for number in sorted({owners[k] for k in done}):
             left[number] -= set(done)
             if not left[number]:
-                own = numbers[number]
-                keep(cells[number], lambda own=own: make([origins[k] for k in own], results(own)))  # type: ignore[misc]
+                keep(cells[number], partial(rows, number, results))
 
-    make = rows_of or training_rows
     each = next(iter(graphs.values())) if len(graphs) == 1 else [graphs[name] for name, _ in origins]
     train(
         each, trials, device=device, checkpoint=checkpoint, keep_best=False, finished=finished, tell=lambda _: None

@@ -199,11 +199,13 @@ def test_batches_that_are_done_are_told_of_with_their_results():
 
 def test_a_graph_of_its_own_is_trained_on_as_if_it_were_the_only_one():
     """Draws for features that several members share are the same, whether other graphs are trained beside or not."""
-    data, other = karate(), csbm(n=20, features=4)
+    data, other = karate(), csbm(n=20, features=4, classes=4)
     trials = make_trials(config(input_dropout=0.5), range(2))
     alone = train(data, trials, device="cpu")
     beside = train([data, data, other, other], [*trials, *trials], device="cpu")
     np.testing.assert_array_equal(alone.history, beside.history[:2])
+    assert [beside.network(k).classes for k in (0, 2)] == [data.num_classes, other.num_classes]
+    assert beside.network(0).probabilities(data.x, data.graph).shape[-1] == data.num_classes
     listed = train([data], trials, device="cpu")
     np.testing.assert_array_equal(alone.history, listed.history)
     assert listed.data_of(1) is data

@@ -19,12 +19,15 @@ def test_every_network_gives_a_row_and_is_not_measured_again(tmp_path: Path, mon
     words = ["--device", "cpu", "--size", "tiny", "--epochs", "2", "--out", str(out)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the peer's own imports
+        monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
         large_graphs.main([*words, "--only", "BS exact"])
+        monkeypatch.delenv("PYTORCH_CUDA_ALLOC_CONF")
         assert [row["what"] for row in json.loads(out.read_text())["tiny"]["rows"]] == ["BS exact"]
         large_graphs.main(words)
     found = json.loads(out.read_text())["tiny"]
     assert [row["what"] for row in found["rows"]] == large_graphs.chosen_parts("tiny", None)
     assert found["failed"] == {}
+    assert [row["allocator"] for row in found["rows"]][:2] == ["expandable_segments:True", ""]
     for row in found["rows"]:
         assert row["ms_per_epoch"] > 0
         parts = row["graph_seconds"] + row["data_seconds"] + row["ensemble_seconds"]

@@ -65,5 +65,6 @@ def test_kernels_are_compiled_before_the_clock_runs(tmp_path: Path, monkeypatch:
     printed_speed.main()
     found = json.loads(out.read_text())
     assert passes == [(["texas"], 1), (["cora"], 1), (["texas", "cora"], 0), (["texas"], 0), (["cora"], 0)]
+    assert [row["seconds"] for row in found["rows"]] == [5.0, 5.0, 10.0, 5.0]
     assert (found["trainings"], found["seconds"], found["compiling"]) == (14, 5.0, 20.0)
     assert found["command"].endswith("--set texas --set cora --by-set --out printed.json")

@@ -59,6 +59,8 @@ def test_a_line_may_choose_its_look() -> None:
     first, second, third = (container.lines[0] for container in chart_figure(chart).axes[0].containers)
     assert first.get_color() == second.get_color() != third.get_color()
     assert first.get_linestyle() == third.get_linestyle() != second.get_linestyle()
+    assert first.get_markerfacecolor() == first.get_color()
+    assert second.get_markerfacecolor() == "white"
 
 
 def test_json_of_a_chart_is_safe_and_has_no_nan() -> None:
@@ -107,6 +109,13 @@ def test_bars_lie_on_one_axis() -> None:
     axis = bars_figure(plain).axes[0]
     assert [bar.get_width() for bar in axis.patches] == [1.0, 4.0]
     assert [row["value"] for row in plain.numbers()] == [1.0, 4.0]
+    figure = bars_figure(logarithmic)
+    figure.draw_without_rendering()
+    axis = figure.axes[0]
+    low, high = axis.get_xlim()
+    named = [tick.get_text() for x, tick in zip(axis.get_xticks(), axis.get_xticklabels(), strict=True) if low <= x <= high]
+    assert named == ["0.5", "1", "2"]
+    assert axis.get_ylim() == (1.6, -0.6)
 
 
 @pytest.mark.parametrize(
