@@ -260,7 +260,13 @@ def _line(label: str, points: Sequence[MutableRow], column: str, error: str) -> 
 
 
 def answer(table: Sequence[MutableRow], s: Mapping[str, Any]) -> str:
-    """Both networks at the largest depth, in one sentence."""
+    """Both networks at the largest depth, in one sentence.
+
+    >>> answer([], {"layers": [], "dataset": "cora"})
+    'No depth of Table 23 is in this run.'
+    """
+    if not s["layers"]:
+        return "No depth of Table 23 is in this run."
     most = max(s["layers"])
     found = {
         (str(r["reading"]), str(r["method"])): float(r["mean"])

@@ -141,15 +141,17 @@ class Explanation:
 
 
 def explanations(kept: Mapping[str, Any]) -> dict[str, str]:
-    """What a kept page of this study says of every row of Table 8, by method.
+    """What a kept page of this study says of every row of Table 8 that it decides, by method.
 
-    >>> explanations({"verdicts": [{"statement": f"GREAD-AC{STATED}", "evidence": "not explained; nearest is tanh"}]})
+    >>> found = [{"statement": f"GREAD-{name}{STATED}", "answer": answer, "evidence": "not explained; nearest is tanh"}
+    ...          for name, answer in (("AC", FAILS), ("BS", UNDECIDED))]
+    >>> explanations({"verdicts": found})
     {'GREAD-AC': 'not explained'}
     """
     return {
         verdict["statement"].removesuffix(STATED): verdict["evidence"].partition(";")[0]
         for verdict in kept["verdicts"]
-        if verdict["statement"].endswith(STATED)
+        if verdict["statement"].endswith(STATED) and verdict["answer"] != UNDECIDED
     }
 
 

@@ -17,7 +17,7 @@ from rdgraph.errors import FileError
 from rdgraph.files import read_bytes
 from studies.ablation.options import best_options
 from studies.cells.nine_sets import published_config
-from studies.classification.families import BASELINE, FAMILIES
+from studies.classification.families import BASELINE, FAMILIES, SEARCHED
 from studies.depth.study import BEST, READINGS
 from studies.forensics.completions import RULES, TRAINED
 from studies.ledger.entry import (
@@ -83,11 +83,11 @@ def _float(value: Any) -> float:
 
 
 def _classification(kept: Mapping[str, Any]) -> Iterator[Measurement]:
+    """docs/classification.json: what the study trained; rows that it took from docs/searched.json are read there."""
     cells = _cells()
     for row in _rows(kept):
-        cell = cells.get((row["method"], row["dataset"]))
-        if cell is not None:
-            family = row["family"]
+        cell, family = cells.get((row["method"], row["dataset"])), row["family"]
+        if cell is not None and family != SEARCHED:
             words = {"reading": f"{family}: {FAMILIES[family]}" if family in FAMILIES else family}
             yield _accuracy(row, cell, kept["command"], is_main=family in ("paper", BASELINE), **words)
 

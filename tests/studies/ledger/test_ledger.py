@@ -167,7 +167,11 @@ def test_kept_pages_of_studies_are_read(tmp_path: Path) -> None:
     keep("ablation", reaction="BS", dataset="cora", option="OA", mean=60.0, std=1.0, splits=10)
     keep("significance", dataset="texas", own=88.71, own_std=3.2, other=76.1, other_std=6.0, runs=100, welch_t=18.4,
          paper_t=18.42)  # fmt: skip
+    kept = json.loads((tmp_path / "classification.json").read_text(encoding="utf-8"))
+    kept["results"]["rows"].append(["searched", "GREAD-BS", "cora", 77.0, 0.7, 10])
+    (tmp_path / "classification.json").write_text(json.dumps(kept), encoding="utf-8")
     found = {e.printed.cell: e for e in make_ledger(tmp_path)}
+    assert 77.0 not in {r.value for r in found["T8/GREAD-BS/cora"].readings}  # read from docs/searched.json instead
     assert found["T8/GREAD-BS/cora"].status == words.REPRODUCED
     assert found["T20/GREAD-BS/cora/OA"].status == words.UNDERSPECIFIED  # the printed settings have SA
     assert [found[f"T24/{name}/texas"].status for name in ("GRAND", "GREAD-BS", "t")] == [words.REPRODUCED] * 3
@@ -266,10 +270,15 @@ def test_the_study_of_causes_is_quoted(tmp_path: Path) -> None:
     kept = {
         "command": "rdgraph study forensics",
         "results": {"columns": list(row), "rows": [list(row.values())]},
-        "verdicts": [{"statement": f"GREAD-AC{STATED}", "evidence": "explained by tanh; nearest is tanh"}],
+        "verdicts": [
+            {"statement": f"GREAD-AC{STATED}", "answer": "holds", "evidence": "explained by tanh; nearest is tanh"},
+            {"statement": f"GREAD-F{STATED}", "answer": "undecided", "evidence": "not explained; nearest is tanh"},
+        ],
     }
     (tmp_path / "forensics.json").write_text(json.dumps(kept), encoding="utf-8")
-    found = {e.printed.cell: e for e in make_ledger(tmp_path)}[cell]
+    entries = {e.printed.cell: e for e in make_ledger(tmp_path)}
+    assert not any("the row is" in e.cause for name, e in entries.items() if name.startswith("T8/GREAD-F/"))
+    found = entries[cell]
     assert found.status == words.NOT_REPRODUCED
     assert "the row is explained by tanh" in found.cause
     assert "agrees in other readings (tanh 65.09)" in found.cause
