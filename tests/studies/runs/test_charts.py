@@ -113,7 +113,9 @@ def test_bars_lie_on_one_axis() -> None:
     figure.draw_without_rendering()
     axis = figure.axes[0]
     low, high = axis.get_xlim()
-    named = [tick.get_text() for x, tick in zip(axis.get_xticks(), axis.get_xticklabels(), strict=True) if low <= x <= high]
+    named = [
+        tick.get_text() for x, tick in zip(axis.get_xticks(), axis.get_xticklabels(), strict=True) if low <= x <= high
+    ]
     assert named == ["0.5", "1", "2"]
     assert axis.get_ylim() == (1.6, -0.6)
 
