@@ -1,8 +1,9 @@
 """Batches trained side by side: one after the other on a CPU, several at once on a GPU, each on a stream of its own.
 
 An epoch of a small batch leaves most of a GPU idle while it waits for the next launch; others then run in the gaps. A
-batch is looked at about once a second, and at once begins its next epochs while the others are still under way, so that
-one thread of the host keeps all of them busy. What a batch computes does not depend on the others.
+batch is given epochs for about a second. Once they are done it is looked at and begins its next ones, while the others
+are still under way, and further batches are set up in the meantime, so that one thread of the host keeps all of them
+busy. What a batch computes does not depend on the others.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from rdgraph.interrupts import Interruption, patient
 
 #: Seconds between two looks at a training: whether to tell of it, to save it, or to stop.
 LOOK = 1.0
+#: Seconds between two questions whether a batch on a GPU has done its epochs.
+PAUSE = 0.0005
 #: Most batches that are under way at once on a GPU.
 AT_ONCE = 16
 
@@ -43,7 +46,7 @@ class Batch(NamedTuple):
 
 @dataclass(eq=False)
 class _Running:
-    """A batch under way; `begun` epochs were begun at the time `since` and not looked at yet."""
+    """A batch under way; `begun` epochs were begun at the time `since` and not looked at yet, `mark` is their end."""
 
     number: int
     ensemble: Ensemble
@@ -54,10 +57,16 @@ class _Running:
     count: int = 1
     begun: int = 0
     since: float = field(default_factory=time.monotonic)
+    mark: Any = None
 
     def within(self) -> AbstractContextManager[Any]:
         """The stream of the batch, where there is one."""
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the epochs that were begun are not done yet."""
+        return self.mark is not None and not self.mark.query()
 
     def look(self, report: Callable[[int, Ensemble], None]) -> None:
         """Wait for the epochs that were begun, and tell of them."""
@@ -81,6 +90,7 @@ class _Running:
         self.since = time.monotonic()
         self.begun = min(self.count, CHUNK - epoch % CHUNK, self.end - epoch)
         self.ensemble.start(self.begun)
+        self.mark = None if self.stream is None else self.stream.record_event()
         return True
 
 
@@ -110,6 +120,8 @@ def run_batches(
             taken = sum(batches[run.number].share for run in running)
             if waiting and streams and (not running or taken + batches[waiting[0]].share <= 1):
                 running.append(_begun(waiting.pop(0), batches, streams.pop()))
+            elif all(run.is_under_way for run in running):
+                time.sleep(PAUSE)
             running, free = _once_round(running, report, finish, interruption)
             streams += free
             if interruption.is_waiting:
@@ -126,12 +138,16 @@ def _once_round(
     finish: Callable[[int, Ensemble, Saver], None],
     interruption: Interruption,
 ) -> tuple[list[_Running], list[Any]]:
-    """Look at every batch and let it go on; those that do, and the streams of the others, of which nothing is kept.
+    """Look at every batch that has done its epochs, and let it go on; all but those that are at their end, and the
+    streams of these, of which nothing is kept.
 
     Once an interruption waits, no further epochs are begun.
     """
     going, free = [], []
     for run in running:
+        if run.is_under_way:
+            going.append(run)
+            continue
         with run.within():
             run.look(report)
             if interruption.is_waiting or run.go_on():

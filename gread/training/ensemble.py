@@ -28,6 +28,7 @@ from gread.settings.model_settings import ModelSettings
 from gread.settings.trials import Trial, grouped
 from gread.training.member_state import MemberState
 from gread.training.recomputation import AUTO, choose_segment
+from gread.training.recording import capture
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.polynomial_flow import TOLERANCE
 
@@ -309,16 +310,14 @@ class Ensemble:
         once would write into the same one.
         """
         before, current = self.snapshot(), torch.cuda.current_stream()
-        side = torch.cuda.Stream(self.learning_rates.device)
-        side.wait_stream(current)
-        with torch.cuda.stream(side):
+        is_default = current == torch.cuda.default_stream()
+        stream = torch.cuda.Stream(self.learning_rates.device) if is_default else current
+        stream.wait_stream(current)
+        with torch.cuda.stream(stream):
             self._epoch()
-        current.wait_stream(side)
+        current.wait_stream(stream)
         self.restore(before)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=side if current == torch.cuda.default_stream() else current):
-            self._epoch()
-        return graph.replay
+        return capture(self._epoch, stream).replay
 
     @property
     def is_done(self) -> bool:

@@ -222,3 +222,25 @@ def test_batches_on_streams_have_the_bits_of_batches_alone(monkeypatch):
     alone = train(karate(), trials, device="cuda", keep_best=False)
     for trial, ours, theirs in zip(trials, beside.history, alone.history, strict=True):
         assert np.array_equal(ours, theirs, equal_nan=True), trial
+
+
+def test_a_recording_that_lacks_memory_is_done_again_alone(monkeypatch):
+    """The first try ends in the midst of its capture; the second replays as if there had been none."""
+    from gread.training import recording
+
+    monkeypatch.setattr(recording, "ROOM", 0.0)
+    values = torch.zeros(1000, device="cuda")
+    tries = []
+
+    def work():
+        values.add_(1)
+        tries.append(len(tries))
+        if len(tries) == 1:
+            torch.empty(2**50, device="cuda", dtype=torch.uint8)
+
+    graph = recording.capture(work, torch.cuda.Stream())
+    assert tries == [0, 1]
+    for _ in range(3):
+        graph.replay()
+    torch.cuda.synchronize()
+    assert values.tolist() == [3.0] * 1000
