@@ -104,13 +104,7 @@ def fit(
     ...
     rdgraph.errors.NotApplicable: the flow reveals a - b, and not a, b; fix some, as in fixed={'a': 1.0}
     """
-    if system.is_noisy:
-        raise NotApplicable("expected a system without noise of its own, got one; fit its drift")
-    if system.learned:
-        raise NotApplicable(
-            f"expected an equation whose functions are written out, got {', '.join(system.learned)}, which is learned; "
-            "put a formula in its place, as in phi(H) where phi = H*(1 - H)"
-        )
+    _check_system(system)
     operator = operator_of(graph, normalisation)
     observed = read_observations(system, states, times, operator.num_nodes)
     known = {name: _known(name, value, system) for name, value in (fixed or {}).items()}
@@ -124,15 +118,10 @@ def fit(
     revealed = _revealed(system, known, names, None if isinstance(graph, Operator) else graph, normalisation)
     nodes, channels = observed.shape
     origin = None if initial is None else _initial(initial, nodes, channels)
-    extra = nodes * channels if origin is None else 0
-    unseen = int((~observed.seen.any(0)).any(-1).sum())
-    if extra and unseen:
-        raise InvalidArgument(
-            f"expected every node to be observed where the start is unknown, got {unseen} that never are; "
-            "pass the start as initial="
-        )
+    if origin is None:
+        _check_all_seen(observed)
     width = channels // len(system.fields) if not system.is_single else channels
-    unknowns = Unknowns.of(system, names, nodes, width, extra)
+    unknowns = Unknowns.of(system, names, nodes, width, nodes * channels if origin is None else 0)
     if unknowns.total > _MAX_UNKNOWNS:
         raise InvalidArgument(
             f"expected at most {_MAX_UNKNOWNS} unknowns, got {unknowns.total}; pass the start as initial="
@@ -142,6 +131,26 @@ def fit(
     problems = Problems(residuals, observed.values[None])
     rows = _starting_rows(problems, start or {}, starts, seed)
     return _fitted(problems, rows, revealed, level, sigma)
+
+
+def _check_system(system: System) -> None:
+    if system.is_noisy:
+        raise NotApplicable("expected a system without noise of its own, got one; fit its drift")
+    if system.learned:
+        raise NotApplicable(
+            f"expected an equation whose functions are written out, got {', '.join(system.learned)}, which is learned; "
+            "put a formula in its place, as in phi(H) where phi = H*(1 - H)"
+        )
+
+
+def _check_all_seen(observed: Observations) -> None:
+    """A start that is not known is estimated, for which every node is needed at some time."""
+    unseen = int((~observed.seen.any(0)).any(-1).sum())
+    if unseen:
+        raise InvalidArgument(
+            f"expected every node to be observed where the start is unknown, got {unseen} that never are; "
+            "pass the start as initial="
+        )
 
 
 def operator_of(graph: Any, normalisation: str) -> Operator:
