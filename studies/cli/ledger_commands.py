@@ -127,7 +127,7 @@ def rows_table(entries: Sequence[LedgerEntry]) -> FittedTable:
     for entry in entries:
         row = entry.row()
         ours = row["answer"].partition(" ")[0] or shown_number(row["ours"], row["ours_std"]).replace("none", "")
-        gap = "" if row["difference"] is None else f"{row['difference']:+.2f}"
+        gap = "" if row["difference"] is None else f"{row['difference']:+z.2f}"
         paper = shown_number(row["published"], row["published_std"]).replace("none", "")
         cells.append([row["cell"], paper, ours, gap, entry.status, row["contradiction"] or row["cause"]])
     headings = ("cell", "paper", "ours", "difference", "status", "cause")

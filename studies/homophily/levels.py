@@ -18,6 +18,8 @@ from studies.oversmoothing.network_states import fitting_config
 
 #: Where the features come from: Cora's, or in the small mode random ones.
 CORA, SAMPLE = "cora", "sample"
+#: The adjacencies, and how each is normalised.
+NORMALISATIONS = {"original": "symmetric", "soft": "row"}
 
 
 @lru_cache(maxsize=2)
@@ -60,10 +62,9 @@ def configurations(name: str, s: Mapping[str, Any]) -> list[Config]:
     if name == reaction:
         flows = [{"time": time, "step": s["step"], "method": "euler"} for time in s["times"]]
         return [fitting_config(name, {**v, **f}) for v, f in product(trained, flows if name == "grand" else [{}])]
-    normalisations = {"original": "symmetric", "soft": "row"}
     return [
         Config().updated({
-            **values, "reaction": reaction, "adjacency": adjacency, "normalisation": normalisations[adjacency],
+            **values, "reaction": reaction, "adjacency": adjacency, "normalisation": NORMALISATIONS[adjacency],
             "time": time, "step": s["step"], "method": "euler", "alpha": "scalar", "beta": "channel",
             "self_loops": 0.0,
         })

@@ -12,9 +12,19 @@ from gread.datasets.synthetic import published_degrees
 from studies.cells.agreement import LEVEL, holm
 from studies.cells.cell import grouped_rows, train_cells, write_trials
 from studies.cells.cell_figures import curve_panels
+from studies.cells.cell_limits import ANY_MODELS, ANY_REACTIONS, COUNT
 from studies.cells.corrected_test import CorrectedTest
-from studies.homophily.levels import CORA, graph_names, level_graph, make_cells, settings_of_table
+from studies.homophily.levels import (
+    CORA,
+    NORMALISATIONS,
+    SAMPLE,
+    graph_names,
+    level_graph,
+    make_cells,
+    settings_of_table,
+)
 from studies.runs.chart import Line
+from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, standard_error
 
@@ -33,6 +43,16 @@ Curves = dict[str, dict[float, dict[int, float]]]
 def settings(small: bool) -> dict[str, Any]:
     """Table 11, thinned to a grid, and the sizes of the run."""
     return settings_of_table(small)
+
+
+def limits(small: bool) -> dict[str, Limit]:
+    """What the settings may be."""
+    shares = dict.fromkeys(("levels", "dropout", "input_dropout"), Limit(least=0, most=1))
+    counts = dict.fromkeys(("graphs", "splits", "epochs", "hidden"), COUNT)
+    rates = {"learning_rates": Limit(above=0), "weight_decays": Limit(least=0), "times": Limit(above=0)}
+    words = {"source": Limit(known=(CORA, SAMPLE), what="source of features"), "models": ANY_MODELS}
+    words["adjacencies"] = Limit(known=NORMALISATIONS, what="adjacency")
+    return {**counts, **rates, **words, **shares, "step": Limit(above=0), "reactions": ANY_REACTIONS}
 
 
 def run(run: StudyRun) -> None:
@@ -169,7 +189,7 @@ def _poor(name: str, curves: Curves) -> tuple[str, str, str]:
     sure = test.p < LEVEL
     return (f"{name} performs poorly at low homophily: below the MLP for h up to {LOW:g}.",
             (HOLDS if test.difference < 0 else FAILS) if sure else UNDECIDED,
-            f"{name} minus MLP {test.difference:+.2f} (error {test.error:.2f}, p {test.p:.2g}) on {test.splits} "
+            f"{name} minus MLP {test.difference:+z.2f} (error {test.error:.2f}, p {test.p:.2g}) on {test.splits} "
             "pairs")  # fmt: skip
 
 
@@ -182,8 +202,8 @@ def _largest_drop(curve: Mapping[float, Mapping[int, float]]) -> tuple[str, str]
     (a, b), test = max(falls.items(), key=lambda pair: pair[1].difference)
     low, high = test.difference - 2 * test.error, test.difference + 2 * test.error
     answer = HOLDS if low >= SUDDEN else FAILS if high < SUDDEN else UNDECIDED
-    told = f"the largest fall is {test.difference:.2f} points (error {test.error:.2f}), from h = {a:g} to {b:g}"
-    return answer, told
+    moved = "the largest fall" if test.difference > 0 else "it never falls; the smallest rise"
+    return answer, f"{moved} is {abs(test.difference):.2f} points (error {test.error:.2f}), from h = {a:g} to {b:g}"
 
 
 def _best_trend(name: str, curves: Curves) -> tuple[str, str, str]:
@@ -193,7 +213,7 @@ def _best_trend(name: str, curves: Curves) -> tuple[str, str, str]:
     corrected = dict(zip(others, holm([t.p for t in tests.values()]), strict=True))
     lost = [o for o in others if tests[o].difference < 0 and corrected[o] < LEVEL]
     won = [o for o in others if tests[o].difference > 0 and corrected[o] < LEVEL]
-    told = ", ".join(f"{o} {tests[o].difference:+.2f} (p {corrected[o]:.2g})" for o in others)
+    told = ", ".join(f"{o} {tests[o].difference:+z.2f} (p {corrected[o]:.2g})" for o in others)
     answer = FAILS if lost else HOLDS if others and len(won) == len(others) else UNDECIDED
     return (f"{name} has the best trend overall: better than each other network over all levels.", answer,
             f"mean difference over all levels and graphs: {told}")  # fmt: skip

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from gread.settings.model_records import models
 from rdgraph.files import read_text
+from studies.cells.agreement import AGREES
 from studies.cells.nine_sets import SETS
 from studies.forensics.study import explanations
 from studies.ledger.averages import average_measurements
 from studies.ledger.contradictions import Contradiction, contradictions, is_arithmetic
 from studies.ledger.entry import (
-    AGREES,
     CONTRADICTED,
     NOT_MEASURED,
     UNDERSPECIFIED,
@@ -111,8 +111,8 @@ def _exchanged(entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
                 for here, there in ((one, other), (other, one)):
                     found[here.printed.cell] = (
                         f"this number and that of {there.printed.dataset} ({there.printed.value:.2f}) are exchanged: "
-                        f"ours is {here.difference.difference:+.2f} from the one printed here and "
-                        f"{_crossed(here, there):+.2f} from the other"
+                        f"ours is {here.difference.difference:+z.2f} from the one printed here and "
+                        f"{_crossed(here, there):+z.2f} from the other"
                     )
     return [
         replace(entry, status=CONTRADICTED, contradiction=found[entry.printed.cell])

@@ -16,6 +16,7 @@ from gread.settings.published_tables import published_ablations
 from rdgraph.errors import FileError
 from rdgraph.files import read_bytes
 from studies.ablation.options import best_options
+from studies.cells.agreement import REPRODUCED
 from studies.cells.nine_sets import published_config
 from studies.classification.families import BASELINE, FAMILIES, SEARCHED
 from studies.depth.study import BEST, READINGS
@@ -23,7 +24,6 @@ from studies.forensics.completions import RULES, TRAINED
 from studies.ledger.entry import (
     CONTRADICTED,
     NOT_REPRODUCED,
-    REPRODUCED,
     UNDECIDED,
     UNDERSPECIFIED,
     Measurement,
