@@ -165,12 +165,13 @@ def _cause(entry: LedgerEntry, notes: Mapping[tuple[str, str], str]) -> str:
         words = (f"{one.reading.partition(':')[0]} {one.value:.2f}" for one in near)
         found.append(f"agrees in other readings ({', '.join(words)})")
     for one in entry.others:
+        theirs = f"{one.who}: {one.value:.2f}" + (f" ({one.reading})" if one.reading else "")
         if one.status(printed) in AGREES:
-            found.append(f"{one.who}: {one.value:.2f} ({one.reading}), which agrees with the paper")
+            found.append(f"{theirs}, which agrees with the paper")
         elif not own.word and one.std is not None and own.std is not None:
             as_printed = replace(printed, value=one.value, std=one.std, count=one.count)
             if own.status(as_printed) in AGREES:
-                found.append(f"{one.who}: {one.value:.2f} ({one.reading}), which agrees with ours")
+                found.append(f"{theirs}, which agrees with ours")
     if lost := int(own.detail.get("diverged") or 0):
         found.append(f"{lost} trainings diverged here")
     if own.is_open:

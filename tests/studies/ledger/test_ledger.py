@@ -16,7 +16,7 @@ import typer.testing
 
 from gread.settings.presets import authors_cells, published_results
 from rdgraph.claims.registry import statements
-from rdgraph.errors import FileError, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, UnknownName
 from studies.cli import app as cli
 from studies.forensics.study import STATED
 from studies.ledger import entry as words
@@ -189,10 +189,41 @@ def test_a_number_of_somebody_else_stands_beside(tmp_path: Path) -> None:
     same.write_text(json.dumps([{"cell": "gread-bs/cora", "value": 88.4, "who": "A", "command": "c"}]), "utf-8")
     with pytest.raises(UnknownName, match="T24"):  # two tables have it
         read_added(same)
-    for text in ("cell,value\nT8/GREAD-BS/cora,1\n", "cell,value,who,command\nT8/GREAD-BS/cora,much,a,b\n", ""):
-        path.write_text(text, encoding="utf-8")
-        with pytest.raises(FileError, match="expected"):
-            read_added(path)
+
+
+HEAD, CELL = "cell,value,std,splits,who,command\n", "T8/GREAD-BS/cora"
+
+
+@pytest.mark.parametrize(("name", "text", "said"), [
+    ("a.csv", "", "at least one row"),
+    ("a.csv", f"cell,value\n{CELL},1\n", "got no who and no command in row 1"),
+    ("a.csv", f"{HEAD}{CELL},88,1,10,a,b\n{CELL},much,1,10,a,b\n", "got 'much' for value in row 2"),
+    ("a.csv", f"{HEAD}{CELL},nan,1,10,a,b\n", "got 'nan' for value"),
+    ("a.csv", f"{HEAD}{CELL},88,-1,10,a,b\n", "got '-1' for std"),
+    ("a.csv", f"{HEAD}{CELL},88,nan,10,a,b\n", "got 'nan' for std"),
+    ("a.csv", f"{HEAD}{CELL},88,1,-3,a,b\n", "got '-3' for splits"),
+    ("a.csv", f"{HEAD}{CELL},88,1,2.5,a,b\n", "got '2.5' for splits"),
+    ("a.json", '["a"]', "got 'a' in place of columns in row 1"),
+    ("a.json", "5", "got int in place of a list"),
+    ("a.json", '{"rows": 5}', "got int in place of a list"),
+    ("a.json", "{", "a file that cannot be read"),
+    ("a.json", '[{"cell": "M1.4", "value": [1], "who": "a", "command": "b"}]', r"got \[1\] for value"),
+])  # fmt: skip
+def test_rows_of_somebody_else_that_make_no_sense(name: str, text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(FileError, match=f"^expected .*{said}"):
+        read_added(path)
+
+
+def test_a_file_of_a_spreadsheet_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "lab.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + f"{HEAD}{CELL},88.4,0.9,,A lab,run\n".replace("\n", "\r\n").encode())
+    (one,) = read_added(path)
+    assert (one.value, one.std, one.count, one.who) == (88.4, 0.9, 10, "A lab")
+    assert one.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    (entry,) = [e for e in make_ledger(added=[one]) if e.printed.cell == CELL]
+    assert "A lab: 88.40, which agrees with the paper" in entry.cause
 
 
 def test_cells_are_found_by_name() -> None:
@@ -237,6 +268,12 @@ def test_the_command_line(tmp_path: Path) -> None:
     shown = run(*place, "show", "T8/GCN/cora")
     for text in ("published:", "ours:", "splits:", "settings:", "command:", "sha256"):
         assert text in shown
+    row = json.loads(run(*place, "show", "T8/GCN/cora", "--json"))
+    assert (row["cell"], row["file"]) == ("T8/GCN/cora", f"{tmp_path.name}/compared.json")
+    assert json.loads(run(*place, "--json", "show", "T8/GCN/cora")) == row
+    for words_given, said in ((("--results", "nowhere"), "folder of results files"), (("--csv",), "a cell alone")):
+        with pytest.raises(InvalidArgument, match=said):
+            run(*words_given, "show", "T8/GCN/cora")
     rows = json.loads(run(*place, "--json", "--status", "not measured", "--table", "T8"))["rows"]
     assert rows
     assert {row["status"] for row in rows} == {words.NOT_MEASURED}
