@@ -28,6 +28,7 @@ from studies.ledger.entry import (
     UNDERSPECIFIED,
     Measurement,
 )
+from studies.ledger.measured_claims import claim_measurements, measured_claims
 from studies.ledger.printed_numbers import cell_name, table_of
 
 #: Where the files lie in a checkout.
@@ -50,7 +51,9 @@ def kept_measurements(folder: Path = DOCS) -> list[Measurement]:
             content = read_bytes(path, "measured numbers")
             place, digest = f"{folder.name}/{name}", hashlib.sha256(content).hexdigest()
             try:
-                found += [replace(one, file=place, sha256=digest) for one in read(json.loads(content))]
+                kept = json.loads(content)
+                said = claim_measurements(path.stem, kept) if name in DECIDING else ()
+                found += [replace(one, file=place, sha256=digest) for one in (*read(kept), *said)]
             except (ValueError, KeyError, TypeError) as problem:
                 raise FileError(
                     f"expected the results file {path} as its program writes it, got one without {problem}; "
@@ -214,8 +217,15 @@ def _claims(found: list[dict[str, Any]]) -> Iterator[Measurement]:
         )  # fmt: skip
 
 
+def _verdicts_alone(kept: Mapping[str, Any]) -> Iterator[Measurement]:
+    """A page whose numbers the paper does not print."""
+    return iter(())
+
+
+#: Pages of studies with verdicts about sentences of the paper.
+DECIDING = frozenset(f"{claim.study}.json" for claim in measured_claims().values())
 #: Name of a results file -> what reads it. A file that another one repeats stands after it.
-READERS: Mapping[str, Callable[[Any], Iterator[Measurement]]] = {
+READERS: dict[str, Callable[[Any], Iterator[Measurement]]] = {
     "classification.json": _classification,
     "accuracy.json": _published_settings,
     "compared.json": _compared,
@@ -227,3 +237,4 @@ READERS: Mapping[str, Callable[[Any], Iterator[Measurement]]] = {
     "data_table.json": _counted,
     "claims.json": _claims,
 }
+READERS |= dict.fromkeys(sorted(DECIDING - set(READERS)), _verdicts_alone)

@@ -153,6 +153,8 @@ def known_of(entry: LedgerEntry) -> list[tuple[str, str]]:
         lines += [(word, ", ".join(f"{value:.2f}" for value in each))] if each else []
         lines += [(f"check, {'passed' if c['passed'] else 'failed'}", f"{c['text']}: {c['result']}")
                   for c in own.detail.get("evidence", ())]  # fmt: skip
+        lines += [(f"verdict, {v['answer']}", f"{v['statement']} {v['evidence']}")
+                  for v in own.detail.get("verdicts", ())]  # fmt: skip
         lines += [("settings", text)] if (text := settings_text(entry)) else []
         lines += [("command", row["command"]), ("file", f"{row['file']}, sha256 {row['sha256']}")]
     for one in row["others"]:

@@ -12,6 +12,7 @@ from gread.settings.presets import data_name, published_results
 from gread.settings.published_tables import published_ablations, published_depths, published_ranking, published_tests
 from rdgraph.claims.registry import statements
 from studies.ledger.entry import CLAIMS, PrintedNumber
+from studies.ledger.measured_claims import measured_claims
 
 #: The columns of Table 7.
 STANDINGS = ("rank", "accuracy", "gold", "silver", "bronze")
@@ -108,7 +109,8 @@ def _counts() -> Iterator[PrintedNumber]:
 
 
 def _claims() -> Iterator[PrintedNumber]:
-    for claim in statements().values():
-        yield PrintedNumber(
-            claim.id, CLAIMS, claim.title, "", "claim", math.nan, None, claim.source, "", claim.statement
-        )  # fmt: skip
+    """Sentences about experiments, then mathematics."""
+    found = [(claim.id, claim.title, claim.source, claim.statement) for claim in measured_claims().values()]
+    found += [(claim.id, claim.title, claim.source, claim.statement) for claim in statements().values()]
+    for name, title, source, statement in found:
+        yield PrintedNumber(name, CLAIMS, title, "", "claim", math.nan, None, source, "", statement)

@@ -17,6 +17,7 @@ import typer.testing
 from gread.settings.presets import authors_cells, published_results
 from rdgraph.claims.registry import statements
 from rdgraph.errors import FileError, InvalidArgument, UnknownName
+from studies.catalogue import STUDIES
 from studies.cli import app as cli
 from studies.forensics.study import STATED
 from studies.ledger import entry as words
@@ -25,6 +26,7 @@ from studies.ledger.assessment import make_ledger
 from studies.ledger.contradictions import contradictions
 from studies.ledger.entry import LedgerEntry, Measurement, PrintedNumber, status_tally
 from studies.ledger.kept_results import DOCS, kept_measurements
+from studies.ledger.measured_claims import measured_claims
 from studies.ledger.other_people import AUTHORS, find_cell, read_added
 from studies.ledger.printed_numbers import printed_numbers
 from tests.paths import ROOT
@@ -51,7 +53,7 @@ def test_every_published_number_and_claim_is_a_row(ledger: dict[str, LedgerEntry
         assert number % (len(lines) - 1) == 0, name
     data = (ROOT / "gread" / "data" / "published_datasets.csv").read_text(encoding="utf-8").splitlines()[1:]
     counted = sum(",loops," not in line for line in data)
-    assert len(ledger) == sum(counts.values()) + counted + len(statements())
+    assert len(ledger) == sum(counts.values()) + counted + len(statements()) + len(measured_claims())
     assert all(ledger[f"T8/{p.method}/{p.dataset}"].printed.value == p.mean
                for p in published_results() if p.source.endswith("Table 8"))  # fmt: skip
 
@@ -69,6 +71,29 @@ def test_kept_claims_are_the_ones_that_there_are() -> None:
         name: claim.expected for name, claim in statements().items()
     }
     assert {name: one.detail["source"] for name, one in kept.items()} == {n: c.source for n, c in statements().items()}
+
+
+def test_sentences_about_experiments_are_decided_by_kept_verdicts(tmp_path: Path) -> None:
+    studies = {name.replace("-", "_") for name in STUDIES}
+    pages = {path.stem: json.loads(path.read_text("utf-8")) for path in DOCS.glob("*.json") if path.stem in studies}
+    for claim in measured_claims().values():
+        assert claim.study in studies
+        said = [v["statement"] for v in pages.get(claim.study, {"verdicts": []})["verdicts"]]
+        assert claim.study not in pages or any(claim.verdicts in statement for statement in said), claim.id
+    drops = [
+        {"statement": f"GREAD-{reaction} has no sudden drop (of 5 points or more).", "answer": answer, "evidence": "e"}
+        for reaction, answer in (("BS", "holds"), ("F", "holds"))
+    ]
+    for last, status in (("holds", words.REPRODUCED), ("undecided", words.UNDECIDED), ("fails", words.NOT_REPRODUCED)):
+        drops[1]["answer"] = last
+        kept = {**pages["homophily"], "verdicts": drops}
+        (tmp_path / "homophily.json").write_text(json.dumps(kept), encoding="utf-8")
+        found = {entry.printed.cell: entry for entry in make_ledger(tmp_path)}
+        assert found["E20"].status == status
+        assert found["E21"].status == words.NOT_MEASURED
+        told = dict(ledger_forms.known_of(found["E20"]))
+        assert told["place"].startswith("GREAD, Section 4.3, Figure 6")
+        assert "GREAD-F has no sudden drop" in told[f"verdict, {last}"]
 
 
 def test_the_authors_code_stands_beside_ours(ledger: dict[str, LedgerEntry]) -> None:
@@ -264,7 +289,7 @@ def test_rows_are_chosen_by_status_and_table(ledger: dict[str, LedgerEntry]) -> 
 def test_the_command_line(tmp_path: Path) -> None:
     shutil.copyfile(DOCS / "compared.json", tmp_path / "compared.json")
     place = ("--results", str(tmp_path))
-    assert "869 published numbers" in run(*place)
+    assert "897 published numbers" in run(*place)
     shown = run(*place, "show", "T8/GCN/cora")
     for text in ("published:", "ours:", "splits:", "settings:", "command:", "sha256"):
         assert text in shown
