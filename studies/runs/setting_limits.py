@@ -50,10 +50,11 @@ class Limit:
                 raise InvalidArgument(f"expected every entry of {name} once, got {entry!r} twice")
 
     def _check_one(self, name: str, value: Any) -> None:
-        if isinstance(value, str):
-            if self.known and value not in self.known:
-                raise UnknownName(f"{self.what} for {name}", value, self.known)
-        elif not (math.isfinite(value) and self.least <= value <= self.most and value > self.above):
+        if self.known and value not in self.known:
+            raise UnknownName(f"{self.what} for {name}", str(value), self.known)
+        if not isinstance(value, str) and not (
+            math.isfinite(value) and self.least <= value <= self.most and value > self.above
+        ):
             raise InvalidArgument(f"expected {self._range(name)}, got {value!r}")
 
     def _range(self, name: str) -> str:

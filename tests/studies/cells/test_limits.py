@@ -58,6 +58,8 @@ def test_limits_of_numbers_words_and_lists() -> None:
             limit.check("x", value)
     with pytest.raises(UnknownName, match="expected a colour for x, got 'rad'; did you mean 'red'"):
         Limit(known=("red", "blue"), what="colour").check("x", ["rad"])
+    with pytest.raises(UnknownName, match="expected a colour for x, got '3'"):
+        Limit(known=("red", "blue"), what="colour").check("x", [3])
 
 
 def test_a_study_of_ones_own_has_limits_too(tmp_path: Path) -> None:

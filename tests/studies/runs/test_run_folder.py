@@ -421,6 +421,10 @@ def test_settings_are_written_as_toml() -> None:
     config = RunConfig("toy", sections={"settings": chosen})
     assert tomllib.loads(config.toml())["settings"] == {**chosen, "t": ["x"]}
     assert config.differences(config.toml()) == []
+    other = RunConfig("other", sections={"settings": {"f": 2.0}})
+    assert config.differences(other.toml()) == [
+        "study = 'other' there, 'toy' here"
+    ]  # its settings are beside the point
     for wrong in ({}, None, [1, None], np.int64(3)):
         with pytest.raises(InvalidArgument, match="numbers, texts or lists"):
             RunConfig("toy", sections={"settings": {"a": wrong}}).toml()
