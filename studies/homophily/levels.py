@@ -45,6 +45,15 @@ def graph_names(s: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(f"{s['source']}:{level:g}:{seed}" for level in s["levels"] for seed in range(s["graphs"]))
 
 
+def level_of(name: str) -> float:
+    """The homophily of a graph.
+
+    >>> level_of("sample:0.5:1")
+    0.5
+    """
+    return float(name.split(":")[1])
+
+
 def configurations(name: str, s: Mapping[str, Any]) -> list[Config]:
     """The settings that a network or a reaction chooses from: those of Table 11 that it has.
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gread.datasets.synthetic import published_degrees
 from studies.cells.agreement import LEVEL, holm
 from studies.cells.cell import grouped_rows, train_cells, write_trials
 from studies.cells.cell_figures import curve_panels
 from studies.cells.cell_limits import ANY_MODELS, ANY_REACTIONS, COUNT
 from studies.cells.corrected_test import CorrectedTest
+from studies.homophily.degrees import degree_rows
 from studies.homophily.levels import (
     CORA,
     NORMALISATIONS,
     SAMPLE,
-    graph_names,
     level_graph,
+    level_of,
     make_cells,
     settings_of_table,
 )
@@ -65,7 +65,7 @@ def run(run: StudyRun) -> None:
     _draw(run, curves)
     run.table("levels", table, CAPTION)
     if run.settings["source"] == CORA:
-        run.table("degrees", degree_table(run.settings), "Degrees of the graphs made here beside those of Table 9.")
+        run.table("degrees", degree_rows(run.settings), "Degrees of the graphs made here beside those of Table 9.")
     for verdict in verdicts(curves):
         run.verdict(*verdict)
     run.answer(answer(curves), "networks")
@@ -82,14 +82,10 @@ CAPTION = (
 )
 
 
-def _level(row: Mapping[str, Any]) -> float:
-    return float(str(row["dataset"]).split(":")[1])
-
-
 def chosen_rows(rows: Sequence[MutableRow]) -> list[MutableRow]:
     """The trainings of the choice that is best on the validation nodes, for every network at every level."""
     found: list[MutableRow] = []
-    levelled: list[MutableRow] = [{**row, "level": _level(row)} for row in rows]
+    levelled: list[MutableRow] = [{**row, "level": level_of(str(row["dataset"]))} for row in rows]
     for part in grouped_rows(levelled, "method", "level").values():
         choices = grouped_rows(part, "choice")
         best = max(choices, key=lambda k: float(np.mean([float(row["val_accuracy"]) for row in choices[k]])))
@@ -118,24 +114,6 @@ def level_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
             "choice": int(part[0]["choice"]), "diverged": sum(row["status"] != "ok" for row in part),
         })  # fmt: skip
     return table
-
-
-def degree_table(s: Mapping[str, Any]) -> list[MutableRow]:
-    """Mean, largest and least degree over the graphs of a level, beside Table 9."""
-    printed = {row.homophily: row for row in published_degrees()}
-    rows: list[MutableRow] = []
-    for level in s["levels"]:
-        degrees = [level_graph(name).graph.degree for name in graph_names(s) if _level({"dataset": name}) == level]
-        paper = printed.get(float(level))
-        rows.append({
-            "homophily": float(level), "average_degree": float(np.mean([d.mean() for d in degrees])),
-            "max_degree": float(np.mean([d.max() for d in degrees])),
-            "min_degree": float(np.mean([d.min() for d in degrees])),
-            "printed_average": paper.average_degree if paper else float("nan"),
-            "printed_max": paper.max_degree if paper else float("nan"),
-            "printed_min": paper.min_degree if paper else float("nan"),
-        })  # fmt: skip
-    return rows
 
 
 # ---------------------------------------------------------------------- verdicts

@@ -205,6 +205,19 @@ def _counted(found: Mapping[str, Any]) -> Iterator[Measurement]:
             )  # fmt: skip
 
 
+def _degrees(found: Mapping[str, Any]) -> Iterator[Measurement]:
+    """docs/degrees.json: means over graphs; equal in the digits printed is the same, and what differs where all our
+    graphs are alike is undecided, for want of an error."""
+    for row in found["rows"]:
+        is_same = abs(row["mean"] - row["printed"]) < 0.005 + 1e-9
+        word = REPRODUCED if is_same else UNDECIDED if row["std"] < 1e-9 else ""
+        yield Measurement(
+            cell_name("Table 9", f"h={row['homophily']:g}", row["quantity"]), row["mean"], row["std"], row["graphs"],
+            "graphs grown here by the same rule", word=word, command=found["command"], detail=row,
+            test="compared in the digits printed" if word else "Welch, two standard errors of the difference",
+        )  # fmt: skip
+
+
 def _claims(found: list[dict[str, Any]]) -> Iterator[Measurement]:
     """docs/claims.json, the output of `rdgraph verify all --json`."""
     for claim in found:
@@ -235,6 +248,7 @@ READERS: dict[str, Callable[[Any], Iterator[Measurement]]] = {
     "depth.json": _depth,
     "significance.json": _significance,
     "data_table.json": _counted,
+    "degrees.json": _degrees,
     "claims.json": _claims,
 }
 READERS |= dict.fromkeys(sorted(DECIDING - set(READERS)), _verdicts_alone)

@@ -20,6 +20,8 @@ from rdgraph.errors import FileError, InvalidArgument, UnknownName
 from studies.catalogue import STUDIES
 from studies.cli import app as cli
 from studies.forensics.study import STATED
+from studies.homophily.degrees import degree_rows
+from studies.homophily.levels import SAMPLE, settings_of_table
 from studies.ledger import entry as words
 from studies.ledger import ledger_forms
 from studies.ledger.assessment import make_ledger
@@ -53,7 +55,7 @@ def test_every_published_number_and_claim_is_a_row(ledger: dict[str, LedgerEntry
         assert number % (len(lines) - 1) == 0, name
     data = (ROOT / "gread" / "data" / "published_datasets.csv").read_text(encoding="utf-8").splitlines()[1:]
     counted = sum(",loops," not in line for line in data)
-    assert len(ledger) == sum(counts.values()) + counted + len(statements()) + len(measured_claims())
+    assert len(ledger) == sum(counts.values()) + counted + len(statements()) + len(measured_claims()) + 33
     assert all(ledger[f"T8/{p.method}/{p.dataset}"].printed.value == p.mean
                for p in published_results() if p.source.endswith("Table 8"))  # fmt: skip
 
@@ -71,6 +73,19 @@ def test_kept_claims_are_the_ones_that_there_are() -> None:
         name: claim.expected for name, claim in statements().items()
     }
     assert {name: one.detail["source"] for name, one in kept.items()} == {n: c.source for n, c in statements().items()}
+
+
+def test_degrees_of_the_synthetic_graphs(ledger: dict[str, LedgerEntry], tmp_path: Path) -> None:
+    small = settings_of_table(False) | {"levels": [0.0], "source": SAMPLE}
+    kept = json.loads((DOCS / "degrees.json").read_text(encoding="utf-8"))["rows"]
+    assert [row["quantity"] for row in degree_rows(small)] == [row["quantity"] for row in kept[:3]]
+    assert len([entry for entry in ledger.values() if entry.printed.table == "Table 9"]) == len(kept) == 33
+    assert ledger["T9/h=0.1/min_degree"].status == words.REPRODUCED
+    assert ledger["T9/h=0/min_degree"].status == words.UNDECIDED  # all ours have 2, one of theirs has 1
+    wrong = [{**row, "mean": 5.0 * row["mean"]} for row in kept if row["quantity"] == "max_degree"]
+    (tmp_path / "degrees.json").write_text(json.dumps({"command": "c", "rows": wrong}), encoding="utf-8")
+    planted = {entry.printed.cell: entry.status for entry in make_ledger(tmp_path)}
+    assert {planted[f"T9/h={level}/max_degree"] for level in ("0", "0.5", "0.9")} == {words.ABOVE}
 
 
 def test_sentences_about_experiments_are_decided_by_kept_verdicts(tmp_path: Path) -> None:
@@ -289,7 +304,7 @@ def test_rows_are_chosen_by_status_and_table(ledger: dict[str, LedgerEntry]) -> 
 def test_the_command_line(tmp_path: Path) -> None:
     shutil.copyfile(DOCS / "compared.json", tmp_path / "compared.json")
     place = ("--results", str(tmp_path))
-    assert "897 published numbers" in run(*place)
+    assert "930 published numbers" in run(*place)
     shown = run(*place, "show", "T8/GCN/cora")
     for text in ("published:", "ours:", "splits:", "settings:", "command:", "sha256"):
         assert text in shown
