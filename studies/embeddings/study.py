@@ -54,7 +54,9 @@ def settings(small: bool) -> dict[str, Any]:
 def limits(small: bool) -> dict[str, Limit]:
     """What the settings may be."""
     kinds = Limit(known=("paper", "authors"), what="kind of published settings")
-    return cell_limits(reaction=NAMED_REACTIONS, kind=kinds, shares=Limit(least=0, most=1), nodes=COUNT)
+    return cell_limits(
+        reaction=NAMED_REACTIONS, kind=kinds, shares=Limit(least=0, most=1, needed=(0.0, 1.0)), nodes=COUNT
+    )
 
 
 def run(run: StudyRun) -> None:

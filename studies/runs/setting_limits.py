@@ -21,6 +21,7 @@ class Limit:
         known: the words, none where any will do.
         what: what the words are.
         some: whether a list needs an entry.
+        needed: entries that a list has to have.
     """
 
     least: float = -math.inf
@@ -29,6 +30,7 @@ class Limit:
     known: Collection[str] = ()
     what: str = "word"
     some: bool = True
+    needed: tuple[float, ...] = ()
 
     def check(self, name: str, value: Any) -> None:
         """Refuse a value beyond the limit.
@@ -48,6 +50,9 @@ class Limit:
             self._check_one(name, entry)
             if entry in value[:place]:
                 raise InvalidArgument(f"expected every entry of {name} once, got {entry!r} twice")
+        for entry in self.needed:
+            if entry not in value:
+                raise InvalidArgument(f"expected {entry:g} among {name}, got {list(value)}; the study compares with it")
 
     def _check_one(self, name: str, value: Any) -> None:
         if self.known and value not in self.known:

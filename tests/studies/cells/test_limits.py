@@ -51,6 +51,7 @@ def test_limits_of_numbers_words_and_lists() -> None:
         (Limit(above=0), 0.0, "expected x > 0, got 0.0"),
         (Limit(), float("nan"), "expected a finite x, got nan"),
         (Limit(least=1), [], "expected at least one entry in x, got none"),
+        (Limit(needed=(0.0, 1.0)), [0.0, 0.5], "expected 1 among x"),
         (Limit(), ["a", "a"], "expected every entry of x once, got 'a' twice"),
     ]
     for limit, value, words in refused:
@@ -60,6 +61,11 @@ def test_limits_of_numbers_words_and_lists() -> None:
         Limit(known=("red", "blue"), what="colour").check("x", ["rad"])
     with pytest.raises(UnknownName, match="expected a colour for x, got '3'"):
         Limit(known=("red", "blue"), what="colour").check("x", [3])
+
+
+def test_states_are_compared_at_the_start_and_at_the_end() -> None:
+    with pytest.raises(InvalidArgument, match="expected 1 among shares"):  # its sentences speak of t = 0 and T
+        find_study("embeddings").config(small=True, changes={"shares": [0.0, 0.5]})
 
 
 def test_a_study_of_ones_own_has_limits_too(tmp_path: Path) -> None:
