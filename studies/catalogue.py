@@ -9,6 +9,7 @@ from typing import Any
 from rdgraph.errors import InvalidArgument
 from rdgraph.records import Records
 from studies.runs.libraries import EXTRAS, require
+from studies.runs.setting_limits import Limits, no_limits
 from studies.runs.study import Study
 
 #: The registered studies by name, in the order of registration.
@@ -89,10 +90,16 @@ def _on_use(module: str, function: str) -> Callable[[Any], Any]:
     return call
 
 
+def _limits_of(module: str) -> Limits:
+    """The function `limits` of a module that is imported when it is called; none where it has none."""
+    return lambda small: getattr(import_module(module), "limits", no_limits)(small)
+
+
 def _register(name: str, folder: str, title: str, question: str, extra: str | None = None) -> None:
-    """A study of this package: studies.FOLDER.study has `run(run)` and `settings(small)`."""
+    """A study of this package: studies.FOLDER.study has `run(run)`, `settings(small)` and perhaps `limits(small)`."""
     module = f"studies.{folder}.study"
-    register_study(Study(name, title, question, _on_use(module, "run"), _on_use(module, "settings"), extra))
+    run, settings = _on_use(module, "run"), _on_use(module, "settings")
+    register_study(Study(name, title, question, run, settings, extra, limits=_limits_of(module)))
 
 
 _register(

@@ -184,7 +184,7 @@ def synthetic_cora_levels(
 
 @dataclass(frozen=True)
 class PublishedDegrees:
-    """One row of the paper's table of the synthetic Cora: degrees, means over three graphs."""
+    """One row of the paper's Table 9, the synthetic Cora: degrees, means over three graphs."""
 
     homophily: float
     average_degree: float
@@ -194,7 +194,7 @@ class PublishedDegrees:
 
 
 def published_degrees() -> tuple[PublishedDegrees, ...]:
-    """The paper's table of the synthetic Cora.
+    """The paper's Table 9.
 
     >>> row = published_degrees()[10]
     >>> row.homophily, row.average_degree, row.max_degree, row.min_degree

@@ -12,10 +12,12 @@ from gread.settings.published_tables import PublishedAblation, published_ablatio
 from studies.ablation.options import ADJACENCIES, BETAS, EFFECTS, make_cells, options_of
 from studies.cells.agreement import ABOVE, BELOW, EXPLAINED, LEVEL, Estimate, Gap, holm, row_answer, tally
 from studies.cells.cell import grouped_rows, load_set, train_cells, write_trials
+from studies.cells.cell_limits import cell_limits
 from studies.cells.corrected_test import CorrectedTest, share_ratio
 from studies.cells.nine_sets import REACTIONS, SETS
 from studies.runs.chart import FieldMap
 from studies.runs.pairing import split_means
+from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import decide, interval
 
@@ -31,6 +33,11 @@ def settings(small: bool) -> dict[str, Any]:
     if small:
         return {"sets": ["karate"], "reactions": ["BS", "AC"], "splits": 3, "seeds": 1, "epochs": 15, "hidden": 8}
     return {"sets": list(SETS), "reactions": list(REACTIONS), "splits": 10, "seeds": 1, "epochs": 0, "hidden": 0}
+
+
+def limits(small: bool) -> dict[str, Limit]:
+    """What the settings may be."""
+    return cell_limits()
 
 
 def run(run: StudyRun) -> None:
@@ -128,7 +135,7 @@ def table_verdicts(options: Options) -> list[tuple[str, str, str]]:
             if paper:
                 gaps[reaction, dataset] = Gap.between(Estimate.of(own), paper.mean, paper.std)
         if gaps:
-            far = [f"{r} on {d} {g.difference:+.1f}" for (r, d), g in gaps.items() if g.word in (ABOVE, BELOW)]
+            far = [f"{r} on {d} {g.difference:+z.1f}" for (r, d), g in gaps.items() if g.word in (ABOVE, BELOW)]
             tables = "Tables 5 and 20" if option in ADJACENCIES else "Tables 6 and 21"
             made.append((
                 f"The accuracies with {option} in {tables} are reproduced.", row_answer(list(gaps.values())),
@@ -169,7 +176,7 @@ def _counted(rows: Sequence[MutableRow]) -> tuple[str, str]:
     up = sum(float(row["difference"]) > 0 for row in sure)
     evidence = (
         f"more accurate in {int((there > 0).sum())} of {there.size} cells (95 % interval of the share {low:.2f} to "
-        f"{high:.2f}), {values.size - there.size} equal; mean {np.nanmean(values):+.2f} points; sure by themselves "
+        f"{high:.2f}), {values.size - there.size} equal; mean {np.nanmean(values):+z.2f} points; sure by themselves "
         f"after Holm's correction: {up} up, {len(sure) - up} down"
     )
     return decide(there > 0), evidence
@@ -224,7 +231,7 @@ def answer(effects: Sequence[MutableRow]) -> str:
 
     def mean(effect: str) -> str:
         values = [float(row["difference"]) for row in effects if row["effect"] == effect]
-        return f"{np.nanmean(values):+.2f}" if values else "no number"
+        return f"{np.nanmean(values):+z.2f}" if values else "no number"
 
     return (
         f"A vector beta as published changes the accuracy by {mean('VC - SC')} points on average, of which "

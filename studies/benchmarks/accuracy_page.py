@@ -68,7 +68,7 @@ def _authors(part: dict[str, Any]) -> list[str]:
         if row["authors"] is not None:
             theirs = f"{row['authors']:.2f} ± {row['authors_std']:.2f}"
             change, error = difference(row["mean"], row["std"], row["splits"], row["authors"], row["authors_std"])
-            gap, word = f"{change:+.2f} ({error:.2f})", verdict(change, error)
+            gap, word = f"{change:+z.2f} ({error:.2f})", verdict(change, error)
         lines.append(
             f"| {row['dataset']} | {row['mean']:.2f} ± {row['std']:.2f} | {theirs} | {gap} | {word} | {_paper(row)} |"
         )

@@ -118,7 +118,7 @@ def curse_part(rows: dict[str, dict[str, Any]]) -> list[str]:
         seeds, splits = row["fresh"]["seeds"], row["fresh"]["splits"]
         lost = row["untuned"]["val_mean"] - seeds["chosen"]["val_mean"]
         told.append([
-            name, number(row["untuned"]["val_mean"]), number(seeds["chosen"]["val_mean"]), f"{lost:+.2f}",
+            name, number(row["untuned"]["val_mean"]), number(seeds["chosen"]["val_mean"]), f"{lost:+z.2f}",
             number(seeds["chosen"]["mean"]), number(splits["chosen"]["mean"]), number(splits[FIRST]["mean"]),
             paired(fresh_test(row)),
         ])  # fmt: skip
@@ -146,7 +146,7 @@ def transfer_part(found: dict[str, Any]) -> list[str]:
                 continue
             first, second = (dict(enumerate(one["each"])) for one in (own, _of(rows[d], FIRST)))
             test = CorrectedTest.of(first, second, rows[d]["test_to_train"])
-            text = f"{own['mean']:.2f} ({test.difference:+.2f})"
+            text = f"{own['mean']:.2f} ({test.difference:+z.2f})"
             cells.append(f"**{text}**" if test.answer in (HOLDS, FAILS) else text)
         body.append([f"chosen on {origin}", *cells])
     words = ("Equations that were chosen on one set, untouched and with the defaults, on the others, in brackets the "
@@ -164,7 +164,7 @@ def terms_part(rows: dict[str, dict[str, Any]]) -> list[str]:
     for name, row in rows.items():
         helps, harms = (
             ", ".join(
-                f"`{t['term']}` {t['effect']:+.1f}" for t in row["terms"] if sign * t["effect"] > 0 and _is_sure(t)
+                f"`{t['term']}` {t['effect']:+z.1f}" for t in row["terms"] if sign * t["effect"] > 0 and _is_sure(t)
             )
             for sign in (1, -1)
         )

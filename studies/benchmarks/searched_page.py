@@ -106,7 +106,7 @@ def paired(test: CorrectedTest | None) -> str:
     """
     if test is None:
         return ""
-    text = f"{test.difference:+.2f} ({test.error:.2f})"
+    text = f"{test.difference:+z.2f} ({test.error:.2f})"
     return f"**{text}**" if test.answer in (HOLDS, FAILS) else text
 
 

@@ -14,6 +14,8 @@ from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, difference_error
 
 REPRODUCED, NOISE, ABOVE, BELOW, NONE = "reproduced", "within noise", "above", "below", "undecided"
 WORDS = (REPRODUCED, NOISE, ABOVE, BELOW, NONE)
+#: The words of a difference within its errors.
+AGREES = (REPRODUCED, NOISE)
 #: Standard errors of the difference that count as chance, and the points of accuracy that count as the same number.
 ERRORS, POINTS = 2.0, 1.0
 #: Splits that a published mean is over.

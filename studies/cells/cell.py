@@ -99,13 +99,18 @@ def file_name(*words: object) -> str:
     return "-".join(str(word).replace("*", "star").replace("±", "free") for word in words)
 
 
-def train_cells(run: StudyRun, cells: Sequence[Cell], load: Load = load_set, rows_of: RowsOf | None = None) -> CellRows:
+def train_cells(
+    run: StudyRun, cells: Sequence[Cell], load: Load = load_set, rows_of: RowsOf | None = None, *, some: bool = True
+) -> CellRows:
     """Train what is not trained yet; each cell is a part of the run, cut off ones go on from a checkpoint.
 
     On a card many cells are trained beside each other, each of which is a part as soon as it is done. A cell that
     cannot be trained, for its equation or for lack of memory, is told of and tried again by the next run. `rows_of`
-    makes the rows of a cell from its trainings; without it there is one row each.
+    makes the rows of a cell from its trainings; without it there is one row each. With `some` there has to be a cell.
     """
+    if some and not cells:
+        empty = ", ".join(name for name, value in run.settings.items() if value == [])
+        raise InvalidArgument(f"expected something to train, got nothing, since these settings are empty: {empty}")
     found: dict[str, list[MutableRow]] = {}
     failed: dict[str, str] = {}
     tried: set[Path] = set()

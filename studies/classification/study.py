@@ -10,9 +10,10 @@ import numpy as np
 
 from gread.settings.presets import find_published, published_results
 from gread.settings.published_tables import published_ranking
-from studies.cells.agreement import ABOVE, BELOW, EXPLAINED, WORDS, Estimate, Gap, tally
+from studies.cells.agreement import ABOVE, AGREES, BELOW, EXPLAINED, WORDS, Estimate, Gap, tally
 from studies.cells.cell import grouped_rows, train_cells, write_trials
 from studies.cells.cell_figures import beside_chart
+from studies.cells.cell_limits import ANY_MODELS, ANY_REACTIONS, ANY_SETS, cell_limits
 from studies.cells.nine_sets import BORROWS, BOUNDED, REACTIONS, SETS
 from studies.classification.classification_verdicts import (
     Measured,
@@ -32,6 +33,7 @@ from studies.classification.families import (
 )
 from studies.classification.ranking import Standing, standings
 from studies.runs.chart import FieldMap
+from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import standard_error
 
@@ -61,6 +63,14 @@ def settings(small: bool) -> dict[str, Any]:
         **shared, "sets": list(SETS), "other_sets": ["cornell", "chameleon_filtered", "squirrel_filtered"],
         "splits": 10, "epochs": 0, "hidden": 0, "models": [],
     }  # fmt: skip
+
+
+def limits(small: bool) -> dict[str, Limit]:
+    """What the settings may be."""
+    readings = Limit(known=FAMILIES, what="reading", some=False)
+    return cell_limits(
+        sets=ANY_SETS, other_sets=ANY_SETS, reactions=ANY_REACTIONS, families=readings, models=ANY_MODELS
+    )
 
 
 def run(run: StudyRun) -> None:
@@ -226,7 +236,7 @@ def _draw_map(run: StudyRun, found: Measured) -> None:
         for name, line in zip(names, gaps, strict=True)
         for s, gap in zip(found.sets, line, strict=True)
     ]
-    notes = [[f"{gap.difference:+.2f} (standard error {gap.error:.2f}), {gap.word}" for gap in line] for line in gaps]
+    notes = [[f"{gap.difference:+z.2f} (standard error {gap.error:.2f}), {gap.word}" for gap in line] for line in gaps]
     drawn = FieldMap(names, found.sets, values, sure, "accuracy here minus Table 8", notes=notes)
     caption = "Test accuracy here minus that of Table 8, in points; bold beyond two standard errors."
     run.chart("differences", drawn, caption, rows)
@@ -241,11 +251,11 @@ def answer(found: Measured) -> str:
     gaps = [gap for (family, method, _), gap in found.gaps.items() if family == "paper"]
     if not gaps:
         return "None of the graphs of this run is in the paper's table, so that nothing is compared."
-    reached = sum(gap.word in WORDS[:3] for gap in gaps)
+    reached = sum(gap.word in AGREES for gap in gaps)
     return (
         f"With the paper's settings {reached} of {len(gaps)} cells of Table 8 are reached within two standard errors "
         f"({tally(gap.word for gap in gaps)}); the mean difference is "
-        f"{np.mean([gap.difference for gap in gaps]):+.2f} points."
+        f"{np.mean([gap.difference for gap in gaps]):+z.2f} points."
     )
 
 

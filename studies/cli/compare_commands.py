@@ -90,7 +90,7 @@ def contest_table(rows: Sequence[Any]) -> FittedTable:
     cells = [
         [
             str(row["method"]), f"{row['mean']:.2f}" + _spread(float(row["error"])),
-            f"{row['difference']:+.2f}" + _spread(float(row["difference_error"])) if k else "",
+            f"{row['difference']:+z.2f}" + _spread(float(row["difference_error"])) if k else "",
             f"{int(row['parameters']):,}", _number(float(row["ms_per_epoch"])), _number(float(row["published"])),
         ]
         for k, row in enumerate(rows)

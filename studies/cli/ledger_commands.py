@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,13 +30,18 @@ ledger_app = typer.Typer(
 
 @dataclass(frozen=True)
 class LedgerFiles:
-    """Where the ledger is read from: the folder of results files, and files that other people measured."""
+    """Where the ledger is read from: the folder of results files, and files that other people measured; the options
+    that choose and form rows."""
 
     folder: Path | None
     added: tuple[Path, ...]
+    as_json: bool = False
+    others: tuple[str, ...] = ()
 
     def entries(self) -> list[LedgerEntry]:
         require("the ledger", "gread")
+        if self.folder is not None and not self.folder.is_dir():
+            raise InvalidArgument(f"expected a folder of results files, got {self.folder}; check its name")
         from studies.ledger.assessment import make_ledger
         from studies.ledger.kept_results import DOCS
         from studies.ledger.other_people import read_added
@@ -63,14 +69,13 @@ def ledger_command(
     ] = None,
 ) -> None:
     """The tally of all published numbers and claims; `rdgraph ledger show CELL` tells all that is known of one."""
-    files = LedgerFiles(results, tuple(add or ()))
+    given = {"--csv": as_csv, "--markdown": as_markdown, "--status": status, "--table": table, "--page": page}
+    files = LedgerFiles(results, tuple(add or ()), as_json, tuple(name for name, value in given.items() if value))
     context.obj = files
     if context.invoked_subcommand is not None:
         return
     if as_json + as_csv + as_markdown > 1:
         raise InvalidArgument("expected one of --json, --csv and --markdown, got several; choose one")
-    if results is not None and not results.is_dir():
-        raise InvalidArgument(f"expected a folder of results files, got {results}; check its name")
     every = files.entries()
     from studies.ledger import ledger_forms
 
@@ -92,16 +97,23 @@ def ledger_command(
 def show_command(
     context: typer.Context,
     cell: Annotated[str, typer.Argument(help="A cell such as T8/GREAD-BS/cora, T7/MLP/rank or M1.4.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: the row.")] = False,
 ) -> None:
     """All that is known of one cell: published, ours, settings, what others measured, command, hash."""
     files = context.obj
     if not isinstance(files, LedgerFiles):
         raise InvalidArgument("expected the options of `rdgraph ledger`, got none; run it as `rdgraph ledger show`")
+    if files.others:
+        raise InvalidArgument(f"expected a cell alone, got {files.others[0]} beside `show`; leave one of them out")
     entries = {entry.printed.cell: entry for entry in files.entries()}
     from studies.ledger.ledger_forms import known_of
     from studies.ledger.other_people import find_cell
 
-    for heading, text in known_of(entries[find_cell(cell, entries)]):
+    entry = entries[find_cell(cell, entries)]
+    if as_json or files.as_json:
+        sys.stdout.write(json.dumps(entry.row(), indent=1, ensure_ascii=False) + "\n")
+        return
+    for heading, text in known_of(entry):
         say(console, f"{heading}: {text}")
 
 
@@ -127,7 +139,7 @@ def rows_table(entries: Sequence[LedgerEntry]) -> FittedTable:
     for entry in entries:
         row = entry.row()
         ours = row["answer"].partition(" ")[0] or shown_number(row["ours"], row["ours_std"]).replace("none", "")
-        gap = "" if row["difference"] is None else f"{row['difference']:+.2f}"
+        gap = "" if row["difference"] is None else f"{row['difference']:+z.2f}"
         paper = shown_number(row["published"], row["published_std"]).replace("none", "")
         cells.append([row["cell"], paper, ours, gap, entry.status, row["contradiction"] or row["cause"]])
     headings = ("cell", "paper", "ours", "difference", "status", "cause")

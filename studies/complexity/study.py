@@ -14,8 +14,10 @@ import torch
 from rdgraph import Graph, lower, solve
 from studies.cells.cell import file_name, grouped_rows, load_set
 from studies.cells.cell_figures import curve_panels
+from studies.cells.cell_limits import ANY_SETS, COUNT, NAMED_REACTIONS
 from studies.cells.nine_sets import REACTIONS, SETS
 from studies.runs.chart import Line
+from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
 
@@ -48,6 +50,13 @@ def settings(small: bool) -> dict[str, Any]:
         "degrees": [64, 128, 256, 512], "widths": [64, 128, 256, 512], "counts": [16, 32, 64, 128], "repeats": 9,
         "sets": list(SETS),
     }  # fmt: skip
+
+
+def limits(small: bool) -> dict[str, Limit]:
+    """What the settings may be."""
+    counts = dict.fromkeys(("nodes", "degree", "width", "count", "repeats"), COUNT)
+    grown = dict.fromkeys(("degrees", "widths", "counts"), Limit(least=1, some=False))
+    return {**counts, **grown, "reactions": NAMED_REACTIONS, "sets": ANY_SETS}
 
 
 def run(run: StudyRun) -> None:
@@ -196,7 +205,9 @@ def growth_verdicts(exponents: Sequence[MutableRow]) -> list[tuple[str, str, str
     for row in exponents:
         name, against = str(row["reaction"]), str(row["against"])
         low, high = float(row["low"]), float(row["high"])
-        told = f"exponent {float(row['exponent']):.2f} ({low:.2f} to {high:.2f}) from {row['from']:g} to {row['to']:g}"
+        told = (
+            f"exponent {float(row['exponent']):z.2f} ({low:z.2f} to {high:z.2f}) from {row['from']:g} to {row['to']:g}"
+        )
         if against == CHANNELS and name in POWERS:
             stated = POWERS[name] + 1
             filled = low > FILLED  # else overhead hides what would grow
@@ -246,7 +257,7 @@ def answer(counts: Sequence[MutableRow], exponents: Sequence[MutableRow]) -> str
     """Products and the exponent of dim, in one sentence."""
     most = max((int(row["products"]) for row in counts), default=0)
     powers = [float(row["exponent"]) for row in exponents if row["against"] == CHANNELS and row["reaction"] in POWERS]
-    power = f"{max(powers):.2f}" if powers else "an unknown power"
+    power = f"{max(powers):z.2f}" if powers else "an unknown power"
     return (
         f"No reaction takes more than {most} sparse products an evaluation, and the cost of F, AC and Z grows with dim "
         f"to the power {power} at most, where the appendix states 2, 3 and 4."

@@ -16,10 +16,12 @@ from rdgraph.errors import InvalidArgument
 from studies.cells.agreement import EXPLAINED, LEVEL, Estimate, Gap, holm, row_answer, tally
 from studies.cells.cell import Cell, Variation, file_name, grouped_rows, load_set, shrunk, train_cells, write_trials
 from studies.cells.cell_figures import curve_panels
+from studies.cells.cell_limits import ANY_SETS, NAMED_SETS, cell_limits
 from studies.cells.corrected_test import CorrectedTest, share_ratio
 from studies.cells.nine_sets import LINEAR, SETS, published_config
 from studies.runs.chart import Line
 from studies.runs.pairing import split_means
+from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, standard_error
 
@@ -50,6 +52,13 @@ def settings(small: bool) -> dict[str, Any]:
         "dataset": "cora", "layers": [2, 4, 8, 16, 32, 64], "deep": [128, 256], "sets": list(SETS),
         "reactions": list(LINEAR), "splits": 10, "seeds": 1, "epochs": 0, "hidden": 0,
     }  # fmt: skip
+
+
+def limits(small: bool) -> dict[str, Limit]:
+    """What the settings may be."""
+    layers = Limit(least=1, some=False)
+    linear = Limit(known=LINEAR, what="linear reaction", some=False)
+    return cell_limits(dataset=NAMED_SETS, layers=layers, deep=layers, sets=ANY_SETS, reactions=linear)
 
 
 def run(run: StudyRun) -> None:
@@ -189,7 +198,7 @@ def table_verdicts(table: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
             continue
         gaps = [Gap(float(r["difference"]), float(r["gap_error"]), float(r["p"])) for r in known]
         where = "Table 22" if reading == BEST else f"Table 23, where {READINGS[str(reading)]}"
-        told = ", ".join(f"{r['dataset'] if reading == BEST else r['layers']} {r['difference']:+.2f}" for r in known)
+        told = ", ".join(f"{r['dataset'] if reading == BEST else r['layers']} {r['difference']:+z.2f}" for r in known)
         made.append((f"{method} in {where}: the numbers are reproduced.", row_answer(gaps),
                      f"{tally(gap.word for gap in gaps)}; differences {told}"))  # fmt: skip
     return made
@@ -202,7 +211,7 @@ def pair_verdicts(pairs: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
         sure = [row for row in own if float(row["p_holm"]) < LEVEL]
         down = [row for row in sure if float(row["difference"]) < 0]
         up = len(sure) - len(down)
-        told = ", ".join(f"{r['dataset'] if reading == BEST else r['layers']} {r['difference']:+.2f}" for r in own)
+        told = ", ".join(f"{r['dataset'] if reading == BEST else r['layers']} {r['difference']:+z.2f}" for r in own)
         statement = (
             "GREAD-ST shows superiority to GRAND++ in all data sets (Table 22)."
             if reading == BEST
@@ -232,7 +241,7 @@ def deep_verdicts(rows: Sequence[MutableRow], s: Mapping[str, Any]) -> list[tupl
         diverged = sum(row["status"] != "ok" for row in points[last])
         made.append((
             f"{method} by the exact flow loses at most {LOST:g} points at {last} layers.", answer,
-            f"{means[last]:.2f} at {last} against {means[best]:.2f} at {best}, difference {test.difference:+.2f} "
+            f"{means[last]:.2f} at {last} against {means[best]:.2f} at {best}, difference {test.difference:+z.2f} "
             f"(error {test.error:.2f}); {diverged} of {len(points[last])} trainings diverged",
         ))  # fmt: skip
     return made

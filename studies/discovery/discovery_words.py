@@ -117,7 +117,7 @@ def answer_sentence(task: DiscoveryTask, found: Discovered, beside: Yardsticks, 
         word = {"holds": "better than", "fails": "worse than"}.get(test.answer, "not told from")
         text += (
             f" On splits that the choice did not see it has {percent(fresh['chosen'].test):.2f} % and is {word} BS "
-            f"({test.difference:+.2f} points, p = {test.p:.2g})."
+            f"({test.difference:+z.2f} points, p = {test.p:.2g})."
         )
     return text
 
@@ -183,7 +183,7 @@ def verdicts(
     for where, own, other in pairs:
         test = difference(own, other, curse.ratio)
         evidence = (
-            f"{test.difference:+.2f} points, standard error {test.error:.2f}, two-sided p = {test.p:.3g} over "
+            f"{test.difference:+z.2f} points, standard error {test.error:.2f}, two-sided p = {test.p:.3g} over "
             f"{test.splits} splits (corrected resampled t-test)."
         )
         statement = f"On {where} the chosen equation is better on test nodes than BS with the same settings."

@@ -17,11 +17,13 @@ from rdgraph.errors import RdgraphError
 from studies.cells.agreement import LEVEL, holm
 from studies.cells.cell import ALL_TRAINED, file_name, grouped_rows, load_set, shrunk
 from studies.cells.cell_figures import curve_panels
+from studies.cells.cell_limits import COUNT, NAMED_REACTIONS, cell_limits
 from studies.cells.corrected_test import CorrectedTest, share_ratio
 from studies.cells.nine_sets import SETS, published_config
 from studies.runs.chart import Line
 from studies.runs.chart_figures import class_colours, dot_area
 from studies.runs.moving_dots import DotPanel, MovingDots
+from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, standard_error
 from studies.training.figures import empty_figure
@@ -47,6 +49,14 @@ def settings(small: bool) -> dict[str, Any]:
         "sets": list(SETS), "reaction": "BS", "kind": "authors", "shares": [0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0],
         "nodes": 400, "splits": 10, "epochs": 0, "hidden": 0,
     }  # fmt: skip
+
+
+def limits(small: bool) -> dict[str, Limit]:
+    """What the settings may be."""
+    kinds = Limit(known=("paper", "authors"), what="kind of published settings")
+    return cell_limits(
+        reaction=NAMED_REACTIONS, kind=kinds, shares=Limit(least=0, most=1, needed=(0.0, 1.0)), nodes=COUNT
+    )
 
 
 def run(run: StudyRun) -> None:
@@ -204,7 +214,7 @@ def verdicts(tests: Mapping[str, CorrectedTest]) -> list[tuple[str, str, str]]:
         (
             f"On {dataset} the flow leads to local clusters of one class (Figures 2 and 10).",
             (HOLDS if test.difference > 0 else FAILS) if p < LEVEL else UNDECIDED,
-            f"purity at T minus purity at 0: {test.difference:+.2f} points (error {test.error:.2f}, p {p:.2g} after "
+            f"purity at T minus purity at 0: {test.difference:+z.2f} points (error {test.error:.2f}, p {p:.2g} after "
             f"Holm) over {test.splits} splits",
         )
         for (dataset, test), p in zip(tests.items(), corrected, strict=True)
@@ -275,7 +285,7 @@ def answer(tests: Mapping[str, CorrectedTest]) -> str:
     up = [d for d, test in tests.items() if test.difference > 0 and corrected[d] < LEVEL]
     down = [d for d, test in tests.items() if test.difference < 0 and corrected[d] < LEVEL]
     gaps = [test.difference for test in tests.values()]
-    middle = f"{np.median(gaps):+.1f}" if gaps else "no"
+    middle = f"{np.median(gaps):+z.1f}" if gaps else "no"
     return (
         f"From t = 0 to T the nearest neighbours of a test node come to share its class more often on {len(up)} of "
         f"{len(tests)} sets and less often on {len(down)}; the median change is {middle} points."

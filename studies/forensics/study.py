@@ -15,6 +15,7 @@ import numpy as np
 from gread.settings.presets import authors_cells, find_published
 from studies.cells.agreement import EXPLAINED, NOISE, REPRODUCED, Estimate, Gap
 from studies.cells.cell import Load, grouped_rows, load_set, train_cells, write_trials
+from studies.cells.cell_limits import ANY_REACTIONS, ANY_SETS, cell_limits
 from studies.cells.nine_sets import REACTIONS, SETS
 from studies.forensics.completions import (
     PRINTED,
@@ -27,6 +28,7 @@ from studies.forensics.completions import (
     ruled_rows,
 )
 from studies.runs.chart import FieldMap
+from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
 
@@ -56,13 +58,20 @@ def settings(small: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def limits(small: bool) -> dict[str, Limit]:
+    """What the settings may be."""
+    completions = Limit(known=TRAINED, what="completion", some=False)
+    return cell_limits(sets=ANY_SETS, reactions=ANY_REACTIONS, completions=completions, authors_sets=ANY_SETS)
+
+
 def run(run: StudyRun) -> None:
     """Train beside the authors' code, then the printed settings, then the completions of rows that are not reached."""
     s = run.settings
-    theirs = train_cells(run, authors_part(authors_cells(), s)).rows
-    rows = train_cells(run, printed_cells(s), rows_of=ruled_rows).rows
+    beside, printed = authors_part(authors_cells(), s), printed_cells(s)
+    theirs = train_cells(run, beside, some=not printed).rows
+    rows = train_cells(run, printed, rows_of=ruled_rows, some=False).rows
     asked = [r for r in s["reactions"] if not is_reached(PRINTED, r, gaps_of(rows))]
-    rows += train_cells(run, completion_cells(s, asked), rows_of=ruled_rows).rows
+    rows += train_cells(run, completion_cells(s, asked), rows_of=ruled_rows, some=False).rows
     write_trials(run, [*rows, *theirs])
     gaps = gaps_of(rows)
     found = [explained(r, gaps, (*RULES, *s["completions"])) for r in s["reactions"]]
@@ -254,7 +263,7 @@ def agreed_cells(table: Sequence[MutableRow]) -> list[MutableRow]:
 def authors_verdict(table: Sequence[MutableRow]) -> tuple[str, str, str]:
     """Does our code give what the authors' code gives, in at least 28 of the 31 cells?"""
     far = [row for row in table if row["verdict"] not in WITHIN]
-    told = ", ".join(f"{row['completion']} {row['difference']:+.2f} ({row['error']:.2f})" for row in far)
+    told = ", ".join(f"{row['completion']} {row['difference']:+z.2f} ({row['error']:.2f})" for row in far)
     sure = UNDECIDED if len(table) < OF_CELLS else HOLDS if len(table) - len(far) >= NEEDED_CELLS else FAILS
     return (
         f"Our code agrees with the authors' code within two standard errors in at least {NEEDED_CELLS} of {OF_CELLS} "

@@ -18,6 +18,8 @@ from studies.oversmoothing.network_states import fitting_config
 
 #: Where the features come from: Cora's, or in the small mode random ones.
 CORA, SAMPLE = "cora", "sample"
+#: The adjacencies, and how each is normalised.
+NORMALISATIONS = {"original": "symmetric", "soft": "row"}
 
 
 @lru_cache(maxsize=2)
@@ -43,6 +45,15 @@ def graph_names(s: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(f"{s['source']}:{level:g}:{seed}" for level in s["levels"] for seed in range(s["graphs"]))
 
 
+def level_of(name: str) -> float:
+    """The homophily of a graph.
+
+    >>> level_of("sample:0.5:1")
+    0.5
+    """
+    return float(name.split(":")[1])
+
+
 def configurations(name: str, s: Mapping[str, Any]) -> list[Config]:
     """The settings that a network or a reaction chooses from: those of Table 11 that it has.
 
@@ -60,10 +71,9 @@ def configurations(name: str, s: Mapping[str, Any]) -> list[Config]:
     if name == reaction:
         flows = [{"time": time, "step": s["step"], "method": "euler"} for time in s["times"]]
         return [fitting_config(name, {**v, **f}) for v, f in product(trained, flows if name == "grand" else [{}])]
-    normalisations = {"original": "symmetric", "soft": "row"}
     return [
         Config().updated({
-            **values, "reaction": reaction, "adjacency": adjacency, "normalisation": normalisations[adjacency],
+            **values, "reaction": reaction, "adjacency": adjacency, "normalisation": NORMALISATIONS[adjacency],
             "time": time, "step": s["step"], "method": "euler", "alpha": "scalar", "beta": "channel",
             "self_loops": 0.0,
         })

@@ -8,13 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gread.datasets.synthetic import published_degrees
 from studies.cells.agreement import LEVEL, holm
 from studies.cells.cell import grouped_rows, train_cells, write_trials
 from studies.cells.cell_figures import curve_panels
+from studies.cells.cell_limits import ANY_MODELS, ANY_REACTIONS, COUNT
 from studies.cells.corrected_test import CorrectedTest
-from studies.homophily.levels import CORA, graph_names, level_graph, make_cells, settings_of_table
+from studies.homophily.degrees import degree_rows
+from studies.homophily.levels import (
+    CORA,
+    NORMALISATIONS,
+    SAMPLE,
+    level_graph,
+    level_of,
+    make_cells,
+    settings_of_table,
+)
 from studies.runs.chart import Line
+from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, standard_error
 
@@ -35,6 +45,16 @@ def settings(small: bool) -> dict[str, Any]:
     return settings_of_table(small)
 
 
+def limits(small: bool) -> dict[str, Limit]:
+    """What the settings may be."""
+    shares = dict.fromkeys(("levels", "dropout", "input_dropout"), Limit(least=0, most=1))
+    counts = dict.fromkeys(("graphs", "splits", "epochs", "hidden"), COUNT)
+    rates = {"learning_rates": Limit(above=0), "weight_decays": Limit(least=0), "times": Limit(above=0)}
+    words = {"source": Limit(known=(CORA, SAMPLE), what="source of features"), "models": ANY_MODELS}
+    words["adjacencies"] = Limit(known=NORMALISATIONS, what="adjacency")
+    return {**counts, **rates, **words, **shares, "step": Limit(above=0), "reactions": ANY_REACTIONS}
+
+
 def run(run: StudyRun) -> None:
     """Train every network with every choice on every graph, choose on the validation nodes, and answer."""
     rows = train_cells(run, make_cells(run.settings), level_graph).rows
@@ -45,7 +65,7 @@ def run(run: StudyRun) -> None:
     _draw(run, curves)
     run.table("levels", table, CAPTION)
     if run.settings["source"] == CORA:
-        run.table("degrees", degree_table(run.settings), "Degrees of the graphs made here beside those of Table 9.")
+        run.table("degrees", degree_rows(run.settings), "Degrees of the graphs made here beside those of Table 9.")
     for verdict in verdicts(curves):
         run.verdict(*verdict)
     run.answer(answer(curves), "networks")
@@ -62,14 +82,10 @@ CAPTION = (
 )
 
 
-def _level(row: Mapping[str, Any]) -> float:
-    return float(str(row["dataset"]).split(":")[1])
-
-
 def chosen_rows(rows: Sequence[MutableRow]) -> list[MutableRow]:
     """The trainings of the choice that is best on the validation nodes, for every network at every level."""
     found: list[MutableRow] = []
-    levelled: list[MutableRow] = [{**row, "level": _level(row)} for row in rows]
+    levelled: list[MutableRow] = [{**row, "level": level_of(str(row["dataset"]))} for row in rows]
     for part in grouped_rows(levelled, "method", "level").values():
         choices = grouped_rows(part, "choice")
         best = max(choices, key=lambda k: float(np.mean([float(row["val_accuracy"]) for row in choices[k]])))
@@ -98,24 +114,6 @@ def level_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
             "choice": int(part[0]["choice"]), "diverged": sum(row["status"] != "ok" for row in part),
         })  # fmt: skip
     return table
-
-
-def degree_table(s: Mapping[str, Any]) -> list[MutableRow]:
-    """Mean, largest and least degree over the graphs of a level, beside Table 9."""
-    printed = {row.homophily: row for row in published_degrees()}
-    rows: list[MutableRow] = []
-    for level in s["levels"]:
-        degrees = [level_graph(name).graph.degree for name in graph_names(s) if _level({"dataset": name}) == level]
-        paper = printed.get(float(level))
-        rows.append({
-            "homophily": float(level), "average_degree": float(np.mean([d.mean() for d in degrees])),
-            "max_degree": float(np.mean([d.max() for d in degrees])),
-            "min_degree": float(np.mean([d.min() for d in degrees])),
-            "printed_average": paper.average_degree if paper else float("nan"),
-            "printed_max": paper.max_degree if paper else float("nan"),
-            "printed_min": paper.min_degree if paper else float("nan"),
-        })  # fmt: skip
-    return rows
 
 
 # ---------------------------------------------------------------------- verdicts
@@ -169,7 +167,7 @@ def _poor(name: str, curves: Curves) -> tuple[str, str, str]:
     sure = test.p < LEVEL
     return (f"{name} performs poorly at low homophily: below the MLP for h up to {LOW:g}.",
             (HOLDS if test.difference < 0 else FAILS) if sure else UNDECIDED,
-            f"{name} minus MLP {test.difference:+.2f} (error {test.error:.2f}, p {test.p:.2g}) on {test.splits} "
+            f"{name} minus MLP {test.difference:+z.2f} (error {test.error:.2f}, p {test.p:.2g}) on {test.splits} "
             "pairs")  # fmt: skip
 
 
@@ -182,8 +180,8 @@ def _largest_drop(curve: Mapping[float, Mapping[int, float]]) -> tuple[str, str]
     (a, b), test = max(falls.items(), key=lambda pair: pair[1].difference)
     low, high = test.difference - 2 * test.error, test.difference + 2 * test.error
     answer = HOLDS if low >= SUDDEN else FAILS if high < SUDDEN else UNDECIDED
-    told = f"the largest fall is {test.difference:.2f} points (error {test.error:.2f}), from h = {a:g} to {b:g}"
-    return answer, told
+    moved = "the largest fall" if test.difference > 0 else "it never falls; the smallest rise"
+    return answer, f"{moved} is {abs(test.difference):.2f} points (error {test.error:.2f}), from h = {a:g} to {b:g}"
 
 
 def _best_trend(name: str, curves: Curves) -> tuple[str, str, str]:
@@ -193,7 +191,7 @@ def _best_trend(name: str, curves: Curves) -> tuple[str, str, str]:
     corrected = dict(zip(others, holm([t.p for t in tests.values()]), strict=True))
     lost = [o for o in others if tests[o].difference < 0 and corrected[o] < LEVEL]
     won = [o for o in others if tests[o].difference > 0 and corrected[o] < LEVEL]
-    told = ", ".join(f"{o} {tests[o].difference:+.2f} (p {corrected[o]:.2g})" for o in others)
+    told = ", ".join(f"{o} {tests[o].difference:+z.2f} (p {corrected[o]:.2g})" for o in others)
     answer = FAILS if lost else HOLDS if others and len(won) == len(others) else UNDECIDED
     return (f"{name} has the best trend overall: better than each other network over all levels.", answer,
             f"mean difference over all levels and graphs: {told}")  # fmt: skip

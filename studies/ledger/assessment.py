@@ -12,12 +12,12 @@ from pathlib import Path
 
 from gread.settings.model_records import models
 from rdgraph.files import read_text
+from studies.cells.agreement import AGREES
 from studies.cells.nine_sets import SETS
 from studies.forensics.study import explanations
 from studies.ledger.averages import average_measurements
 from studies.ledger.contradictions import Contradiction, contradictions, is_arithmetic
 from studies.ledger.entry import (
-    AGREES,
     CONTRADICTED,
     NOT_MEASURED,
     UNDERSPECIFIED,
@@ -111,8 +111,8 @@ def _exchanged(entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
                 for here, there in ((one, other), (other, one)):
                     found[here.printed.cell] = (
                         f"this number and that of {there.printed.dataset} ({there.printed.value:.2f}) are exchanged: "
-                        f"ours is {here.difference.difference:+.2f} from the one printed here and "
-                        f"{_crossed(here, there):+.2f} from the other"
+                        f"ours is {here.difference.difference:+z.2f} from the one printed here and "
+                        f"{_crossed(here, there):+z.2f} from the other"
                     )
     return [
         replace(entry, status=CONTRADICTED, contradiction=found[entry.printed.cell])
@@ -165,12 +165,13 @@ def _cause(entry: LedgerEntry, notes: Mapping[tuple[str, str], str]) -> str:
         words = (f"{one.reading.partition(':')[0]} {one.value:.2f}" for one in near)
         found.append(f"agrees in other readings ({', '.join(words)})")
     for one in entry.others:
+        theirs = f"{one.who}: {one.value:.2f}" + (f" ({one.reading})" if one.reading else "")
         if one.status(printed) in AGREES:
-            found.append(f"{one.who}: {one.value:.2f} ({one.reading}), which agrees with the paper")
+            found.append(f"{theirs}, which agrees with the paper")
         elif not own.word and one.std is not None and own.std is not None:
             as_printed = replace(printed, value=one.value, std=one.std, count=one.count)
             if own.status(as_printed) in AGREES:
-                found.append(f"{one.who}: {one.value:.2f} ({one.reading}), which agrees with ours")
+                found.append(f"{theirs}, which agrees with ours")
     if lost := int(own.detail.get("diverged") or 0):
         found.append(f"{lost} trainings diverged here")
     if own.is_open:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 
 from gread.settings.published_tables import published_ranking
+from studies.cells.agreement import REPRODUCED
 from studies.cells.nine_sets import SETS
 from studies.classification.ranking import standings
-from studies.ledger.entry import REPRODUCED, UNDECIDED, Measurement
+from studies.ledger.entry import UNDECIDED, Measurement
 from studies.ledger.printed_numbers import STANDINGS, cell_name, table_of
 from studies.runs.uncertainty import standard_error
 

@@ -9,10 +9,10 @@ from functools import cache
 from gread.settings.presets import find_preset, find_published, published_results
 from gread.settings.published_tables import published_ablations, published_ranking, published_tests
 from studies.ablation.options import best_options
-from studies.cells.agreement import Estimate, Gap
+from studies.cells.agreement import AGREES, Estimate, Gap
 from studies.cells.nine_sets import SETS
 from studies.classification.ranking import Standing, standings
-from studies.ledger.entry import AGREES, PrintedNumber
+from studies.ledger.entry import PrintedNumber
 from studies.ledger.printed_numbers import STANDINGS, cell_name, table_of
 from studies.significance.study import PRINTED_RUNS, ROUNDED, recomputed
 

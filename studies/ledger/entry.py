@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from studies.cells.agreement import Estimate, Gap
+from studies.cells.agreement import ABOVE, AGREES, NOISE, REPRODUCED, Estimate, Gap
 
-REPRODUCED, NOISE, ABOVE = "reproduced", "within noise", "above"
 NOT_REPRODUCED, UNDERSPECIFIED = "not reproduced", "underspecified"
 CONTRADICTED, UNDECIDED, NOT_MEASURED = "contradicted by the paper itself", "undecided", "not measured"
 #: In the order in which they are counted, with what each says.
@@ -25,7 +24,6 @@ STATUSES = {
     UNDECIDED: "measured, but there is no error to judge by; a claim that was not decided",
     NOT_MEASURED: "no results file has it",
 }
-AGREES = (REPRODUCED, NOISE)
 #: The claims, as a table.
 CLAIMS = "Claims"
 #: Who measured what is not said to be of somebody else.

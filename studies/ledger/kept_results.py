@@ -16,6 +16,7 @@ from gread.settings.published_tables import published_ablations
 from rdgraph.errors import FileError
 from rdgraph.files import read_bytes
 from studies.ablation.options import best_options
+from studies.cells.agreement import REPRODUCED
 from studies.cells.nine_sets import published_config
 from studies.classification.families import BASELINE, FAMILIES, SEARCHED
 from studies.depth.study import BEST, READINGS
@@ -23,11 +24,11 @@ from studies.forensics.completions import RULES, TRAINED
 from studies.ledger.entry import (
     CONTRADICTED,
     NOT_REPRODUCED,
-    REPRODUCED,
     UNDECIDED,
     UNDERSPECIFIED,
     Measurement,
 )
+from studies.ledger.measured_claims import claim_measurements, measured_claims
 from studies.ledger.printed_numbers import cell_name, table_of
 
 #: Where the files lie in a checkout.
@@ -50,7 +51,9 @@ def kept_measurements(folder: Path = DOCS) -> list[Measurement]:
             content = read_bytes(path, "measured numbers")
             place, digest = f"{folder.name}/{name}", hashlib.sha256(content).hexdigest()
             try:
-                found += [replace(one, file=place, sha256=digest) for one in read(json.loads(content))]
+                kept = json.loads(content)
+                said = claim_measurements(path.stem, kept) if name in DECIDING else ()
+                found += [replace(one, file=place, sha256=digest) for one in (*read(kept), *said)]
             except (ValueError, KeyError, TypeError) as problem:
                 raise FileError(
                     f"expected the results file {path} as its program writes it, got one without {problem}; "
@@ -202,6 +205,19 @@ def _counted(found: Mapping[str, Any]) -> Iterator[Measurement]:
             )  # fmt: skip
 
 
+def _degrees(found: Mapping[str, Any]) -> Iterator[Measurement]:
+    """docs/degrees.json: means over graphs; equal in the digits printed is the same, and what differs where all our
+    graphs are alike is undecided, for want of an error."""
+    for row in found["rows"]:
+        is_same = abs(row["mean"] - row["printed"]) < 0.005 + 1e-9
+        word = REPRODUCED if is_same else UNDECIDED if row["std"] < 1e-9 else ""
+        yield Measurement(
+            cell_name("Table 9", f"h={row['homophily']:g}", row["quantity"]), row["mean"], row["std"], row["graphs"],
+            "graphs grown here by the same rule", word=word, command=found["command"], detail=row,
+            test="compared in the digits printed" if word else "Welch, two standard errors of the difference",
+        )  # fmt: skip
+
+
 def _claims(found: list[dict[str, Any]]) -> Iterator[Measurement]:
     """docs/claims.json, the output of `rdgraph verify all --json`."""
     for claim in found:
@@ -214,8 +230,15 @@ def _claims(found: list[dict[str, Any]]) -> Iterator[Measurement]:
         )  # fmt: skip
 
 
+def _verdicts_alone(kept: Mapping[str, Any]) -> Iterator[Measurement]:
+    """A page whose numbers the paper does not print."""
+    return iter(())
+
+
+#: Pages of studies with verdicts about sentences of the paper.
+DECIDING = frozenset(f"{claim.study}.json" for claim in measured_claims().values())
 #: Name of a results file -> what reads it. A file that another one repeats stands after it.
-READERS: Mapping[str, Callable[[Any], Iterator[Measurement]]] = {
+READERS: dict[str, Callable[[Any], Iterator[Measurement]]] = {
     "classification.json": _classification,
     "accuracy.json": _published_settings,
     "compared.json": _compared,
@@ -225,5 +248,7 @@ READERS: Mapping[str, Callable[[Any], Iterator[Measurement]]] = {
     "depth.json": _depth,
     "significance.json": _significance,
     "data_table.json": _counted,
+    "degrees.json": _degrees,
     "claims.json": _claims,
 }
+READERS |= dict.fromkeys(sorted(DECIDING - set(READERS)), _verdicts_alone)

@@ -12,13 +12,11 @@ from typing import Any
 from jinja2 import FileSystemLoader
 
 from rdgraph.errors import UnknownName
+from studies.cells.agreement import ABOVE, NOISE, REPRODUCED
 from studies.ledger.entry import (
-    ABOVE,
     CONTRADICTED,
-    NOISE,
     NOT_MEASURED,
     NOT_REPRODUCED,
-    REPRODUCED,
     STATUSES,
     UNDECIDED,
     UNDERSPECIFIED,
@@ -146,7 +144,7 @@ def known_of(entry: LedgerEntry) -> list[tuple[str, str]]:
         lines.append(("ours", row["answer"] or shown_number(row["ours"], row["ours_std"])))
         if row["error"] is not None:
             p = "" if row["p"] is None else f", p = {row['p']:.2g}"
-            lines.append(("difference", f"{row['difference']:+.2f}, standard error {row['error']:.2f}{p}"))
+            lines.append(("difference", f"{row['difference']:+z.2f}, standard error {row['error']:.2f}{p}"))
         lines.append(("test", row["test"]))
     lines += [(name, row[name]) for name in ("cause", "contradiction", "reading") if row[name]]
     if own is not None:
@@ -155,6 +153,8 @@ def known_of(entry: LedgerEntry) -> list[tuple[str, str]]:
         lines += [(word, ", ".join(f"{value:.2f}" for value in each))] if each else []
         lines += [(f"check, {'passed' if c['passed'] else 'failed'}", f"{c['text']}: {c['result']}")
                   for c in own.detail.get("evidence", ())]  # fmt: skip
+        lines += [(f"verdict, {v['answer']}", f"{v['statement']} {v['evidence']}")
+                  for v in own.detail.get("verdicts", ())]  # fmt: skip
         lines += [("settings", text)] if (text := settings_text(entry)) else []
         lines += [("command", row["command"]), ("file", f"{row['file']}, sha256 {row['sha256']}")]
     for one in row["others"]:

@@ -14,7 +14,8 @@ from typing import Any
 
 from gread.settings.presets import authors_cells, authors_runs, find_published
 from rdgraph.errors import FileError, UnknownName
-from rdgraph.files import read_text
+from rdgraph.files import read_bytes
+from studies.cells.agreement import SPLITS
 from studies.ledger.entry import Measurement
 from studies.ledger.printed_numbers import cell_name, printed_numbers, table_of
 
@@ -61,37 +62,75 @@ def read_added(path: Path) -> list[Measurement]:
         FileError: for a file that cannot be read, or rows that lack a column or a number.
         UnknownName: for a cell that there is not.
     """
-    text = read_text(path, "measured numbers")
-    try:
-        rows = json.loads(text) if path.suffix == ".json" else list(csv.DictReader(text.splitlines()))
-        rows = rows["rows"] if isinstance(rows, dict) else rows
-        found = [_added(row, path, hashlib.sha256(text.encode()).hexdigest()) for row in rows]
-    except UnknownName:
-        raise
-    except (ValueError, KeyError, TypeError) as problem:
-        columns = ", ".join((*NEEDED, *(f"[{name}]" for name in OPTIONAL)))
-        raise FileError(
-            f"expected rows with {columns} in {path}, got {type(problem).__name__}: {problem}; "
-            "value and std are numbers in percent"
-        ) from None
+    content = read_bytes(path, "measured numbers")
+    digest = hashlib.sha256(content).hexdigest()
+    found = []
+    for number, row in enumerate(_rows(path, content), start=1):
+        try:
+            found.append(_added(row, path, digest))
+        except ValueError as problem:
+            raise _wrong(path, f"{problem} in row {number}") from None
     if not found:
         raise FileError(f"expected at least one row in {path}, got none")
     return found
 
 
-def _added(row: Mapping[str, Any], path: Path, digest: str) -> Measurement:
-    empty = [name for name in NEEDED if row.get(name) in (None, "")]
-    if empty:
-        raise KeyError(", ".join(empty))
-    value = float(row["value"])
-    if not math.isfinite(value):
-        raise ValueError(f"expected a finite value, got {row['value']!r}")
-    std = row.get("std")
+def _rows(path: Path, content: bytes) -> list[Any]:
+    """The rows of a file; a mark of the byte order, as spreadsheets write it, does not count."""
+    try:
+        text = content.decode("utf-8-sig")
+        if path.suffix != ".json":
+            return list(csv.DictReader(text.splitlines()))
+        rows = json.loads(text)
+    except (ValueError, csv.Error, RecursionError) as problem:
+        raise _wrong(path, f"a file that cannot be read ({problem})") from None
+    rows = rows.get("rows") if isinstance(rows, dict) else rows
+    if not isinstance(rows, list):
+        raise _wrong(path, f"{type(rows).__name__} in place of a list of rows")
+    return rows
+
+
+def _wrong(path: Path, what: str) -> FileError:
+    columns = ", ".join((*NEEDED, *(f"[{name}]" for name in OPTIONAL)))
+    return FileError(f"expected rows with {columns} in {path}, got {what}; value and std are numbers in percent")
+
+
+def _added(row: Any, path: Path, digest: str) -> Measurement:
+    """A row as a measurement.
+
+    Raises:
+        ValueError: in words, what is wrong with it.
+    """
+    if not isinstance(row, Mapping):
+        raise ValueError(f"{row!r} in place of columns")
+    if empty := [name for name in NEEDED if row.get(name) in (None, "")]:
+        raise ValueError(f"no {' and no '.join(empty)}")
+    has_std = row.get("std") not in (None, "")
     return Measurement(
-        find_cell(str(row["cell"]), (p.cell for p in printed_numbers())), value,
-        None if std in (None, "") else float(str(std)), int(row.get("splits") or 10), str(row.get("reading") or ""),
+        find_cell(str(row["cell"]), (p.cell for p in printed_numbers())), _number(row, "value"),
+        _number(row, "std", 0.0) if has_std else None, _splits(row), str(row.get("reading") or ""),
         is_main=False, who=str(row["who"]), command=str(row["command"]), file=path.name, sha256=digest,
     )  # fmt: skip
+
+
+def _number(row: Mapping[str, Any], name: str, least: float = -math.inf) -> float:
+    try:
+        value = float(row[name])
+    except (TypeError, ValueError):
+        value = math.nan
+    if not (math.isfinite(value) and value >= least):
+        raise ValueError(f"{row[name]!r} for {name}")
+    return value
+
+
+def _splits(row: Mapping[str, Any]) -> int:
+    """How many splits a mean is over, ten where the row does not say."""
+    if row.get("splits") in (None, ""):
+        return SPLITS
+    value = _number(row, "splits", 1.0)
+    if not value.is_integer():
+        raise ValueError(f"{row['splits']!r} for splits")
+    return int(value)
 
 
 def find_cell(name: str, known: Iterable[str]) -> str:

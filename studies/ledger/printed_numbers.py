@@ -8,13 +8,18 @@ from collections.abc import Iterator
 from functools import cache
 
 from gread.datasets.comparison import published as published_counts
+from gread.datasets.synthetic import published_degrees
 from gread.settings.presets import data_name, published_results
 from gread.settings.published_tables import published_ablations, published_depths, published_ranking, published_tests
 from rdgraph.claims.registry import statements
+from studies.homophily.degrees import QUANTITIES
 from studies.ledger.entry import CLAIMS, PrintedNumber
+from studies.ledger.measured_claims import measured_claims
 
 #: The columns of Table 7.
 STANDINGS = ("rank", "accuracy", "gold", "silver", "bronze")
+#: Graphs that a number of Table 9 is a mean over.
+GRAPHS = 3
 #: What is counted of a data set for a correction of the counts, and not printed.
 _CITED = ("loops",)
 
@@ -40,14 +45,15 @@ def cell_name(table: str, *words: object) -> str:
 
 @cache
 def printed_numbers() -> tuple[PrintedNumber, ...]:
-    """All of them: accuracies, ablations, depths, the t-test, the ranking, the data sets, then the claims.
+    """All of them: accuracies, ablations, depths, the t-test, the ranking, the data sets, the synthetic graphs,
+    then the claims.
 
     >>> found = printed_numbers()
     >>> found[0].cell, len([p for p in found if p.table == "Table 8"]), found[-1].table
     ('T8/MLP/texas', 315, 'Claims')
     """
     return (
-        *_results(), *_ablations(), *_depths(), *_tests(), *_ranking(), *_counts(), *_claims(),
+        *_results(), *_ablations(), *_depths(), *_tests(), *_ranking(), *_counts(), *_degrees(), *_claims(),
     )  # fmt: skip
 
 
@@ -107,8 +113,20 @@ def _counts() -> Iterator[PrintedNumber]:
                 )  # fmt: skip
 
 
+def _degrees() -> Iterator[PrintedNumber]:
+    for row in published_degrees():
+        table = table_of(row.source)
+        for quantity in QUANTITIES:
+            level = f"h={row.homophily:g}"
+            yield PrintedNumber(
+                cell_name(table, level, quantity), table, "synthetic Cora", "", quantity, float(getattr(row, quantity)),
+                None, row.source, level, count=GRAPHS,
+            )  # fmt: skip
+
+
 def _claims() -> Iterator[PrintedNumber]:
-    for claim in statements().values():
-        yield PrintedNumber(
-            claim.id, CLAIMS, claim.title, "", "claim", math.nan, None, claim.source, "", claim.statement
-        )  # fmt: skip
+    """Sentences about experiments, then mathematics."""
+    found = [(claim.id, claim.title, claim.source, claim.statement) for claim in measured_claims().values()]
+    found += [(claim.id, claim.title, claim.source, claim.statement) for claim in statements().values()]
+    for name, title, source, statement in found:
+        yield PrintedNumber(name, CLAIMS, title, "", "claim", math.nan, None, source, "", statement)

@@ -190,7 +190,7 @@ class FieldMap:
         >>> field.text(1.26), field.text(-0.01)
         ('+1.3', '+0.0')
         """
-        return f"{round(value, 1) + 0.0:+.1f}" if self.signed else f"{value:.3g}"
+        return f"{value:+z.1f}" if self.signed else f"{value:.3g}"
 
     def numbers(self) -> list[MutableRow]:
         """Every number that is there, with its row and column."""

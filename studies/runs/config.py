@@ -87,6 +87,8 @@ class RunConfig:
             return ["a config.toml that no study wrote"]
         if any(not isinstance(theirs.get(name, {}), dict) for name in self.sections):
             return ["a config.toml that no study wrote"]
+        if theirs.get("study") != self.study:
+            return [f"study = {theirs.get('study')!r} there, {self.study!r} here"]
         there, here = _flat(theirs), _flat(ours)
         return [
             f"{name} = {there.get(name)!r} there, {here.get(name)!r} here"

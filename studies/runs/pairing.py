@@ -72,4 +72,4 @@ class Paired:
     def text(self) -> str:
         """The difference with its error, where there is one."""
         spread = "" if math.isnan(self.error) else f" (standard error {self.error:.2f})"
-        return f"{self.difference:+.2f}{spread}"
+        return f"{self.difference:+z.2f}{spread}"

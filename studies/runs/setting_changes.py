@@ -12,6 +12,8 @@ from rdgraph.errors import InvalidArgument, UnknownName
 
 #: The entry of config.toml that lists the settings a user changed.
 CHANGED = "changed"
+#: The kinds of settings, in words.
+KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", list: "a list"}
 
 
 def read_changes(texts: Sequence[str]) -> dict[str, Any]:
@@ -52,7 +54,9 @@ def _fitted(name: str, own: Any, value: Any) -> Any:
     if isinstance(own, list) and isinstance(value, list) and own:
         return [_fitted(name, own[0], entry) for entry in value]
     if type(own) is not type(value):
-        raise InvalidArgument(f"expected a {type(own).__name__} for {name}, such as {own!r}, got {value!r}")
+        raise InvalidArgument(
+            f"expected {KINDS.get(type(own), type(own).__name__)} for {name}, such as {own!r}, got {value!r}"
+        )
     return value
 
 

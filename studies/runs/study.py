@@ -18,6 +18,7 @@ from studies.runs.config import RunConfig
 from studies.runs.report import Heading
 from studies.runs.run_folder import locked, prepare
 from studies.runs.setting_changes import CHANGED, changed_settings, setting_text
+from studies.runs.setting_limits import Limits, check_settings, no_limits
 from studies.runs.study_run import NAME_PATTERN, StudyRun
 
 
@@ -52,6 +53,7 @@ class Study:
             are written to config.toml, shown in the report and found in `run.settings`.
         extra: the extra of this package that brings the libraries it needs, such as torch or gread.
         commands: from the settings of a run and its folder, the line that makes it again and the one that resumes it.
+        limits: what the settings may be, by name, as `studies.runs.setting_limits.Limit`; any where there is none.
 
     Raises:
         InvalidArgument: for a name that cannot be a word of the command line, or a title or question without text.
@@ -73,6 +75,7 @@ class Study:
     settings: Callable[[bool], Mapping[str, Any]] = no_settings
     extra: str | None = None
     commands: Callable[[RunConfig, Path], tuple[str, str]] = study_commands
+    limits: Limits = no_limits
 
     def __post_init__(self) -> None:
         if not NAME_PATTERN.fullmatch(self.name):
@@ -85,6 +88,7 @@ class Study:
     ) -> RunConfig:
         """What the numbers of a run depend on, in one of its two modes, with some settings changed."""
         settings = changed_settings(self.settings(small), changes or {})
+        check_settings(settings, self.limits(small))
         head = {CHANGED: sorted(changes)} if changes else {}
         return RunConfig(self.name, small, seed, device, sections={"settings": settings}, head=head)
 

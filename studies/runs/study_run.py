@@ -34,6 +34,17 @@ ANSWERS = ("holds", "fails", "undecided")
 #: Names of studies, parts, figures and tables, which are names of files too.
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _RESERVED = ("results", "metrics")
+#: How a number that there is not stands in a formatted text.
+_NO_NUMBER = re.compile(r"[+-]?\bnan\b")
+
+
+def in_words(text: str) -> str:
+    """A sentence of a report: a number that there is not is unknown.
+
+    >>> in_words("difference +1.00 (error nan, p nan)")
+    'difference +1.00 (error unknown, p unknown)'
+    """
+    return _NO_NUMBER.sub("unknown", text)
 
 
 class StudyRun:
@@ -188,11 +199,11 @@ class StudyRun:
         """A row of the table of verdicts; answer: holds, fails, undecided or "holds if ..."."""
         if answer not in ANSWERS and not answer.startswith("holds if "):
             raise InvalidArgument(f"expected one of {', '.join(ANSWERS)} or 'holds if ...', got {answer!r}")
-        self._verdicts.append(report.ReportVerdict(statement, answer, evidence))
+        self._verdicts.append(report.ReportVerdict(statement, answer, in_words(evidence)))
 
     def answer(self, sentence: str, figure: str = "") -> None:
         """The answer in one sentence, with its number, and the figure that shows it: they open the report."""
-        self._answer = (sentence, figure)
+        self._answer = (in_words(sentence), figure)
 
     def results(self, rows: Sequence[Row]) -> None:
         """The numbers of record, results.csv and, where pyarrow is installed, results.parquet."""

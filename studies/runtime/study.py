@@ -22,10 +22,12 @@ from gread.training.planner import estimate
 from rdgraph.errors import RdgraphError
 from studies.cells.cell import file_name, load_set
 from studies.cells.cell_figures import curve_panels
+from studies.cells.cell_limits import ANY_MODELS, ANY_REACTIONS, COUNT
 from studies.cells.nine_sets import REACTIONS
 from studies.oversmoothing.network_states import fitting_config
 from studies.runs.bars import Bar, Bars
 from studies.runs.chart import Line
+from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import UNDECIDED, agreed
 
@@ -55,6 +57,15 @@ def settings(small: bool) -> dict[str, Any]:
         **shared, "dataset": "cora", "models": known, "repeats": 5, "epochs": 20,
         "times": [1.0, 2.0, 4.0, 8.0, 16.0], "widths": [16, 32, 64, 128, 256], "members": [1, 2, 5, 10, 50],
     }  # fmt: skip
+
+
+def limits(small: bool) -> dict[str, Limit]:
+    """What the settings may be."""
+    values = Limit(above=0, some=False)
+    counts = dict.fromkeys(("hidden", "repeats", "epochs"), COUNT)
+    grown = dict.fromkeys(("times", "widths", "members"), values)
+    positive = dict.fromkeys(("time", "step"), Limit(above=0))
+    return {**counts, **grown, **positive, "dataset": Limit(), "reactions": ANY_REACTIONS, "models": ANY_MODELS}
 
 
 def run(run: StudyRun) -> None:
@@ -237,7 +248,7 @@ def growth_verdicts(growth: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
         made.append((
             f"An epoch costs at most in proportion to {kind}.", answer,
             f"{low:.2f} to {high:.2f} times the cost at {ratio:g} times {kind}; the exponent between the last two "
-            f"values is {slope(own):.2f}",
+            f"values is {slope(own):z.2f}",
         ))  # fmt: skip
     return made
 

@@ -12,10 +12,12 @@ from gread.settings.config import Config
 from studies.cells.agreement import LEVEL, Estimate, holm
 from studies.cells.cell import Cell, Variation, file_name, grouped_rows, load_set, shrunk, train_cells, write_trials
 from studies.cells.cell_figures import curve_panels
+from studies.cells.cell_limits import cell_limits
 from studies.cells.corrected_test import CorrectedTest, share_ratio
 from studies.cells.nine_sets import LINEAR, REACTIONS, SETS, published_config
 from studies.runs.chart import Line
 from studies.runs.pairing import split_means
+from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, standard_error
 
@@ -40,6 +42,11 @@ def settings(small: bool) -> dict[str, Any]:
         "sets": list(SETS), "reactions": list(REACTIONS), "times": [0.1, 0.5, 1.0, 1.9, 3.0, 4.5, 6.0],
         "steps": [0.1, 0.25, 0.5, 1.0, 1.5], "splits": 5, "seeds": 1, "epochs": 0, "hidden": 0,
     }  # fmt: skip
+
+
+def limits(small: bool) -> dict[str, Limit]:
+    """What the settings may be."""
+    return cell_limits(times=Limit(least=0, some=False), steps=Limit(above=0, some=False))
 
 
 def run(run: StudyRun) -> None:
@@ -74,8 +81,9 @@ def make_cells(s: Mapping[str, Any]) -> list[Cell]:
                 (STEP, _over_steps(config, reaction, s["steps"])),
             ):
                 variations = tuple(Variation({"curve": kind, "reaction": reaction, "x": x}, c) for x, c in made)
-                name = file_name(kind, reaction, dataset)
-                found.append(Cell(name, (dataset,), variations, s["splits"], s["seeds"]))
+                if variations:
+                    name = file_name(kind, reaction, dataset)
+                    found.append(Cell(name, (dataset,), variations, s["splits"], s["seeds"]))
     return found
 
 
@@ -170,7 +178,7 @@ def _best_time(rows: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
     worse = [t for t, test in tests.items() if test.difference < 0]
     corrected = dict(zip(tests, holm([test.p for test in tests.values()]), strict=True))
     answer = FAILS if any(corrected[t] < LEVEL for t in worse) else HOLDS if not worse else UNDECIDED
-    told = ", ".join(f"T = {t:g} {test.difference:+.2f} (p {corrected[t]:.2g})" for t, test in tests.items())
+    told = ", ".join(f"T = {t:g} {test.difference:+z.2f} (p {corrected[t]:.2g})" for t, test in tests.items())
     return [("On Chameleon GREAD-BS has the highest mean accuracy at T = 1.9 (Figure 3).", answer,
              f"1.9 minus the others, paired and corrected: {told}")]  # fmt: skip
 
@@ -188,7 +196,7 @@ def _low_reaction(rows: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
         made.append((
             f"GREAD-Z is below GREAD-BS at large T on {dataset} (Figure 7).",
             (HOLDS if test.difference > 0 else FAILS) if sure else UNDECIDED,
-            f"BS minus Z at T = {last:g}: {test.difference:+.2f} (error {test.error:.2f}, p {test.p:.2g})",
+            f"BS minus Z at T = {last:g}: {test.difference:+z.2f} (error {test.error:.2f}, p {test.p:.2g})",
         ))  # fmt: skip
     return made
 
@@ -218,7 +226,7 @@ def _larger_steps(table: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
     rho, p = float(found.statistic), float(found.pvalue)
     answer = UNDECIDED if math.isnan(p) or p >= LEVEL else HOLDS if rho > 0 else FAILS
     return [("On Cora GREAD-BS tends to higher accuracy with larger steps (Figure 4).", answer,
-             f"Spearman's rank correlation over {len(own)} steps is {rho:+.2f}, p = {p:.2g}")]  # fmt: skip
+             f"Spearman's rank correlation over {len(own)} steps is {rho:+z.2f}, p = {p:.2g}")]  # fmt: skip
 
 
 # ---------------------------------------------------------------------- figures and words

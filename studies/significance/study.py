@@ -17,10 +17,12 @@ from rdgraph.errors import InvalidArgument
 from studies.cells.agreement import LEVEL, Estimate, Gap, holm, row_answer, tally, welch
 from studies.cells.cell import Cell, Variation, file_name, grouped_rows, load_set, shrunk, train_cells, write_trials
 from studies.cells.cell_figures import beside_chart
+from studies.cells.cell_limits import cell_limits
 from studies.cells.corrected_test import CorrectedTest, share_ratio
 from studies.cells.nine_sets import SETS, published_config
 from studies.runs.chart import FieldMap
 from studies.runs.pairing import split_means
+from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, standard_error
 
@@ -39,6 +41,11 @@ def settings(small: bool) -> dict[str, Any]:
     if small:
         return {"sets": ["karate"], "splits": 3, "seeds": 2, "epochs": 15, "hidden": 8}
     return {"sets": list(SETS), "splits": 10, "seeds": 10, "epochs": 0, "hidden": 0}
+
+
+def limits(small: bool) -> dict[str, Limit]:
+    """What the settings may be."""
+    return cell_limits()
 
 
 def run(run: StudyRun) -> None:
@@ -162,10 +169,10 @@ def set_verdicts(table: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
         (
             f"{OWN} is better than {OTHER} on {row['dataset']} (Table 24).",
             (HOLDS if float(row["difference"]) > 0 else FAILS) if float(row["corrected_p_holm"]) < LEVEL else UNDECIDED,
-            f"difference {row['difference']:+.2f}; corrected t = {row['corrected_t']:.2f}, p = "
+            f"difference {row['difference']:+z.2f}; corrected t = {row['corrected_t']:z.2f}, p = "
             f"{row['corrected_p_holm']:.2g} after Holm; the probability of being better is {row['probability']:.3f}; "
-            f"Welch's t of {row['runs']} trainings each = {row['welch_t']:.2f}, p = {row['welch_p_holm']:.2g} after "
-            f"Holm; printed: t = {row['paper_t']:.2f}",
+            f"Welch's t of {row['runs']} trainings each = {row['welch_t']:z.2f}, p = {row['welch_p_holm']:.2g} after "
+            f"Holm; printed: t = {row['paper_t']:z.2f}",
         )
         for row in table
     ]
@@ -183,7 +190,7 @@ def row_verdicts(rows: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
                 mean, std = (paper.own_mean, paper.own_std) if method == OWN else (paper.other_mean, paper.other_std)
                 gaps[dataset] = Gap.between(Estimate.of(own), mean, std)
         if gaps:
-            told = ", ".join(f"{d} {gap.difference:+.2f}" for d, gap in gaps.items())
+            told = ", ".join(f"{d} {gap.difference:+z.2f}" for d, gap in gaps.items())
             made.append((f"The means of {method} in Table 24 are reproduced.", row_answer(list(gaps.values())),
                          f"{tally(gap.word for gap in gaps.values())}; differences {told}"))  # fmt: skip
     return made

@@ -122,7 +122,7 @@ def _changes(table: EnergyTable) -> str:
         if there.any():
             decades = np.log10(after[there]) - np.log10(before[there])
             kind = "" if subject.kind == "-" else f" {subject.kind}"
-            moved.append(f"{subject.name}{kind} {np.median(decades):+.2f} ({int(there.sum())} graphs)")
+            moved.append(f"{subject.name}{kind} {np.median(decades):+z.2f} ({int(there.sum())} graphs)")
     return (
         "Median change of log10 of the energy at the last layer by training, on graphs where both energies are "
         f"positive numbers: {', '.join(moved)}."

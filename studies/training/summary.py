@@ -109,7 +109,7 @@ class Summary:
             theirs = f"{self.published.mean:.2f}" + (f" ± {self.published.std:.2f}" if self.published.std else "")
             spread = "" if math.isnan(self.error) else f", standard error {self.error:.2f}"
             found.append(
-                f"Published for {self.published.method}: {theirs} %; difference {self.difference:+.2f}{spread}."
+                f"Published for {self.published.method}: {theirs} %; difference {self.difference:+z.2f}{spread}."
             )
         if self.diverged:
             found.append(f"{len(self.diverged)} of {self.trials} trials diverged: {'; '.join(self.diverged)}.")
@@ -151,7 +151,9 @@ def _as_published(summary: Summary, published: Published) -> ReportVerdict:
     away = abs(summary.difference) / summary.error if summary.error else math.inf
     better = summary.difference > 0
     answer = "holds" if better or away <= FEW_ERRORS else "fails"
-    evidence = f"Difference {summary.difference:+.2f} with a standard error of {summary.error:.2f}: {away:.1f} of them."
+    evidence = (
+        f"Difference {summary.difference:+z.2f} with a standard error of {summary.error:.2f}: {away:.1f} of them."
+    )
     statement = (
         f"The mean test accuracy is at least the published one of {published.method}, up to {FEW_ERRORS:g} "
         "standard errors."

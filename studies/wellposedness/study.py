@@ -18,8 +18,10 @@ from rdgraph.syntax.answer_symbols import R
 from rdgraph.theory.global_existence import GLOBAL
 from rdgraph.theory.rate_bounds import RateBound, rate_bound
 from studies.cells.cell import ALL_TRAINED, file_name, grouped_rows, load_set, shrunk
+from studies.cells.cell_limits import ANY_SETS, cell_limits
 from studies.cells.nine_sets import LINEAR, REACTIONS, SETS, published_config
 from studies.runs.chart import FieldMap
+from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
 
@@ -37,6 +39,11 @@ def settings(small: bool) -> dict[str, Any]:
     if small:
         return {"sets": ["karate"], "reactions": ["BS", "AC"], "splits": 2, "epochs": 15, "hidden": 8}
     return {"sets": list(SETS), "reactions": list(REACTIONS), "splits": 10, "epochs": 0, "hidden": 0}
+
+
+def limits(small: bool) -> dict[str, Limit]:
+    """What the settings may be."""
+    return cell_limits(sets=ANY_SETS)
 
 
 def run(run: StudyRun) -> None:

@@ -24,7 +24,7 @@ from studies.cells.agreement import Estimate, Gap, holm, row_answer, tally, welc
 from studies.cells.cell import Cell, Variation, train_cell, train_cells
 from studies.cells.corrected_test import CorrectedTest, share_ratio
 from studies.cells.nine_sets import BOUNDED, REACTIONS, SETS, published_config
-from studies.classification.ranking import standings
+from studies.classification.ranking import better_by_signs, standings
 from studies.runs.study import Study, execute
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow
@@ -254,6 +254,16 @@ def test_reactions_inside_tanh_are_bounded_forms_of_the_printed_ones() -> None:
         value = {k: sp.sympify(t, {"H": H}) for k, t in (("p", inner), ("b", bounded.partition("beta*")[2]))}
         assert sp.simplify(value["b"] - sp.tanh(value["p"])) == 0
     assert published_config("paper", "AC", "cornell").model == published_config("paper", "AC", "cornell_old").model
+
+
+def test_numbers_that_differ_by_rounding_share_a_rank() -> None:
+    means = {("a", "x"): 83.51351351, ("b", "x"): 83.51352767, ("c", "x"): 83.5}  # 309 of 370 nodes, summed in two ways
+    found = {s.method: s for s in standings(means, ["x"])}
+    assert (found["a"].rank, found["b"].rank, found["c"].rank) == (1.5, 1.5, 3.0)
+    assert (found["a"].gold, found["b"].gold, found["c"].bronze) == (1, 1, 1)
+    own, other = [1.0, 2.0, 3.0, 4.0], [1.0 + 1e-6, 1.0, 2.0, 3.0]
+    assert better_by_signs(own, other) == better_by_signs(own[1:], other[1:])
+    assert better_by_signs([1.0], [1.0 + 1e-6]) == 1.0
 
 
 def test_ranks_and_medals() -> None:

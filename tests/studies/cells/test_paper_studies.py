@@ -20,11 +20,13 @@ from studies.cells.nine_sets import REACTIONS, SETS, published_config
 from studies.classification import study as classification
 from studies.classification.classification_verdicts import (
     best_verdicts,
+    ranking_verdict,
     reading_verdicts,
     row_verdicts,
     twin_verdicts,
 )
 from studies.classification.families import family_configs, make_cells, measured_baselines, searched_rows
+from studies.classification.ranking import standings
 from studies.complexity import study as complexity
 from studies.depth import study as depth
 from studies.embeddings import study as embeddings
@@ -119,9 +121,27 @@ def test_the_printed_table_reproduces_itself_and_a_planted_number_is_flagged() -
     table = classification.cell_table(printed_rows({("GREAD-ST", "cora"): -8.0}), moved)
     (flagged,) = [row for row in table if row["verdict"] not in ("reproduced", "within noise")]
     assert (flagged["method"], flagged["dataset"], flagged["verdict"]) == ("GREAD-ST", "cora", "below")
+    assert classification.answer(moved).startswith("With the paper's settings 62 of 63 cells")
+    above = classification.measured(printed_rows({("GREAD-ST", "cora"): 8.0}), SETS)
+    assert classification.answer(above).startswith("With the paper's settings 62 of 63 cells")  # it is not within
     answers = {statement: answer for statement, answer, _ in row_verdicts(moved, classification.WITH)}
     assert answers.pop("GREAD-ST in Table 8 is reproduced with the paper's settings.") == "fails"
     assert set(answers.values()) == {"holds"}
+
+
+@pytest.mark.parametrize(("shift", "answer", "words"), [
+    (1.0, "holds", "place 1 of 2 with the average rank 1.00 and 9 gold"),
+    (0.0, "undecided", "place 1 of 2, shared with Other, with the average rank 1.50"),
+    (-1.0, "fails", "place 2 of 2 with the average rank 2.00 and 0 gold, 9 silver"),
+])  # fmt: skip
+def test_the_top_of_the_ranking_may_be_shared(shift: float, answer: str, words: str) -> None:
+    found = classification.measured(printed_rows({}), SETS)
+    others = {("Other", s): found.estimates["paper", "GREAD-BS", s].mean - shift + 1e-5 for s in SETS}
+    own = {("GREAD-BS", s): found.estimates["paper", "GREAD-BS", s].mean for s in SETS}
+    (verdict,) = ranking_verdict(found, standings({**own, **others}, SETS), others)
+    assert verdict[1] == answer
+    assert words in verdict[2]
+    assert "Table 7 prints the average rank 1.56 and 5 gold, 4 silver, 0 bronze" in verdict[2]
 
 
 def test_statements_about_the_whole_table() -> None:
@@ -275,6 +295,9 @@ def test_choices_are_made_on_validation_nodes_and_drops_are_found() -> None:
     }
     curves["GREAD-BS"] = {h: {0: 90.0, 1: 90.2, 2: 90.1} for h in (0.0, 0.5, 1.0)}
     assert [answer for _, answer, _ in homophily.verdicts(curves)] == ["holds"] * 4
+    curves["GREAD-BS"] = {h: {k: 90.0 + 4.0 * h + 0.1 * k for k in range(3)} for h in (0.0, 0.5, 1.0)}
+    (told,) = [evidence for statement, _, evidence in homophily.verdicts(curves) if "no sudden drop" in statement]
+    assert told.startswith("it never falls; the smallest rise is 2.00 points")  # not a fall of -2.00 points
     curves["GREAD-BS"][1.0] = {0: 40.0, 1: 40.2, 2: 40.1}  # falls by fifty points, and is no longer ahead for sure
     assert [answer for _, answer, _ in homophily.verdicts(curves)] == ["holds", "holds", "fails", "undecided"]
 

@@ -58,7 +58,8 @@ def test_seven_of_nine_sets_explain_a_row(reached: int, answer: str) -> None:
     assert (found.answer, found.nearest, found.within, found.printed_within) == (answer, "tanh", reached, 0)
     statement, verdict, evidence = found.verdict()
     assert verdict == ("holds" if reached >= 7 else "fails")
-    assert explanations({"verdicts": [{"statement": statement, "evidence": evidence}]}) == {"GREAD-AC": answer}
+    kept = {"statement": statement, "answer": verdict, "evidence": evidence}
+    assert explanations({"verdicts": [kept]}) == {"GREAD-AC": answer}
 
 
 def test_a_row_that_is_reached_is_not_explained_by_anything_else() -> None:

@@ -16,15 +16,19 @@ import typer.testing
 
 from gread.settings.presets import authors_cells, published_results
 from rdgraph.claims.registry import statements
-from rdgraph.errors import FileError, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, UnknownName
+from studies.catalogue import STUDIES
 from studies.cli import app as cli
 from studies.forensics.study import STATED
+from studies.homophily.degrees import degree_rows
+from studies.homophily.levels import SAMPLE, settings_of_table
 from studies.ledger import entry as words
 from studies.ledger import ledger_forms
 from studies.ledger.assessment import make_ledger
 from studies.ledger.contradictions import contradictions
 from studies.ledger.entry import LedgerEntry, Measurement, PrintedNumber, status_tally
 from studies.ledger.kept_results import DOCS, kept_measurements
+from studies.ledger.measured_claims import measured_claims
 from studies.ledger.other_people import AUTHORS, find_cell, read_added
 from studies.ledger.printed_numbers import printed_numbers
 from tests.paths import ROOT
@@ -51,7 +55,7 @@ def test_every_published_number_and_claim_is_a_row(ledger: dict[str, LedgerEntry
         assert number % (len(lines) - 1) == 0, name
     data = (ROOT / "gread" / "data" / "published_datasets.csv").read_text(encoding="utf-8").splitlines()[1:]
     counted = sum(",loops," not in line for line in data)
-    assert len(ledger) == sum(counts.values()) + counted + len(statements())
+    assert len(ledger) == sum(counts.values()) + counted + len(statements()) + len(measured_claims()) + 33
     assert all(ledger[f"T8/{p.method}/{p.dataset}"].printed.value == p.mean
                for p in published_results() if p.source.endswith("Table 8"))  # fmt: skip
 
@@ -69,6 +73,42 @@ def test_kept_claims_are_the_ones_that_there_are() -> None:
         name: claim.expected for name, claim in statements().items()
     }
     assert {name: one.detail["source"] for name, one in kept.items()} == {n: c.source for n, c in statements().items()}
+
+
+def test_degrees_of_the_synthetic_graphs(ledger: dict[str, LedgerEntry], tmp_path: Path) -> None:
+    small = settings_of_table(False) | {"levels": [0.0], "source": SAMPLE}
+    kept = json.loads((DOCS / "degrees.json").read_text(encoding="utf-8"))["rows"]
+    assert [row["quantity"] for row in degree_rows(small)] == [row["quantity"] for row in kept[:3]]
+    assert len([entry for entry in ledger.values() if entry.printed.table == "Table 9"]) == len(kept) == 33
+    assert ledger["T9/h=0.1/min_degree"].status == words.REPRODUCED
+    assert ledger["T9/h=0/min_degree"].status == words.UNDECIDED  # all ours have 2, one of theirs has 1
+    wrong = [{**row, "mean": 5.0 * row["mean"]} for row in kept if row["quantity"] == "max_degree"]
+    (tmp_path / "degrees.json").write_text(json.dumps({"command": "c", "rows": wrong}), encoding="utf-8")
+    planted = {entry.printed.cell: entry.status for entry in make_ledger(tmp_path)}
+    assert {planted[f"T9/h={level}/max_degree"] for level in ("0", "0.5", "0.9")} == {words.ABOVE}
+
+
+def test_sentences_about_experiments_are_decided_by_kept_verdicts(tmp_path: Path) -> None:
+    studies = {name.replace("-", "_") for name in STUDIES}
+    pages = {path.stem: json.loads(path.read_text("utf-8")) for path in DOCS.glob("*.json") if path.stem in studies}
+    for claim in measured_claims().values():
+        assert claim.study in studies
+        said = [v["statement"] for v in pages.get(claim.study, {"verdicts": []})["verdicts"]]
+        assert claim.study not in pages or any(claim.verdicts in statement for statement in said), claim.id
+    drops = [
+        {"statement": f"GREAD-{reaction} has no sudden drop (of 5 points or more).", "answer": answer, "evidence": "e"}
+        for reaction, answer in (("BS", "holds"), ("F", "holds"))
+    ]
+    for last, status in (("holds", words.REPRODUCED), ("undecided", words.UNDECIDED), ("fails", words.NOT_REPRODUCED)):
+        drops[1]["answer"] = last
+        kept = {**pages["homophily"], "verdicts": drops}
+        (tmp_path / "homophily.json").write_text(json.dumps(kept), encoding="utf-8")
+        found = {entry.printed.cell: entry for entry in make_ledger(tmp_path)}
+        assert found["E20"].status == status
+        assert found["E21"].status == words.NOT_MEASURED
+        told = dict(ledger_forms.known_of(found["E20"]))
+        assert told["place"].startswith("GREAD, Section 4.3, Figure 6")
+        assert "GREAD-F has no sudden drop" in told[f"verdict, {last}"]
 
 
 def test_the_authors_code_stands_beside_ours(ledger: dict[str, LedgerEntry]) -> None:
@@ -189,10 +229,41 @@ def test_a_number_of_somebody_else_stands_beside(tmp_path: Path) -> None:
     same.write_text(json.dumps([{"cell": "gread-bs/cora", "value": 88.4, "who": "A", "command": "c"}]), "utf-8")
     with pytest.raises(UnknownName, match="T24"):  # two tables have it
         read_added(same)
-    for text in ("cell,value\nT8/GREAD-BS/cora,1\n", "cell,value,who,command\nT8/GREAD-BS/cora,much,a,b\n", ""):
-        path.write_text(text, encoding="utf-8")
-        with pytest.raises(FileError, match="expected"):
-            read_added(path)
+
+
+HEAD, CELL = "cell,value,std,splits,who,command\n", "T8/GREAD-BS/cora"
+
+
+@pytest.mark.parametrize(("name", "text", "said"), [
+    ("a.csv", "", "at least one row"),
+    ("a.csv", f"cell,value\n{CELL},1\n", "got no who and no command in row 1"),
+    ("a.csv", f"{HEAD}{CELL},88,1,10,a,b\n{CELL},much,1,10,a,b\n", "got 'much' for value in row 2"),
+    ("a.csv", f"{HEAD}{CELL},nan,1,10,a,b\n", "got 'nan' for value"),
+    ("a.csv", f"{HEAD}{CELL},88,-1,10,a,b\n", "got '-1' for std"),
+    ("a.csv", f"{HEAD}{CELL},88,nan,10,a,b\n", "got 'nan' for std"),
+    ("a.csv", f"{HEAD}{CELL},88,1,-3,a,b\n", "got '-3' for splits"),
+    ("a.csv", f"{HEAD}{CELL},88,1,2.5,a,b\n", "got '2.5' for splits"),
+    ("a.json", '["a"]', "got 'a' in place of columns in row 1"),
+    ("a.json", "5", "got int in place of a list"),
+    ("a.json", '{"rows": 5}', "got int in place of a list"),
+    ("a.json", "{", "a file that cannot be read"),
+    ("a.json", '[{"cell": "M1.4", "value": [1], "who": "a", "command": "b"}]', r"got \[1\] for value"),
+])  # fmt: skip
+def test_rows_of_somebody_else_that_make_no_sense(name: str, text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(FileError, match=f"^expected .*{said}"):
+        read_added(path)
+
+
+def test_a_file_of_a_spreadsheet_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "lab.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + f"{HEAD}{CELL},88.4,0.9,,A lab,run\n".replace("\n", "\r\n").encode())
+    (one,) = read_added(path)
+    assert (one.value, one.std, one.count, one.who) == (88.4, 0.9, 10, "A lab")
+    assert one.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    (entry,) = [e for e in make_ledger(added=[one]) if e.printed.cell == CELL]
+    assert "A lab: 88.40, which agrees with the paper" in entry.cause
 
 
 def test_cells_are_found_by_name() -> None:
@@ -233,10 +304,16 @@ def test_rows_are_chosen_by_status_and_table(ledger: dict[str, LedgerEntry]) -> 
 def test_the_command_line(tmp_path: Path) -> None:
     shutil.copyfile(DOCS / "compared.json", tmp_path / "compared.json")
     place = ("--results", str(tmp_path))
-    assert "869 published numbers" in run(*place)
+    assert "930 published numbers" in run(*place)
     shown = run(*place, "show", "T8/GCN/cora")
     for text in ("published:", "ours:", "splits:", "settings:", "command:", "sha256"):
         assert text in shown
+    row = json.loads(run(*place, "show", "T8/GCN/cora", "--json"))
+    assert (row["cell"], row["file"]) == ("T8/GCN/cora", f"{tmp_path.name}/compared.json")
+    assert json.loads(run(*place, "--json", "show", "T8/GCN/cora")) == row
+    for words_given, said in ((("--results", "nowhere"), "folder of results files"), (("--csv",), "a cell alone")):
+        with pytest.raises(InvalidArgument, match=said):
+            run(*words_given, "show", "T8/GCN/cora")
     rows = json.loads(run(*place, "--json", "--status", "not measured", "--table", "T8"))["rows"]
     assert rows
     assert {row["status"] for row in rows} == {words.NOT_MEASURED}

@@ -421,6 +421,10 @@ def test_settings_are_written_as_toml() -> None:
     config = RunConfig("toy", sections={"settings": chosen})
     assert tomllib.loads(config.toml())["settings"] == {**chosen, "t": ["x"]}
     assert config.differences(config.toml()) == []
+    other = RunConfig("other", sections={"settings": {"f": 2.0}})
+    assert config.differences(other.toml()) == [
+        "study = 'other' there, 'toy' here"
+    ]  # its settings are beside the point
     for wrong in ({}, None, [1, None], np.int64(3)):
         with pytest.raises(InvalidArgument, match="numbers, texts or lists"):
             RunConfig("toy", sections={"settings": {"a": wrong}}).toml()
@@ -444,3 +448,14 @@ def test_bars_on_a_terminal_and_silence_elsewhere(tmp_path: Path, terminal: bool
     assert found == [(0, 1), (1, 1)]
     assert ("outer" in shown.getvalue()) is terminal
     assert bool(shown.getvalue()) is terminal
+
+
+def test_a_number_that_there_is_not_is_unknown_in_a_sentence(tmp_path: Path) -> None:
+    def body(run: StudyRun) -> None:
+        run.verdict("It is larger.", "undecided", f"difference 1.00 (error {float('nan'):.2f}); banana")
+        run.answer(f"The difference is {float('nan'):+z.2f} points.")
+
+    execute(toy(body), tmp_path / "run")
+    outline = json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf-8"))
+    assert outline["verdicts"][0]["evidence"] == "difference 1.00 (error unknown); banana"
+    assert outline["answer"] == "The difference is unknown points."

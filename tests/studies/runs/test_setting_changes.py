@@ -28,6 +28,8 @@ def test_a_change_has_the_kind_of_what_it_replaces() -> None:
     for own, value in ((1, "x"), (1, 2.5), ([1], 2), ("x", 1), (1, True)):
         with pytest.raises(InvalidArgument, match="for a"):
             changed_settings({"a": own}, {"a": value})
+    with pytest.raises(InvalidArgument, match="expected a whole number for a, such as 1, got 'x'"):
+        changed_settings({"a": [1]}, {"a": ["x"]})
 
 
 def test_changes_are_kept_and_repeated(tmp_path: Path) -> None:
