@@ -103,10 +103,10 @@ class Place:
         if size > MAX_EXACT_NODES or not (is_similar or self.normalisation.has_degrees):
             return False
         weights = np.array([[Fraction(float(x)) for x in row] for row in self.adjacency], dtype=object)
-        sums = np.array([sum(row) for row in weights])[:, None]
+        sums = np.array([[sum(row)] for row in weights], dtype=object)
         identity = np.array([[Fraction(int(i == j)) for j in range(size)] for i in range(size)], dtype=object)
         if is_similar:  # to D^-1 A, whose entries are fractions
-            laplacian = identity - weights / np.where(sums == 0, Fraction(1), sums)
+            laplacian = identity - weights / (sums + (sums == 0))
         else:
             laplacian = (sums if self.in_degrees else 1) * identity - weights
         product = identity
