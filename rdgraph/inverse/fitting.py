@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
 import sympy as sp
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from rdgraph.identifiability.answer import UNDECIDED, Identifiability
 from rdgraph.identifiability.question import identify
 from rdgraph.inverse.fitted_values import Fit, entries_of
 from rdgraph.inverse.least_squares import Problems
-from rdgraph.inverse.observations import Observations, read_observations
+from rdgraph.inverse.observations import Observations, numbers_of, read_observations
 from rdgraph.inverse.profiles import Border, border_of, profile
 from rdgraph.inverse.residuals import Residuals
 from rdgraph.inverse.unknowns import Unknowns
@@ -157,7 +157,7 @@ def operator_of(graph: Any, normalisation: str) -> Operator:
 def _known(name: str, value: Any, system: System) -> Tensor:
     if name not in valued_letters(system):
         raise UnknownName(f"coefficient of {system.text}", name, valued_letters(system))
-    return torch.as_tensor(value, dtype=torch.float64)
+    return numbers_of(value, name)
 
 
 def _has_two_operators(system: System, operator: Operator) -> bool:
@@ -176,17 +176,17 @@ def _settings(system: System, operator: Operator, method: str | None, step: floa
     return {"method": method or "rk4", **({} if step is None else {"step": step})}
 
 
-def _check_settings(starts: int, level: float | None, sigma: float | None) -> None:
-    if starts < 1:
-        raise InvalidArgument(f"expected at least one start, got {starts}")
-    if level is not None and not 0 < level < 1:
-        raise InvalidArgument(f"expected a level between 0 and 1, such as 0.95, got {level}")
-    if sigma is not None and not sigma > 0:
+def _check_settings(starts: Any, level: Any, sigma: Any) -> None:
+    if not isinstance(starts, Integral) or starts < 1:
+        raise InvalidArgument(f"expected at least one start, got {starts!r}; give a whole number")
+    if level is not None and not (isinstance(level, Real) and 0 < float(level) < 1):
+        raise InvalidArgument(f"expected a level between 0 and 1, such as 0.95, got {level!r}")
+    if sigma is not None and not (isinstance(sigma, Real) and float(sigma) > 0):
         raise InvalidArgument(f"expected a positive sigma, got {sigma}; leave it out and it is estimated")
 
 
 def _initial(given: Any, nodes: int, channels: int) -> Tensor:
-    value = torch.as_tensor(np.asarray(given), dtype=torch.float64)
+    value = numbers_of(given, "initial")
     value = value[:, None] if value.ndim == 1 else value
     if value.shape != (nodes, channels) or not bool(torch.isfinite(value).all()):
         raise InvalidArgument(
