@@ -48,6 +48,7 @@ from gread.settings.shipped_toml import read_toml
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable, UnknownName
 from rdgraph.identities import definedness
 from rdgraph.syntax.functions import FUNCTIONS
+from rdgraph.syntax.reader import USUAL_COEFFICIENTS, check_new_name
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 
@@ -125,7 +126,7 @@ class Line:
         """The equation with what is declared of its coefficients, as `rdgraph.parse` reads it."""
         pairs = list(zip(self.coefficients, self.terms, strict=True))
         parts = " ".join(term.written(name) for name, term in pairs).removeprefix(f"{PLUS} ")
-        notes = [f"{name} {self.kind}" for name, _ in pairs if self.kind != "scalar"]
+        notes = [f"{n} {self.kind}" for n, _ in pairs if self.kind != "scalar" or n not in USUAL_COEFFICIENTS]
         notes += [f"{name} {'real' if term.is_free else 'positive'}" for name, term in pairs]
         head = f"-{parts[2:]}" if parts.startswith(f"{MINUS} ") else parts
         return f"{head} where {', '.join(notes)}"
@@ -159,8 +160,8 @@ class TermGrammar:
         kind: scalar or channel: the kind of all coefficients.
 
     Raises:
-        InvalidArgument: For no terms, the same one twice, or one that is no field of a single equation without
-            coefficients, or not defined for every state.
+        InvalidArgument: For names that are no coefficients, no terms, the same one twice, or one that is no field of
+            a single equation without coefficients, or not defined for every state.
         UnknownName: For a kind of coefficients that there is not.
 
     >>> grammar = find_terms("small")
@@ -183,8 +184,19 @@ class TermGrammar:
             raise InvalidArgument(f"expected different terms in {self.name}, got {[str(term) for term in self.terms]}")
         if not self.names or len(set(self.names)) < len(self.names):
             raise InvalidArgument(f"expected different names of coefficients in {self.name}, got {list(self.names)}")
+        for name in self.names:
+            self._check_name(name)
         for term in self.terms:
             self._check(term)
+
+    def _check_name(self, name: str) -> None:
+        try:
+            check_new_name(name)
+        except LanguageError as problem:
+            raise InvalidArgument(
+                f"expected names of coefficients in {self.name}, got {name!r}: {problem.expected} is needed, "
+                f"{problem.remedy}"
+            ) from None
 
     def _check(self, term: Term) -> None:
         try:

@@ -78,9 +78,10 @@ class TermVectors:
     def _canonical_parts(part: sp.Expr, system: System) -> Iterator[tuple[sp.Expr, sp.Rational]]:
         """One product of a normal form by identities of functions: term by term, so that sums of products go along."""
         form = canonical(part, system.algebra, system.domain)
-        content, denominator = form.denominator.as_content_primitive()
         for core, c in _rational_parts(form.numerator):
-            yield core / denominator, c / content
+            for numerator, denominator in _partial_fractions(core, form.denominator):
+                content, below = denominator.as_content_primitive()
+                yield from ((above / below, c * d / content) for above, d in _rational_parts(numerator))
 
     def reach(self, line: Line) -> Reach:
         """What the coefficients of an equation reach."""
@@ -122,6 +123,33 @@ def _rational_parts(expression: sp.Expr) -> Iterator[tuple[sp.Expr, sp.Rational]
         factor, core = term.as_coeff_Mul(rational=True)
         if factor != 0:
             yield core, factor
+
+
+def _partial_fractions(core: sp.Expr, denominator: sp.Expr) -> Iterator[tuple[sp.Expr, sp.Expr]]:
+    """The partial fractions of a product over a polynomial in one thing, as pairs; other fractions as they are.
+
+    So H*sigmoid(H) and H*tanh(H/2), which differ in the multiples of H and H/(exp(H) + 1), have these in common.
+
+    >>> x, y = sp.symbols("x y")
+    >>> [sp.Mul(above, 1 / below, evaluate=True) for above, below in _partial_fractions(x * y, x + 1)]
+    [y, -y/(x + 1)]
+    """
+    generators = [] if denominator.is_number else list(sp.Poly(denominator).gens)
+    if len(generators) != 1:
+        yield core, denominator
+        return
+    thing, x = generators[0], sp.Dummy()
+    base, unit = thing.as_base_exp()
+    known = [factor.as_base_exp() for factor in sp.Mul.make_args(core)]
+    power = sum(ratio for own, times in known if own == base and (ratio := times / unit).is_Integer)
+    rest = core / thing**power
+    if rest.has(thing) or power < 0:
+        yield core, denominator
+        return
+    whole = sp.apart(x**power / sp.Poly(denominator, thing).as_expr(x), x)
+    for piece in sp.Add.make_args(whole):
+        above, below = sp.fraction(piece)
+        yield sp.expand(rest * above.xreplace({x: thing})), below.xreplace({x: thing})
 
 
 # ---------------------------------------------------------------------- linear algebra

@@ -83,13 +83,21 @@ def find_formula(
     """
     values = y(np.asarray(x, dtype=float)) if callable(y) else y
     target = samples(x, values, weights=weights, noise=noise)
+    check_search(functions, max_size, tolerance=tolerance)
+    archive = searched(target, functions, max_size, tolerance, effort or Effort(), seed, nested=nested)
+    return chosen(target, archive, tolerance, taken)
+
+
+def check_search(functions: Sequence[str], max_size: int, **positive: float) -> None:
+    """Refuse functions that formulas are not made of, sizes below one, and numbers that are not positive."""
     for name in functions:
         if name not in SLOPES:
             raise UnknownName("function of formulas", name, SLOPES)
-    if not tolerance > 0 or max_size < 1:
-        raise InvalidArgument(f"expected tolerance > 0 and max_size >= 1, got {tolerance} and {max_size}")
-    archive = searched(target, functions, max_size, tolerance, effort or Effort(), seed, nested=nested)
-    return chosen(target, archive, tolerance, taken)
+    if max_size < 1:
+        raise InvalidArgument(f"expected max_size >= 1, got {max_size}")
+    for word, value in positive.items():
+        if not value > 0:
+            raise InvalidArgument(f"expected {word} > 0, got {value}")
 
 
 def searched(

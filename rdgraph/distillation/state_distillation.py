@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rdgraph.distillation.formula_archive import Archive, Candidate
-from rdgraph.distillation.formula_finding import LITTLE, UNIT_COST, searched
+from rdgraph.distillation.formula_finding import LITTLE, UNIT_COST, check_search, searched
 from rdgraph.distillation.formula_letters import LetteredFormula
 from rdgraph.distillation.formula_trials import FittedFormula, Trial
 from rdgraph.distillation.function_slopes import FUNCTIONS_USED
@@ -165,6 +165,7 @@ def distil(
     Raises:
         NotApplicable: the function is not added, or the equation is not linear in its coefficients.
         InvalidArgument: states or times that make no sense, or too few of them.
+        UnknownName: a function that formulas are not made of.
 
     >>> import rdgraph as rd, torch
     >>> grid = rd.generators.grid(4, 5)
@@ -180,6 +181,7 @@ def distil(
     {'alpha': 0.3, 'beta': 1.2}
     """
     unknown = UnknownFunction.of(equation, function)
+    check_search(functions, max_size, within=within)
     operator = operator_of(graph, normalisation)
     seen, when = _observed(states, times, operator.num_nodes)
     form = _weak(unknown, operator, seen, when, initial)

@@ -2,12 +2,13 @@
 
 For a polynomial p in L plus an entrywise reaction r, a node sees sum_j p(lam_j) x_j + r(sum_j x_j), where lam_j are the
 distinct eigenvalues of L and x_j, free, the parts of H in their eigenspaces. With more distinct eigenvalues than the
-degree of p nothing is lost; a node at distance e from another proves that there are at least e + 1.
+degree of p nothing is lost; a node at distance e from another proves that there are at least e + 1. The letter A of a
+normal form stands for I - L; where L = D - A, an equation in A alone has A itself, one in L alone has I - D + A.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -16,9 +17,11 @@ import numpy as np
 import sympy as sp
 
 from rdgraph.algebra.normal_form import H
-from rdgraph.errors import Undecided
+from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.graphs.normalisation import dense_adjacency, dense_operator, is_symmetric
 from rdgraph.identities import dense_oracle as dense
+from rdgraph.normalisations.normalisation import Normalisation
+from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.structure import Structure
 from rdgraph.systems.system import System
@@ -35,27 +38,49 @@ MAX_UNKNOWNS = 400
 
 @dataclass(frozen=True)
 class Place:
-    """A graph under a normalisation: adjacency and operator, both (n, n)."""
+    """A graph under a normalisation: its adjacency, and the operator that A stands for in a normal form, both (n, n).
+
+    `in_degrees` says that this is I - D + A, for an equation in L = D - A.
+    """
 
     adjacency: np.ndarray
     operator: np.ndarray
+    normalisation: Normalisation
+    in_degrees: bool = False
 
     @classmethod
-    def of(cls, graph: Any, normalisation: str) -> Place:
-        weights = dense_adjacency(graph)
-        return cls(weights, dense_operator(weights, normalisation))
+    def of(cls, graph: Any, normalisation: str, letters: Collection[str] = ()) -> Place:
+        """The place of an equation with these letters; raises NotApplicable for both A and L where L = D - A."""
+        weights, record = dense_adjacency(graph), find_normalisation(normalisation)
+        operator = dense_operator(weights, normalisation)
+        in_degrees = record.has_degrees and "L" in letters
+        if in_degrees and "A" in letters:
+            raise NotApplicable(
+                f"expected an equation in A alone or in L alone for the normalisation {normalisation}, where "
+                "L = D - A, got one in both; write it in one letter, or choose another normalisation"
+            )
+        if in_degrees:
+            operator = np.eye(len(weights)) - np.diag(weights.sum(axis=1)) + operator
+        return cls(weights, operator, record, in_degrees)
 
     @property
-    def is_undirected(self) -> bool:
-        return is_symmetric(self.adjacency)
+    def has_modes(self) -> bool:
+        """Whether the operator is known to have the eigenvectors of a symmetric matrix."""
+        return is_symmetric(self.adjacency) and (self.normalisation.is_similar or is_symmetric(self.operator))
 
     def eccentricity(self) -> int:
-        """The largest distance from a node of largest degree, or from the node farthest from it."""
+        """The largest distance from a node of largest degree, or from the node farthest from it.
+
+        0 where weights of either sign could cancel on the way.
+        """
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import shortest_path
 
-        links = csr_array(self.adjacency != 0)
-        start = int((self.adjacency != 0).sum(axis=1).argmax())
+        between = self.operator * (1 - np.eye(len(self.operator)))
+        if (between < 0).any():
+            return 0
+        links = csr_array(between != 0)
+        start = int((between != 0).sum(axis=1).argmax())
         far = 0
         for _ in range(2):
             distance = shortest_path(links, unweighted=True, directed=False, indices=start)
@@ -67,20 +92,23 @@ class Place:
         """The distinct eigenvalues of L = I - A of an undirected graph, ascending."""
         if len(self.adjacency) > MAX_NODES:
             raise Undecided(f"the spectrum of a graph with more than {MAX_NODES} nodes is not computed")
-        values = np.sort(1 - np.linalg.eigvalsh(dense_operator(self.adjacency, "symmetric")))
+        similar = dense_operator(self.adjacency, "symmetric") if self.normalisation.is_similar else self.operator
+        values = np.sort(1 - np.linalg.eigvalsh(similar))
         firsts = values[np.concatenate([[True], np.diff(values) > EIGENVALUE_TOLERANCE])]
         return tuple(_fraction(float(value)) for value in firsts)
 
     def is_spectrum(self, eigenvalues: tuple[sp.Rational, ...]) -> bool:
-        """Whether the eigenvalues are proved: (L - lam_1) ... (L - lam_m) = 0 in exact arithmetic, on D^-1 A."""
-        size = len(self.adjacency)
-        if size > MAX_EXACT_NODES:
+        """Whether the eigenvalues are proved: (L - lam_1) ... (L - lam_m) = 0 in exact arithmetic."""
+        size, is_similar = len(self.adjacency), self.normalisation.is_similar
+        if size > MAX_EXACT_NODES or not (is_similar or self.normalisation.has_degrees):
             return False
         weights = np.array([[Fraction(float(x)) for x in row] for row in self.adjacency], dtype=object)
-        degrees = [sum(row) or Fraction(1) for row in weights]
-        laplacian = np.array([[Fraction(int(i == j)) - weights[i, j] / degrees[i] for j in range(size)]
-                              for i in range(size)], dtype=object)  # fmt: skip
+        sums = np.array([[sum(row)] for row in weights], dtype=object)
         identity = np.array([[Fraction(int(i == j)) for j in range(size)] for i in range(size)], dtype=object)
+        if is_similar:  # to D^-1 A, whose entries are fractions
+            laplacian = identity - weights / (sums + (sums == 0))
+        else:
+            laplacian = (sums if self.in_degrees else 1) * identity - weights
         product = identity
         for lam in eigenvalues:
             product = product @ (laplacian - Fraction(int(lam.p), int(lam.q)) * identity)

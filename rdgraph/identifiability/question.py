@@ -21,7 +21,6 @@ from rdgraph.identifiability.answer import MEASURED, PROVED, UNDECIDED, Identifi
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
-from rdgraph.theory.lipschitz import check_normalisation
 
 if TYPE_CHECKING:
     from rdgraph.identifiability.on_graph import Place
@@ -47,8 +46,8 @@ def identify(system: System, graph: Any = None, normalisation: str = "symmetric"
         Combinations that are determined, what is proved and what is measured; the note says what is lost on the graph.
 
     Raises:
-        NotApplicable: a graph that the normalisation does not apply to.
-        InvalidArgument: a normalisation of another name.
+        NotApplicable: a graph that the normalisation does not apply to, or A beside L where L = D - A.
+        UnknownName: a normalisation of another name.
 
     >>> from rdgraph.systems.parser import parse
     >>> identify(parse("-alpha*L@H + beta*L@H")).combinations
@@ -68,11 +67,10 @@ def identify(system: System, graph: Any = None, normalisation: str = "symmetric"
     everywhere = examined(system, system.normal)
     if graph is None or not everywhere.rank:
         return everywhere
-    check_normalisation(normalisation)
     from rdgraph.identifiability.on_graph import Place, degree
 
-    place = Place.of(graph, normalisation)
-    if not (system.structure.is_pointwise and place.is_undirected):
+    place = Place.of(graph, normalisation, system.letters)
+    if not (system.structure.is_pointwise and place.has_modes):
         return _measured(system, everywhere, place)
     needed = degree(system.structure) + 1
     distance = place.eccentricity()

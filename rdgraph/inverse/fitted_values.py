@@ -28,7 +28,8 @@ class Fit:
     `values` are numbers, or arrays for coefficients of channels, nodes and matrices; `intervals` are pairs, or arrays
     with the pair last, an end being infinite (or 0) where the data set no border; None where none were asked for.
     `identifiability` is what the equation reveals on the graph at all, `identifiable` whether the data at hand bound a
-    coefficient as well. `sigma` is the noise, `states` the fitted states (K, n, d) at `times`.
+    coefficient as well; `undetermined` are those that move along a direction in which no observed value changes.
+    `sigma` is the noise, `states` the fitted states (K, n, d) at `times`.
     """
 
     system: System
@@ -45,6 +46,7 @@ class Fit:
     starts: int
     settled: bool
     directions_lost: int
+    undetermined: tuple[str, ...] = ()
 
     @property
     def initial(self) -> np.ndarray:
@@ -53,11 +55,11 @@ class Fit:
 
     @property
     def identifiable(self) -> dict[str, bool]:
-        """Whether the data bound each coefficient on both sides; without intervals, what the equation says."""
+        """Whether the data determine each coefficient, and bound it on both sides where there are intervals."""
+        free = self.undetermined
         if self.intervals is None:
-            named = (*self.identifiability.single, *self.identifiability.local)
-            return {name: name in named for name in self.values}
-        return {name: _is_bounded(ends) for name, ends in self.intervals.items()}
+            return {name: name not in free for name in self.values}
+        return {name: name not in free and _is_bounded(ends) for name, ends in self.intervals.items()}
 
     @property
     def notes(self) -> tuple[str, ...]:

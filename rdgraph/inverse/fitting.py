@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
 import sympy as sp
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from rdgraph.identifiability.answer import UNDECIDED, Identifiability
 from rdgraph.identifiability.question import identify
 from rdgraph.inverse.fitted_values import Fit, entries_of
 from rdgraph.inverse.least_squares import Problems
-from rdgraph.inverse.observations import Observations, read_observations
+from rdgraph.inverse.observations import Observations, numbers_of, read_observations
 from rdgraph.inverse.profiles import Border, border_of, profile
 from rdgraph.inverse.residuals import Residuals
 from rdgraph.inverse.unknowns import Unknowns
@@ -34,6 +34,8 @@ _CANDIDATES = 8
 _FIRST_STEPS, _LEADING = 6, 3
 #: Directions of the unknowns that change no observed value by more than this share of the strongest one.
 _RANK_TOLERANCE = 1e-9
+#: The least part that an unknown has in such a direction of length one.
+_MOVED = 1e-5
 #: Of the runs, relative.
 _RTOL = 1e-6
 #: A run that needs more steps, or goes that many times farther than the observations, is no fit.
@@ -115,7 +117,7 @@ def fit(
     for name in start or {}:
         if name not in names:
             raise UnknownName("coefficient to start from", name, names)
-    revealed = _revealed(system, known, names, None if isinstance(graph, Operator) else graph, normalisation)
+    revealed = _revealed(system, known, names, operator, None if isinstance(graph, Operator) else graph)
     nodes, channels = observed.shape
     origin = None if initial is None else _initial(initial, nodes, channels)
     if origin is None:
@@ -126,7 +128,7 @@ def fit(
         raise InvalidArgument(
             f"expected at most {_MAX_UNKNOWNS} unknowns, got {unknowns.total}; pass the start as initial="
         )
-    settings = {**_settings(system, method, step), "limit": _FAR * (1 + float(observed.values.abs().max()))}
+    settings = {**_settings(system, operator, method, step), "limit": _FAR * (1 + float(observed.values.abs().max()))}
     residuals = Residuals(system, operator, observed, unknowns, known, origin, settings)
     problems = Problems(residuals, observed.values[None])
     rows = _starting_rows(problems, start or {}, starts, seed)
@@ -164,12 +166,17 @@ def operator_of(graph: Any, normalisation: str) -> Operator:
 def _known(name: str, value: Any, system: System) -> Tensor:
     if name not in valued_letters(system):
         raise UnknownName(f"coefficient of {system.text}", name, valued_letters(system))
-    return torch.as_tensor(value, dtype=torch.float64)
+    return numbers_of(value, name)
 
 
-def _settings(system: System, method: str | None, step: float | None) -> dict[str, Any]:
+def _has_two_operators(system: System, operator: Operator) -> bool:
+    """Whether A and L = D - A both occur, which do not commute."""
+    return operator.degree is not None and {"A", "L"} <= set(system.letters)
+
+
+def _settings(system: System, operator: Operator, method: str | None, step: float | None) -> dict[str, Any]:
     if method is None and step is None:
-        linear = choose_method(system).method == "exact"
+        linear = choose_method(system).method == "exact" and not _has_two_operators(system, operator)
         return (
             {"method": "exact"}
             if linear
@@ -178,17 +185,17 @@ def _settings(system: System, method: str | None, step: float | None) -> dict[st
     return {"method": method or "rk4", **({} if step is None else {"step": step})}
 
 
-def _check_settings(starts: int, level: float | None, sigma: float | None) -> None:
-    if starts < 1:
-        raise InvalidArgument(f"expected at least one start, got {starts}")
-    if level is not None and not 0 < level < 1:
-        raise InvalidArgument(f"expected a level between 0 and 1, such as 0.95, got {level}")
-    if sigma is not None and not sigma > 0:
+def _check_settings(starts: Any, level: Any, sigma: Any) -> None:
+    if not isinstance(starts, Integral) or starts < 1:
+        raise InvalidArgument(f"expected at least one start, got {starts!r}; give a whole number")
+    if level is not None and not (isinstance(level, Real) and 0 < float(level) < 1):
+        raise InvalidArgument(f"expected a level between 0 and 1, such as 0.95, got {level!r}")
+    if sigma is not None and not (isinstance(sigma, Real) and float(sigma) > 0):
         raise InvalidArgument(f"expected a positive sigma, got {sigma}; leave it out and it is estimated")
 
 
 def _initial(given: Any, nodes: int, channels: int) -> Tensor:
-    value = torch.as_tensor(np.asarray(given), dtype=torch.float64)
+    value = numbers_of(given, "initial")
     value = value[:, None] if value.ndim == 1 else value
     if value.shape != (nodes, channels) or not bool(torch.isfinite(value).all()):
         raise InvalidArgument(
@@ -199,9 +206,12 @@ def _initial(given: Any, nodes: int, channels: int) -> Tensor:
 
 
 def _revealed(
-    system: System, known: Mapping[str, Tensor], names: list[str], graph: Any, normalisation: str
+    system: System, known: Mapping[str, Tensor], names: list[str], operator: Operator, graph: Any
 ) -> Identifiability:
     """What the flow reveals once the known coefficients are put in; raises where it is too little."""
+    if _has_two_operators(system, operator):
+        note = "what A and L = D - A reveal together is not examined"
+        return Identifiability((), (), (), rank=None, status=UNDECIDED, note=note)
     numbers = {name: sp.nsimplify(float(value), rational=True) for name, value in known.items() if not value.ndim}
     asked = system.replace(**numbers) if numbers else system
     if any(value.ndim for value in known.values()):
@@ -209,9 +219,9 @@ def _revealed(
         return replace(identify(asked), status=UNDECIDED, note="some coefficients are given as arrays")
     found = identify(asked)
     _refuse_lost(found, names, "")
-    if graph is None or not system.is_single or found.status == UNDECIDED or normalisation == "none":
+    if graph is None or not system.is_single or found.status == UNDECIDED:
         return found
-    found = identify(asked, graph, normalisation)
+    found = identify(asked, graph, operator.normalisation)
     _refuse_lost(found, names, f" ({found.note})")
     return found
 
@@ -262,7 +272,7 @@ def _fitted(
     end = problems.minimise(first.rows[leading], which[: len(leading)])
     best = int(end.squares.argmin())
     row, squares = end.rows[best : best + 1], end.squares[best : best + 1]
-    rank = _rank(problems, row)
+    rank, _ = _rank(problems, row)
     freedom = observed.count - rank
     if freedom < 1:
         raise InvalidArgument(
@@ -280,6 +290,7 @@ def _fitted(
     near = squares[0] * (1 + 1 / freedom) + torch.finfo(squares.dtype).tiny
     agreeing = int((end.squares <= near).sum())
     states, _ = residuals.states(row)
+    rank, undetermined = _rank(problems, row)
     noise = float((squares[0] / freedom).sqrt()) if sigma is None else sigma
     return Fit(
         system=residuals.system,
@@ -296,10 +307,15 @@ def _fitted(
         starts=len(leading),
         settled=bool(end.settled[best]),
         directions_lost=unknowns.total - rank,
+        undetermined=undetermined,
     )
 
 
-def _rank(problems: Problems, row: Tensor) -> int:
+def _rank(problems: Problems, row: Tensor) -> tuple[int, tuple[str, ...]]:
+    """How many directions of the unknowns the observations see, and the coefficients that others move along."""
     slopes = problems.derivatives(row, torch.zeros(1, dtype=torch.long))[0]
-    sizes = torch.linalg.svdvals(slopes)
-    return int((sizes > _RANK_TOLERANCE * sizes.max()).sum())
+    _, sizes, directions = torch.linalg.svd(slopes, full_matrices=True)
+    rank = int((sizes > _RANK_TOLERANCE * sizes.max()).sum())
+    moved = directions[rank:].abs().amax(0) > _MOVED if rank < len(row[0]) else torch.zeros(len(row[0])).bool()
+    places = problems.residuals.unknowns.slices()
+    return rank, tuple(name for name, place in places.items() if bool(moved[place].any()))

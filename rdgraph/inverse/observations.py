@@ -35,7 +35,7 @@ class Observations:
 
 def read_observations(system: System, states: Any, times: Any, nodes: int) -> Observations:
     """What a user gives: states (K, n) or (K, n, d) with NaN for what is missing; of several fields, by name."""
-    when = _numbers(times, "times")
+    when = numbers_of(times, "times")
     if when.ndim != 1 or len(when) < 2 or not bool(torch.isfinite(when).all()) or not bool((when.diff() > 0).all()):
         raise InvalidArgument(
             f"expected at least two times that rise, got {np.array2string(when.numpy(), threshold=6)}; sort them"
@@ -56,6 +56,8 @@ def _values(system: System, states: Any, count: int, nodes: int) -> Tensor:
         if name not in system.fields:
             raise UnknownName(f"field of {system.text}", name, system.fields)
     given = {name: _of_field(value, count, nodes, name) for name, value in states.items()}
+    if not given:
+        raise InvalidArgument(f"expected states of {', '.join(system.fields)}, or of some of them, got none")
     widths = {value.shape[-1] for value in given.values()}
     if len(widths) != 1:
         raise InvalidArgument(f"expected fields with the same channels, got {sorted(widths)}")
@@ -64,7 +66,7 @@ def _values(system: System, states: Any, count: int, nodes: int) -> Tensor:
 
 
 def _of_field(states: Any, count: int, nodes: int, name: str) -> Tensor:
-    values = _numbers(states, name)
+    values = numbers_of(states, name)
     values = values[..., None] if values.ndim == 2 else values
     if values.ndim != 3 or values.shape[:2] != (count, nodes):
         raise InvalidArgument(
@@ -74,7 +76,8 @@ def _of_field(states: Any, count: int, nodes: int, name: str) -> Tensor:
     return values
 
 
-def _numbers(given: Any, name: str) -> Tensor:
+def numbers_of(given: Any, name: str) -> Tensor:
+    """What a user gives for a name, in double precision."""
     try:
         array = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
         return torch.from_numpy(np.array(array, dtype=np.float64))

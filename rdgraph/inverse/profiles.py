@@ -75,11 +75,12 @@ def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border) -
             if value < float(squares[number]) - 0.01 * float(border.variance[number]):
                 better[number] = row
         rise = (end.squares - squares[fit[open_]]).clamp_min(0).sqrt() / scale[open_]
-        rows[open_] = torch.where(torch.isfinite(rise)[:, None], end.rows, rows[open_])
         met = (rise - 1).abs() <= _TOLERANCE
         far = (distance[open_] >= _FARTHEST) & (rise < 1)
         found[open_] = torch.where(met, distance[open_], torch.where(far, torch.inf, torch.nan))
         below = rise < 1
+        # On from within: a walk that went too far may have left the others where they do not come back from.
+        rows[open_] = torch.where(below[:, None], end.rows, rows[open_])
         low[open_] = torch.where(below, distance[open_], low[open_])
         low_rise[open_] = torch.where(below, rise, low_rise[open_])
         high[open_] = torch.where(below, high[open_], distance[open_])

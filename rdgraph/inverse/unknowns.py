@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from rdgraph.errors import InvalidArgument
+from rdgraph.inverse.observations import numbers_of
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 
@@ -106,6 +107,12 @@ class Unknowns:
         places = self.slices()
         for c in self.coefficients:
             if c.name in given:
-                value = torch.as_tensor(given[c.name], dtype=torch.float64).expand(c.shape)
+                value = numbers_of(given[c.name], f"the start of {c.name}")
+                try:
+                    value = value.expand(c.shape)
+                except RuntimeError:
+                    raise InvalidArgument(
+                        f"expected a start of {c.name} of shape {c.shape}, got {tuple(value.shape)}; one number does"
+                    ) from None
                 rows[:, places[c.name]] = c.to_inner(value).reshape(-1)
         return rows

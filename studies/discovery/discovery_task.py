@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from gread.datasets.loading import load_dataset
 from gread.discovery.discovery_plan import ROUND, DiscoveryPlan
 from gread.discovery.term_grammar import find_terms
 from gread.discovery.winner_checks import SEEDS
@@ -86,12 +87,16 @@ class DiscoveryTask:
 def make_discovery_task(request: DiscoveryRequest) -> DiscoveryTask:
     """Resolve a request; every wrong name, split or setting is an error here, before any training.
 
+    Sets that the choice is to be tried on are read once for that.
+
     >>> task = make_discovery_task(DiscoveryRequest("karate", "small", settings={"epochs": "20"}))
     >>> task.plan.base.training.epochs, task.default_folder().name
     (20, 'karate-small-3')
     """
     if request.fresh < 0:
         raise InvalidArgument(f"expected fresh seeds from 0, got {request.fresh}")
+    for name in request.transfer:
+        load_dataset(name, root=request.root, offline=True)
     data = request.source.read()
     preset = choose_preset(request.preset, None, data.meta.name)
     base: Config = preset.config.updated(dict(request.settings or {}))

@@ -55,6 +55,8 @@ def free(*bodies: str) -> Line:
 @pytest.mark.parametrize(
     ("first", "second", "rule"),
     [
+        (free("H", "sigmoid(H)*H"), free("H", "tanh(H/2)*H"), IDENTITY),
+        (free("A@H", "sigmoid(2*H)*(A@H)"), free("tanh(H)*(A@H)", "sigmoid(2*H)*(A@H)"), IDENTITY),
         (free("A@L@H"), free("L@A@H"), SPELLED),
         (free("H", "tanh(H)"), free("tanh(H)", "H"), RENAMED),
         (free("L@H"), free("L@H", "H - A@H"), ABSORBED),

@@ -80,6 +80,10 @@ def test_an_enumeration_is_complete_and_stable() -> None:
         ("[products]\nfactors = ['H']\nsign = 'any'", UnknownName, "both"),
         ("[coefficients]\nkind = 'node'\n[words]\nfields = ['H']", UnknownName, "scalar"),
         ("[coefficients]\nnames = ['a', 'a']\n[words]\nfields = ['H']", InvalidArgument, "different names"),
+        ("[coefficients]\nnames = ['H']\n[words]\nfields = ['H']", InvalidArgument, "names of coefficients.*got 'H'"),
+        ("[coefficients]\nnames = ['a b']\n[words]\nfields = ['H']", InvalidArgument, "names of coefficients"),
+        ("[coefficients]\nnames = ['tanh']\n[words]\nfields = ['H']", InvalidArgument, "names of coefficients"),
+        ("[coefficients]\nnames = ['a', 'd']\n[words]\nfields = ['H']", InvalidArgument, "names of coefficients"),
         ("[terms]\nfree = ['alpha*H']", InvalidArgument, "without coefficients"),
         ("[terms]\nfree = ['sqrt(H)']", InvalidArgument, "every state"),
         ("[terms]\nfree = ['H**2/H']", InvalidArgument, "every state"),
@@ -92,6 +96,15 @@ def test_an_enumeration_is_complete_and_stable() -> None:
 def test_what_is_wrong_is_told(text: str, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         read_terms(text, "test")
+
+
+@pytest.mark.parametrize("kind", ["scalar", "channel"])
+def test_coefficients_may_have_names_that_the_language_does_not_know(kind: str) -> None:
+    grammar = read_terms(f"[coefficients]\nnames = ['rate', 'k']\nkind = '{kind}'\n[words]\nfields = ['H']", "test")
+    for line in grammar.lines(2):
+        assert {name: str(found) for name, found in line.system.coefficients.items()} == dict.fromkeys(
+            line.coefficients, kind
+        )
 
 
 def test_files_are_found_or_refused(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from rdgraph.distillation.flow_fits import FlowFit, FlowProblem
 from rdgraph.distillation.genetic_search import Effort
 from rdgraph.distillation.unknown_function import UnknownFunction, affine_terms
 from rdgraph.distillation.weak_form import noise_level, smooth_states, spline_function, weak_form
-from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 
 GRAPH = rd.Graph.from_networkx(nx.watts_strogatz_graph(16, 4, 0.3, seed=1))
 OPERATOR = GRAPH.operator(dtype=torch.float64)
@@ -110,6 +112,16 @@ def test_that_no_small_formula_leaves_the_noise_is_said() -> None:
 def test_equations_of_another_form_are_refused(equation: str, message: str) -> None:
     with pytest.raises((NotApplicable, InvalidArgument), match=message):
         UnknownFunction.of(equation, "phi")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [({"functions": ["gelu"]}, "gelu"), ({"max_size": 0}, "max_size >= 1"), ({"within": 0.0}, "within > 0")],
+)
+def test_searches_that_make_no_sense_are_refused(words: dict[str, Any], message: str) -> None:
+    states, times = np.random.default_rng(0).random((12, 4)), np.linspace(0, 1, 12)
+    with pytest.raises((InvalidArgument, UnknownName), match=message):
+        rd.distil(states, times, nx.path_graph(4), "-alpha*L@H + phi(H)", **words)
 
 
 def test_too_little_to_smooth_is_refused() -> None:

@@ -273,8 +273,39 @@ def test_a_directed_graph_is_measured_with_its_own_operator() -> None:
     assert (found.status, set(found.single)) == (MEASURED, {"alpha", "beta"})
     with pytest.raises(rd.NotApplicable, match="undirected"):
         identify(rd.parse("BS"), ring, "symmetric")
-    with pytest.raises(rd.NotApplicable, match="normalisation"):
+    with pytest.raises(rd.NotApplicable, match="in A alone or in L alone for the normalisation none"):
         identify(rd.parse("BS"), ring, "none")
+
+
+def _lazy(w: Any, own: Any, other: Any, column: Any) -> Any:
+    return w / (2 * own**0.5 * other**0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "normalisation", "status"),
+    [
+        ("a*H + b*A@H + c*A@A@H", "none", PROVED),
+        ("a*H + b*L@H + c*L@L@H", "none", PROVED),
+        ("a*H + b*A@H + c*A@A@H", "lazy", MEASURED),
+    ],
+)
+def test_what_one_graph_reveals_follows_from_its_own_operator(text: str, normalisation: str, status: str) -> None:
+    """Every combination is constant along the direction in which f, evaluated densely, does not change."""
+    rd.register_normalisation("lazy", _lazy, identity=0.5, is_symmetric=True, norm="2", spectrum=(0, 1))
+    try:
+        weights = np.ones((4, 4)) - np.eye(4)
+        found = identify(rd.parse(text), weights, normalisation)
+        operator = {"none": weights, "lazy": np.eye(4) / 2 + weights / 6}[normalisation]
+        operator = 3 * np.eye(4) - operator if "L@" in text else operator
+        powers = np.stack([np.linalg.matrix_power(operator, k).ravel() for k in range(3)], axis=1)
+        hidden = np.linalg.svd(powers)[2][-1]
+        assert np.abs(powers @ hidden).max() < 1e-12
+        assert (found.rank, found.status, len(found.combinations)) == (2, status, 2)
+        for formula in found.combinations:
+            slopes = [float(sp.diff(formula, sp.Symbol(name))) for name in "abc"]
+            assert np.dot(slopes, hidden) == pytest.approx(0, abs=1e-9)
+    finally:
+        rd.unregister_normalisation("lazy")
 
 
 def test_on_a_graph_what_is_measured_is_known_nearby_only() -> None:

@@ -160,6 +160,48 @@ def test_what_the_data_do_not_bound_is_said() -> None:
     assert found.intervals["beta"][0] < 0.7 < found.intervals["beta"][1]
 
 
+def test_an_interval_follows_a_ridge_of_equal_fits_to_its_end() -> None:
+    """States that stay positive see alpha + beta alone: alpha may be anything below it, and neither is identifiable."""
+    ring, times, start = nx.cycle_graph(5), np.linspace(0, 2, 7), np.linspace(0.2, 0.9, 5)
+    seen = start * np.exp(0.7 * times)[:, None] + 0.01 * np.random.default_rng(0).standard_normal((7, 5))
+    found = rd.fit("alpha*relu(H) + beta*H", seen, times, graph=ring, normalisation="row", initial=start, starts=2)
+    assert found.intervals is not None
+    for low, high in found.intervals.values():
+        assert low == pytest.approx(0, abs=1e-3)
+        assert high > 0.69
+    assert found.undetermined == ("alpha", "beta")
+    assert found.identifiable == {"alpha": False, "beta": False}
+
+
+def test_a_coefficient_that_others_make_up_for_is_not_identifiable_where_signs_bound_it() -> None:
+    """A of a complete graph has two eigenvalues, so that three coefficients move along a line that signs cut off."""
+    text, truth = "-a*H + b*A@H - c*A@A@H", {"a": 1.0, "b": 1.0, "c": 0.1}
+    operator = rd.Graph.from_networkx(nx.complete_graph(4)).operator("none", dtype=torch.float64)
+    times, start = np.linspace(0, 1, 6), torch.tensor([[0.9], [0.1], [0.4], [0.3]], dtype=torch.float64)
+    runs = [
+        rd.solve(rd.lower(text, operator, values), start, torch.from_numpy(times)).states.numpy()
+        for values in (truth, {"a": 0.7, "b": 1.2, "c": 0.2})
+    ]
+    np.testing.assert_allclose(*runs, rtol=1e-10)
+    for level in (None, 0.95):
+        found = rd.fit(text, runs[0], times, graph=operator, initial=start, start=truth, starts=1, level=level)
+        assert found.identifiable == {"a": False, "b": False, "c": False}
+    with pytest.raises(rd.NotApplicable, match=r"reveals a \+ b \+ c, a - 3\*b \+ 9\*c, and not a, b, c"):
+        rd.fit(text, runs[0], times, graph=nx.complete_graph(4), normalisation="none", initial=start)
+
+
+def test_the_laplacian_with_degrees_is_no_sum_of_the_identity_and_the_adjacency() -> None:
+    """With L = D - A on a path, L@H, A@H and H are independent, which they are not with L = I - A."""
+    text, truth = "-alpha*L@H + beta*A@H - gamma*H", {"alpha": 0.5, "beta": 0.2, "gamma": 0.6}
+    seen = states_of(text, truth, "none")
+    given = {"graph": GRAPH, "initial": seen[0], "starts": 3, "level": None}
+    found = rd.fit(text, seen, TIMES, normalisation="none", **given)
+    assert found.values == pytest.approx(truth, rel=1e-3)
+    assert found.identifiable == dict.fromkeys(truth, True)
+    with pytest.raises(rd.NotApplicable, match=r"alpha \+ beta, alpha \+ gamma, and not alpha, beta, gamma"):
+        rd.fit(text, seen, TIMES, normalisation="row", **given)
+
+
 @pytest.mark.slow
 def test_the_answer_is_printed_and_drawn() -> None:
     seen = states_of("F", {"alpha": 0.4, "beta": 1.5}, "row")
@@ -182,6 +224,12 @@ def test_the_answer_is_printed_and_drawn() -> None:
         ({"initial": np.zeros(4)}, r"start of shape \(5, 1\)"),
         ({"starts": 0}, "at least one start"),
         ({"level": 95}, "between 0 and 1"),
+        ({"level": "high"}, "between 0 and 1"),
+        ({"starts": 1.5}, "a whole number"),
+        ({"initial": "zero"}, "numbers for initial"),
+        ({"fixed": {"alpha": "one"}}, "numbers for alpha"),
+        ({"start": {"alpha": "one"}}, "numbers for the start of alpha"),
+        ({"start": {"alpha": [1.0, 2.0]}}, r"of shape \(\), got \(2,\)"),
         ({"sigma": 0.0}, "positive sigma"),
         ({"fixed": {"alpha": 1.0, "beta": 1.0}}, "all of them fixed"),
         ({"start": {"alpha": -1.0}}, "expected positive values to start alpha from"),

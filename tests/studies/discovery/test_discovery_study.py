@@ -105,6 +105,7 @@ def test_a_finished_run_is_only_read(folder: Path) -> None:
         (["--dataset", "karate", "--terms", "small", "--size", "9"], "a size between 1 and 4"),
         (["--dataset", "karate", "--sampler", "tpee"], "did you mean 'tpe'"),
         (["--dataset", "karate", "--set", "hiden=4"], "hidden"),
+        (["--dataset", "karate", "--budget", "1", "--transfer", "karat"], "did you mean 'karate'"),
     ],
 )
 def test_wrong_words_are_told_before_any_training(words: list[str], told: str) -> None:
