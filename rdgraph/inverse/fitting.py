@@ -314,8 +314,9 @@ def _fitted(
 def _rank(problems: Problems, row: Tensor) -> tuple[int, tuple[str, ...]]:
     """How many directions of the unknowns the observations see, and the coefficients that others move along."""
     slopes = problems.derivatives(row, torch.zeros(1, dtype=torch.long))[0]
-    _, sizes, directions = torch.linalg.svd(slopes, full_matrices=True)
+    small = torch.linalg.qr(slopes, mode="r").R  # as many rows as unknowns at most, with the same directions
+    _, sizes, directions = torch.linalg.svd(small, full_matrices=True)
     rank = int((sizes > _RANK_TOLERANCE * sizes.max()).sum())
-    moved = directions[rank:].abs().amax(0) > _MOVED if rank < len(row[0]) else torch.zeros(len(row[0])).bool()
+    moved = (directions[rank:].abs() > _MOVED).any(0)
     places = problems.residuals.unknowns.slices()
     return rank, tuple(name for name, place in places.items() if bool(moved[place].any()))
