@@ -264,7 +264,7 @@ def _suggested(trial: optuna.trial.Trial, searched: Searched) -> Value:
     if isinstance(distribution, Choice):
         chosen = trial.suggest_categorical(searched.name, list(distribution.values))
         return next(v for v in distribution.values if type(v) is type(chosen) and v == chosen)
-    low, high, log = distribution.low, distribution.high, distribution.log
+    low, high, log = distribution.low, distribution.last, distribution.log
     if distribution.is_whole:
         return trial.suggest_int(searched.name, int(low), int(high), log=log, step=int(distribution.step or 1))
     return trial.suggest_float(searched.name, float(low), float(high), log=log, step=distribution.step)

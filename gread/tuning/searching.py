@@ -61,7 +61,7 @@ class SearchPlan:
         round_size: Trials that are drawn and trained together.
 
     Raises:
-        InvalidArgument: For no trials, splits that are not there, or that have no validation nodes.
+        InvalidArgument: For no trials, a seed below 0, splits that are not there, or that have no validation nodes.
         UnknownName: For a sampler that there is not.
     """
 
@@ -82,6 +82,8 @@ class SearchPlan:
             raise InvalidArgument(
                 f"expected at least one trial, in rounds of at least one, got {self.trials} and {self.round_size}"
             )
+        if self.seed < 0:
+            raise InvalidArgument(f"expected a seed of 0 or more, got {self.seed}")
         if not self.splits:
             raise InvalidArgument(f"expected splits of {self.data.meta.name}, got none")
         for split in self.splits:
@@ -101,7 +103,7 @@ class SearchPlan:
             raise InvalidArgument("expected a setting that is left to search, got all of them fixed")
         return cls(
             data, start, made, tuple(range(data.num_splits)) if splits is None else tuple(splits), trials, sampler,
-            halving, seed, round_size or ROUND.get(sampler, 1),
+            halving, seed, ROUND.get(sampler, 1) if round_size is None else round_size,
         )  # fmt: skip
 
     @property
@@ -156,14 +158,15 @@ class Found:
     def rows(self) -> list[dict[str, int | float | str]]:
         """One row per trial: trial, state, epochs, val_accuracy, test_accuracy, then a column for every setting.
 
-        The cell of a setting that did not count is empty.
+        The cell of a setting that did not count is empty. `epochs` were trained; where their number is searched, it is
+        in a column epochs_setting.
         """
         drawn = {c.number: c.values for c in self.candidates}
-        names = [s.name for s in self.plan.space.searched]
+        names = {s.name: f"{s.name}_setting" if s.name in COLUMNS else s.name for s in self.plan.space.searched}
         return [
             {
                 **dict(zip(COLUMNS, (r.number, r.state, r.epochs, r.val_accuracy, r.test_accuracy), strict=True)),
-                **{name: _cell(drawn[r.number].get(name, "")) for name in names},
+                **{column: _cell(drawn[r.number].get(name, "")) for name, column in names.items()},
             }
             for r in self.results
         ]

@@ -176,8 +176,9 @@ def told_best(folder: Path) -> str:
     if not rows:
         return "none could be trained to its end"
     best = max(rows, key=lambda row: (float(row["val_accuracy"]), -int(row["trial"])))
+    diverged = ", although it diverged" if best["state"] == DIVERGED else ""
     return (
-        f"trial {best['trial']} is chosen: validation {100 * float(best['val_accuracy']):.2f} %, test "
+        f"trial {best['trial']} is chosen{diverged}: validation {100 * float(best['val_accuracy']):.2f} %, test "
         f"{100 * float(best['test_accuracy']):.2f} %; settings in {folder / BEST}"
     )
 

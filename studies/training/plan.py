@@ -244,7 +244,7 @@ def _read_head(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
 def _chosen_splits(request: Request, data: NodeData) -> tuple[int, ...]:
     if request.splits is None and request.small:
         return tuple(k for k in SMALL_SPLITS if k < data.num_splits)
-    return parse_splits(request.splits or "all", data.num_splits)
+    return parse_splits(request.splits, data.num_splits)
 
 
 def _check_equation(config: Config) -> None:

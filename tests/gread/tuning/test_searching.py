@@ -28,7 +28,7 @@ from gread.tuning.halving import Rungs
 from gread.tuning.rounds import train_round
 from gread.tuning.searching import Search, SearchPlan, SearchProgress, search
 from gread.tuning.space import find_space, read_space
-from rdgraph.errors import FileError, InvalidArgument, MissingDependency, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, LanguageError, MissingDependency, UnknownName
 from tests.paths import ROOT
 
 MLP: dict[str, Any] = {"base": Config.of("mlp", hidden=8), "device": "cpu", "splits": [0, 1, 2]}
@@ -139,6 +139,9 @@ def test_a_search_without_a_sound_trial_says_why(monkeypatch: pytest.MonkeyPatch
     ("options", "error", "message"),
     [
         ({"trials": 0}, InvalidArgument, "at least one trial"),
+        ({"round_size": 0}, InvalidArgument, "rounds of at least one, got 5 and 0"),
+        ({"seed": -1}, InvalidArgument, "expected a seed of 0 or more, got -1"),
+        ({"base": Config().updated({"reaction": "BSS"})}, LanguageError, "unknown name 'BSS'"),
         ({"splits": []}, InvalidArgument, "got none"),
         ({"splits": [99]}, InvalidArgument, "expected a split among"),
         ({"sampler": "grid"}, UnknownName, "sampler"),
@@ -159,6 +162,15 @@ def test_splits_without_validation_nodes_are_refused() -> None:
     bare = replace(data, masks=Masks(data.masks.train, none, data.masks.test))
     with pytest.raises(InvalidArgument, match="validation nodes in split 0"):
         search(bare, trials=2, **MLP)
+
+
+def test_epochs_that_are_searched_have_a_column_beside_those_that_were_trained() -> None:
+    space = read_space("[settings]\nepochs = [40, 60]\nlearning_rate = { low = 1e-3, high = 6e-2 }\n", "epochs")
+    rows = search(karate(), trials=6, space=space, halving=True, **MLP).rows()
+    assert list(rows[0])[:6] == [*searching.COLUMNS, "epochs_setting"]
+    pruned = [row for row in rows if row["state"] == "pruned"]
+    assert pruned
+    assert all(row["epochs"] == 20 and row["epochs_setting"] in (40, 60) for row in pruned)
 
 
 # ---------------------------------------------------------------------- halving

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -121,6 +122,10 @@ def test_an_interrupted_search_goes_on_with_the_same_command(
 def test_another_search_does_not_get_the_folder(searched: Path) -> None:
     result = run(*QUICK, "--trials", "13", "--round", "6", "--sampler", "tpe", "--out", str(searched))
     assert "trials = 12 there, 13 here" in str(result.exception)
+    other = str(run("--dataset", "digits", "--reaction", "BS", "--device", "cpu", "--out", str(searched)).exception)
+    assert "dataset = 'karate' there, 'digits' here" in other
+    assert re.search(r" and \d+ more; resume with the same settings", other)
+    assert len(other) < 600 + len(str(searched))
 
 
 def test_a_trial_is_printed_and_trained_again(searched: Path, tmp_path: Path) -> None:
@@ -158,6 +163,11 @@ def test_planned_run_and_told_is_the_same(searched: Path, tmp_path: Path) -> Non
         (["--dataset", "karate", "--set", "hiden=8"], "hiden"),
         (["--dataset", "karate", "--splits", "77"], "splits among"),
         (["--dataset", "karate", "--plan", "a", "--show", "1"], "got several"),
+        (["--dataset", "karate", "--splits", ""], "expected splits as all"),
+        (["--dataset", "karate", "--round", "0"], "in rounds of at least one, got 50 and 0"),
+        (["--dataset", "karate", "--seed", "-1"], "expected a seed of 0 or more, got -1"),
+        (["--dataset", "karate", "--reaction", "BSS"], "unknown name 'BSS'"),
+        (["--dataset", "karate", "--set", "method=eulr"], "did you mean 'euler'"),
     ],
 )
 def test_what_is_refused(words: list[str], message: str, tmp_path: Path) -> None:
