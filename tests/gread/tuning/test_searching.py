@@ -138,11 +138,13 @@ def test_a_search_without_a_sound_trial_says_why(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"trials": 0}, InvalidArgument, "at least one trial"),
-        ({"round_size": 0}, InvalidArgument, "rounds of at least one, got 5 and 0"),
-        ({"seed": -1}, InvalidArgument, "expected a seed of 0 or more, got -1"),
+        ({"trials": 0}, InvalidArgument, "a whole number >= 1 for trials, got 0"),
+        ({"round_size": 0}, InvalidArgument, "a whole number >= 1 for round_size, got 0"),
+        ({"trials": 2.5}, InvalidArgument, "a whole number >= 1 for trials, got 2.5"),
+        ({"seed": -1}, InvalidArgument, "a whole number >= 0 for seed, got -1"),
         ({"base": Config().updated({"reaction": "BSS"})}, LanguageError, "unknown name 'BSS'"),
         ({"splits": []}, InvalidArgument, "got none"),
+        ({"splits": [0.5]}, InvalidArgument, "a whole number >= 0 for a split, got 0.5"),
         ({"splits": [99]}, InvalidArgument, "expected a split among"),
         ({"sampler": "grid"}, UnknownName, "sampler"),
         ({"space": "huge"}, UnknownName, "space"),
@@ -154,6 +156,12 @@ def test_a_search_without_a_sound_trial_says_why(monkeypatch: pytest.MonkeyPatch
 def test_what_cannot_be_searched_is_refused(options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         quick(**options)
+
+
+def test_numbers_of_numpy_are_taken_and_every_split_once() -> None:
+    made = plan(np.int64(2), seed=np.int64(3), splits=[np.int64(1), 0, 1])
+    assert (made.splits, made.trials, made.seed) == ((1, 0), 2, 3)
+    assert made.digest == plan(2, seed=3, splits=[1, 0]).digest
 
 
 def test_splits_without_validation_nodes_are_refused() -> None:
@@ -314,6 +322,17 @@ def test_a_folder_of_another_search_is_refused(tmp_path: Path) -> None:
     quick(2, folder=tmp_path)
     with pytest.raises(FileError, match="same search"):
         quick(3, folder=tmp_path)
+
+
+def test_a_folder_of_another_search_is_refused_whoever_made_it(tmp_path: Path) -> None:
+    first = Search(plan(3), tmp_path, device="cpu").run()
+    with pytest.raises(FileError, match=r"same search, got .* with another one"):
+        quick(3, folder=tmp_path, fixed={"epochs": 40, "hidden": 16})
+    again = search(
+        karate(), trials=3, base=MLP["base"], fixed={"epochs": 20, "hidden": 8}, splits=[0, 1], folder=tmp_path,
+        device="cpu",
+    )  # fmt: skip
+    assert again.results == first.results
 
 
 def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:
