@@ -412,6 +412,13 @@ def test_results_and_plans_of_something_else_are_refused(tmp_path: Path) -> None
     data = karate()
     with pytest.raises(InvalidArgument, match="other content"):
         train_round(NodeData(data.graph, data.x, 1 - data.y, data.masks, data.meta), planned, device="cpu")
+    body = json.loads(planned.text())
+    (tmp_path / "bare.json").write_text(json.dumps(body | {"splits": []}))
+    with pytest.raises(FileError, match="splits that the trials are trained on, got none"):
+        load_plan(tmp_path / "bare.json")
+    (tmp_path / "far.json").write_text(json.dumps(body | {"splits": [77]}))
+    with pytest.raises(InvalidArgument, match=r"a split among 0..9 of karate, got 77"):
+        train_round(data, load_plan(tmp_path / "far.json"), device="cpu")
 
 
 def test_plans_are_read_back(tmp_path: Path) -> None:
