@@ -18,6 +18,7 @@ from gread.training.trainer import train
 from gread.tuning import rounds, searching
 from studies.cli import app as cli
 from studies.runs.tables import read_rows
+from studies.search import study
 from studies.search.tasks import SearchRequest, base_config, make_task
 from tests.studies.own_graph import club_files
 
@@ -204,6 +205,23 @@ def test_the_published_number_stands_beside() -> None:
         assert task.published is None
         assert mean is not None
         assert replace(task, request=replace(task.request, dataset="cora")).published == mean
+
+
+@pytest.mark.parametrize(("splits", "expected"), [("0", "undecided"), ("0,1,2", "fails")])
+def test_one_split_has_no_interval_and_decides_nothing(splits: str, expected: str, tmp_path: Path) -> None:
+    request = SearchRequest("karate", model="mlp", space="small", trials=2, splits=splits, settings={"epochs": "20"})
+    task = make_task(request)
+    found = searching.Search(task.plan, tmp_path, device="cpu").run()
+    beside = replace(task, request=replace(request, dataset="cora"))
+    high = replace(find_published("MLP", "cora"), mean=101.0)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(type(beside), "published", high)
+        ((_, answer, evidence),) = study.verdicts(beside, found)
+        told = " ".join(study.sentences(beside, found))
+    assert answer == expected
+    is_alone = splits == "0"
+    assert ("no interval" in evidence) == ("no interval" in told) == is_alone
+    assert all((row["low"] == "") == (row["high"] == "") == is_alone for row in study.choice_rows(found))
 
 
 def test_trials_in_a_database_are_found_again(tmp_path: Path) -> None:
