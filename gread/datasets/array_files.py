@@ -27,6 +27,8 @@ from rdgraph.files import reason_of
 
 #: Rows of a parquet file that are looked at together.
 BATCH = 1 << 16
+#: What helps where numbers are missing among the features.
+FILL = "leave it out, fill it, or take the mean of the column (missing='mean', --missing mean)"
 NPY, NPZ, PARQUET = SUFFIXES = (".npy", ".npz", ".parquet")
 
 
@@ -180,17 +182,18 @@ def _load(path: Path) -> np.ndarray:
 def _archive(path: Path, needed: Sequence[str], known: Sequence[str]) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as archive:
-            missing = [name for name in needed if name not in archive.files]
-            if missing:
-                raise FileError(
-                    f"expected an array {missing[0]} in {path}, got {', '.join(archive.files) or 'none'}; save it with "
-                    "numpy.savez"
-                )
-            return {name: archive[name] for name in (*needed, *known) if name in archive.files}
+            names = list(archive.files)
+            found = {name: archive[name] for name in (*needed, *known) if name in names}
     except (ValueError, EOFError, zipfile.BadZipFile) as reason:
         raise FileError(f"expected an npz file of plain arrays in {path}, got {reason}; save it again") from None
     except OSError as problem:
         raise FileError(f"expected a file that can be read, got {path}: {reason_of(problem)}; check its name") from None
+    for name in needed:
+        if name not in found:
+            raise FileError(
+                f"expected an array {name} in {path}, got {', '.join(names) or 'none'}; save it with numpy.savez"
+            )
+    return found
 
 
 # ---------------------------------------------------------------------- parquet
@@ -237,7 +240,7 @@ class _Table:
             )
         return read
 
-    def numbers(self, name: str, may_miss: bool = False) -> np.ndarray:
+    def numbers(self, name: str, may_miss: bool = False, remedy: str = FILL) -> np.ndarray:
         """A column of numbers, none of them missing, or nan where they may."""
         from pyarrow import default_memory_pool
 
@@ -249,10 +252,7 @@ class _Table:
             values = np.asarray(part.to_numpy(zero_copy_only=False)) if is_whole else np.array([None])
             if values.dtype.kind not in "biuf":
                 got = "empty cells" if part.null_count else str(kind)
-                raise FileError(
-                    f"expected numbers in column {name!r} of {self.path}, got {got}; leave it out, fill it, or "
-                    "take the mean of the column (missing='mean', --missing mean)"
-                )
+                raise FileError(f"expected numbers in column {name!r} of {self.path}, got {got}; {remedy}")
             if found is None or (found.dtype.kind != "f" and values.dtype.kind == "f"):
                 wider = np.empty(self.rows, dtype=values.dtype)
                 wider[:done] = 0 if found is None else found[:done]
@@ -280,7 +280,7 @@ def _ends(table: _Table, name: str, ids: Any) -> np.ndarray:
     """The rows of the nodes that a column names."""
     path = table.path
     if ids is None:
-        found = table.numbers(name)
+        found = table.numbers(name, remedy="write the row of a node in every cell, or give nodes an id")
         if found.dtype.kind not in "iu":
             raise FileError(f"expected rows of nodes in column {name!r} of {path}, got {found.dtype}; give nodes an id")
         return found

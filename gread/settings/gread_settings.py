@@ -112,6 +112,8 @@ class GreadSettings(ModelSettings):
             ("storage", STORAGES),
         ):  # fmt: skip
             self.check_one_of(name, known)
+        if self.method != AUTO:
+            find_method(self.method)
         self.check_at_least(1, "heads", "attention_dim")
         self.check_at_least(0, "time", "self_loops")
         if self.step is not None and not self.step > 0:

@@ -206,7 +206,7 @@ class DecoupledTraining:
         memory: int | None = None,
     ) -> None:  # fmt: skip
         if batch is not None and batch < 1:
-            raise InvalidArgument(f"expected batches of one node at least, got {batch}; pass None for all at once")
+            raise InvalidArgument(f"expected batches of one node at least, got {batch}; leave it out for all")
         settings = check_decoupled(trial.config.model)
         self.training, self.extend, self.memory = trial.config.training, extend, memory
         self.network = DecoupledNetwork(settings, powers.features, classes, trial.member_seed, device, dtype)

@@ -19,9 +19,8 @@ import numpy as np
 from gread.settings.config import Config
 from gread.tuning.candidates import FAILED, PRUNED, Candidate, TrialResult
 from gread.tuning.space import Choice, Searched, Space, Value
-from gread.tuning.storages import held, let_go, open_storage, reached, sync
+from gread.tuning.storages import held, let_go, open_storage, reached, read_as_journal, sync
 from rdgraph.errors import FileError, InvalidArgument, MissingDependency, RdgraphError, UnknownName
-from rdgraph.files import unwritable
 
 if TYPE_CHECKING:
     import optuna
@@ -111,7 +110,7 @@ class Ledger:
         make_sampler(sampler, seed, 0)  # a sampler that cannot be made is refused before anything is written
         self.space, self.base, self.sampler, self.seed, self.place = space, base, sampler, seed, place
         self._candidates: dict[int, Candidate] = {}
-        with self._reading(), reached(place), quiet():
+        with read_as_journal(place), reached(place), quiet():
             storage = open_storage(place)
             weakref.finalize(self, let_go, storage)
             self.study: Study = optuna.create_study(
@@ -119,17 +118,6 @@ class Ledger:
             )
             self._storage = self.study._storage
             self._id = self._storage.get_study_id_from_name(study)
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            yield
-        except RdgraphError:
-            raise
-        except OSError as problem:
-            raise unwritable(Path(self.place or ""), problem) from None
-        except (ValueError, LookupError, AssertionError) as problem:
-            raise FileError(f"expected a journal of trials in {self.place}, got another file ({problem})") from None
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -264,7 +252,7 @@ def _suggested(trial: optuna.trial.Trial, searched: Searched) -> Value:
     if isinstance(distribution, Choice):
         chosen = trial.suggest_categorical(searched.name, list(distribution.values))
         return next(v for v in distribution.values if type(v) is type(chosen) and v == chosen)
-    low, high, log = distribution.low, distribution.high, distribution.log
+    low, high, log = distribution.low, distribution.last, distribution.log
     if distribution.is_whole:
         return trial.suggest_int(searched.name, int(low), int(high), log=log, step=int(distribution.step or 1))
     return trial.suggest_float(searched.name, float(low), float(high), log=log, step=distribution.step)
@@ -281,7 +269,7 @@ def recorded_candidate(place: Path | str, number: int, study: str = STUDY) -> Ca
     optuna = import_optuna()
     if isinstance(place, Path) and not place.is_file():
         raise FileError(f"expected a journal of trials in {place}, got none; name the folder of a search with --out")
-    with reached(place), quiet():
+    with read_as_journal(place), reached(place), quiet():
         storage = open_storage(place)
         try:
             trials = optuna.load_study(study_name=study, storage=storage).get_trials(deepcopy=False)

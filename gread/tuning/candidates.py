@@ -96,6 +96,10 @@ class PlannedRound:
     halving: bool
     candidates: tuple[Candidate, ...]
 
+    def __post_init__(self) -> None:
+        if not self.splits:
+            raise InvalidArgument("expected splits that the trials are trained on, got none")
+
     @classmethod
     def of(
         cls, data: NodeData, splits: Sequence[int], seed: int, halving: bool, candidates: Sequence[Candidate]

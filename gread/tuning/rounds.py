@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from gread.datasets.node_data import NodeData
+from gread.models.problem import check
 from gread.models.resolution import resolve_trials
 from gread.settings.trials import Trial, grouped
 from gread.training.planner import memory_to_plan_for, planned_for
@@ -58,9 +59,11 @@ def train_round(
         The results in the order of the trials.
 
     Raises:
-        InvalidArgument: For other data, or splits without validation nodes.
+        InvalidArgument: For other data, or splits that are not there or have no validation nodes.
     """
     plan.check(data)
+    for split in plan.splits:
+        check(data, split)
     check_validation(data, plan.splits)
     place = choose_device(device)
 

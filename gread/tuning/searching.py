@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -25,9 +26,11 @@ from gread.tuning.space import Space, Value, find_space
 from rdgraph.engines.engine import Engine, LocalEngine
 from rdgraph.engines.engine_choice import opened
 from rdgraph.errors import FileError, InvalidArgument, UnknownName
-from rdgraph.files import write_text
+from rdgraph.graphs.edges import read_whole
 
 JOURNAL, UNTOLD, BEST = "journal.log", "round.json", "best.toml"
+#: What the digest of a search's choices is called in its storage.
+CHOICES = "choices"
 #: Trials of one round: random ones do not learn from others, the others do.
 ROUND = {"random": 200, "tpe": 16, "cmaes": 16}
 #: The first columns of the table of trials.
@@ -53,7 +56,7 @@ class SearchPlan:
         data: One data set.
         base: The configuration that is searched around.
         space: What is searched, for the network of `base`.
-        splits: Every trial is trained on all of these.
+        splits: Every trial is trained on all of these, on each of them once.
         trials: How many trials.
         sampler: random, tpe or cmaes.
         halving: Whether the worse part of a round is dropped on the way.
@@ -61,7 +64,7 @@ class SearchPlan:
         round_size: Trials that are drawn and trained together.
 
     Raises:
-        InvalidArgument: For no trials, splits that are not there, or that have no validation nodes.
+        InvalidArgument: For no trials, a seed below 0, splits that are not there, or that have no validation nodes.
         UnknownName: For a sampler that there is not.
     """
 
@@ -78,10 +81,9 @@ class SearchPlan:
     def __post_init__(self) -> None:
         if self.sampler not in SAMPLERS:
             raise UnknownName("sampler", self.sampler, SAMPLERS)
-        if self.trials < 1 or self.round_size < 1:
-            raise InvalidArgument(
-                f"expected at least one trial, in rounds of at least one, got {self.trials} and {self.round_size}"
-            )
+        for name, least in (("trials", 1), ("round_size", 1), ("seed", 0)):
+            object.__setattr__(self, name, read_whole(getattr(self, name), least, name))
+        object.__setattr__(self, "splits", tuple(dict.fromkeys(read_whole(k, 0, "a split") for k in self.splits)))
         if not self.splits:
             raise InvalidArgument(f"expected splits of {self.data.meta.name}, got none")
         for split in self.splits:
@@ -101,19 +103,20 @@ class SearchPlan:
             raise InvalidArgument("expected a setting that is left to search, got all of them fixed")
         return cls(
             data, start, made, tuple(range(data.num_splits)) if splits is None else tuple(splits), trials, sampler,
-            halving, seed, round_size or ROUND.get(sampler, 1),
+            halving, seed, ROUND.get(sampler, 1) if round_size is None else round_size,
         )  # fmt: skip
 
-    @property
-    def mark(self) -> str:
-        """What tells this search from others."""
+    @cached_property
+    def digest(self) -> str:
+        """What tells this search from others: a digest of all choices."""
         start = self.round_of([Candidate(0, self.base)]).text()
-        return start + repr((self.space, self.trials, self.sampler, self.round_size))
+        choices = start + repr((self.space, self.trials, self.sampler, self.round_size))
+        return hashlib.sha256(choices.encode()).hexdigest()
 
     @property
     def study_name(self) -> str:
-        """The name of this search in a database that holds several: that of the data, and a digest of all choices."""
-        return f"{self.data.meta.name}-{hashlib.sha256(self.mark.encode()).hexdigest()[:12]}"
+        """The name of this search in a database that holds several: that of the data, and of the digest a part."""
+        return f"{self.data.meta.name}-{self.digest[:12]}"
 
     def round_of(self, candidates: Sequence[Candidate]) -> PlannedRound:
         return PlannedRound.of(self.data, self.splits, self.seed, self.halving, candidates)
@@ -156,14 +159,15 @@ class Found:
     def rows(self) -> list[dict[str, int | float | str]]:
         """One row per trial: trial, state, epochs, val_accuracy, test_accuracy, then a column for every setting.
 
-        The cell of a setting that did not count is empty.
+        The cell of a setting that did not count is empty. `epochs` were trained; where their number is searched, it is
+        in a column epochs_setting.
         """
         drawn = {c.number: c.values for c in self.candidates}
-        names = [s.name for s in self.plan.space.searched]
+        names = {s.name: f"{s.name}_setting" if s.name in COLUMNS else s.name for s in self.plan.space.searched}
         return [
             {
                 **dict(zip(COLUMNS, (r.number, r.state, r.epochs, r.val_accuracy, r.test_accuracy), strict=True)),
-                **{name: _cell(drawn[r.number].get(name, "")) for name in names},
+                **{column: _cell(drawn[r.number].get(name, "")) for name, column in names.items()},
             }
             for r in self.results
         ]
@@ -239,20 +243,10 @@ def search(
         seed=seed, round_size=round_size,
     )  # fmt: skip
     place = None if folder is None else Path(folder)
-    if place is not None:
-        _claim(place, plan)
     with opened(engine, address) as opened_engine:
         return Search(
             plan, place, storage=storage, device=device, engine=opened_engine, progress=progress, tell=tell
         ).run()  # fmt: skip
-
-
-def _claim(folder: Path, plan: SearchPlan) -> None:
-    """Write down what is searched, or refuse a folder with another search."""
-    mark, path = plan.mark, folder / "search.txt"
-    if path.exists() and path.read_text(encoding="utf-8") != mark:
-        raise FileError(f"expected the folder of the same search, got {folder} with another one; choose another")
-    write_text(path, mark)
 
 
 class Search:
@@ -278,6 +272,8 @@ class Search:
         self._progress, self._say, self._on_round = progress, tell, on_round
         place, name = (storage, plan.study_name) if storage else (folder and folder / JOURNAL, STUDY)
         self.ledger = Ledger(plan.space, plan.base, plan.sampler, plan.seed, place, name)
+        if self.ledger.noted(CHOICES, lambda: plan.digest) != plan.digest:
+            raise FileError(f"expected the folder of the same search, got {folder} with another one; choose another")
         self._started, self._before = time.monotonic(), 0
         self._known: dict[int, TrialResult] = {}
         self._shares: dict[str, float] = {}

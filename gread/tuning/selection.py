@@ -87,6 +87,18 @@ def bootstrap_interval(values: Sequence[float], seed: int = 0) -> tuple[float, f
     return float(low), float(high)
 
 
+def told_interval(values: Sequence[float]) -> str:
+    """The interval of a mean over splits in words and in percent; of one split there is none.
+
+    >>> told_interval([0.5, 0.5]), told_interval([0.5])
+    ('95 % interval over the splits: 50.00 to 50.00', 'one split alone, of which there is no interval')
+    """
+    if len(values) == 1:
+        return "one split alone, of which there is no interval"
+    low, high = bootstrap_interval(values)
+    return f"95 % interval over the splits: {100 * low:.2f} to {100 * high:.2f}"
+
+
 def searched_interval(results: Sequence[TrialResult], seed: int = 0) -> tuple[float, float]:
     """The same of the whole search: the splits are resampled, and the trial is chosen anew on every sample."""
     known = eligible(results)

@@ -24,10 +24,13 @@ import math
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from gread.settings.config import Config
+from gread.settings.gread_settings import share_equations
+from gread.settings.model_records import models
 from gread.settings.shipped_toml import read_toml
 from rdgraph.errors import InvalidArgument, UnknownName
 
@@ -50,10 +53,10 @@ class Choice:
     values: tuple[Value, ...]
 
     def __post_init__(self) -> None:
-        if not self.values or len({(type(v), v) for v in self.values}) < len(self.values):
-            raise InvalidArgument(f"expected different values to choose from, got {list(self.values)}")
         if not all(isinstance(v, bool | int | float | str) for v in self.values):
             raise InvalidArgument(f"expected numbers and texts to choose from, got {list(self.values)}")
+        if not self.values or len({(type(v), v) for v in self.values}) < len(self.values):
+            raise InvalidArgument(f"expected different values to choose from, got {list(self.values)}")
 
     @property
     def examples(self) -> tuple[Value, ...]:
@@ -66,7 +69,8 @@ class Range:
     """A number between two others, ends included: whole where both ends are, on a logarithmic scale, or in steps.
 
     Raises:
-        InvalidArgument: For ends out of order, a logarithm of what is not positive, or steps on a logarithmic scale.
+        InvalidArgument: For ends out of order, a logarithm of what is not positive, steps on a logarithmic scale, or a
+            scale that is neither true nor false.
     """
 
     low: float | int
@@ -78,6 +82,8 @@ class Range:
         numbers = [self.low, self.high, *(() if self.step is None else (self.step,))]
         if any(isinstance(n, bool) or not isinstance(n, int | float) or not math.isfinite(n) for n in numbers):
             raise InvalidArgument(f"expected numbers as low, high and step, got {numbers}")
+        if not isinstance(self.log, bool):
+            raise InvalidArgument(f"expected log = true or false, got {self.log!r}")
         if not self.low <= self.high or (self.step is not None and self.step <= 0):
             raise InvalidArgument(f"expected low <= high and a step above 0, got {numbers}")
         if self.log and (self.low <= 0 or self.step is not None):
@@ -88,6 +94,18 @@ class Range:
     @property
     def is_whole(self) -> bool:
         return isinstance(self.low, int) and isinstance(self.high, int)
+
+    @property
+    def last(self) -> float | int:
+        """The largest number that is drawn: the last whole step below the high end.
+
+        >>> Range(1, 10, step=4).last, Range(0.1, 0.7, step=0.2).last
+        (9, 0.7)
+        """
+        if self.step is None:
+            return self.high
+        low, high, step = (Decimal(str(number)) for number in (self.low, self.high, self.step))
+        return (int if self.is_whole else float)(low + (high - low) // step * step)
 
     @property
     def examples(self) -> tuple[Value, ...]:
@@ -165,15 +183,15 @@ class Space:
         if not self.searched:
             raise InvalidArgument(f"expected settings of {base.model.model} to search in {self.name}, got none")
         start = base.updated(self.fixed)
+        tried = [start, *(start.updated({s.name: value}) for s in self.searched for value in s.distribution.examples)]
+        share_equations(config.model for config in tried)  # one that cannot be read is refused here
         for place, searched in enumerate(self.searched):
-            for value in searched.distribution.examples:
-                start.updated({searched.name: value})
             later = {s.name for s in self.searched[place:]}
-            for name, _ in searched.when:
+            for name, allowed in searched.when:
                 if name in later:
                     raise InvalidArgument(f"expected {name} before {searched.name}, which depends on it, got it after")
-                if name not in known_names(base):
-                    raise UnknownName(f"setting of {base.model.model}", name, known_names(base))
+                for value in allowed:
+                    start.updated({name: value})
 
     def config(self, base: Config, values: Mapping[str, Value]) -> Config:
         """The configuration of a trial with these values."""
@@ -200,11 +218,6 @@ class Space:
     def sections(self) -> dict[str, Any]:
         """What is searched, as tables of the file that it was read from."""
         return {"fixed": dict(self.fixed), "settings": {s.name: _written(s) for s in self.searched}}
-
-
-def known_names(config: Config) -> tuple[str, ...]:
-    """The names of all settings of a configuration."""
-    return tuple(f.name for part in (config.model, config.training) for f in fields(part))
 
 
 def _owner(config: Config, name: str) -> Any:
@@ -244,6 +257,10 @@ def read_space(text: str, name: str) -> Space:
         raise InvalidArgument(
             f"expected tables [fixed], [settings] and [networks.NAME] in the space {name}, got others"
         )
+    for network in networks:
+        models.find(network)
+    if doubled := sorted(set(fixed) & set(values.get("settings", {}))):
+        raise InvalidArgument(f"expected a setting in [fixed] or in [settings], got {', '.join(doubled)} in both")
     return Space(
         name,
         str(values.get("source", f"file {name}")),
@@ -258,24 +275,30 @@ def _searched(table: Mapping[str, Any]) -> tuple[Searched, ...]:
 
 
 def _read(name: str, value: Any) -> Searched:
-    if isinstance(value, list):
-        return Searched(name, Choice(tuple(value)))
-    if not isinstance(value, dict):
+    table = {"choices": value} if isinstance(value, list) else value
+    if not isinstance(table, dict):
         raise InvalidArgument(f"expected a list or a range for {name}, got {value!r}; settle it in [fixed]")
-    keys = CHOICE_KEYS if "choices" in value else RANGE_KEYS
-    for key in value:
+    keys = CHOICE_KEYS if "choices" in table else RANGE_KEYS
+    for key in table:
         if key not in keys:
             raise UnknownName(f"word about {name}", key, keys)
-    conditions = value.get("when", {})
+    conditions = table.get("when", {})
     if not isinstance(conditions, dict):
         raise InvalidArgument(f"expected when = {{ SETTING = VALUE }} for {name}, got {conditions!r}")
     when = tuple((key, tuple(v) if isinstance(v, list) else (v,)) for key, v in conditions.items())
-    if "choices" in value:
-        choices = value["choices"]
-        return Searched(name, Choice(tuple(choices) if isinstance(choices, list) else (choices,)), when)
-    if not {"low", "high"} <= set(value):
-        raise InvalidArgument(f"expected low and high for {name}, got {', '.join(value) or 'neither'}")
-    return Searched(name, Range(value["low"], value["high"], bool(value.get("log", False)), value.get("step")), when)
+    if "choices" not in table and not {"low", "high"} <= set(table):
+        raise InvalidArgument(f"expected low and high for {name}, got {', '.join(table) or 'neither'}")
+    try:
+        return Searched(name, _distribution(table), when)
+    except InvalidArgument as problem:
+        raise InvalidArgument(f"{problem}, for {name}") from None
+
+
+def _distribution(table: Mapping[str, Any]) -> Choice | Range:
+    if "choices" not in table:
+        return Range(table["low"], table["high"], table.get("log", False), table.get("step"))
+    choices = table["choices"]
+    return Choice(tuple(choices) if isinstance(choices, list) else (choices,))
 
 
 def _written(searched: Searched) -> Any:

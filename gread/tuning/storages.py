@@ -8,12 +8,15 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from rdgraph.errors import FileError, InvalidArgument, MissingDependency
+from rdgraph.errors import FileError, InvalidArgument, MissingDependency, RdgraphError
+from rdgraph.files import unwritable
 
 #: What `postgresql://` means to SQLAlchemy differs between its versions; to us it is psycopg, which the extra brings.
 DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+#: How every line of a journal begins.
+LINE = b'{"op_code":'
 #: How databases are connected to: one in a file is waited for while another process writes to it, for so many seconds;
 #: texts are texts, whatever the encoding of the server.
 MANNERS: dict[str, dict[str, Any]] = {"sqlite": {"timeout": 60.0}, "postgresql": {"client_encoding": "utf8"}}
@@ -101,6 +104,20 @@ def reached(place: Path | str | None) -> Iterator[None]:
 
 
 @contextmanager
+def read_as_journal(place: Path | str | None) -> Iterator[None]:
+    """Within the block a file that is no journal, or cannot be read or written, is an error with its name."""
+    try:
+        yield
+    except RdgraphError:
+        raise
+    except OSError as problem:
+        raise unwritable(Path(place or ""), problem) from None
+    except (ValueError, LookupError, AssertionError) as problem:
+        where = told_url(place) if isinstance(place, str) else place
+        raise FileError(f"expected a journal of trials in {where}, got another file ({problem})") from None
+
+
+@contextmanager
 def held(place: Path | str | None, study: str) -> Iterator[None]:
     """Hold a study of a database, which no other process may search at the same time; one that dies gives it up.
 
@@ -164,12 +181,26 @@ def _journal(path: Path) -> Any:
             text = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
             lock.acquire()
             try:
-                with path.open("ab") as file:
+                with path.open("a+b") as file:
+                    _drop_torn_line(file)
                     file.write(text.encode())
             finally:
                 lock.release()
 
     return JournalStorage(_Journal(str(path), lock_obj=lock))
+
+
+def _drop_torn_line(file: BinaryIO) -> None:
+    """Cut off a last line without its end, as a full disk or a power cut leaves it: the next line would join it."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - 1))
+    if file.read() in (b"", b"\n"):
+        return
+    file.seek(0)
+    text = file.read()
+    start = text.rfind(b"\n") + 1
+    if LINE.startswith(text[start:][: len(LINE)]):
+        file.truncate(start)
 
 
 def sync(place: Path | str | None) -> None:

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from rdgraph.errors import FileError, InvalidArgument, NotApplicable, UnknownName
 from rdgraph.files import unwritable
+from rdgraph.graphs.edges import read_whole
 from rdgraph.graphs.graph import Graph
 from rdgraph.graphs.operator import Operator
 from rdgraph.integrators.power_files import PRECISIONS, Powers, PowersRecord, open_power
@@ -67,7 +68,8 @@ def propagate(
 
     Raises:
         NotApplicable: For an operator that is not normalised.
-        InvalidArgument: For features that are not numbers (n, f), not finite, or too large for the precision.
+        InvalidArgument: For no graph, a negative degree, no memory, or features that are not numbers (n, f), not
+            finite, or too large for the precision.
         FileError: For a folder that cannot be written, or that holds the powers of something else.
 
     >>> import rdgraph as rd, tempfile
@@ -75,13 +77,14 @@ def propagate(
     >>> rd.propagate(rd.generators.ring(5), np.eye(5, 2), degree=3, out=out)
     Powers(chebyshev: 5 nodes, 2 features, degree 3)
     """
-    if degree < 0:
-        raise InvalidArgument(f"expected a degree >= 0, got {degree}")
+    degree = read_whole(degree, 0, "degree")
     if precision not in PRECISIONS:
         raise UnknownName("precision", precision, PRECISIONS)
     operator = graph
     if isinstance(operator, Graph):
         operator = operator.operator(normalisation, self_loops=self_loops, dtype=torch.float32, device=device)
+    if not isinstance(operator, Operator):
+        raise InvalidArgument(f"expected a graph or an operator, got {graph!r:.60}")
     if not operator.is_normalised or operator.batch:
         raise NotApplicable(
             f"expected one normalised operator, got {operator}; take the normalisation symmetric, row or column"
@@ -112,7 +115,7 @@ def _record(folder: Path, operator: Operator, x: Any, precision: str, memory: in
     whose = _digest(t.cpu().numpy() for t in (pattern.indptr, pattern.indices, operator.weights.detach()))
     parts = (x.indptr, x.indices, x.data) if issparse(x) else _blocks_of(x)
     n, f = x.shape
-    room = int(SHARE * free_memory(operator.device)) if memory is None else memory
+    room = int(SHARE * free_memory(operator.device)) if memory is None else read_whole(memory, 1, "memory")
     width = max(1, room // (4 * HELD * max(n, 1)))
     groups = tuple((a, min(a + width, f + 1), -1) for a in range(0, f + 1, width))
     fresh = PowersRecord(

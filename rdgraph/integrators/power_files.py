@@ -113,11 +113,16 @@ class Powers:
         return self._files[k]
 
     def rows(self, nodes: Any, degree: int | None = None) -> np.ndarray:
-        """The powers up to a degree at some nodes (m,), float32: (degree + 1, m, f + 1)."""
+        """The powers up to a degree at some nodes, (m,) or a mask (n,), float32: (degree + 1, m, f + 1)."""
         last = self.degree if degree is None else degree
         if not 0 <= last <= self.degree:
             raise InvalidArgument(f"expected a degree in 0..{self.degree}, got {last}; propagate further")
         chosen = np.asarray(nodes)
+        chosen = np.flatnonzero(chosen) if chosen.dtype == bool and chosen.shape == (self.nodes,) else chosen
+        chosen = chosen if chosen.size else np.zeros(0, dtype=np.int64)
+        is_sound = chosen.dtype.kind in "iu" and chosen.ndim == 1
+        if not is_sound or np.any((chosen < 0) | (chosen >= self.nodes)):
+            raise InvalidArgument(f"expected numbers of nodes in 0..{self.nodes - 1}, got {nodes!r:.60}")
         found = np.empty((last + 1, len(chosen), self.features + 1), dtype=np.float32)
         order = np.argsort(chosen, kind="stable")  # the disk is read forwards
         for k in range(last + 1):

@@ -12,10 +12,16 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 Edges = Annotated[
-    Path | None, typer.Option("--edges", help="Your own graph: source,target[,weight] as csv, parquet, npz or npy.")
+    Path | None,
+    typer.Option(
+        "--edges", help="Your own graph: source,target[,weight] as csv or parquet, edge_index[,weight] as npz, or npy."
+    ),
 ]
 Nodes = Annotated[
-    Path | None, typer.Option("--nodes", help="Its nodes: id,label[,split],feature,... as csv, parquet or npz.")
+    Path | None,
+    typer.Option(
+        "--nodes", help="Its nodes: id,label[,split],feature,... as csv or parquet, or y[,x,train,val,test] as npz."
+    ),
 ]
 IdColumn = Annotated[str, typer.Option("--id-column", help="The column of the ids of nodes.")]
 LabelColumn = Annotated[str, typer.Option("--label-column", help="The column of the classes.")]

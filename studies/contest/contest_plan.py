@@ -90,7 +90,7 @@ def make_contest(
     if request.splits is None and request.small:
         splits = tuple(k for k in SMALL_SPLITS if k < data.num_splits)
     else:
-        splits = parse_splits(request.splits or "all", data.num_splits)
+        splits = parse_splits(request.splits, data.num_splits)
     contestants = read_contestants(
         names, data.meta.name, preset=preset, changes=read_pairs(changes),
         epochs=SMALL_EPOCHS if request.small else None, is_own=source.is_own, reactions=reactions,

@@ -100,7 +100,7 @@ def make_discovery_task(request: DiscoveryRequest) -> DiscoveryTask:
     data = request.source.read()
     preset = choose_preset(request.preset, None, data.meta.name)
     base: Config = preset.config.updated(dict(request.settings or {}))
-    splits = tuple(parse_splits(request.splits or "all", data.num_splits))
+    splits = tuple(parse_splits(request.splits, data.num_splits))
     plan = DiscoveryPlan(
         data, base, find_terms(request.terms), splits, request.size, request.budget, request.sampler, request.seed,
         request.round_size,

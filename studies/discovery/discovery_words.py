@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gread.discovery.discovery_plan import STATE_WORDS, Discovered
 from gread.discovery.line_safety import BOUNDED, LEFT_OUT
 from gread.discovery.winner_checks import Retrained
-from gread.tuning.selection import bootstrap_interval
+from gread.tuning.selection import told_interval
 from studies.discovery.discovery_rows import difference, percent
 from studies.discovery.discovery_task import DiscoveryTask
 from studies.runs.tables import Row
@@ -104,11 +104,10 @@ def counted_sentence(found: Discovered) -> str:
 def answer_sentence(task: DiscoveryTask, found: Discovered, beside: Yardsticks, curse: CursePart) -> str:
     """The answer with its number, what it is beside BS, and what is left of it on fresh splits."""
     own = found.chosen
-    low, high = bootstrap_interval(own.test)
     text = (
         f"dH/dt = {found.best.formula} has the best mean validation accuracy of {len(found.results)} equations, "
-        f"{percent(own.val_accuracy):.2f} %; its test accuracy is {percent(own.test_accuracy):.2f} % (95 % interval "
-        f"over the splits: {percent(low):.2f} to {percent(high):.2f})."
+        f"{percent(own.val_accuracy):.2f} %; its test accuracy is {percent(own.test_accuracy):.2f} % "
+        f"({told_interval(own.test)})."
     )
     if (bs := beside.by_name.get("BS")) is not None:
         text += f" BS with the same settings has {percent(bs.test):.2f} %."

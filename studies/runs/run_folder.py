@@ -11,6 +11,9 @@ from rdgraph.errors import FileError
 from rdgraph.files import read_text, unwritable
 from studies.runs.config import RunConfig
 
+#: Settings of a folder that are told where it is another run's; the first ones name the data and the network.
+TOLD = 4
+
 
 def prepare(folder: Path, config: RunConfig, *, resume: bool = True) -> str:
     """Make the folder and say its state, "" for a new one.
@@ -30,9 +33,10 @@ def prepare(folder: Path, config: RunConfig, *, resume: bool = True) -> str:
         raise FileError(f"expected an empty folder, got {folder} with {min(entries)} in it; {remedy}")
     different = config.differences(read_text(known, "the settings of a run"))
     if different:
+        told = "; ".join(different[:TOLD]) + (f" and {len(different) - TOLD} more" if len(different) > TOLD else "")
         raise FileError(
-            f"expected the folder of the same study and settings, got {folder} with {'; '.join(different)}; resume "
-            "with the same settings, choose another folder with --out, or delete it"
+            f"expected the folder of the same study and settings, got {folder} with {told}; resume with the same "
+            "settings, choose another folder with --out, or delete it"
         )
     state = folder / "state"
     return read_text(state, "the state of a run").strip() if state.is_file() else ""

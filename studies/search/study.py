@@ -22,13 +22,14 @@ from gread.tuning.selection import (
     gap_curve,
     nested_accuracies,
     searched_interval,
+    told_interval,
 )
 from rdgraph.engines.engine import Engine
 from rdgraph.files import write_text
 from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
-from studies.runs.tables import MutableRow, Row, read_rows, write_rows
+from studies.runs.tables import Row, read_rows, write_rows
 from studies.search.pictures import GAP_CAPTION, IMPORTANCE_CAPTION, gap_chart, gap_figure, gap_rows, importance_bars
 from studies.search.tasks import SearchTask
 
@@ -42,10 +43,10 @@ FILES = {
 }
 TOP = 10
 CHOICES_CAPTION = (
-    "Test accuracy in percent, with 95 % intervals by the bootstrap over the splits. What counts is the first row: one "
-    "trial, chosen by its mean validation accuracy over the splits. The interval of the second is that of the search: "
-    "it chooses anew on every sample of splits. The third chooses on every split for itself. The last looked at the "
-    "test labels and is no result: it shows what such a choice would have reported."
+    "Test accuracy in percent, with 95 % intervals by the bootstrap over the splits, if there are several. What counts "
+    "is the first row: one trial, chosen by its mean validation accuracy over the splits. The interval of the second "
+    "is that of the search: it chooses anew on every sample of splits. The third chooses on every split for itself. "
+    "The last looked at the test labels and is no result: it shows what such a choice would have reported."
 )
 TOP_CAPTION = f"The best {TOP} trials by mean validation accuracy over the splits; accuracies are shares of 1."
 
@@ -143,8 +144,8 @@ def choice_rows(found: Found) -> list[Row]:
 
     def add(choice: str, trial: str, values: tuple[float, ...] | list[float], interval: tuple[float, float]) -> None:
         mean = sum(values) / len(values)
-        row: MutableRow = {"choice": choice, "trial": trial, "test": 100 * mean}
-        rows.append(row | {"low": 100 * interval[0], "high": 100 * interval[1]})
+        low, high = (100 * end if len(values) > 1 else "" for end in interval)
+        rows.append({"choice": choice, "trial": trial, "test": 100 * mean, "low": low, "high": high})
 
     add("by validation", str(own.number), own.test, bootstrap_interval(own.test))
     add("by validation, the search resampled", str(own.number), own.test, searched_interval(results))
@@ -176,8 +177,9 @@ def told_best(folder: Path) -> str:
     if not rows:
         return "none could be trained to its end"
     best = max(rows, key=lambda row: (float(row["val_accuracy"]), -int(row["trial"])))
+    diverged = ", although it diverged" if best["state"] == DIVERGED else ""
     return (
-        f"trial {best['trial']} is chosen: validation {100 * float(best['val_accuracy']):.2f} %, test "
+        f"trial {best['trial']} is chosen{diverged}: validation {100 * float(best['val_accuracy']):.2f} %, test "
         f"{100 * float(best['test_accuracy']):.2f} %; settings in {folder / BEST}"
     )
 
@@ -192,13 +194,11 @@ def sentences(task: SearchTask, found: Found) -> list[str]:
         head += f" Whatever is called accuracy here is {metric}, the metric of this data set."
     if best is None:
         return [head, "No trial could be trained to its end, so none was chosen."]
-    low, high = bootstrap_interval(best.test)
     top = best_by_test(results)
     said = [
         head,
         f"Trial {best.number} has the best mean validation accuracy, {100 * best.val_accuracy:.2f} %; its test "
-        f"accuracy is {100 * best.test_accuracy:.2f} % (95 % interval over the splits: {100 * low:.2f} to "
-        f"{100 * high:.2f}).",
+        f"accuracy is {100 * best.test_accuracy:.2f} % ({told_interval(best.test)}).",
     ]
     if top is not None:
         gap = 100 * (top.test_accuracy - best.test_accuracy)
@@ -209,16 +209,14 @@ def sentences(task: SearchTask, found: Found) -> list[str]:
 
 
 def verdicts(task: SearchTask, found: Found) -> list[tuple[str, str, str]]:
-    """Whether the choice reaches what was published, as far as the interval over the splits tells."""
+    """Whether the choice reaches what was published, as the interval over the splits tells; one split does not."""
     best, published = chosen(found.results), task.published
     if best is None or published is None:
         return []
     low, high = (100 * end for end in bootstrap_interval(best.test))
+    statement = f"The settings that validation chooses reach the published {published.mean:.2f} %."
+    if len(best.test) == 1:
+        return [(statement, "undecided", f"{100 * best.test_accuracy:.2f} % on {told_interval(best.test)}.")]
     answer = "holds" if low >= published.mean else "fails" if high < published.mean else "undecided"
-    return [
-        (
-            f"The settings that validation chooses reach the published {published.mean:.2f} %.",
-            answer,
-            f"95 % interval of the mean over {len(best.test)} splits: {low:.2f} to {high:.2f} %, by the bootstrap.",
-        )
-    ]
+    evidence = f"95 % interval of the mean over {len(best.test)} splits: {low:.2f} to {high:.2f} %, by the bootstrap."
+    return [(statement, answer, evidence)]

@@ -128,7 +128,7 @@ def make_task(request: SearchRequest) -> SearchTask:
         fixed["reaction"] = request.reaction
     plan = SearchPlan.make(
         data, trials=request.trials, space=request.space, base=base, fixed=fixed,
-        splits=parse_splits(request.splits or "all", data.num_splits), sampler=request.sampler,
+        splits=parse_splits(request.splits, data.num_splits), sampler=request.sampler,
         halving=request.halving, seed=request.seed, round_size=request.round_size,
     )  # fmt: skip
     return SearchTask(request, plan, _subject(plan), source)

@@ -122,13 +122,13 @@ def read_pairs(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def parse_splits(text: str, count: int) -> tuple[int, ...]:
-    """The numbers in "all", "0,1,2" or "0-4", of `count` splits there are.
+def parse_splits(text: str | None, count: int) -> tuple[int, ...]:
+    """The numbers in "all", "0,1,2" or "0-4", of `count` splits there are; without a text all.
 
     >>> parse_splits("0-2,5", 10), parse_splits("all", 3)
     ((0, 1, 2, 5), (0, 1, 2))
     """
-    if text.strip() == "all":
+    if text is None or text.strip() == "all":
         return tuple(range(count))
     found: list[int] = []
     for part in text.split(","):

@@ -19,8 +19,9 @@ from gread.settings.gread_settings import GreadSettings
 from gread.settings.model_records import find_model
 from gread.settings.presets import Preset, Published, find_published
 from gread.settings.trials import Trial, make_trials
-from gread.training.decoupled import check_decoupled
+from gread.training.decoupled import DecoupledNetwork, check_decoupled
 from rdgraph.errors import FileError, InvalidArgument
+from rdgraph.graphs.edges import read_whole
 from rdgraph.methods.registry import find_method
 from studies.runs.config import RunConfig, check_device
 from studies.training.choices import GREAD, choose_preset, is_run, parse_splits, read_toml, sections
@@ -93,7 +94,10 @@ class TrainingPlan:
         check_device(self.device)
         _check_equation(self.config)
         if self.decoupled:
-            check_decoupled(self.config.model)
+            settings = check_decoupled(self.config.model)
+            DecoupledNetwork(settings, 1, self.data.num_classes, 0)  # refuses flows that are no polynomials
+            if self.batch is not None:
+                read_whole(self.batch, 1, "--batch")
         elif self.batch is not None:
             raise InvalidArgument("expected --decoupled with --batch, got --batch alone; add it, or leave --batch out")
         for split in self.splits:
@@ -244,7 +248,7 @@ def _read_head(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
 def _chosen_splits(request: Request, data: NodeData) -> tuple[int, ...]:
     if request.splits is None and request.small:
         return tuple(k for k in SMALL_SPLITS if k < data.num_splits)
-    return parse_splits(request.splits or "all", data.num_splits)
+    return parse_splits(request.splits, data.num_splits)
 
 
 def _check_equation(config: Config) -> None:

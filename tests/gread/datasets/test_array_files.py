@@ -134,6 +134,15 @@ def test_errors_of_archives_name_the_file(tmp_path: Path, edges: Any, nodes: Any
     with pytest.raises(FileError, match=words) as problem:
         NodeData.from_files(tmp_path / "e.npz", tmp_path / "n.npz")
     assert str(tmp_path) in str(problem.value)
+    assert str(problem.value).count("got ") == 1  # no error within another
+
+
+@pytest.mark.parametrize(("source", "got"), [([0, None], "empty cells"), (["a", "b"], "string")])
+def test_ends_of_edges_have_no_mean(tmp_path: Path, source: list[Any], got: str) -> None:
+    parquet.write_table(pa.table({"source": source, "target": [1, 0]}), tmp_path / "e.parquet")
+    np.savez(tmp_path / "n.npz", y=Y)
+    with pytest.raises(FileError, match=rf"expected numbers in column 'source' .* got {got}; write the row of a node"):
+        NodeData.from_files(tmp_path / "e.parquet", tmp_path / "n.npz")
 
 
 def test_errors_of_other_files_name_them_too(tmp_path: Path) -> None:

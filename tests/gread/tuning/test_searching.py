@@ -28,7 +28,7 @@ from gread.tuning.halving import Rungs
 from gread.tuning.rounds import train_round
 from gread.tuning.searching import Search, SearchPlan, SearchProgress, search
 from gread.tuning.space import find_space, read_space
-from rdgraph.errors import FileError, InvalidArgument, MissingDependency, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, LanguageError, MissingDependency, UnknownName
 from tests.paths import ROOT
 
 MLP: dict[str, Any] = {"base": Config.of("mlp", hidden=8), "device": "cpu", "splits": [0, 1, 2]}
@@ -138,8 +138,13 @@ def test_a_search_without_a_sound_trial_says_why(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"trials": 0}, InvalidArgument, "at least one trial"),
+        ({"trials": 0}, InvalidArgument, "a whole number >= 1 for trials, got 0"),
+        ({"round_size": 0}, InvalidArgument, "a whole number >= 1 for round_size, got 0"),
+        ({"trials": 2.5}, InvalidArgument, "a whole number >= 1 for trials, got 2.5"),
+        ({"seed": -1}, InvalidArgument, "a whole number >= 0 for seed, got -1"),
+        ({"base": Config().updated({"reaction": "BSS"})}, LanguageError, "unknown name 'BSS'"),
         ({"splits": []}, InvalidArgument, "got none"),
+        ({"splits": [0.5]}, InvalidArgument, "a whole number >= 0 for a split, got 0.5"),
         ({"splits": [99]}, InvalidArgument, "expected a split among"),
         ({"sampler": "grid"}, UnknownName, "sampler"),
         ({"space": "huge"}, UnknownName, "space"),
@@ -153,12 +158,27 @@ def test_what_cannot_be_searched_is_refused(options: dict[str, Any], error: type
         quick(**options)
 
 
+def test_numbers_of_numpy_are_taken_and_every_split_once() -> None:
+    made = plan(np.int64(2), seed=np.int64(3), splits=[np.int64(1), 0, 1])
+    assert (made.splits, made.trials, made.seed) == ((1, 0), 2, 3)
+    assert made.digest == plan(2, seed=3, splits=[1, 0]).digest
+
+
 def test_splits_without_validation_nodes_are_refused() -> None:
     data = karate()
     none = np.zeros_like(data.masks.val)
     bare = replace(data, masks=Masks(data.masks.train, none, data.masks.test))
     with pytest.raises(InvalidArgument, match="validation nodes in split 0"):
         search(bare, trials=2, **MLP)
+
+
+def test_epochs_that_are_searched_have_a_column_beside_those_that_were_trained() -> None:
+    space = read_space("[settings]\nepochs = [40, 60]\nlearning_rate = { low = 1e-3, high = 6e-2 }\n", "epochs")
+    rows = search(karate(), trials=6, space=space, halving=True, **MLP).rows()
+    assert list(rows[0])[:6] == [*searching.COLUMNS, "epochs_setting"]
+    pruned = [row for row in rows if row["state"] == "pruned"]
+    assert pruned
+    assert all(row["epochs"] == 20 and row["epochs_setting"] in (40, 60) for row in pruned)
 
 
 # ---------------------------------------------------------------------- halving
@@ -304,6 +324,17 @@ def test_a_folder_of_another_search_is_refused(tmp_path: Path) -> None:
         quick(3, folder=tmp_path)
 
 
+def test_a_folder_of_another_search_is_refused_whoever_made_it(tmp_path: Path) -> None:
+    first = Search(plan(3), tmp_path, device="cpu").run()
+    with pytest.raises(FileError, match=r"same search, got .* with another one"):
+        quick(3, folder=tmp_path, fixed={"epochs": 40, "hidden": 16})
+    again = search(
+        karate(), trials=3, base=MLP["base"], fixed={"epochs": 20, "hidden": 8}, splits=[0, 1], folder=tmp_path,
+        device="cpu",
+    )  # fmt: skip
+    assert again.results == first.results
+
+
 def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / searching.JOURNAL).write_text("not a journal\n{}\n")
     with pytest.raises(FileError, match="journal of trials"):
@@ -381,6 +412,13 @@ def test_results_and_plans_of_something_else_are_refused(tmp_path: Path) -> None
     data = karate()
     with pytest.raises(InvalidArgument, match="other content"):
         train_round(NodeData(data.graph, data.x, 1 - data.y, data.masks, data.meta), planned, device="cpu")
+    body = json.loads(planned.text())
+    (tmp_path / "bare.json").write_text(json.dumps(body | {"splits": []}))
+    with pytest.raises(FileError, match="splits that the trials are trained on, got none"):
+        load_plan(tmp_path / "bare.json")
+    (tmp_path / "far.json").write_text(json.dumps(body | {"splits": [77]}))
+    with pytest.raises(InvalidArgument, match=r"a split among 0..9 of karate, got 77"):
+        train_round(data, load_plan(tmp_path / "far.json"), device="cpu")
 
 
 def test_plans_are_read_back(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+import warnings
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import tomli_w
 
 from gread.settings.config import Config
 from gread.settings.model_records import models
+from gread.tuning.ask_tell import Ledger
 from gread.tuning.space import SHIPPED, Choice, Range, Searched, find_space, read_space
-from rdgraph.errors import FileError, InvalidArgument, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, LanguageError, UnknownName
 
 
 def test_the_paper_space_is_that_of_its_table() -> None:
@@ -95,6 +97,15 @@ def test_a_network_has_its_own_range_in_place_of_the_common_one() -> None:
         ("[settings]\ndropout = { low = 0.1, high = 0.2, base = 2 }", UnknownName, "word about dropout"),
         ("[settings]\ntime = { low = 1.0, high = 2.0, when = { heads = 8 } }\nheads = [8]", InvalidArgument, "before"),
         ("[settings]\ntime = { low = 1.0, high = 2.0, when = { width = 8 } }", UnknownName, "width"),
+        ("[settings]\nhidden = [8, [16]]", InvalidArgument, r"numbers and texts .* got \[8, \[16\]\], for hidden"),
+        ("[settings]\nhidden = { low = 9, high = 8 }", InvalidArgument, "for hidden"),
+        ("[settings]\nhidden = { low = 8, high = 16, log = 'no' }", InvalidArgument, "log = true or false, got 'no'"),
+        ("[settings]\nmethod = ['eulr']", UnknownName, "did you mean 'euler'"),
+        ("[settings]\nstep = { low = 0.1, high = 1.0, when = { method = 'eulr' } }", UnknownName, "'euler'"),
+        ("[settings]\nreaction = ['BS', 'BSS']", LanguageError, "unknown name 'BSS'"),
+        ("[fixed]\nreaction = ''\n[settings]\nhidden = [8]", LanguageError, "an equation"),
+        ("[fixed]\nhidden = 8\n[settings]\nhidden = [8, 16]", InvalidArgument, "got hidden in both"),
+        ("[settings]\nhidden = [8]\n[networks.gnc]\nlayers = [2]", UnknownName, "did you mean 'gcn'"),
         ("[others]\nhidden = [8]", UnknownName, "section of the space"),
         ("settings = 1", InvalidArgument, "expected tables"),
         ("", InvalidArgument, "got none"),
@@ -128,3 +139,13 @@ def test_a_space_is_restricted_to_some_choices() -> None:
     with pytest.raises(InvalidArgument, match=r"expected a method among .*dopri5.*, got imex"):
         space.restricted("method", ["imex"])
     assert space.restricted("no such setting", []) == space
+
+
+def test_steps_that_miss_the_end_stop_before_it() -> None:
+    text = "[settings]\nhidden = { low = 2, high = 9, step = 3 }\ntime = { low = 0.5, high = 3, step = 1 }\n"
+    space = read_space(text, "steps").of(Config())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn = [candidate.values for candidate in Ledger(space, Config(), "random", seed=0).ask(40)]
+    assert {values["hidden"] for values in drawn} == {2, 5, 8}
+    assert {values["time"] for values in drawn} == {0.5, 1.5, 2.5}

@@ -12,7 +12,7 @@ from gread.datasets.embedded import karate
 from gread.settings.config import Config
 from gread.tuning import ask_tell, rounds
 from gread.tuning.ask_tell import Ledger, recorded_candidate
-from gread.tuning.searching import Found, Search, SearchPlan, search
+from gread.tuning.searching import JOURNAL, Found, Search, SearchPlan, search
 from gread.tuning.space import find_space
 from gread.tuning.storages import held, let_go, open_storage, told_url
 from rdgraph.errors import FileError, InvalidArgument, MissingDependency
@@ -160,3 +160,24 @@ def test_a_trial_that_was_cut_off_while_it_was_drawn_is_drawn_to_the_same_end(
     monkeypatch.undo()
     again = Ledger(space, Config(), sampler, 0, tmp_path / "journal.log")
     assert [candidate.record() for candidate in again.pending()] == [candidate.record() for candidate in whole]
+
+
+@pytest.mark.parametrize("cut", [1, 20, 10_000])
+def test_a_journal_whose_last_line_is_torn_goes_on(cut: int, tmp_path: Path, expected: Found) -> None:
+    Search(plan(), tmp_path, device="cpu").plan_round()
+    journal = tmp_path / JOURNAL
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:-1]) + lines[-1][: -min(cut, len(lines[-1]) - 1)])
+    assert Search(plan(), tmp_path, device="cpu").run().results == expected.results
+    assert Search(plan(), tmp_path, device="cpu").run().results == expected.results
+    assert recorded_candidate(journal, 3).config == expected.config(3)
+
+
+def test_a_file_of_somebody_else_is_not_cut(tmp_path: Path) -> None:
+    (tmp_path / JOURNAL).write_text("notes of a day")
+    with pytest.raises(FileError, match="expected a journal of trials"):
+        Search(plan(), tmp_path, device="cpu")
+    assert (tmp_path / JOURNAL).read_text().startswith("notes of a day")
+    (tmp_path / JOURNAL).write_text("not a journal\n{}\n")
+    with pytest.raises(FileError, match="expected a journal of trials"):
+        recorded_candidate(tmp_path / JOURNAL, 0)

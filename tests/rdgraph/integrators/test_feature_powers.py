@@ -126,8 +126,13 @@ def test_what_cannot_be_propagated_is_refused(graph: rd.Graph, x: np.ndarray, tm
         rd.propagate(graph, x, degree=2, out=tmp_path, normalisation="none")
     with pytest.raises(InvalidArgument, match=r"expected features \(12, f\)"):
         rd.propagate(graph, x[:4], degree=2, out=tmp_path)
-    with pytest.raises(InvalidArgument, match="expected a degree >= 0"):
-        rd.propagate(graph, x, degree=-1, out=tmp_path)
+    for degree in (-1, 2.5):
+        with pytest.raises(InvalidArgument, match=f"a whole number >= 0 for degree, got {degree}"):
+            rd.propagate(graph, x, degree=degree, out=tmp_path)
+    with pytest.raises(InvalidArgument, match="a whole number >= 1 for memory, got 0"):
+        rd.propagate(graph, x, degree=1, out=tmp_path / "memory", memory=0)
+    with pytest.raises(InvalidArgument, match="expected a graph or an operator, got None"):
+        rd.propagate(None, x, degree=1, out=tmp_path)
     with pytest.raises(UnknownName):
         rd.propagate(graph, x, degree=1, out=tmp_path, precision="float8")
     wrong = x.copy()
@@ -148,3 +153,14 @@ def test_what_cannot_be_propagated_is_refused(graph: rd.Graph, x: np.ndarray, tm
     (tmp_path / "mine" / "powers.json").write_text(json.dumps({"format": "another"}))
     with pytest.raises(FileError, match="got something else"):
         rd.Powers(tmp_path / "mine")
+
+
+def test_rows_are_of_nodes_that_there_are(graph: rd.Graph, x: np.ndarray, tmp_path: Path) -> None:
+    powers = rd.propagate(graph, x, degree=2, out=tmp_path)
+    mask = np.arange(NODES) % 5 == 0
+    assert np.array_equal(powers.rows(mask), powers.rows(np.flatnonzero(mask)))
+    assert powers.rows([]).shape == (3, 0, x.shape[1] + 1)
+    assert np.array_equal(powers.rows([4, 1, 4])[:, [1, 2]], powers.rows([1, 4]))
+    for wrong in ([NODES], [-1], [0.5], [[0]], [True]):
+        with pytest.raises(InvalidArgument, match=rf"numbers of nodes in 0..{NODES - 1}, got "):
+            powers.rows(wrong)

@@ -690,3 +690,18 @@ def test_batches_are_those_of_decoupled_trainings() -> None:
     assert "expected --decoupled with --batch" in str(refused.exception)
     with pytest.raises(RdgraphError, match="expected the original adjacency"):
         make_plan(Request(small=True, settings={"adjacency": "soft"}, decoupled=True))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--batch", "0"], "a whole number >= 1 for --batch, got 0"),
+        (["--reaction", "AC"], "expected a linear equation"),
+        (["--splits", ""], "expected splits as all, 0,1,2 or 0-4, got ''"),
+    ],
+)
+def test_what_cannot_be_decoupled_leaves_no_folder(words: list[str], message: str, tmp_path: Path) -> None:
+    start = ["train", "--dataset", "karate", "--decoupled", "--set", "adjacency=original", "--device", "cpu"]
+    refused = rdgraph(*start, *words, "--out", tmp_path / "none")
+    assert message in str(refused.exception)
+    assert not (tmp_path / "none").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from gread.training.trainer import train
 from gread.tuning import rounds, searching
 from studies.cli import app as cli
 from studies.runs.tables import read_rows
+from studies.search import study
 from studies.search.tasks import SearchRequest, base_config, make_task
 from tests.studies.own_graph import club_files
 
@@ -121,6 +123,10 @@ def test_an_interrupted_search_goes_on_with_the_same_command(
 def test_another_search_does_not_get_the_folder(searched: Path) -> None:
     result = run(*QUICK, "--trials", "13", "--round", "6", "--sampler", "tpe", "--out", str(searched))
     assert "trials = 12 there, 13 here" in str(result.exception)
+    other = str(run("--dataset", "digits", "--reaction", "BS", "--device", "cpu", "--out", str(searched)).exception)
+    assert "dataset = 'karate' there, 'digits' here" in other
+    assert re.search(r" and \d+ more; resume with the same settings", other)
+    assert len(other) < 600 + len(str(searched))
 
 
 def test_a_trial_is_printed_and_trained_again(searched: Path, tmp_path: Path) -> None:
@@ -158,6 +164,11 @@ def test_planned_run_and_told_is_the_same(searched: Path, tmp_path: Path) -> Non
         (["--dataset", "karate", "--set", "hiden=8"], "hiden"),
         (["--dataset", "karate", "--splits", "77"], "splits among"),
         (["--dataset", "karate", "--plan", "a", "--show", "1"], "got several"),
+        (["--dataset", "karate", "--splits", ""], "expected splits as all"),
+        (["--dataset", "karate", "--round", "0"], "a whole number >= 1 for round_size, got 0"),
+        (["--dataset", "karate", "--seed", "-1"], "a whole number >= 0 for seed, got -1"),
+        (["--dataset", "karate", "--reaction", "BSS"], "unknown name 'BSS'"),
+        (["--dataset", "karate", "--set", "method=eulr"], "did you mean 'euler'"),
     ],
 )
 def test_what_is_refused(words: list[str], message: str, tmp_path: Path) -> None:
@@ -194,6 +205,23 @@ def test_the_published_number_stands_beside() -> None:
         assert task.published is None
         assert mean is not None
         assert replace(task, request=replace(task.request, dataset="cora")).published == mean
+
+
+@pytest.mark.parametrize(("splits", "expected"), [("0", "undecided"), ("0,1,2", "fails")])
+def test_one_split_has_no_interval_and_decides_nothing(splits: str, expected: str, tmp_path: Path) -> None:
+    request = SearchRequest("karate", model="mlp", space="small", trials=2, splits=splits, settings={"epochs": "20"})
+    task = make_task(request)
+    found = searching.Search(task.plan, tmp_path, device="cpu").run()
+    beside = replace(task, request=replace(request, dataset="cora"))
+    high = replace(find_published("MLP", "cora"), mean=101.0)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(type(beside), "published", high)
+        ((_, answer, evidence),) = study.verdicts(beside, found)
+        told = " ".join(study.sentences(beside, found))
+    assert answer == expected
+    is_alone = splits == "0"
+    assert ("no interval" in evidence) == ("no interval" in told) == is_alone
+    assert all((row["low"] == "") == (row["high"] == "") == is_alone for row in study.choice_rows(found))
 
 
 def test_trials_in_a_database_are_found_again(tmp_path: Path) -> None:
