@@ -127,6 +127,6 @@ def _gathered(data: NodeData, trials: list[Trial], reasons: list[str], fitted: l
     return Trained(
         data, tuple(trials), np.array([one.best_epoch for one in fitted]),
         np.array([one.val_accuracy for one in fitted]), np.array([one.test_accuracy for one in fitted]),
-        tuple(one.status for one in fitted), history, seconds, tuple(one.parameters for one in fitted), tuple(reasons),
-        (data.num_classes,) * len(fitted),
+        tuple(one.status for one in fitted), history, np.array([len(one.history) for one in fitted]), seconds,
+        tuple(one.parameters for one in fitted), tuple(reasons), (data.num_classes,) * len(fitted),
     )  # fmt: skip

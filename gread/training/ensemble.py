@@ -43,13 +43,17 @@ METRICS = ("loss", "train_accuracy", "val_accuracy", "test_accuracy")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of M trials: best epochs (from 1), accuracies there, and every epoch's metrics (epochs, M, 4)."""
+    """What became of M trials: best epochs (from 1), accuracies there, and every epoch's metrics (epochs, M, 4).
+
+    `epochs` counts those that each was trained for: to its end, to that of its patience, or until its loss diverged.
+    """
 
     best_epoch: Tensor
     val_accuracy: Tensor
     test_accuracy: Tensor
     failed_at: Tensor
     history: Tensor
+    epochs: Tensor
 
     def status(self, member: int) -> str:
         """ok, or the epoch in which the loss diverged."""
@@ -179,16 +183,16 @@ class Ensemble:
         self._update(gradients)
         scores, merit, sound = self._scores()
         failed = ~state["alive"] & (state["failed_at"] < 0)
-        state["failed_at"].copy_(torch.where(failed, state["step"], state["failed_at"]))
         # Without validation nodes (the merit is nan there) every epoch takes the place of the one before.
         better = (merit > state["merit"]) | merit.isnan() | (state["best_epoch"] == 0)
         improved = state["alive"] & sound & better
         row = torch.cat([loss[:, None], scores], dim=1)
         if self.training.patience:
             waits = state["waited"] < self.training.patience
-            improved = improved & waits
+            failed, improved = failed & waits, improved & waits
             state["waited"].copy_(torch.where(improved, 0, state["waited"] + waits))
             row = torch.where(waits[:, None], row, torch.nan)
+        state["failed_at"].copy_(torch.where(failed, state["step"], state["failed_at"]))
         for name, value in (
             ("merit", merit), ("best_val", scores[:, 1]), ("best_test", scores[:, 2]), ("best_epoch", state["step"]),
         ):  # fmt: skip
@@ -386,7 +390,10 @@ class Ensemble:
     def outcome(self) -> Outcome:
         """Results so far, on the host."""
         s = {name: self.state[name].cpu() for name in ("best_epoch", "best_val", "best_test", "failed_at", "history")}
-        return Outcome(s["best_epoch"], s["best_val"], s["best_test"], s["failed_at"], s["history"][: self.epoch])
+        best, failed, patience = s["best_epoch"], s["failed_at"], self.training.patience
+        ends = (best + (patience or self.epochs)).clamp(max=self.epoch)
+        epochs = torch.where(failed > 0, failed, ends)
+        return Outcome(best, s["best_val"], s["best_test"], failed, s["history"][: self.epoch], epochs)
 
     def use_best(self) -> None:
         """Put the parameters of every member's best epoch in place."""

@@ -52,7 +52,8 @@ class Trained:
     """Results of M trials; accuracies are shares of 1, `history` (M, epochs, 4) has the columns `ensemble.METRICS`.
 
     Where the metric of the data set is roc_auc, all that is called an accuracy is the area under the ROC curve.
-    `trials` are those that were run: with the method that was chosen where it was left open, and `reasons` say why;
+    `epochs` were trained, fewer than were asked for where patience or a loss that diverged ended it. `trials` are those
+    that were run: with the method that was chosen where it was left open, and `reasons` say why;
     `classes` counts the classes that each tells apart.
     """
 
@@ -63,6 +64,7 @@ class Trained:
     test_accuracy: np.ndarray
     status: tuple[str, ...]
     history: np.ndarray
+    epochs: np.ndarray
     seconds: float
     parameters: tuple[dict[str, Tensor], ...] | None = None
     reasons: tuple[str, ...] = ()
@@ -327,6 +329,7 @@ class _Slot(NamedTuple):
     test: float
     status: str
     history: np.ndarray
+    epochs: int
     parameters: dict[str, Tensor] | None
     classes: int
 
@@ -339,7 +342,8 @@ def _slot(ensemble: Ensemble, out: Outcome, member: int) -> _Slot:
         kept = {name: value.cpu().clone() for name, value in {**kept, **ensemble.model.kept(member)}.items()}
     return _Slot(
         int(out.best_epoch[member]), float(out.val_accuracy[member]), float(out.test_accuracy[member]),
-        out.status(member), out.history[:, member].numpy(), kept, ensemble.problem.classes,
+        out.status(member), out.history[:, member].numpy(), int(out.epochs[member]), kept,
+        ensemble.problem.classes,
     )  # fmt: skip
 
 
@@ -375,8 +379,8 @@ class _Collection:
             self.datas[0] if len(self.datas) == 1 else [self.datas[k] for k in numbers],
             tuple(self.trials[k] for k in numbers), np.array([s.best_epoch for s in slots]),
             np.array([s.val for s in slots]), np.array([s.test for s in slots]), tuple(s.status for s in slots),
-            history, time.monotonic() - self.started, tuple(kept) if kept else None,
-            tuple(self.reasons[k] for k in numbers), tuple(s.classes for s in slots),
+            history, np.array([s.epochs for s in slots]), time.monotonic() - self.started,
+            tuple(kept) if kept else None, tuple(self.reasons[k] for k in numbers), tuple(s.classes for s in slots),
         )  # fmt: skip
 
 

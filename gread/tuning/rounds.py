@@ -197,7 +197,7 @@ def _whole(
         part = slice(place * count, (place + 1) * count)
         state = COMPLETE if all(status == "ok" for status in done.status[part]) else DIVERGED
         val, test = (tuple(map(float, values[part])) for values in (done.val_accuracy, done.test_accuracy))
-        found.append(TrialResult(candidate.number, state, candidate.config.training.epochs, val, test))
+        found.append(TrialResult(candidate.number, state, int(done.epochs[part].max()), val, test))
     return found
 
 

@@ -159,8 +159,8 @@ class Found:
     def rows(self) -> list[dict[str, int | float | str]]:
         """One row per trial: trial, state, epochs, val_accuracy, test_accuracy, then a column for every setting.
 
-        The cell of a setting that did not count is empty. `epochs` were trained; where their number is searched, it is
-        in a column epochs_setting.
+        The cell of a setting that did not count is empty. `epochs` were trained, on the split that took most of them:
+        patience may end a training early. Where their number is searched, it is in a column epochs_setting.
         """
         drawn = {c.number: c.values for c in self.candidates}
         names = {s.name: f"{s.name}_setting" if s.name in COLUMNS else s.name for s in self.plan.space.searched}

@@ -20,7 +20,8 @@ from gread.datasets.masks import Masks
 from gread.datasets.node_data import NodeData
 from gread.settings.config import Config
 from gread.settings.trials import make_trials
-from gread.training import planner
+from gread.training import batch_queue, planner
+from gread.training.ensemble import Ensemble
 from gread.training.trainer import train
 from gread.tuning import ask_tell, rounds, searching
 from gread.tuning.candidates import Candidate, PlannedRound, TrialResult, load_plan, load_results, save_results
@@ -179,6 +180,24 @@ def test_epochs_that_are_searched_have_a_column_beside_those_that_were_trained()
     pruned = [row for row in rows if row["state"] == "pruned"]
     assert pruned
     assert all(row["epochs"] == 20 and row["epochs_setting"] in (40, 60) for row in pruned)
+
+
+@pytest.mark.parametrize("halving", [False, True])
+def test_epochs_are_those_that_patience_left_whenever_somebody_looks(
+    monkeypatch: pytest.MonkeyPatch, halving: bool
+) -> None:
+    """Each training alone, looked at after every epoch, says how long it is; the longest of a trial's counts."""
+    fixed = {"epochs": 60, "patience": 3, "hidden": 8}
+    found = quick(4, fixed=fixed, halving=halving, round_size=1)
+    for result in found.results:
+        alone = [Ensemble(karate(), [trial]) for trial in make_trials(found.config(result.number), [0, 1, 2])]
+        for ensemble in alone:
+            while not ensemble.is_done:
+                ensemble.advance(1)
+        assert result.epochs == max(ensemble.epoch for ensemble in alone) < 60
+    monkeypatch.setattr(batch_queue, "epochs_within", lambda seconds, each: 1)
+    again = quick(4, fixed=fixed, halving=halving, round_size=1)
+    assert [r.epochs for r in again.results] == [r.epochs for r in found.results]
 
 
 # ---------------------------------------------------------------------- halving
