@@ -31,6 +31,7 @@ from gread.training.recomputation import AUTO, choose_segment
 from gread.training.recording import capture
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.polynomial_flow import TOLERANCE
+from rdgraph.kernels.device_names import read_device
 
 #: Epochs between two looks at the device.
 CHUNK = 20
@@ -77,7 +78,8 @@ class Ensemble:
         networks: The networks of settings that no record is of, by their class.
 
     Raises:
-        InvalidArgument: For no trials, trials of several shapes, or data that cannot be trained on.
+        InvalidArgument: For no trials, trials of several shapes, data that cannot be trained on, or a device that torch
+            cannot use.
 
     >>> from gread.settings.config import Config
     >>> from gread.datasets.embedded import karate
@@ -101,7 +103,7 @@ class Ensemble:
         checkpointing: str | int = AUTO,
         networks: Mapping[type[ModelSettings], type[BatchedModel]] | None = None,
     ) -> None:
-        chosen, _ = resolve_trials(trials)
+        device, (chosen, _) = read_device(device), resolve_trials(trials)
         if not chosen:
             raise InvalidArgument("expected at least one trial, got none")
         if len(grouped(chosen)) > 1:

@@ -30,6 +30,7 @@ from gread.training.planner import Costs, check_fit, cut_by_set, estimate, large
 from gread.training.recomputation import AUTO
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text, write_text
+from rdgraph.kernels.device_names import read_device
 
 #: Seconds of work that a kill may cost.
 EVERY = 30.0
@@ -115,8 +116,12 @@ Results = Callable[[Sequence[int]], Trained]
 
 
 def choose_device(device: str = "auto") -> str:
-    """cuda where torch can use it, else cpu; anything else as it was given."""
-    return device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+    """For "auto" cuda where torch can use it, else cpu; another one as it was given, if torch can use it here.
+
+    >>> choose_device("cpu")
+    'cpu'
+    """
+    return read_device(device) if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def train(

@@ -268,7 +268,9 @@ class Search:
         if storage is not None and folder is None:
             raise InvalidArgument("expected a folder for a search in a storage, got none; name one")
         self.plan, self.folder, self.every, self.engine = plan, folder, every, engine or LocalEngine()
-        self.device = choose_device(self.engine.device(device))
+        asked = self.engine.device(device)
+        # The device of work that is done elsewhere need not be here.
+        self.device = choose_device(asked) if self.engine.name == LocalEngine.name or asked == "auto" else asked
         self._progress, self._say, self._on_round = progress, tell, on_round
         place, name = (storage, plan.study_name) if storage else (folder and folder / JOURNAL, STUDY)
         self.ledger = Ledger(plan.space, plan.base, plan.sampler, plan.seed, place, name)
