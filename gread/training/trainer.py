@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gread.datasets.given_data import read_data_sets
 from gread.datasets.node_data import NodeData
 from gread.models.resolution import resolve_trials
 from gread.models.trained_network import Network
@@ -180,7 +181,7 @@ def train(
     """
     place = choose_device(device)
     chosen, reasons = resolve_trials(trials)
-    datas = [data] if isinstance(data, NodeData) else list(data)
+    datas = read_data_sets(data)
     if len(datas) not in (1, len(chosen)):
         raise InvalidArgument(f"expected one data set or one for each of {len(chosen)} trials, got {len(datas)}")
     if not chosen:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 
+from gread import discover, train_decoupled
 from gread.datasets.embedded import karate
 from gread.datasets.masks import Masks
 from gread.datasets.node_data import NodeData
@@ -148,6 +149,16 @@ def test_a_search_without_a_sound_trial_says_why(monkeypatch: pytest.MonkeyPatch
         ({"splits": [0.5]}, InvalidArgument, "a whole number >= 0 for a split, got 0.5"),
         ({"splits": [99]}, InvalidArgument, "expected a split among"),
         ({"sampler": "grid"}, UnknownName, "sampler"),
+        ({"base": 3}, InvalidArgument, "expected a Config or the name of a network, got int"),
+        ({"base": "gnc"}, UnknownName, "gcn"),
+        ({"fixed": "hidden"}, InvalidArgument, "expected settings by their names, .*, got 'hidden'"),
+        ({"space": 3}, InvalidArgument, "expected a space: .*, got 3"),
+        ({"space": {"hidden": [4, 8]}}, UnknownName, "section of the space given"),
+        ({"engine": 3}, InvalidArgument, "expected an engine, or a name among local, ray, got 3"),
+        ({"splits": 3}, InvalidArgument, "expected a list of splits of karate, got 3"),
+        ({"splits": "01"}, InvalidArgument, "expected a list of splits of karate, got '01'"),
+        ({"trials": True}, InvalidArgument, "a whole number >= 1 for trials, got True"),
+        ({"halving": "no"}, InvalidArgument, "expected True or False for halving, got 'no'"),
         ({"space": "huge"}, UnknownName, "space"),
         ({"space": "paper"}, UnknownName, "setting of mlp"),
         ({"fixed": dict.fromkeys(("hidden",), 8) | {"learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0,
@@ -157,6 +168,26 @@ def test_a_search_without_a_sound_trial_says_why(monkeypatch: pytest.MonkeyPatch
 def test_what_cannot_be_searched_is_refused(options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         quick(**options)
+
+
+@pytest.mark.parametrize("data", [None, "karate", 3, [1, 2]])
+def test_what_is_no_data_set_is_refused(data: Any) -> None:
+    trials = make_trials(MLP["base"], [0])
+    for work in (
+        lambda: search(data, trials=1),
+        lambda: discover(data, budget=1),
+        lambda: train(data, trials),
+        lambda: train_decoupled(data, trials),
+        lambda: Ensemble(data, trials),
+    ):
+        with pytest.raises(InvalidArgument, match=r"expected a data set, gread\.NodeData, got "):
+            work()
+
+
+def test_a_network_by_name_and_a_space_as_a_mapping_are_taken() -> None:
+    found = quick(2, base="gcn", space={"settings": {"learning_rate": [0.01, 0.02]}})
+    assert found.best.model.model == "gcn"
+    assert {c.values["learning_rate"] for c in found.candidates} <= {0.01, 0.02}
 
 
 def test_numbers_of_numpy_are_taken_and_every_split_once() -> None:
