@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
-from studies.cli.options import Address, EngineName, chosen_engine
+from studies.cli.options import Address, EngineName, chosen_engine, follow_alone
 from studies.cli.own_files import NONE, OwnFiles, takes_own_files
 from studies.cli.search_display import SearchDisplay
 from studies.cli.train_commands import Device, Root, Settings, Splits, choose_device
@@ -78,6 +78,7 @@ Show = Annotated[
 
 @takes_own_files
 def search_command(
+    context: typer.Context,
     dataset: Dataset = None,
     reaction: Reaction = None,
     model: Model = None,
@@ -113,10 +114,12 @@ def search_command(
     if sum(option is not None for option in (plan, run, tell, show)) > 1:
         raise InvalidArgument("expected one of --plan, --run, --tell and --show, got several")
     if run is not None:
+        follow_alone(context, "--run", "device", "root", *vars(NONE))
         train_planned(run, choose_device(device), root, own)
         return
     require("a search", "search")
     if show is not None:
+        follow_alone(context, "--show", "out", "storage")
         show_trial(out, show, storage)
         return
     from studies.search.tasks import SearchRequest, make_task

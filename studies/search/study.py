@@ -26,7 +26,6 @@ from gread.tuning.selection import (
 )
 from rdgraph.engines.engine import Engine
 from rdgraph.files import write_text
-from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, read_rows, write_rows
@@ -65,7 +64,7 @@ def execute(
     Ctrl-C and SIGTERM leave a valid folder and end in a KeyboardInterrupt, the first after a checkpoint; `kill -9`
     leaves the last checkpoint.
     """
-    if prepare(folder, task.run_config) != "done":
+    if task.prepare(folder) != "done":
 
         def make() -> Found:
             return Search(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import tomllib
 from dataclasses import replace
@@ -175,6 +176,43 @@ def test_what_is_refused(words: list[str], message: str, tmp_path: Path) -> None
     result = run(*words, "--device", "cpu", "--out", str(tmp_path / "none"))
     assert message in str(result.exception)
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["--run", "plan.json", "--dataset", "karate"], "--run follows, got --dataset;"),
+        (["--run", "plan.json", "--trials", "50"], "--run follows, got --trials;"),
+        (["--run", "plan.json", "--set", "hidden=8"], "--run follows, got --set;"),
+        (["--run", "plan.json", "--out", "here"], "--run follows, got --out;"),
+        (["--show", "1", "--out", "here", "--seed", "0"], "--show follows, got --seed;"),
+        (["--show", "1", "--out", "here", "--edges", "e.csv"], "--show follows, got --edges;"),
+    ],
+)
+def test_options_that_cannot_be_followed_are_refused(words: list[str], option: str) -> None:
+    assert f"expected options that {option} leave it out" in str(run(*words).exception)
+
+
+def test_a_search_that_cannot_begin_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, lost = ["--out", str(tmp_path / "run")], f"sqlite:///{tmp_path}/none/trials.db"
+    plan, missing = str(tmp_path / "plan.json"), str(tmp_path / "missing.json")
+    for words, message in (
+        (["--storage", lost], "expected an answer of the storage"),
+        (["--storage", lost, "--plan", plan], "expected an answer of the storage"),
+        (["--storage", "nonsense"], "expected a url"),
+        (["--tell", missing], "missing.json"),
+        (["--storage", f"sqlite:///{tmp_path}/trials.db", "--tell", missing], "missing.json"),
+    ):
+        assert message in str(run(*QUICK, *words, *out).exception)
+        assert not (tmp_path / "run").exists()
+    done(*QUICK, "--trials", "2", "--plan", plan, "--out", str(tmp_path / "planned"))
+    done("--run", plan, "--device", "cpu")
+    told = run(*QUICK, "--trials", "2", "--tell", str(tmp_path / "plan.results.json"), *out)
+    assert "expected the folder of a search with planned trials" in str(told.exception)
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "cmaes" else found(name))
+    assert "rdgraph[cmaes]" in str(run(*QUICK, "--sampler", "cmaes", *out).exception)
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_paper_space_takes_what_it_leaves_open_from_the_authors() -> None:
