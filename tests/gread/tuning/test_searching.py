@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -508,14 +509,22 @@ def test_importance_finds_the_setting_that_matters() -> None:
     assert ask_tell.Ledger(find_space("small").of(Config()), Config(), "random", 0).importance() == {}
 
 
-def test_cmaes_is_drawn_from_or_named() -> None:
-    try:
-        import cmaes  # noqa: F401
-    except ModuleNotFoundError:
-        with pytest.raises(MissingDependency, match=r"rdgraph\[cmaes\]"):
-            quick(3, sampler="cmaes")
-    else:
-        assert len(quick(8, sampler="cmaes", round_size=4).results) == 8
+def test_cmaes_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "cmaes" else found(name))
+    with pytest.raises(MissingDependency, match=r"rdgraph\[cmaes\]"):
+        quick(3, sampler="cmaes")
+
+
+def test_cmaes_draws_the_same_again_and_learns() -> None:
+    """The first round is drawn at random, later ones from what it told."""
+    pytest.importorskip("cmaes")
+    first, again = (quick(12, sampler="cmaes", round_size=4) for _ in range(2))
+    assert [c.values for c in first.candidates] == [c.values for c in again.candidates]
+    assert len(first.results) == 12
+    chance = quick(12, sampler="random", round_size=4)
+    rates = [[c.values["learning_rate"] for c in found.candidates] for found in (first, chance)]
+    assert all(a != b for a, b in zip(rates[0][4:], rates[1][4:], strict=True))
 
 
 def set_memory(monkeypatch: pytest.MonkeyPatch, free: int, total: int) -> None:
