@@ -29,6 +29,7 @@ from rdgraph.files import write_text
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, read_rows, write_rows
+from studies.runs.uncertainty import interval_cells
 from studies.search.pictures import GAP_CAPTION, IMPORTANCE_CAPTION, gap_chart, gap_figure, gap_rows, importance_bars
 from studies.search.tasks import SearchTask
 
@@ -143,8 +144,7 @@ def choice_rows(found: Found) -> list[Row]:
 
     def add(choice: str, trial: str, values: tuple[float, ...] | list[float], interval: tuple[float, float]) -> None:
         mean = sum(values) / len(values)
-        low, high = (100 * end if len(values) > 1 else "" for end in interval)
-        rows.append({"choice": choice, "trial": trial, "test": 100 * mean, "low": low, "high": high})
+        rows.append({"choice": choice, "trial": trial, "test": 100 * mean, **interval_cells(values, interval)})
 
     add("by validation", str(own.number), own.test, bootstrap_interval(own.test))
     add("by validation, the search resampled", str(own.number), own.test, searched_interval(results))
