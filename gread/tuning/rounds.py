@@ -23,6 +23,7 @@ from gread.tuning.candidates import COMPLETE, DIVERGED, FAILED, Candidate, Plann
 from gread.tuning.halving import HalvedRound, Rungs, halving_options
 from rdgraph.engines.engine import Reporter
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable, Undecided, UnknownName
+from rdgraph.wording import counted
 
 CHECKPOINTS = "checkpoints"
 #: What a configuration may be refused with.
@@ -78,7 +79,7 @@ def train_round(
             failed = refused(data, plan, place)
             if not failed:
                 raise
-            tell(f"{len(failed)} of {len(plan.candidates)} trials cannot be trained: {problem}")
+            tell(f"{len(failed)} of {counted(len(plan.candidates), 'trial')} cannot be trained: {problem}")
         done = {r.number: r for r in attempt([c for c in plan.candidates if c.number not in failed])}
         return [done[c.number] if c.number in done else failed[c.number] for c in plan.candidates]
 

@@ -26,6 +26,7 @@ from gread.tuning.selection import (
 )
 from rdgraph.engines.engine import Engine
 from rdgraph.files import write_text
+from rdgraph.wording import counted
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, read_rows, write_rows
@@ -188,7 +189,7 @@ def sentences(task: SearchTask, found: Found) -> list[str]:
     results, best = found.results, chosen(found.results)
     counts = {state: sum(r.state == state for r in results) for state in dict.fromkeys(r.state for r in results)}
     told = ", ".join(f"{count} {state}" for state, count in counts.items())
-    head = f"{len(results)} trials on {len(task.plan.splits)} splits: {told}."
+    head = f"{counted(len(results), 'trial')} on {counted(len(task.plan.splits), 'split')}: {told}."
     if (metric := task.plan.data.meta.metric_title) != "accuracy":
         head += f" Whatever is called accuracy here is {metric}, the metric of this data set."
     if best is None:

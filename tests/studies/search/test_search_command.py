@@ -148,7 +148,7 @@ def test_planned_run_and_told_is_the_same(searched: Path, tmp_path: Path) -> Non
         assert "with 6 trials" in done(*same, "--plan", str(plan)).output
         done("--run", str(plan), "--device", "cpu")
         told = done(*same, "--tell", str(tmp_path / f"plan{number}.results.json")).output
-        assert ("6 trials are left" if number == 0 else "report.html") in told
+        assert ("6 trials left" if number == 0 else "report.html") in told
     assert (tmp_path / "run" / "trials.csv").read_text() == (searched / "trials.csv").read_text()
     assert not list(tmp_path.glob("*.checkpoints"))
     assert "nothing is left" in done(*same, "--plan", str(tmp_path / "more.json")).output
@@ -274,6 +274,17 @@ def test_trials_in_a_database_are_found_again(tmp_path: Path) -> None:
     assert shown["training"]["learning_rate"] == read_rows(tmp_path / "run" / "trials.csv")[2]["learning_rate"]
     other = run(*words[:-4], "--out", str(tmp_path / "run"))  # the same search, kept in another place
     assert other.exit_code != 0
+
+
+def test_one_trial_on_one_split_is_told_as_such(tmp_path: Path) -> None:
+    words = [*QUICK, "--splits", "0", "--trials", "1", "--out", str(tmp_path / "run")]
+    planned = done(*words, "--plan", str(tmp_path / "plan.json")).output
+    assert "with 1 trial;" in planned
+    told = done(*words).output
+    for text in ("1 random trial in", "1 split each", "1 of 1 trial", "1 trial; trial 0"):
+        assert text in told
+    assert "1 trial on 1 split: 1 complete." in (tmp_path / "run" / "report.html").read_text()
+    assert "nothing is left to plan: 1 trial done" in done(*words, "--plan", str(tmp_path / "plan.json")).output
 
 
 def test_an_engine_that_there_is_not_is_refused(tmp_path: Path) -> None:
