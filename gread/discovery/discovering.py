@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gread.datasets.given_data import read_data, read_splits
 from gread.datasets.node_data import NodeData
 from gread.discovery.behaviours import Behaviours
 from gread.discovery.discovery_plan import (
@@ -52,7 +53,7 @@ def discover(
     terms: str | Path | TermGrammar = "default",
     size: int = 3,
     budget: int = 2000,
-    base: Config | None = None,
+    base: Config | str | None = None,
     fixed: Mapping[str, Value] | None = None,
     splits: Sequence[int] | None = None,
     sampler: str = "tpe",
@@ -104,10 +105,9 @@ def discover(
     >>> len(found.results), found.enumerated, found.best.size
     (6, 9, 1)
     """
-    start = (base or Config()).updated(fixed or {})
+    data, start = read_data(data), Config.read(base).updated({} if fixed is None else fixed)
     grammar = terms if isinstance(terms, TermGrammar) else find_terms(terms)
-    chosen_splits = tuple(range(data.num_splits)) if splits is None else tuple(splits)
-    plan = DiscoveryPlan(data, start, grammar, chosen_splits, size, budget, sampler, seed, round_size)
+    plan = DiscoveryPlan(data, start, grammar, read_splits(splits, data), size, budget, sampler, seed, round_size)
     place = None if folder is None else Path(folder)
     return Discovery(plan, place, device=device, progress=progress, tell=tell, jobs=jobs).run()
 

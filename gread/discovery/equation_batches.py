@@ -295,7 +295,7 @@ class _Work:
 
 def _look(ensemble: Ensemble) -> list[tuple[dict[str, float], bool]]:
     """The coefficients of every member, and whether it has not diverged."""
-    return list(zip(coefficient_means(ensemble), ensemble.state["alive"].tolist(), strict=True))
+    return list(zip(coefficient_means(ensemble), (ensemble.state["failed_at"] < 0).tolist(), strict=True))
 
 
 def _text(candidate: Candidate) -> str:

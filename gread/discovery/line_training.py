@@ -104,8 +104,8 @@ def train_lines(
 def _as_trial(number: int, one: EquationResult, epochs: int) -> TrialResult:
     """The result of an equation as that of a trial: one that diverged and was dropped was not trained to its end.
 
-    >>> _as_trial(3, EquationResult("", BROKEN, 20, (0.5,), (0.5,)), 200).state
+    >>> _as_trial(3, EquationResult("", BROKEN, 7, (0.5,), (0.5,), {}, ((20, 0.5),)), 200).state
     'pruned'
     """
-    state = DROPPED if one.state == BROKEN and one.epochs < epochs else one.state
+    state = DROPPED if one.state == BROKEN and one.rungs[-1][0] < epochs else one.state
     return TrialResult(number, AS_TRIALS[state], one.epochs, one.val, one.test, one.rungs, one.reason)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gread.datasets.given_data import read_data_sets
 from gread.datasets.meta import ACCURACY, ROC_AUC
 from gread.datasets.node_data import NodeData
 from gread.datasets.variants import row_normalised
@@ -64,7 +65,7 @@ class Problem:
         dtype: torch.dtype = torch.float32, weights: np.ndarray | None = None,
     ) -> Problem:  # fmt: skip
         """Put a data set (or as many as there are trials, of one size) on a device; `weights` (n,) go into the loss."""
-        datas = [data] if isinstance(data, NodeData) else list(data)
+        datas = read_data_sets(data)
         if len(datas) not in (1, len(trials)):
             raise InvalidArgument(f"expected one data set or one for each of {len(trials)} trials, got {len(datas)}")
         each = datas * len(trials) if len(datas) == 1 else datas

@@ -97,6 +97,19 @@ class Config:
         """The defaults of a network by name, with other values."""
         return cls(find_model(model).settings()).updated(values)
 
+    @classmethod
+    def read(cls, base: Config | str | None) -> Config:
+        """A configuration, or the defaults of a network by name, or those of GREAD for none.
+
+        >>> Config.read("gcn") == Config.of("gcn")
+        True
+        """
+        if isinstance(base, str):
+            return cls.of(base)
+        if not isinstance(base, Config | None):
+            raise InvalidArgument(f"expected a Config or the name of a network, got {type(base).__name__}")
+        return base or cls()
+
     @property
     def gread(self) -> GreadSettings:
         """The settings of a network around an equation; those of another kind of network are an error."""
@@ -108,6 +121,8 @@ class Config:
 
     def updated(self, values: Mapping[str, Any]) -> Config:
         """With other values, by their plain names; an unknown one is an error."""
+        if not isinstance(values, Mapping):
+            raise InvalidArgument(f"expected settings by their names, such as {{'hidden': 8}}, got {values!r:.60}")
         parts: dict[str, ModelSettings | Training] = {"model": self.model, "training": self.training}
         owners = {f.name: section for section, part in parts.items() for f in fields(part)}
         chosen: dict[str, dict[str, Any]] = {"model": {}, "training": {}}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from gread.datasets.given_data import read_data
 from gread.datasets.meta import ACCURACY
 from gread.datasets.node_data import NodeData
 from gread.datasets.variants import row_normalised
@@ -73,7 +74,7 @@ def train_decoupled(
     >>> done.history.shape, done.status
     ((1, 5, 4), ('ok',))
     """
-    chosen, reasons = resolve_trials(trials)
+    data, (chosen, reasons) = read_data(data), resolve_trials(trials)
     if not chosen:
         raise InvalidArgument("expected at least one trial, got none; make some with make_trials")
     if data.meta.metric != ACCURACY:
@@ -127,6 +128,6 @@ def _gathered(data: NodeData, trials: list[Trial], reasons: list[str], fitted: l
     return Trained(
         data, tuple(trials), np.array([one.best_epoch for one in fitted]),
         np.array([one.val_accuracy for one in fitted]), np.array([one.test_accuracy for one in fitted]),
-        tuple(one.status for one in fitted), history, seconds, tuple(one.parameters for one in fitted), tuple(reasons),
-        (data.num_classes,) * len(fitted),
+        tuple(one.status for one in fitted), history, np.array([len(one.history) for one in fitted]), seconds,
+        tuple(one.parameters for one in fitted), tuple(reasons), (data.num_classes,) * len(fitted),
     )  # fmt: skip

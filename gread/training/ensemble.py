@@ -31,6 +31,7 @@ from gread.training.recomputation import AUTO, choose_segment
 from gread.training.recording import capture
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.polynomial_flow import TOLERANCE
+from rdgraph.kernels.device_names import read_device
 
 #: Epochs between two looks at the device.
 CHUNK = 20
@@ -43,13 +44,17 @@ METRICS = ("loss", "train_accuracy", "val_accuracy", "test_accuracy")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of M trials: best epochs (from 1), accuracies there, and every epoch's metrics (epochs, M, 4)."""
+    """What became of M trials: best epochs (from 1), accuracies there, and every epoch's metrics (epochs, M, 4).
+
+    `epochs` counts those that each was trained for: to its end, to that of its patience, or until its loss diverged.
+    """
 
     best_epoch: Tensor
     val_accuracy: Tensor
     test_accuracy: Tensor
     failed_at: Tensor
     history: Tensor
+    epochs: Tensor
 
     def status(self, member: int) -> str:
         """ok, or the epoch in which the loss diverged."""
@@ -73,7 +78,8 @@ class Ensemble:
         networks: The networks of settings that no record is of, by their class.
 
     Raises:
-        InvalidArgument: For no trials, trials of several shapes, or data that cannot be trained on.
+        InvalidArgument: For no trials, trials of several shapes, data that cannot be trained on, or a device that torch
+            cannot use.
 
     >>> from gread.settings.config import Config
     >>> from gread.datasets.embedded import karate
@@ -97,7 +103,7 @@ class Ensemble:
         checkpointing: str | int = AUTO,
         networks: Mapping[type[ModelSettings], type[BatchedModel]] | None = None,
     ) -> None:
-        chosen, _ = resolve_trials(trials)
+        device, (chosen, _) = read_device(device), resolve_trials(trials)
         if not chosen:
             raise InvalidArgument("expected at least one trial, got none")
         if len(grouped(chosen)) > 1:
@@ -179,16 +185,16 @@ class Ensemble:
         self._update(gradients)
         scores, merit, sound = self._scores()
         failed = ~state["alive"] & (state["failed_at"] < 0)
-        state["failed_at"].copy_(torch.where(failed, state["step"], state["failed_at"]))
         # Without validation nodes (the merit is nan there) every epoch takes the place of the one before.
         better = (merit > state["merit"]) | merit.isnan() | (state["best_epoch"] == 0)
         improved = state["alive"] & sound & better
         row = torch.cat([loss[:, None], scores], dim=1)
         if self.training.patience:
             waits = state["waited"] < self.training.patience
-            improved = improved & waits
+            failed, improved = failed & waits, improved & waits
             state["waited"].copy_(torch.where(improved, 0, state["waited"] + waits))
             row = torch.where(waits[:, None], row, torch.nan)
+        state["failed_at"].copy_(torch.where(failed, state["step"], state["failed_at"]))
         for name, value in (
             ("merit", merit), ("best_val", scores[:, 1]), ("best_test", scores[:, 2]), ("best_epoch", state["step"]),
         ):  # fmt: skip
@@ -386,7 +392,10 @@ class Ensemble:
     def outcome(self) -> Outcome:
         """Results so far, on the host."""
         s = {name: self.state[name].cpu() for name in ("best_epoch", "best_val", "best_test", "failed_at", "history")}
-        return Outcome(s["best_epoch"], s["best_val"], s["best_test"], s["failed_at"], s["history"][: self.epoch])
+        best, failed, patience = s["best_epoch"], s["failed_at"], self.training.patience
+        ends = (best + (patience or self.epochs)).clamp(max=self.epoch)
+        epochs = torch.where(failed > 0, failed, ends)
+        return Outcome(best, s["best_val"], s["best_test"], failed, s["history"][: self.epoch], epochs)
 
     def use_best(self) -> None:
         """Put the parameters of every member's best epoch in place."""

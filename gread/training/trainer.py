@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gread.datasets.given_data import read_data_sets
 from gread.datasets.node_data import NodeData
 from gread.models.resolution import resolve_trials
 from gread.models.trained_network import Network
@@ -30,6 +31,7 @@ from gread.training.planner import Costs, check_fit, cut_by_set, estimate, large
 from gread.training.recomputation import AUTO
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text, write_text
+from rdgraph.kernels.device_names import read_device
 
 #: Seconds of work that a kill may cost.
 EVERY = 30.0
@@ -52,7 +54,8 @@ class Trained:
     """Results of M trials; accuracies are shares of 1, `history` (M, epochs, 4) has the columns `ensemble.METRICS`.
 
     Where the metric of the data set is roc_auc, all that is called an accuracy is the area under the ROC curve.
-    `trials` are those that were run: with the method that was chosen where it was left open, and `reasons` say why;
+    `epochs` were trained, fewer than were asked for where patience or a loss that diverged ended it. `trials` are those
+    that were run: with the method that was chosen where it was left open, and `reasons` say why;
     `classes` counts the classes that each tells apart.
     """
 
@@ -63,6 +66,7 @@ class Trained:
     test_accuracy: np.ndarray
     status: tuple[str, ...]
     history: np.ndarray
+    epochs: np.ndarray
     seconds: float
     parameters: tuple[dict[str, Tensor], ...] | None = None
     reasons: tuple[str, ...] = ()
@@ -113,8 +117,12 @@ Results = Callable[[Sequence[int]], Trained]
 
 
 def choose_device(device: str = "auto") -> str:
-    """cuda where torch can use it, else cpu; anything else as it was given."""
-    return device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+    """For "auto" cuda where torch can use it, else cpu; another one as it was given, if torch can use it here.
+
+    >>> choose_device("cpu")
+    'cpu'
+    """
+    return read_device(device) if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def train(
@@ -173,7 +181,7 @@ def train(
     """
     place = choose_device(device)
     chosen, reasons = resolve_trials(trials)
-    datas = [data] if isinstance(data, NodeData) else list(data)
+    datas = read_data_sets(data)
     if len(datas) not in (1, len(chosen)):
         raise InvalidArgument(f"expected one data set or one for each of {len(chosen)} trials, got {len(datas)}")
     if not chosen:
@@ -327,6 +335,7 @@ class _Slot(NamedTuple):
     test: float
     status: str
     history: np.ndarray
+    epochs: int
     parameters: dict[str, Tensor] | None
     classes: int
 
@@ -339,7 +348,8 @@ def _slot(ensemble: Ensemble, out: Outcome, member: int) -> _Slot:
         kept = {name: value.cpu().clone() for name, value in {**kept, **ensemble.model.kept(member)}.items()}
     return _Slot(
         int(out.best_epoch[member]), float(out.val_accuracy[member]), float(out.test_accuracy[member]),
-        out.status(member), out.history[:, member].numpy(), kept, ensemble.problem.classes,
+        out.status(member), out.history[:, member].numpy(), int(out.epochs[member]), kept,
+        ensemble.problem.classes,
     )  # fmt: skip
 
 
@@ -375,8 +385,8 @@ class _Collection:
             self.datas[0] if len(self.datas) == 1 else [self.datas[k] for k in numbers],
             tuple(self.trials[k] for k in numbers), np.array([s.best_epoch for s in slots]),
             np.array([s.val for s in slots]), np.array([s.test for s in slots]), tuple(s.status for s in slots),
-            history, time.monotonic() - self.started, tuple(kept) if kept else None,
-            tuple(self.reasons[k] for k in numbers), tuple(s.classes for s in slots),
+            history, np.array([s.epochs for s in slots]), time.monotonic() - self.started,
+            tuple(kept) if kept else None, tuple(self.reasons[k] for k in numbers), tuple(s.classes for s in slots),
         )  # fmt: skip
 
 

@@ -63,6 +63,14 @@ def make_sampler(name: str, seed: int, number: int) -> Any:
     return optuna.samplers.CmaEsSampler(seed=own, warn_independent_sampling=False)
 
 
+def check_reach(sampler: str, place: Path | str | None) -> None:
+    """Refuse a sampler that cannot be made, and a database that does not answer, before anything is written."""
+    make_sampler(sampler, 0, 0)
+    if isinstance(place, str):
+        with read_as_journal(place), reached(place), quiet():
+            let_go(open_storage(place))
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """Without what optuna says of new studies and experimental parts."""

@@ -51,8 +51,8 @@ class Candidate:
 class TrialResult(SplitAccuracies):
     """What became of a trial: accuracies at the best epoch of every split, as shares of 1.
 
-    `epochs` were trained, `rungs` are (epoch, mean validation accuracy) where trials were compared on the way, `note`
-    says why it failed.
+    `epochs` were trained on the split that took most of them, `rungs` are (epoch, mean validation accuracy) where
+    trials were compared on the way, `note` says why it failed.
     """
 
     number: int

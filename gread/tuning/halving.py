@@ -91,9 +91,10 @@ class Rungs:
 
 
 class _Standing(NamedTuple):
-    """How a training stands at a rung; `is_sound` says that it has not diverged."""
+    """How a training stands at a rung; `is_sound` says that it has not diverged, `trained` for how many epochs."""
 
     epoch: int
+    trained: int
     val: float
     test: float
     is_sound: bool
@@ -101,7 +102,8 @@ class _Standing(NamedTuple):
 
 def _standings(ensemble: Ensemble) -> list[_Standing]:
     outcome, epoch = ensemble.outcome(), ensemble.epoch
-    columns = (outcome.val_accuracy.tolist(), outcome.test_accuracy.tolist(), (outcome.failed_at < 0).tolist())
+    sound = (outcome.failed_at < 0).tolist()
+    columns = (outcome.epochs.tolist(), outcome.val_accuracy.tolist(), outcome.test_accuracy.tolist(), sound)
     return [_Standing(epoch, *row) for row in zip(*columns, strict=True)]
 
 
@@ -261,13 +263,14 @@ class HalvedRound:
         for k in sorted(seen):
             places.setdefault(self._owner[k], []).append(k)
         for place, members in places.items():
-            candidate, epochs = self.candidates[place], min(seen[k].epoch for k in members)
+            candidate, reached = self.candidates[place], min(seen[k].epoch for k in members)
             val, test = tuple(seen[k].val for k in members), tuple(seen[k].test for k in members)
             is_sound = all(seen[k].is_sound for k in members)
-            state = PRUNED if epochs < self._lengths[place] else COMPLETE if is_sound else DIVERGED
+            state = PRUNED if reached < self._lengths[place] else COMPLETE if is_sound else DIVERGED
             earlier = self.results[place].rungs if place in self.results else ()
-            rungs = (*earlier, (epochs, sum(val) / len(val)))
-            self.results[place] = TrialResult(candidate.number, state, epochs, val, test, rungs)
+            rungs = (*earlier, (reached, sum(val) / len(val)))
+            trained = max(seen[k].trained for k in members)
+            self.results[place] = TrialResult(candidate.number, state, trained, val, test, rungs)
 
 
 def halving_options(device: str, dtype: torch.dtype = torch.float32) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from gread.tuning.candidates import COMPLETE, DIVERGED, FAILED, Candidate, Plann
 from gread.tuning.halving import HalvedRound, Rungs, halving_options
 from rdgraph.engines.engine import Reporter
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable, Undecided, UnknownName
+from rdgraph.wording import counted
 
 CHECKPOINTS = "checkpoints"
 #: What a configuration may be refused with.
@@ -78,7 +79,7 @@ def train_round(
             failed = refused(data, plan, place)
             if not failed:
                 raise
-            tell(f"{len(failed)} of {len(plan.candidates)} trials cannot be trained: {problem}")
+            tell(f"{len(failed)} of {counted(len(plan.candidates), 'trial')} cannot be trained: {problem}")
         done = {r.number: r for r in attempt([c for c in plan.candidates if c.number not in failed])}
         return [done[c.number] if c.number in done else failed[c.number] for c in plan.candidates]
 
@@ -197,7 +198,7 @@ def _whole(
         part = slice(place * count, (place + 1) * count)
         state = COMPLETE if all(status == "ok" for status in done.status[part]) else DIVERGED
         val, test = (tuple(map(float, values[part])) for values in (done.val_accuracy, done.test_accuracy))
-        found.append(TrialResult(candidate.number, state, candidate.config.training.epochs, val, test))
+        found.append(TrialResult(candidate.number, state, int(done.epochs[part].max()), val, test))
     return found
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from gread.datasets.given_data import read_data, read_splits
 from gread.datasets.node_data import NodeData
 from gread.models.problem import check
 from gread.settings.config import Config
@@ -81,9 +82,11 @@ class SearchPlan:
     def __post_init__(self) -> None:
         if self.sampler not in SAMPLERS:
             raise UnknownName("sampler", self.sampler, SAMPLERS)
+        if not isinstance(self.halving, bool):
+            raise InvalidArgument(f"expected True or False for halving, got {self.halving!r:.60}")
         for name, least in (("trials", 1), ("round_size", 1), ("seed", 0)):
             object.__setattr__(self, name, read_whole(getattr(self, name), least, name))
-        object.__setattr__(self, "splits", tuple(dict.fromkeys(read_whole(k, 0, "a split") for k in self.splits)))
+        object.__setattr__(self, "splits", read_splits(self.splits, self.data))
         if not self.splits:
             raise InvalidArgument(f"expected splits of {self.data.meta.name}, got none")
         for split in self.splits:
@@ -92,18 +95,20 @@ class SearchPlan:
 
     @classmethod
     def make(
-        cls, data: NodeData, *, trials: int, space: str | Path | Space, base: Config | None = None,
+        cls, data: NodeData, *, trials: int, space: str | Path | Mapping[str, Any] | Space,
+        base: Config | str | None = None,
         fixed: Mapping[str, Value] | None = None, splits: Sequence[int] | None = None, sampler: str = "random",
         halving: bool = False, seed: int = 0, round_size: int | None = None,
     ) -> SearchPlan:  # fmt: skip
         """A search around `base`, in a space by name, with some settings fixed, which are then not searched."""
-        start, settled = (base or Config()).updated(fixed or {}), set(fixed or {})
-        made = (space if isinstance(space, Space) else find_space(space)).of(start).without(settled)
+        data, fixed = read_data(data), {} if fixed is None else fixed
+        start = Config.read(base).updated(fixed)
+        made = (space if isinstance(space, Space) else find_space(space)).of(start).without(set(fixed))
         if not made.searched:
             raise InvalidArgument("expected a setting that is left to search, got all of them fixed")
         return cls(
-            data, start, made, tuple(range(data.num_splits)) if splits is None else tuple(splits), trials, sampler,
-            halving, seed, ROUND.get(sampler, 1) if round_size is None else round_size,
+            data, start, made, read_splits(splits, data), trials, sampler, halving, seed,
+            ROUND.get(sampler, 1) if round_size is None else round_size,
         )  # fmt: skip
 
     @cached_property
@@ -159,8 +164,8 @@ class Found:
     def rows(self) -> list[dict[str, int | float | str]]:
         """One row per trial: trial, state, epochs, val_accuracy, test_accuracy, then a column for every setting.
 
-        The cell of a setting that did not count is empty. `epochs` were trained; where their number is searched, it is
-        in a column epochs_setting.
+        The cell of a setting that did not count is empty. `epochs` were trained, on the split that took most of them:
+        patience may end a training early. Where their number is searched, it is in a column epochs_setting.
         """
         drawn = {c.number: c.values for c in self.candidates}
         names = {s.name: f"{s.name}_setting" if s.name in COLUMNS else s.name for s in self.plan.space.searched}
@@ -181,8 +186,8 @@ def search(
     data: NodeData,
     *,
     trials: int = 50,
-    space: str | Path | Space = "small",
-    base: Config | None = None,
+    space: str | Path | Mapping[str, Any] | Space = "small",
+    base: Config | str | None = None,
     fixed: Mapping[str, Value] | None = None,
     splits: Sequence[int] | None = None,
     sampler: str = "random",
@@ -205,8 +210,10 @@ def search(
     Args:
         data: One data set.
         trials: How many settings are tried.
-        space: "paper", "wide", "small", "tuned", the path of a toml file, or a `gread.tuning.space.Space`.
-        base: The configuration that is searched around, which also names the network; GREAD's defaults if left out.
+        space: "paper", "wide", "small", "tuned", the path of a toml file, a mapping with the content of such a file, or
+            a `gread.tuning.space.Space`.
+        base: The configuration that is searched around, which also names the network, or the name of a network;
+            GREAD's defaults if left out.
         fixed: Settings with other values than in `base`, which are not searched.
         splits: Numbers of splits; all by default.
         sampler: random, tpe or cmaes.
@@ -228,8 +235,8 @@ def search(
 
     Raises:
         MissingDependency: Without optuna, without ray for that engine, or without the driver of a database.
-        InvalidArgument: For settings that the network does not have, data without validation nodes, or a storage
-            without a folder.
+        InvalidArgument: For values of the wrong type, settings that the network does not have, data without
+            validation nodes, or a storage without a folder.
         UnknownName: For a space, a sampler or an engine that there is not.
         FileError: For a folder that holds another search, or a storage that does not answer.
 
@@ -268,7 +275,9 @@ class Search:
         if storage is not None and folder is None:
             raise InvalidArgument("expected a folder for a search in a storage, got none; name one")
         self.plan, self.folder, self.every, self.engine = plan, folder, every, engine or LocalEngine()
-        self.device = choose_device(self.engine.device(device))
+        asked = self.engine.device(device)
+        # The device of work that is done elsewhere need not be here.
+        self.device = choose_device(asked) if self.engine.name == LocalEngine.name or asked == "auto" else asked
         self._progress, self._say, self._on_round = progress, tell, on_round
         place, name = (storage, plan.study_name) if storage else (folder and folder / JOURNAL, STUDY)
         self.ledger = Ledger(plan.space, plan.base, plan.sampler, plan.seed, place, name)

@@ -225,11 +225,11 @@ def _owner(config: Config, name: str) -> Any:
 
 
 # ---------------------------------------------------------------------- files
-def find_space(name: str | Path) -> Space:
+def find_space(name: str | Path | Mapping[str, Any]) -> Space:
     """The shipped space of that name, or that of a toml file.
 
     Args:
-        name: "paper", "wide", "small" or "tuned", or the path of a toml file.
+        name: "paper", "wide", "small" or "tuned", the path of a toml file, or a mapping with the content of one.
 
     Returns:
         The space, for all networks that it knows; `Space.of` makes it one for a configuration.
@@ -241,13 +241,25 @@ def find_space(name: str | Path) -> Space:
 
     >>> find_space("small").name
     'small'
+    >>> find_space({"settings": {"hidden": [8, 16]}}).searched[0].distribution
+    Choice(values=(8, 16))
     """
+    if isinstance(name, Mapping):
+        return _made(name, "given")
+    if not isinstance(name, str | Path):
+        raise InvalidArgument(
+            f"expected a space: its name, a toml file, or a mapping with the content of one, got {name!r:.60}"
+        )
     return read_toml(name, read_space, "spaces", SHIPPED, "space")
 
 
 def read_space(text: str, name: str) -> Space:
     """The space that a toml text describes."""
-    values = tomllib.loads(text)
+    return _made(tomllib.loads(text), name)
+
+
+def _made(values: Mapping[str, Any], name: str) -> Space:
+    """The space that the tables of a file describe."""
     for section in values:
         if section not in SECTIONS:
             raise UnknownName(f"section of the space {name}", section, SECTIONS)

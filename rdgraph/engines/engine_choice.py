@@ -32,6 +32,8 @@ def make_engine(name: str, address: str | None = None, **options: Any) -> Engine
 def opened(engine: str | Engine, address: str | None = None) -> Iterator[Engine]:
     """An engine for the length of a block: one by name is closed at its end, another stays the caller's."""
     if not isinstance(engine, str):
+        if not callable(getattr(engine, "run", None)):
+            raise InvalidArgument(f"expected an engine, or a name among {', '.join(ENGINES)}, got {engine!r:.60}")
         yield engine
         return
     made = make_engine(engine, address)

@@ -145,7 +145,7 @@ def whole_numbers(values: Any, what: str, entry: str = "entry") -> np.ndarray:
 def read_whole(value: Any, least: int, what: str) -> int:
     """An int that is not too small."""
     try:
-        number = operator.index(value)
+        number = least - 1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = least - 1
     if number < least:

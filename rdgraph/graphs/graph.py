@@ -28,6 +28,7 @@ from rdgraph.graphs.homophily import homophily
 from rdgraph.graphs.interchange import networkx_edges, networkx_graph, pyg_edges
 from rdgraph.graphs.matrix_formats import check_sparse
 from rdgraph.graphs.normalisation import SYMMETRY_TOLERANCE, absolute_degree, is_symmetric, sparse_operator
+from rdgraph.kernels.device_names import read_device
 from rdgraph.normalisations.registry import NORMALISATIONS, find_normalisation
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ class Graph:
         >>> Graph.from_edges([[0, 0], [1, 1]], duplicates="once").weight
         array([1.])
         """
-        place = edge_index.device if device is None and getattr(edge_index, "is_cuda", False) else device
+        given = edge_index.device if device is None and getattr(edge_index, "is_cuda", False) else device
+        place = None if given is None else read_device(given)
         if place is not None and num_nodes is not None:
             from rdgraph.kernels.edge_sorting import sorted_edges
 
@@ -326,7 +328,8 @@ class Graph:
 
         from rdgraph.graphs.operator import Operator, Pattern
 
-        if torch.device("cpu" if device is None else device).type == "cuda":
+        device = None if device is None else read_device(device)
+        if device is not None and device.startswith("cuda"):
             made = self._operator_on(normalisation, self_loops, dtype, device)
             if made is not None:
                 return made

@@ -19,6 +19,7 @@ from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.weight_checks import absolute_sums, check_normalisation
 from rdgraph.kernels import operations as ops
 from rdgraph.kernels import torch_reference as plain
+from rdgraph.kernels.device_names import read_device
 from rdgraph.kernels.row_order import Rows
 from rdgraph.normalisations.normalisation import Normalisation
 from rdgraph.normalisations.registry import find_normalisation
@@ -309,7 +310,7 @@ class Operator:
 
     def to(self, device: Any = None, dtype: torch.dtype | None = None) -> Operator:
         """The operator on another device or in another precision."""
-        known = self.current()
+        known, device = self.current(), None if device is None else read_device(device)
         weights = known.weights.to(device=device, dtype=dtype)
         degree = None if known.degree is None else known.degree.to(device=device, dtype=dtype)
         return replace(known, pattern=self.pattern.to(weights.device), weights=weights, degree=degree)

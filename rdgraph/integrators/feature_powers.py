@@ -26,6 +26,7 @@ from rdgraph.graphs.graph import Graph
 from rdgraph.graphs.operator import Operator
 from rdgraph.integrators.power_files import PRECISIONS, Powers, PowersRecord, open_power
 from rdgraph.kernels.device_memory import free_memory
+from rdgraph.kernels.device_names import read_device
 
 #: The share of the free memory that the columns under way may take, and the states that are held of them.
 SHARE, HELD = 0.5, 5
@@ -68,8 +69,8 @@ def propagate(
 
     Raises:
         NotApplicable: For an operator that is not normalised.
-        InvalidArgument: For no graph, a negative degree, no memory, or features that are not numbers (n, f), not
-            finite, or too large for the precision.
+        InvalidArgument: For no graph, a negative degree, no memory, a device that torch cannot use, or features that
+            are not numbers (n, f), not finite, or too large for the precision.
         FileError: For a folder that cannot be written, or that holds the powers of something else.
 
     >>> import rdgraph as rd, tempfile
@@ -77,7 +78,7 @@ def propagate(
     >>> rd.propagate(rd.generators.ring(5), np.eye(5, 2), degree=3, out=out)
     Powers(chebyshev: 5 nodes, 2 features, degree 3)
     """
-    degree = read_whole(degree, 0, "degree")
+    degree, device = read_whole(degree, 0, "degree"), read_device(device)
     if precision not in PRECISIONS:
         raise UnknownName("precision", precision, PRECISIONS)
     operator = graph

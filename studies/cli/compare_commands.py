@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from rdgraph.wording import counted
 from studies.cli.fitted_table import FittedTable
 from studies.cli.options import Address, EngineName, chosen_engine
 from studies.cli.own_files import NONE, OwnFiles, takes_own_files
@@ -110,8 +111,7 @@ def _number(value: float) -> str:
 
 def _headline(plan: ContestPlan) -> str:
     names = ", ".join(one.title for one in plan.contestants)
-    count = len(plan.splits)
     return (
-        f"{names} on {plan.dataset}: {plan.data.num_nodes:,} nodes, {plan.data.num_classes} classes; {count} "
-        f"{'split' if count == 1 else 'splits'}, {plan.seeds} {'seed' if plan.seeds == 1 else 'seeds'} on {plan.device}"
+        f"{names} on {plan.dataset}: {plan.data.num_nodes:,} nodes, {plan.data.num_classes} classes; "
+        f"{counted(len(plan.splits), 'split')}, {counted(plan.seeds, 'seed')} on {plan.device}"
     )

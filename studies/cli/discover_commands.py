@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from rdgraph.wording import counted
 from studies.cli.own_files import NONE, OwnFiles, takes_own_files
 from studies.cli.search_display import SearchDisplay, duration
 from studies.cli.train_commands import Device, Epochs, Root, Settings, Splits, choose_device
@@ -65,7 +66,7 @@ class DiscoverDisplay(SearchDisplay):
     def line(p: Any) -> str:
         best = "" if math.isnan(p.best) else f", best validation {100 * p.best:.2f} % ({p.best_line})"
         left = "" if math.isnan(p.seconds_left) else f", {duration(p.seconds_left)} left"
-        return f"{math.floor(p.trials)} of {p.total} equations{best}, {duration(p.seconds)}{left}"
+        return f"{math.floor(p.trials)} of {counted(p.total, 'equation')}{best}, {duration(p.seconds)}{left}"
 
 
 @takes_own_files
@@ -122,11 +123,12 @@ def search_equations(task: DiscoveryTask, folder: Path) -> None:
     plan = task.plan
     say(
         errors,
-        f"{plan.budget} equations for {task.dataset}: {len(plan.grammar.terms)} terms, up to {plan.size} of "
-        f"them, {len(plan.splits)} splits each, on {task.request.device}",
+        f"{counted(plan.budget, 'equation')} for {task.dataset}: {counted(len(plan.grammar.terms), 'term')}, up "
+        f"to {plan.size} of "
+        f"them, {counted(len(plan.splits), 'split')} each, on {task.request.device}",
     )
     with resumable(errors, folder), DiscoverDisplay(errors) as display:
         rows = study.execute(task, folder, progress=display.hear, tell=display.say)
     trained = sum(row["state"] in ("finished", "dropped", "diverged") for row in rows)
-    say(console, f"{trained} equations trained; {study.told_best(folder)}")
+    say(console, f"{counted(trained, 'equation')} trained; {study.told_best(folder)}")
     say(console, f"wrote {folder / 'report.html'}")

@@ -37,6 +37,15 @@ def chosen_engine(name: str, address: str | None) -> Iterator[Engine]:
         yield engine
 
 
+def follow_alone(context: typer.Context, option: str, *others: str) -> None:
+    """Refuse options of the command line that do not go with `option`: all but itself and the named parameters."""
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE" and f"--{name}" != option and name not in others:
+            raise InvalidArgument(f"expected options that {option} follows, got {parameter.opts[0]}; leave it out")
+
+
 def read_numbers(texts: list[str] | None) -> dict[str, float]:
     """NAME=VALUE, as given on the command line, by name.
 

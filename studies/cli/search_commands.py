@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
-from studies.cli.options import Address, EngineName, chosen_engine
+from rdgraph.wording import counted
+from studies.cli.options import Address, EngineName, chosen_engine, follow_alone
 from studies.cli.own_files import NONE, OwnFiles, takes_own_files
 from studies.cli.search_display import SearchDisplay
 from studies.cli.train_commands import Device, Root, Settings, Splits, choose_device
@@ -78,6 +79,7 @@ Show = Annotated[
 
 @takes_own_files
 def search_command(
+    context: typer.Context,
     dataset: Dataset = None,
     reaction: Reaction = None,
     model: Model = None,
@@ -113,10 +115,12 @@ def search_command(
     if sum(option is not None for option in (plan, run, tell, show)) > 1:
         raise InvalidArgument("expected one of --plan, --run, --tell and --show, got several")
     if run is not None:
+        follow_alone(context, "--run", "device", "root", *vars(NONE))
         train_planned(run, choose_device(device), root, own)
         return
     require("a search", "search")
     if show is not None:
+        follow_alone(context, "--show", "out", "storage")
         show_trial(out, show, storage)
         return
     from studies.search.tasks import SearchRequest, make_task
@@ -145,15 +149,17 @@ def search(task: SearchTask, folder: Path, engine: Engine) -> None:
     say(errors, headline(task))
     with resumable(errors, folder), SearchDisplay(errors) as display:
         rows = study.execute(task, folder, progress=display.hear, tell=display.say, engine=engine)
-    say(console, f"{len(rows)} trials; {study.told_best(folder)}")
+    say(console, f"{counted(len(rows), 'trial')}; {study.told_best(folder)}")
     say(console, f"wrote {folder / 'report.html'}")
 
 
 def headline(task: SearchTask) -> str:
     plan = task.plan
     return (
-        f"{task.subject} on {task.dataset}: {plan.trials} {plan.sampler} trials in the space {plan.space.name} "
-        f"({len(plan.space.searched)} settings), {len(plan.splits)} splits each, on {task.request.device}"
+        f"{task.subject} on {task.dataset}: {counted(plan.trials, f'{plan.sampler} trial')} in the space "
+        f"{plan.space.name} "
+        f"({counted(len(plan.space.searched), 'setting')}), {counted(len(plan.splits), 'split')} each, on "
+        f"{task.request.device}"
     )
 
 
@@ -164,10 +170,11 @@ def write_plan(task: SearchTask, folder: Path, path: Path) -> None:
 
     planned = next_round(task, folder)
     if planned is None:
-        say(console, f"nothing is left to plan: all {task.plan.trials} trials are done")
+        say(console, f"nothing is left to plan: {counted(task.plan.trials, 'trial')} done")
         return
     planned.save(path)
-    say(console, f"wrote {path} with {len(planned.candidates)} trials; train them with rdgraph search --run {path}")
+    count = counted(len(planned.candidates), "trial")
+    say(console, f"wrote {path} with {count}; train them with rdgraph search --run {path}")
 
 
 def train_planned(path: Path, device: str, root: Path | None, own: OwnFiles) -> None:
@@ -188,7 +195,7 @@ def hear(task: SearchTask, folder: Path, path: Path) -> bool:
 
     left = take_up(task, folder, path)
     if left:
-        say(console, f"took up {path}; {left} trials are left, the next ones with --plan")
+        say(console, f"took up {path}; {counted(left, 'trial')} left, the next with --plan")
     return bool(left)
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
+from rdgraph.wording import counted
 from studies.runs.boundary import say
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class SearchDisplay:
     def line(p: SearchProgress) -> str:
         best = "" if p.best_trial < 0 else f", best validation {100 * p.best:.2f} % (trial {p.best_trial})"
         left = "" if math.isnan(p.seconds_left) else f", {duration(p.seconds_left)} left"
-        return f"{math.floor(p.trials)} of {p.total} trials{best}, {duration(p.seconds)}{left}"
+        return f"{math.floor(p.trials)} of {counted(p.total, 'trial')}{best}, {duration(p.seconds)}{left}"
 
 
 def duration(seconds: float) -> str:

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
+from rdgraph.wording import counted
 from studies.cli.own_files import NONE, OwnFiles, takes_own_files
 from studies.cli.train_display import Display
 from studies.runs.boundary import interruptible, say
@@ -169,11 +170,8 @@ def run(plan: TrainingPlan, out: Path | None, resume: bool, log: str | None = No
 def choose_device(device: str) -> str:
     """cpu, or the device named; auto is the first CUDA device where there is one."""
     from gread.training.trainer import choose_device as choose
-    from studies.runs.config import check_device
 
-    chosen = choose(device)
-    check_device(chosen)
-    return chosen
+    return choose(device)
 
 
 def _given(settings: list[str] | None, method: str | None, epochs: int | None) -> dict[str, Any]:
@@ -191,9 +189,9 @@ def _given(settings: list[str] | None, method: str | None, epochs: int | None) -
 
 
 def _headline(plan: TrainingPlan) -> str:
-    data, count = plan.data, len(plan.trials)
+    data = plan.data
     return (
         f"{plan.subject} on {plan.preset.dataset}: {data.num_nodes:,} nodes, {data.num_classes} classes; preset "
-        f"{plan.preset.name}; {count} {'training' if count == 1 else 'trainings'} of {plan.config.training.epochs} "
-        f"epochs on {plan.device}"
+        f"{plan.preset.name}; {counted(len(plan.trials), 'training')} of "
+        f"{counted(plan.config.training.epochs, 'epoch')} on {plan.device}"
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 from gread.settings.gread_settings import GreadSettings
 from rdgraph.engines.engine import Engine
+from rdgraph.wording import counted
 from studies.contest.contest_figures import accuracy_chart, accuracy_figure, curves_chart, curves_figures
 from studies.contest.contest_plan import ContestPlan
 from studies.contest.contest_rows import TABLE_CAPTION, Entry, Hears, enter, table_rows
@@ -144,7 +145,7 @@ def verdicts(
     for one in contestants[1:]:
         gap = Paired.of(own, split_means(results[one.name]))
         evidence = (
-            f"Mean difference {gap.text} over {gap.splits} splits; Student's interval at 95 % reaches "
+            f"Mean difference {gap.text} over {counted(gap.splits, 'split')}; Student's interval at 95 % reaches "
             f"{gap.reach:.2f} to both sides. Splits share nodes, so that it may be too narrow."
         )
         statement = f"{first.title} is more accurate than {article(one.title)} on the same splits."

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FRONT_CAPTION = (
     "Accuracy against size. Every ring is an equation that was trained to its end: its mean validation accuracy over "
     "the splits. The line is the front: the best equation of each size by validation, with its test accuracy and the "
-    "95 % interval of that by the bootstrap over the splits."
+    "95 % interval of that by the bootstrap over the splits, if there are several."
 )
 EFFECTS_CAPTION = (
     "Which terms help: how many points of validation accuracy a term adds, other terms held, after the first rung, "
@@ -35,11 +35,13 @@ def front_figure(cloud: Sequence[Row], front: Sequence[Row]) -> Figure:
     sizes, values = ([float(row[name]) for row in cloud] for name in ("size", "validation"))
     axes.scatter(sizes, values, s=16, facecolors="none", edgecolors=PALETTE[5], label="validation, each equation")
     at = [float(row["size"]) for row in front]
-    best, test, low, high = ([float(row[name]) for row in front] for name in ("validation", "test", "low", "high"))
+    best, test = ([float(row[name]) for row in front] for name in ("validation", "test"))
     axes.plot(at, best, color=PALETTE[0], marker="o", label="validation, best of its size")
-    below, above = ([abs(t - e) for t, e in zip(test, ends, strict=True)] for ends in (low, high))
+    errors = None
+    if all(row["low"] != "" for row in front):
+        errors = [[abs(float(row["test"]) - float(row[end])) for row in front] for end in ("low", "high")]
     axes.errorbar(
-        at, test, yerr=[below, above], color=PALETTE[1], marker="s", linestyle="--", capsize=3, label="test, the same"
+        at, test, yerr=errors, color=PALETTE[1], marker="s", linestyle="--", capsize=3, label="test, the same"
     )
     axes.set_xlabel("terms")
     axes.set_ylabel("accuracy, percent")

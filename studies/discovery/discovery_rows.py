@@ -13,6 +13,7 @@ from gread.tuning.selection import best_by_test, bootstrap_interval, nested_accu
 from studies.cells.corrected_test import CorrectedTest
 from studies.discovery.line_proofs import explorer_address, proofs
 from studies.runs.tables import MutableRow, Row
+from studies.runs.uncertainty import interval_cells
 
 #: How many of the best are shown with their proofs.
 TOP = 10
@@ -37,10 +38,9 @@ def front_rows(found: Discovered) -> list[Row]:
     ranked = found.ranked()
     for size in sorted({line.size for _, line in ranked}):
         result, line = next(pair for pair in ranked if pair[1].size == size)
-        low, high = bootstrap_interval(result.test)
         rows.append({
             "size": size, "equation": line.formula, "validation": percent(result.val_accuracy),
-            "test": percent(result.test_accuracy), "low": percent(low), "high": percent(high),
+            "test": percent(result.test_accuracy), **interval_cells(result.test, bootstrap_interval(result.test)),
             "on_front": "yes" if result.val_accuracy > best else "no",
         })  # fmt: skip
         best = max(best, result.val_accuracy)
@@ -55,7 +55,7 @@ def choice_rows(found: Discovered) -> list[Row]:
 
     def add(choice: str, equation: str, values: Sequence[float], interval: tuple[float, float]) -> None:
         row: MutableRow = {"choice": choice, "equation": equation, "test": percent(sum(values) / len(values))}
-        rows.append(row | {"low": percent(interval[0]), "high": percent(interval[1])})
+        rows.append(row | interval_cells(values, interval))
 
     add("by validation", known[own.number], own.test, bootstrap_interval(own.test))
     add("by validation, the search resampled", known[own.number], own.test, searched_interval(found.results))

@@ -10,16 +10,17 @@ from gread.discovery.discovery_plan import STATE_WORDS, Discovered
 from gread.discovery.line_safety import BOUNDED, LEFT_OUT
 from gread.discovery.winner_checks import Retrained
 from gread.tuning.selection import told_interval
+from rdgraph.wording import counted
 from studies.discovery.discovery_rows import difference, percent
 from studies.discovery.discovery_task import DiscoveryTask
 from studies.runs.tables import Row
 
 CHOICES_CAPTION = (
-    "Test accuracy in percent, with 95 % intervals by the bootstrap over the splits. What counts is the first row: one "
-    "equation, chosen by its mean validation accuracy over the splits. The interval of the second is that of the "
-    "search: it chooses anew on every sample of splits. The third chooses on every split for itself, among the "
-    "equations that were not dropped; dropping compares means over all splits. The last looked at the test labels and "
-    "is no result."
+    "Test accuracy in percent, with 95 % intervals by the bootstrap over the splits, if there are several. What counts "
+    "is the first row: one equation, chosen by its mean validation accuracy over the splits. The interval of the "
+    "second is that of the search: it chooses anew on every sample of splits. The third chooses on every split for "
+    "itself, among the equations that were not dropped; dropping compares means over all splits. The last looked at "
+    "the test labels and is no result."
 )
 REACTIONS_CAPTION = (
     "The chosen equation beside the reactions of the GREAD paper with the same settings, splits and seed, which nobody "
@@ -87,13 +88,14 @@ def counted_sentence(found: Discovered) -> str:
     drawn = sum(t.draw >= 0 for t in found.tried)
     tried = len(found.tried) - drawn
     text = (
-        f"{found.enumerated} equations of up to {plan.size} terms ({plan.grammar.name}, {len(plan.grammar.terms)} "
-        f"terms) are {found.distinct} behaviours. {len(found.tried)} were examined: "
+        f"{counted(found.enumerated, 'equation')} of up to {counted(plan.size, 'term')} ({plan.grammar.name}, "
+        f"{counted(len(plan.grammar.terms), 'term')}): {counted(found.distinct, 'behaviour')}. "
+        f"{len(found.tried)} were examined: "
         f"{unsafe[BOUNDED]} got tanh, {unsafe[LEFT_OUT]} were left out. {len(found.results)} were trained on "
-        f"{len(plan.splits)} splits, {plan.base.training.epochs} epochs: {told}."
+        f"{counted(len(plan.splits), 'split')}, {counted(plan.base.training.epochs, 'epoch')}: {told}."
     )
     if tried < found.distinct:
-        text += f" Those of {largest} terms are a random sample: the budget ends before all were tried."
+        text += f" Those of {counted(largest, 'term')} are a random sample: the budget ends before all were tried."
     if drawn:
         text += f" {drawn} are larger ones, drawn by {plan.sampler}."
     if (metric := plan.data.meta.metric_title) != "accuracy":
@@ -105,7 +107,8 @@ def answer_sentence(task: DiscoveryTask, found: Discovered, beside: Yardsticks, 
     """The answer with its number, what it is beside BS, and what is left of it on fresh splits."""
     own = found.chosen
     text = (
-        f"dH/dt = {found.best.formula} has the best mean validation accuracy of {len(found.results)} equations, "
+        f"dH/dt = {found.best.formula} has the best mean validation accuracy of "
+        f"{counted(len(found.results), 'equation')}, "
         f"{percent(own.val_accuracy):.2f} %; its test accuracy is {percent(own.test_accuracy):.2f} % "
         f"({told_interval(own.test)})."
     )

@@ -18,6 +18,7 @@ import tomli_w
 
 import rdgraph
 from rdgraph.errors import InvalidArgument
+from rdgraph.kernels.device_names import read_device
 
 PACKAGES = ("rdgraph", "analysis", "gread", "studies")
 LIBRARIES = (
@@ -57,7 +58,7 @@ class RunConfig:
         if self.seed < 0:
             raise InvalidArgument(f"expected a seed of 0 or more, got {self.seed}")
         if not self.is_elsewhere:
-            check_device(self.device)
+            read_device(self.device)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -111,21 +112,6 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         found |= {f"{name}.{key}": v for key, v in value.items()} if isinstance(value, dict) else {name: value}
     return found
-
-
-def check_device(device: str) -> None:
-    """Refuse a device that torch cannot use here."""
-    kind, _, number = device.partition(":")
-    if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
-        raise InvalidArgument(f"expected the device cpu, cuda or cuda:N, got {device!r}")
-    if kind == "cuda":
-        import torch
-
-        if int(number or 0) >= torch.cuda.device_count():
-            raise InvalidArgument(
-                f"expected a CUDA device torch can use, got {device!r} and {torch.cuda.device_count()} such devices; "
-                "choose --device cpu"
-            )
 
 
 def environment(device: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from rich.console import Console
 from rdgraph.engines.engine import Engine, LocalEngine
 from rdgraph.errors import InvalidArgument
 from rdgraph.files import replacing, write_text
+from rdgraph.wording import counted
 from studies.runs import report
 from studies.runs.config import RunConfig, environment
 from studies.runs.formula import Formula
@@ -276,10 +277,8 @@ class StudyRun:
         if "table results" in self._names:
             found["results.csv"] = "the numbers of record"
         if self._parts:
-            count = len(self._parts)
             found["metrics.csv"] = "a summary of everything measured"
-            pieces = "piece" if count == 1 else "pieces"
-            found["parts/"] = f"{count} finished {pieces}, read back when the study is run again"
+            found["parts/"] = f"{counted(len(self._parts), 'finished piece')}, read back when the study is run again"
         if any(isinstance(item, report.Picture) for item in self._items):
             found["figures/"] = "png, pdf and the numbers drawn"
         return found | self._files

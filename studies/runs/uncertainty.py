@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import hypot, nan, sqrt
 
 import numpy as np
@@ -70,3 +71,13 @@ def decide(truths: np.ndarray) -> str:
     """
     low, high = interval(int(np.sum(truths)), len(truths))
     return HOLDS if low > 0.5 else FAILS if high < 0.5 else UNDECIDED
+
+
+def interval_cells(values: Sequence[float], interval: tuple[float, float]) -> dict[str, float | str]:
+    """The ends of the interval of a mean over splits in percent, as cells of a table; of one split there is none.
+
+    >>> interval_cells([0.5, 1.0], (0.5, 1.0)), interval_cells([0.5], (0.5, 0.5))
+    ({'low': 50.0, 'high': 100.0}, {'low': '', 'high': ''})
+    """
+    low, high = (100 * end if len(values) > 1 else "" for end in interval)
+    return {"low": low, "high": high}

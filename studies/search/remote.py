@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from gread.tuning.candidates import PlannedRound, load_plan, save_results
+from gread.tuning.candidates import PlannedRound, load_plan, load_results, save_results
 from gread.tuning.rounds import train_round
 from gread.tuning.searching import Search, SearchProgress
+from rdgraph.errors import FileError
 from rdgraph.files import write_text
-from studies.runs.run_folder import locked, prepare
+from studies.runs.run_folder import locked
 from studies.search.study import write_trials
-from studies.search.tasks import SearchTask
+from studies.search.tasks import CONFIG, SearchTask
 from studies.training.data_source import DataRequest
 
 #: The data set that a plan names, wherever data sets are kept.
@@ -31,6 +32,9 @@ def next_round(task: SearchTask, folder: Path) -> PlannedRound | None:
 
 def take_up(task: SearchTask, folder: Path, results: Path) -> int:
     """Note what became of planned trials; returns how many are still to come."""
+    load_results(results)  # a file that is none leaves no folder behind
+    if task.request.storage is None and not (folder / CONFIG).is_file():
+        raise FileError(f"expected the folder of a search with planned trials, got {folder}; name it with --out")
     _open(task, folder)
     with locked(folder):
         search = Search(task.plan, folder, storage=task.request.storage)
@@ -41,8 +45,8 @@ def take_up(task: SearchTask, folder: Path, results: Path) -> int:
 
 def _open(task: SearchTask, folder: Path) -> None:
     """Make the folder of a search, or refuse another one's."""
-    if not prepare(folder, task.run_config):
-        write_text(folder / "config.toml", task.run_config.toml())
+    if not task.prepare(folder):
+        write_text(folder / CONFIG, task.run_config.toml())
         write_text(folder / "state", "running\n")
 
 

@@ -26,10 +26,11 @@ from gread.tuning.selection import (
 )
 from rdgraph.engines.engine import Engine
 from rdgraph.files import write_text
-from studies.runs.run_folder import prepare
+from rdgraph.wording import counted
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, read_rows, write_rows
+from studies.runs.uncertainty import interval_cells
 from studies.search.pictures import GAP_CAPTION, IMPORTANCE_CAPTION, gap_chart, gap_figure, gap_rows, importance_bars
 from studies.search.tasks import SearchTask
 
@@ -65,7 +66,7 @@ def execute(
     Ctrl-C and SIGTERM leave a valid folder and end in a KeyboardInterrupt, the first after a checkpoint; `kill -9`
     leaves the last checkpoint.
     """
-    if prepare(folder, task.run_config) != "done":
+    if task.prepare(folder) != "done":
 
         def make() -> Found:
             return Search(
@@ -144,8 +145,7 @@ def choice_rows(found: Found) -> list[Row]:
 
     def add(choice: str, trial: str, values: tuple[float, ...] | list[float], interval: tuple[float, float]) -> None:
         mean = sum(values) / len(values)
-        low, high = (100 * end if len(values) > 1 else "" for end in interval)
-        rows.append({"choice": choice, "trial": trial, "test": 100 * mean, "low": low, "high": high})
+        rows.append({"choice": choice, "trial": trial, "test": 100 * mean, **interval_cells(values, interval)})
 
     add("by validation", str(own.number), own.test, bootstrap_interval(own.test))
     add("by validation, the search resampled", str(own.number), own.test, searched_interval(results))
@@ -189,7 +189,7 @@ def sentences(task: SearchTask, found: Found) -> list[str]:
     results, best = found.results, chosen(found.results)
     counts = {state: sum(r.state == state for r in results) for state in dict.fromkeys(r.state for r in results)}
     told = ", ".join(f"{count} {state}" for state, count in counts.items())
-    head = f"{len(results)} trials on {len(task.plan.splits)} splits: {told}."
+    head = f"{counted(len(results), 'trial')} on {counted(len(task.plan.splits), 'split')}: {told}."
     if (metric := task.plan.data.meta.metric_title) != "accuracy":
         head += f" Whatever is called accuracy here is {metric}, the metric of this data set."
     if best is None:

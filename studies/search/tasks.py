@@ -12,13 +12,14 @@ from typing import Any
 from gread.settings.config import Config
 from gread.settings.model_records import find_model
 from gread.settings.presets import BORROWED, Published, find_preset, find_published, presets
-from gread.tuning.ask_tell import STUDY
+from gread.tuning.ask_tell import STUDY, check_reach
 from gread.tuning.searching import JOURNAL, SearchPlan
 from gread.tuning.space import Choice, Searched
 from gread.tuning.storages import told_url
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text
 from studies.runs.config import RunConfig
+from studies.runs.run_folder import prepare
 from studies.training.choices import folder_name, parse_splits
 from studies.training.data_source import DataRequest
 
@@ -26,6 +27,7 @@ from studies.training.data_source import DataRequest
 AROUND_EQUATIONS = "gread"
 #: What config.toml calls the name of a search in its database.
 STORED = "study_in_storage"
+CONFIG = "config.toml"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,15 @@ class SearchTask:
         return RunConfig(
             "search", False, plan.seed, request.device, sections=sections, head=head, is_elsewhere=request.is_elsewhere
         )
+
+    def prepare(self, folder: Path) -> str:
+        """Make the folder of this search, or refuse another one's; its state, "" for a new one.
+
+        A new folder is not made for a search that cannot begin.
+        """
+        if not (folder / CONFIG).is_file():
+            check_reach(self.plan.sampler, self.request.storage)
+        return prepare(folder, self.run_config)
 
     def command(self, folder: Path) -> str:
         """The line that makes this search, and goes on with it."""
@@ -167,7 +178,7 @@ def _value(config: Config, name: str) -> Any:
 
 def stored_trials(folder: Path, storage: str | None = None) -> tuple[Path | str, str]:
     """Where the trials of the search in a folder are kept, and under which name; `storage` may bring a password."""
-    known = folder / "config.toml"
+    known = folder / CONFIG
     try:
         found = tomllib.loads(read_text(known, "the settings of a search")) if known.is_file() else {}
     except tomllib.TOMLDecodeError:

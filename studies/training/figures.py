@@ -21,6 +21,7 @@ from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.tree import Kind, names_in
 from rdgraph.systems.system import System
 from rdgraph.theory.filters import response
+from rdgraph.wording import counted
 from studies.runs.chart import Chart, Line, Panel
 from studies.runs.report import Drawn
 
@@ -90,7 +91,8 @@ def learning_curves(done: Trained) -> Drawing:
         panel.xaxis.set_major_locator(whole_numbers())
     right.legend(fontsize=9, loc="lower right")
     caption = (
-        f"Learning curves of {len(done.trials)} trials: their range and their mean. Dots: the first epoch with the "
+        f"Learning curves of {counted(len(done.trials), 'trial')}: their range and their mean. Dots: the first "
+        f"epoch with the "
         f"best validation {metric}, whose test {metric} counts."
     )
     return Drawing("learning", figure, caption, rows, learning_chart(done, metric))

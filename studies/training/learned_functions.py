@@ -16,6 +16,7 @@ from rdgraph.files import replacing
 from rdgraph.syntax.learned_function import LearnedFunction
 from rdgraph.syntax.learned_values import LearnedValues, knots_of
 from rdgraph.syntax.tree import Call, Kind, Name
+from rdgraph.wording import counted
 from studies.training.figures import Drawing, empty_figure
 
 if TYPE_CHECKING:
@@ -96,7 +97,8 @@ def function_curves(done: Trained, sound: Sequence[int]) -> Drawing | None:
     declared = "; ".join(str(values[0].declaration) for values in functions.values())
     caption = (
         f"Learned functions at the best epochs ({declared}): a thin line a trial, thick their mean, shaded one "
-        f"standard deviation around it over {len(sound)} trials; ticks below, the knots. Grey: density of the entries "
+        f"standard deviation around it over {counted(len(sound), 'trial')}; ticks below, the knots. Grey: "
+        f"density of the entries "
         "of the states that the function saw, at even times from 0 to T; where there are none, the curve says little."
     )
     return Drawing("functions", figure, caption, rows)

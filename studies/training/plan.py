@@ -22,8 +22,9 @@ from gread.settings.trials import Trial, make_trials
 from gread.training.decoupled import DecoupledNetwork, check_decoupled
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.graphs.edges import read_whole
+from rdgraph.kernels.device_names import read_device
 from rdgraph.methods.registry import find_method
-from studies.runs.config import RunConfig, check_device
+from studies.runs.config import RunConfig
 from studies.training.choices import GREAD, choose_preset, is_run, parse_splits, read_toml, sections
 from studies.training.data_source import DataRequest, DataSource
 from studies.training.table_reading import HEAD as READING_HEAD
@@ -91,7 +92,7 @@ class TrainingPlan:
             raise InvalidArgument(
                 f"expected 1 to {MOST_SEEDS:,} seeds, got {self.seeds}; --seeds 3 trains every split three times"
             )
-        check_device(self.device)
+        read_device(self.device)
         _check_equation(self.config)
         if self.decoupled:
             settings = check_decoupled(self.config.model)

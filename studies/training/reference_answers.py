@@ -15,6 +15,7 @@ from gread.settings.config import Config
 from gread.settings.presets import PUBLISHED, presets
 from gread.settings.trials import make_trials
 from gread.training.trainer import Progress, train
+from rdgraph.wording import counted
 from studies.runs.pairing import Paired, split_means
 from studies.runs.report import ReportVerdict
 from studies.runs.tables import MutableRow, Row, read_rows
@@ -112,7 +113,7 @@ class Reference:
     def verdict(self) -> ReportVerdict:
         """Is the network better, for all that the splits tell?"""
         evidence = (
-            f"Mean difference {self.paired.text} over {self.paired.splits} splits, reference {self.text}; "
+            f"Mean difference {self.paired.text} over {counted(self.paired.splits, 'split')}, reference {self.text}; "
             f"Student's interval at 95 %. Splits share nodes, so that it may be too narrow."
         )
         statement = f"The network is more accurate than {article(self.method)} on the same splits."

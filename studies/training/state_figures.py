@@ -10,6 +10,7 @@ import numpy as np
 from analysis.figures import PALETTE, plain
 from gread.settings.gread_settings import GreadSettings
 from rdgraph.errors import Diverged, NotApplicable
+from rdgraph.wording import counted
 from studies.runs.chart import FieldMap
 from studies.runs.moving_dots import DotPanel, MovingDots
 from studies.training.figures import Drawing, empty_figure
@@ -66,7 +67,8 @@ def confusion_matrix(done: Trained, sound: Sequence[int]) -> Drawing:
         for i in places
         for j in places
     ]
-    caption = f"Test nodes by class and prediction, summed over {len(sound)} trials; shades are shares of a class."
+    over = counted(len(sound), "trial")
+    caption = f"Test nodes by class and prediction, summed over {over}; shades are shares of a class."
     told = [[f"{counts[i, j]} nodes, {100 * shares[i, j]:.0f} percent" for j in places] for i in places]
     table = FieldMap(
         names, names, 100 * shares, np.eye(len(counts)) > 0, "class (rows) and prediction (columns)", 100.0,

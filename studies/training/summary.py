@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gread.settings.presets import Published
+from rdgraph.wording import counted
 from studies.runs.report import ReportVerdict
 from studies.runs.uncertainty import difference_error
 from studies.training.plan import TrainingPlan
@@ -94,12 +95,13 @@ class Summary:
 
     def sentences(self) -> list[str]:
         """The result in words, a sentence each."""
-        over = f"{_count(self.trials, 'trial')} on {_count(self.splits, 'split')}"
+        over = f"{counted(self.trials, 'trial')} on {counted(self.splits, 'split')}"
         what = over if self.trials == 1 else f"mean and population standard deviation of {over}"
         found = [f"Test {self.metric} {self.text} % ({what})."]
         if self.all_diverged:
             return [
-                f"No test {self.metric}: {self.trials} of {self.trials} trials diverged: {'; '.join(self.diverged)}. A "
+                f"No test {self.metric}: {self.trials} of {counted(self.trials, 'trial')} diverged: "
+                f"{'; '.join(self.diverged)}. A "
                 "shorter time (--set time=0.5), a lower rate (--set learning_rate=0.001) or a bounded reaction, as by "
                 "tanh(...), may help."
             ]
@@ -112,7 +114,8 @@ class Summary:
                 f"Published for {self.published.method}: {theirs} %; difference {self.difference:+z.2f}{spread}."
             )
         if self.diverged:
-            found.append(f"{len(self.diverged)} of {self.trials} trials diverged: {'; '.join(self.diverged)}.")
+            lost = f"{len(self.diverged)} of {counted(self.trials, 'trial')} diverged"
+            found.append(f"{lost}: {'; '.join(self.diverged)}.")
         return found + [reference.sentence() for reference in self.references if not math.isnan(reference.mean)]
 
 
@@ -159,7 +162,3 @@ def _as_published(summary: Summary, published: Published) -> ReportVerdict:
         "standard errors."
     )
     return ReportVerdict(statement, answer, evidence)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

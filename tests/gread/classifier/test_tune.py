@@ -47,7 +47,7 @@ def test_it_is_an_argument_like_others() -> None:
     assert not hasattr(classifier, "tuned_")
 
 
-@pytest.mark.parametrize("tune", [-1, 1.5, "many"])
+@pytest.mark.parametrize("tune", [-1, 1.5, "many", True])
 def test_only_whole_numbers_of_trials(tune: object) -> None:
     with pytest.raises(InvalidArgument, match="tune"):
         GREADClassifier(tune=tune, **QUICK).fit(DATA.x, DATA.y, **FIT)

@@ -531,6 +531,27 @@ def test_patience_ends_a_training_as_if_it_were_alone():
         assert alone.epoch == int(lengths[k])
         assert int(alone.outcome().best_epoch[0]) == int(found.best_epoch[k])
         assert float(alone.outcome().test_accuracy[0]) == float(found.test_accuracy[k])
+    together.advance(60)  # nobody looked
+    assert torch.equal(together.outcome().epochs, lengths)
+
+
+def test_a_loss_that_diverges_after_the_end_of_patience_is_none_of_the_training():
+    """Where nobody looks a training runs on past its end, to epochs that do not count."""
+    ensemble = Ensemble(karate(), [Trial(config(epochs=60, patience=4, learning_rate=0.2), 0)], dtype=torch.float64)
+    while not ensemble.is_done:
+        ensemble.advance(1)
+    length = ensemble.epoch
+    for parameter in ensemble.parameters.values():
+        parameter.data.fill_(torch.nan)
+    ensemble.advance(5)
+    out = ensemble.outcome()
+    assert (out.status(0), int(out.epochs[0])) == ("ok", length)
+
+
+def test_epochs_of_a_training_that_diverges_end_there():
+    wild = config(epochs=20, learning_rate=1e30)
+    out = run(karate(), [Trial(wild, 0)]).outcome()
+    assert int(out.epochs[0]) == int(out.failed_at[0]) < 20
 
 
 @pytest.mark.parametrize("optimiser", ["adam", "adamw"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -15,12 +16,14 @@ import numpy as np
 import pytest
 import torch
 
+from gread import discover, train_decoupled
 from gread.datasets.embedded import karate
 from gread.datasets.masks import Masks
 from gread.datasets.node_data import NodeData
 from gread.settings.config import Config
 from gread.settings.trials import make_trials
-from gread.training import planner
+from gread.training import batch_queue, planner
+from gread.training.ensemble import Ensemble
 from gread.training.trainer import train
 from gread.tuning import ask_tell, rounds, searching
 from gread.tuning.candidates import Candidate, PlannedRound, TrialResult, load_plan, load_results, save_results
@@ -147,6 +150,16 @@ def test_a_search_without_a_sound_trial_says_why(monkeypatch: pytest.MonkeyPatch
         ({"splits": [0.5]}, InvalidArgument, "a whole number >= 0 for a split, got 0.5"),
         ({"splits": [99]}, InvalidArgument, "expected a split among"),
         ({"sampler": "grid"}, UnknownName, "sampler"),
+        ({"base": 3}, InvalidArgument, "expected a Config or the name of a network, got int"),
+        ({"base": "gnc"}, UnknownName, "gcn"),
+        ({"fixed": "hidden"}, InvalidArgument, "expected settings by their names, .*, got 'hidden'"),
+        ({"space": 3}, InvalidArgument, "expected a space: .*, got 3"),
+        ({"space": {"hidden": [4, 8]}}, UnknownName, "section of the space given"),
+        ({"engine": 3}, InvalidArgument, "expected an engine, or a name among local, ray, got 3"),
+        ({"splits": 3}, InvalidArgument, "expected a list of splits of karate, got 3"),
+        ({"splits": "01"}, InvalidArgument, "expected a list of splits of karate, got '01'"),
+        ({"trials": True}, InvalidArgument, "a whole number >= 1 for trials, got True"),
+        ({"halving": "no"}, InvalidArgument, "expected True or False for halving, got 'no'"),
         ({"space": "huge"}, UnknownName, "space"),
         ({"space": "paper"}, UnknownName, "setting of mlp"),
         ({"fixed": dict.fromkeys(("hidden",), 8) | {"learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0,
@@ -156,6 +169,26 @@ def test_a_search_without_a_sound_trial_says_why(monkeypatch: pytest.MonkeyPatch
 def test_what_cannot_be_searched_is_refused(options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         quick(**options)
+
+
+@pytest.mark.parametrize("data", [None, "karate", 3, [1, 2]])
+def test_what_is_no_data_set_is_refused(data: Any) -> None:
+    trials = make_trials(MLP["base"], [0])
+    for work in (
+        lambda: search(data, trials=1),
+        lambda: discover(data, budget=1),
+        lambda: train(data, trials),
+        lambda: train_decoupled(data, trials),
+        lambda: Ensemble(data, trials),
+    ):
+        with pytest.raises(InvalidArgument, match=r"expected a data set, gread\.NodeData, got "):
+            work()
+
+
+def test_a_network_by_name_and_a_space_as_a_mapping_are_taken() -> None:
+    found = quick(2, base="gcn", space={"settings": {"learning_rate": [0.01, 0.02]}})
+    assert found.best.model.model == "gcn"
+    assert {c.values["learning_rate"] for c in found.candidates} <= {0.01, 0.02}
 
 
 def test_numbers_of_numpy_are_taken_and_every_split_once() -> None:
@@ -179,6 +212,24 @@ def test_epochs_that_are_searched_have_a_column_beside_those_that_were_trained()
     pruned = [row for row in rows if row["state"] == "pruned"]
     assert pruned
     assert all(row["epochs"] == 20 and row["epochs_setting"] in (40, 60) for row in pruned)
+
+
+@pytest.mark.parametrize("halving", [False, True])
+def test_epochs_are_those_that_patience_left_whenever_somebody_looks(
+    monkeypatch: pytest.MonkeyPatch, halving: bool
+) -> None:
+    """Each training alone, looked at after every epoch, says how long it is; the longest of a trial's counts."""
+    fixed = {"epochs": 60, "patience": 3, "hidden": 8}
+    found = quick(4, fixed=fixed, halving=halving, round_size=1)
+    for result in found.results:
+        alone = [Ensemble(karate(), [trial]) for trial in make_trials(found.config(result.number), [0, 1, 2])]
+        for ensemble in alone:
+            while not ensemble.is_done:
+                ensemble.advance(1)
+        assert result.epochs == max(ensemble.epoch for ensemble in alone) < 60
+    monkeypatch.setattr(batch_queue, "epochs_within", lambda seconds, each: 1)
+    again = quick(4, fixed=fixed, halving=halving, round_size=1)
+    assert [r.epochs for r in again.results] == [r.epochs for r in found.results]
 
 
 # ---------------------------------------------------------------------- halving
@@ -458,14 +509,22 @@ def test_importance_finds_the_setting_that_matters() -> None:
     assert ask_tell.Ledger(find_space("small").of(Config()), Config(), "random", 0).importance() == {}
 
 
-def test_cmaes_is_drawn_from_or_named() -> None:
-    try:
-        import cmaes  # noqa: F401
-    except ModuleNotFoundError:
-        with pytest.raises(MissingDependency, match=r"rdgraph\[cmaes\]"):
-            quick(3, sampler="cmaes")
-    else:
-        assert len(quick(8, sampler="cmaes", round_size=4).results) == 8
+def test_cmaes_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "cmaes" else found(name))
+    with pytest.raises(MissingDependency, match=r"rdgraph\[cmaes\]"):
+        quick(3, sampler="cmaes")
+
+
+def test_cmaes_draws_the_same_again_and_learns() -> None:
+    """The first round is drawn at random, later ones from what it told."""
+    pytest.importorskip("cmaes")
+    first, again = (quick(12, sampler="cmaes", round_size=4) for _ in range(2))
+    assert [c.values for c in first.candidates] == [c.values for c in again.candidates]
+    assert len(first.results) == 12
+    chance = quick(12, sampler="random", round_size=4)
+    rates = [[c.values["learning_rate"] for c in found.candidates] for found in (first, chance)]
+    assert all(a != b for a, b in zip(rates[0][4:], rates[1][4:], strict=True))
 
 
 def set_memory(monkeypatch: pytest.MonkeyPatch, free: int, total: int) -> None:

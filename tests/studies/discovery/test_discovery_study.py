@@ -12,10 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 import rdgraph as rd
+from gread import discover, karate
 from gread.discovery.term_grammar import Line, Term
 from gread.settings.config import Config
 from studies.cli.app import app
-from studies.discovery.discovery_rows import read_retrained, retrained_rows
+from studies.discovery.discovery_pictures import front_figure
+from studies.discovery.discovery_rows import choice_rows, cloud_rows, front_rows, read_retrained, retrained_rows
 from studies.discovery.discovery_task import DiscoveryRequest, make_discovery_task
 from studies.discovery.line_proofs import explorer_address, proofs
 from tests.studies.own_graph import club_files
@@ -145,3 +147,13 @@ def test_equations_for_a_graph_of_ones_own(tmp_path: Path) -> None:
     assert f"rdgraph discover --edges {edges} --nodes {nodes} --terms small" in task.command(tmp_path)
     head = tomllib.loads(task.run_config.toml())
     assert (head["dataset"], head["nodes"]) == ("club", str(nodes))
+
+
+@pytest.mark.parametrize("splits", [[0], [0, 1]])
+def test_one_split_has_no_interval_in_the_tables(splits: list[int]) -> None:
+    fixed = {"epochs": 4, "hidden": 4}
+    found = discover(karate(), terms="small", size=1, budget=3, fixed=fixed, splits=splits, device="cpu")
+    front = front_rows(found)
+    assert all((row["low"] == row["high"] == "") == (len(splits) == 1) for row in [*front, *choice_rows(found)])
+    bars = front_figure(cloud_rows(found), front).axes[0].containers[0]
+    assert bars.has_yerr == (len(splits) > 1)

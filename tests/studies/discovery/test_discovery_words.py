@@ -28,8 +28,8 @@ def test_the_counts_are_those_of_the_search(
     monkeypatch.setattr(discovering, "train_lines", pretended)
     found = discover(karate(), terms="small", size=2, budget=budget, sampler="random", splits=[0], device="cpu")
     text = counted_sentence(found)
-    assert "44 equations of up to 2 terms (small, 9 terms) are 40 behaviours." in text
-    assert f"{budget} were trained on 1 splits" in text
+    assert "44 equations of up to 2 terms (small, 9 terms): 40 behaviours." in text
+    assert f"{budget} were trained on 1 split," in text
     assert ("are a random sample" in text) == is_sample
     told = re.search(r"(\d+) are larger ones, drawn by random", text)
     assert (int(told[1]) if told else 0) == drawn

@@ -407,7 +407,7 @@ def test_misuse_is_refused(tmp_path: Path, act: Callable[[StudyRun], object], ne
     [
         ({"seed": -1}, "seed of 0 or more"),
         ({"device": "tpu"}, "expected the device cpu, cuda or cuda:N"),
-        ({"device": "cuda:99"}, "choose --device cpu"),
+        ({"device": "cuda:99"}, "such devices; choose cpu"),
     ],
 )
 def test_bad_options_leave_no_folder(tmp_path: Path, options: dict[str, Any], needle: str) -> None:

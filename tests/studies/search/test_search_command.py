@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import tomllib
 from dataclasses import replace
@@ -147,7 +148,7 @@ def test_planned_run_and_told_is_the_same(searched: Path, tmp_path: Path) -> Non
         assert "with 6 trials" in done(*same, "--plan", str(plan)).output
         done("--run", str(plan), "--device", "cpu")
         told = done(*same, "--tell", str(tmp_path / f"plan{number}.results.json")).output
-        assert ("6 trials are left" if number == 0 else "report.html") in told
+        assert ("6 trials left" if number == 0 else "report.html") in told
     assert (tmp_path / "run" / "trials.csv").read_text() == (searched / "trials.csv").read_text()
     assert not list(tmp_path.glob("*.checkpoints"))
     assert "nothing is left" in done(*same, "--plan", str(tmp_path / "more.json")).output
@@ -175,6 +176,43 @@ def test_what_is_refused(words: list[str], message: str, tmp_path: Path) -> None
     result = run(*words, "--device", "cpu", "--out", str(tmp_path / "none"))
     assert message in str(result.exception)
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["--run", "plan.json", "--dataset", "karate"], "--run follows, got --dataset;"),
+        (["--run", "plan.json", "--trials", "50"], "--run follows, got --trials;"),
+        (["--run", "plan.json", "--set", "hidden=8"], "--run follows, got --set;"),
+        (["--run", "plan.json", "--out", "here"], "--run follows, got --out;"),
+        (["--show", "1", "--out", "here", "--seed", "0"], "--show follows, got --seed;"),
+        (["--show", "1", "--out", "here", "--edges", "e.csv"], "--show follows, got --edges;"),
+    ],
+)
+def test_options_that_cannot_be_followed_are_refused(words: list[str], option: str) -> None:
+    assert f"expected options that {option} leave it out" in str(run(*words).exception)
+
+
+def test_a_search_that_cannot_begin_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, lost = ["--out", str(tmp_path / "run")], f"sqlite:///{tmp_path}/none/trials.db"
+    plan, missing = str(tmp_path / "plan.json"), str(tmp_path / "missing.json")
+    for words, message in (
+        (["--storage", lost], "expected an answer of the storage"),
+        (["--storage", lost, "--plan", plan], "expected an answer of the storage"),
+        (["--storage", "nonsense"], "expected a url"),
+        (["--tell", missing], "missing.json"),
+        (["--storage", f"sqlite:///{tmp_path}/trials.db", "--tell", missing], "missing.json"),
+    ):
+        assert message in str(run(*QUICK, *words, *out).exception)
+        assert not (tmp_path / "run").exists()
+    done(*QUICK, "--trials", "2", "--plan", plan, "--out", str(tmp_path / "planned"))
+    done("--run", plan, "--device", "cpu")
+    told = run(*QUICK, "--trials", "2", "--tell", str(tmp_path / "plan.results.json"), *out)
+    assert "expected the folder of a search with planned trials" in str(told.exception)
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "cmaes" else found(name))
+    assert "rdgraph[cmaes]" in str(run(*QUICK, "--sampler", "cmaes", *out).exception)
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_paper_space_takes_what_it_leaves_open_from_the_authors() -> None:
@@ -236,6 +274,17 @@ def test_trials_in_a_database_are_found_again(tmp_path: Path) -> None:
     assert shown["training"]["learning_rate"] == read_rows(tmp_path / "run" / "trials.csv")[2]["learning_rate"]
     other = run(*words[:-4], "--out", str(tmp_path / "run"))  # the same search, kept in another place
     assert other.exit_code != 0
+
+
+def test_one_trial_on_one_split_is_told_as_such(tmp_path: Path) -> None:
+    words = [*QUICK, "--splits", "0", "--trials", "1", "--out", str(tmp_path / "run")]
+    planned = done(*words, "--plan", str(tmp_path / "plan.json")).output
+    assert "with 1 trial;" in planned
+    told = done(*words).output
+    for text in ("1 random trial in", "1 split each", "1 of 1 trial", "1 trial; trial 0"):
+        assert text in told
+    assert "1 trial on 1 split: 1 complete." in (tmp_path / "run" / "report.html").read_text()
+    assert "nothing is left to plan: 1 trial done" in done(*words, "--plan", str(tmp_path / "plan.json")).output
 
 
 def test_an_engine_that_there_is_not_is_refused(tmp_path: Path) -> None:
