@@ -35,7 +35,7 @@ def load(path: Path) -> np.ndarray:
 
 def archive(path: Path, needed: Sequence[str], known: Sequence[str]) -> dict[str, np.ndarray]:
     """Some arrays of an npz file: those that are needed, and those of the known ones that there are."""
-    with _reading(path), np.load(path, allow_pickle=False) as arrays:
+    with _reading(path), path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         names = list(arrays.files)
         found = {name: arrays[name] for name in (*needed, *known) if name in names}
     for name in needed:
