@@ -37,7 +37,7 @@ def read_npz(paths: Sequence[Path]) -> RawData:
 def read_arrays(path: Path, keys: Sequence[str]) -> dict[str, np.ndarray]:
     """The named arrays of an npz file; Python objects in it are refused, and so is a damaged file."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             missing = [key for key in keys if key not in archive.files]
             found = {} if missing else {key: archive[key] for key in keys}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as reason:

@@ -10,6 +10,7 @@ import io
 import os
 import sys
 import warnings
+import zlib
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from importlib import import_module
@@ -26,7 +27,7 @@ from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
 from gread.datasets.npz import read_arrays
 from rdgraph import Graph
-from rdgraph.errors import FileError, MissingDependency, NotApplicable, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, MissingDependency, NotApplicable, UnknownName
 
 PREFIX = "ogbn_"
 #: The file in the folder processed that holds the arrays of a set.
@@ -67,7 +68,10 @@ def load_ogb(name: str, *, root: str | Path | None = None) -> NodeData:
         raise NotApplicable(f"expected one kind of nodes with one label each, got {key}, which has many {what}")
     place = _place(key, root)
     edges, x, y = _arrays(place, facts)
-    graph = Graph.from_edges(edges, len(y), duplicates="once")
+    try:
+        graph = Graph.from_edges(edges, len(y), duplicates="once")
+    except InvalidArgument as problem:
+        raise FileError(f"{place / 'raw'}: {problem}") from None
     meta = Meta(
         key, title=f"{key} of the Open Graph Benchmark", split=f"{facts['split']} split of ogb",
         sources=((f"ogb {key} version {facts['version']}", "Hu et al., Open Graph Benchmark, NeurIPS 2020"),),
@@ -117,8 +121,9 @@ def _arrays(place: Path, facts: Mapping[str, str]) -> tuple[np.ndarray, np.ndarr
     kept = place / "processed" / KEPT
     newest = max((path.stat().st_mtime for path in (place / "raw").iterdir()), default=0.0)
     if kept.exists() and kept.stat().st_mtime >= newest:
-        edges, x, y = read_arrays(kept, ARRAYS).values()
-        return edges, x, y
+        with suppress(FileError):  # a torn copy is made again
+            edges, x, y = read_arrays(kept, ARRAYS).values()
+            return edges, x, y
     graph, labels = _read_raw(place / "raw", facts)
     values = np.asarray(labels, dtype=np.float64).reshape(-1)
     y = np.where(np.isnan(values), -1, values).astype(np.int64)
@@ -150,7 +155,7 @@ def _read_raw(raw: Path, facts: Mapping[str, str]) -> tuple[dict[str, Any], np.n
                     return graph, archive["node_label"]
             (graph,) = reader.read_csv_graph_raw(str(raw), add_inverse_edge=facts["add_inverse_edge"] == "True")
             return graph, pd.read_csv(raw / "node-label.csv.gz", header=None).to_numpy()
-    except (OSError, RuntimeError, ValueError, KeyError) as problem:
+    except (OSError, RuntimeError, ValueError, KeyError, EOFError, zlib.error) as problem:
         raise FileError(f"expected the raw files of ogb in {raw}, got {problem}; fetch them again") from None
 
 
@@ -177,7 +182,12 @@ def _masks(split: Path, y: np.ndarray) -> Masks:
     for row, word in zip(found, PARTS.values(), strict=True):
         try:
             nodes = pd.read_csv(split / f"{word}.csv.gz", header=None).to_numpy(dtype=np.int64).reshape(-1)
+            if nodes.size and nodes.min() < 0:
+                raise IndexError(f"node {nodes.min()}")
             row[0, nodes] = True
-        except (OSError, ValueError, IndexError) as problem:
+        except (OSError, ValueError, IndexError, EOFError, zlib.error) as problem:
             raise FileError(f"expected nodes in {split / word}.csv.gz, got {problem}; fetch them again") from None
-    return Masks(*(found & (y >= 0)))
+    try:
+        return Masks(*(found & (y >= 0)))
+    except InvalidArgument as problem:
+        raise FileError(f"{split}: {problem}") from None

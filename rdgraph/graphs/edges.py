@@ -7,16 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from rdgraph.errors import InvalidArgument, UnknownName
+from rdgraph.graphs.edge_keys import EdgeKeys, check_range
 
 #: Largest number of nodes, so that a pair of nodes fits one 64-bit key.
 MAX_NODES = 2**31 - 1
 #: Without num_nodes, more nodes than MAX_IMPLIED, and than SPARSEST times the edges, are taken for a mistake.
 MAX_IMPLIED, SPARSEST = 10**7, 100
-#: Numbers that range over more than this many times their count are sorted by comparison.
-_WIDE = 16
 
 
 def read_edges(
@@ -32,82 +30,29 @@ def read_edges(
     """
     pairs = _read_pairs(edge_index)
     count = read_count(num_nodes) if num_nodes is not None else _implied_count(pairs)
-    _check_range(pairs, count)
+    check_range(pairs, count)
+    return coalesced(EdgeKeys.of(pairs, count, both_ways), weight, duplicates=duplicates, signed=signed)
+
+
+def coalesced(
+    keys: EdgeKeys, weight: Any, *, duplicates: str, signed: bool = False
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """The same of edges whose keys are known, which are gone afterwards."""
+    count = keys.num_nodes
     if weight is None and duplicates in ("sum", "once"):
-        keys = both_keys(pairs, count) if both_ways else pair_keys(pairs, count)
-        del pairs
-        keys.sort()
-        is_new = first_of_each(keys)
-        times = np.diff(np.flatnonzero(is_new), append=keys.size) if duplicates == "sum" and not is_new.all() else 1
-        found = unpacked_pairs(keys, is_new, count)
+        is_new = keys.sort()
+        times = np.diff(np.flatnonzero(is_new), append=is_new.size) if duplicates == "sum" and not is_new.all() else 1
+        found = keys.pairs(is_new)
         return found, np.full(found.shape[1], times, dtype=np.float64), count
-    weights = np.ones(pairs.shape[1]) if weight is None else _read_weights(weight, pairs.shape[1], signed)
-    pairs, weights = _coalesced(pairs, weights, count, duplicates)
+    weights = np.ones(keys.edges) if weight is None else _read_weights(weight, keys.edges, signed)
+    pairs, weights = _weighted(keys, weights, duplicates)
     kept = weights != 0
     return (pairs, weights, count) if kept.all() else (take_edges(pairs, kept), weights[kept], count)
-
-
-def pair_keys(edge_index: np.ndarray, num_nodes: int) -> np.ndarray:
-    """One integer per edge, ordered like (target, source)."""
-    return edge_index[1] * np.int64(num_nodes) + edge_index[0]
-
-
-def both_keys(edge_index: np.ndarray, num_nodes: int) -> np.ndarray:
-    """The keys of edges, and those of the reversed ones."""
-    half = edge_index.shape[1]
-    keys = np.empty(2 * half, dtype=np.int64)
-    for part, way in ((keys[:half], edge_index), (keys[half:], edge_index[::-1])):
-        np.multiply(way[1], num_nodes, out=part)
-        part += way[0]
-    return keys
-
-
-def first_of_each(keys: np.ndarray) -> np.ndarray:
-    """Where sorted keys have a value for the first time."""
-    is_new = np.empty(keys.size, dtype=bool)
-    is_new[:1] = True
-    np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
-    return is_new
-
-
-def unpacked_pairs(keys: np.ndarray, kept: np.ndarray, num_nodes: int) -> np.ndarray:
-    """Edges (2, E) of those sorted keys that are kept.
-
-    >>> keys = np.array([3, 7, 7])
-    >>> unpacked_pairs(keys, first_of_each(keys), 3)
-    array([[0, 1],
-           [1, 2]])
-    """
-    chosen = keys if kept.all() else keys[kept]
-    pairs = np.empty((2, chosen.size), dtype=np.int64)
-    np.floor_divide(chosen, num_nodes, out=pairs[1])
-    np.multiply(pairs[1], -num_nodes, out=pairs[0])
-    pairs[0] += chosen
-    return pairs
-
-
-def grouped(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """The stable order by (target, source), and where in it each new pair starts.
-
-    >>> grouped(np.array([[1, 0, 1], [2, 1, 2]]), 3)
-    (array([1, 0, 2]), array([0, 1]))
-    """
-    by_source = _counting_sort(edge_index[0], num_nodes)
-    order = by_source[_counting_sort(edge_index[1][by_source], num_nodes)]
-    return order, np.flatnonzero(np.diff(pair_keys(edge_index, num_nodes)[order], prepend=-1))
 
 
 def take_edges(edge_index: np.ndarray, which: np.ndarray) -> np.ndarray:
     """Columns of edge_index by number or mask; row by row is three times as fast as both rows at once."""
     return np.stack([edge_index[0][which], edge_index[1][which]])
-
-
-def _counting_sort(values: np.ndarray, count: int) -> np.ndarray:
-    """The stable order of numbers in 0..count-1, in linear time where they are dense: scipy transposes one row."""
-    if count > _WIDE * (values.size + 1):
-        return np.argsort(values, kind="stable")
-    row = csr_array((np.arange(values.size), values, [0, values.size]), shape=(1, count))
-    return np.asarray(row.tocsc().data)
 
 
 def as_array(values: Any, what: str) -> np.ndarray:
@@ -191,7 +136,10 @@ def read_nodes(nodes: Any, num_nodes: int) -> np.ndarray:
 
 
 def _read_pairs(edge_index: Any) -> np.ndarray:
-    pairs = whole_numbers(edge_index, "edge_index", "edge")
+    """Whole numbers (2, E) of any kind, not copied where they are."""
+    given = as_array(edge_index, "edge_index")
+    is_whole = given.size > 0 and np.can_cast(given.dtype, np.int64) and given.dtype.kind in "iu"
+    pairs = given if is_whole else whole_numbers(given, "edge_index", "edge")
     if pairs.shape == (0,):
         return pairs.reshape(2, 0)
     if pairs.ndim != 2 or pairs.shape[0] != 2:
@@ -212,22 +160,13 @@ def _implied_count(pairs: np.ndarray) -> int:
     return count
 
 
-def _check_range(pairs: np.ndarray, count: int) -> None:
-    def text(edge: int) -> str:
-        node = next(int(x) for x in pairs[:, edge] if not 0 <= x < count)
-        remedy = f"pass num_nodes={node + 1} or more, or renumber" if node >= 0 else "nodes are numbered from 0"
-        return f"expected nodes in 0..{count - 1}, got edge {edge}: node {node} is out of range; {remedy}"
-
-    _refuse(np.any((pairs < 0) | (pairs >= count), axis=0), text)
-
-
 def _read_weights(weight: Any, edges: int, signed: bool) -> np.ndarray:
     given = as_array(weight, "weight")
     if given.dtype.kind not in "biuf" and given.size:
         raise InvalidArgument(f"expected real weights, got dtype {given.dtype}; pass floats")
     if given.shape != (edges,):
         raise InvalidArgument(f"expected weights of shape ({edges},), one per edge, got {given.shape}")
-    weights = given.astype(np.float64)
+    weights = given.astype(np.float64, copy=False)
     _refuse(~np.isfinite(weights), lambda k: f"expected finite weights, got edge {k}: {weights[k]}; remove the edge")
     if not signed:
         _refuse(
@@ -237,35 +176,44 @@ def _read_weights(weight: Any, edges: int, signed: bool) -> np.ndarray:
     return weights
 
 
-def _coalesced(pairs: np.ndarray, weights: np.ndarray, count: int, duplicates: str) -> tuple[np.ndarray, np.ndarray]:
+def _weighted(keys: EdgeKeys, weights: np.ndarray, duplicates: str) -> tuple[np.ndarray, np.ndarray]:
     """Sorted by (target, source), every pair once."""
     if duplicates not in ("sum", "once", "error"):
         raise UnknownName("treatment of duplicates", str(duplicates), ("sum", "once", "error"))
-    order, starts = grouped(pairs, count)
-    pairs, weights = take_edges(pairs, order), weights[order]
-    if starts.size == order.size:
-        return pairs, weights
-    opening = np.repeat(starts, np.diff(starts, append=order.size))
+    order = np.argsort(keys.keys, kind="stable")
+    weights, is_new = weights.take(order, mode="wrap"), keys.sort()  # reversed edges stand behind the edges
+    if is_new.all():
+        del order
+        return keys.pairs(is_new), weights
 
     def text(k: int) -> str:
-        source, target = pairs[:, k]
-        return f"got edge {order[k]}: {source} -> {target} repeats edge {order[opening[k]]}"
+        way, edge = divmod(int(order[k]), keys.edges)
+        ends = divmod(int(keys.keys[k]), keys.num_nodes)
+        first = order[np.flatnonzero(is_new[: k + 1])[-1]] % keys.edges
+        return f"got edge {edge}: {ends[1 - way]} -> {ends[way]} repeats edge {first}"
+
+    def odd_weight(k: int) -> str:
+        if order[k - 1] < keys.edges <= order[k]:
+            return (
+                f"expected one weight for both directions of an edge, got two at edge {order[k] - keys.edges}, which "
+                f"reverses edge {order[k - 1]}; keep one of them"
+            )
+        return f"expected repeated edges to agree, {text(k)} with another weight; pass duplicates='sum'"
 
     if duplicates == "error":
-        _refuse(
-            opening != np.arange(order.size),
-            lambda k: f"expected every edge once, {text(k)}; pass duplicates='sum' or 'once'",
-        )
+        _refuse(~is_new, lambda k: f"expected every edge once, {text(k)}; pass duplicates='sum' or 'once'")
     if duplicates == "once":
-        _refuse(
-            weights != weights[opening],
-            lambda k: f"expected repeated edges to agree, {text(k)} with another weight; pass duplicates='sum'",
-        )
-        return take_edges(pairs, starts), weights[starts]
+        differs = ~is_new
+        differs[1:] &= weights[1:] != weights[:-1]
+        _refuse(differs, odd_weight)
+        del order, text, odd_weight  # before the pairs take their room
+        weights = weights[is_new]
+        return keys.pairs(is_new), weights
+    starts = np.flatnonzero(is_new)
     with np.errstate(over="ignore"):
         total = np.add.reduceat(weights, starts)
     _refuse(~np.isfinite(total), lambda k: f"expected finite sums of repeated edges, {text(starts[k] + 1)}: {total[k]}")
-    return take_edges(pairs, starts), total
+    return keys.pairs(is_new), total
 
 
 def _refuse(wrong: Any, text: Callable[[int], str]) -> None:

@@ -12,18 +12,8 @@ from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
 from rdgraph.errors import InvalidArgument
-from rdgraph.graphs.edges import (
-    as_array,
-    both_keys,
-    first_of_each,
-    grouped,
-    pair_keys,
-    read_count,
-    read_edges,
-    read_nodes,
-    take_edges,
-    unpacked_pairs,
-)
+from rdgraph.graphs.edge_keys import EdgeKeys, is_sorted_once
+from rdgraph.graphs.edges import as_array, coalesced, read_count, read_edges, read_nodes, take_edges
 from rdgraph.graphs.homophily import homophily
 from rdgraph.graphs.interchange import networkx_edges, networkx_graph, pyg_edges
 from rdgraph.graphs.matrix_formats import check_sparse
@@ -54,7 +44,7 @@ class Graph:
     edge_index: np.ndarray
     weight: np.ndarray
     num_nodes: int
-    names: tuple[Hashable, ...] | None = None
+    names: Sequence[Hashable] | None = None
 
     def __post_init__(self) -> None:
         pairs, weight = (np.ascontiguousarray(x).view() for x in (self.edge_index, self.weight))
@@ -115,11 +105,18 @@ class Graph:
         return made_here.undirected() if undirected and not both_ways else made_here
 
     @classmethod
-    def _sorted(cls, pairs: np.ndarray, weight: np.ndarray, num_nodes: int) -> Graph:
+    def from_keys(cls, keys: EdgeKeys, weight: Any = None, *, duplicates: str = "sum", signed: bool = False) -> Graph:
+        """Edges that came in blocks, whose keys are gone afterwards; see `from_edges`."""
+        return cls._sorted(*coalesced(keys, weight, duplicates=duplicates, signed=signed))
+
+    @classmethod
+    def _sorted(
+        cls, pairs: np.ndarray, weight: np.ndarray, num_nodes: int, names: Sequence[Hashable] | None = None
+    ) -> Graph:
         """A graph of arrays that are known to be as they have to be, which are not looked at again."""
         made = object.__new__(cls)
         pairs.flags.writeable = weight.flags.writeable = False
-        for field, value in (("edge_index", pairs), ("weight", weight), ("num_nodes", num_nodes), ("names", None)):
+        for field, value in (("edge_index", pairs), ("weight", weight), ("num_nodes", num_nodes), ("names", names)):
             object.__setattr__(made, field, value)
         return made
 
@@ -224,20 +221,18 @@ class Graph:
                [3., 0., 2.],
                [0., 2., 0.]])
         """
+        keys = EdgeKeys.of(self.edge_index, self.num_nodes, both_ways=True)
         if self.num_edges and (self.weight == self.weight[0]).all():
-            keys = both_keys(self.edge_index, self.num_nodes)
-            keys.sort()
-            found = unpacked_pairs(keys, first_of_each(keys), self.num_nodes)
-            same = Graph._sorted(found, np.full(found.shape[1], self.weight[0]), self.num_nodes)
-            return same if self.names is None else same._renamed(self.names)
-        pairs = np.concatenate([self.edge_index, self.edge_index[::-1]], axis=1)
-        weight = np.concatenate([self.weight, self.weight])
-        order, starts = grouped(pairs, self.num_nodes)
-        weight = weight[order]
-        if starts.size < weight.size:
-            low, high = np.minimum.reduceat(weight, starts), np.maximum.reduceat(weight, starts)
-            weight = np.where(high >= -low, high, low)
-        return Graph(take_edges(pairs, order[starts]), weight, self.num_nodes, self.names)
+            pairs = keys.pairs(keys.sort())
+            return Graph._sorted(pairs, np.full(pairs.shape[1], self.weight[0]), self.num_nodes, self.names)
+        weight = self.weight.take(np.argsort(keys.keys), mode="wrap")  # the reversed edges stand behind the edges
+        is_new = keys.sort()
+        if not is_new.all():
+            again = np.flatnonzero(~is_new)  # every pair is there twice at most
+            low, high = np.sort([weight[again - 1], weight[again]], axis=0)
+            weight[again - 1] = np.where(high >= -low, high, low)
+            weight = weight[is_new]
+        return Graph._sorted(keys.pairs(is_new), weight, self.num_nodes, self.names)
 
     def without_self_loops(self) -> Graph:
         """The same nodes without edges i -> i."""
@@ -385,6 +380,4 @@ class Graph:
 
 def _is_canonical(pairs: np.ndarray, weight: np.ndarray, count: int) -> bool:
     in_range = not pairs.size or (pairs.min() >= 0 and pairs.max() < count)
-    return bool(
-        in_range and (np.diff(pair_keys(pairs, count)) > 0).all() and np.isfinite(weight).all() and weight.all()
-    )
+    return bool(in_range and is_sorted_once(pairs, count) and np.isfinite(weight).all() and weight.all())

@@ -24,14 +24,22 @@ from rdgraph.files import unwritable
 from rdgraph.graphs.edges import read_whole
 from rdgraph.graphs.graph import Graph
 from rdgraph.graphs.operator import Operator
-from rdgraph.integrators.power_files import PRECISIONS, Powers, PowersRecord, open_power
+from rdgraph.integrators.power_files import (
+    BLOCK,
+    PRECISIONS,
+    Powers,
+    PowersRecord,
+    check_powers,
+    make_power,
+    open_power,
+    row_blocks,
+    sum_of,
+)
 from rdgraph.kernels.device_memory import free_memory
 from rdgraph.kernels.device_names import read_device
 
 #: The share of the free memory that the columns under way may take, and the states that are held of them.
 SHARE, HELD = 0.5, 5
-#: Bytes that are moved between the disk and the memory at a time, about.
-BLOCK = 1 << 26
 
 
 def propagate(
@@ -98,8 +106,7 @@ def propagate(
     except OSError as problem:
         raise unwritable(folder, problem) from None
     record = _record(folder, operator, x, precision, memory)
-    _Propagation(folder, operator, x, record, degree, progress).run()
-    return Powers(folder)
+    return Powers.of(folder, _Propagation(folder, operator, x, record, degree, progress).run())
 
 
 def _read_features(features: Any, nodes: int) -> np.ndarray | csr_array:
@@ -125,11 +132,12 @@ def _record(folder: Path, operator: Operator, x: Any, precision: str, memory: in
     known = PowersRecord.read(folder)
     if known is None:
         return fresh
-    if replace(known, groups=()) != replace(fresh, groups=()):
+    if replace(known, groups=(), sums=()) != replace(fresh, groups=(), sums=()):
         raise FileError(
             f"expected the powers of this graph and these features in {folder}, got those of others; choose another "
             "folder"
         )
+    check_powers(folder, known)
     return known
 
 
@@ -164,10 +172,12 @@ class _Propagation:
         #: The largest number that the files hold.
         self.largest = float(np.finfo(record.precision).max)
 
-    def run(self) -> None:
+    def run(self) -> PowersRecord:
+        """What the folder holds at the end."""
         for number in range(len(self.record.groups)):
             if self.record.groups[number][2] < self.degree:
                 self._group(number)
+        return self.record
 
     def _group(self, number: int) -> None:
         """All powers of some columns; those of a coarse precision are computed from the features again."""
@@ -178,6 +188,7 @@ class _Propagation:
             newest, older = self._stored(start, first, end), self._stored(start - 1, first, end)
         else:
             newest = older = self._start(first, end)
+            self._check_smallness(newest, first)
             if done < 0:
                 self._write(0, number, newest)
         two, minus = (newest.new_tensor(v) for v in (2.0, -1.0))
@@ -207,7 +218,7 @@ class _Propagation:
 
     def _stored(self, k: int, first: int, end: int) -> Tensor:
         """Columns of a power that is written already."""
-        file = open_power(self.folder, k, self.record, "r")
+        file = open_power(self.folder, k, self.record)
         found = torch.empty((len(file), end - first), dtype=torch.float32, device=self.operator.device)
         for a, b in _blocks(len(file), 4 * (end - first)):
             found[a:b] = torch.from_numpy(np.array(file[a:b, first:end], dtype=np.float32)).to(found.device)
@@ -223,15 +234,35 @@ class _Propagation:
         first, end, _ = self.record.groups[number]
         is_new = all(done < k for _, _, done in self.record.groups)
         try:
-            file: Any = open_power(self.folder, k, self.record, "w+" if is_new else "r+")
-            for a, b in _blocks(len(file), 4 * (end - first)):
-                file[a:b, first:end] = values[a:b].cpu().numpy()
+            made = make_power(self.folder, k, self.record) if is_new else open_power(self.folder, k, self.record, "r+")
+            file: Any = made
+            checksum = sum_of(self._put(file, values, first, end))
             file.flush()
+        except FileError:
+            raise
         except OSError as problem:
             raise unwritable(self.folder, problem) from None
-        groups = list(self.record.groups)
-        groups[number] = (first, end, k)
-        self.record = replace(self.record, groups=tuple(groups))
+        self.record = self.record.written(number, k, checksum)
         self.record.write(self.folder)
+        groups = self.record.groups
         total = (self.degree + 1) * len(groups)
         self.progress(sum(min(done, self.degree) + 1 for _, _, done in groups), total)
+
+    def _put(self, file: np.ndarray, values: Tensor, first: int, end: int) -> Iterator[np.ndarray]:
+        """Write columns block by block, and give each block as it is in the file."""
+        for a, b in row_blocks(file):
+            block = values[a:b].cpu().numpy().astype(file.dtype)
+            file[a:b, first:end] = block
+            yield block
+
+    def _check_smallness(self, start: Tensor, first: int) -> None:
+        """Raise where a coarse precision would make zeros of a column."""
+        largest = start.abs().amax(0)
+        lost = (largest > 0) & (largest < float(np.finfo(self.record.precision).tiny))
+        if bool(lost.any()):
+            column = int(lost.nonzero()[0, 0])
+            raise InvalidArgument(
+                f"expected features from {np.finfo(self.record.precision).tiny:.2g} on, which {self.record.precision} "
+                f"holds, got at most {float(largest[column]):.2g} in column {first + column}; scale the features, or "
+                "take float32"
+            )

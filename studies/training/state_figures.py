@@ -103,7 +103,7 @@ def embedded_states(network: Network, data: NodeData) -> Drawing:
             _scatter(panel, points, labels, data)
             panel.set_title(f"{plain(field)}({time:.3g})" if where.is_flow else f"state {time:g}", fontsize=10)
             rows += [
-                {"field": field, where.column: time, "node": ids[n], "label": int(c), "x": float(p[0]),
+                {"field": field, where.column: time, "node": ids[int(n)], "label": int(c), "x": float(p[0]),
                  "y": float(p[1])}
                 for n, c, p in zip(nodes, labels, points, strict=True)
             ]  # fmt: skip

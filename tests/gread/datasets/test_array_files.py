@@ -13,8 +13,11 @@ import pytest
 from pyarrow import parquet
 
 from gread import NodeData
+from gread.datasets import edge_files, numpy_files
 from gread.datasets.masks import Masks
+from rdgraph import Graph
 from rdgraph.errors import FileError
+from rdgraph.graphs import edge_keys
 from tests.paths import ROOT
 
 EDGES = np.array([[0, 1, 1, 3, 2, 2], [1, 0, 2, 1, 1, 2]])
@@ -182,26 +185,84 @@ def test_errors_of_other_files_name_them_too(tmp_path: Path) -> None:
         NodeData.from_files(edges, tmp_path / "twice.parquet")
 
 
+def test_blocks_of_a_file_give_what_one_piece_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(1)
+    edges, ids = random.integers(0, 50, (2, 400)), random.permutation(900)[:50]
+    weight = 1.0 + edges.min(0) + 0.01 * edges.max(0)
+    y = np.arange(50) % 3
+    np.savez(tmp_path / "n.npz", y=y)
+    np.savez_compressed(tmp_path / "e.npz", edge_index=np.asfortranarray(edges), weight=weight)
+    np.save(tmp_path / "e.npy", edges.astype(">u4"))
+    words = {"source": ids[edges[0]], "target": ids[edges[1]], "weight": weight}
+    parquet.write_table(pa.table(words), tmp_path / "e.parquet", row_group_size=37)
+    parquet.write_table(pa.table({"id": ids, "label": y}), tmp_path / "n.parquet")
+    whole = Graph.from_edges(edges, 50, weight, duplicates="once")
+    for name, size in ((numpy_files, 7), (edge_keys, 5), (edge_files, 11)):
+        monkeypatch.setattr(name, "LOOKED_UP" if name is edge_files else "BLOCK", size)
+    for pair in (("e.npz", "n.npz"), ("e.parquet", "n.parquet")):
+        for directed in (True, False):
+            found = NodeData.from_files(*(tmp_path / name for name in pair), directed=directed).graph
+            expected = whole if directed else whole.undirected()
+            np.testing.assert_array_equal(found.edge_index, expected.edge_index)
+            np.testing.assert_array_equal(found.weight, expected.weight)
+    found = NodeData.from_files(tmp_path / "e.npy", tmp_path / "n.npz").graph
+    np.testing.assert_array_equal(found.edge_index, whole.undirected().edge_index)
+    named = NodeData.from_files(tmp_path / "e.parquet", tmp_path / "n.parquet")
+    assert named.graph.names == tuple(map(str, ids))
+    assert named.subset(np.array([7, 3])).graph.names == (str(ids[7]), str(ids[3]))
+
+
+def test_weights_of_both_directions_are_told_by_their_edges(tmp_path: Path) -> None:
+    files = write_npz(tmp_path, weight=np.array([1.0, 2.0, 1.0, 1.0, 1.0, 1.0]))
+    with pytest.raises(FileError, match="two at edge 0, which reverses edge 1; keep one of them, or pass directed"):
+        NodeData.from_files(*files)
+    np.savez(tmp_path / "e.npz", edge_index=[[1, 1], [2, 2]], weight=[1.0, 2.0])
+    with pytest.raises(FileError, match="got edge 1: 1 -> 2 repeats edge 0 with another weight"):
+        NodeData.from_files(tmp_path / "e.npz", files[1])
+
+
+@pytest.mark.parametrize("name", ["e.npy", "e.npz"])
+def test_a_file_of_edges_that_was_cut_off_is_named(tmp_path: Path, name: str) -> None:
+    _, nodes = write_npz(tmp_path)
+    np.save(tmp_path / "e.npy", EDGES)
+    whole = (tmp_path / name).read_bytes()
+    for size in (len(whole) - 9, 90, 5, 0):
+        (tmp_path / name).write_bytes(whole[:size])
+        with pytest.raises(FileError, match=rf"expected an (array of numbers|npz file).*{name}, got") as problem:
+            NodeData.from_files(tmp_path / name, nodes)
+        assert "\n" not in str(problem.value)
+
+
 # ---------------------------------------------------------------------- the cost
-NODES, COUNT, COLUMNS = 200_000, 2_000_000, 64
-#: Seconds and memory, as a multiple of the files, for a graph of so many nodes and edges.
+NODES, COUNT = 200_000, 2_000_000
+#: Seconds and memory, as a multiple of the arrays in the files, for a graph of so many nodes and edges.
 MOST_SECONDS, MOST_MEMORY = 5.0, 3.0
 
 
-def write_large(folder: Path, kind: str) -> tuple[Path, Path]:
+def write_large(folder: Path, kind: str, columns: int, weighted: bool) -> tuple[Path, Path, int]:
+    """Files of edges and nodes, and the bytes of their arrays, of parquet files before they are packed."""
     random = np.random.default_rng(0)
     pairs = random.integers(0, NODES, (2, COUNT))
-    x = random.random((NODES, COLUMNS), dtype=np.float32)
+    weight = {"weight": 1.0 + pairs.min(0) + 1e-6 * pairs.max(0)} if weighted else {}
+    x = random.random((NODES, columns), dtype=np.float32)
     y = random.integers(0, 10, NODES)
-    edges, nodes = folder / f"e.{kind}", folder / f"n.{kind}"
-    if kind == "npz":
-        np.savez(edges, edge_index=pairs)
+    edges, nodes = folder / "e", folder / "n"
+    if kind in ("npy", "npz"):
+        edges, nodes = edges.with_suffix(f".{kind}"), nodes.with_suffix(".npz")
+        np.save(edges, pairs) if kind == "npy" else np.savez(edges, edge_index=pairs, **weight)
         np.savez(nodes, x=x, y=y)
-    else:
-        parquet.write_table(pa.table({"source": pairs[0], "target": pairs[1]}), edges, use_dictionary=False)
-        columns = {f"f{k}": x[:, k] for k in range(COLUMNS)}
-        parquet.write_table(pa.table({"label": y, **columns}), nodes, use_dictionary=False)
-    return edges, nodes
+        return edges, nodes, pairs.nbytes + x.nbytes + y.nbytes + sum(part.nbytes for part in weight.values())
+    edges, nodes = edges.with_suffix(".parquet"), nodes.with_suffix(".parquet")
+    ids = random.permutation(NODES) * 7 + 3
+    ids = ids.astype("U9") if kind == "texts" else ids
+    ends, own = (pairs, {}) if kind == "parquet" else (ids[pairs], {"id": ids})
+    tables = (
+        pa.table({"source": ends[0], "target": ends[1], **weight}),
+        pa.table({**own, "label": y, **{f"f{k}": x[:, k] for k in range(columns)}}),
+    )
+    for table, path in zip(tables, (edges, nodes), strict=True):
+        parquet.write_table(table, path)
+    return edges, nodes, sum(table.nbytes for table in tables)
 
 
 #: Reads two files in a fresh interpreter: seconds of the processor, and by how much the memory rose at most.
@@ -224,19 +285,33 @@ print(time.process_time() - started, memory("VmHWM") - before, data.num_nodes, d
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured as Linux tells it")
-@pytest.mark.parametrize("kind", ["npz", "parquet"])
-def test_a_large_graph_is_read_quickly_and_in_little_memory(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "columns", "weighted"),
+    [
+        ("npy", 8, False),
+        ("npz", 8, False),
+        ("npz", 64, False),
+        ("npz", 8, True),
+        ("parquet", 8, False),
+        ("parquet", 64, True),
+        ("numbers", 8, False),
+        ("numbers", 8, True),
+        ("texts", 8, False),
+    ],
+)
+def test_a_large_graph_is_read_quickly_and_in_little_memory(
+    tmp_path: Path, kind: str, columns: int, weighted: bool
+) -> None:
     (tmp_path / "small").mkdir()
-    small = (write_npz if kind == "npz" else write_parquet)(tmp_path / "small")
-    files = write_large(tmp_path, kind)
-    size = sum(path.stat().st_size for path in files)
+    small = (write_npz if kind in ("npy", "npz") else write_parquet)(tmp_path / "small")
+    *files, size = write_large(tmp_path, kind, columns, weighted)
     run = [sys.executable, "-c", PROGRAM, *map(str, (*files, *small))]
     found = []
     for _ in range(2):  # the better of two, since other programs may be running
         done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         seconds, peak, *counts = done.stdout.split()
-        assert counts == [str(NODES), str(COLUMNS), "10"]
+        assert counts == [str(NODES), str(columns), "10"]
         found.append((float(seconds), int(peak) / size))
     assert min(seconds for seconds, _ in found) <= MOST_SECONDS
     assert min(share for _, share in found) <= MOST_MEMORY, f"{found}"

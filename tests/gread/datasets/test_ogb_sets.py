@@ -135,3 +135,37 @@ def test_what_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(ogb_sets, "find_spec", lambda name: None)
     with pytest.raises(MissingDependency, match=r"pip install 'rdgraph\[ogb\]'"):
         load_ogb("ogbn-arxiv", root=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["raw/edge.csv.gz", "raw/node-label.csv.gz", "split/time/valid.csv.gz"])
+def test_files_that_were_cut_off_are_told_in_a_line(tmp_path: Path, name: str) -> None:
+    path = lay_out(tmp_path, "ogbn-arxiv", "time") / name
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(FileError, match=r"^expected .*(raw|valid\.csv\.gz), got .*; fetch them again$"):
+        load_ogb("ogbn-arxiv", root=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "words"),
+    [
+        ("split/time/valid.csv.gz", [-1], r"valid\.csv\.gz, got node -1; fetch"),
+        ("split/time/valid.csv.gz", [2], "split/time: expected every node in one part"),
+        ("raw/edge.csv.gz", [[0, 1], [2, 1], [3, 9], [3, 4]], "raw: .* node 9 is out of range"),
+    ],
+)
+def test_nodes_that_there_are_not_are_told_with_their_file(
+    tmp_path: Path, name: str, rows: list[int], words: str
+) -> None:
+    write_csv(lay_out(tmp_path, "ogbn-arxiv", "time") / name, np.array(rows))
+    with pytest.raises(FileError, match=words):
+        load_ogb("ogbn-arxiv", root=tmp_path)
+
+
+def test_a_torn_copy_of_the_arrays_is_made_again(tmp_path: Path) -> None:
+    folder = lay_out(tmp_path, "ogbn-arxiv", "time")
+    first, kept = load_ogb("ogbn-arxiv", root=tmp_path), folder / "processed" / KEPT
+    whole = kept.read_bytes()
+    for size in (0, 200):
+        kept.write_bytes(whole[:size])
+        np.testing.assert_array_equal(load_ogb("ogbn-arxiv", root=tmp_path).x, first.x)
+        assert kept.read_bytes()[:200] == whole[:200]

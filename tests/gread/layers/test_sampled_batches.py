@@ -6,6 +6,9 @@ through the argument that it has for that; the loader, and the layout of its bat
 
 from __future__ import annotations
 
+import copy
+import io
+import pickle
 import warnings
 from typing import Any
 
@@ -74,10 +77,10 @@ def data() -> Data:
     return Data(*(torch.from_numpy(part) for part in (made.x, made.edges)), y=torch.from_numpy(made.y))
 
 
-def make_loader(data: Data, num_neighbors: list[int], **options: Any) -> NeighborLoader:
+def make_loader(data: Data, num_neighbors: list[int], batch_size: int = 16, **options: Any) -> NeighborLoader:
     own = not (pyg_typing.WITH_PYG_LIB or pyg_typing.WITH_TORCH_SPARSE)
     sampler = PlainSampler(data.edge_index, num_neighbors) if own else None
-    return NeighborLoader(data, num_neighbors, batch_size=16, neighbor_sampler=sampler, **options)
+    return NeighborLoader(data, num_neighbors, batch_size=batch_size, neighbor_sampler=sampler, **options)
 
 
 class Classifier(nn.Module):
@@ -140,3 +143,34 @@ def test_sampled_edges_are_directed_which_the_symmetric_normalisation_refuses(da
     batch = next(iter(make_loader(data, [2])))
     with pytest.raises(InvalidArgument, match="symmetric"):
         model(batch.x, batch.edge_index)
+
+
+@pytest.mark.parametrize("size", [1, 7, 200])
+@pytest.mark.parametrize("settings", [{}, {"adjacency": "original", "normalisation": "row", "self_loops": 0.0}])
+def test_seeds_without_neighbours_and_parts_apart_in_batches_of_any_size(
+    data: Data, size: int, settings: dict[str, Any]
+) -> None:
+    torch.manual_seed(2)
+    data.x = torch.cat([data.x, torch.randn(4, 6)]).double()  # two nodes without edges, and a part of two
+    data.edge_index = torch.cat([data.edge_index, torch.tensor([[82, 83], [83, 82]])], 1)
+    model = Classifier(reaction="BS", method="euler", step=0.5, **settings).double()
+    expected = model(data.x, data.edge_index)
+    for batch in make_loader(data, [-1] * 8, batch_size=size, input_nodes=torch.tensor([80, 82, 3, 81, 83])):
+        found = model(batch.x, batch.edge_index)[: batch.batch_size]
+        torch.testing.assert_close(found, expected[batch.n_id[: batch.batch_size]], rtol=1e-9, atol=1e-10)
+        found.sum().backward()
+    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+def test_a_trained_network_is_saved_and_loaded(data: Data) -> None:
+    model = Classifier(reaction="BS")
+    for batch in make_loader(data, [3, 2]):
+        model(batch.x, batch.edge_index).sum().backward()
+    model.to("cpu")
+    expected = model(data.x, data.edge_index)
+    kept, again = io.BytesIO(), Classifier(reaction="BS")
+    torch.save(model.state_dict(), kept)
+    kept.seek(0)
+    again.load_state_dict(torch.load(kept, weights_only=True))
+    for other in (again, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert torch.equal(other(data.x, data.edge_index), expected)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +166,50 @@ def test_rows_are_of_nodes_that_there_are(graph: rd.Graph, x: np.ndarray, tmp_pa
     for wrong in ([NODES], [-1], [0.5], [[0]], [True]):
         with pytest.raises(InvalidArgument, match=rf"numbers of nodes in 0..{NODES - 1}, got "):
             powers.rows(wrong)
+
+
+@pytest.mark.parametrize("fault", ["zeros", "of another power", "cut", "empty", "gone"])
+def test_files_that_are_not_those_that_were_written_are_noticed(
+    graph: rd.Graph, x: np.ndarray, tmp_path: Path, fault: str
+) -> None:
+    rd.propagate(graph, x, degree=3, out=tmp_path)
+    path = tmp_path / "power_002.npy"
+    whole = path.read_bytes()
+    if fault == "gone":
+        path.unlink()
+    else:
+        torn = {"zeros": whole[:-40] + bytes(40), "cut": whole[:-40], "empty": b""}
+        path.write_bytes(torn.get(fault) or (tmp_path / "power_001.npy").read_bytes() * (fault != "empty"))
+    for again in (lambda: rd.Powers(tmp_path), lambda: rd.propagate(graph, x, degree=5, out=tmp_path)):
+        with pytest.raises(FileError, match=r"power_002.npy, got .*; remove .* and propagate again$") as problem:
+            again()
+        assert "\n" not in str(problem.value)
+    path.write_bytes(whole)
+    assert rd.propagate(graph, x, degree=5, out=tmp_path).degree == 5
+
+
+def test_a_full_disk_is_told_before_a_power_is_written(
+    graph: rd.Graph, x: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A memory-mapped file without room on the disk would end the program by a signal."""
+    rd.propagate(graph, x, degree=1, out=tmp_path)
+
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "posix_fallocate", full, raising=False)
+        with pytest.raises(FileError, match=r"got .*: No space left on device; make room, or choose another folder"):
+            rd.propagate(graph, x, degree=4, out=tmp_path)
+    assert rd.Powers(tmp_path).degree == 1
+    assert rd.propagate(graph, x, degree=4, out=tmp_path).degree == 4
+
+
+def test_features_that_a_coarse_precision_makes_zeros_of_are_refused(
+    graph: rd.Graph, x: np.ndarray, tmp_path: Path
+) -> None:
+    small = x.copy()
+    small[:, 1] *= 1e-9
+    with pytest.raises(InvalidArgument, match=r"expected features from 6.1e-05 on, .* in column 1; scale the features"):
+        rd.propagate(graph, small, degree=1, out=tmp_path / "half", precision="float16")
+    assert rd.propagate(graph, small, degree=1, out=tmp_path / "single").degree == 1
