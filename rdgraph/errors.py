@@ -44,6 +44,11 @@ class LanguageError(RdgraphError, ValueError):
         """One-based column of the offending character."""
         return self.offset + 1
 
+    @property
+    def line(self) -> str:
+        """What was expected, what came and the remedy in one line, for a sentence that has the text already."""
+        return f"expected {self.expected} at column {self.column}, got {self.got}; {self.remedy}"
+
     def __str__(self) -> str:
         excerpt, caret = _excerpt(self.text, self.offset)
         return (

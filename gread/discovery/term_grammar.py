@@ -203,7 +203,8 @@ class TermGrammar:
             system = parse(term.body)
             system.require_single()
         except (LanguageError, NotApplicable) as problem:
-            raise InvalidArgument(f"expected a term of an equation in H, got {term.body!r}: {problem}") from None
+            told = problem.line if isinstance(problem, LanguageError) else problem
+            raise InvalidArgument(f"expected a term of an equation in H, got {term.body!r}: {told}") from None
         if system.coefficients:
             raise InvalidArgument(
                 f"expected a term without coefficients, got {', '.join(system.coefficients)} in {term.body!r}; every "
@@ -218,7 +219,7 @@ class TermGrammar:
             self.line([term]).system  # noqa: B018
         except LanguageError as problem:
             raise InvalidArgument(
-                f"expected a term that takes a coefficient in front, got {term.body!r}: {problem}; put brackets"
+                f"expected a term that takes a coefficient in front, got {term.body!r}: {problem.line}, or put brackets"
             ) from None
 
     def line(self, terms: Sequence[Term]) -> Line:

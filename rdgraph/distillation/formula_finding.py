@@ -21,6 +21,7 @@ from rdgraph.distillation.term_breeding import Breeder
 from rdgraph.distillation.term_forms import plain_form, signs_moved
 from rdgraph.distillation.term_library import search_library
 from rdgraph.errors import InvalidArgument, UnknownName
+from rdgraph.inverse.observations import check_seed
 
 Array = np.ndarray
 #: Differences of Schwarz's criterion below this say little (Kass and Raftery 1995, Section 3.2: 2 to 6 is positive).
@@ -83,13 +84,14 @@ def find_formula(
     """
     values = y(np.asarray(x, dtype=float)) if callable(y) else y
     target = samples(x, values, weights=weights, noise=noise)
-    check_search(functions, max_size, tolerance=tolerance)
+    check_search(functions, max_size, seed, tolerance=tolerance)
     archive = searched(target, functions, max_size, tolerance, effort or Effort(), seed, nested=nested)
     return chosen(target, archive, tolerance, taken)
 
 
-def check_search(functions: Sequence[str], max_size: int, **positive: float) -> None:
-    """Refuse functions that formulas are not made of, sizes below one, and numbers that are not positive."""
+def check_search(functions: Sequence[str], max_size: int, seed: int, **positive: float) -> None:
+    """Refuse functions that formulas are not made of, sizes below one, no seeds, and numbers that are not positive."""
+    check_seed(seed)
     for name in functions:
         if name not in SLOPES:
             raise UnknownName("function of formulas", name, SLOPES)

@@ -181,7 +181,7 @@ def distil(
     {'alpha': 0.3, 'beta': 1.2}
     """
     unknown = UnknownFunction.of(equation, function)
-    check_search(functions, max_size, within=within)
+    check_search(functions, max_size, seed, within=within)
     operator = operator_of(graph, normalisation)
     seen, when = _observed(states, times, operator.num_nodes)
     form = _weak(unknown, operator, seen, when, initial)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -19,11 +19,12 @@ from rdgraph.identifiability.answer import UNDECIDED, Identifiability
 from rdgraph.identifiability.question import identify
 from rdgraph.inverse.fitted_values import Fit, entries_of
 from rdgraph.inverse.least_squares import Problems
-from rdgraph.inverse.observations import Observations, numbers_of, read_observations
+from rdgraph.inverse.observations import Observations, check_seed, numbers_of, read_observations
 from rdgraph.inverse.profiles import Border, border_of, profile
 from rdgraph.inverse.residuals import Residuals
 from rdgraph.inverse.unknowns import Unknowns
 from rdgraph.lowering.coefficients import valued_letters
+from rdgraph.syntax.tree import Kind
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.method_choice import choose_method
@@ -42,6 +43,14 @@ _RTOL = 1e-6
 _MAX_TRIES, _FAR = 1000, 100.0
 _MAX_UNKNOWNS = 4000
 _MAX_REFITS = 3
+#: Which numbers have a declared sign; NaN has none, and real ones are finite.
+_HAS_SIGN: dict[str, Callable[[Tensor], Tensor]] = {
+    "positive": lambda x: x > 0,
+    "nonnegative": lambda x: x >= 0,
+    "negative": lambda x: x < 0,
+    "nonpositive": lambda x: x <= 0,
+    "real": torch.isfinite,
+}
 
 
 @reads_system
@@ -113,7 +122,7 @@ def fit(
     names = [name for name in valued_letters(system) if name not in known]
     if not names:
         raise InvalidArgument("expected a coefficient to look for, got all of them fixed; leave one out of fixed")
-    _check_settings(starts, level, sigma)
+    _check_settings(starts, level, sigma, seed)
     for name in start or {}:
         if name not in names:
             raise UnknownName("coefficient to start from", name, names)
@@ -166,7 +175,13 @@ def operator_of(graph: Any, normalisation: str) -> Operator:
 def _known(name: str, value: Any, system: System) -> Tensor:
     if name not in valued_letters(system):
         raise UnknownName(f"coefficient of {system.text}", name, valued_letters(system))
-    return numbers_of(value, name)
+    known, sign = numbers_of(value, name), system.assumptions.sign(name)
+    if system.coefficients[name] is not Kind.MATRIX and not bool(_HAS_SIGN[sign](known).all()):
+        raise InvalidArgument(
+            f"expected a {sign} value for {name}, got {known.tolist()}; say 'where {name} real' in the equation if it "
+            "may have either sign"
+        )
+    return known
 
 
 def _has_two_operators(system: System, operator: Operator) -> bool:
@@ -185,7 +200,8 @@ def _settings(system: System, operator: Operator, method: str | None, step: floa
     return {"method": method or "rk4", **({} if step is None else {"step": step})}
 
 
-def _check_settings(starts: Any, level: Any, sigma: Any) -> None:
+def _check_settings(starts: Any, level: Any, sigma: Any, seed: Any) -> None:
+    check_seed(seed)
     if not isinstance(starts, Integral) or starts < 1:
         raise InvalidArgument(f"expected at least one start, got {starts!r}; give a whole number")
     if level is not None and not (isinstance(level, Real) and 0 < float(level) < 1):

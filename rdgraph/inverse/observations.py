@@ -76,6 +76,12 @@ def _of_field(states: Any, count: int, nodes: int, name: str) -> Tensor:
     return values
 
 
+def check_seed(seed: Any) -> None:
+    """Refuse what no generator of random numbers can be started from."""
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= int(seed) < 2**63:
+        raise InvalidArgument(f"expected a whole number from 0 as seed, got {seed!r:.60}; leave it out and it is 0")
+
+
 def numbers_of(given: Any, name: str) -> Tensor:
     """What a user gives for a name, in double precision."""
     try:

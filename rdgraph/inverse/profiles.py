@@ -13,7 +13,7 @@ from rdgraph.inverse.least_squares import Problems
 #: What lies farther on the scale of a fit counts as no border: there a factor of a thousand, for positive ones.
 _FARTHEST = 7.0
 _MAX_TURNS = 14
-#: How near the sum of squares must come to the border, in standard errors.
+#: How near the sum of squares must come to the border, in standard errors; or the end, as a share of its distance.
 _TOLERANCE = 0.01
 
 
@@ -48,7 +48,8 @@ class Profiles:
 def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border) -> Profiles:
     """Walk from every fit in both directions of every coefficient until the border is met.
 
-    The root of the rise is close to linear in the distance, so that a secant meets it in a few turns.
+    The root of the rise is close to linear in the distance, so that a secant meets it in a few turns. At the end of a
+    ridge it is not: nothing rises for long, then much. There the secant creeps, and the interval is halved.
     """
     fits, count = len(best), problems.residuals.unknowns.count
     fit = torch.arange(fits).repeat_interleave(2 * count)
@@ -81,11 +82,15 @@ def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border) -
         below = rise < 1
         # On from within: a walk that went too far may have left the others where they do not come back from.
         rows[open_] = torch.where(below[:, None], end.rows, rows[open_])
+        width = (high - low)[open_]
         low[open_] = torch.where(below, distance[open_], low[open_])
         low_rise[open_] = torch.where(below, rise, low_rise[open_])
         high[open_] = torch.where(below, high[open_], distance[open_])
         high_rise[open_] = torch.where(below, high_rise[open_], rise)
-        distance[open_] = _next(low[open_], low_rise[open_], high[open_], high_rise[open_])
+        narrow = ((high - low <= _TOLERANCE * high) & torch.isfinite(high) & torch.isnan(found))[open_]
+        found[open_] = torch.where(narrow, high[open_], found[open_])
+        creeps = (high - low)[open_] > width / 2
+        distance[open_] = _next(low[open_], low_rise[open_], high[open_], high_rise[open_], creeps)
     found = torch.where(torch.isnan(found), torch.where(torch.isfinite(high), high, torch.inf), found)
     ends = best[fit, position] + side * found
     return Profiles(ends.reshape(fits, count, 2), better)
@@ -100,11 +105,18 @@ def _first_guess(problems: Problems, best: Tensor, border: Border) -> Tensor:
     return torch.nan_to_num(spread * (border.variance * border.reach).sqrt()[:, None], nan=1.0)
 
 
-def _next(low: Tensor, low_rise: Tensor, high: Tensor, high_rise: Tensor) -> Tensor:
-    """The next distance: by the line through both ends, kept inside; outward where no upper end is known."""
+def _next(low: Tensor, low_rise: Tensor, high: Tensor, high_rise: Tensor, creeps: Tensor) -> Tensor:
+    """The next distance: by the line through both ends, kept inside; outward where no upper end is known.
+
+    In the middle where the line keeps near the lower end though little has risen there, or to any end though the last
+    turn took less than half of the interval away.
+    """
     line = low + (1 - low_rise) * (high - low) / (high_rise - low_rise).clamp_min(1e-12)
-    inside = torch.minimum(torch.maximum(line, low + 0.05 * (high - low)), high - 0.05 * (high - low))
-    inside = torch.where(torch.isfinite(high_rise), inside, (low + high) / 2)
+    least, most = low + 0.05 * (high - low), high - 0.05 * (high - low)
+    inside = torch.minimum(torch.maximum(line, least), most)
+    flat = (low_rise < 0.5) & (line < low + 0.25 * (high - low))
+    halved = flat | (creeps & ((line < least) | (line > most))) | ~torch.isfinite(high_rise)
+    inside = torch.where(halved, (low + high) / 2, inside)
     outward = (low / low_rise.clamp_min(0.25)).clamp(max=_FARTHEST)
     outward = torch.maximum(outward, (1.3 * low).clamp(max=_FARTHEST))
     return torch.where(torch.isfinite(high), inside, outward)

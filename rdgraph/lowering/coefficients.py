@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.graphs.operator import Operator
+from rdgraph.lowering.control_grid import on_grid
 from rdgraph.lowering.learned_shapes import LearnedShape, given_controls, learned_shapes
 from rdgraph.syntax.reader import TIME_LETTER
 from rdgraph.syntax.tree import COEFFICIENT_KINDS, Kind
@@ -133,6 +134,8 @@ def read_coefficients(
         value = given_controls(shape.declaration, given[name]) if isinstance(shape, LearnedShape) else given[name]
         found[name] = _tensor(name, value, operator)
         shape.check(found[name])
+        if isinstance(shape, LearnedShape) and found[name] is not value:
+            found[name] = on_grid(shape.declaration, found[name])
     return found
 
 

@@ -33,14 +33,16 @@ def spline_pieces(controls: torch.Tensor, per_channel: bool = False) -> torch.Te
     `controls` is (K,) or (*batch, K), with `per_channel` (channels, K) or (*batch, channels, K). The first and the last
     piece are the straight lines beyond the knots.
     """
-    first, last = controls[..., :1], controls[..., -1:]
-    before, after = 2 * first - controls[..., 1:2], 2 * last - controls[..., -2:-1]
-    a = torch.cat([before, controls, after], -1)
-    a, b, c, d = a[..., :-3], a[..., 1:-2], a[..., 2:-1], a[..., 3:]
-    inner = torch.stack([(a + 4 * b + c) / 6, (c - a) / 2, (a - 2 * b + c) / 2, (d - 3 * c + 3 * b - a) / 6], -1)
+    first, last, steps = controls[..., :1], controls[..., -1:], controls.diff(dim=-1)
+    # From differences of neighbours: those of the values would be rounded by the size of the values.
+    steps = torch.cat([steps[..., :1], steps, steps[..., -1:]], -1)
+    before, here, after = steps[..., :-2], steps[..., 1:-1], steps[..., 2:]
+    bend = here - before
+    value = controls[..., :-1] + bend / 6
+    inner = torch.stack([value, (before + here) / 2, bend / 2, ((after - here) - bend) / 6], -1)
     zero = torch.zeros_like(first)
-    head = torch.stack([before, first - before, zero, zero], -1)
-    tail = torch.stack([last, after - last, zero, zero], -1)
+    head = torch.stack([first - steps[..., :1], steps[..., :1], zero, zero], -1)
+    tail = torch.stack([last, steps[..., -1:], zero, zero], -1)
     pieces = torch.cat([head, inner, tail], -2)
     lead = tuple(pieces.shape[:-2]) if per_channel else (*pieces.shape[:-2], 1)
     return pieces.reshape(*lead[:-1], 1, lead[-1], *pieces.shape[-2:])

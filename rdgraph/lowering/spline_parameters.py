@@ -10,8 +10,9 @@ With s_j the free slopes and m the value in the middle,
     a   = S_b(a)                         where |phi| <= b, with s = 0 at both ends.
 
 S_c(x) = (2c/pi) atan(pi x/(2c)) lies in (-c, c), is odd and increasing, and has slopes of at most one: the last
-line keeps the order of the values, brings neighbours no farther apart, and keeps equal ends equal. So the control
-values have every declared fact for every theta, and the function has it too (`rdgraph.syntax.learned_function`).
+line keeps the order of the values, brings neighbours no farther apart, and keeps equal ends equal. What rounding takes
+away of this is given back on a grid (`rdgraph.lowering.control_grid`). So the control values have every declared fact
+for every theta, and the function has it too (`rdgraph.syntax.learned_function`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rdgraph.errors import InvalidArgument
+from rdgraph.lowering.control_grid import odd_values, on_grid, values_around
 from rdgraph.syntax.function_record import Monotone
 from rdgraph.syntax.learned_function import LearnedFunction
 from rdgraph.syntax.learned_values import LearnedValues, cut_controls
@@ -39,7 +41,7 @@ def make_controls(declaration: LearnedFunction, parameters: Tensor) -> Tensor:
 
     >>> phi = LearnedFunction("phi", knots=4, range=(-3, 3), odd=True, lipschitz=1)
     >>> make_controls(phi, torch.tensor([1e9, 0.0]))
-    tensor([-1., -1.,  1.,  1.])
+    tensor([-1.0000, -1.0000,  1.0000,  1.0000])
     """
     if parameters.shape[-1:] != (declaration.parameters,):
         raise InvalidArgument(
@@ -47,10 +49,14 @@ def make_controls(declaration: LearnedFunction, parameters: Tensor) -> Tensor:
             f"{tuple(parameters.shape)}; see LearnedFunction.parameters"
         )
     slopes = _slopes(declaration, parameters if declaration.odd else parameters[..., 1:])
-    values = _odd_values(declaration, slopes) if declaration.odd else _values(declaration, parameters[..., :1], slopes)
-    if declaration.bound is None:
-        return values
-    return _within(float(declaration.bound), values)
+    step = float(declaration.step)
+    if declaration.odd:
+        values = odd_values(declaration.knots, slopes, step)
+    else:
+        values = values_around(parameters[..., :1], slopes, step)
+    if declaration.bound is not None:
+        values = _within(float(declaration.bound), values)
+    return on_grid(declaration, values)
 
 
 def _within(limit: float, x: Tensor) -> Tensor:
@@ -81,31 +87,6 @@ def _slopes(declaration: LearnedFunction, free: Tensor) -> Tensor:
     if declaration.bound is None:
         return slopes
     return functional.pad(slopes, (0 if declaration.odd else 1, 1))
-
-
-def _sums(x: Tensor) -> Tensor:
-    """The sums of the first entries, in one order on every device."""
-    lower = torch.ones(x.shape[-1], x.shape[-1], dtype=x.dtype, device=x.device).tril()
-    return (x[..., None, :] * lower).sum(-1)
-
-
-def _odd_values(declaration: LearnedFunction, slopes: Tensor) -> Tensor:
-    """Values from slopes to the right of zero; with an even number of knots zero lies halfway along the first."""
-    step = float(declaration.step)
-    right = step * _sums(slopes)
-    if declaration.knots % 2:
-        return torch.cat([-right.flip(-1), torch.zeros_like(right[..., :1]), right], -1)
-    right = right - 0.5 * step * slopes[..., :1]
-    return torch.cat([-right.flip(-1), right], -1)
-
-
-def _values(declaration: LearnedFunction, middle: Tensor, slopes: Tensor) -> Tensor:
-    """Values from slopes, with the given one at the knot in the middle."""
-    step, half = float(declaration.step), declaration.knots // 2
-    left, right = slopes[..., :half], slopes[..., half:]
-    below = middle - step * _sums(left.flip(-1)).flip(-1)
-    above = middle + step * _sums(right)
-    return torch.cat([below, middle.expand(*slopes.shape[:-1], 1), above], -1)
 
 
 def parameters_of(values: LearnedValues) -> np.ndarray:

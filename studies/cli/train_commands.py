@@ -135,7 +135,7 @@ def train_command(
     if resume and out is not None and dataset is None and own.edges is None and not small:
         if settings or preset or model or reaction or learned or splits or method or epochs or decoupled or batch:
             raise InvalidArgument("expected --resume with the folder alone, got other settings too; leave them out")
-        plan = read_plan(out, root)
+        plan = read_plan(out, root, resumes=True)
     else:
         request = Request(
             dataset, with_learned(reaction, learned or ()), preset,

@@ -40,6 +40,12 @@ OPTIONAL = {
 }  # fmt: skip
 #: What `--small` trains: a set that needs no file, epochs, splits.
 SMALL_SET, SMALL_EPOCHS, SMALL_SPLITS = "karate", 20, (0, 1, 2)
+#: What to do about a folder that is no training's: where one was to be gone on with, and where one was to be read.
+RESUMED = (
+    "where a training was stopped before it had begun, give its whole command again, else name the folder to resume "
+    "with --out"
+)
+NAMED = "name the folder of a training that has ended, as rdgraph train --out FOLDER makes it"
 #: How often every split may be trained.
 MOST_SEEDS = 10_000
 
@@ -215,16 +221,14 @@ def changes(old: Config, new: Config) -> list[str]:
     return [f.name for a, b in pairs for f in fields(a) if getattr(a, f.name) != getattr(b, f.name)]
 
 
-def read_plan(folder: Path, root: Path | None = None) -> TrainingPlan:
-    """The plan that a run's config.toml describes, its data read anew."""
+def read_plan(folder: Path, root: Path | None = None, *, resumes: bool = False) -> TrainingPlan:
+    """The plan that a run's config.toml describes, its data read anew; to go on with it where it `resumes`."""
     path = folder / "config.toml"
     if not path.is_file():
-        raise InvalidArgument(
-            f"expected the folder of a training with its config.toml, got {folder} without; where a training was "
-            "stopped before it had begun, give its whole command again, else name the folder to resume with --out"
-        )
+        remedy = RESUMED if resumes else NAMED
+        raise InvalidArgument(f"expected the folder of a training with its config.toml, got {folder} without; {remedy}")
     values = read_toml(path, "the settings of a training")
-    head = _read_head(values, path)
+    head = _read_head(values, path, "train into another folder" if resumes else NAMED)
     source = DataSource.from_head(head, root)
     config = Config.from_sections(sections(values))
     preset = Preset(head["preset"], head.get("reaction", ""), head["dataset"], config, head["source"])
@@ -234,7 +238,7 @@ def read_plan(folder: Path, root: Path | None = None) -> TrainingPlan:
     )  # fmt: skip
 
 
-def _read_head(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _read_head(values: Mapping[str, Any], path: Path, remedy: str) -> dict[str, Any]:
     """The settings outside of [model] and [training], each of its kind."""
     head = {name: value for name, value in values.items() if name not in ("model", "training")}
     files = ("edges", "nodes") if "edges" in head or "nodes" in head else ()
@@ -242,7 +246,7 @@ def _read_head(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
     wrong = [name for name, kind in kinds.items() if type(head.get(name)) is not kind]
     if not is_run(values) or wrong or not all(type(k) is int for k in head["splits"]):
         got = "those of something else" if not is_run(values) else f"{wrong[0] if wrong else 'splits'} missing or wrong"
-        raise FileError(f"expected the settings of a training in {path}, got {got}; train into another folder")
+        raise FileError(f"expected the settings of a training in {path}, got {got}; {remedy}")
     return head
 
 

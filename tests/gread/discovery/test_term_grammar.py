@@ -87,7 +87,11 @@ def test_an_enumeration_is_complete_and_stable() -> None:
         ("[terms]\nfree = ['alpha*H']", InvalidArgument, "without coefficients"),
         ("[terms]\nfree = ['sqrt(H)']", InvalidArgument, "every state"),
         ("[terms]\nfree = ['H**2/H']", InvalidArgument, "every state"),
-        ("[terms]\nfree = ['H +']", InvalidArgument, "a term of an equation"),
+        (
+            "[terms]\nfree = ['H +']",
+            InvalidArgument,
+            "^expected a term of an equation in H, got 'H \\+': .* column 4.*$",
+        ),
         ("[terms]\nfree = ['t*H']", InvalidArgument, "depends on the time"),
         ("source = 'nothing'", InvalidArgument, "different terms"),
         ("words = 3", InvalidArgument, "a table"),

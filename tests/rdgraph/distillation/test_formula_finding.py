@@ -114,6 +114,8 @@ def test_what_makes_no_sense_is_refused() -> None:
         rd.find_formula(X, X, weights=-np.ones_like(X))
     with pytest.raises(InvalidArgument, match="tolerance > 0"):
         rd.find_formula(X, X, tolerance=0)
+    with pytest.raises(InvalidArgument, match="a whole number from 0 as seed, got 'one'"):
+        rd.find_formula(X, X, seed="one")
     with pytest.raises(InvalidArgument, match="positive noise"):
         rd.find_formula(X, X, noise=-1.0)
     with pytest.raises(UnknownName, match="gelu"):

@@ -232,6 +232,11 @@ def test_the_answer_is_printed_and_drawn() -> None:
         ({"start": {"alpha": [1.0, 2.0]}}, r"of shape \(\), got \(2,\)"),
         ({"sigma": 0.0}, "positive sigma"),
         ({"fixed": {"alpha": 1.0, "beta": 1.0}}, "all of them fixed"),
+        ({"fixed": {"alpha": -1}}, "expected a positive value for alpha, got -1.0; say 'where alpha real'"),
+        ({"fixed": {"alpha": 0.0}}, "expected a positive value for alpha"),
+        ({"fixed": {"alpha": float("nan")}}, "expected a positive value for alpha"),
+        ({"seed": "one"}, "a whole number from 0 as seed, got 'one'"),
+        ({"seed": -1}, "a whole number from 0 as seed, got -1"),
         ({"start": {"alpha": -1.0}}, "expected positive values to start alpha from"),
     ],
 )

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
+from fractions import Fraction
+
 import numpy as np
 import pytest
+import sympy as sp
 import torch
 
 from rdgraph.errors import InvalidArgument
+from rdgraph.graphs import generators
 from rdgraph.lowering import spline_evaluation
+from rdgraph.lowering.coefficients import coefficient_shapes, read_coefficients
 from rdgraph.lowering.spline_evaluation import SOURCE, spline_pieces
 from rdgraph.lowering.spline_evaluation import spline as spline_of_pieces
 from rdgraph.lowering.spline_parameters import make_controls, parameters_of, start_parameters
 from rdgraph.syntax.learned_function import LearnedFunction
 from rdgraph.syntax.learned_values import LearnedValues, cut_controls
+from rdgraph.systems.parser import parse
 from tests.rdgraph.syntax.test_learned_function import DECLARATIONS, check_facts
 
 PHI = LearnedFunction("phi", knots=7, range=(-2, 1))
@@ -85,6 +92,73 @@ def test_no_parameters_break_the_declaration(declared: LearnedFunction) -> None:
         for dtype, room in ((torch.float64, 1e-9), (torch.float32, 1e-4)):
             controls = make_controls(declared, theta.to(dtype)).double().numpy()
             check_facts(LearnedValues(declared, controls), room * max(1.0, float(np.abs(controls).max())))
+
+
+FINE = [
+    LearnedFunction("phi", knots=512, lipschitz=2),
+    LearnedFunction("phi", knots=511, monotone="nondecreasing"),
+    LearnedFunction("phi", knots=512, odd=True, monotone="nonincreasing", lipschitz=0.3),
+    LearnedFunction("phi", knots=257, monotone="nondecreasing", bound=0.7),
+    LearnedFunction("phi", knots=300, range=(7, 8), bound=0.1, lipschitz=2),
+]
+
+
+def check_exactly(declared: LearnedFunction, controls: torch.Tensor) -> None:
+    """Compare control values, as fractions, with a declaration: nothing is rounded here."""
+    for row in controls.reshape(-1, declared.knots).tolist():
+        values = [Fraction(value) for value in row]
+        steps = [right - left for left, right in itertools.pairwise(values)]
+        if declared.slope is not None:
+            lower, upper = (end * declared.step for end in (declared.slope.lower, declared.slope.upper))
+            assert lower <= sp.Rational(min(steps))
+            assert sp.Rational(max(steps)) <= upper
+        if declared.bound is not None:
+            assert sp.Rational(max(map(abs, values))) <= declared.bound
+            assert steps[0] == steps[-1] == 0
+        assert not declared.odd or values == [-value for value in values[::-1]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("declared", [*DECLARATIONS, *FINE], ids=str)
+def test_what_is_declared_holds_for_the_rounded_numbers(declared: LearnedFunction, dtype: torch.dtype) -> None:
+    for seed, size in enumerate((0.0, 1e-3, 1.0, 1e3, 1e6)):
+        controls = make_controls(declared, drawn(3, declared.parameters, seed=seed, size=size).to(dtype))
+        check_exactly(declared, controls)
+        ends = {"lower": float(declared.range[0]), "step": float(declared.step)}
+        x = (ends["lower"] + ends["step"] * declared.knots * (3 * torch.rand(3, 2000, 1) - 1)).to(dtype)
+        x.requires_grad_()
+        (slope,) = torch.autograd.grad(spline(x, controls, **ends).sum(), x)
+        if declared.lipschitz is not None:
+            assert float(slope.abs().max()) <= float(declared.lipschitz)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("declared", FINE, ids=str)
+def test_values_that_are_given_are_put_on_the_grid_of_the_field(declared: LearnedFunction, dtype: torch.dtype) -> None:
+    system = parse(f"-L@H + phi(H) where {declared}")
+    given = cut_controls(declared, 1e3 * drawn(declared.knots).numpy().cumsum())
+    for value in (given, LearnedValues(declared, given), torch.as_tensor(given)):
+        if dtype is torch.float64 and isinstance(value, torch.Tensor):
+            continue  # as it was given
+        operator = generators.ring(5).operator("row", dtype=dtype)
+        found = read_coefficients({"phi": value}, coefficient_shapes(system, 5, ()), system, operator)["phi"]
+        assert found.dtype == dtype
+        check_exactly(declared, found)
+        np.testing.assert_allclose(found, given, atol=2e-3 * np.abs(given).max())
+
+
+def test_large_values_make_no_slope_of_their_own() -> None:
+    controls = 1000 + 0.01 * drawn(7, seed=3)
+    x = torch.linspace(-3, 2, 400)[:, None].requires_grad_()
+    (slope,) = torch.autograd.grad(spline(x, controls.float(), **ENDS).sum(), x)
+    expected = LearnedValues(PHI, controls.float().double().numpy()).slope(x.detach().double().numpy())
+    np.testing.assert_allclose(slope, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("declared", DECLARATIONS, ids=str)
+def test_gradients_go_through_the_grid(declared: LearnedFunction) -> None:
+    theta = drawn(2, declared.parameters, seed=4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: make_controls(declared, x), (theta,))
 
 
 @pytest.mark.parametrize("declared", DECLARATIONS, ids=str)

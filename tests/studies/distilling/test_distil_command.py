@@ -42,7 +42,8 @@ def test_what_cannot_be_distilled_is_refused(tmp_path: Path) -> None:
     for words, said in (
         ((), "a run folder or --layer"),
         ((tmp_path, "--layer", "torch:nn.ReLU"), "a run folder or --layer"),
-        ((tmp_path,), "config.toml"),
+        ((tmp_path,), "config.toml, got"),
+        ((tmp_path,), "name the folder of a training that has ended"),
     ):
         assert said in str(rdgraph("distil", *words).exception)
     for span in ("3:1", "3", "a:b"):
