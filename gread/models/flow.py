@@ -25,6 +25,7 @@ from rdgraph.integrators.flow_coefficients import Schedule, full_degree
 from rdgraph.integrators.linear_part import linear_part
 from rdgraph.integrators.member_schedules import Schedules
 from rdgraph.integrators.polynomial_flow import TOLERANCE, LinearFlow, Piece, is_polynomial
+from rdgraph.integrators.solution import Solution
 from rdgraph.integrators.steppers import fixed_stepper
 from rdgraph.methods.registry import find_method
 
@@ -230,14 +231,14 @@ class Flow:
         if self.schedule is not None:
             return self._stepped(make_field, H0, self.schedule, time, added, segment), None
         times = torch.stack([torch.zeros_like(time), time]) if time.ndim else torch.tensor([0.0, float(time)])
-        return solve(make_field(H0), H0, times, self.method, step=self.step).final, None
+        return _reached(solve(make_field(H0), H0, times, self.method, step=self.step))[-1], None
 
     def states(self, make_field: MakeField, H0: Tensor, end: float, times: Tensor, added: Additions = NONE) -> Tensor:
         """H(t) (K, *batch, n, d) at rising times (K,) between 0 and `end`, by the method itself."""
         if self.is_live or self.is_forced or added.is_stepped:
             return torch.stack([self._until(make_field, H0, t.view(1), added) for t in times])
         step = self.step if find_method(self.method).takes_step else None
-        return solve(make_field(H0), H0, [0.0, end], self.method, step=step, save_at=times).states
+        return _reached(solve(make_field(H0), H0, [0.0, end], self.method, step=step, save_at=times))
 
     def _until(self, make_field: MakeField, H0: Tensor, time: Tensor, added: Additions) -> Tensor:
         """H at one time (1,) that all members share, by a run that ends there; H0 at 0."""
@@ -280,6 +281,17 @@ class Flow:
             # Random numbers come by counting, so that torch's generators need not be put back.
             H = checkpoint(advance, H, first, segment, use_reentrant=False, preserve_rng_state=False)
         return H
+
+
+def _reached(solution: Solution) -> Tensor:
+    """The saved states (K, *batch, n, d), without a number from where on a member's run had failed.
+
+    What `solve` then holds is the last good state, which is not that of the flow at those times.
+    """
+    failed = solution.failed_at
+    times = solution.times.reshape(len(solution.times), *solution.times.shape[1:] or (1,) * failed.ndim)
+    late = times.to(failed) > failed
+    return torch.where(late[..., None, None], torch.nan, solution.states)
 
 
 def has_polynomial(method: str) -> bool:
