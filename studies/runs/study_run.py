@@ -93,7 +93,7 @@ class StudyRun:
         self._answer = ("", "")
         self._formulas: list[Formula] = []
         self._started = time.monotonic()
-        self._environment = environment(config.device)
+        self._environment = environment(self.device)
         self._earlier_code: list[str] = []
 
     @property
