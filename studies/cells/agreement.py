@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from studies.runs.pairing import split_means
+from studies.runs.tables import NO_NUMBER, number_text
 from studies.runs.uncertainty import (
     ERRORS,
     FAILS,
@@ -61,7 +62,11 @@ class Estimate:
 
     @property
     def text(self) -> str:
-        return f"{self.mean:.2f} ± {self.std:.2f}"
+        """
+        >>> Estimate(86.0, 9.0, 10).text, Estimate(math.nan, math.nan, 0).text
+        ('86.00 ± 9.00', '-')
+        """
+        return NO_NUMBER if math.isnan(self.mean) else f"{self.mean:.2f} ± {number_text(self.std)}"
 
 
 @dataclass(frozen=True)

@@ -193,7 +193,7 @@ class StudyRun:
 
     def say(self, heading: str, text: str) -> None:
         """A passage of the report in plain text; an empty line begins a new paragraph, an empty heading adds none."""
-        self._items.append(report.Passage(heading, text))
+        self._items.append(report.Passage(heading, in_words(text)))
 
     def verdict(self, statement: str, answer: str, evidence: str) -> None:
         """A row of the table of verdicts; answer: holds, fails, undecided or "holds if ..."."""
