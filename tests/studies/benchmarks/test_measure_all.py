@@ -17,6 +17,7 @@ from studies.benchmarks.measure_all import Queue
 from studies.benchmarks.measurements import Measurement, of_study
 from studies.catalogue import find_study
 from studies.cells.cell import ALL_TRAINED
+from studies.ledger.measured_claims import measured_claims
 from studies.runs.study import Study, execute
 from studies.runs.study_run import StudyRun
 
@@ -93,6 +94,15 @@ def test_every_measurement_names_programs_that_there_are() -> None:
             assert rest[:1] != ["study"] or find_study(rest[1]).name == rest[1]
     with pytest.raises(InvalidArgument, match="among model-speed, "):
         measure_all.measurements_by_name(["nothing"])
+
+
+def test_every_study_that_decides_a_sentence_is_measured_and_paged() -> None:
+    found = {one.name: one for one in measurements.measurements()}
+    for claim in measured_claims().values():
+        one = found[claim.study.replace("_", "-")]
+        assert one.pages, claim.study
+    assert found["complexity"].alone  # it takes times
+    assert found["complexity"].pages == (("studies.runs.kept_page", "{out}"),)
 
 
 def test_a_program_gets_its_own_arguments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
