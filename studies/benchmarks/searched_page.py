@@ -16,6 +16,7 @@ from gread.settings.presets import authors_runs, find_published
 from studies.benchmarks.compared import SETS
 from studies.benchmarks.searched import BOUNDED, CONTESTANTS, NETWORKS, OTHERS, REACTIONS, Contestant
 from studies.cells.corrected_test import CorrectedTest
+from studies.runs.boundary import run_program
 from studies.runs.tables import number_text
 from studies.runs.uncertainty import FAILS, HOLDS
 
@@ -236,4 +237,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

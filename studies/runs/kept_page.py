@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rdgraph.errors import FileError
+from studies.runs.boundary import run_program
 from studies.runs.setting_changes import CHANGED, setting_text
 from studies.runs.tables import Value, read_rows
 
@@ -107,4 +108,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)
