@@ -19,13 +19,15 @@ from studies.runs.chart import FieldMap
 from studies.runs.pairing import split_means
 from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
-from studies.runs.uncertainty import decide, interval
+from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, decide, interval
 
 if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
 
 #: Rows of trainings by reaction, data set and option.
 Options = dict[tuple[str, str, str], list[MutableRow]]
+#: Fewer sets than this decide nothing by their number: the interval of a share of 5 of 5 holds one half.
+FEW_SETS = 6
 
 
 def settings(small: bool) -> dict[str, Any]:
@@ -168,18 +170,35 @@ def effect_verdicts(effects: Sequence[MutableRow]) -> list[tuple[str, str, str]]
 
 
 def _counted(rows: Sequence[MutableRow]) -> tuple[str, str]:
-    """Whether most differences are positive; equal means count for neither side."""
+    """Whether most differences are positive; equal means count for neither side.
+
+    The unit is the set, whose reactions share nodes and splits. A few sets cannot decide by their number: of a sentence
+    about them most cells have to be sure by themselves.
+    """
     values = np.array([float(row["difference"]) for row in rows])
     there = values[np.isfinite(values) & (values != 0)]
-    low, high = interval(int((there > 0).sum()), there.size)
     sure = [row for row in rows if float(row["p_holm"]) < LEVEL]
     up = sum(float(row["difference"]) > 0 for row in sure)
+    truths = _by_set(rows)
+    low, high = interval(int(truths.sum()), truths.size)
     evidence = (
-        f"more accurate in {int((there > 0).sum())} of {there.size} cells (95 % interval of the share {low:.2f} to "
-        f"{high:.2f}), {values.size - there.size} equal; mean {np.nanmean(values):+z.2f} points; sure by themselves "
-        f"after Holm's correction: {up} up, {len(sure) - up} down"
+        f"more accurate in {int((there > 0).sum())} of {there.size} cells, {values.size - there.size} equal, and in "
+        f"most cells of {int(truths.sum())} of {truths.size} sets (95 % interval of the share {low:.2f} to "
+        f"{high:.2f}); mean {np.nanmean(values):+z.2f} points; sure by themselves after Holm's correction: {up} up, "
+        f"{len(sure) - up} down"
     )
-    return decide(there > 0), evidence
+    if len({row["dataset"] for row in rows}) >= FEW_SETS:
+        return decide(truths), evidence
+    return HOLDS if 2 * up > len(rows) else FAILS if 2 * (len(sure) - up) > len(rows) else UNDECIDED, evidence
+
+
+def _by_set(rows: Sequence[MutableRow]) -> np.ndarray:
+    """Whether most cells of a set are positive, for every set (S,) where either side has more of them."""
+    signs = [
+        int(np.nansum(np.sign([float(row["difference"]) for row in own])))
+        for own in grouped_rows(rows, "dataset").values()
+    ]
+    return np.array([sign > 0 for sign in signs if sign], dtype=bool)
 
 
 # ---------------------------------------------------------------------- figures and words

@@ -18,7 +18,9 @@ from gread import load_dataset
 from gread.settings.presets import Preset, authors_runs, find_published, presets
 from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, choose_device, train
+from studies.benchmarks.cell_file import checked
 from studies.benchmarks.speed_rows import command, environment
+from studies.runs.boundary import run_program
 from studies.runs.uncertainty import difference_error
 
 KINDS = ("authors", "paper")
@@ -124,6 +126,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=DOCS / "accuracy.json")
     given = parser.parse_args()
     device = choose_device(given.device)
+    checked(given.sets, sorted({p.dataset for p in presets()}), "data set with published settings")
+    checked(given.reactions, sorted({p.reaction for p in presets()}), "reaction with published settings")
     head = {
         "command": command("studies.benchmarks.accuracy", sys.argv[1:]),
         "environment": environment(device),
@@ -133,4 +137,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -10,6 +10,8 @@ import sys
 
 import torch
 
+from studies.runs.boundary import run_program
+
 
 def main() -> None:
     share, module = float(sys.argv[1]), sys.argv[2]
@@ -20,4 +22,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

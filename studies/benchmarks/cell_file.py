@@ -12,10 +12,18 @@ from typing import Any
 
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
-from rdgraph.errors import RdgraphError
+from rdgraph.errors import RdgraphError, UnknownName
 
 #: Who is measured, and the data set.
 Cell = tuple[str, str]
+
+
+def checked(names: Sequence[str] | None, known: Sequence[str], kind: str) -> Sequence[str]:
+    """The names that were asked for, or all of them; one that there is not is an error."""
+    for name in names or ():
+        if name not in known:
+            raise UnknownName(kind, name, known)
+    return names or known
 
 
 def write_cells(path: Path, found: dict[str, Any]) -> None:

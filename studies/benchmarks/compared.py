@@ -29,8 +29,9 @@ from gread.tuning.candidates import Candidate, PlannedRound, TrialResult
 from gread.tuning.rounds import train_round
 from gread.tuning.selection import chosen
 from rdgraph.errors import InvalidArgument
-from studies.benchmarks.cell_file import joined_cells, measure_cells, missing_cells, read_cells, write_cells
+from studies.benchmarks.cell_file import checked, joined_cells, measure_cells, missing_cells, read_cells, write_cells
 from studies.benchmarks.speed_rows import environment
+from studies.runs.boundary import run_program
 
 #: The column that says who was measured.
 KEY = "model"
@@ -156,7 +157,9 @@ def main() -> None:
     if given.join:
         write_cells(given.out, joined_cells(given.join, KEY))
         return
-    device, names = choose_device(given.device), given.models or [name for name in models if name != "gread"]
+    device = choose_device(given.device)
+    checked([*(given.models or ()), *given.skip], tuple(models), "model")
+    names = given.models or [name for name in models if name != "gread"]
     found = read_cells(given.out)
     sets = given.sets or SETS
     if given.again:
@@ -169,4 +172,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

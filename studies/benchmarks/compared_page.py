@@ -13,6 +13,7 @@ from gread.settings.model_records import models
 from gread.settings.presets import authors_cells
 from studies.benchmarks.accuracy import difference, verdict
 from studies.benchmarks.compared import SETS
+from studies.runs.boundary import run_program
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TABLE = f"|---|{'---:|' * len(SETS)}"
@@ -160,4 +161,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

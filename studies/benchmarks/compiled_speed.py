@@ -24,6 +24,7 @@ from rich.table import Table
 import rdgraph as rd
 from rdgraph.errors import MissingDependency
 from studies.benchmarks.speed_rows import command, environment
+from studies.runs.boundary import run_program
 
 #: A side of the grids, and how long one turn of a measurement lasts, seconds.
 SIZES, TURN = (64, 1024), 0.05
@@ -174,4 +175,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

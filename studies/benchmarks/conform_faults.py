@@ -26,6 +26,7 @@ from rdgraph.conformance.probe_graphs import probe_graphs
 from rdgraph.files import write_text
 from studies.benchmarks.faulty_layers import RECIPES, Fault, Recipe, faults, made_layer, options
 from studies.benchmarks.speed_rows import command, environment
+from studies.runs.boundary import run_program
 
 #: Channels of a layer with a fault, and hints among which its kind must be.
 CHANNELS, FIRST = 2, 3
@@ -134,4 +135,4 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rdgraph.files import write_text
+from studies.runs.boundary import run_program
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 HEAD = """# Layers held against equations
@@ -166,4 +167,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

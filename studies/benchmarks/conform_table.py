@@ -19,6 +19,7 @@ from rdgraph.conformance.conformity import Conformity
 from rdgraph.files import write_text
 from studies.benchmarks.published_layers import PublishedLayer, drawn, our_layers, torch_geometric_layers
 from studies.benchmarks.speed_rows import command, environment
+from studies.runs.boundary import run_program
 
 
 def table_row(published: PublishedLayer, source: str) -> dict[str, Any]:
@@ -72,4 +73,4 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -19,6 +19,7 @@ from rdgraph.graphs.operator import Operator
 from studies.benchmarks.sample_operators import random_operator
 from studies.benchmarks.speed_rows import SpeedRow, environment
 from studies.benchmarks.timing import median_seconds
+from studies.runs.boundary import run_program
 
 #: Systems of two fields, with numbers for their coefficients.
 COUPLED = {
@@ -72,4 +73,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

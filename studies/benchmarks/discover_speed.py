@@ -29,6 +29,7 @@ from gread.training.trainer import choose_device
 from rdgraph.errors import InvalidArgument
 from rdgraph.files import read_text, write_text
 from studies.benchmarks.speed_rows import command, environment
+from studies.runs.boundary import run_program
 
 KINDS = ("linear", "mixed")
 #: Equations a minute to reach, by data set and kind.
@@ -142,7 +143,8 @@ def measure_cold(words: Sequence[str], given: argparse.Namespace) -> dict[str, A
         cold = {**os.environ, "TRITON_CACHE_DIR": str(Path(folder) / "kernels")}
         line = [sys.executable, "-m", "studies.benchmarks.discover_speed", *words, "--part", str(part)]
         started = time.perf_counter()
-        subprocess.run(line, env=cold, check=True)
+        if status := subprocess.run(line, env=cold, check=False).returncode:
+            sys.exit(status)  # it has said why
         seconds = time.perf_counter() - started
         row: dict[str, Any] = json.loads(part.read_text(encoding="utf-8"))
     rate = 60 * row["equations"] * row["share_done"] / seconds
@@ -187,4 +189,4 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

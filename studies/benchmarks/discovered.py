@@ -33,13 +33,14 @@ from gread.settings.config import Config
 from gread.training.trainer import choose_device
 from gread.tuning.selection import best_by_test, nested_accuracies
 from rdgraph.systems.parser import parse
-from studies.benchmarks.cell_file import joined_cells, measure_cells, missing_cells, read_cells, write_cells
+from studies.benchmarks.cell_file import checked, joined_cells, measure_cells, missing_cells, read_cells, write_cells
 from studies.benchmarks.compared import SETS
-from studies.benchmarks.searched import CONTESTANTS, EPOCHS, OTHERS, REACTIONS, USUAL, Contestant, SearchedRow, checked
+from studies.benchmarks.searched import CONTESTANTS, EPOCHS, OTHERS, REACTIONS, USUAL, Contestant, SearchedRow
 from studies.benchmarks.searched import measure as measure_searched
 from studies.benchmarks.speed_rows import environment
 from studies.cells.corrected_test import share_ratio
 from studies.discovery.discovery_rows import front_rows
+from studies.runs.boundary import run_program
 
 KEY = "contestant"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -334,6 +335,7 @@ def main() -> None:
     device, until = choose_device(given.device), time.monotonic() + given.seconds
     names = checked(given.contestants, NAMES, "contestant")
     sets = checked(given.sets, (*SETS, *OTHERS), "data set of this benchmark")
+    find_terms(given.terms)  # refused at once, not by every cell
     if device.startswith("cuda"):
         torch.cuda.set_per_process_memory_fraction(given.share)
     found = read_cells(given.out)
@@ -353,4 +355,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

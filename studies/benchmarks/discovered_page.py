@@ -12,6 +12,7 @@ from studies.benchmarks.discovered import DISCOVERED, DOCS, NAMES, TRANSFER, TUN
 from studies.benchmarks.searched import CONTESTANTS, OTHERS
 from studies.benchmarks.searched_page import Cells, cells_of, compared, number, paired, table
 from studies.cells.corrected_test import CorrectedTest
+from studies.runs.boundary import run_program
 from studies.runs.uncertainty import FAILS, HOLDS
 
 SOURCE = DOCS / "discovered.json"
@@ -219,4 +220,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -11,6 +11,7 @@ from typing import Any
 from rdgraph.files import write_text
 from studies.benchmarks.compared import SETS
 from studies.benchmarks.distilled import page as distilled_table
+from studies.runs.boundary import run_program
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -80,4 +81,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -27,6 +27,7 @@ import rdgraph as rd
 from rdgraph.distillation.prefix_terms import to_text
 from studies.benchmarks.cell_file import write_cells
 from studies.benchmarks.speed_rows import command, environment
+from studies.runs.boundary import run_program
 
 NODES, TIMES, END, NOISE = 30, 41, 4.0, 0.01
 #: Of a coefficient, the relative error up to which it counts as found.
@@ -167,4 +168,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -27,6 +27,7 @@ from gread.training.trainer import choose_device, train
 from studies.benchmarks.cell_file import measure_cells, missing_cells, read_cells
 from studies.benchmarks.compared import SETS
 from studies.benchmarks.speed_rows import environment
+from studies.runs.boundary import run_program
 
 #: The column that says which function was learned, and that of every row.
 KEY, FUNCTION = "function", "phi"
@@ -148,4 +149,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -26,6 +26,7 @@ from rdgraph.inverse.residuals import Residuals
 from rdgraph.inverse.unknowns import Unknowns
 from studies.benchmarks.cell_file import write_cells
 from studies.benchmarks.speed_rows import command, environment
+from studies.runs.boundary import run_program
 
 LEVEL = 0.95
 #: Of every node that is observed, at so many times after the start.
@@ -169,4 +170,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from studies.benchmarks.fit_coverage import CASES
+from studies.runs.boundary import run_program
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE = DOCS / "fit_coverage.json"
@@ -61,4 +62,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

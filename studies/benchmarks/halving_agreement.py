@@ -29,8 +29,10 @@ from gread.tuning.random_draws import draw_candidates
 from gread.tuning.rounds import train_round
 from gread.tuning.selection import chosen
 from gread.tuning.space import find_space
+from studies.benchmarks.cell_file import checked
 from studies.benchmarks.searched import CONTESTANTS, make_candidates
 from studies.benchmarks.speed_rows import environment
+from studies.runs.boundary import run_program
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SETS, SEARCHES, TRIALS, SPLITS, EPOCHS = ("texas", "wisconsin"), 10, 27, 3, 200
@@ -207,6 +209,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=DOCS / "halving.json")
     given = parser.parse_args()
     device = choose_device(given.device)
+    checked([given.network], (SMALL, *CONTESTANTS), "contestant")
     found = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {"rows": [], "runs": {}}
     for dataset in given.sets or SETS:
         done = measure(given.network, dataset, range(given.searches), device, trials=given.trials,
@@ -221,4 +224,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -37,6 +37,7 @@ from rdgraph import Graph, Powers, propagate
 from rdgraph.errors import RdgraphError
 from rdgraph.files import write_text
 from studies.benchmarks.speed_rows import environment
+from studies.runs.boundary import run_program
 
 #: Nodes, entries, features and classes.
 SIZES = {
@@ -294,4 +295,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -30,6 +30,7 @@ from studies.benchmarks.measurements import DOCS, Measurement, measurements
 from studies.benchmarks.searched import KEY
 from studies.benchmarks.unfinished import restore_unfinished, save_unfinished
 from studies.cells.cell import ALL_TRAINED
+from studies.runs.boundary import run_program
 
 DONE, FAILED, CUT = "done", "failed", "interrupted"
 #: The folder of the documentation that has the parts of studies under way.
@@ -201,4 +202,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_program(main)

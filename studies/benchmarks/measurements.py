@@ -90,6 +90,7 @@ def measurements() -> tuple[Measurement, ...]:
         ),
         _benchmark("printed_speed", page="speed_page"),
         of_study("runtime", alone=True),
+        of_study("complexity", alone=True),
         *(of_study(name) for name in STUDIES),
         *(_searched(name) for name in (*SETS, *OTHERS)),
         _benchmark("distilled", page="distil_page", is_in_cells=True),

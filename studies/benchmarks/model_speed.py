@@ -31,6 +31,7 @@ from gread.settings.trials import make_trials
 from gread.training.ensemble import Ensemble
 from rdgraph.errors import RdgraphError
 from studies.benchmarks.speed_rows import SpeedRow, command, environment
+from studies.runs.boundary import run_program
 
 #: Milliseconds per epoch of ten splits to reach, and how many times faster than the peer.
 TARGETS, TARGET_RATIO = {"gcn": 1.0, "gat": 3.0}, 30.0
@@ -196,4 +197,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -27,6 +27,7 @@ from studies.benchmarks.sample_operators import gather_scatter, lattice, random_
 from studies.benchmarks.scaling import scaling
 from studies.benchmarks.speed_rows import SpeedRow, environment
 from studies.benchmarks.timing import copy_bandwidth, median_seconds, replay_seconds
+from studies.runs.boundary import run_program
 
 #: Nodes and entries of the graphs whose size the CPU products are taken at.
 SIZES = {"Cora": (2708, 10556, 64), "PubMed": (19717, 88648, 64), "Squirrel": (5201, 396846, 256)}
@@ -242,4 +243,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -25,6 +25,7 @@ from studies.benchmarks.search_speed import SPLITS, measure_search
 from studies.benchmarks.speed_rows import command, environment
 from studies.cells.cell import shrunk
 from studies.cells.nine_sets import REACTIONS, SETS, published_config
+from studies.runs.boundary import run_program
 
 #: Seconds that all of it may take once kernels are compiled.
 TARGET = 60.0
@@ -86,4 +87,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

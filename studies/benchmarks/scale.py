@@ -27,6 +27,7 @@ from gread.tuning.rounds import RoundWork
 from gread.tuning.searching import Found, search
 from rdgraph.engines.engine import Engine, LocalEngine, Reporter
 from rdgraph.errors import InvalidArgument
+from studies.runs.boundary import run_program
 
 #: Trials and splits of one round of the paper's search, and rounds of one of its 63 cells.
 TRIALS, SPLITS, ROUNDS, CELLS = 50, 10, 10, 63
@@ -218,4 +219,4 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from studies.runs.boundary import run_program
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE = DOCS / "scale.json"
 HEAD = """# Scale
@@ -77,4 +79,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -36,6 +36,7 @@ from gread.tuning.halving import Rungs, halving_options
 from gread.tuning.space import Choice, Searched, Space, Value, find_space
 from studies.benchmarks.speed_rows import command, environment
 from studies.benchmarks.training_speed import SETS
+from studies.runs.boundary import run_program
 from studies.search.tasks import SearchRequest, base_config
 
 #: Epochs of a training of the paper, its trials for each reaction and data set, splits, and reactions.
@@ -269,4 +270,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -12,7 +12,6 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,11 +29,12 @@ from gread.tuning.random_draws import draw_candidates
 from gread.tuning.rounds import train_round
 from gread.tuning.selection import best_by_test, chosen, nested_accuracies
 from gread.tuning.space import Space, find_space
-from rdgraph.errors import InvalidArgument, UnknownName
+from rdgraph.errors import InvalidArgument
 from rdgraph.methods.registry import FIXED
-from studies.benchmarks.cell_file import joined_cells, measure_cells, missing_cells, read_cells, write_cells
+from studies.benchmarks.cell_file import checked, joined_cells, measure_cells, missing_cells, read_cells, write_cells
 from studies.benchmarks.compared import SETS
 from studies.benchmarks.speed_rows import environment
+from studies.runs.boundary import run_program
 from studies.search.tasks import SearchRequest, base_config
 
 #: The column that says who was measured.
@@ -202,14 +202,6 @@ def told(row: SearchedRow) -> str:
     return f"{found}, {row.seconds:.1f} s"
 
 
-def checked(names: Sequence[str] | None, known: Sequence[str], kind: str) -> Sequence[str]:
-    """The names that were asked for, or all of them; one that there is not is an error."""
-    for name in names or ():
-        if name not in known:
-            raise UnknownName(kind, name, known)
-    return names or known
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="All reactions and tuned networks under one budget of trials")
     parser.add_argument("--device", default="auto")
@@ -241,4 +233,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

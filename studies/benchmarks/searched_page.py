@@ -16,6 +16,8 @@ from gread.settings.presets import authors_runs, find_published
 from studies.benchmarks.compared import SETS
 from studies.benchmarks.searched import BOUNDED, CONTESTANTS, NETWORKS, OTHERS, REACTIONS, Contestant
 from studies.cells.corrected_test import CorrectedTest
+from studies.runs.boundary import run_program
+from studies.runs.tables import number_text
 from studies.runs.uncertainty import FAILS, HOLDS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -90,7 +92,7 @@ def compared(cells: Cells, own: str, other: str, dataset: str) -> CorrectedTest 
 
 # ---------------------------------------------------------------------- words
 def number(value: float | None, std: float | None = None) -> str:
-    return "" if value is None else f"{value:.2f}" + ("" if std is None else f" ± {std:.2f}")
+    return "" if value is None else number_text(value) + ("" if std is None else f" ± {number_text(std)}")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -103,10 +105,12 @@ def paired(test: CorrectedTest | None) -> str:
 
     >>> paired(CorrectedTest.of({0: 5.0, 1: 5.5}, {0: 0.0, 1: 0.0}, 0.0)), paired(None)
     ('**+5.25 (0.25)**', '')
+    >>> paired(CorrectedTest.of({0: 5.0}, {0: 0.0}, 0.0))
+    '+5.00 (-)'
     """
     if test is None:
         return ""
-    text = f"{test.difference:+z.2f} ({test.error:.2f})"
+    text = f"{number_text(test.difference, '+z.2f')} ({number_text(test.error)})"
     return f"**{text}**" if test.answer in (HOLDS, FAILS) else text
 
 
@@ -233,4 +237,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

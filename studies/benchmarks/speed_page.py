@@ -11,6 +11,7 @@ import numpy as np
 from analysis.figures import PALETTE, plain
 from gread.settings.presets import authors_runs
 from studies.benchmarks.rate_tables import equations_part, large_part, printed_part, search_part
+from studies.runs.boundary import run_program
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -237,4 +238,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
+from studies.runs.boundary import run_program
+
 IMPORT_RUNS = 5
 
 
@@ -61,4 +63,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -27,6 +27,7 @@ from rdgraph.errors import InvalidArgument
 from studies.benchmarks.gather_scatter_network import peer_epoch
 from studies.benchmarks.speed_rows import SpeedRow, command, environment
 from studies.benchmarks.timing import copy_bandwidth
+from studies.runs.boundary import run_program
 
 SETS = ("texas", "wisconsin", "cornell_old", "film", "squirrel", "chameleon", "cora", "citeseer", "pubmed")
 EPOCHS = 200
@@ -227,4 +228,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -10,22 +10,31 @@ from typing import Any
 import numpy as np
 
 from studies.runs.pairing import split_means
-from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, difference_error
+from studies.runs.tables import NO_NUMBER, number_text
+from studies.runs.uncertainty import (
+    ERRORS,
+    FAILS,
+    HOLDS,
+    SPLITS,
+    UNDECIDED,
+    chance_errors,
+    difference_error,
+    welch_freedom,
+)
 
 REPRODUCED, NOISE, ABOVE, BELOW, NONE = "reproduced", "within noise", "above", "below", "undecided"
 WORDS = (REPRODUCED, NOISE, ABOVE, BELOW, NONE)
 #: The words of a difference within its errors.
 AGREES = (REPRODUCED, NOISE)
-#: Standard errors of the difference that count as chance, and the points of accuracy that count as the same number.
-ERRORS, POINTS = 2.0, 1.0
-#: Splits that a published mean is over.
-SPLITS = 10
+#: The points of accuracy that count as the same number.
+POINTS = 1.0
 #: How sure a difference has to be where several are asked at once.
 LEVEL = 0.05
 EXPLAINED = (
     f"reproduced: the difference is within {ERRORS:g} of its standard errors and at most {POINTS:g} point; within "
     f"noise: within {ERRORS:g} standard errors but more than {POINTS:g} point, so that the splits cannot tell; above, "
-    f"below: beyond {ERRORS:g} standard errors; undecided: there is no error to judge by. Errors take both means as "
+    f"below: beyond {ERRORS:g} standard errors; undecided: there is no error to judge by. Where ours is over fewer "
+    f"than {SPLITS} splits, Student's quantile with Welch's degrees stands for {ERRORS:g}. Errors take both means as "
     "independent over splits, since the paper does not print its splits; where it prints no standard deviation, ours "
     "stands for it."
 )
@@ -53,16 +62,24 @@ class Estimate:
 
     @property
     def text(self) -> str:
-        return f"{self.mean:.2f} ± {self.std:.2f}"
+        """
+        >>> Estimate(86.0, 9.0, 10).text, Estimate(math.nan, math.nan, 0).text
+        ('86.00 ± 9.00', '-')
+        """
+        return NO_NUMBER if math.isnan(self.mean) else f"{self.mean:.2f} ± {number_text(self.std)}"
 
 
 @dataclass(frozen=True)
 class Gap:
-    """own - other in percent, its standard error, and the p of Welch's test; nan where there is none."""
+    """own - other in percent, its standard error, and the p of Welch's test; nan where there is none.
+
+    A difference of at most `chance` standard errors is no difference, see `studies.runs.uncertainty`.
+    """
 
     difference: float
     error: float
     p: float
+    chance: float = ERRORS
 
     @classmethod
     def between(cls, own: Estimate, other: float, other_std: float | None, other_count: int = SPLITS) -> Gap:
@@ -74,7 +91,8 @@ class Gap:
         """
         std = own.std if other_std is None else other_std
         error = difference_error(own.std, own.count, std, other_count)
-        return cls(own.mean - other, error, welch(own, Estimate(other, std, other_count))[1])
+        p = welch(own, Estimate(other, std, other_count))[1]
+        return cls(own.mean - other, error, p, chance_errors(own.std, own.count, std, other_count))
 
     @property
     def word(self) -> str:
@@ -84,7 +102,7 @@ class Gap:
         """
         if math.isnan(self.error) or math.isnan(self.difference):
             return NONE
-        if abs(self.difference) > ERRORS * self.error:
+        if abs(self.difference) > self.chance * self.error:
             return ABOVE if self.difference > 0 else BELOW
         return REPRODUCED if abs(self.difference) <= POINTS else NOISE
 
@@ -104,8 +122,7 @@ def welch(own: Estimate, other: Estimate) -> tuple[float, float]:
     from scipy.stats import t as student
 
     statistic = (own.mean - other.mean) / error
-    parts = [(one.std**2 / (one.count - 1)) for one in (own, other)]
-    freedom = sum(parts) ** 2 / sum(p**2 / (o.count - 1) for p, o in zip(parts, (own, other), strict=True))
+    freedom = welch_freedom(own.std, own.count, other.std, other.count)
     return statistic, float(2 * student.sf(abs(statistic), freedom))
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from gread.datasets.node_data import NodeData
-from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
-
-#: How sure a difference has to be.
-LEVEL = 0.95
+from studies.runs.uncertainty import FAILS, HOLDS, LEVEL, UNDECIDED, at_most, reach
 
 
 @dataclass(frozen=True)
@@ -64,6 +62,33 @@ class CorrectedTest:
         if not self.p < 1 - LEVEL:
             return UNDECIDED
         return HOLDS if self.difference > 0 else FAILS
+
+
+def none_beyond(tests: Sequence[CorrectedTest], most: float) -> str:
+    """Whether none of several differences is larger than `most`; undecided where there are none.
+
+    It holds where each is within for sure, and fails where one is beyond for sure, by an interval that is corrected for
+    their number, since any of them may be the largest.
+
+    >>> near, far = (CorrectedTest(d, 0.5, 0.0, 1.0, 0.5, 10) for d in (1.0, 9.0))
+    >>> none_beyond([near, near], 5.0), none_beyond([near, far], 5.0), none_beyond([], 5.0)
+    ('holds', 'fails', 'undecided')
+    """
+    if tests and all(at_most(t.difference, reach(t.error, t.splits), most) == HOLDS for t in tests):
+        return HOLDS
+    beyond = any(at_most(t.difference, reach(t.error, t.splits, len(tests)), most) == FAILS for t in tests)
+    return FAILS if beyond else UNDECIDED
+
+
+def all_pairs(points: Mapping[float, Mapping[int, float]], ratio: float) -> list[CorrectedTest]:
+    """The larger mean minus the smaller one for every two points of a curve, unit by unit.
+
+    >>> [test.difference for test in all_pairs({0.0: {0: 1.0, 1: 3.0}, 1.0: {0: 2.0, 1: 5.0}}, 0.0)]
+    [1.5]
+    """
+    means = {x: float(np.mean(list(found.values()))) for x, found in points.items()}
+    order = sorted(points, key=lambda x: means[x])
+    return [CorrectedTest.of(points[high], points[low], ratio) for low, high in combinations(order, 2)]
 
 
 def share_ratio(data: NodeData) -> float:

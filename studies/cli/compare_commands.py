@@ -18,6 +18,7 @@ from studies.cli.train_commands import Dataset, Device, FirstSeed, Root, Seeds, 
 from studies.cli.train_display import Display
 from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require
+from studies.runs.tables import number_text
 
 if TYPE_CHECKING:
     from studies.contest.contest_plan import ContestPlan
@@ -90,9 +91,10 @@ def contest_table(rows: Sequence[Any]) -> FittedTable:
     """Method, accuracy, difference from the first, parameters and time."""
     cells = [
         [
-            str(row["method"]), f"{row['mean']:.2f}" + _spread(float(row["error"])),
-            f"{row['difference']:+z.2f}" + _spread(float(row["difference_error"])) if k else "",
-            f"{int(row['parameters']):,}", _number(float(row["ms_per_epoch"])), _number(float(row["published"])),
+            str(row["method"]), number_text(float(row["mean"])) + _spread(float(row["error"])),
+            number_text(float(row["difference"]), "+z.2f") + _spread(float(row["difference_error"])) if k else "",
+            f"{int(row['parameters']):,}", number_text(float(row["ms_per_epoch"])),
+            number_text(float(row["published"])),
         ]
         for k, row in enumerate(rows)
     ]  # fmt: skip
@@ -103,10 +105,6 @@ def contest_table(rows: Sequence[Any]) -> FittedTable:
 
 def _spread(error: float) -> str:
     return "" if math.isnan(error) else f" ± {error:.2f}"
-
-
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.2f}"
 
 
 def _headline(plan: ContestPlan) -> str:

@@ -12,6 +12,7 @@ from gread.datasets.comparison import UNEXPLAINED, Comparison
 from gread.datasets.facts import Facts
 from gread.datasets.twins import Twins
 from studies.cli.fitted_table import FittedTable
+from studies.runs.tables import number_text
 
 Cells = Sequence[str]
 #: Headings of the two tables of facts; the first five are those of the paper's table.
@@ -120,4 +121,4 @@ def _line(cells: Cells) -> str:
 
 
 def _share(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.3f}"
+    return number_text(value, ".3f")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -13,9 +13,10 @@ from rdgraph.errors import InvalidArgument
 from studies.catalogue import STUDIES, find_study, require_libraries
 from studies.cli.fitted_table import RecordList
 from studies.cli.options import Address, EngineName, chosen_engine
-from studies.runs.boundary import resumable, say
+from studies.runs.boundary import interruptible, resumable, say
 from studies.runs.config_file import StudyFile, read_study_file
 from studies.runs.index import write_index
+from studies.runs.retelling import retell
 from studies.runs.setting_changes import read_changes
 from studies.runs.study import Study, execute
 
@@ -52,12 +53,23 @@ def study_command(
     index: Annotated[
         Path | None, typer.Option("--index", metavar="FOLDER", help="Write FOLDER/index.html over the runs in it.")
     ] = None,
+    retold: Annotated[
+        bool,
+        typer.Option(
+            "--retell", help="Tell the report of a folder again by this code, on any device; measure nothing."
+        ),
+    ] = False,
     engine: EngineName = "local",
     address: Address = None,
 ) -> None:
     """Do a study: numbers, figures and a report page in a folder; run it again to resume. Ctrl-C is safe."""
     if index is not None:
         say(console, f"wrote {write_index(index)}")
+        return
+    if retold:
+        kept = {"--seed": seed, "--device": device, "--models": models, "--set": changes, "--config": config}
+        refuse_beside_retell({**kept, "--engine": None if engine == "local" else engine, "--address": address})
+        say(console, f"wrote {_retell(name, small, out)}")
         return
     asked = StudyFile() if config is None else read_study_file(config)
     name = name or asked.study
@@ -71,7 +83,7 @@ def study_command(
     small = small or bool(asked.small)
     seed = seed if seed is not None else asked.seed or 0
     device = device or asked.device or "cpu"
-    folder = out or Path("runs") / (f"{name}-small" if small else name)
+    folder = out or _usual_folder(name, small)
     changed = asked.changes(study, small) | read_changes(changes or [])
     changed |= {} if models is None else {"models": read_names(models)}
     with resumable(errors, folder), chosen_engine(engine, address) as place:
@@ -79,6 +91,31 @@ def study_command(
             study, folder, small=small, seed=seed, device=device, changes=changed, console=errors, engine=place
         )
     say(console, f"wrote {report}")
+
+
+def _usual_folder(name: str, small: bool) -> Path:
+    return Path("runs") / (f"{name}-small" if small else name)
+
+
+def refuse_beside_retell(options: Mapping[str, object]) -> None:
+    """Refuse options that ask for another measurement than the one of the folder.
+
+    >>> refuse_beside_retell({"--seed": None, "--set": []})
+    """
+    given = [name for name, value in options.items() if value not in (None, [])]
+    if given:
+        raise InvalidArgument(f"expected --retell without {', '.join(given)}, which the folder has; leave them out")
+
+
+def _retell(name: str | None, small: bool, out: Path | None) -> Path:
+    """Tell the run of a study again; `small` is that of the usual folder."""
+    if name is None:
+        raise InvalidArgument("expected the name of a study to retell, got none; write rdgraph study NAME --retell")
+    study = find_study(name)
+    require_libraries(study)
+    folder = out or _usual_folder(name, small)
+    with interruptible(errors, f"{folder} is as it was"):
+        return retell(study, folder, errors)
 
 
 def read_names(text: str) -> list[str]:

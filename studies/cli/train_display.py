@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from studies.runs.boundary import say
+from studies.runs.tables import number_text
 
 if TYPE_CHECKING:
     from gread.training.trainer import Progress
@@ -68,8 +70,8 @@ class Display:
 
     def line(self, p: Progress) -> str:
         return (
-            f"epoch {p.epoch} of {p.epochs}, batch {p.batch + 1} of {p.batches}, loss {p.loss:.4f}, "
-            f"validation {100 * p.val_accuracy:.2f} %, {p.seconds:.1f} s"
+            f"epoch {p.epoch} of {p.epochs}, batch {p.batch + 1} of {p.batches}, loss {number_text(p.loss, '.4f')}, "
+            f"validation {_percent(p.val_accuracy)}, {p.seconds:.1f} s"
         )
 
     def table(self) -> Table:
@@ -85,7 +87,15 @@ class Display:
         is_drawing = p.epoch >= p.epochs
         bar = "drawing the report" if is_drawing else ProgressBar(total=p.epochs, completed=p.epoch, width=BAR)
         table.add_row(
-            bar, f"{p.epoch}/{p.epochs}", f"{p.batch + 1} of {p.batches}", f"{p.loss:.4f}",
-            f"{100 * p.val_accuracy:.2f} %", passed,
+            bar, f"{p.epoch}/{p.epochs}", f"{p.batch + 1} of {p.batches}", number_text(p.loss, ".4f"),
+            _percent(p.val_accuracy), passed,
         )  # fmt: skip
         return table
+
+
+def _percent(share: float) -> str:
+    """
+    >>> _percent(0.8125), _percent(float("nan"))
+    ('81.25 %', '-')
+    """
+    return number_text(100 * share) + ("" if math.isnan(share) else " %")

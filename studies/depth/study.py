@@ -17,7 +17,7 @@ from studies.cells.agreement import EXPLAINED, LEVEL, Estimate, Gap, holm, row_a
 from studies.cells.cell import Cell, Variation, file_name, grouped_rows, load_set, shrunk, train_cells, write_trials
 from studies.cells.cell_figures import curve_panels
 from studies.cells.cell_limits import ANY_SETS, NAMED_SETS, cell_limits
-from studies.cells.corrected_test import CorrectedTest, share_ratio
+from studies.cells.corrected_test import CorrectedTest, none_beyond, share_ratio
 from studies.cells.nine_sets import LINEAR, SETS, published_config
 from studies.runs.chart import Line
 from studies.runs.pairing import split_means
@@ -157,7 +157,8 @@ def point_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
             "method": method, "reading": reading, "layers": layers, "dataset": dataset, "mean": round(one.mean, 4),
             "std": round(one.std, 4), "error": standard_error(one.std, one.count), "splits": one.count,
             "diverged": sum(row["status"] != "ok" for row in own), "paper": paper[0] if paper else math.nan,
-            "difference": round(gap.difference, 4), "gap_error": gap.error, "p": gap.p, "verdict": gap.word,
+            "difference": round(gap.difference, 4), "gap_error": gap.error, "chance_errors": gap.chance,
+            "p": gap.p, "verdict": gap.word,
             "source": paper[2] if paper else "not in the paper",
         })  # fmt: skip
     return table
@@ -196,7 +197,8 @@ def table_verdicts(table: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
         known = [row for row in own if not math.isnan(float(row["paper"]))]
         if not known:
             continue
-        gaps = [Gap(float(r["difference"]), float(r["gap_error"]), float(r["p"])) for r in known]
+        columns = ("difference", "gap_error", "p", "chance_errors")
+        gaps = [Gap(*(float(r[column]) for column in columns)) for r in known]
         where = "Table 22" if reading == BEST else f"Table 23, where {READINGS[str(reading)]}"
         told = ", ".join(f"{r['dataset'] if reading == BEST else r['layers']} {r['difference']:+z.2f}" for r in known)
         made.append((f"{method} in {where}: the numbers are reproduced.", row_answer(gaps),
@@ -231,18 +233,15 @@ def deep_verdicts(rows: Sequence[MutableRow], s: Mapping[str, Any]) -> list[tupl
         points = {int(layers): part for (layers,), part in grouped_rows(own, "layers").items()}
         means = {layers: Estimate.of(part).mean for layers, part in points.items()}
         best, last = max(means, key=lambda k: means[k]), max(points)
-        if last == best or len(points) < 2:
-            test = CorrectedTest(0.0, 0.0, 0.0, 1.0, 0.5, len(points))
-        else:
-            ratio = share_ratio(load_set(str(s["dataset"])))
-            test = CorrectedTest.of(split_means(points[last]), split_means(points[best]), ratio)
-        low, high = test.difference - 2 * test.error, test.difference + 2 * test.error
-        answer = HOLDS if low >= -LOST else FAILS if high < -LOST else UNDECIDED
+        ratio = share_ratio(load_set(str(s["dataset"])))
+        losses = {k: CorrectedTest.of(split_means(points[k]), split_means(points[last]), ratio) for k in points}
+        answer = none_beyond([test for k, test in losses.items() if k != last], LOST)
         diverged = sum(row["status"] != "ok" for row in points[last])
         made.append((
             f"{method} by the exact flow loses at most {LOST:g} points at {last} layers.", answer,
-            f"{means[last]:.2f} at {last} against {means[best]:.2f} at {best}, difference {test.difference:+z.2f} "
-            f"(error {test.error:.2f}); {diverged} of {len(points[last])} trainings diverged",
+            f"{means[last]:.2f} at {last} against {means[best]:.2f} at {best}, difference "
+            f"{-losses[best].difference:+z.2f} (error {losses[best].error:.2f}); "
+            f"{diverged} of {len(points[last])} trainings diverged",
         ))  # fmt: skip
     return made
 

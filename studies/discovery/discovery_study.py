@@ -46,7 +46,7 @@ from studies.explorer.page_text import page_text
 from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
-from studies.runs.tables import Row, read_rows, write_rows
+from studies.runs.tables import Row, number_text, read_rows, write_rows
 from studies.search.pictures import GAP_CAPTION, gap_figure, gap_rows
 
 EQUATIONS, BEST = "equations.csv", "best.toml"
@@ -230,6 +230,6 @@ def told_best(folder: Path) -> str:
         return "none could be trained to its end"
     best = max(known, key=lambda row: (float(row["val_accuracy"]), -int(row["number"])))
     return (
-        f"{best['trained']} is chosen: validation {100 * float(best['val_accuracy']):.2f} %, test "
-        f"{100 * float(best['test_accuracy']):.2f} %; settings in {folder / BEST}"
+        f"{best['trained']} is chosen: validation {number_text(100 * float(best['val_accuracy']))} %, test "
+        f"{number_text(100 * float(best['test_accuracy']))} %; settings in {folder / BEST}"
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from gread.datasets.synthetic import published_degrees
 from studies.homophily.levels import graph_names, level_graph, level_of, settings_of_table
+from studies.runs.boundary import run_program
 from studies.runs.tables import MutableRow
 
 #: The columns of the table, and what each is of the degrees of a graph.
@@ -44,4 +45,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

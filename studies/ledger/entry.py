@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from studies.cells.agreement import ABOVE, AGREES, NOISE, REPRODUCED, Estimate, Gap
+from studies.runs.uncertainty import ERRORS
 
 NOT_REPRODUCED, UNDERSPECIFIED = "not reproduced", "underspecified"
 CONTRADICTED, UNDECIDED, NOT_MEASURED = "contradicted by the paper itself", "undecided", "not measured"
@@ -61,6 +62,7 @@ class Measurement:
         is_open: whether its settings were not published, so that it was searched for.
         word: a status that needs no test: of a count, or of a claim.
         error: of the difference, where it does not follow from the deviations.
+        chance: so many of these errors count as chance.
         test: what the status was found by.
         answer: of a claim.
         note: what is known about it.
@@ -77,6 +79,7 @@ class Measurement:
     is_open: bool = False
     word: str = ""
     error: float = math.nan
+    chance: float = ERRORS
     test: str = "Welch, two standard errors of the difference"
     answer: str = ""
     note: str = ""
@@ -91,7 +94,7 @@ class Measurement:
         if math.isnan(self.error):
             own = Estimate(self.value, math.nan if self.std is None else self.std, self.count)
             return Gap.between(own, printed.value, printed.std, printed.count)
-        return Gap(self.value - printed.value, self.error, math.nan)
+        return Gap(self.value - printed.value, self.error, math.nan, self.chance)
 
     def status(self, printed: PrintedNumber) -> str:
         """What this measurement alone says of the printed number."""

@@ -30,6 +30,7 @@ from studies.ledger.entry import (
 )
 from studies.ledger.measured_claims import claim_measurements, measured_claims
 from studies.ledger.printed_numbers import cell_name, table_of
+from studies.runs.uncertainty import difference_error, reach
 
 #: Where the files lie in a checkout.
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -174,9 +175,8 @@ def _depth(kept: Mapping[str, Any]) -> Iterator[Measurement]:
 
 
 def _significance(kept: Mapping[str, Any]) -> Iterator[Measurement]:
-    """Means over seeds and splits; the splits are the independent units. The error of a t of f degrees of freedom is
-    sqrt(1 + t^2/(2 f)), that of two is taken as independent."""
-    splits = 10
+    """Means over seeds and splits, and Welch's t of all trainings; the splits are the independent units."""
+    splits = int(kept["settings"]["splits"])
     for row in _rows(kept):
         reading = "the authors' released settings, ten seeds on every split; GRAND with the same"
         for method, mean, std in (("GRAND", "other", "other_std"), ("GREAD-BS", "own", "own_std")):
@@ -184,12 +184,29 @@ def _significance(kept: Mapping[str, Any]) -> Iterator[Measurement]:
                 cell_name("Table 24", method, row["dataset"]), _float(row[mean]), _float(row[std]), splits, reading,
                 command=kept["command"], detail=row,
             )  # fmt: skip
-        ours, theirs, free = _float(row["welch_t"]), _float(row["paper_t"]), 2.0 * (int(row["runs"]) - 1)
-        error = math.sqrt(2 + (ours**2 + theirs**2) / (2 * free))
         yield Measurement(
-            cell_name("Table 24", "t", row["dataset"]), ours, None, int(row["runs"]), reading, error=error,
-            test="two standard errors of the difference of two t values", command=kept["command"], detail=row,
+            cell_name("Table 24", "t", row["dataset"]), _float(row["welch_t"]), None, int(row["runs"]), reading,
+            error=t_error(row, splits), chance=reach(1.0, splits), command=kept["command"], detail=row,
+            test="Student's interval of the difference of two t values, the splits as units",
         )  # fmt: skip
+
+
+def t_error(row: Mapping[str, Any], splits: int) -> float:
+    """The standard error of the difference of two t statistics, ours and the printed one, each of trainings on splits.
+
+    Welch's t takes all trainings as independent; those on one split are not, and splits share training nodes. Then t
+    has the variance r^2 + t^2/(2 f): r is the corrected standard error of the difference (Nadeau and Bengio) over
+    Welch's, 1 at least, and f = 2 (splits - 1) are the degrees of both deviations. The two t are taken as independent,
+    with the same r, since the paper prints no splits.
+
+    >>> row = dict(own_std=3.0, other_std=3.0, runs=100, corrected_error=1.2, welch_t=10.0, paper_t=8.0)
+    >>> round(t_error(row, 10), 2), round(t_error({**row, "corrected_error": 0.1}, 10), 2)
+    (4.52, 2.56)
+    """
+    runs, free = int(row["runs"]), 2.0 * (splits - 1)
+    welch = difference_error(_float(row["own_std"]), runs, _float(row["other_std"]), runs)
+    ratio = max(1.0, _float(row["corrected_error"]) / welch) if welch else math.nan
+    return math.sqrt(2 * ratio**2 + (_float(row["welch_t"]) ** 2 + _float(row["paper_t"]) ** 2) / (2 * free))
 
 
 def _counted(found: Mapping[str, Any]) -> Iterator[Measurement]:
@@ -214,7 +231,7 @@ def _degrees(found: Mapping[str, Any]) -> Iterator[Measurement]:
         yield Measurement(
             cell_name("Table 9", f"h={row['homophily']:g}", row["quantity"]), row["mean"], row["std"], row["graphs"],
             "graphs grown here by the same rule", word=word, command=found["command"], detail=row,
-            test="compared in the digits printed" if word else "Welch, two standard errors of the difference",
+            test="compared in the digits printed" if word else "Welch, Student's interval of the difference",
         )  # fmt: skip
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from rich.console import Console
 
@@ -14,8 +15,21 @@ from rdgraph.files import reason_of
 from studies.runs.libraries import EXTRAS, missing
 
 
+def run_program(main: Callable[[], int | None]) -> NoReturn:
+    """Run the program of a module, `python -m MODULE`, and end with its status; an error is one line and the status 2.
+
+    >>> def main(): raise RdgraphError("expected a data set, got 'cara'; did you mean cora?")
+    >>> run_program(main)
+    Traceback (most recent call last):
+    ...
+    SystemExit: 2
+    """
+    with reported(Console(stderr=True), one_line=True):
+        sys.exit(main() or 0)
+
+
 @contextmanager
-def reported(console: Console) -> Iterator[None]:
+def reported(console: Console, *, one_line: bool = False) -> Iterator[None]:
     """Show errors of the package, of files and of missing libraries, and end the program with the status 2.
 
     Anything else is a mistake in the program itself, and its traceback is what is wanted then.
@@ -23,15 +37,15 @@ def reported(console: Console) -> Iterator[None]:
     try:
         yield
     except RdgraphError as problem:
-        _end(console, type(problem).__name__, str(problem))
+        _end(console, type(problem).__name__, str(problem), one_line)
     except ModuleNotFoundError as problem:
         library = (problem.name or "").partition(".")[0]
         if not any(library in known for known in EXTRAS.values()):
             raise
-        _end(console, MissingDependency.__name__, str(missing(library, "this command")))
+        _end(console, MissingDependency.__name__, str(missing(library, "this command")), one_line)
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename is not None else ""
-        _end(console, type(problem).__name__, f"{where}{reason_of(problem)}")
+        _end(console, type(problem).__name__, f"{where}{reason_of(problem)}", one_line)
 
 
 @contextmanager
@@ -49,9 +63,12 @@ def resumable(console: Console, folder: Path) -> AbstractContextManager[None]:
     return interruptible(console, f"{folder} is valid, and the same command resumes it")
 
 
-def _end(console: Console, name: str, text: str) -> None:
-    console.print(f"[bold red]error:[/] {name}", highlight=False)
-    say(console, text)
+def _end(console: Console, name: str, text: str, one_line: bool) -> NoReturn:
+    if one_line:
+        say(console, f"error: {name}: {' '.join(text.split())}")
+    else:
+        console.print(f"[bold red]error:[/] {name}", highlight=False)
+        say(console, text)
     sys.exit(2)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rdgraph.errors import FileError
+from studies.runs.boundary import run_program
 from studies.runs.setting_changes import CHANGED, setting_text
 from studies.runs.tables import Value, read_rows
 
@@ -29,7 +30,7 @@ def collected(folder: Path) -> dict[str, Any]:
         raise FileError(f"expected a finished run in {folder}, got one that is {outline['state']}; resume it first")
     config = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
     environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
-    kept = ("python", "processors", "libraries", "gpu", "code", "seconds")
+    kept = ("python", "processors", "libraries", "gpu", "code", "seconds", "retold")
     words = [f"rdgraph study {config['study']}", *(["--small"] if config["small"] else []), f"--seed {config['seed']}"]
     words += [f"--set '{name}={setting_text(config['settings'][name])}'" for name in config.get(CHANGED, ())]
     return {
@@ -63,6 +64,8 @@ def page(found: dict[str, Any]) -> str:
     environment, name = found["environment"], found["study"]
     libraries = environment.get("libraries", {})
     where = ", ".join(f"{k} {libraries[k]}" for k in ("torch", "numpy") if k in libraries)
+    retold = environment.get("retold", {}).get("code")
+    told = f", told by the code {retold}" if retold else ""
     card = f" on one {environment['gpu']}" if "gpu" in environment else ""
     answers = [verdict["answer"] for verdict in found["verdicts"]]
     tally = ", ".join(f"{answers.count(a)} {a}" for a in dict.fromkeys(answers))
@@ -70,7 +73,7 @@ def page(found: dict[str, Any]) -> str:
         f"# {found['title']}", "", f"**{found['answer']}**" if found["answer"] else "", "",
         f"{found['question']} {len(answers)} verdicts: {tally}.", "",
         f"`{found['command']}`{card}, {environment.get('seconds', 0):g} s in its last call, code "
-        f"{environment.get('code', 'unknown')}, {where}; the numbers in [{name}.json]({name}.json), this page by "
+        f"{environment.get('code', 'unknown')}{told}, {where}; the numbers in [{name}.json]({name}.json), this page by "
         "`python -m studies.runs.kept_page FOLDER`.", "",
         *([f"![{found['title']}](figures/{name}.png)", ""] if found.get("figure") else []),
         "| statement | verdict | evidence |", "|---|---|---|",
@@ -105,4 +108,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

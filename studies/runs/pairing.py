@@ -9,10 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, standard_error
-
-#: How sure a difference has to be.
-LEVEL = 0.95
+from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, reach, standard_error
 
 
 def split_means(rows: Iterable[Mapping[str, Any]]) -> dict[int, float]:
@@ -51,11 +48,7 @@ class Paired:
     @property
     def reach(self) -> float:
         """How far the difference may be from the mean of all such splits: Student's interval at 95 %; nan for one."""
-        if not self.splits > 1:
-            return math.nan
-        from scipy.stats import t  # here, since it takes longer to import than all the rest of a report
-
-        return float(t.ppf((1 + LEVEL) / 2, self.splits - 1)) * self.error
+        return reach(self.error, self.splits)
 
     @property
     def answer(self) -> str:

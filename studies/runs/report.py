@@ -21,7 +21,7 @@ from studies.runs.chart import Chart, FieldMap
 from studies.runs.config import RunConfig
 from studies.runs.formula import Formula
 from studies.runs.moving_dots import MovingDots
-from studies.runs.tables import Row, Value
+from studies.runs.tables import Row, Value, number_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 #: What a page draws itself.
@@ -232,10 +232,10 @@ def heading(name: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a reader wants it: four digits, infinity by its sign, lists with commas.
+    """A value as a reader wants it: four digits, infinity by its sign, a dash for no number, lists with commas.
 
-    >>> shown(0.123456), shown(float("inf")), shown([1, 2.5]), shown(1e-9), shown(40)
-    ('0.1235', '∞', '1, 2.5', '1e-09', '40')
+    >>> shown(0.123456), shown(float("inf")), shown([1, 2.5]), shown(1e-9), shown(40), shown(float("nan"))
+    ('0.1235', '∞', '1, 2.5', '1e-09', '40', '-')
     """
     match value:
         case list() | tuple():
@@ -245,7 +245,7 @@ def shown(value: Any) -> str:
         case float() if math.isinf(value):
             return "∞" if value > 0 else "-∞"
         case float():
-            return f"{value:.4g}"
+            return number_text(value, ".4g")
     return str(value)
 
 

@@ -94,7 +94,7 @@ class StudyRun:
         self._answer = ("", "")
         self._formulas: list[Formula] = []
         self._started = time.monotonic()
-        self._environment = environment(config.device)
+        self._environment = environment(self.device)
         self._earlier_code: list[str] = []
 
     @property
@@ -194,7 +194,7 @@ class StudyRun:
 
     def say(self, heading: str, text: str) -> None:
         """A passage of the report in plain text; an empty line begins a new paragraph, an empty heading adds none."""
-        self._items.append(report.Passage(heading, text))
+        self._items.append(report.Passage(heading, in_words(text)))
 
     def verdict(self, statement: str, answer: str, evidence: str) -> None:
         """A row of the table of verdicts; answer: holds, fails, undecided or "holds if ..."."""

@@ -17,6 +17,17 @@ from rdgraph.files import read_text, write_text
 Value = float | int | str
 Row = Mapping[str, Value]
 MutableRow = dict[str, Value]
+#: What stands for a number that there is not, in pages and on the command line; csv files say nan, json null.
+NO_NUMBER = "-"
+
+
+def number_text(value: float | None, form: str = ".2f") -> str:
+    """A number as a table shows it, or a dash where there is none.
+
+    >>> number_text(0.5), number_text(-1.0, "+z.1f"), number_text(math.nan), number_text(None)
+    ('0.50', '-1.0', '-', '-')
+    """
+    return NO_NUMBER if value is None or math.isnan(value) else format(value, form)
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:

@@ -1,14 +1,28 @@
-"""What a few samples say: the standard error of a mean, the interval of a share, and what a count decides."""
+"""What a few samples say: the error of a mean and how far it reaches, the interval of a share, what a count decides.
+
+A verdict is no surer than its data:
+
+- The unit is what was drawn independently: a graph, a data set or a split, never the levels, reactions or seeds that
+  share one. What shares a unit is averaged over it first.
+- A mean over n units reaches Student's quantile times its standard error, n - 1 degrees of freedom; of several that are
+  asked at once the one that decides has a quantile corrected for their number.
+- Beside a printed mean over ten splits, two standard errors of the difference count as chance where ours is over ten
+  splits too; over fewer it is Student's quantile with Welch's degrees.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import hypot, nan, sqrt
+from math import hypot, inf, isfinite, nan, sqrt
 
 import numpy as np
-from scipy.special import betaincinv
+from scipy.special import betaincinv, stdtrit
 
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
+#: How sure a verdict has to be.
+LEVEL = 0.95
+#: Standard errors of a difference that count as chance beside a printed mean, and the splits that such a mean is over.
+ERRORS, SPLITS = 2.0, 10
 
 
 def standard_error(std: float, count: int) -> float:
@@ -33,7 +47,52 @@ def difference_error(std: float, count: int, other_std: float, other_count: int)
     return hypot(standard_error(std, count), standard_error(other_std, other_count))
 
 
-def interval(count: int, total: int, level: float = 0.95) -> tuple[float, float]:
+def reach(error: float, count: int, tests: int = 1) -> float:
+    """How far a mean over `count` units may be from the true one: Student's interval; nan for fewer than two units.
+
+    Its level is 95 % for all of several tests together.
+
+    >>> round(reach(1.0, 3), 2), round(reach(1.0, 10), 2), round(reach(1.0, 3, tests=10), 2), reach(0.0, 1)
+    (4.3, 2.26, 14.09, nan)
+    """
+    return float(stdtrit(count - 1, 1 - (1 - LEVEL) / (2 * tests))) * error if count > 1 else nan
+
+
+def at_most(value: float, reach: float, most: float) -> str:
+    """Whether a number that is known up to its reach is at most so much.
+
+    >>> at_most(2.0, 1.0, 5.0), at_most(8.0, 1.0, 5.0), at_most(2.0, 4.0, 5.0), at_most(2.0, nan, 5.0)
+    ('holds', 'fails', 'undecided', 'undecided')
+    """
+    return HOLDS if value + reach <= most else FAILS if value - reach > most else UNDECIDED
+
+
+def welch_freedom(std: float, count: int, other_std: float, other_count: int) -> float:
+    """Welch's degrees of freedom of the difference of two means, from their population standard deviations.
+
+    >>> welch_freedom(3.0, 10, 3.0, 10), round(welch_freedom(3.0, 3, 3.0, 10), 2), welch_freedom(0.0, 3, 0.0, 10)
+    (18.0, 2.96, inf)
+    """
+    if min(count, other_count) < 2:
+        return nan
+    own, other = standard_error(std, count) ** 2, standard_error(other_std, other_count) ** 2
+    below = own**2 / (count - 1) + other**2 / (other_count - 1)
+    return (own + other) ** 2 / below if below else inf
+
+
+def chance_errors(std: float, count: int, other_std: float, other_count: int = SPLITS) -> float:
+    """Standard errors of the difference from a printed mean that count as chance.
+
+    >>> chance_errors(3.0, 10, 3.0), round(chance_errors(3.0, 3, 3.0), 2), round(chance_errors(3.0, 2, 3.0), 2)
+    (2.0, 3.21, 8.23)
+    """
+    freedom = welch_freedom(std, count, other_std, other_count)
+    if min(count, other_count) >= SPLITS or not isfinite(freedom):
+        return ERRORS
+    return max(ERRORS, float(stdtrit(freedom, (1 + LEVEL) / 2)))
+
+
+def interval(count: int, total: int, level: float = LEVEL) -> tuple[float, float]:
     """The exact (Clopper and Pearson) interval of a share of which `count` of `total` were seen.
 
     Its ends are quantiles of beta distributions.

@@ -29,7 +29,7 @@ from rdgraph.files import write_text
 from rdgraph.wording import counted
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
-from studies.runs.tables import Row, read_rows, write_rows
+from studies.runs.tables import Row, number_text, read_rows, write_rows
 from studies.runs.uncertainty import interval_cells
 from studies.search.pictures import GAP_CAPTION, IMPORTANCE_CAPTION, gap_chart, gap_figure, gap_rows, importance_bars
 from studies.search.tasks import SearchTask
@@ -178,10 +178,8 @@ def told_best(folder: Path) -> str:
         return "none could be trained to its end"
     best = max(rows, key=lambda row: (float(row["val_accuracy"]), -int(row["trial"])))
     diverged = ", although it diverged" if best["state"] == DIVERGED else ""
-    return (
-        f"trial {best['trial']} is chosen{diverged}: validation {100 * float(best['val_accuracy']):.2f} %, test "
-        f"{100 * float(best['test_accuracy']):.2f} %; settings in {folder / BEST}"
-    )
+    val, test = (number_text(100 * float(best[name])) for name in ("val_accuracy", "test_accuracy"))
+    return f"trial {best['trial']} is chosen{diverged}: validation {val} %, test {test} %; settings in {folder / BEST}"
 
 
 def sentences(task: SearchTask, found: Found) -> list[str]:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from studies.runs.boundary import run_program
 from studies.runs.kept_page import collected
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -44,4 +45,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -171,4 +171,4 @@ def _share(energy: np.ndarray, layer: int) -> str:
     """The median over the graphs of the share of the first energy that is left at a layer."""
     ratio = energy[layer] / energy[0]
     there = ratio[np.isfinite(ratio)]
-    return f"{np.median(there):.2g}" if there.size else "nan"
+    return f"{np.median(there):.2g}" if there.size else "unknown"

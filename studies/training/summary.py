@@ -12,14 +12,10 @@ import numpy as np
 from gread.settings.presets import Published
 from rdgraph.wording import counted
 from studies.runs.report import ReportVerdict
-from studies.runs.uncertainty import difference_error
+from studies.runs.uncertainty import ERRORS, SPLITS, chance_errors, difference_error
 from studies.training.plan import TrainingPlan
 from studies.training.reference_answers import Reference, compare
 
-#: Splits behind every published number.
-PUBLISHED_SPLITS = 10
-#: A difference of at most so many standard errors is no difference.
-FEW_ERRORS = 2.0
 RESULTS_CAPTION = (
     "Every trial: the first epoch with the best validation accuracy, the validation and test accuracy there (as shares "
     "of 1), and whether the loss stayed a number."
@@ -46,6 +42,8 @@ class Summary:
     error: float
     references: tuple[Reference, ...] = ()
     metric: str = "accuracy"
+    #: A difference from the published one of at most so many standard errors is no difference.
+    chance: float = ERRORS
 
     @classmethod
     def of(
@@ -66,12 +64,13 @@ class Summary:
         which = np.array([int(row["split"]) for row in rows])
         means = np.array([accuracy[which == split].mean() for split in np.unique(which)])
         bad = tuple(f"split {r['split']} seed {r['seed']}: {r['status']}" for r in rows if r["status"] != "ok")
-        error = math.nan
+        error, chance = math.nan, ERRORS
         if published is not None and published.std is not None:
-            error = difference_error(float(means.std()), len(means), published.std, PUBLISHED_SPLITS)
+            both = float(means.std()), len(means), published.std, SPLITS
+            error, chance = difference_error(*both), chance_errors(*both)
         return cls(
             float(accuracy.mean()), float(accuracy.std()), len(rows), len(means), bad, published, float(error),
-            compare(rows, references), metric,
+            compare(rows, references), metric, chance,
         )  # fmt: skip
 
     @property
@@ -132,7 +131,7 @@ def summary_rows(plan: TrainingPlan, summary: Summary) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [_row("here", ours, summary.mean, summary.spread, summary.trials, plan.preset.source)]
     if (other := summary.published) is not None:
         std = math.nan if other.std is None else other.std
-        rows.append(_row("published", other.method, other.mean, std, PUBLISHED_SPLITS, other.source))
+        rows.append(_row("published", other.method, other.mean, std, SPLITS, other.source))
     rows += [
         _row("reference", r.method, r.mean, r.std, r.splits, "here, on the same splits") for r in summary.references
     ]
@@ -153,12 +152,12 @@ def verdicts(summary: Summary) -> tuple[ReportVerdict, ...]:
 def _as_published(summary: Summary, published: Published) -> ReportVerdict:
     away = abs(summary.difference) / summary.error if summary.error else math.inf
     better = summary.difference > 0
-    answer = "holds" if better or away <= FEW_ERRORS else "fails"
+    answer = "holds" if better or away <= summary.chance else "fails"
     evidence = (
         f"Difference {summary.difference:+z.2f} with a standard error of {summary.error:.2f}: {away:.1f} of them."
     )
     statement = (
-        f"The mean test accuracy is at least the published one of {published.method}, up to {FEW_ERRORS:g} "
+        f"The mean test accuracy is at least the published one of {published.method}, up to {summary.chance:.3g} "
         "standard errors."
     )
     return ReportVerdict(statement, answer, evidence)

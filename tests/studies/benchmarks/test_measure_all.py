@@ -17,6 +17,7 @@ from studies.benchmarks.measure_all import Queue
 from studies.benchmarks.measurements import Measurement, of_study
 from studies.catalogue import find_study
 from studies.cells.cell import ALL_TRAINED
+from studies.ledger.measured_claims import measured_claims
 from studies.runs.study import Study, execute
 from studies.runs.study_run import StudyRun
 
@@ -93,6 +94,40 @@ def test_every_measurement_names_programs_that_there_are() -> None:
             assert rest[:1] != ["study"] or find_study(rest[1]).name == rest[1]
     with pytest.raises(InvalidArgument, match="among model-speed, "):
         measure_all.measurements_by_name(["nothing"])
+
+
+def test_every_study_that_decides_a_sentence_is_measured_and_paged() -> None:
+    found = {one.name: one for one in measurements.measurements()}
+    for claim in measured_claims().values():
+        one = found[claim.study.replace("_", "-")]
+        assert one.pages, claim.study
+    assert found["complexity"].alone  # it takes times
+    assert found["complexity"].pages == (("studies.runs.kept_page", "{out}"),)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["accuracy", "--set", "nosuch"], ["accuracy", "--reaction", "nosuch"], ["compared", "--model", "nosuch"],
+        ["discovered", "--terms", "nosuch"], ["halving_agreement", "--network", "nosuch"],
+        ["measure_all", "--only", "nosuch"], ["searched", "--set", "nosuch"], ["discover_speed", "--dataset", "nosuch"],
+    ],
+)  # fmt: skip
+def test_a_name_that_there_is_not_is_told_in_a_line(words: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    line = [sys.executable, "-m", f"studies.benchmarks.{words[0]}", *words[1:], "--out", str(out), "--device", "cpu"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2, done.stderr
+    (told,) = done.stderr.splitlines()
+    assert told.startswith("error: ")
+    assert "nosuch" in told
+    assert not out.exists()
+
+
+def test_every_program_ends_by_the_same_way() -> None:
+    for path in Path(measure_all.__file__).parent.glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert '__name__ == "__main__"' not in text or text.endswith('"__main__":\n    run_program(main)\n'), path.name
 
 
 def test_a_program_gets_its_own_arguments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -139,4 +139,4 @@ def test_files_measured_side_by_side_become_one(tmp_path: Path) -> None:
 
 def test_a_name_that_there_is_not_is_refused() -> None:
     with pytest.raises(UnknownName, match="contestant"):
-        searched.checked(["GCN"], tuple(CONTESTANTS), "contestant")
+        cell_file.checked(["GCN"], tuple(CONTESTANTS), "contestant")

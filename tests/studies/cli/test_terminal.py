@@ -9,6 +9,7 @@ from rich.console import Console, RenderableType
 from typer.testing import CliRunner
 
 from gread.settings.presets import presets
+from gread.training.trainer import Progress
 from rdgraph.claims.registry import Claim, ClaimCheck
 from rdgraph.errors import LanguageError, UnknownName
 from rdgraph.reports.plain_words import plain_words
@@ -19,6 +20,7 @@ from studies.catalogue import STUDIES
 from studies.cli import app as cli
 from studies.cli import compare_commands, ledger_commands, pages, preset_commands
 from studies.cli.fitted_table import WIDE, RecordList
+from studies.cli.train_display import Display
 
 WIDTH = 80
 
@@ -91,6 +93,18 @@ def test_lists_of_names_have_all_of_them(words: list[str]) -> None:
 
 
 # ---------------------------------------------------------------------- claims
+def test_numbers_that_there_are_not_are_dashes() -> None:
+    none = float("nan")
+    row = {"method": "GCN", "mean": none, "error": none, "difference": none, "difference_error": none, "parameters": 1,
+           "ms_per_epoch": none, "published": none}  # fmt: skip
+    words = " ".join(shown(compare_commands.contest_table([row, row]))).split()
+    assert "nan" not in words
+    assert words.count("-") == 7
+    told = Progress(epoch=1, epochs=2, loss=none, val_accuracy=none, batch=0, batches=1, seconds=0.5)
+    display = Display(Console(file=io.StringIO()))
+    assert display.line(told) == "epoch 1 of 2, batch 1 of 1, loss -, validation -, 0.5 s"
+
+
 def test_a_claim_is_one_line_or_two() -> None:
     long = "a condition that is much longer than any line of a terminal could ever be " * 3
     lines = shown(

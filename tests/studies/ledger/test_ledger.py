@@ -11,6 +11,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer.testing
 
@@ -27,10 +28,12 @@ from studies.ledger import ledger_forms
 from studies.ledger.assessment import make_ledger
 from studies.ledger.contradictions import contradictions
 from studies.ledger.entry import LedgerEntry, Measurement, PrintedNumber, status_tally
-from studies.ledger.kept_results import DOCS, kept_measurements
+from studies.ledger.kept_results import DOCS, kept_measurements, t_error
 from studies.ledger.measured_claims import measured_claims
 from studies.ledger.other_people import AUTHORS, find_cell, read_added
 from studies.ledger.printed_numbers import printed_numbers
+from studies.runs.uncertainty import reach
+from studies.significance import study as significance
 from tests.paths import ROOT
 
 PRINTED = PrintedNumber("T8/x/y", "Table 8", "x", "y", "accuracy", 80.0, 3.0)
@@ -200,13 +203,13 @@ def test_readings_that_differ_make_a_cell_underspecified(tmp_path: Path) -> None
 def test_kept_pages_of_studies_are_read(tmp_path: Path) -> None:
     def keep(name: str, **values: object) -> None:
         results = {"columns": list(values), "rows": [list(values.values())]}
-        kept = {"command": f"rdgraph study {name}", "results": results}
+        kept = {"command": f"rdgraph study {name}", "settings": {"splits": 10}, "results": results}
         (tmp_path / f"{name}.json").write_text(json.dumps(kept), encoding="utf-8")
 
     keep("classification", family="paper", method="GREAD-BS", dataset="cora", mean=88.6, std=0.7, splits=10)
     keep("ablation", reaction="BS", dataset="cora", option="OA", mean=60.0, std=1.0, splits=10)
     keep("significance", dataset="texas", own=88.71, own_std=3.2, other=76.1, other_std=6.0, runs=100, welch_t=18.4,
-         paper_t=18.42)  # fmt: skip
+         paper_t=18.42, corrected_error=1.0)  # fmt: skip
     kept = json.loads((tmp_path / "classification.json").read_text(encoding="utf-8"))
     kept["results"]["rows"].append(["searched", "GREAD-BS", "cora", 77.0, 0.7, 10])
     (tmp_path / "classification.json").write_text(json.dumps(kept), encoding="utf-8")
@@ -215,6 +218,33 @@ def test_kept_pages_of_studies_are_read(tmp_path: Path) -> None:
     assert found["T8/GREAD-BS/cora"].status == words.REPRODUCED
     assert found["T20/GREAD-BS/cora/OA"].status == words.UNDERSPECIFIED  # the printed settings have SA
     assert [found[f"T24/{name}/texas"].status for name in ("GRAND", "GREAD-BS", "t")] == [words.REPRODUCED] * 3
+
+
+def test_two_t_of_the_same_experiment_are_rarely_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seeds on ten splits with a luck of their own, done twice: there are no 100 independent trainings."""
+    monkeypatch.setattr(significance, "share_ratio", lambda _: 0.0)  # these splits share no nodes
+    monkeypatch.setattr(significance, "load_set", lambda name: name)
+    draw = np.random.default_rng(0)
+
+    def table() -> dict[str, float]:
+        luck = {method: draw.normal(mean, 3.0, 10) for method, mean in (("GREAD-BS", 84.0), ("GRAND", 80.0))}
+        rows = [
+            {"dataset": "texas", "method": method, "split": split, "seed": seed, "status": "ok",
+             "test_accuracy": (luck[method][split] + draw.normal(0.0, 1.0)) / 100}
+            for method in luck for split in range(10) for seed in range(10)
+        ]  # fmt: skip
+        return {
+            name: value for name, value in significance.set_table(rows)[0].items() if isinstance(value, float | int)
+        }
+
+    apart, naive, trials = 0, 0, 60
+    for _ in range(trials):
+        ours, theirs = table(), table()
+        gap, row = ours["welch_t"] - theirs["welch_t"], {**ours, "paper_t": theirs["welch_t"]}
+        apart += abs(gap) > reach(1.0, 10) * t_error(row, 10)
+        naive += abs(gap) > 2 * math.sqrt(2 + (ours["welch_t"] ** 2 + theirs["welch_t"] ** 2) / (4 * 99))
+    assert apart <= 0.1 * trials
+    assert naive > 0.3 * trials  # what the error of independent trainings would say
 
 
 # ---------------------------------------------------------------------- what others measured

@@ -21,8 +21,8 @@ from rdgraph.systems.parser import parse
 from studies.benchmarks.accuracy import difference
 from studies.cli import app as cli
 from studies.runs.boundary import reported, say
-from studies.runs.uncertainty import agreed, decide, difference_error, interval, standard_error
-from studies.training.summary import PUBLISHED_SPLITS, Summary
+from studies.runs.uncertainty import SPLITS, agreed, decide, difference_error, interval, standard_error
+from studies.training.summary import Summary
 
 # ---------------------------------------------------------------------- errors
 WITHOUT = "this command, got an installation without; pip install"
@@ -108,7 +108,7 @@ def test_names_of_coefficients_from_the_command_line_are_no_formulas() -> None:
 # ---------------------------------------------------------------------- what a few samples say
 def test_one_standard_error_for_reports_and_pages() -> None:
     """Of the difference of two means over ten splits, from samples and by the two programs that tell of it."""
-    ours, theirs = np.random.default_rng(0).normal(80.0, 3.0, (2, PUBLISHED_SPLITS))
+    ours, theirs = np.random.default_rng(0).normal(80.0, 3.0, (2, SPLITS))
     error = math.hypot(*(values.std(ddof=1) / math.sqrt(len(values)) for values in (ours, theirs)))
     assert difference_error(ours.std(), 10, theirs.std(), 10) == pytest.approx(error, rel=1e-12)
     assert difference(ours.mean(), ours.std(), 10, theirs.mean(), theirs.std())[1] == pytest.approx(error, rel=1e-12)

@@ -144,12 +144,14 @@ def test_cells_carry_their_numbers(page: str) -> None:
     table = page[page.index('id="table-numbers"') :]
     assert re.findall(r'data-value="([^"]*)"', table)[:6] == ["2.0", "10", "nan", "9", "inf", "100"]
     assert '<td class="number" data-value="inf">∞</td>' in table
+    assert '<td class="number" data-value="nan">-</td>' in table  # sorted as what it is, shown as a dash
+    assert ">nan<" not in page
     assert [("number" in th) for th in re.findall(r"<th scope[^>]*>", table)[:3]] == [False, True, True]
 
 
 def test_values_as_a_reader_wants_them() -> None:
     assert [shown(v) for v in (1, 1.0, 123456.0, -0.00012346, float("nan"), -float("inf"), "x", True)] == [
-        "1", "1", "1.235e+05", "-0.0001235", "nan", "-∞", "x", "yes",
+        "1", "1", "1.235e+05", "-0.0001235", "-", "-∞", "x", "yes",
     ]  # fmt: skip
 
 
