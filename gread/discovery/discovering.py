@@ -24,7 +24,9 @@ from gread.discovery.discovery_plan import (
     DiscoveryPlan,
     DiscoveryProgress,
     TriedLine,
+    line_record,
     order_of,
+    read_line,
 )
 from gread.discovery.examined_ahead import AheadExamination
 from gread.discovery.line_safety import LEFT_OUT, Examination, Examine
@@ -146,6 +148,7 @@ class Discovery:
         self._seen = Behaviours()
         self._enumerated = self._distinct = 0
         self._tried: list[TriedLine] = []
+        self._met: list[Line] = []  # drawn in this round, and seen before
         self._results: dict[int, TrialResult] = {}
         self._coefficients: dict[int, dict[str, float]] = {}
         self._started, self._before, self._under_way = time.monotonic(), 0, 0.0
@@ -202,6 +205,7 @@ class Discovery:
         """Equations to be trained next, with those that were examined on the way."""
         wanted = min(self.plan.round_size, self.plan.budget - len(self._results))
         tried: list[TriedLine] = []
+        self._met = []
         count, known = 0, 0
         while count < wanted and known < PATIENCE * wanted:
             line, draw = next(lines, None), -1
@@ -209,6 +213,7 @@ class Discovery:
                 draw, line = self._drawn()
                 if self._seen.add(line) is not None:
                     known += 1
+                    self._met.append(line)
                     self._tell_known(draw, line)
                     continue
             made = self._examined(line, draw, len(self._results) + count)
@@ -298,7 +303,8 @@ class Discovery:
             return
         (self.folder / ROUNDS).mkdir(exist_ok=True)
         told = [{**r.trial.record(), "coefficients": r.coefficients} for r in results]
-        body = {"format": FORMAT, "tried": [t.record() for t in tried], "results": told}
+        met = [line_record(line) for line in self._met]
+        body = {"format": FORMAT, "tried": [t.record() for t in tried], "met": met, "results": told}
         number = len(list((self.folder / ROUNDS).glob("*.json")))
         write_text(self.folder / ROUNDS / f"{number:04d}.json", json.dumps(body) + "\n", durable=True)
 
@@ -312,13 +318,17 @@ class Discovery:
                 if body["format"] != FORMAT:
                     raise ValueError(f"the format {body['format']!r}")
                 tried = [TriedLine.read(record, self.plan.grammar) for record in body["tried"]]
+                met = [read_line(record, self.plan.grammar) for record in body.get("met", ())]
                 results = [LineResult(TrialResult.read(r), dict(r["coefficients"])) for r in body["results"]]
             except (ValueError, LookupError, TypeError) as problem:
                 raise FileError(f"expected a round of equations in {path}, got {problem}; delete the folder") from None
             for own in tried:
-                for line in (own.line, own.safety.line):
-                    if line.text not in self._seen.lines and line.text not in self._seen.merges:
-                        self._seen.add(line)
+                if own.draw >= 0:
+                    self._seen.add(own.line)
+                if own.safety.state != LEFT_OUT and own.safety.line != own.line:
+                    self._seen.add(own.safety.line)
+            for line in met:
+                self._seen.add(line)
             self._draws = max([self._draws, *(own.draw + 1 for own in tried)])
             self._take_up(tried, results)
 

@@ -123,20 +123,26 @@ class TriedLine:
     def record(self) -> dict[str, Any]:
         """As json has it; `read` is the inverse."""
         return {
-            "line": _pairs(self.line), "state": self.safety.state, "trained": _pairs(self.safety.line),
+            "line": line_record(self.line), "state": self.safety.state, "trained": line_record(self.safety.line),
             "finding": self.safety.finding, "reason": self.safety.reason, "number": self.number, "draw": self.draw,
             "into": self.into,
         }  # fmt: skip
 
     @classmethod
     def read(cls, record: Mapping[str, Any], grammar: TermGrammar) -> TriedLine:
-        line, trained = (grammar.line([Term(*pair) for pair in record[name]]) for name in ("line", "trained"))
+        line, trained = (read_line(record[name], grammar) for name in ("line", "trained"))
         safety = Safety(record["state"], trained, record["finding"], record["reason"])
         return cls(line, safety, int(record["number"]), int(record["draw"]), record["into"])
 
 
-def _pairs(line: Line) -> list[list[str]]:
+def line_record(line: Line) -> list[list[str]]:
+    """An equation as json has it; `read_line` is the inverse."""
     return [[term.body, term.sign] for term in line.terms]
+
+
+def read_line(record: Sequence[Sequence[str]], grammar: TermGrammar) -> Line:
+    """An equation as it was written down."""
+    return grammar.line([Term(*pair) for pair in record])
 
 
 @dataclass(frozen=True, eq=False)

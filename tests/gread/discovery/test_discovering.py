@@ -131,6 +131,9 @@ def test_a_search_that_was_cut_off_goes_on(tmp_path: Path, monkeypatch: pytest.M
     if sampler == "random":
         assert told(again) == told(whole)
         assert again.results == whole.results
+        assert again.behaviours.counts() == whole.behaviours.counts()
+        assert sorted(again.behaviours.merges) == sorted(whole.behaviours.merges)
+        assert len(whole.behaviours.merges) > 4  # more than the enumeration has
 
 
 @pytest.mark.usefixtures("pretend")
