@@ -131,9 +131,15 @@ def test_a_search_that_was_cut_off_goes_on(tmp_path: Path, monkeypatch: pytest.M
     if sampler == "random":
         assert told(again) == told(whole)
         assert again.results == whole.results
-        assert again.behaviours.counts() == whole.behaviours.counts()
-        assert sorted(again.behaviours.merges) == sorted(whole.behaviours.merges)
-        assert len(whole.behaviours.merges) > 4  # more than the enumeration has
+
+
+@pytest.mark.usefixtures("pretend")
+def test_a_search_that_is_read_knows_what_was_merged_while_drawing(tmp_path: Path) -> None:
+    whole = searched(tmp_path, budget=90)
+    again = searched(tmp_path, budget=90)
+    assert again.behaviours.counts() == whole.behaviours.counts()
+    assert sorted(again.behaviours.merges) == sorted(whole.behaviours.merges)
+    assert len(whole.behaviours.merges) > 4  # more than the enumeration has
 
 
 @pytest.mark.usefixtures("pretend")
