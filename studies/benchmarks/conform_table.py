@@ -16,6 +16,7 @@ from typing import Any
 
 import rdgraph as rd
 from rdgraph.conformance.conformity import Conformity
+from rdgraph.errors import UnknownName
 from rdgraph.files import write_text
 from studies.benchmarks.published_layers import PublishedLayer, drawn, our_layers, torch_geometric_layers
 from studies.benchmarks.speed_rows import command, environment
@@ -60,13 +61,15 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default="", help="layers whose name contains this")
     given = parser.parse_args(words)
     every = [(p, "torch-geometric") for p in torch_geometric_layers()] + [(p, "ours") for p in our_layers()]
+    chosen = [(published, source) for published, source in every if given.only in published.name]
+    if not chosen:
+        raise UnknownName("layer", given.only, [published.name for published, _ in every])
     rows = []
-    for published, source in every:
-        if given.only in published.name:
-            rows.append(row := table_row(published, source))
-            for domain, verdict in row["verdicts"].items():
-                word = "conforms" if verdict["conforms"] else f"differs: {'; '.join(verdict['hints'][:2])}"
-                print(f"{published.name} ({published.note}) {domain}: {word} [{verdict['seconds']} s]")
+    for published, source in chosen:
+        rows.append(row := table_row(published, source))
+        for domain, verdict in row["verdicts"].items():
+            word = "conforms" if verdict["conforms"] else f"differs: {'; '.join(verdict['hints'][:2])}"
+            print(f"{published.name} ({published.note}) {domain}: {word} [{verdict['seconds']} s]")
     line = command("studies.benchmarks.conform_table", sys.argv[1:] if words is None else words)
     if not given.only:
         write_text(given.out, json.dumps({"command": line, "environment": environment("cpu"), "rows": rows}, indent=1))

@@ -34,7 +34,7 @@ from gread.settings.trials import Trial
 from gread.training.decoupled import DecoupledTraining
 from gread.training.ensemble import Ensemble
 from rdgraph import Graph, Powers, propagate
-from rdgraph.errors import RdgraphError
+from rdgraph.errors import RdgraphError, UnknownName
 from rdgraph.files import write_text
 from studies.benchmarks.speed_rows import environment
 from studies.runs.boundary import run_program
@@ -249,7 +249,11 @@ def chosen_parts(size: str, only: list[str] | None) -> list[str]:
     """What is measured: all rows, or those whose names begin with one of the words."""
     apart = [] if size == "ten-million" else [DECOUPLED]
     known = [*PARTS, *apart, *([PEER] if find_spec("torch_geometric") is not None else [])]
-    return known if not only else [name for name in (*known, DECOUPLED) if any(name.startswith(word) for word in only)]
+    every = list(dict.fromkeys([*known, DECOUPLED]))
+    for word in only or ():
+        if not any(name.startswith(word) for name in every):
+            raise UnknownName("row of the large graphs", word, every)
+    return known if not only else [name for name in every if name.startswith(tuple(only))]
 
 
 def collect(size: str, device: str, only: list[str] | None, epochs: int, out: Path) -> dict[str, Any]:
@@ -260,7 +264,7 @@ def collect(size: str, device: str, only: list[str] | None, epochs: int, out: Pa
         "command": f"python -m studies.benchmarks.large_graphs --device {device} --size {size}",
         "environment": environment(device), "target_before": TARGET.get(size),
     }  # fmt: skip
-    for what in dict.fromkeys(chosen_parts(size, only)):
+    for what in chosen_parts(size, only):
         if any(row["what"] == what for row in part["rows"]):
             continue
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, UnknownName
 from studies.benchmarks import large_graphs
 
 
@@ -35,6 +35,14 @@ def test_every_network_gives_a_row_and_is_not_measured_again(tmp_path: Path, mon
         assert row["gib"] is None
     monkeypatch.setattr(large_graphs, "measure", lambda *_: pytest.fail("measured again"))
     large_graphs.main(words)
+
+
+def test_rows_are_chosen_by_how_their_names_begin() -> None:
+    chosen = large_graphs.chosen_parts("ten-million", ["BS", large_graphs.DECOUPLED])
+    assert {name.split()[0] for name in chosen if name != large_graphs.DECOUPLED} == {"BS"}
+    assert large_graphs.DECOUPLED in chosen
+    with pytest.raises(UnknownName, match="BZ"):
+        large_graphs.chosen_parts("tiny", ["BS", "BZ"])
 
 
 def test_what_does_not_fit_is_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
