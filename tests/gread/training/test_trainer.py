@@ -177,7 +177,9 @@ def test_trainings_that_cannot_be_are_refused():
 
 def test_the_device_is_chosen():
     assert choose_device() == ("cuda" if torch.cuda.is_available() else "cpu")
-    assert choose_device("cuda:1") == "cuda:1"
+    assert choose_device("cpu") == "cpu"
+    with pytest.raises(InvalidArgument, match="expected a CUDA device torch can use, got 'cuda:99'"):
+        choose_device("cuda:99")
 
 
 def test_batches_that_are_done_are_told_of_with_their_results():

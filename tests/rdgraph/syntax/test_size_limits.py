@@ -19,7 +19,7 @@ from gread import GREADConv
 from gread.datasets.checks import read_features
 from gread.datasets.npz import KEYS, check_npz
 from rdgraph.errors import FileError, InvalidArgument, NotApplicable
-from rdgraph.graphs.edges import MAX_NODES, _counting_sort
+from rdgraph.graphs.edges import MAX_NODES
 from rdgraph.graphs.normalisation import dense_operator, sparse_operator
 
 OP = rd.generators.path(4).operator("row", dtype=torch.float64)
@@ -90,12 +90,6 @@ def test_a_large_number_of_nodes_is_named() -> None:
     assert rd.Graph.from_edges([[0], [9_999_999]]).num_nodes == 10**7
     with pytest.raises(InvalidArgument, match="num_nodes=10000001"):
         rd.Graph.from_edges([[0], [10**7]])
-
-
-@pytest.mark.parametrize("count", [50, 10**6])
-def test_both_ways_to_sort_are_stable(count: int) -> None:
-    values = np.random.default_rng(0).integers(0, 50, size=200)
-    assert np.array_equal(_counting_sort(values, count), np.argsort(values, kind="stable"))
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "row", "column", "none"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -62,10 +63,11 @@ def test_a_row_has_the_rate_of_the_whole_process(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(discover_speed, "environment", lambda device: {"device": device})  # it asks another program
 
-    def run(line: list[str], **options: Any) -> None:
+    def run(line: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
         assert line[:3] == [sys.executable, "-m", "studies.benchmarks.discover_speed"]
         calls.append(options["env"])
         discover_speed.main(line[3:])
+        return subprocess.CompletedProcess(line, 0)
 
     monkeypatch.setattr("subprocess.run", run)
     out = tmp_path / "speed.json"
