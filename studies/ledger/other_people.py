@@ -7,7 +7,6 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -145,5 +144,5 @@ def find_cell(name: str, known: Iterable[str]) -> str:
     exact = [cell for cell in cells if cell.casefold() == wanted]
     ends = exact or [cell for cell in cells if cell.casefold().partition("/")[2] == wanted]
     if len(ends) != 1:
-        raise UnknownName("cell of the ledger", name, ends or get_close_matches(name, cells, n=8, cutoff=0.4))
+        raise UnknownName("cell of the ledger", name, ends or cells)
     return ends[0]

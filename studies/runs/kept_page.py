@@ -6,10 +6,11 @@ figure in docs/figures/NAME.png, and writes docs/NAME.md from them.
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
-import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,9 +103,11 @@ def keep(folder: Path, docs: Path = DOCS) -> Path:
     return path
 
 
-def main() -> None:
-    for folder in sys.argv[1:]:
-        print(keep(Path(folder)))
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Keep finished runs of studies: their numbers and a page in docs/")
+    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
+    for folder in parser.parse_args(words).folders:
+        print(keep(folder))
 
 
 if __name__ == "__main__":

@@ -301,6 +301,8 @@ def test_cells_are_found_by_name() -> None:
     assert find_cell("t8/gread-f/cora", cells) == "T8/GREAD-F/cora"
     with pytest.raises(UnknownName, match="GREAD-F"):
         find_cell("T8/GREAD-F/coar", cells)
+    with pytest.raises(UnknownName, match=r"known: \w"):  # something is offered, however far it is
+        find_cell("zzz", cells)
 
 
 # ---------------------------------------------------------------------- forms
