@@ -20,11 +20,10 @@ from torch.utils.checkpoint import checkpoint
 
 from rdgraph import solve
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.graphs.twin_quotient import Quotient
 from rdgraph.integrators.flow_coefficients import Schedule, full_degree
 from rdgraph.integrators.linear_part import linear_part
 from rdgraph.integrators.member_schedules import Schedules
-from rdgraph.integrators.polynomial_flow import TOLERANCE, LinearFlow, Piece, is_polynomial
+from rdgraph.integrators.polynomial_flow import TOLERANCE, LinearFlow, Piece, Shortcut, is_polynomial
 from rdgraph.integrators.solution import Solution
 from rdgraph.integrators.steppers import fixed_stepper
 from rdgraph.methods.registry import find_method
@@ -213,7 +212,7 @@ class Flow:
         time: Tensor,
         degree: int,
         *,
-        quotient: Quotient | None = None,
+        shortcut: Shortcut | None = None,
         watch: bool = False,
         added: Additions = NONE,
         pieces: Sequence[Piece] = (),
@@ -226,7 +225,7 @@ class Flow:
         """
         if self.form == POLYNOMIAL and self.schedule is not None:
             source = added.source if self.is_forced else None
-            flow = LinearFlow(self.schedule, degree, quotient, pieces, segment)
+            flow = LinearFlow(self.schedule, degree, shortcut, pieces, segment)
             return flow.run(make_field(H0), H0, time, watch=watch, source=source)
         if self.schedule is not None:
             return self._stepped(make_field, H0, self.schedule, time, added, segment), None

@@ -29,9 +29,10 @@ from gread.settings.model_records import ModelRecord
 from gread.settings.model_settings import ModelSettings
 from rdgraph import VectorField, lower
 from rdgraph.errors import InvalidArgument
+from rdgraph.graphs.eigenbasis import Eigenbasis
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
-from rdgraph.integrators.polynomial_flow import Piece
+from rdgraph.integrators.polynomial_flow import Piece, Shortcut
 from rdgraph.lowering.coefficients import valued_letters
 from rdgraph.lowering.spline_parameters import make_controls, start_parameters
 from rdgraph.syntax.tree import Kind
@@ -248,9 +249,12 @@ class GREAD(BatchedModel):
         return self.operator.with_stochastic_weights(weights.to(self.storage))
 
     @cached_property
-    def quotient(self) -> Quotient | None:
-        """The groups of nodes with the same neighbours, where A is the graph's own and they are worth it."""
-        return Quotient.of(self.operator) if self.config.adjacency == "original" else None
+    def shortcut(self) -> Shortcut | None:
+        """What saves products where A is the graph's own: its eigenvectors on a GPU if it is small, or its twins."""
+        if self.config.adjacency != "original":
+            return None
+        small = Eigenbasis.of(self.operator) if self.operator.device.type == "cuda" else None
+        return small or Quotient.of(self.operator)
 
     @property
     def beside(self) -> dict[str, Operator]:
@@ -287,7 +291,7 @@ class GREAD(BatchedModel):
         added = self.additions(H0, drop or Dropper())
         watch = flow.is_cut(degree)
         return flow.run(
-            self.field, H0, time, degree, quotient=self.quotient, watch=watch, added=added, pieces=pieces,
+            self.field, H0, time, degree, shortcut=self.shortcut, watch=watch, added=added, pieces=pieces,
             segment=self.segment,
         )  # fmt: skip
 

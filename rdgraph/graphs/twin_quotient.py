@@ -19,6 +19,7 @@ import torch
 from scipy.sparse import csr_array, diags_array
 from torch import Tensor
 
+from rdgraph.graphs.eigenbasis import basis_values
 from rdgraph.graphs.operator import Operator
 from rdgraph.kernels.rectangular_matrix import Rectangle
 
@@ -81,10 +82,7 @@ class Quotient:
 
     def basis(self, count: int, kind: str) -> Tensor:
         """b_k of the loops, (count, g): powers or Chebyshev polynomials."""
-        rows = [torch.ones_like(self.loops), self.loops]
-        for _ in range(2, count):
-            rows.append(2 * self.loops * rows[-1] - rows[-2] if kind == "chebyshev" else self.loops * rows[-1])
-        return torch.stack(rows[:count])
+        return basis_values(self.loops, count, kind)
 
     def mean(self, x: Tensor) -> Tensor:
         """Means over the twins, (B, n, d) to (B, g, d)."""

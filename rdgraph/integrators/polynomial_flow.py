@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from rdgraph.errors import NotApplicable
+from rdgraph.graphs.eigenbasis import Eigenbasis
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
 from rdgraph.integrators.coupled_flow import apply_coupled, coupled_coefficients, coupled_terms
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-7
 #: Coefficients behind the last one used that are watched, to see whether the degree is still enough.
 WATCHED = 8
+
+#: What makes polynomials of one operator cheaper: its groups of twins, or its eigenvectors.
+Shortcut = Quotient | Eigenbasis
 
 #: Members from a first to before a last one, whose polynomials have that degree.
 Piece = tuple[int, int, int]
@@ -68,7 +72,7 @@ class LinearFlow:
 
     `schedule` says how the time is cut, with `Schedules` that of every member for itself, `degree` how many products
     are taken; `needed` tells which degree a field asks for. With `pieces`, members of one batch (B, n, d) take fewer of
-    them, piece by piece; all members are in one of them. A `quotient` of the field's operator saves the twins of one
+    them, piece by piece; all members are in one of them. A `shortcut` of the field's operator saves products of one
     field; with a `segment` the gradient of one field holds that many vectors at a time. Shapes: time (*batch), H0
     (*batch, n, d), or (*batch, n, F*d) for F fields.
 
@@ -83,10 +87,10 @@ class LinearFlow:
     """
 
     def __init__(
-        self, schedule: AnySchedule, degree: int, quotient: Quotient | None = None, pieces: Sequence[Piece] = (),
+        self, schedule: AnySchedule, degree: int, shortcut: Shortcut | None = None, pieces: Sequence[Piece] = (),
         segment: int = 0,
     ) -> None:  # fmt: skip
-        self.schedule, self.degree, self.quotient = schedule, degree, quotient
+        self.schedule, self.degree, self.shortcut = schedule, degree, shortcut
         self.pieces, self.segment = pieces, segment
 
     def __call__(self, field: VectorField, H0: Tensor, time: Tensor) -> Tensor:
@@ -140,8 +144,11 @@ class LinearFlow:
         return torch.cat(parts), torch.cat(shares) if watch else None
 
     def _applied_to(self, linear: Linear, kept: Tensor, x: Tensor, members: slice | None = None) -> Tensor:
-        if self.quotient is not None:
-            return apply_on_quotient(self.quotient, kept, x, linear.base.kind)
+        if isinstance(self.shortcut, Quotient):
+            return apply_on_quotient(self.shortcut, kept, x, linear.base.kind)
+        if isinstance(self.shortcut, Eigenbasis) and self.shortcut.pays(len(kept) - 1):
+            terms = _flat_series(kept, x.shape[:-2])
+            return self.shortcut.apply(terms, x.reshape(-1, *x.shape[-2:]), linear.base.kind).view(x.shape)
         series = kept.to(torch.promote_types(x.dtype, torch.float32))
         return apply_polynomial(linear.base.operator, series, x, linear.base.kind, members, self.segment)
 
@@ -263,11 +270,7 @@ def apply_polynomial(
     >>> apply_polynomial(op, c, torch.tensor([[1.0], [0.0]], dtype=torch.float64), "taylor").ravel()
     tensor([4., 2.], dtype=torch.float64)
     """
-    batch = x.shape[:-2]
-    if any(size != 1 for size in series.shape[1:-2]):
-        series = series.expand(len(series), *batch, *series.shape[-2:])
-    terms = series.reshape(len(series), -1, *series.shape[-2:])
-    weights = operator.weights
+    batch, terms, weights = x.shape[:-2], _flat_series(series, x.shape[:-2]), operator.weights
     shared = weights.numel() == operator.num_edges
     weights = weights if shared or members is None else weights[members]
     weights = weights.reshape(1, -1) if shared else weights.expand(*batch, -1).reshape(-1, operator.num_edges)
@@ -278,6 +281,13 @@ def apply_polynomial(
         x.reshape(-1, *x.shape[-2:]).contiguous(),
     )  # type: ignore[no-untyped-call]  # fmt: skip
     return out.view(x.shape)
+
+
+def _flat_series(series: Tensor, batch: Sequence[int]) -> Tensor:
+    """Coefficients (K + 1, *batch or 1, 1, 1 or d) with one axis of members."""
+    if any(size != 1 for size in series.shape[1:-2]):
+        series = series.expand(len(series), *batch, *series.shape[-2:])
+    return series.reshape(len(series), -1, *series.shape[-2:])
 
 
 def apply_on_quotient(quotient: Quotient, series: Tensor, x: Tensor, kind: str) -> Tensor:

@@ -2,9 +2,10 @@
 
 Trials are drawn from the paper's space and trained on all splits as a search trains them: of many shapes, methods,
 steps and times, in as few batches as that takes. Beside it stands what its members would reach if every one of them had
-a card full of its like: a sample of the trials, each trained alone with as many splits and seeds as fill the card.
-Planning, set-up and recording are told separately and included. Kernels are compiled once on a machine: that, and the
-start of the process, are what a first pass over the same batches with one epoch takes longer, and told beside.
+a card full of its like: a sample of the trials, even in their costs, each trained alone with as many splits and seeds
+as fill the card. Planning, set-up and recording are told separately and included. Kernels are compiled once on a
+machine: that, and the start of the process, are what a first pass over the same batches with one epoch takes longer,
+and told beside.
 """
 
 from __future__ import annotations
@@ -79,8 +80,9 @@ def draw_configs(space: Space, base: Config, count: int, seed: int = 0) -> list[
 class Measured:
     """A search that was measured: trainings, batches, and seconds for planning, set-up, recording and epochs.
 
-    `epochs` of the `whole` number were run; the seconds of a whole search are those of set-up and recording, once, and
-    of the epochs in proportion.
+    `epochs` of the `whole` number were run. Batches run while others are set up and recorded, so that of a shorter run
+    all but the planning counts in proportion: the seconds of a whole search are then an upper bound, as it is set up
+    once.
     """
 
     trainings: int
@@ -95,12 +97,12 @@ class Measured:
 
     @property
     def seconds(self) -> float:
-        """Seconds of the whole search."""
-        return self.planning + self.setup + self.recording + self.running * self.whole / self.epochs
+        """Seconds of the whole search, at most."""
+        return self.planning + (self.setup + self.recording + self.running) * self.whole / self.epochs
 
     @property
     def rate(self) -> float:
-        """Whole trainings per second, with everything counted."""
+        """Whole trainings per second, with everything counted; at least where fewer epochs were run."""
         return self.trainings / self.seconds
 
 
@@ -159,6 +161,20 @@ def rate_alone(data: NodeData, config: Config, device: str, full: float = FULL) 
     }  # fmt: skip
 
 
+def evenly(configs: Sequence[Config], costs: Costs, samples: int) -> list[Config]:
+    """Some of the configurations, one from the midst of every part of them in the order of their costs.
+
+    Few cost most of the time, so that a plain sample says little about the whole.
+    """
+
+    def cost(config: Config) -> float:
+        beside, product = costs.member(config.model)
+        return beside + product * config.model.effort
+
+    ordered, count = sorted(configs, key=cost), min(samples, len(configs))
+    return [ordered[(2 * k + 1) * len(ordered) // (2 * count)] for k in range(count)]
+
+
 def measure(
     name: str,
     device: str,
@@ -184,7 +200,7 @@ def measure(
     for one in (first, found):
         print(name, json.dumps(asdict(one) | {"rate": one.rate}), file=sys.stderr, flush=True)
     alone: list[dict[str, Any]] = []
-    for config in configs[:: max(1, trials // max(1, samples))][:samples]:
+    for config in evenly(configs, Costs.of(data, device), samples):
         if alone and time.perf_counter() - started > seconds:
             break
         alone.append(rate_alone(data, config, device, full))
@@ -192,13 +208,12 @@ def measure(
         if device.startswith("cuda"):
             torch.cuda.empty_cache()
     ideal = len(alone) / sum(1 / one["rate"] for one in alone) if alone else None
-    running = found.trainings / (found.running * found.whole / found.epochs)
     halved = Rungs().work([EPOCHS] * trials) / (EPOCHS * trials)
     return {
         "environment": environment(device), "trials": trials, "methods": list(methods), "search": asdict(found),
         "rate": found.rate, "compiling": compiling,
         "rate_with_compiling": found.trainings / (found.seconds + compiling),
-        "rate_without_setup": running, "rate_alone": ideal, "share": found.rate / ideal if ideal else None,
+        "rate_alone": ideal, "share": found.rate / ideal if ideal else None,
         "alone": alone,
         "target": TARGETS.get(name), "target_share": TARGET_SHARE, "work_with_halving": halved,
         "nodes": data.num_nodes, "entries": int(data.graph.edge_index.shape[1]),
@@ -265,7 +280,7 @@ def main() -> None:
     if (hours := paper_hours(found)) is not None:
         found["paper"] = hours
     given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    brief = {name: row[name] for name in ("rate", "rate_with_compiling", "rate_without_setup", "rate_alone", "share")}
+    brief = {name: row[name] for name in ("rate", "rate_with_compiling", "rate_alone", "share")}
     print(given.dataset, json.dumps(brief | {"search": row["search"]}))
 
 

@@ -27,6 +27,7 @@ MAY_IMPORT = {
 
 #: Modules and folders of rdgraph that may import the running libraries; all others are the symbolic half.
 RUNNING_HALF = (
+    "rdgraph.graphs.eigenbasis",
     "rdgraph.graphs.graph",
     "rdgraph.graphs.operator",
     "rdgraph.graphs.operator_stack",

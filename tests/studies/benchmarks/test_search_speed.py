@@ -12,10 +12,19 @@ import pytest
 from gread.datasets.embedded import karate
 from gread.settings.config import Config
 from gread.settings.trials import grouped, make_trials
+from gread.training.planner import Costs
 from gread.tuning.space import find_space, read_space
 from studies.benchmarks import search_speed
 from studies.benchmarks.rate_tables import search_part
-from studies.benchmarks.search_speed import Measured, draw_configs, measure_search, on_lines, paper_hours, rate_alone
+from studies.benchmarks.search_speed import (
+    Measured,
+    draw_configs,
+    evenly,
+    measure_search,
+    on_lines,
+    paper_hours,
+    rate_alone,
+)
 
 SMALL = {"hidden": 4, "attention_dim": 4, "epochs": 2}
 
@@ -40,8 +49,23 @@ def test_a_search_is_measured_by_its_parts() -> None:
     found = measure_search(karate(), [t for c in configs for t in make_trials(c, range(2))], "cpu")
     assert (found.trainings, found.shapes, found.epochs) == (8, 2, 2)
     assert min(found.planning, found.setup, found.running) > 0
-    assert found.seconds == pytest.approx(found.planning + found.setup + found.recording + found.running * 100)
+    assert found.seconds == pytest.approx(found.planning + 100 * (found.setup + found.recording + found.running))
     assert found.rate == pytest.approx(8 / found.seconds)
+
+
+def test_a_sample_is_even_in_the_costs() -> None:
+    configs = draw_configs(find_space("paper").restricted("method", ("euler", "rk4")), Config(), 60)
+    costs = Costs.of(karate(), "cpu")
+
+    def cost(config: Config) -> float:
+        beside, product = costs.member(config.model)
+        return beside + product * config.model.effort
+
+    chosen = evenly(configs, costs, 6)
+    bounds = sorted(map(cost, configs))[::10]
+    assert [sum(cost(c) >= bound for bound in bounds) for c in chosen] == [1, 2, 3, 4, 5, 6]
+    assert len(evenly(configs, costs, 100)) == 60
+    assert evenly(configs, costs, 0) == []
 
 
 def test_one_configuration_fills_the_card_alone() -> None:
