@@ -24,6 +24,7 @@ from gread.settings.presets import authors_runs, find_preset
 from gread.settings.trials import Trial, make_trials
 from gread.training.ensemble import Ensemble
 from rdgraph.errors import InvalidArgument
+from rdgraph.graphs.twin_quotient import Quotient
 from studies.benchmarks.gather_scatter_network import peer_epoch
 from studies.benchmarks.speed_rows import SpeedRow, command, environment
 from studies.benchmarks.timing import copy_bandwidth
@@ -169,7 +170,7 @@ def floor(ensemble: Ensemble, bandwidth: float) -> float:
     model, problem = ensemble.model, ensemble.problem
     if not isinstance(model, GREAD):
         raise InvalidArgument("expected networks around an equation, got others")
-    operator = model.operator if model.quotient is None else model.quotient.operator
+    operator = model.shortcut.operator if isinstance(model.shortcut, Quotient) else model.operator
     row = 4 * model.config.hidden * ensemble.members
     soft = model.config.adjacency != "original"
     gathered = ensemble.model.degree * operator.num_edges * row * (3 + 2 * soft)
