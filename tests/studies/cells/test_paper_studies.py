@@ -486,14 +486,24 @@ def planted_times(power: float, reaction: str, against: str) -> list[MutableRow]
     ]  # fmt: skip
 
 
-def test_a_stated_power_is_refuted_only_by_a_device_at_work() -> None:
+def test_growth_is_decided_only_by_a_device_at_work() -> None:
     for power, answer in ((1.0, "fails"), (3.0, "holds"), (0.1, "undecided")):
         rows = planted_times(power, "AC", complexity.CHANNELS)
         ((_, found, _),) = complexity.growth_verdicts(complexity.exponent_table(rows))
         assert found == answer
-    for power, answer in ((1.0, "holds"), (2.0, "fails"), (0.2, "holds")):
+    for power, answer in ((1.0, "holds"), (2.0, "fails"), (0.2, "undecided")):
         rows = planted_times(power, "BS", complexity.EDGES)
         assert complexity.growth_verdicts(complexity.exponent_table(rows))[0][1] == answer
+    for power, words in ((1.0, "to the power 1.00 at most"), (0.1, "hidden by overhead")):
+        rows = planted_times(power, "AC", complexity.CHANNELS)
+        assert words in complexity.answer(complexity.product_rows(["AC"]), complexity.exponent_table(rows))
+
+
+@pytest.mark.gpu
+def test_a_recorded_run_is_timed_on_a_gpu() -> None:
+    (_, few), (_, many) = (complexity.run_seconds("BS", 3000, 64, 256, steps, 5, "cuda") for steps in (4, 64))
+    assert min(few) > 0
+    assert 8 < min(many) / min(few) < 32
 
 
 def test_products_are_those_of_the_equation() -> None:
