@@ -12,7 +12,7 @@ from typing import Any
 
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
-from rdgraph.errors import RdgraphError, UnknownName
+from rdgraph.errors import InvalidArgument, RdgraphError, UnknownName
 
 #: Who is measured, and the data set.
 Cell = tuple[str, str]
@@ -34,6 +34,14 @@ def read_cells(path: Path) -> dict[str, Any]:
     """What a file holds; no rows where there is none."""
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"rows": []}
     return found
+
+
+def present(paths: Sequence[Path]) -> Sequence[Path]:
+    """Files that are put into one; one that there is not is an error."""
+    for path in paths:
+        if not path.is_file():
+            raise InvalidArgument(f"expected files to put into one, got {path}, which is none; see the name")
+    return paths
 
 
 def missing_cells(found: dict[str, Any], key: str, names: Iterable[str], sets: Sequence[str]) -> list[Cell]:

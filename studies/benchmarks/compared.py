@@ -29,7 +29,15 @@ from gread.tuning.candidates import Candidate, PlannedRound, TrialResult
 from gread.tuning.rounds import train_round
 from gread.tuning.selection import chosen
 from rdgraph.errors import InvalidArgument
-from studies.benchmarks.cell_file import checked, joined_cells, measure_cells, missing_cells, read_cells, write_cells
+from studies.benchmarks.cell_file import (
+    checked,
+    joined_cells,
+    measure_cells,
+    missing_cells,
+    present,
+    read_cells,
+    write_cells,
+)
 from studies.benchmarks.speed_rows import environment
 from studies.runs.boundary import run_program
 
@@ -155,7 +163,7 @@ def main() -> None:
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing, put files into one")
     given = parser.parse_args()
     if given.join:
-        write_cells(given.out, joined_cells(given.join, KEY))
+        write_cells(given.out, joined_cells(present(given.join), KEY))
         return
     device = choose_device(given.device)
     checked([*(given.models or ()), *given.skip], tuple(models), "model")

@@ -33,7 +33,15 @@ from gread.settings.config import Config
 from gread.training.trainer import choose_device
 from gread.tuning.selection import best_by_test, nested_accuracies
 from rdgraph.systems.parser import parse
-from studies.benchmarks.cell_file import checked, joined_cells, measure_cells, missing_cells, read_cells, write_cells
+from studies.benchmarks.cell_file import (
+    checked,
+    joined_cells,
+    measure_cells,
+    missing_cells,
+    present,
+    read_cells,
+    write_cells,
+)
 from studies.benchmarks.compared import SETS
 from studies.benchmarks.searched import CONTESTANTS, EPOCHS, OTHERS, REACTIONS, USUAL, Contestant, SearchedRow
 from studies.benchmarks.searched import measure as measure_searched
@@ -330,7 +338,7 @@ def main() -> None:
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing, put files into one")
     given = parser.parse_args()
     if given.join:
-        write_cells(given.out, joined_cells(given.join, KEY))
+        write_cells(given.out, joined_cells(present(given.join), KEY))
         return
     device, until = choose_device(given.device), time.monotonic() + given.seconds
     names = checked(given.contestants, NAMES, "contestant")

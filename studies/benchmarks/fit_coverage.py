@@ -24,7 +24,7 @@ from rdgraph.inverse.observations import Observations
 from rdgraph.inverse.profiles import border_of, profile
 from rdgraph.inverse.residuals import Residuals
 from rdgraph.inverse.unknowns import Unknowns
-from studies.benchmarks.cell_file import write_cells
+from studies.benchmarks.cell_file import present, write_cells
 from studies.benchmarks.speed_rows import command, environment
 from studies.runs.boundary import run_program
 
@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--equation", action="append", choices=[case.name for case in CASES])
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing, put files into one")
     given = parser.parse_args()
-    cells = {key: cell for path in [given.out, *(given.join or [])] for key, cell in kept_cells(path).items()}
+    cells = {key: cell for path in [given.out, *present(given.join or [])] for key, cell in kept_cells(path).items()}
     jobs = [
         (f"{case.name} {name} {share:g}", case, graph, share)
         for share in (given.share or [1.0, 0.2])

@@ -31,7 +31,15 @@ from gread.tuning.selection import best_by_test, chosen, nested_accuracies
 from gread.tuning.space import Space, find_space
 from rdgraph.errors import InvalidArgument
 from rdgraph.methods.registry import FIXED
-from studies.benchmarks.cell_file import checked, joined_cells, measure_cells, missing_cells, read_cells, write_cells
+from studies.benchmarks.cell_file import (
+    checked,
+    joined_cells,
+    measure_cells,
+    missing_cells,
+    present,
+    read_cells,
+    write_cells,
+)
 from studies.benchmarks.compared import SETS
 from studies.benchmarks.speed_rows import environment
 from studies.runs.boundary import run_program
@@ -216,7 +224,7 @@ def main() -> None:
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing, put files into one")
     given = parser.parse_args()
     if given.join:
-        write_cells(given.out, joined_cells(given.join, KEY))
+        write_cells(given.out, joined_cells(present(given.join), KEY))
         return
     device = choose_device(given.device)
     names = checked(given.contestants, tuple(CONTESTANTS), "contestant")

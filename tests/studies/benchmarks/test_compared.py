@@ -12,6 +12,7 @@ import pytest
 
 from gread.datasets.embedded import karate
 from gread.settings.presets import find_preset
+from rdgraph.errors import InvalidArgument
 from studies.benchmarks import cell_file, compared, compared_page
 from studies.benchmarks.model_speed import PEERS, peer_seconds
 
@@ -112,6 +113,8 @@ def test_files_measured_side_by_side_become_one(tmp_path: Path) -> None:
     assert [(r["dataset"], r["mean"]) for r in found["rows"]] == [("cora", 2.0), ("film", 86.0), ("texas", 86.0)]
     assert found["failed"] == {"gat/film": "too large"}
     assert found["command"] == "later"
+    with pytest.raises(InvalidArgument, match=r"third\.json, which is none"):
+        cell_file.present([*paths, tmp_path / "third.json"])
 
 
 def test_outliers_have_their_causes() -> None:
