@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from rdgraph.integrators.stage_sums import combine
 from rdgraph.syntax.reader import PRIME
 
 if TYPE_CHECKING:
@@ -221,14 +222,3 @@ def first_is_nan(values: Sequence[Tensor]) -> Tensor:
         undefined = undefined | ~(broken | finite | infinite)
         broken = broken | ~finite
     return undefined
-
-
-def combine(H: Tensor, dt: Tensor, weights: Sequence[float], slopes: Sequence[Tensor]) -> Tensor:
-    """H + dt * sum of weight*slope, with one pass over memory per slope."""
-    terms = [(weight, slope) for weight, slope in zip(weights, slopes, strict=True) if weight != 0]
-    if not terms:
-        return H
-    scale, total = terms[0]
-    for weight, slope in terms[1:]:
-        total = torch.add(total, slope, alpha=weight / scale)
-    return torch.addcmul(H, total, dt, value=scale)
