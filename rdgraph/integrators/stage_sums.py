@@ -24,7 +24,7 @@ def combine(H: Tensor, dt: Tensor, weights: Sequence[float], slopes: Sequence[Te
     terms = [(weight, slope) for weight, slope in zip(weights, slopes, strict=True) if weight != 0]
     if not terms:
         return H
-    if use_fused(H) and _is_even(H, dt, [slope for _, slope in terms]):
+    if use_fused(H) and is_even(H, dt, [slope for _, slope in terms]):
         kept, values = zip(*terms, strict=True)
         out: Tensor = FusedSum.apply(dt.reshape(-1), kept, H, *values)  # type: ignore[no-untyped-call]
         return out
@@ -34,7 +34,7 @@ def combine(H: Tensor, dt: Tensor, weights: Sequence[float], slopes: Sequence[Te
     return torch.addcmul(H, total, dt, value=scale)
 
 
-def _is_even(H: Tensor, dt: Tensor, slopes: Sequence[Tensor]) -> bool:
+def is_even(H: Tensor, dt: Tensor, slopes: Sequence[Tensor]) -> bool:
     """Whether all are of one shape and precision, with a step without a gradient for all members or for each."""
     alike = all(x.shape == H.shape and x.dtype == H.dtype for x in slopes) and dt.dtype == H.dtype
     each = dt.ndim == 0 or dt.shape in ((1,) * H.ndim, (*H.shape[:-2], 1, 1))

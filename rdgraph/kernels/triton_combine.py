@@ -17,7 +17,8 @@ BLOCK = 1024
 
 @triton.jit
 def _sum_kernel(
-    state, slopes, dt, out, size, blocks, stride, WEIGHTS: tl.constexpr, BLOCK: tl.constexpr, ACC: tl.constexpr
+    state, slopes, dt, out, size, blocks, stride,
+    WEIGHTS: tl.constexpr, HAS_STATE: tl.constexpr, HAS_LENGTH: tl.constexpr, BLOCK: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     """out = state + dt*sum_i WEIGHTS[i]*slopes[i] at a block of entries of one member."""
     member = (tl.program_id(0) // blocks).to(tl.int64)
@@ -27,8 +28,11 @@ def _sum_kernel(
     total = tl.zeros((BLOCK,), dtype=ACC)
     for i in tl.static_range(len(WEIGHTS)):
         total += WEIGHTS[i] * tl.load(slopes[i] + place, mask=mask, other=0).to(ACC)
-    length = tl.load(dt + member * stride).to(ACC)
-    tl.store(out + place, tl.load(state + place, mask=mask, other=0).to(ACC) + length * total, mask=mask)
+    if HAS_LENGTH:
+        total = tl.load(dt + member * stride).to(ACC) * total
+    if HAS_STATE:
+        total += tl.load(state + place, mask=mask, other=0).to(ACC)
+    tl.store(out + place, total, mask=mask)
 
 
 @triton.jit
@@ -43,14 +47,20 @@ def _spread_kernel(g, dt, outs, size, blocks, stride, WEIGHTS: tl.constexpr, BLO
         tl.store(outs[i] + place, WEIGHTS[i] * scaled, mask=mask)
 
 
-def weighted_sum(state: Tensor, slopes: Sequence[Tensor], lengths: Tensor, weights: Sequence[float]) -> Tensor:
-    """state + lengths*sum of weight*slope; lengths (1 or B,) for states that have B members of equal size."""
-    out = torch.empty_like(state)
+def weighted_sum(
+    state: Tensor | None, slopes: Sequence[Tensor], lengths: Tensor | None, weights: Sequence[float]
+) -> Tensor:
+    """state + lengths*sum of weight*slope, without a state or lengths where they are None.
+
+    The lengths are (1 or B,), for B members of equal size.
+    """
+    out = torch.empty_like(slopes[0])
     if out.numel():
-        grid, size, blocks, stride = _cut(state, lengths)
+        grid, size, blocks, stride = _cut(out, lengths)
         _sum_kernel[grid](
-            state, tuple(slopes), lengths, out, size, blocks, stride, WEIGHTS=tuple(weights), BLOCK=BLOCK,
-            ACC=TRITON_TYPES[accumulator(state.dtype)], num_warps=4,
+            out if state is None else state, tuple(slopes), out if lengths is None else lengths, out, size, blocks,
+            stride, WEIGHTS=tuple(weights), HAS_STATE=state is not None, HAS_LENGTH=lengths is not None, BLOCK=BLOCK,
+            ACC=TRITON_TYPES[accumulator(out.dtype)], num_warps=4,
         )  # fmt: skip
     return out
 
@@ -67,9 +77,9 @@ def weighted_parts(g: Tensor, lengths: Tensor, weights: Sequence[float]) -> list
     return outs
 
 
-def _cut(x: Tensor, lengths: Tensor) -> tuple[tuple[int], int, int, int]:
+def _cut(x: Tensor, lengths: Tensor | None) -> tuple[tuple[int], int, int, int]:
     """The grid, the entries of a member and its blocks, and how far the lengths of two members are apart."""
-    members = len(lengths)
+    members = 1 if lengths is None else len(lengths)
     size = x.numel() // members
     blocks = triton.cdiv(size, BLOCK)
-    return (members * blocks,), size, blocks, lengths.stride(0) if members > 1 else 0
+    return (members * blocks,), size, blocks, lengths.stride(0) if lengths is not None and members > 1 else 0

@@ -7,7 +7,7 @@ that want a gradient. H is kept, and A@H where its coefficient wants a gradient.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ from rdgraph.lowering.fused_terms import FusedTerms
 from rdgraph.lowering.generated_function import GeneratedFunction
 
 if TYPE_CHECKING:
-    from rdgraph.graphs.operator import Operator
     from rdgraph.kernels.entry_kernels import EntryKernels
 
 
@@ -63,6 +62,22 @@ class SlopeCall:
         from rdgraph.kernels import triton_spmm as fused
 
         return fused.pull(self._rows(0), weights, H, stack[0], [(self.one, self.kernels.value(H, H0, stack))])
+
+    def gradients(
+        self, g: Tensor, H: Tensor, H0: Tensor | None, product: Tensor | None, weights: Tensor, stack: Tensor,
+        wanted: Sequence[bool],
+    ) -> tuple[Tensor | None, ...]:  # fmt: skip
+        """What g sends to the weights, to H, to H0 and to the stack, where it is wanted."""
+        wants_weights, wants_state, wants_start, wants_stack = wanted
+        entry, grad_start, scaled, grad_stack = self.kernels.gradient(
+            g, H, H0, product, stack, wants_start=wants_start, wants_scaled=wants_weights, wants_stack=wants_stack
+        )
+        grad_weights = None if scaled is None else self.sampled(scaled, H, weights)
+        grad_state = None
+        if wants_state:
+            source, scale = (g, stack[0]) if scaled is None else (scaled, None)
+            grad_state = self.pulled(weights, source, scale, entry)
+        return grad_weights, grad_state, grad_start, grad_stack
 
     def pulled(self, weights: Tensor, g: Tensor, scale: Tensor | None, entry: Tensor) -> Tensor:
         """scale*(A'@g) + entry."""
@@ -114,45 +129,48 @@ class FusedSlope(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
         weights, H, H0, stack, product = ctx.saved_tensors
-        call, (_, wants_weights, wants_state, wants_start, wants_stack) = ctx.call, ctx.needs_input_grad
+        call, wanted = ctx.call, ctx.needs_input_grad[1:]
         if torch.is_grad_enabled():
-            return None, *_differentiable(call, [weights, H, H0, stack], ctx.needs_input_grad[1:], g)
-        g = g.contiguous()
-        entry, grad_start, scaled, grad_stack = call.kernels.gradient(
-            g, H, H0, product, stack, wants_start=wants_start, wants_scaled=wants_weights, wants_stack=wants_stack
-        )
-        grad_weights = call.sampled(scaled, H, weights) if wants_weights else None
-        grad_state = None
-        if wants_state:
-            source, scale = (g, stack[0]) if scaled is None else (scaled, None)
-            grad_state = call.pulled(weights, source, scale, entry)
-        return None, grad_weights, grad_state, grad_start, grad_stack
+            return None, *differentiable(call.eager, [weights, H, H0, stack], wanted, g)
+        return None, *call.gradients(g.contiguous(), H, H0, product, weights, stack, wanted)
 
 
-def _differentiable(
-    call: SlopeCall, inputs: list[Tensor | None], wanted: tuple[bool, ...], g: Tensor
+def differentiable(
+    function: Callable[..., Any], inputs: Sequence[Tensor | None], wanted: Sequence[bool], g: Any
 ) -> list[Tensor | None]:
-    """The gradients as expressions that can be differentiated again."""
+    """The gradients of a function of some inputs, as expressions that can be differentiated again."""
     with torch.enable_grad():
-        # Aliases: H may itself be made of H0, and what H passes on to it is not counted here.
+        # Aliases: one input may be made of another, and what it passes on to that is not counted here.
         own = [None if x is None else x.view_as(x) for x in inputs]
-        weights, H, H0, stack = own
-        assert weights is not None
-        assert H is not None
-        assert stack is not None
-        slope = call.eager(weights, H, H0, stack)
         asked = [x for x, want in zip(own, wanted, strict=True) if want and x is not None]
-        found = iter(torch.autograd.grad(slope, asked, g, create_graph=True, allow_unused=True))
+        found = iter(torch.autograd.grad(function(*own), asked, g, create_graph=True, allow_unused=True))
     return [next(found) if want else None for want in wanted]
 
 
-def fused_slope(call: SlopeCall, operator: Operator, H: Tensor, H0: Tensor | None, stack: Tensor) -> Tensor:
-    """The slope (*batch, n, d) of states on an operator."""
-    weights = operator.flat_weights(tuple(H.shape[:-2]))
-    flat = [None if x is None else x.reshape(-1, *x.shape[-2:]).contiguous() for x in (H, H0)]
-    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (weights, H, H0, stack)):
-        slope: Tensor = FusedSlope.apply(call, weights, *flat, stack)  # type: ignore[no-untyped-call]
-        return slope.view(H.shape)
-    state, start = flat
-    assert state is not None
-    return call.value(weights, state, start, stack).view(H.shape)
+@dataclass(frozen=True, eq=False)
+class FusedField:
+    """A field at one time by generated kernels: the call, and what `FusedSlope` takes beside the state."""
+
+    call: SlopeCall
+    weights: Tensor
+    start: Tensor | None
+    stack: Tensor
+
+    def slope(self, H: Tensor) -> Tensor:
+        """The slope (*batch, n, d)."""
+        if self.is_tracked(H):
+            slope: Tensor = FusedSlope.apply(  # type: ignore[no-untyped-call]
+                self.call, self.weights, flat(H), self.start, self.stack
+            )
+            return slope.view(H.shape)
+        return self.call.value(self.weights, flat(H), self.start, self.stack).view(H.shape)
+
+    def is_tracked(self, H: Tensor) -> bool:
+        """Whether a gradient is wanted of something."""
+        known = (H, self.weights, self.stack, *(() if self.start is None else (self.start,)))
+        return torch.is_grad_enabled() and any(x.requires_grad for x in known)
+
+
+def flat(x: Tensor) -> Tensor:
+    """(*batch, n, d) as (B, n, d), contiguous."""
+    return x.reshape(-1, *x.shape[-2:]).contiguous()

@@ -16,8 +16,7 @@ from rdgraph.kernels.fused_switch import can_fuse, use_fused
 from rdgraph.lowering.coefficients import coefficient_dtype, coefficient_shapes, read_coefficients, valued_letters
 from rdgraph.lowering.field_blocks import FieldBlocks
 from rdgraph.lowering.further_operators import HeldOperators, moved_operator, read_operators
-from rdgraph.lowering.fused_slope import SlopeCall, fused_slope
-from rdgraph.lowering.fused_terms import FusedTerms
+from rdgraph.lowering.fused_slope import FusedField, SlopeCall, flat
 from rdgraph.lowering.generated_function import GeneratedFunction
 from rdgraph.lowering.lowering_stages import Code, coefficient_symbol, lowered
 from rdgraph.lowering.packed_form import PACKED, PACKED_START
@@ -145,10 +144,23 @@ class VectorField(nn.Module):
     # ------------------------------------------------------------------ evaluation
     def forward(self, t: Any, H: Tensor) -> Tensor:
         """dH/dt at H and t; an autonomous equation does not look at the time. t is a number, () or (*batch)."""
-        fused = self._stages.fused
-        if fused is not None and use_fused(H) and not (fused.uses_start and self.start().shape != H.shape):
-            return self._fused(fused, t, H)
-        return self.evaluate(self._stages.field, self._stages.code, t, H)
+        fused = self.fused(t, H)
+        return self.evaluate(self._stages.field, self._stages.code, t, H) if fused is None else fused.slope(H)
+
+    def fused(self, t: Any, H: Tensor) -> FusedField | None:
+        """The field at a time by generated kernels, for states like H; None where torch's operations are taken."""
+        terms = self._stages.fused
+        if terms is None or not use_fused(H) or (terms.uses_start and self.start().shape != H.shape):
+            return None
+        self.check_state(H)
+        function, code, one, operator = self._stages.field, self._stages.code, self._constant(1.0), self.operator
+        values = self._current_values(function, code, t, H)
+        kept, batch = self._prepared or {}, tuple(H.shape[:-2])
+        stack = kept["stack", 0][0] if ("stack", 0) in kept else terms.stack(values, one, batch)
+        tracked = torch.is_grad_enabled() and bool(H.requires_grad or stack.requires_grad or self.tensors())
+        pattern, wants_scale = operator._tensors(tracked), terms.wants_scale(values)
+        call = SlopeCall(terms, pattern, function, code["field"], one, wants_scale, self._transposed)
+        return FusedField(call, operator.flat_weights(batch), flat(self.start()) if terms.uses_start else None, stack)
 
     def diffusion(self, t: Any, H: Tensor) -> Tensor:
         """The factor of white noise at H and t, (*batch, nodes, channels); zero in the blocks of fields without noise.
@@ -336,18 +348,6 @@ class VectorField(nn.Module):
         lead = [self._constant(1.0), width] if len(self.system.fields) > 1 else []
         found = code[function.coefficient_function](*lead, *(given[n] for n in self._stages.names))
         return tuple(x if isinstance(x, Tensor) else self._constant(float(x)) for x in found)
-
-    def _fused(self, terms: FusedTerms, t: Any, H: Tensor) -> Tensor:
-        """The slope by generated kernels."""
-        self.check_state(H)
-        function, code, one, operator = self._stages.field, self._stages.code, self._constant(1.0), self.operator
-        values = self._current_values(function, code, t, H)
-        kept = self._prepared or {}
-        stack = kept["stack", 0][0] if ("stack", 0) in kept else terms.stack(values, one, tuple(H.shape[:-2]))
-        tracked = torch.is_grad_enabled() and bool(H.requires_grad or stack.requires_grad or self.tensors())
-        pattern, wants_scale = operator._tensors(tracked), terms.wants_scale(values)
-        call = SlopeCall(terms, pattern, function, code["field"], one, wants_scale, self._transposed)
-        return fused_slope(call, operator, H, self.start() if terms.uses_start else None, stack)
 
     def _constant(self, number: float) -> Tensor:
         """A number as a tensor, made once: filled on the device, since a copy from the host cannot be recorded."""
