@@ -79,25 +79,20 @@ class FusedStep(torch.autograd.Function):
             return None, None, *differentiable(lambda *own: call.eager(_step(lengths), *own), inputs, wanted, sent)
         # What comes in at every stage's state, and at the end.
         arrived: list[Tensor] = [g] * count + [g.contiguous()]
-        totals: list[Tensor | None] = [None, None, None]
-        wants_weights, _, wants_start, wants_stack = wanted
+        wants_weights, wants_state, wants_start, wants_stack = wanted
+        partial = call.slope.partial_sums(states[0], count) if wants_stack else None
+        to_weights, to_start = None, None
         for stage in reversed(range(count)):
             sources = call.sources(stage)
             slope = weighted_sum(None, [arrived[k] for _, k in sources], lengths, [weight for weight, _ in sources])
             slope = slope if first is None or stage else slope + first
-            grad_weights, grad_state, grad_start, grad_stack = call.slope.gradients(
-                slope,
-                states[stage],
-                H0,
-                products[stage],
-                weights,
-                stack,
-                (wants_weights, True, wants_start, wants_stack),
-            )
-            arrived[stage] = grad_state
-            totals = [_added(old, new) for old, new in zip(totals, (grad_weights, grad_start, grad_stack), strict=True)]
-        grad_state = weighted_sum(arrived[-1], arrived[:-1], None, [1.0] * count) if wanted[1] else None
-        return None, None, totals[0], grad_state, totals[1], totals[2]
+            grad_weights, arrived[stage], grad_start = call.slope.gradients(
+                slope, states[stage], H0, products[stage], weights, stack,
+                None if partial is None else partial[stage], (wants_weights, True, wants_start),
+            )  # fmt: skip
+            to_weights, to_start = _added(to_weights, grad_weights), _added(to_start, grad_start)
+        to_state = weighted_sum(arrived[-1], arrived[:-1], None, [1.0] * count) if wants_state else None
+        return None, None, to_weights, to_state, to_start, call.slope.stack_gradient(partial, stack)
 
 
 def fused_step(

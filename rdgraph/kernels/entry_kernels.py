@@ -48,31 +48,39 @@ class EntryKernels:
         return out
 
     def gradient(
-        self, g: Tensor, state: Tensor, start: Tensor | None, product: Tensor | None, stack: Tensor, *,
-        wants_start: bool, wants_scaled: bool, wants_stack: bool,
-    ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:  # fmt: skip
-        """What a gradient g sends to the state, to the start, stack[0]*g, and what it sends to the stack.
+        self, g: Tensor, state: Tensor, start: Tensor | None, product: Tensor | None, stack: Tensor,
+        partial: Tensor | None, *, wants_start: bool, wants_scaled: bool,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
+        """What a gradient g sends to the state and to the start, and stack[0]*g.
 
-        The first row of the stack is the factor of `product`, which is needed for its gradient alone.
+        `partial` takes what g sends to the stack, as sums over blocks of nodes; the first row of the stack is the
+        factor of `product`, which is needed for these sums alone.
         """
-        members, _, d = state.shape
-        grid, numbers, shape = _cut(state)
         grad_state = torch.empty_like(state)
         grad_start = torch.empty_like(state) if wants_start else None
         scaled = torch.empty_like(g) if wants_scaled else None
-        rows, tiles = self.count + 1, numbers[2]
-        sums = accumulator(state.dtype)
-        partial = torch.empty((rows, members, tiles, d), dtype=sums, device=g.device) if wants_stack else None
         if grad_state.numel():
+            grid, numbers, shape = _cut(state)
             self.gradient_kernel[grid](  # type: ignore[index]
                 g, state, state if start is None else start, g if product is None else product, stack, grad_state,
                 g if grad_start is None else grad_start, g if scaled is None else scaled,
-                g if partial is None else partial, *numbers, members, *_strides(stack),
-                HAS_START=wants_start, HAS_SCALED=wants_scaled, HAS_SUMS=wants_stack,
-                HAS_PRODUCT=wants_stack and product is not None, **shape,
+                g if partial is None else partial, *numbers, len(state), *_strides(stack),
+                HAS_START=wants_start, HAS_SCALED=wants_scaled, HAS_SUMS=partial is not None,
+                HAS_PRODUCT=partial is not None and product is not None, **shape,
             )  # fmt: skip
-        grad_stack = None if partial is None else _summed(partial, stack)
-        return grad_state, grad_start, scaled, grad_stack
+        return grad_state, grad_start, scaled
+
+    def partial_sums(self, state: Tensor, count: int) -> Tensor:
+        """Room for what so many gradients send to the stack: (count, terms + 1, B, blocks of nodes, d)."""
+        members, nodes, d = state.shape
+        shape = (count, self.count + 1, members, triton.cdiv(nodes, SPAN), d)
+        return torch.empty(shape, dtype=accumulator(state.dtype), device=state.device)
+
+
+def stack_gradient(partial: Tensor, stack: Tensor) -> Tensor:
+    """Partial sums added up to the shape of a stack (terms + 1, 1 or B, 1, 1 or d), in one pass."""
+    axes = [0, 3, *(axis + 1 for axis in (1, 3) if stack.shape[axis] == 1)]
+    return partial.sum(dim=axes, keepdim=True)[0].to(stack.dtype)
 
 
 @lru_cache(maxsize=256)
@@ -102,9 +110,3 @@ def _strides(stack: Tensor) -> tuple[int, int, int]:
     """How far terms, members and channels are apart in a stack; 0 along what they share."""
     terms, members, channels = stack.stride(0), stack.stride(1), stack.stride(3)
     return terms, members if stack.shape[1] > 1 else 0, channels if stack.shape[3] > 1 else 0
-
-
-def _summed(partial: Tensor, stack: Tensor) -> Tensor:
-    """Sums of tiles (terms + 1, B, tiles, d) added up to the shape of the stack, in one pass."""
-    axes = [2, *(axis for axis in (1, 3) if stack.shape[axis] == 1)]
-    return partial.sum(dim=axes, keepdim=True).to(stack.dtype)

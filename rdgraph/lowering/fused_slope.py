@@ -65,19 +65,29 @@ class SlopeCall:
 
     def gradients(
         self, g: Tensor, H: Tensor, H0: Tensor | None, product: Tensor | None, weights: Tensor, stack: Tensor,
-        wanted: Sequence[bool],
+        partial: Tensor | None, wanted: Sequence[bool],
     ) -> tuple[Tensor | None, ...]:  # fmt: skip
-        """What g sends to the weights, to H, to H0 and to the stack, where it is wanted."""
-        wants_weights, wants_state, wants_start, wants_stack = wanted
-        entry, grad_start, scaled, grad_stack = self.kernels.gradient(
-            g, H, H0, product, stack, wants_start=wants_start, wants_scaled=wants_weights, wants_stack=wants_stack
+        """What g sends to the weights, to H and to H0, where wanted; `partial` takes what it sends to the stack."""
+        wants_weights, wants_state, wants_start = wanted
+        entry, grad_start, scaled = self.kernels.gradient(
+            g, H, H0, product, stack, partial, wants_start=wants_start, wants_scaled=wants_weights
         )
         grad_weights = None if scaled is None else self.sampled(scaled, H, weights)
         grad_state = None
         if wants_state:
             source, scale = (g, stack[0]) if scaled is None else (scaled, None)
             grad_state = self.pulled(weights, source, scale, entry)
-        return grad_weights, grad_state, grad_start, grad_stack
+        return grad_weights, grad_state, grad_start
+
+    def partial_sums(self, H: Tensor, count: int) -> Tensor:
+        """Room for what so many evaluations send to the stack."""
+        return self.kernels.partial_sums(H, count)
+
+    def stack_gradient(self, partial: Tensor | None, stack: Tensor) -> Tensor | None:
+        """What all of them send to it."""
+        from rdgraph.kernels.entry_kernels import stack_gradient
+
+        return None if partial is None else stack_gradient(partial, stack)
 
     def pulled(self, weights: Tensor, g: Tensor, scale: Tensor | None, entry: Tensor) -> Tensor:
         """scale*(A'@g) + entry."""
@@ -132,7 +142,10 @@ class FusedSlope(torch.autograd.Function):
         call, wanted = ctx.call, ctx.needs_input_grad[1:]
         if torch.is_grad_enabled():
             return None, *differentiable(call.eager, [weights, H, H0, stack], wanted, g)
-        return None, *call.gradients(g.contiguous(), H, H0, product, weights, stack, wanted)
+        partial = call.partial_sums(H, 1) if wanted[3] else None
+        sums = None if partial is None else partial[0]
+        found = call.gradients(g.contiguous(), H, H0, product, weights, stack, sums, wanted[:3])
+        return None, *found, call.stack_gradient(partial, stack)
 
 
 def differentiable(
