@@ -18,8 +18,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from rdgraph.kernels import triton_functions
 from rdgraph.kernels.entry_text import EntryText, kernel_source
+from rdgraph.kernels.triton_functions import BY_NAME
 from rdgraph.kernels.triton_spmm import TRITON_TYPES, accumulator
 
 #: Nodes that one program takes, and bytes of a sum that it holds at a time: more, and the registers do not suffice.
@@ -89,8 +89,7 @@ def entry_kernels(text: EntryText) -> EntryKernels:
     source = kernel_source(text)
     filename = f"<rdgraph kernels {next(_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    names = {name: getattr(triton_functions, name) for name in ("tanh", "softplus", "root", "sign")}
-    namespace: dict[str, Any] = {"__name__": __name__, "triton": triton, "tl": tl, **names}
+    namespace: dict[str, Any] = {"__name__": __name__, "triton": triton, "tl": tl, **BY_NAME}
     exec(compile(source, filename, "exec"), namespace)
     return EntryKernels(source, namespace["value_kernel"], namespace["gradient_kernel"], len(text.results))
 

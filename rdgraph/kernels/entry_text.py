@@ -22,7 +22,7 @@ _ENTRY = """
 {lines}
 """
 _VALUE = '''
-@triton.jit(do_not_specialize=["nodes", "tiles"])
+@triton.jit(do_not_specialize=["nodes", "tiles", "sk", "sb"])
 def value_kernel(
     state, start, stack, out, nodes, d, tiles, sk, sb, sc,
     SPAN: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, ACC: tl.constexpr,
@@ -32,7 +32,7 @@ def value_kernel(
         tl.store(out + place, total, mask=mask)
 '''
 _GRADIENT = '''
-@triton.jit(do_not_specialize=["nodes", "tiles", "members"])
+@triton.jit(do_not_specialize=["nodes", "tiles", "members", "sk", "sb"], do_not_specialize_on_alignment=["partial"])
 def gradient_kernel(
     g_, state, start, product, stack, grad_state, grad_start, scaled, partial, nodes, d, tiles, members, sk, sb, sc,
     HAS_START: tl.constexpr, HAS_SCALED: tl.constexpr, HAS_SUMS: tl.constexpr, HAS_PRODUCT: tl.constexpr,

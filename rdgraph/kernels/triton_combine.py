@@ -13,9 +13,11 @@ from rdgraph.kernels.triton_spmm import TRITON_TYPES, accumulator
 
 #: Entries that one program takes.
 BLOCK = 1024
+#: Numbers that the code does not depend on: it is compiled once for all of them.
+COUNTS = ("blocks", "stride")
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS, do_not_specialize_on_alignment=["dt"])
 def _sum_kernel(
     state, slopes, dt, out, size, blocks, stride,
     WEIGHTS: tl.constexpr, HAS_STATE: tl.constexpr, HAS_LENGTH: tl.constexpr, BLOCK: tl.constexpr, ACC: tl.constexpr,
@@ -35,7 +37,7 @@ def _sum_kernel(
     tl.store(out + place, total, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS, do_not_specialize_on_alignment=["dt"])
 def _spread_kernel(g, dt, outs, size, blocks, stride, WEIGHTS: tl.constexpr, BLOCK: tl.constexpr, ACC: tl.constexpr):
     """outs[i] = dt*WEIGHTS[i]*g at a block of entries of one member."""
     member = (tl.program_id(0) // blocks).to(tl.int64)

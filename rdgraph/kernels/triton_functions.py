@@ -45,3 +45,7 @@ def root(x):
 def sign(x):
     """-1, 0 or 1; 0 for NaN, as in torch."""
     return tl.where(x > 0, 1.0, tl.where(x < 0, -1.0, 0.0))
+
+
+#: The functions by the names that texts have for them.
+BY_NAME = {function.fn.__name__: function for function in (tanh, softplus, root, sign)}

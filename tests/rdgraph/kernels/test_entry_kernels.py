@@ -19,7 +19,7 @@ pytest.importorskip("triton", reason="Triton is not installed")
 from rdgraph.algebra.factored_form import Entrywise
 from rdgraph.algebra.normal_form import H0, H
 from rdgraph.kernels.entry_kernels import entry_kernels, stack_gradient
-from rdgraph.kernels.triton_combine import weighted_parts, weighted_sum
+from rdgraph.kernels.triton_combine import _sum_kernel, weighted_parts, weighted_sum
 from rdgraph.lowering.entry_program import entry_program
 from rdgraph.syntax.functions import BUILT_IN
 from tests.equations import random_numbers as random
@@ -72,6 +72,22 @@ def test_the_same_text_is_compiled_once_and_can_be_read():
     assert one is two
     assert "tl.sin(h)" in inspect.getsource(one.value_kernel.fn)
     assert "tl.cos(h)" in one.source
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="nothing is compiled in the interpreter")
+def test_kernels_are_compiled_once_for_all_numbers_of_members_and_nodes():
+    """A training cut into pieces, or with members dropped on the way, is not to wait for the compiler again."""
+    kernels = entry_kernels(entry_program([Entrywise("*", H, 2 - H)]))
+    compiled = set[tuple[int, ...]]()
+    for nodes, members in ((48, 10), (48, 1), (48, 16), (37, 7)):
+        h = random(members, nodes, 16).to(DEVICE)
+        stack = random(2, members, 1, 1).to(DEVICE)
+        kernels.gradient(h, h, None, h, stack, kernels.partial_sums(h, 1)[0], wants_start=False, wants_scaled=True)
+        kernels.value(h, None, stack)
+        weighted_sum(h, [h, h], random(members).to(DEVICE), [0.25, 0.75])
+        known = (kernels.value_kernel, kernels.gradient_kernel, _sum_kernel)
+        compiled.add(tuple(len(kernel.device_caches[torch.cuda.current_device()][0]) for kernel in known))
+    assert len(compiled) == 1
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
