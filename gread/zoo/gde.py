@@ -14,7 +14,7 @@ from gread.models.features import Features
 from gread.models.randomness import Dropper
 from gread.settings.model_records import ModelRecord
 from gread.settings.model_settings import ModelSettings
-from rdgraph.integrators.steppers import combine
+from rdgraph.integrators.stage_sums import combine
 from rdgraph.methods.registry import FIXED, find_method
 
 

@@ -248,6 +248,12 @@ class Operator:
         is_plain = x.ndim == 2 and weights.ndim == 1 and x.device.type == "cpu" and plain_types
         return is_plain and not tracked and not torch.compiler.is_compiling()
 
+    def flat_weights(self, batch: tuple[int, ...]) -> Tensor:
+        """The weights for states (*batch, n, d): (1, E) where all members share them, else (B, E)."""
+        if self.weights.numel() == self.num_edges:
+            return self.weights.reshape(1, -1)
+        return self.weights.expand(*batch, -1).flatten(0, -2).contiguous()
+
     def _tensors(self, tracked: bool) -> list[Tensor]:
         """What the operations need; the transpose is left out where A is its own, or where nobody asks for it."""
         if not tracked or (self.is_symmetric and not self.weights.requires_grad):

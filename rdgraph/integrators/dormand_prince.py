@@ -14,7 +14,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from rdgraph.integrators.steppers import combine
+from rdgraph.integrators.stage_sums import combine
 from rdgraph.methods.tableaux import methods
 
 #: Sparse evaluations of one attempt: the first slope is the last one of the step before.

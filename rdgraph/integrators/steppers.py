@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from rdgraph.integrators.fused_step import fused_step
+from rdgraph.integrators.stage_sums import combine
+from rdgraph.kernels.fused_switch import use_fused
 from rdgraph.syntax.reader import PRIME
 
 if TYPE_CHECKING:
@@ -118,8 +121,22 @@ class RungeKutta:
         return slopes
 
     def advance(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> StepResult:
+        if (fused := self._fused(H, dt)) is not None:
+            return fused
         slopes = self.stages(H, dt, t)
         return StepResult(combine(H, dt, self._weights, slopes), slopes[0])
+
+    def _fused(self, H: Tensor, dt: Tensor) -> StepResult | None:
+        """The step as one operation for autograd, where generated kernels compute a field that knows no time."""
+        if self._is_timed or not torch.is_grad_enabled() or not use_fused(H):
+            return None
+        make_fused = getattr(self.field, "fused", None)
+        field = None if make_fused is None else make_fused(None, H)
+        found = None if field is None else fused_step(field, H, dt, self._rows, self._weights)
+        if found is None:
+            return None
+        self.evaluations += len(self._rows)
+        return StepResult(*found)
 
     def is_undefined(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> Tensor:
         return first_is_nan([H, *self.stages(H, dt, t)])
@@ -221,14 +238,3 @@ def first_is_nan(values: Sequence[Tensor]) -> Tensor:
         undefined = undefined | ~(broken | finite | infinite)
         broken = broken | ~finite
     return undefined
-
-
-def combine(H: Tensor, dt: Tensor, weights: Sequence[float], slopes: Sequence[Tensor]) -> Tensor:
-    """H + dt * sum of weight*slope, with one pass over memory per slope."""
-    terms = [(weight, slope) for weight, slope in zip(weights, slopes, strict=True) if weight != 0]
-    if not terms:
-        return H
-    scale, total = terms[0]
-    for weight, slope in terms[1:]:
-        total = torch.add(total, slope, alpha=weight / scale)
-    return torch.addcmul(H, total, dt, value=scale)

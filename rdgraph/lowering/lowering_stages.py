@@ -14,6 +14,7 @@ import sympy as sp
 from rdgraph.algebra.factored_form import factored_form
 from rdgraph.algebra.normal_form import H0, LAPLACIAN, Algebra, H, State
 from rdgraph.lowering.coefficients import valued_letters
+from rdgraph.lowering.fused_terms import FusedTerms, fused_terms
 from rdgraph.lowering.generated_function import GeneratedFunction
 from rdgraph.lowering.product_plan import schedule
 from rdgraph.lowering.torch_source import module_source
@@ -30,7 +31,10 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Lowered:
-    """The stages of one lowering: normal forms by state, their parts free of states, functions, source, callables."""
+    """The stages of one lowering: normal forms by state, their parts free of states, functions, source, callables.
+
+    `fused` are the terms of a single field that generated kernels can compute.
+    """
 
     forms: dict[str, sp.Expr]
     free: dict[str, sp.Expr]
@@ -40,6 +44,7 @@ class Lowered:
     names: tuple[str, ...]
     source: str
     code: Code
+    fused: FusedTerms | None = None
 
     @property
     def has_forcing(self) -> bool:
@@ -79,7 +84,8 @@ def lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lowere
     note = f"Operator: {normalisation}, L = {'D' if keeps_laplacian else 'I'} - A. Shapes: {shapes}."
     kept = [field, *([forcing] if any(free.values()) else []), *([] if noise is None else [noise])]
     source = module_source(system.text, note, list(names), kept, is_packed=len(forms) > 1)
-    return Lowered(forms, free, field, forcing, noise, names, source, compiled(source))
+    fused = fused_terms(forms["H"], field, kinds) if len(forms) == 1 else None
+    return Lowered(forms, free, field, forcing, noise, names, source, compiled(source), fused)
 
 
 def coefficient_letters(system: System) -> tuple[str, ...]:

@@ -12,9 +12,11 @@ from torch import Tensor, nn
 
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.graphs.operator import Operator
+from rdgraph.kernels.fused_switch import can_fuse, use_fused
 from rdgraph.lowering.coefficients import coefficient_dtype, coefficient_shapes, read_coefficients, valued_letters
 from rdgraph.lowering.field_blocks import FieldBlocks
 from rdgraph.lowering.further_operators import HeldOperators, moved_operator, read_operators
+from rdgraph.lowering.fused_slope import FusedField, SlopeCall, flat
 from rdgraph.lowering.generated_function import GeneratedFunction
 from rdgraph.lowering.lowering_stages import Code, coefficient_symbol, lowered
 from rdgraph.lowering.packed_form import PACKED, PACKED_START
@@ -60,6 +62,7 @@ class VectorField(nn.Module):
             self._hold(f"coefficient_{name}", value)
         self._initial: Tensor | None = None
         self._prepared: dict[tuple[str, int], tuple[Tensor, ...]] | None = None
+        self._transposed: dict[str, Tensor] | None = None
         self._constants: dict[tuple[float, torch.dtype, torch.device], Tensor] = {}
 
     def _hold(self, name: str, value: Tensor) -> None:
@@ -74,7 +77,7 @@ class VectorField(nn.Module):
         self._operator = moved_operator(held, self._weights, fn)
         self._initial = None if self._initial is None else fn(self._initial)
         self.further = self.further.moved(fn)
-        self._prepared = None
+        self._prepared = self._transposed = None
         return self
 
     # ------------------------------------------------------------------ what it is
@@ -141,7 +144,23 @@ class VectorField(nn.Module):
     # ------------------------------------------------------------------ evaluation
     def forward(self, t: Any, H: Tensor) -> Tensor:
         """dH/dt at H and t; an autonomous equation does not look at the time. t is a number, () or (*batch)."""
-        return self.evaluate(self._stages.field, self._stages.code, t, H)
+        fused = self.fused(t, H)
+        return self.evaluate(self._stages.field, self._stages.code, t, H) if fused is None else fused.slope(H)
+
+    def fused(self, t: Any, H: Tensor) -> FusedField | None:
+        """The field at a time by generated kernels, for states like H; None where torch's operations are taken."""
+        terms = self._stages.fused
+        if terms is None or not use_fused(H) or (terms.uses_start and self.start().shape != H.shape):
+            return None
+        self.check_state(H)
+        function, code, one, operator = self._stages.field, self._stages.code, self._constant(1.0), self.operator
+        values = self._current_values(function, code, t, H)
+        kept, batch = self._prepared or {}, tuple(H.shape[:-2])
+        stack = kept["stack", 0][0] if ("stack", 0) in kept else terms.stack(values, one, batch)
+        tracked = torch.is_grad_enabled() and bool(H.requires_grad or stack.requires_grad or self.tensors())
+        pattern, wants_scale = operator._tensors(tracked), terms.wants_scale(values)
+        call = SlopeCall(terms, pattern, function, code["field"], one, wants_scale, self._transposed)
+        return FusedField(call, operator.flat_weights(batch), flat(self.start()) if terms.uses_start else None, stack)
 
     def diffusion(self, t: Any, H: Tensor) -> Tensor:
         """The factor of white noise at H and t, (*batch, nodes, channels); zero in the blocks of fields without noise.
@@ -208,9 +227,11 @@ class VectorField(nn.Module):
     def prepared(self) -> VectorField:
         """The field with its coefficients computed once, for many evaluations between two backward passes."""
         ready = self._copy()
-        ready._prepared = {}
+        ready._prepared, ready._transposed = {}, {}
         if len(self.system.fields) == 1 and self.system.is_autonomous:  # with several the width of a state is needed
-            ready._prepared["field", 0] = self._values(self._stages.field, self._stages.code)
+            values = ready._prepared["field", 0] = self._values(self._stages.field, self._stages.code)
+            if self._stages.fused is not None and can_fuse(self.device):
+                ready._prepared["stack", 0] = (self._stages.fused.stack(values, self._constant(1.0), self.batch),)
         return ready
 
     def value(self, expression: sp.Expr | float) -> Tensor:

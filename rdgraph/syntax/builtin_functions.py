@@ -138,12 +138,14 @@ BUILT_IN: tuple[ElementwiseFunction, ...] = (
         numpy=_of_numpy("tanh"), torch="torch.tanh({0})", c="tanh(x)", ball=_of_arb("tanh"),
         range=_UNIT, slope=Span(sp.S.Zero, sp.S.One, has_upper=True), monotone=Monotone.INCREASING, at_zero=sp.S.Zero,
         reflection=lambda x, y: -y, rewriting=lambda x: 1 - 2 / (sp.exp(2 * x) + 1), inverse=sp.atanh,
+        triton="tanh({x})", triton_gradient="{a}*(1 - {y}*{y})",
     ),
     ElementwiseFunction(
         "relu", relu, sp.Heaviside, r"\operatorname{{relu}}" + _ROUND,
         numpy=_numpy_relu, torch="torch.relu({0})", c="x < 0 ? 0 : x", ball=_ball_relu,
         range=Span.of(0, sp.oo, attained=True), slope=Span.of(0, 1, attained=True), monotone=Monotone.NONDECREASING,
         at_zero=sp.S.Zero, pieces=(0, 1), rewriting=lambda x: (x + sp.Abs(x)) / 2,
+        triton="tl.where({x} < 0, 0.0, {x})", triton_gradient="tl.where({y} <= 0, 0.0, {a})",
     ),
     ElementwiseFunction(
         "sigmoid", sigmoid, lambda x: sigmoid(x) * (1 - sigmoid(x)), r"\sigma" + _ROUND,
@@ -151,24 +153,28 @@ BUILT_IN: tuple[ElementwiseFunction, ...] = (
         range=Span.of(0, 1), slope=Span(sp.S.Zero, sp.Rational(1, 4), has_upper=True), monotone=Monotone.INCREASING,
         at_zero=sp.S.Half, reflection=lambda x, y: 1 - y, rewriting=lambda x: 1 - 1 / (sp.exp(x) + 1),
         inverse=lambda y: sp.log(y / (1 - y)),
+        triton="1/(1 + tl.exp(-{x}))", triton_gradient="{a}*(1 - {y})*{y}",
     ),
     ElementwiseFunction(
         "exp", sp.exp, sp.exp, r"\exp" + _ROUND,
         numpy=_of_numpy("exp"), torch="torch.exp({0})", c="exp(x)", ball=_of_arb("exp"),
         range=Span.of(0, sp.oo), slope=Span.of(0, sp.oo), monotone=Monotone.INCREASING, at_zero=sp.S.One,
         reflection=lambda x, y: 1 / y, inverse=sp.log,
+        triton="tl.exp({x})", triton_gradient="{a}*{y}",
     ),
     ElementwiseFunction(
         "sqrt", sp.sqrt, lambda x: 1 / (2 * sp.sqrt(x)), r"\sqrt{{{}}}",
         numpy=_of_numpy("sqrt"), torch="torch.sqrt({0})", c="sqrt(x)", ball=_ball_sqrt,
         domain=Span.of(0, sp.oo, attained=True), range=Span.of(0, sp.oo, attained=True), slope=Span.of(0, sp.oo),
         monotone=Monotone.INCREASING, at_zero=sp.S.Zero, inverse=lambda y: y**2,
+        triton="root({x})", triton_gradient="{a}/(2*{y})",
     ),
     ElementwiseFunction(
         "abs", sp.Abs, sp.sign, r"\operatorname{{abs}}" + _ROUND,
         numpy=_of_numpy("abs"), torch="torch.abs({0})", c="fabs(x)", ball=abs,
         range=Span.of(0, sp.oo, attained=True), slope=_SWING, at_zero=sp.S.Zero, reflection=lambda x, y: y,
         pieces=(-1, 1),
+        triton="tl.abs({x})", triton_gradient="{a}*sign({x})",
     ),
     ElementwiseFunction(
         "softplus", softplus, sigmoid, r"\operatorname{{softplus}}" + _ROUND,
@@ -177,15 +183,18 @@ BUILT_IN: tuple[ElementwiseFunction, ...] = (
         range=Span.of(0, sp.oo), slope=Span.of(0, 1), monotone=Monotone.INCREASING, at_zero=sp.log(2),
         reflection=lambda x, y: y - x, formula=lambda x: sp.log(1 + sp.exp(x)), ties=_ties_of_softplus,
         inverse=lambda y: sp.log(sp.exp(y) - 1),
+        triton="softplus({x})", triton_gradient="{a}/(1 + tl.exp(-{x}))",
     ),
     ElementwiseFunction(
         "sin", sp.sin, sp.cos, r"\sin" + _ROUND,
         numpy=_of_numpy("sin"), torch="torch.sin({0})", c="sin(x)", ball=_of_arb("sin"),
         range=_SWING, slope=_SWING, at_zero=sp.S.Zero, reflection=lambda x, y: -y,
+        triton="tl.sin({x})", triton_gradient="{a}*tl.cos({x})",
     ),
     ElementwiseFunction(
         "cos", sp.cos, lambda x: -sp.sin(x), r"\cos" + _ROUND,
         numpy=_of_numpy("cos"), torch="torch.cos({0})", c="cos(x)", ball=_of_arb("cos"),
         range=_SWING, slope=_SWING, at_zero=sp.S.One, reflection=lambda x, y: y,
+        triton="tl.cos({x})", triton_gradient="-{a}*tl.sin({x})",
     ),
 )  # fmt: skip

@@ -77,6 +77,9 @@ class ElementwiseFunction:
             `definition` is lowered instead.
         c: source text in the argument `x`, of the type `real`, with the functions of <tgmath.h>; NaN stays NaN. None
             where `formula` or the tree of `definition` is compiled instead.
+        triton: source text with {x} for the name of the argument, in the language of Triton and the functions of
+            `rdgraph.kernels.triton_functions`; NaN stays NaN. None where fields with this function are not fused.
+        triton_gradient: what a gradient {a} of y = f(x) sends to x, in {a}, {x} and {y}; as torch has it.
         ball: on a rational (`flint.fmpq`) or a ball (`flint.arb`); an enclosure, exact where it can be.
         domain: where f is defined.
         range: the values of f on its domain.
@@ -115,6 +118,8 @@ class ElementwiseFunction:
     definition: sp.Basic | None = None
     is_sharp: bool = True
     c: str | None = None
+    triton: str | None = None
+    triton_gradient: str | None = None
     has_straight_tails: bool = False
 
     @property
