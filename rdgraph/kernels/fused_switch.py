@@ -23,6 +23,6 @@ def use_fused(x: Tensor) -> bool:
     >>> use_fused(torch.ones(1024, 1024))
     False
     """
-    if not can_fuse(x.device) or x.numel() < FUSED_ENTRIES or torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or not can_fuse(x.device) or x.numel() < FUSED_ENTRIES:
         return False
     return not torch._C._functorch.is_functorch_wrapped_tensor(x)

@@ -23,6 +23,23 @@ if TYPE_CHECKING:
     from rdgraph.kernels.entry_kernels import EntryKernels
 
 
+@dataclass(eq=False)
+class HeldTranspose:
+    """Weights in the order of the transpose, kept as long as they are asked for of the same, unchanged weights."""
+
+    source: Tensor | None = None
+    version: int = 0
+    found: Tensor | None = None
+
+    def weights(self, pattern: list[Tensor], weights: Tensor) -> Tensor:
+        """The weights (1 or B, E) in that order."""
+        is_same = self.source is not None and self.source.data_ptr() == weights.data_ptr()
+        if self.found is None or not is_same or self.version != weights._version:
+            self.source, self.version = weights.detach(), weights._version
+            self.found = ops.transposed_weights(pattern, self.source)
+        return self.found
+
+
 @dataclass(frozen=True, eq=False)
 class SlopeCall:
     """What an evaluation takes beside the tensors that may want a gradient.
@@ -33,7 +50,7 @@ class SlopeCall:
         function: The generated function, and `code`, which computes the same from torch's own operations.
         one: 1 as a tensor.
         wants_scale: Whether the coefficient of the product wants a gradient.
-        held: What evaluations between two backward passes share: the weights in the order of the transpose.
+        held: What evaluations share: the weights in the order of the transpose.
     """
 
     terms: FusedTerms
@@ -42,7 +59,7 @@ class SlopeCall:
     code: Callable[..., Tensor]
     one: Tensor
     wants_scale: bool
-    held: dict[str, Tensor] | None = None
+    held: HeldTranspose | None = None
 
     @property
     def kernels(self) -> EntryKernels:
@@ -93,10 +110,9 @@ class SlopeCall:
         """scale*(A'@g) + entry."""
         from rdgraph.kernels import triton_spmm as fused
 
-        held = {} if self.held is None else self.held
-        if "weights" not in held:
-            held["weights"] = ops.transposed_weights(self.pattern, weights)
-        return fused.spmm(self._rows(1), held["weights"], g, scale, [(self.one, entry)], out=entry)
+        held = HeldTranspose() if self.held is None else self.held
+        back = held.weights(self.pattern, weights)
+        return fused.spmm(self._rows(1), back, g, scale, [(self.one, entry)], out=entry)
 
     def sampled(self, g: Tensor, H: Tensor, weights: Tensor) -> Tensor:
         """The gradient of the weights."""

@@ -16,7 +16,7 @@ from rdgraph.kernels.fused_switch import can_fuse, use_fused
 from rdgraph.lowering.coefficients import coefficient_dtype, coefficient_shapes, read_coefficients, valued_letters
 from rdgraph.lowering.field_blocks import FieldBlocks
 from rdgraph.lowering.further_operators import HeldOperators, moved_operator, read_operators
-from rdgraph.lowering.fused_slope import FusedField, SlopeCall, flat
+from rdgraph.lowering.fused_slope import FusedField, HeldTranspose, SlopeCall, flat
 from rdgraph.lowering.generated_function import GeneratedFunction
 from rdgraph.lowering.lowering_stages import Code, coefficient_symbol, lowered
 from rdgraph.lowering.packed_form import PACKED, PACKED_START
@@ -62,7 +62,7 @@ class VectorField(nn.Module):
             self._hold(f"coefficient_{name}", value)
         self._initial: Tensor | None = None
         self._prepared: dict[tuple[str, int], tuple[Tensor, ...]] | None = None
-        self._transposed: dict[str, Tensor] | None = None
+        self._transposed: HeldTranspose | None = None
         self._constants: dict[tuple[float, torch.dtype, torch.device], Tensor] = {}
 
     def _hold(self, name: str, value: Tensor) -> None:
@@ -227,7 +227,7 @@ class VectorField(nn.Module):
     def prepared(self) -> VectorField:
         """The field with its coefficients computed once, for many evaluations between two backward passes."""
         ready = self._copy()
-        ready._prepared, ready._transposed = {}, {}
+        ready._prepared, ready._transposed = {}, HeldTranspose()
         if len(self.system.fields) == 1 and self.system.is_autonomous:  # with several the width of a state is needed
             values = ready._prepared["field", 0] = self._values(self._stages.field, self._stages.code)
             if self._stages.fused is not None and can_fuse(self.device):

@@ -273,3 +273,20 @@ def test_any_expression_has_the_values_and_gradients_of_torch(values):
             found.append(problem.gradients())
     for one, two in zip(found[1], found[0], strict=True):
         torch.testing.assert_close(one, two, rtol=1e-9, atol=1e-9 * float(1 + two.detach().abs().max()))
+
+
+def test_weights_changed_in_place_are_transposed_anew(graph, arranged):
+    """A prepared field shares the transpose between evaluations, as long as it is that of its weights."""
+    problem = Problem(graph, "F")
+    found = []
+    for is_fused in (False, True):
+        fuse(arranged, is_fused)
+        inputs = [x.clone() for x in problem.inputs]
+        H = inputs[0].requires_grad_(True)
+        field = problem.field(inputs).prepared()
+        gradients = []
+        for factor in (1.0, 3.0):
+            inputs[2].mul_(factor)
+            gradients += [*torch.autograd.grad(field(None, field(None, H)).sum(), [H])]
+        found.append(gradients)
+    agree(found[1], found[0])
