@@ -241,8 +241,8 @@ def growth_verdicts(exponents: Sequence[MutableRow]) -> list[tuple[str, str, str
 
 
 def is_filled(row: MutableRow) -> bool:
-    """Whether a device was at work between the two sizes; else its overhead hides what would grow."""
-    return float(row["exponent"]) > FILLED
+    """Whether a device was at work between the two sizes for sure; else its overhead hides what would grow."""
+    return float(row["low"]) > FILLED
 
 
 def square_verdicts(squares: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
@@ -289,7 +289,7 @@ def answer(counts: Sequence[MutableRow], exponents: Sequence[MutableRow]) -> str
 
 ABOUT = (
     "Random graphs with the symmetric normalisation, Euler's method in single precision without gradients, on a GPU as "
-    f"one recorded graph; one number grows at a time. An exponent up to {FILLED:g} means that the card or the "
-    "processor is not filled yet, which decides nothing. The appendix bounds BS by the two-hop edges as well, which is "
-    "needed only where A A is formed."
+    f"one recorded graph; one number grows at a time. An exponent that may be {FILLED:g} or less means that the card "
+    "or the processor is not filled yet, which decides nothing. The appendix bounds BS by the two-hop edges as well, "
+    "which is needed only where A A is formed."
 )

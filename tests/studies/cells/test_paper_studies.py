@@ -494,6 +494,8 @@ def test_growth_is_decided_only_by_a_device_at_work() -> None:
     for power, answer in ((1.0, "holds"), (2.0, "fails"), (0.2, "undecided")):
         rows = planted_times(power, "BS", complexity.EDGES)
         assert complexity.growth_verdicts(complexity.exponent_table(rows))[0][1] == answer
+    noisy = [row | {"least": 0.6 * float(row["seconds"])} for row in planted_times(1.0, "AC", complexity.CHANNELS)]
+    assert complexity.growth_verdicts(complexity.exponent_table(noisy))[0][1] == "undecided"
     for power, words in ((1.0, "to the power 1.00 at most"), (0.1, "hidden by overhead")):
         rows = planted_times(power, "AC", complexity.CHANNELS)
         assert words in complexity.answer(complexity.product_rows(["AC"]), complexity.exponent_table(rows))
