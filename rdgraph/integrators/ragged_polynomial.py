@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Any
 
 import torch
@@ -85,7 +85,7 @@ class Levels:
         return (left_out.sum(0) / gain).amax((-2, -1))
 
 
-@lru_cache(maxsize=256)
+@cache  # without an end: recorded passes know the tables by their addresses alone
 def _levels(degrees: tuple[int, ...]) -> Levels:
     return Levels(degrees)
 
