@@ -37,14 +37,18 @@ def safety(run: RunSettings) -> list[Finding]:
     """Whether solutions exist for all time, and the box that states stay in."""
     lives = existence(run.system)
     detail = "; ".join([lives.reason, *map(str, lives.blow_ups)])
+    box, unsettled = None, ""
     try:
         box = limited(BOX_SECONDS, kept_box, run)
-    except Undecided:
-        box = None
+    except Undecided as problem:
+        unsettled = str(problem)
     if lives.status == GLOBAL:
         return [Finding("existence", OK, "solutions exist for all time", detail), *_box_finding(box)]
     if lives.status == LOCAL and box is not None and box.exists:
         return [Finding("existence", IF, inside(run, box), f"outside it solutions can blow up: {detail}")]
+    if lives.status == LOCAL and unsettled:
+        text = f"some solutions blow up, and whether a box keeps others is undecided: {unsettled}"
+        return [Finding("existence", UNKNOWN, text, detail)]
     if lives.status == LOCAL:
         return [Finding("existence", PROBLEM, "solutions can blow up", detail)]
     return [Finding("existence", UNKNOWN, "existence for all time is not settled", detail)]

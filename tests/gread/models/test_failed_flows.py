@@ -49,6 +49,7 @@ def test_a_layer_whose_flow_has_no_end_says_so() -> None:
     assert layer(torch.tensor([[0.5], [0.1]]), edges).isfinite().all()
 
 
+@pytest.mark.slow
 def test_a_training_whose_flow_has_no_end_has_diverged() -> None:
     config = Config().updated({
         "reaction": "AC", "method": "dopri5", "hidden": 8, "epochs": 20, "beta_link": "free", "time": 8.0,

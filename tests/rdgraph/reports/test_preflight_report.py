@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pytest
 
 import rdgraph as rd
+from rdgraph.errors import Undecided
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities.dense_oracle import evaluate
-from rdgraph.reports.findings import Finding
+from rdgraph.reports import safety_checks
+from rdgraph.reports.findings import UNKNOWN, Finding
+from rdgraph.reports.run_settings import read_run
 
 
 def test_verdicts() -> None:
@@ -143,3 +148,17 @@ def test_steps_of_a_splitting(line: str, status: str, text: str) -> None:
     found = finding(rd.preflight(line, T=1, method="strang", step=0.5), "step")
     assert found.status == status
     assert text in found.text
+
+
+def test_a_box_that_takes_too_long_leaves_the_run_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fisher's equation blows up from below 0 and is kept in [0, 1]: without the box nobody knows which it is."""
+    settings: dict[str, Any] = {"T": 5, "method": "euler", "step": 0.1, "normalisation": "row"}
+    assert rd.preflight("F", **settings).status == "safe if"
+
+    def late(run: object) -> None:
+        raise Undecided("time ran out after 1.5 s")
+
+    monkeypatch.setattr(safety_checks, "kept_box", late)
+    (found,) = safety_checks.safety(read_run("F", "row", 5, "euler", 0.1, None, None))
+    assert found.status == UNKNOWN
+    assert "whether a box keeps others is undecided: time ran out after 1.5 s" in found.text

@@ -105,6 +105,7 @@ def test_every_study_that_decides_a_sentence_is_measured_and_paged() -> None:
     assert found["complexity"].pages == (("studies.runs.kept_page", "{out}"),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
