@@ -342,16 +342,16 @@ class _Live:
         return _bound(self.make_field(H), self.start)(t, H)
 
 
-def pieces_of(degrees: Sequence[int]) -> tuple[Piece, ...]:
-    """Consecutive members with like degrees; none where one piece is all.
+def pieces_of(degrees: Sequence[int], quantum: int = QUANTUM) -> tuple[Piece, ...]:
+    """Consecutive members with degrees that are alike up to a quantum; none where one piece is all.
 
     A piece has the highest degree of its members and of those before it, so members are best in rising order.
 
-    >>> pieces_of([4, 6, 20, 16, 20]), pieces_of([20, 4])
-    (((0, 2, 8), (2, 5, 20)), ())
+    >>> pieces_of([4, 6, 20, 16, 20]), pieces_of([20, 4]), pieces_of([4, 6, 20], 1)
+    (((0, 2, 8), (2, 5, 20)), (), ((0, 1, 4), (1, 2, 6), (2, 3, 20)))
     """
     most = max(degrees, default=0)
-    levels = [min(most, -(-highest // QUANTUM) * QUANTUM) for highest in accumulate(degrees, max)]
+    levels = [min(most, -(-highest // quantum) * quantum) for highest in accumulate(degrees, max)]
     starts = [k for k, level in enumerate(levels) if k == 0 or level != levels[k - 1]]
     if len(starts) < 2:
         return ()

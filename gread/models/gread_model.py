@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gread.models.batched_model import BatchedModel, Passed
 from gread.models.features import Features
-from gread.models.flow import NONE, POLYNOMIAL, SOLVE, STEPS, Additions, Flow, pieces_of
+from gread.models.flow import NONE, POLYNOMIAL, QUANTUM, SOLVE, STEPS, Additions, Flow, pieces_of
 from gread.models.mixed_coefficients import MixedCoefficient, shared_settings
 from gread.models.place import Place
 from gread.models.place_operator import make_operator, storage_dtype
@@ -32,7 +32,7 @@ from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.eigenbasis import Eigenbasis
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
-from rdgraph.integrators.polynomial_flow import Piece, Shortcut
+from rdgraph.integrators.polynomial_flow import LinearFlow, Piece, Shortcut
 from rdgraph.lowering.coefficients import valued_letters
 from rdgraph.lowering.spline_parameters import make_controls, start_parameters
 from rdgraph.syntax.tree import Kind
@@ -323,7 +323,10 @@ class GREAD(BatchedModel):
 
     def pieces(self) -> Sequence[Piece]:
         """Members with like degrees, whose polynomials are taken together; none where all are taken at once."""
-        return pieces_of(self.member_degrees) if self.system.is_single else ()
+        if not self.system.is_single:
+            return ()
+        is_ragged = LinearFlow.takes_ragged(self.operator.device, self.shortcut, self.segment)
+        return pieces_of(self.member_degrees, 1 if is_ragged else QUANTUM)
 
     def take_degrees(self, degrees: Sequence[int]) -> None:
         """Go on with degrees of members that were trained elsewhere, or higher ones; whole polynomials stay whole."""

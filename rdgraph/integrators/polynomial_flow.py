@@ -30,6 +30,8 @@ from rdgraph.integrators.flow_coefficients import (
 )
 from rdgraph.integrators.linear_part import Linear, linear_part
 from rdgraph.integrators.polynomial_products import Polynomial
+from rdgraph.integrators.ragged_polynomial import Levels, apply_ragged
+from rdgraph.kernels import operations as ops
 
 if TYPE_CHECKING:
     from rdgraph.lowering.vector_field import VectorField
@@ -135,6 +137,13 @@ class LinearFlow:
             first, last, degree = span[0][0], span[-1][1], max(piece[2] for piece in span)
             schedule = self.schedule.of_members(first, last)
             found = _response(linear.of_members(first, last), schedule, time[first:last], degree + extra)
+            if len(span) > 1 and self.takes_ragged(x.device, self.shortcut, self.segment):
+                levels = Levels.of([own for a, b, own in span for _ in range(a, b)])
+                parts.append(
+                    self._ragged(linear, found.series[: degree + 1], x[first:last], slice(first, last), levels)
+                )
+                shares += [levels.beyond(found.sizes, found.gain)] if watch else []
+                continue
             for a, b, own in span:
                 rows = slice(a - first, b - first)
                 parts.append(self._applied_to(linear, found.series[: own + 1, rows], x[a:b], slice(a, b)))
@@ -142,6 +151,16 @@ class LinearFlow:
                     share = found.sizes[own + 1 :, rows].sum(0) / found.gain[rows]
                     shares.append(share.amax((-2, -1)))
         return torch.cat(parts), torch.cat(shares) if watch else None
+
+    @staticmethod
+    def takes_ragged(device: torch.device, shortcut: Shortcut | None, segment: int) -> bool:
+        """Whether members of different degrees go through one ladder of products, which then need no like ones."""
+        return shortcut is None and not segment and device.type == "cuda" and ops.has_triton()
+
+    def _ragged(self, linear: Linear, kept: Tensor, x: Tensor, members: slice, levels: Levels) -> Tensor:
+        series = _flat_series(kept, x.shape[:-2]).to(torch.promote_types(x.dtype, torch.float32))
+        each = series.expand(len(series), len(x), *series.shape[-2:])
+        return apply_ragged(linear.base.operator, each, x, linear.base.kind, members, levels)
 
     def _applied_to(self, linear: Linear, kept: Tensor, x: Tensor, members: slice | None = None) -> Tensor:
         if isinstance(self.shortcut, Quotient):

@@ -12,6 +12,7 @@ from rdgraph.kernels import operations as ops
 from rdgraph.kernels.row_order import Rows
 
 Terms = list[tuple[Tensor, Tensor]]
+ALL = slice(None)
 
 
 class Polynomial(torch.autograd.Function):
@@ -30,7 +31,7 @@ class Polynomial(torch.autograd.Function):
         degree, wants = len(series) - 1, ctx.needs_input_grad[4]
         ctx.pattern, ctx.rows, ctx.doubled = pattern, rows, doubled
         ctx.segment = min(segment, degree + 1) or degree + 1
-        ladder = _Ladder(_Product(pattern, weights), series, x, doubled)
+        ladder = _Ladder(Product(pattern, weights), series, x, doubled)
         if not wants or ctx.segment > degree:
             states = x.new_empty((degree if wants else 0, *x.shape))
             newest, ctx.levels = ladder.descend(degree, 0, states=states), []
@@ -48,9 +49,9 @@ class Polynomial(torch.autograd.Function):
         weights, series, x, *states = ctx.saved_tensors
         wants = ctx.needs_input_grad[4]
         if torch.is_grad_enabled():
-            return None, None, None, None, *_differentiable(ctx.pattern, ctx.doubled, weights, series, x, g, wants)
-        product = _Product(ops.transposed(ctx.pattern), ops.transposed_weights(ctx.pattern, weights))
-        ladder = _Ladder(_Product(ctx.pattern, weights), series, x, ctx.doubled)
+            return None, None, None, None, *differentiable(ctx.pattern, ctx.doubled, weights, series, x, g, wants)
+        product = Product(ops.transposed(ctx.pattern), ops.transposed_weights(ctx.pattern, weights))
+        ladder = _Ladder(Product(ctx.pattern, weights), series, x, ctx.doubled)
         ladder.kept = dict(zip(ctx.levels, states, strict=False))
         degree, size = len(series) - 1, ctx.segment
         total, grad_weights, slopes = None, None, []
@@ -78,7 +79,7 @@ class Polynomial(torch.autograd.Function):
 class _Ladder:
     """V_k = f A V_(k+1) + c_k x - V_(k+2): f = 2 for Chebyshev's, but at the bottom; V_(k+2) is theirs alone."""
 
-    def __init__(self, product: _Product, series: Tensor, x: Tensor, doubled: bool) -> None:
+    def __init__(self, product: Product, series: Tensor, x: Tensor, doubled: bool) -> None:
         self.product, self.series, self.x, self.doubled = product, series, x, doubled
         self.degree = len(series) - 1
         #: V by level, where they were marked.
@@ -97,8 +98,8 @@ class _Ladder:
             else:
                 terms: Terms = [(series[k], x)]
                 if older is not None:
-                    terms.append((_constant(x, -1.0), older))
-                factor = _constant(x, 2.0) if self.doubled and k > 0 else None
+                    terms.append((constant(x, -1.0), older))
+                factor = constant(x, 2.0) if self.doubled and k > 0 else None
                 newest, older = self.product(newest, factor, terms, out), newest if self.doubled else None
             if marks is not None and k in marks:
                 self.kept[k] = newest
@@ -113,7 +114,7 @@ class _Ladder:
 
 
 def _ascend(
-    product: _Product, stack: Tensor, first: int, doubled: bool, one: Tensor, two: Tensor | None
+    product: Product, stack: Tensor, first: int, doubled: bool, one: Tensor, two: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     """Fill a stack with u_first, ... from u_(first-1), `one`, and u_(first-2), `two`; u_0 is `one`. The last two."""
     for k in range(first, first + len(stack)):
@@ -122,13 +123,13 @@ def _ascend(
             one = stack[0]
             continue
         is_recurrent = doubled and k > 1
-        terms: Terms = [(_constant(one, -1.0), two)] if is_recurrent and two is not None else []
-        product(one, _constant(one, 2.0) if is_recurrent else None, terms, stack[k - first])
+        terms: Terms = [(constant(one, -1.0), two)] if is_recurrent and two is not None else []
+        product(one, constant(one, 2.0) if is_recurrent else None, terms, stack[k - first])
         one, two = stack[k - first], one
     return one, two
 
 
-def _differentiable(
+def differentiable(
     pattern: list[Tensor], doubled: bool, weights: Tensor, series: Tensor, x: Tensor, g: Tensor, wants_weights: bool
 ) -> tuple[Tensor | None, Tensor, Tensor]:
     """The gradients in weights, series and x, written in differentiable products, so that second derivatives exist.
@@ -137,7 +138,7 @@ def _differentiable(
     differentiated again.
     """
     degree = len(series) - 1
-    two, minus = _constant(x, 2.0), [_constant(x, -1.0)]
+    two, minus = constant(x, 2.0), [constant(x, -1.0)]
     other, back = ops.transposed(pattern), ops.transposed_weights(pattern, weights)
     stack = [g]
     for k in range(1, degree + 1):
@@ -163,21 +164,22 @@ def _differentiable(
     return torch.stack(scaled).sum(0), grad_series, total
 
 
-class _Product:
-    """y, factor, terms -> factor*(A@y) + terms, into a given place or a new one."""
+class Product:
+    """y, factor, terms -> factor*(A@y) + terms, into a given place or a new one; for all members, or some of them."""
 
     def __init__(self, pattern: list[Tensor], weights: Tensor) -> None:
         self.pattern, self.weights = pattern, weights
         self.rows = Rows.from_tensors(ops.parts(pattern)[0])
 
-    def __call__(self, y: Tensor, factor: Tensor | None, terms: Terms, out: Tensor | None) -> Tensor:
+    def __call__(
+        self, y: Tensor, factor: Tensor | None, terms: Terms, out: Tensor | None, members: slice = ALL
+    ) -> Tensor:  # fmt: skip
+        weights = self.weights if len(self.weights) == 1 else self.weights[members]
         if ops.use_kernels(y):
             from rdgraph.kernels import triton_spmm as fused
 
-            return fused.spmm(self.rows, self.weights, y, factor, terms, out=out)
-        found = ops.compute_spmm(
-            self.pattern, self.weights, y, factor, None, [k for k, _ in terms], [v for _, v in terms]
-        )
+            return fused.spmm(self.rows, weights, y, factor, terms, out=out)
+        found = ops.compute_spmm(self.pattern, weights, y, factor, None, [k for k, _ in terms], [v for _, v in terms])
         return found if out is None else out.copy_(found)
 
 
@@ -215,5 +217,5 @@ def _held(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.tensor(value, dtype=dtype, device=device)
 
 
-def _constant(like: Tensor, value: float) -> Tensor:
+def constant(like: Tensor, value: float) -> Tensor:
     return _held(value, like.dtype, like.device)

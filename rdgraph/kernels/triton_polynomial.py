@@ -9,14 +9,25 @@ from torch import Tensor
 
 from rdgraph.kernels.triton_spmm import TRITON_TYPES, accumulator
 
+#: Where the vectors of a ragged stack lie (K + 1,), and the degrees of the members (B,).
+Tables = tuple[Tensor, Tensor]
 #: Nodes, channels and edges that one program takes.
 ROWS, WIDEST, EDGES = 32, 64, 16
 
 
+@triton.jit
+def _vector(shifts, k, member, members, RAGGED: tl.constexpr):
+    """Which vector of a stack is that of a power and a member."""
+    if RAGGED:
+        return tl.load(shifts + k) + member
+    else:
+        return k * tl.full((), 1, tl.int64) * members + member
+
+
 @triton.jit(do_not_specialize=["count", "members", "nodes", "tiles"])
 def _moments_kernel(
-    stack, x, series, total, partial, count, members, nodes, d, tiles, sk, sb, sc,
-    ROWS: tl.constexpr, CHANNELS: tl.constexpr, ACC: tl.constexpr,
+    stack, x, series, total, partial, shifts, degrees, count, members, nodes, d, tiles, sk, sb, sc,
+    RAGGED: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     """total = sum_k series[k] stack[k] and partial[k, b, tile] = sum over the tile's nodes of stack[k]*x."""
     member = (tl.program_id(0) // tiles).to(tl.int64)
@@ -28,9 +39,13 @@ def _moments_kernel(
     place = (member * nodes + row)[:, None] * d + channel[None, :]
     held = tl.load(x + place, mask=mask, other=0).to(ACC)
     sums = tl.zeros((ROWS, CHANNELS), dtype=ACC)
-    size = tl.full((), 1, tl.int64) * members * nodes * d
-    for k in range(count):
-        value = tl.load(stack + k * size + place, mask=mask, other=0).to(ACC)
+    own = count
+    if RAGGED:
+        own = tl.load(degrees + member) + 1
+    for k in range(own):
+        vector = _vector(shifts, k, member, members, RAGGED)
+        there = (vector * nodes + row)[:, None] * d + channel[None, :]
+        value = tl.load(stack + there, mask=mask, other=0).to(ACC)
         factor = tl.load(series + k * sk + member * sb + channel * sc, mask=live_channel, other=0).to(ACC)
         sums += factor[None, :] * value
         spot = ((k * members + member) * tiles + tile) * d + channel
@@ -38,31 +53,38 @@ def _moments_kernel(
     tl.store(total + place, sums, mask=mask)
 
 
-def moments(stack: Tensor, x: Tensor, series: Tensor) -> tuple[Tensor, Tensor]:
+def moments(
+    stack: Tensor, x: Tensor, series: Tensor, tables: Tables | None = None
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """sum_k series[k] stack[k] (B, n, d), and <stack[k], x> over the nodes (K + 1, B, 1, d), in one pass.
 
-    stack (K + 1, B, n, d), x (B, n, d), series (K + 1, 1 or B, 1, 1 or d).
+    stack (K + 1, B, n, d), x (B, n, d), series (K + 1, 1 or B, 1, 1 or d). With `tables` the stack is (rows, n, d), and
+    what there is of it for a power and a member follows from them; beyond the degree of a member there is 0.
     """
-    count, members, nodes, d = stack.shape
+    count, (members, nodes, d) = len(series), x.shape
     width = min(triton.next_power_of_2(d), WIDEST)
     tiles = triton.cdiv(nodes, ROWS)
     spread = series.expand(count, members, 1, d)
     total = torch.empty_like(x)
-    partial = torch.empty((count, members, tiles, d), dtype=accumulator(x.dtype), device=x.device)
+    make = torch.empty if tables is None else torch.zeros
+    partial = make((count, members, tiles, d), dtype=accumulator(x.dtype), device=x.device)
     _moments_kernel[(members * tiles, triton.cdiv(d, width))](
-        stack, x, spread, total, partial, count, members, nodes, d, tiles,
+        stack, x, spread, total, partial, *(tables or (x, x)), count, members, nodes, d, tiles,
         spread.stride(0), spread.stride(1), spread.stride(3),
-        ROWS=ROWS, CHANNELS=width, ACC=TRITON_TYPES[partial.dtype], num_warps=4,
+        RAGGED=tables is not None, ROWS=ROWS, CHANNELS=width, ACC=TRITON_TYPES[partial.dtype], num_warps=4,
     )  # fmt: skip
     return total, partial.sum(dim=2, keepdim=True)
 
 
 @triton.jit(do_not_specialize=["count", "members", "nodes"])
 def _sample_kernel(
-    rows, columns, left, right, out, edges, count, members, nodes, d,
-    DOUBLED: tl.constexpr, EDGES: tl.constexpr, CHANNELS: tl.constexpr, ACC: tl.constexpr,
+    rows, columns, left, right, out, shifts, degrees, edges, count, members, nodes, d,
+    RAGGED: tl.constexpr, DOUBLED: tl.constexpr, EDGES: tl.constexpr, CHANNELS: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
-    """out[b, e] = sum_k factor_k <left[k, b, row(e)], right[k, b, column(e)]>, factors 1, 2, 2, ... or all 1."""
+    """out[b, e] = sum_k factor_k <left[k, b, row(e)], right[k, b, column(e)]>, factors 1, 2, 2, ... or all 1.
+
+    With RAGGED the right vector is that of the next power.
+    """
     member = tl.program_id(1).to(tl.int64)
     edge = tl.program_id(0) * EDGES + tl.arange(0, EDGES)
     live = edge < edges
@@ -70,13 +92,19 @@ def _sample_kernel(
     column = tl.load(columns + edge, mask=live, other=0).to(tl.int64)
     channel = tl.arange(0, CHANNELS)
     total = tl.zeros((EDGES,), dtype=ACC)
-    for k in range(count):
-        base = (k * members + member) * nodes
+    own = count
+    if RAGGED:
+        own = tl.load(degrees + member)
+    for k in range(own):
+        one = _vector(shifts, k, member, members, RAGGED) * nodes
+        two = one
+        if RAGGED:
+            two = _vector(shifts, k + 1, member, members, RAGGED) * nodes
         part = tl.zeros((EDGES, CHANNELS), dtype=ACC)
         for start in range(0, d, CHANNELS):
             mask = live[:, None] & (start + channel < d)[None, :]
-            a = tl.load(left + (base + row)[:, None] * d + start + channel[None, :], mask=mask, other=0).to(ACC)
-            b = tl.load(right + (base + column)[:, None] * d + start + channel[None, :], mask=mask, other=0).to(ACC)
+            a = tl.load(left + (one + row)[:, None] * d + start + channel[None, :], mask=mask, other=0).to(ACC)
+            b = tl.load(right + (two + column)[:, None] * d + start + channel[None, :], mask=mask, other=0).to(ACC)
             part += a * b
         found = tl.sum(part, axis=1)
         if DOUBLED:
@@ -85,16 +113,23 @@ def _sample_kernel(
     tl.store(out + member * edges + edge, total, mask=live)
 
 
-def sample_stacks(rows: Tensor, columns: Tensor, left: Tensor, right: Tensor, doubled: bool) -> Tensor:
-    """The sampled products of two stacks (K, B, n, d) summed over K, (B, E); with `doubled` all but the first twice."""
-    count, members, nodes, d = left.shape
+def sample_stacks(
+    rows: Tensor, columns: Tensor, left: Tensor, right: Tensor, doubled: bool, tables: Tables | None = None
+) -> Tensor:
+    """The sampled products of two stacks (K, B, n, d) summed over K, (B, E); with `doubled` all but the first twice.
+
+    With `tables` the stacks are (rows, n, d), see `moments`, and a left vector meets the right one of the next power.
+    """
+    nodes, d = left.shape[-2:]
+    count, members = left.shape[:2] if tables is None else (len(tables[0]), len(tables[1]))
     edges = len(columns)
     out = torch.empty((members, edges), dtype=left.dtype, device=left.device)
     if out.numel():
         width = min(triton.next_power_of_2(d), WIDEST)
         _sample_kernel[(triton.cdiv(edges, EDGES), members)](
-            rows, columns, left, right, out, edges, count, members, nodes, d,
-            DOUBLED=doubled, EDGES=EDGES, CHANNELS=width, ACC=TRITON_TYPES[accumulator(left.dtype)], num_warps=2,
+            rows, columns, left, right, out, *(tables or (rows, rows)), edges, count, members, nodes, d,
+            RAGGED=tables is not None, DOUBLED=doubled, EDGES=EDGES, CHANNELS=width,
+            ACC=TRITON_TYPES[accumulator(left.dtype)], num_warps=2,
         )  # fmt: skip
     return out
 

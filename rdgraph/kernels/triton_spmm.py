@@ -22,6 +22,8 @@ from rdgraph.kernels.row_order import Rows
 MAX_FIELDS = 3
 #: Numbers that the code of the product does not depend on: it is compiled once for all of them.
 COUNTS = ("heavy", "light", "members", "edges_per_member", "x_nodes", "out_nodes")
+#: What is read number by number: where it begins, as for some members of a batch, makes no code of its own.
+SINGLY = ("weights", "scale", "k0", "k1", "k2")
 
 Terms = Sequence[tuple[Tensor, Tensor]]
 TRITON_TYPES = {torch.float32: tl.float32, torch.float64: tl.float64}
@@ -122,7 +124,7 @@ def _sum_rows(
     tl.store(out + spot, total, mask=mask)
 
 
-@triton.jit(do_not_specialize=COUNTS)
+@triton.jit(do_not_specialize=COUNTS, do_not_specialize_on_alignment=SINGLY)
 def _spmm_kernel(
     starts, ends, targets, indices, weights, x, out, raw, scale, y0, k0, y1, k1, y2, k2,
     heavy, light, members, d, edges_per_member, x_nodes, out_nodes,
