@@ -266,7 +266,7 @@ def _draw(run: StudyRun, rows: Sequence[MutableRow]) -> None:
         x, y = (np.array([float(r[c]) for r in points]) for c in ("value", "seconds"))
         panels.setdefault(str(against), []).append(Line(str(reaction), x, 1e3 * y))
     if panels:
-        chart = curve_panels(panels, "value", "milliseconds of a run", x_scale="log", y_scale="log")
+        chart = curve_panels(panels, "how many", "milliseconds of a run", x_scale="log", y_scale="log")
         caption = (
             "Milliseconds of a run of Euler's method while edges, channels or steps grow; medians, logarithmic axes."
         )

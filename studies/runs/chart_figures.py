@@ -15,11 +15,15 @@ from studies.runs.moving_dots import MovingDots
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-#: The room that an entry of a legend takes, and points up to which each has a mark.
-LEGEND_INCHES, MARKED = 1.9, 30
+#: Inches that an entry of a legend takes without its name and with every letter of it, and points up to which each has
+#: a mark.
+ENTRY_INCHES, LETTER_INCHES, MARKED = 0.75, 0.085, 30
+#: A logarithmic axis across a smaller ratio has plain numbers.
+DECADES = 100.0
 
 
 def drawn_figure(drawn: Chart | FieldMap | Bars | MovingDots) -> Figure:
@@ -53,9 +57,22 @@ def chart_figure(chart: Chart) -> Figure:
     handles = {label: h for axis in axes.flat for h, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(
         list(handles.values()), list(handles), loc="outside lower center", frameon=False, fontsize=10,
-        ncols=max(1, min(len(handles), int(figure.get_figwidth() / LEGEND_INCHES))),
+        ncols=_legend_columns(list(handles), figure.get_figwidth()),
     )  # fmt: skip
     return figure
+
+
+def _legend_columns(names: Sequence[str], inches: float) -> int:
+    """As many entries of a legend beside each other as go into a width, spread evenly over their lines.
+
+    >>> [_legend_columns(["BS"] * 7, inches) for inches in (11.4, 4.2, 0.1)]
+    [7, 4, 1]
+    """
+    if not names:
+        return 1
+    each = ENTRY_INCHES + LETTER_INCHES * max(map(len, names))
+    lines = -(-len(names) // max(1, int(inches / each)))
+    return -(-len(names) // lines)
 
 
 def _draw_panel(axis: Axes, panel: Panel, chart: Chart) -> None:
@@ -69,6 +86,9 @@ def _draw_panel(axis: Axes, panel: Panel, chart: Chart) -> None:
         _name_values(axis, sorted({float(x) for line in panel.lines for x in line.x}))
     if (panel.y_scale or chart.y_scale) == "log":
         axis.set_yscale("log")
+        low, high = axis.get_ylim()
+        if high < DECADES * low:
+            _name_decades(axis.yaxis)
     if panel.names:
         axis.set_xticks(range(len(panel.names)), [plain(name) for name in panel.names], fontsize=9, rotation=30)
     axis.set_title(plain(panel.title), fontsize=11)
@@ -96,18 +116,29 @@ def _name_values(axis: Axes, values: Sequence[float]) -> None:
     from matplotlib.ticker import NullLocator
 
     axis.set_xscale("log")
-    axis.set_xticks(values, [f"{x:g}" for x in values], fontsize=9)
+    axis.set_xticks(values, [short_number(x) for x in values], fontsize=9)
     axis.xaxis.set_minor_locator(NullLocator())
 
 
-def _name_decades(axis: Axes) -> None:
-    """A logarithmic axis with ticks at 1, 2 and 5 of every power of ten, as plain numbers."""
+def _name_decades(axis: Axis) -> None:
+    """Ticks at 1, 2 and 5 of every power of ten on a logarithmic axis, as plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    axis.set_xscale("log")
-    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axis.xaxis.set_minor_locator(NullLocator())
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def short_number(value: float) -> str:
+    """A number for a tick, with a letter for thousands or millions where it is long.
+
+    >>> [short_number(x) for x in (0.25, 512, 1200, 254052, 1921680)]
+    ['0.25', '512', '1200', '254k', '1.92M']
+    """
+    for least, letter, digits in ((1e6, "M", 1e6), (1e4, "k", 1e3)):
+        if value >= least:
+            return f"{value / digits:.3g}{letter}"
+    return f"{value:g}"
 
 
 def map_figure(found: FieldMap) -> Figure:
@@ -175,7 +206,8 @@ def bars_figure(found: Bars) -> Figure:
             axis.plot([bar.low, bar.high], [k, k], color="black", lw=1.2)
     axis.set_yticks(range(len(found.bars)), [plain(bar.name) for bar in found.bars], fontsize=9)
     if found.is_log:
-        _name_decades(axis)
+        axis.set_xscale("log")
+        _name_decades(axis.xaxis)
     axis.set_xlim(found.ends[0], None)
     axis.set_ylim(len(found.bars) - 0.4, -0.6)
     axis.set_xlabel(found.unit, fontsize=10)

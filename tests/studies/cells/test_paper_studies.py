@@ -401,6 +401,20 @@ def test_a_trend_over_steps_has_splits_as_units(monkeypatch: pytest.MonkeyPatch)
         assert found == answer
 
 
+def test_the_best_time_is_best_only_where_every_other_is_below_for_sure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sensitivity, "share_ratio", lambda _: 20 / 48)
+    monkeypatch.setattr(sensitivity, "load_set", lambda name: name)
+    for near, answer in ((60.0, "holds"), (69.9, "undecided"), (80.0, "fails")):
+        rows = [
+            row
+            for x, mean in ((0.1, 50.0), (1.9, 70.0), (3.0, near))
+            for row in planted_rows(mean, 1.0 + 0.1 * x, "chameleon", curve="T", reaction="BS", x=x)
+        ]
+        ((statement, found, _),) = sensitivity.verdicts(rows, [])
+        assert "T = 1.9" in statement
+        assert found == answer
+
+
 def test_depths_that_were_not_the_best_can_still_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """The deepest is the best by chance among few splits: that it loses nothing is not sure."""
     monkeypatch.setattr(depth, "share_ratio", lambda _: 20 / 48)
