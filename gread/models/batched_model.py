@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from gread.kernels import counters
-from gread.kernels.linear_layers import linear
+from gread.kernels.linear_layers import linear, linear_heads, linear_onto
 from gread.models.features import Features
 from gread.models.place import Place
 from gread.models.randomness import Dropper, Randomness, Rates
@@ -193,6 +193,15 @@ class BatchedModel(nn.Module):
         if isinstance(x, Features):
             return self.times(name, x) + self.shift(name)
         return linear(x, self.get_parameter(f"{name}_weight"), self.get_parameter(f"{name}_bias"))
+
+    def linear_onto(self, h: Tensor, name: str, x: Tensor) -> Tensor:
+        """h + x W + b."""
+        return linear_onto(h, x, self.get_parameter(f"{name}_weight"), self.get_parameter(f"{name}_bias"))
+
+    def linear_heads(self, names: Sequence[str], x: Tensor, heads: int) -> Sequence[Tensor]:
+        """x W + b of several layers with equal columns, each (M*heads, n, outputs/heads)."""
+        weights, biases = ([self.get_parameter(f"{name}_{part}") for name in names] for part in ("weight", "bias"))
+        return linear_heads(x, weights, biases, heads)
 
     @property
     def parts(self) -> dict[str, Tensor]:

@@ -22,7 +22,7 @@ from gread.models.place import Place
 from gread.models.place_operator import make_operator, storage_dtype
 from gread.models.randomness import Dropper, Randomness, Rates
 from gread.models.resolution import FREE, TRUSTED, link_of, linked, resolve_method
-from gread.models.soft_adjacency import soft_weights
+from gread.models.soft_adjacency import head_weights
 from gread.models.state_layout import StateLayout
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.model_records import ModelRecord
@@ -235,8 +235,8 @@ class GREAD(BatchedModel):
         h = self.first(x, drop)
         if self.config.encoder_mlp:
             h = drop(h)
-            h = drop(h + self.linear("encoder_first", torch.relu(h)))
-            h = drop(h + self.linear("encoder_second", torch.relu(h)))
+            h = drop(self.linear_onto(h, "encoder_first", torch.relu(h)))
+            h = drop(self.linear_onto(h, "encoder_second", torch.relu(h)))
         return self.begin(h, drop).to(self.storage)
 
     def couple(self, H: Tensor) -> Operator:
@@ -244,8 +244,8 @@ class GREAD(BatchedModel):
         if self.config.adjacency == "original":
             return self.operator
         seen = self.layout.seen(H).to(self.place.dtype)
-        query, key = self.linear("query", seen), self.linear("key", seen)
-        weights = soft_weights(self.operator, query, key, self.config.heads)
+        query, key = self.linear_heads(("query", "key"), seen, self.config.heads)
+        weights = head_weights(self.operator, query, key, self.config.heads)
         return self.operator.with_stochastic_weights(weights.to(self.storage))
 
     @cached_property
@@ -272,7 +272,7 @@ class GREAD(BatchedModel):
         if not self.config.decoder_mlp:
             return self.linear("decoder", H)
         H = drop(H)
-        H = drop(H + self.linear("decoder_hidden", torch.tanh(H)))
+        H = drop(self.linear_onto(H, "decoder_hidden", torch.tanh(H)))
         return drop(self.linear("decoder", torch.tanh(H)))
 
     # ------------------------------------------------------------------ the whole

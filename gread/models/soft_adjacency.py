@@ -22,7 +22,11 @@ def soft_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> 
     >>> soft_weights(path, torch.zeros(1, 3, 4), torch.zeros(1, 3, 4), 2)
     tensor([[1.0000, 0.5000, 0.5000, 1.0000]])
     """
-    members, _, width = query.shape
-    left, right = split_heads(query, heads), split_heads(key, heads)
-    logits = edge_products(operator.pattern, left, right) * (width // heads) ** -0.5
-    return edge_softmax(operator, logits.view(members, heads, operator.num_edges)).mean(1)
+    return head_weights(operator, split_heads(query, heads), split_heads(key, heads), heads)
+
+
+def head_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> Tensor:
+    """The same for queries and keys (M*heads, n, width), with the heads among the members."""
+    rows, _, width = query.shape
+    logits = edge_products(operator.pattern, query, key) * width**-0.5
+    return edge_softmax(operator, logits.view(rows // heads, heads, operator.num_edges)).mean(1)

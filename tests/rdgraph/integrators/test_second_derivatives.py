@@ -9,7 +9,7 @@ from torch.autograd import gradgradcheck
 
 import rdgraph as rd
 from gread import GREADConv
-from gread.kernels.linear_layers import _Linear
+from gread.kernels.linear_layers import _Linear, _LinearHeads, _LinearOnto
 from gread.kernels.operations import dropout, row_softmax
 from rdgraph.errors import NotApplicable
 from rdgraph.integrators.flow_coefficients import Schedule
@@ -56,7 +56,10 @@ def test_softmax_dropout_and_linear_layers():
     assert has_second_derivatives(lambda x: row_softmax(indptr, rows, x), random(2, 6))
     seeds, step, rates = torch.tensor([1, 2]), torch.tensor(0), torch.tensor([0.3, 0.5])
     assert has_second_derivatives(lambda x: dropout(x, seeds, step, rates, 7, relu=True).square(), random(2, 6))
-    assert has_second_derivatives(_Linear.apply, random(2, 4, 3), random(2, 3, 2, seed=1), random(2, 2, seed=2))
+    inputs = random(2, 4, 3), random(2, 3, 2, seed=1), random(2, 2, seed=2)
+    assert has_second_derivatives(_Linear.apply, *inputs)
+    assert has_second_derivatives(_LinearOnto.apply, random(2, 4, 2, seed=3), *inputs)
+    assert has_second_derivatives(lambda *x: _LinearHeads.apply(*x, 2, 1)[1], *inputs)
 
 
 # ---------------------------------------------------------------------- fields and runs
