@@ -1,11 +1,12 @@
 """Equations nobody wrote beside the reactions and a tuned GCN: `python -m studies.benchmarks.discovered --device cuda`.
 
 A cell is a contestant on a data set. "discovered" searches equations with the defaults of gread, then settings of the
-chosen one, as searches of settings do; every other contestant has as many trials of settings as both together.
-"transfer" tries the equations that were chosen on other sets, untouched, with the defaults, once all of them are there.
-Validation nodes choose, test nodes choose nothing. Writes docs/discovered.json after every cell, keeps the rounds of a
-search in a folder, and goes on where it was left; `python -m studies.benchmarks.discovered_page` turns it into
-docs/discovered.md.
+chosen one, as searches of settings do; BS and a tuned GCN have as many trials of settings as both together.
+"discovered-few" is the same with as many trials in all as everybody has in `studies.benchmarks.searched`, whose cells
+the page sets beside it: all reactions. "transfer" tries the equations that were chosen on other sets, untouched, with
+the defaults, once all of them are there. Validation nodes choose, test nodes choose nothing. Writes
+docs/discovered.json after every cell, keeps the rounds of a search in a folder, and goes on where it was left;
+`python -m studies.benchmarks.discovered_page` turns it into docs/discovered.md.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ from studies.benchmarks.cell_file import (
     write_cells,
 )
 from studies.benchmarks.compared import SETS
-from studies.benchmarks.searched import CONTESTANTS, EPOCHS, OTHERS, REACTIONS, USUAL, Contestant, SearchedRow
+from studies.benchmarks.searched import CONTESTANTS, EPOCHS, OTHERS, TRIALS, USUAL, Contestant, SearchedRow
+from studies.benchmarks.searched import FEW as FEW_SEARCHED
 from studies.benchmarks.searched import measure as measure_searched
 from studies.benchmarks.speed_rows import environment
 from studies.cells.corrected_test import share_ratio
@@ -52,13 +54,15 @@ from studies.runs.boundary import run_program
 
 KEY = "contestant"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-DISCOVERED, TRANSFER, TUNED = "discovered", "transfer", "gcn-tuned"
-NAMES = (DISCOVERED, *(contestant.name for contestant in REACTIONS), TUNED, TRANSFER)
+DISCOVERED, FEW_TRIALS, TRANSFER, FIRST, TUNED = "discovered", "discovered-few", "transfer", "BS", "gcn-tuned"
+NAMES = (FEW_TRIALS, DISCOVERED, FIRST, TUNED, TRANSFER)
 #: Equations of a cell, and trials of settings of the chosen one.
 EQUATIONS = dict.fromkeys(("texas", "wisconsin", "cornell_old", "chameleon", "cora", "citeseer"), 500)
 FEWER = 150
 SETTINGS = {"texas": 100, "wisconsin": 100, "cornell_old": 100}
 FEW = 30
+#: The share of equations among few trials; the others are settings of the chosen one.
+SHARE = 0.75
 #: Terms of the equations that are enumerated, and seeds that choices are trained with anew.
 SIZE, FRESH = 3, 3
 #: How many of the best, and of the terms, a row keeps.
@@ -121,7 +125,7 @@ class TransferRow:
 
 @dataclass(frozen=True)
 class Budget:
-    """Trials of a cell: equations, and settings of the chosen one; the others have the sum."""
+    """Trials of a cell: equations, and settings of the chosen one; others that are compared have the sum."""
 
     equations: int
     settings: int
@@ -139,6 +143,17 @@ class Budget:
             epochs or EPOCHS.get(dataset, USUAL),
         )  # fmt: skip
 
+    @classmethod
+    def few(cls, dataset: str, trials: int | None, epochs: int | None) -> Budget:
+        """As many trials in all as a contestant of `searched` has on a data set, or another number.
+
+        >>> Budget.few("texas", None, None), Budget.few("film", None, None)
+        (Budget(equations=150, settings=50, epochs=200), Budget(equations=45, settings=15, epochs=200))
+        """
+        total = trials or TRIALS.get(dataset, FEW_SEARCHED)
+        equations = int(SHARE * total)
+        return cls(equations, total - equations, epochs or EPOCHS.get(dataset, USUAL))
+
     @property
     def total(self) -> int:
         return self.equations + self.settings
@@ -151,7 +166,7 @@ def defaults(epochs: int) -> Config:
 
 
 def measure_discovered(
-    dataset: str, data: NodeData, budget: Budget, *, device: str, seed: int, folder: Path, terms: str,
+    name: str, dataset: str, data: NodeData, budget: Budget, *, device: str, seed: int, folder: Path, terms: str,
     until: float = float("inf"),
 ) -> DiscoveredRow:  # fmt: skip
     """Search equations, then settings of the chosen one, and train it anew."""
@@ -173,7 +188,7 @@ def measure_discovered(
     best = untuned if untuned["val_mean"] >= tuned.val_mean else {**searched_best, "each": tuned.each}
     seconds = {"search": searched - began, "settings": settled - searched, "anew": time.monotonic() - settled}
     return DiscoveredRow(
-        DISCOVERED, dataset, data.meta.metric, budget.total, budget.epochs, found.best.text, found.best.formula,
+        name, dataset, data.meta.metric, budget.total, budget.epochs, found.best.text, found.best.formula,
         best["val_mean"], best["mean"], best["std"], tuple(best["each"]), untuned,
         {**searched_best, "settings": tuned.settings},
         100 * float(np.mean(nested_accuracies(found.results))), 100 * (top.test_accuracy if top else float("nan")),
@@ -280,15 +295,15 @@ def measure_transfer(
 
 
 def measured(
-    name: str, dataset: str, data: NodeData, *, device: str, budget: Callable[[str], Budget], seed: int, folder: Path,
-    terms: str, until: float, known: Sequence[dict[str, Any]],
+    name: str, dataset: str, data: NodeData, *, device: str, budget: Callable[[str, str], Budget], seed: int,
+    folder: Path, terms: str, until: float, known: Sequence[dict[str, Any]],
 ) -> DiscoveredRow | TransferRow | SearchedRow:  # fmt: skip
     """A cell under the budget of its data set."""
-    own = budget(dataset)
-    if name == DISCOVERED:
+    own = budget(name, dataset)
+    if name in (DISCOVERED, FEW_TRIALS):
         place = folder / f"{dataset}-{terms}-{own.equations}-{own.epochs}-{seed}"
         row: Any = measure_discovered(
-            dataset, data, own, device=device, seed=seed, folder=place, terms=terms, until=until
+            name, dataset, data, own, device=device, seed=seed, folder=place, terms=terms, until=until
         )
     elif name == TRANSFER:
         row = measure_transfer(dataset, data, known, device=device, epochs=own.epochs, seed=seed)
@@ -328,6 +343,7 @@ def main() -> None:
     parser.add_argument("--terms", default="default", help="the grammar of terms")
     parser.add_argument("--equations", type=int, help="equations of every cell; 500 on six sets, else 150")
     parser.add_argument("--settings", type=int, help="trials of settings; 100 on three sets, else 30")
+    parser.add_argument("--trials", type=int, help="of discovered-few; those of studies.benchmarks.searched by default")
     parser.add_argument("--epochs", type=int, help="of every training; 200, and 500 on Minesweeper and Tolokers")
     parser.add_argument("--seed", type=int, default=0, help="of draws and trainings")
     parser.add_argument("--again", action="store_true", help="measure the chosen cells anew")
@@ -354,7 +370,10 @@ def main() -> None:
     chosen = [row for row in found["rows"] if row[KEY] == DISCOVERED]
     work = partial(
         measured, device=device, seed=given.seed, folder=given.folder, terms=given.terms, until=until, known=chosen,
-        budget=lambda dataset: Budget.of(dataset, given.equations, given.settings, given.epochs),
+        budget=lambda name, dataset: (
+            Budget.few(dataset, given.trials, given.epochs) if name == FEW_TRIALS
+            else Budget.of(dataset, given.equations, given.settings, given.epochs)
+        ),
     )  # fmt: skip
     try:
         measure_cells(cells_to_measure(found, names, sets), work, told, given.out, found, given.seconds)

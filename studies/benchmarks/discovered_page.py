@@ -8,25 +8,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from studies.benchmarks.compared import SETS
-from studies.benchmarks.discovered import DISCOVERED, DOCS, NAMES, TRANSFER, TUNED
-from studies.benchmarks.searched import CONTESTANTS, OTHERS
+from studies.benchmarks.discovered import DISCOVERED, DOCS, FEW_TRIALS, FIRST, TRANSFER, TUNED
+from studies.benchmarks.searched import CONTESTANTS, OTHERS, REACTIONS
 from studies.benchmarks.searched_page import Cells, cells_of, compared, number, paired, table
 from studies.cells.corrected_test import CorrectedTest
 from studies.runs.boundary import run_program
 from studies.runs.uncertainty import FAILS, HOLDS
 
-SOURCE = DOCS / "discovered.json"
-#: The reaction that the paper stands for.
-FIRST = "BS"
+SOURCE, SEARCHED = DOCS / "discovered.json", DOCS / "searched.json"
+#: Who is compared with the discovered equation, with few trials and with many.
+FEW_NAMES, MANY_NAMES = (*(one.name for one in REACTIONS), TUNED), (FIRST, TUNED)
 
 HEAD = """# Equations nobody wrote
 
 On every set equations of the grammar `default` ([discover](discover.md)) are enumerated, each behaviour once, the
 unsafe ones bounded or left out, and trained with the defaults of gread; the best mean validation accuracy over the
-splits chooses one, and then its settings, from the space `paper`. Every other contestant has as many trials of settings
-as both searches together, published settings first ([search](searching.md)). Test nodes choose nothing. Percent, mean ±
-population standard deviation over the splits, one seed. Numbers in [discovered.json](discovered.json), this page by
-`python -m studies.benchmarks.discovered_page`.
+splits chooses one, and then its settings, from the space `paper`. Others that it is compared with have as many trials
+of settings as both searches together, published settings first ([search](searching.md)). Test nodes choose nothing.
+Percent, mean ± population standard deviation over the splits, one seed. Numbers in [discovered.json](discovered.json),
+this page by `python -m studies.benchmarks.discovered_page`.
 """
 NOISE = """Differences are those of test results on the same splits, first minus second, in points, with the standard
 error of the corrected resampled t-test (Nadeau and Bengio 2003); **bold**: the two-sided p is below 0.05, without a
@@ -34,7 +34,7 @@ correction for the number of comparisons."""
 
 
 def title(name: str) -> str:
-    return "discovered" if name == DISCOVERED else CONTESTANTS[name].title
+    return "discovered" if name in (DISCOVERED, FEW_TRIALS) else CONTESTANTS[name].title
 
 
 def rows_named(found: dict[str, Any], name: str) -> dict[str, dict[str, Any]]:
@@ -48,30 +48,39 @@ def fresh_test(row: dict[str, Any]) -> CorrectedTest:
     return CorrectedTest.of(own, other, row["test_to_train"])
 
 
-def verdict(found: dict[str, Any]) -> str:
-    """The answer in a sentence or two, from the splits that no choice saw."""
+def verdict(found: dict[str, Any], few: Cells) -> str:
+    """The answer in a few sentences, first from the splits that no choice saw."""
     rows = rows_named(found, DISCOVERED)
-    if not rows:
-        return "Nothing is measured yet."
+    texts = [_fresh_verdict(rows)] if rows else []
+    cells = cells_of(found)
+    for own, known, others in ((DISCOVERED, cells, MANY_NAMES), (FEW_TRIALS, few, FEW_NAMES)):
+        sets = rows_named(found, own)
+        told = []
+        for other in others:
+            tests = [t for t in (compared(known, own, other, name) for name in sets) if t is not None]
+            if tests:
+                counts = Counter(test.answer for test in tests)
+                told.append(f"{title(other)} on {counts[HOLDS]} of {len(tests)} (worse on {counts[FAILS]})")
+        if told:
+            trials = sorted({sets[name]["trials"] for name in sets})
+            budget = " or ".join(map(str, trials))
+            texts.append(
+                f"With {budget} trials for everybody, settings searched as well, it is better beyond noise than "
+                f"{', '.join(told)} sets."
+            )
+    return " ".join(texts) if texts else "Nothing is measured yet."
+
+
+def _fresh_verdict(rows: dict[str, dict[str, Any]]) -> str:
     tests = {name: fresh_test(row) for name, row in rows.items()}
     better = [name for name, test in tests.items() if test.answer == HOLDS]
     worse = [name for name, test in tests.items() if test.answer == FAILS]
     counted = f"of {len(tests)} sets"
-    text = (
+    return (
         f"With the same settings, on splits that the choice did not see, the chosen equation is better than BS beyond "
         f"noise on {len(better)} {counted}{_listed(better)}, worse on {len(worse)}{_listed(worse)}, and not told from "
         f"it on {len(tests) - len(better) - len(worse)}."
     )
-    cells = cells_of(found)
-    for other in (FIRST, TUNED):
-        known = [t for t in (compared(cells, DISCOVERED, other, name) for name in rows) if t is not None]
-        if known:
-            counts = Counter(test.answer for test in known)
-            text += (
-                f" Under equal budgets, settings searched as well, it is better than {title(other)} on "
-                f"{counts[HOLDS]} of {len(known)} sets, worse on {counts[FAILS]}."
-            )
-    return text
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -79,19 +88,27 @@ def _listed(names: Sequence[str]) -> str:
 
 
 # ---------------------------------------------------------------------- parts
-def budgets_part(found: dict[str, Any], cells: Cells) -> list[str]:
-    """All contestants on all sets, and the differences to the discovered equation."""
-    sets = [name for name in SETS if (DISCOVERED, name) in cells]
-    names = [n for n in NAMES if n != TRANSFER and any((n, d) in cells for d in sets)]
+def budgets_part(cells: Cells, few: Cells) -> list[str]:
+    """Everybody on all sets, and the differences to the discovered equation: with few trials, and with many."""
+    lines = ["## Equal budgets", "", NOISE, ""]
+    lines += _budget_tables(few, FEW_TRIALS, FEW_NAMES, "As many trials as in [searched](searched.md), all reactions:")
+    return lines + _budget_tables(cells, DISCOVERED, MANY_NAMES, "As many trials as the whole search over equations:")
+
+
+def _budget_tables(cells: Cells, own: str, others: Sequence[str], words: str) -> list[str]:
+    sets = [name for name in SETS if (own, name) in cells]
+    if not sets:
+        return []
+    known = [n for n in others if any((n, d) in cells for d in sets)]
     results = [
         [title(n), *(number(cells[n, d]["mean"], cells[n, d]["std"]) if (n, d) in cells else "" for d in sets)]
-        for n in names
+        for n in (own, *known)
     ]
-    trials = ["trials each", *(str(cells[DISCOVERED, d]["trials"]) for d in sets)]
-    lines = ["## Equal budgets", "", NOISE, "", *table(["", *sets], [*results, trials]), ""]
+    trials = ["trials", *(str(cells[own, d]["trials"]) for d in sets)]
+    lines = [words, "", *table(["", *sets], [*results, trials]), ""]
     rows = []
-    for other in names[1:]:
-        tests = [compared(cells, DISCOVERED, other, d) for d in sets]
+    for other in known:
+        tests = [compared(cells, own, other, d) for d in sets]
         if any(test is not None for test in tests):
             rows.append([f"discovered - {title(other)}", *map(paired, tests)])
     return [*lines, *table(["", *sets], rows), ""] if rows else lines
@@ -204,19 +221,20 @@ def _where(found: dict[str, Any]) -> str:
     return ", ".join(f"{k} {v}" for k, v in found["environment"].items())
 
 
-def page(found: dict[str, Any]) -> str:
-    """The page as Markdown, of whatever cells there are."""
+def page(found: dict[str, Any], searched: dict[str, Any]) -> str:
+    """The page as Markdown, of whatever cells there are; `searched` has those that few trials are compared with."""
     rows, cells = rows_named(found, DISCOVERED), cells_of(found)
-    parts = [[verdict(found), ""]]
+    few = cells_of(searched) | {cell: row for cell, row in cells.items() if cell[0] == FEW_TRIALS}
+    parts = [[verdict(found, few), ""]]
     if rows:
-        parts += [chosen_part(rows), budgets_part(found, cells), curse_part(rows), transfer_part(found),
+        parts += [chosen_part(rows), budgets_part(cells, few), curse_part(rows), transfer_part(found),
                   terms_part(rows), tried_part(found, rows)]  # fmt: skip
     return "\n".join([HEAD, *(line for part in parts for line in part)]).rstrip("\n") + "\n"
 
 
 def main() -> None:
-    found = json.loads(SOURCE.read_text(encoding="utf-8"))
-    (DOCS / "discovered.md").write_text(page(found), encoding="utf-8")
+    found, searched = (json.loads(path.read_text(encoding="utf-8")) for path in (SOURCE, SEARCHED))
+    (DOCS / "discovered.md").write_text(page(found, searched), encoding="utf-8")
 
 
 if __name__ == "__main__":

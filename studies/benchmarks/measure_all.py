@@ -135,13 +135,14 @@ class Queue:
                 save_unfinished(self.folder / one.result, DOCS / UNFINISHED / f"{one.name}.json")
                 continue
             files = [other for other in measurements() if other.kept and other.kept == one.kept]
+            is_joined = len({other.result for other in files}) > 1
             if one.is_in_cells:
                 files = [other for other in files if (self.folder / other.result).exists()]
             if not (one in files if one.is_in_cells else all(map(self._is_done, [one, *files]))):
                 continue
             if one.kept:
                 parts = [self.folder / other.result for other in files]
-                keep_file(parts, DOCS / one.kept, is_joined=bool(one.dataset))
+                keep_file(parts, DOCS / one.kept, is_joined=is_joined)
             else:
                 (DOCS / UNFINISHED / f"{one.name}.json").unlink(missing_ok=True)
             pages += [one.filled(words, self.folder, self.device) for words in one.pages]

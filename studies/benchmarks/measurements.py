@@ -17,6 +17,10 @@ STUDIES = (
 )  # fmt: skip
 
 
+#: Where a search over equations keeps its rounds.
+ROUNDS = ("--folder", "{out}.rounds")
+
+
 @dataclass(frozen=True)
 class Measurement:
     """A program of this package that goes on where it was left, and what becomes of its result.
@@ -73,10 +77,17 @@ def _search_speed(name: str) -> Measurement:
     return _benchmark("search_speed", "--dataset", name, *words, end=name, page="speed_page")
 
 
-def _searched(name: str) -> Measurement:
-    """A data set of the table of contestants under one budget."""
-    made = _benchmark("searched", "--set", name, end=name, page="searched_page", is_in_cells=True)
+def _cells_of_set(module: str, name: str, *words: str) -> Measurement:
+    """A data set of a table of contestants, whose file is its own until it is joined with the others."""
+    made = _benchmark(module, "--set", name, *words, end=name, page=f"{module}_page", is_in_cells=True)
     return replace(made, result=f"{made.name}.json", dataset=name)
+
+
+def _transfer(*words: str) -> Measurement:
+    """What the equations of all sets are on others, once all of them are there."""
+    name = "discovered-transfer"
+    made = _benchmark("discovered", "--contestant", "transfer", *words, page="discovered_page", is_in_cells=True)
+    return replace(made, name=name, result=f"{name}.json")
 
 
 def measurements() -> tuple[Measurement, ...]:
@@ -92,7 +103,8 @@ def measurements() -> tuple[Measurement, ...]:
         of_study("runtime", alone=True),
         of_study("complexity", alone=True),
         *(of_study(name) for name in STUDIES),
-        *(_searched(name) for name in (*SETS, *OTHERS)),
+        *(_cells_of_set("searched", name) for name in (*SETS, *OTHERS)),
         _benchmark("distilled", page="distil_page", is_in_cells=True),
-        _benchmark("discovered", "--folder", "{out}.rounds", page="discovered_page", is_in_cells=True),
+        *(_cells_of_set("discovered", name, *ROUNDS) for name in SETS),
+        _transfer(*ROUNDS),
     )

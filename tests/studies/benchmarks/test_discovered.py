@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from gread.datasets.embedded import karate
-from studies.benchmarks import cell_file, discovered, discovered_page
+from studies.benchmarks import cell_file, discovered, discovered_page, searched
 from studies.benchmarks.compared import SETS
-from studies.benchmarks.discovered import DISCOVERED, NAMES, TRANSFER, Budget, cells_to_measure
+from studies.benchmarks.discovered import DISCOVERED, FEW_TRIALS, NAMES, TRANSFER, Budget, cells_to_measure
 
 
 def spread(mean: float) -> dict[str, Any]:
@@ -48,6 +48,10 @@ def planted_file(gain: float, *sets: str) -> dict[str, Any]:
     }
 
 
+def told(found: dict[str, Any], *searched: dict[str, Any]) -> str:
+    return discovered_page.page(found, {"rows": list(searched)})
+
+
 def test_transfers_wait_for_all_choices() -> None:
     some = planted_file(0.0, *SETS[:8])
     cells = cells_to_measure(some, NAMES, [*SETS, "minesweeper"])
@@ -63,29 +67,45 @@ def test_everybody_has_as_many_trials() -> None:
     assert Budget.of("pubmed", None, None, None).equations == 150
     assert Budget.of("texas", 7, 3, 20).total == 10
     assert Budget.of("tolokers", None, None, None).epochs == 500
+    assert Budget.few("cora", None, None).total == searched.FEW
+    assert Budget.few("texas", None, None).total == searched.TRIALS["texas"]
 
 
 def test_the_page_says_who_is_better_and_only_then() -> None:
-    better = discovered_page.page(planted_file(9.0, "texas", "cora"))
+    better = told(planted_file(9.0, "texas", "cora"))
     assert "better than BS beyond noise on 2 of 2 sets (texas, cora), worse on 0" in better
-    same = discovered_page.page(planted_file(0.0, "texas"))
+    same = told(planted_file(0.0, "texas"))
     assert "on 0 of 1 sets, worse on 0, and not told from it on 1" in same
-    worse = discovered_page.page(planted_file(-9.0, "texas"))
+    worse = told(planted_file(-9.0, "texas"))
     assert "worse on 1 (texas)" in worse
     for text in (better, same, worse):
         assert "`L@H` +3.0" in text
         assert "`H` -1.0" not in text
-    assert "Nothing is measured yet." in discovered_page.page({"rows": []})
+    assert "Nothing is measured yet." in told({"rows": []})
+
+
+def planted_other(name: str, mean: float, trials: int) -> dict[str, Any]:
+    return {"contestant": name, "dataset": "texas", "metric": "accuracy", "trials": trials, "epochs": 20,
+            **spread(mean), "test_to_train": 0.4}  # fmt: skip
 
 
 def test_the_page_compares_equal_budgets_alone() -> None:
     found = planted_file(9.0, "texas")
-    other = {"contestant": "BS", "dataset": "texas", "metric": "accuracy", "trials": 15, "epochs": 20, **spread(70.0),
-             "test_to_train": 0.4}  # fmt: skip
-    found["rows"].append(other)
-    assert "it is better than BS on 1 of 1 sets" in discovered_page.page(found)
-    other["trials"] = 14
-    assert "better than BS on 1" not in discovered_page.page(found)
+    found["rows"].append(planted_other("BS", 70.0, 15))
+    assert "With 15 trials for everybody" in told(found)
+    assert "better beyond noise than BS on 1 of 1 (worse on 0) sets" in told(found)
+    found["rows"][-1] = planted_other("BS", 70.0, 14)
+    assert "for everybody" not in told(found)
+
+
+def test_few_trials_are_compared_with_searched_cells_of_all_reactions() -> None:
+    found = planted_file(9.0, "texas")
+    found["rows"].append({**planted_row("texas", -9.0), "contestant": FEW_TRIALS, "trials": 6})
+    text = told(found, planted_other("F", 89.0, 6), planted_other("Z", 60.0, 6), planted_other("AC", 60.0, 7))
+    assert "With 6 trials for everybody" in text
+    assert "better beyond noise than F on 0 of 1 (worse on 1), Z on 1 of 1 (worse on 0) sets" in text
+    assert "| discovered - Z | **+11.00" in text
+    assert "| discovered - AC |" not in text
 
 
 def test_transfers_are_told_beside_bs() -> None:
@@ -96,7 +116,7 @@ def test_transfers_are_told_beside_bs() -> None:
     ]
     found["rows"].append({"contestant": TRANSFER, "dataset": "minesweeper", "metric": "roc_auc", "epochs": 20,
                           "results": results, "test_to_train": 0.4, "seed": 0, "seconds": 1.0})  # fmt: skip
-    assert "| chosen on cora | **90.00 (+10.00)** |" in discovered_page.page(found)
+    assert "| chosen on cora | **90.00 (+10.00)** |" in told(found)
 
 
 def measure_small(out: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> dict[str, Any]:
@@ -119,7 +139,7 @@ def test_a_cell_is_searched_resumed_and_not_measured_again(tmp_path: Path, monke
     assert len(row["each"]) == 10
     assert set(row["fresh"]) == {"seeds", "splits"}
     assert set(row["fresh"]["splits"]) == {"chosen", "BS"}
-    assert row["formula"] in discovered_page.page(found)
+    assert row["formula"] in told(found)
     rounds = next(folder.iterdir()) / "rounds"
     changed = {path: path.stat().st_mtime for path in rounds.iterdir()}
     began = time.monotonic()
