@@ -52,6 +52,21 @@ def test_means_over_nine_sets_need_all_of_them() -> None:
     assert "FB has the best mean on the validation nodes (90.00); its test mean is 73.00" in text
 
 
+def test_the_answer_comes_first_and_says_what_is_decided() -> None:
+    assert "**Nothing is compared yet.**" in page(row())
+    spread = [80.0, 82.0, 81.0, 83.0, 80.0, 82.0, 81.0, 83.0, 80.5, 82.5]
+    lower = [value - 9 + 0.1 * k for k, value in enumerate(spread)]
+    for first, second, told in (
+        (spread, lower, "1 of one set, worse on 0"),
+        (lower, spread, "0 of one set, worse on 1"),
+    ):
+        text = page(row(each=first), row("gcn-tuned", each=second))
+        assert f"BS is better than a tuned GCN beyond noise on {told}" in text.splitlines()[2]
+    every = [row(dataset=d, val_mean=70.0) for d in SETS] + [row("F", d, val_mean=80.0, mean=60.0) for d in SETS]
+    text = page(*every, row("gcn-tuned"))
+    assert "F, the best on the validation nodes, has a mean of 60.00 over the nine sets" in text.splitlines()[2]
+
+
 def test_budgets_are_compared_split_by_split() -> None:
     better = [80.0, 82.0, 81.0, 83.0, 80.0, 82.0, 81.0, 83.0, 80.5, 82.5]
     noise = [0.1, -0.1] * 5
