@@ -18,12 +18,13 @@ import torch
 from gread.datasets.node_data import NodeData
 from gread.models.resolution import resolve_trials
 from gread.settings.trials import grouped
+from gread.training.batch_plan import most_members, queued, remembered
 from gread.training.batch_queue import run_batches
 from gread.training.checkpoint import Saver
 from gread.training.ensemble import CHUNK, Ensemble
 from gread.training.member_state import MemberState
 from gread.training.planner import Costs, largest, make_batches
-from gread.training.trainer import EVERY, most_members, queued, remembered
+from gread.training.trainer import EVERY
 from gread.tuning.candidates import COMPLETE, DIVERGED, PRUNED, Candidate, TrialResult
 from rdgraph.errors import InvalidArgument
 from rdgraph.kernels.device_memory import total_memory

@@ -17,8 +17,9 @@ from gread.datasets.node_data import NodeData
 from gread.models.problem import check
 from gread.models.resolution import resolve_trials
 from gread.settings.trials import Trial, grouped
+from gread.training.batch_plan import most_members
 from gread.training.planner import memory_to_plan_for, planned_for
-from gread.training.trainer import EVERY, Progress, choose_device, most_members, train
+from gread.training.trainer import EVERY, Progress, choose_device, train
 from gread.tuning.candidates import COMPLETE, DIVERGED, FAILED, Candidate, PlannedRound, TrialResult
 from gread.tuning.halving import HalvedRound, Rungs, halving_options
 from rdgraph.engines.engine import Reporter

@@ -28,11 +28,11 @@ from gread.datasets.node_data import NodeData
 from gread.models.resolution import resolve_trials
 from gread.settings.config import Config
 from gread.settings.trials import Trial, grouped, make_trials
+from gread.training.batch_plan import make_plan, most_members
 from gread.training.batch_queue import run_batches
 from gread.training.checkpoint import Saver
 from gread.training.ensemble import Ensemble
 from gread.training.planner import Costs
-from gread.training.trainer import make_plan, most_members
 from gread.tuning.halving import Rungs, halving_options
 from gread.tuning.space import Choice, Searched, Space, Value, find_space
 from studies.benchmarks.speed_rows import command, environment
