@@ -26,6 +26,7 @@ from gread.settings.config import Config
 from gread.settings.trials import Trial, make_trials
 from gread.training import batch_queue, checkpoint, planner
 from gread.training import trainer as training
+from gread.training.batch_plan import most_members
 from gread.training.batch_queue import epochs_within
 from gread.training.ensemble import CHUNK, METRICS, Ensemble
 from gread.training.planner import MOST_ON_CPU, Need, check_fit, estimate, make_batches
@@ -133,7 +134,7 @@ def test_a_batch_is_planned_for_the_union_of_its_graphs():
     datas, trial = [csbm(k, n=60) for k in range(8)], Trial(config())
     need = estimate(Ensemble(datas[0], [trial], device="cpu"))
     with planner.planned_for(int(12.5 * need.total) + 100):
-        alone, beside = (training.most_members(datas[0], trial, among=sets, device="cpu") for sets in ((), datas))
+        alone, beside = (most_members(datas[0], trial, among=sets, device="cpu") for sets in ((), datas))
     assert alone == 10
     assert beside == int(10 * need.total / (need.parameters + need.states * planner.union_factor(datas[0], datas)))
     assert beside < 8
