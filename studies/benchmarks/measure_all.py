@@ -44,8 +44,8 @@ MEMORY = 0.9
 class Queue:
     """The programs of some measurements in a folder, with what became of them."""
 
-    def __init__(self, folder: Path, device: str, jobs: int) -> None:
-        self.folder, self.device, self.jobs = folder, device, jobs
+    def __init__(self, folder: Path, device: str, jobs: int, checkpoints: Path | None = None) -> None:
+        self.folder, self.device, self.jobs, self.checkpoints = folder, device, jobs, checkpoints
         self._path = folder / "state.json"
         self.state: dict[str, Any] = json.loads(self._path.read_text("utf-8")) if self._path.exists() else {}
         self._running: dict[str, tuple[subprocess.Popen[bytes], float]] = {}
@@ -83,7 +83,7 @@ class Queue:
         return not self._running if one.alone else not is_timed and len(self._running) < self.jobs
 
     def _start(self, one: Measurement) -> None:
-        words = one.filled(one.words, self.folder, self.device)
+        words = one.filled(one.words, self.folder, self.device, self.checkpoints)
         share = [] if one.alone or self.jobs == 1 else ["studies.benchmarks.card_share", str(MEMORY / self.jobs)]
         with (self.folder / f"{one.name}.log").open("ab") as log:
             process = subprocess.Popen(
@@ -181,13 +181,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="programs beside each other")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="interrupt what is under way after so many")
     parser.add_argument("--out", type=Path, default=Path("runs/measured"))
+    parser.add_argument("--checkpoints", type=Path, help="for what is under way; OUT/checkpoints by default")
     parser.add_argument("--pages", action="store_true", help="put what is done into docs/ and write its pages")
     parser.add_argument("--anew", action="store_true", help="do not go on from what docs/ has")
     parser.add_argument("--list", action="store_true", help="show the measurements and what became of them")
     given = parser.parse_args(arguments)
     wanted = measurements_by_name(given.only) if given.only else list(measurements())
     given.out.mkdir(parents=True, exist_ok=True)
-    queue = Queue(given.out, given.device, given.jobs)
+    queue = Queue(given.out, given.device, given.jobs, given.checkpoints)
     if given.list:
         for one in wanted:
             print(f"{one.name}: {queue.state.get(one.name, {}).get('state', 'waiting')}")

@@ -17,8 +17,8 @@ STUDIES = (
 )  # fmt: skip
 
 
-#: Where a search over equations keeps its rounds.
-ROUNDS = ("--folder", "{out}.rounds")
+#: Where a search over equations keeps its rounds, and one over settings its checkpoints, which take more room.
+ROUNDS, CHECKPOINTS = ("--folder", "{out}.rounds"), ("--folder", "{checkpoints}")
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Measurement:
 
     Args:
         name: What it is asked for by.
-        words: Module and arguments; `{out}` is the place of its result, `{device}` the device.
+        words: Module and arguments; `{out}` is the place of its result, `{device}` the device, `{checkpoints}` a folder
+            for what is under way.
         result: The file or folder that it writes; several may share one.
         kept: The file of the documentation that the result becomes; none for folders, whose page keeps what it needs.
         pages: Programs that write pages, once all measurements with their `kept` are done; `{out}` as above.
@@ -45,14 +46,15 @@ class Measurement:
     is_in_cells: bool = False
     dataset: str = ""
 
-    def filled(self, words: tuple[str, ...], folder: Path, device: str) -> list[str]:
-        """Words with their places filled in.
+    def filled(self, words: tuple[str, ...], folder: Path, device: str, checkpoints: Path | None = None) -> list[str]:
+        """Words with their places filled in; checkpoints are in the folder of results unless they have their own.
 
         >>> depth = of_study("depth")
         >>> depth.filled(depth.words, Path("measured"), "cpu")[-4:]
         ['--device', 'cpu', '--out', 'measured/depth']
         """
-        return [word.format(out=folder / self.result, device=device) for word in words]
+        own = checkpoints or folder / "checkpoints"
+        return [word.format(out=folder / self.result, device=device, checkpoints=own) for word in words]
 
 
 def of_study(name: str, *, alone: bool = False) -> Measurement:
@@ -103,7 +105,7 @@ def measurements() -> tuple[Measurement, ...]:
         of_study("runtime", alone=True),
         of_study("complexity", alone=True),
         *(of_study(name) for name in STUDIES),
-        *(_cells_of_set("searched", name) for name in (*SETS, *OTHERS)),
+        *(_cells_of_set("searched", name, *CHECKPOINTS) for name in (*SETS, *OTHERS)),
         _benchmark("distilled", page="distil_page", is_in_cells=True),
         *(_cells_of_set("discovered", name, *ROUNDS) for name in SETS),
         _transfer(*ROUNDS),

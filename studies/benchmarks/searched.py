@@ -9,6 +9,7 @@ turns it into docs/searched.md.
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
 from collections import Counter
@@ -58,6 +59,8 @@ FEW = 60
 #: Epochs of every trial of a cell: 200 in the paper.
 EPOCHS = {"minesweeper": 500, "tolokers": 500}
 USUAL = 200
+#: Seconds between two checkpoints of a cell; one that is interrupted leaves one, too.
+EVERY = 120.0
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,8 @@ class SearchedRow:
     `mean`, `std` and `each` are those on the test nodes of the trial that the validation nodes choose, `val_mean` what
     it was chosen by; `nested` chooses on every split for itself; `by_test` is the best trial by test, which is no
     result. `started` are the published settings among the trials: their names, states and means. `share` is the part
-    of all epochs that was trained, `test_to_train` how many test nodes there are per training node.
+    of all epochs that was trained, `test_to_train` how many test nodes there are per training node, `seconds` are those
+    of the last process, where a cell was cut off.
     """
 
     contestant: str
@@ -166,13 +170,17 @@ def make_candidates(
 
 # ---------------------------------------------------------------------- one cell
 def measure(
-    contestant: Contestant, dataset: str, data: NodeData, device: str, *, trials: int, epochs: int, seed: int = 0
-) -> SearchedRow:
-    """Search a cell on all splits."""
+    contestant: Contestant, dataset: str, data: NodeData, device: str, *, trials: int, epochs: int, seed: int = 0,
+    folder: Path | None = None,
+) -> SearchedRow:  # fmt: skip
+    """Search a cell on all splits; one that was cut off goes on from what it left in a folder."""
     began = time.monotonic()
     candidates, names = make_candidates(contestant, dataset, trials, epochs, seed)
     plan = PlannedRound.of(data, range(data.num_splits), seed, True, candidates)
-    results = train_round(data, plan, device=device, tell=lambda text: print(text, file=sys.stderr, flush=True))
+    place = None if folder is None else folder / f"{contestant.name}-{dataset}-{trials}-{epochs}-{seed}"
+    results = train_round(data, plan, device=device, checkpoint=place, every=EVERY, tell=_say)
+    if place is not None:
+        shutil.rmtree(place, ignore_errors=True)
     best, top = chosen(results), best_by_test(results)
     if best is None or top is None:
         raise InvalidArgument(f"expected a trial that could be trained, got none: {results[0].note}")
@@ -187,6 +195,10 @@ def measure(
                                                              if r.number in names),
         sum(r.epochs for r in results) / (trials * epochs), sizes[0] / sizes[1], seed, time.monotonic() - began,
     )  # fmt: skip
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _start(name: str, result: TrialResult) -> dict[str, Any]:
@@ -207,11 +219,12 @@ def usual_cells(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def measured(
-    name: str, dataset: str, data: NodeData, *, device: str, trials: int | None = None, seed: int = 0
-) -> SearchedRow:
+    name: str, dataset: str, data: NodeData, *, device: str, trials: int | None = None, seed: int = 0,
+    folder: Path | None = None,
+) -> SearchedRow:  # fmt: skip
     """A cell under the budget of its data set, or another one."""
     count, epochs = trials or TRIALS.get(dataset, FEW), EPOCHS.get(dataset, USUAL)
-    row = measure(CONTESTANTS[name], dataset, data, device, trials=count, epochs=epochs, seed=seed)
+    row = measure(CONTESTANTS[name], dataset, data, device, trials=count, epochs=epochs, seed=seed, folder=folder)
     if device.startswith("cuda"):
         torch.cuda.empty_cache()  # the planner asks the device what is free
     return row
@@ -234,6 +247,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no cell after so many seconds")
     parser.add_argument("--share", type=float, default=1.0, help="share of the card's memory for this process")
     parser.add_argument("--out", type=Path, default=DOCS / "searched.json")
+    parser.add_argument("--folder", type=Path, help="where a cell that is cut off leaves what it goes on from")
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing, put files into one")
     given = parser.parse_args()
     if given.join:
@@ -249,7 +263,7 @@ def main() -> None:
         found["rows"] = [r for r in found["rows"] if not (r[KEY] in names and r["dataset"] in sets)]
     found["command"] = "python -m studies.benchmarks.searched --device cuda"
     found["environment"] = environment(device)
-    work = partial(measured, device=device, trials=given.trials, seed=given.seed)
+    work = partial(measured, device=device, trials=given.trials, seed=given.seed, folder=given.folder)
     missing = missing_cells(found, KEY, names, sets)
     cells = missing if given.contestants else usual_cells(missing)
     measure_cells(cells, work, told, given.out, found, given.seconds)

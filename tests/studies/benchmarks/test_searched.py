@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from gread.datasets.embedded import karate
 from gread.settings.presets import find_preset
 from gread.tuning.candidates import PlannedRound, TrialResult
+from gread.tuning.rounds import train_round
 from rdgraph.errors import UnknownName
 from studies.benchmarks import cell_file, searched
 from studies.benchmarks.searched import CONTESTANTS, make_candidates
@@ -79,6 +81,32 @@ def test_a_cell_is_measured_written_and_not_measured_again(tmp_path: Path) -> No
     assert cell_file.missing_cells({"rows": rows}, searched.KEY, ["gprgnn", "F-tanh"], ["karate"]) == []
     cell_file.measure_cells(cells, partial(searched.measured, device="cpu"), searched.told, out, found, -1.0)
     assert len(json.loads(out.read_text(encoding="utf-8"))["rows"]) == 2
+
+
+@pytest.mark.usefixtures("small")
+def test_a_cell_that_was_cut_off_goes_on_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = searched.measured("gprgnn", "karate", karate(), device="cpu")
+    monkeypatch.setattr(searched, "EVERY", 0.0)
+    heard: list[float] = []
+
+    def measure(last: float) -> searched.SearchedRow:
+        def hear(share: float) -> None:
+            heard.append(share)
+            if share > last:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(searched, "train_round", partial(train_round, progress=hear))
+        return searched.measured("gprgnn", "karate", karate(), device="cpu", folder=tmp_path / "cells")
+
+    with pytest.raises(KeyboardInterrupt):
+        measure(0.4)
+    (left,) = (tmp_path / "cells").iterdir()
+    assert left.name == "gprgnn-karate-4-40-0"
+    heard.clear()
+    again = measure(1.0)
+    assert heard[0] > 0.3
+    assert replace(again, seconds=0.0) == replace(whole, seconds=0.0)
+    assert not any((tmp_path / "cells").iterdir())
 
 
 @pytest.mark.usefixtures("small")
