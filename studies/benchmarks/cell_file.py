@@ -55,6 +55,11 @@ def missing_cells(found: dict[str, Any], key: str, names: Iterable[str], sets: S
     return [cell for cell in wanted if cell not in known]
 
 
+def say(text: str) -> None:
+    """Tell what happens on the way."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def measure_cells(
     cells: Sequence[Cell],
     measure: Callable[[str, str, NodeData], Any],
@@ -74,10 +79,10 @@ def measure_cells(
         try:
             row = measure(name, dataset, loaded[dataset])
         except (RdgraphError, RuntimeError) as problem:
-            print(f"{cell}: {problem}", file=sys.stderr, flush=True)
+            say(f"{cell}: {problem}")
             found["failed"] = {**found.get("failed", {}), cell: str(problem).partition("\n")[0]}
         else:
-            print(f"{cell}: {tell(row)}", file=sys.stderr, flush=True)
+            say(f"{cell}: {tell(row)}")
             found["rows"].append(asdict(row))
             found.get("failed", {}).pop(cell, None)
         write_cells(out, found)

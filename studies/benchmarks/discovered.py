@@ -12,7 +12,6 @@ docs/discovered.json after every cell, keeps the rounds of a search in a folder,
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -41,10 +40,21 @@ from studies.benchmarks.cell_file import (
     missing_cells,
     present,
     read_cells,
+    say,
     write_cells,
 )
 from studies.benchmarks.compared import SETS
-from studies.benchmarks.searched import CONTESTANTS, EPOCHS, OTHERS, TRIALS, USUAL, Contestant, SearchedRow
+from studies.benchmarks.searched import (
+    CONTESTANTS,
+    EPOCHS,
+    FIRST,
+    OTHERS,
+    TRIALS,
+    TUNED,
+    USUAL,
+    Contestant,
+    SearchedRow,
+)
 from studies.benchmarks.searched import FEW as FEW_SEARCHED
 from studies.benchmarks.searched import measure as measure_searched
 from studies.benchmarks.speed_rows import environment
@@ -54,7 +64,7 @@ from studies.runs.boundary import run_program
 
 KEY = "contestant"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-DISCOVERED, FEW_TRIALS, TRANSFER, FIRST, TUNED = "discovered", "discovered-few", "transfer", "BS", "gcn-tuned"
+DISCOVERED, FEW_TRIALS, TRANSFER = "discovered", "discovered-few", "transfer"
 NAMES = (FEW_TRIALS, DISCOVERED, FIRST, TUNED, TRANSFER)
 #: Equations of a cell, and trials of settings of the chosen one.
 EQUATIONS = dict.fromkeys(("texas", "wisconsin", "cornell_old", "chameleon", "cora", "citeseer"), 500)
@@ -176,9 +186,9 @@ def measure_discovered(
         "random", seed,
     )  # fmt: skip
     in_time, jobs = partial(_in_time, until), usual_jobs(budget.equations)
-    found = Discovery(plan, folder, device=device, tell=_say, on_round=in_time, jobs=jobs).run()
+    found = Discovery(plan, folder, device=device, tell=say, on_round=in_time, jobs=jobs).run()
     searched = time.monotonic()
-    tuned = tuned_row(found, dataset, data, budget, device, seed)
+    tuned = tuned_row(found, dataset, data, budget, device, seed, folder)
     settled = time.monotonic()
     fresh = fresh_results(found, data, device, seed)
     own = found.chosen
@@ -197,13 +207,9 @@ def measure_discovered(
     )  # fmt: skip
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def _in_time(until: float, found: Discovered) -> None:
     """Between two rounds: told how far it is, and stopped where no time is left."""
-    _say(f"{len(found.results)} of {found.plan.budget} equations on {found.plan.data.meta.name}")
+    say(f"{len(found.results)} of {found.plan.budget} equations on {found.plan.data.meta.name}")
     if time.monotonic() > until and len(found.results) < found.plan.budget:
         raise OutOfTime
 
@@ -213,10 +219,14 @@ def _spread(test: Sequence[float]) -> dict[str, Any]:
     return {"mean": float(values.mean()), "std": float(values.std()), "each": [round(float(v), 4) for v in values]}
 
 
-def tuned_row(found: Discovered, dataset: str, data: NodeData, budget: Budget, device: str, seed: int) -> SearchedRow:
+def tuned_row(
+    found: Discovered, dataset: str, data: NodeData, budget: Budget, device: str, seed: int, folder: Path
+) -> SearchedRow:
     """Settings of the chosen equation, searched as those of a reaction are."""
-    own = Contestant(DISCOVERED, "discovered", reaction="BS", line=found.best.text)
-    return measure_searched(own, dataset, data, device, trials=budget.settings, epochs=budget.epochs, seed=seed)
+    own = Contestant(DISCOVERED, "discovered", reaction=FIRST, line=found.best.text)
+    return measure_searched(
+        own, dataset, data, device, trials=budget.settings, epochs=budget.epochs, seed=seed, folder=folder
+    )  # fmt: skip
 
 
 def fresh_results(found: Discovered, data: NodeData, device: str, seed: int) -> dict[str, dict[str, dict[str, Any]]]:
@@ -228,7 +238,7 @@ def fresh_results(found: Discovered, data: NodeData, device: str, seed: int) -> 
     parts = {"seeds": (data, seeds), "splits": (drawn, seeds[:1])}
     told: dict[str, dict[str, dict[str, Any]]] = {}
     for kind, (own, chosen_seeds) in parts.items():
-        done = retrained(own, configs, range(own.num_splits), chosen_seeds, device=device, tell=_say)
+        done = retrained(own, configs, range(own.num_splits), chosen_seeds, device=device, tell=say)
         told[kind] = {
             one.name: {"val_mean": 100 * one.val, **_spread([t for _, t in one.accuracies.values()]),
                        "diverged": one.diverged}
@@ -283,7 +293,7 @@ def measure_transfer(
     for origin, text in lines.items():
         kinds = {name: str(kind) for name, kind in parse(text).coefficients.items() if name in ("alpha", "beta")}
         configs[origin] = base.updated({"reaction": text, **kinds})
-    done = retrained(data, configs, range(data.num_splits), [seed], device=device, tell=_say)
+    done = retrained(data, configs, range(data.num_splits), [seed], device=device, tell=say)
     results = tuple(
         {"origin": one.name, "equation": lines.get(one.name, "BS"), "val_mean": 100 * one.val,
          **_spread([test for _, test in one.accuracies.values()]), "diverged": one.diverged}
@@ -309,7 +319,7 @@ def measured(
         row = measure_transfer(dataset, data, known, device=device, epochs=own.epochs, seed=seed)
     else:
         row = measure_searched(
-            CONTESTANTS[name], dataset, data, device, trials=own.total, epochs=own.epochs, seed=seed
+            CONTESTANTS[name], dataset, data, device, trials=own.total, epochs=own.epochs, seed=seed, folder=folder
         )  # fmt: skip
     if device.startswith("cuda"):
         torch.cuda.empty_cache()  # the planner asks the device what is free
@@ -378,7 +388,7 @@ def main() -> None:
     try:
         measure_cells(cells_to_measure(found, names, sets), work, told, given.out, found, given.seconds)
     except OutOfTime:
-        _say("no time is left; the same command goes on")
+        say("no time is left; the same command goes on")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from studies.benchmarks.compared import SETS
-from studies.benchmarks.discovered import DISCOVERED, DOCS, FEW_TRIALS, FIRST, TRANSFER, TUNED
-from studies.benchmarks.searched import CONTESTANTS, OTHERS, REACTIONS
+from studies.benchmarks.discovered import DISCOVERED, DOCS, FEW_TRIALS, TRANSFER
+from studies.benchmarks.searched import CONTESTANTS, FIRST, OTHERS, REACTIONS, TUNED
 from studies.benchmarks.searched_page import Cells, cells_of, compared, number, paired, table
 from studies.cells.corrected_test import CorrectedTest
 from studies.runs.boundary import run_program
@@ -60,13 +60,13 @@ def verdict(found: dict[str, Any], few: Cells) -> str:
             tests = [t for t in (compared(known, own, other, name) for name in sets) if t is not None]
             if tests:
                 counts = Counter(test.answer for test in tests)
-                told.append(f"{title(other)} on {counts[HOLDS]} of {len(tests)} (worse on {counts[FAILS]})")
+                told.append(f"{title(other)} on {counts[HOLDS]} of {len(tests)} sets (worse on {counts[FAILS]})")
         if told:
             trials = sorted({sets[name]["trials"] for name in sets})
             budget = " or ".join(map(str, trials))
             texts.append(
                 f"With {budget} trials for everybody, settings searched as well, it is better beyond noise than "
-                f"{', '.join(told)} sets."
+                f"{', '.join(told)}."
             )
     return " ".join(texts) if texts else "Nothing is measured yet."
 
@@ -227,8 +227,11 @@ def page(found: dict[str, Any], searched: dict[str, Any]) -> str:
     few = cells_of(searched) | {cell: row for cell, row in cells.items() if cell[0] == FEW_TRIALS}
     parts = [[verdict(found, few), ""]]
     if rows:
-        parts += [chosen_part(rows), budgets_part(cells, few), curse_part(rows), transfer_part(found),
-                  terms_part(rows), tried_part(found, rows)]  # fmt: skip
+        parts.append(chosen_part(rows))
+    if rows or rows_named(found, FEW_TRIALS):
+        parts.append(budgets_part(cells, few))
+    if rows:
+        parts += [curse_part(rows), transfer_part(found), terms_part(rows), tried_part(found, rows)]
     return "\n".join([HEAD, *(line for part in parts for line in part)]).rstrip("\n") + "\n"
 
 

@@ -79,17 +79,15 @@ def _search_speed(name: str) -> Measurement:
     return _benchmark("search_speed", "--dataset", name, *words, end=name, page="speed_page")
 
 
+def _cells(module: str, end: str, *words: str, dataset: str = "") -> Measurement:
+    """A part of a table of contestants, whose file is its own until it is joined with the others."""
+    made = _benchmark(module, *words, end=end, page=f"{module}_page", is_in_cells=True)
+    return replace(made, result=f"{made.name}.json", dataset=dataset)
+
+
 def _cells_of_set(module: str, name: str, *words: str) -> Measurement:
-    """A data set of a table of contestants, whose file is its own until it is joined with the others."""
-    made = _benchmark(module, "--set", name, *words, end=name, page=f"{module}_page", is_in_cells=True)
-    return replace(made, result=f"{made.name}.json", dataset=name)
-
-
-def _transfer(*words: str) -> Measurement:
-    """What the equations of all sets are on others, once all of them are there."""
-    name = "discovered-transfer"
-    made = _benchmark("discovered", "--contestant", "transfer", *words, page="discovered_page", is_in_cells=True)
-    return replace(made, name=name, result=f"{name}.json")
+    """The cells of a data set."""
+    return _cells(module, name, "--set", name, *words, dataset=name)
 
 
 def measurements() -> tuple[Measurement, ...]:
@@ -108,5 +106,5 @@ def measurements() -> tuple[Measurement, ...]:
         *(_cells_of_set("searched", name, *CHECKPOINTS) for name in (*SETS, *OTHERS)),
         _benchmark("distilled", page="distil_page", is_in_cells=True),
         *(_cells_of_set("discovered", name, *ROUNDS) for name in SETS),
-        _transfer(*ROUNDS),
+        _cells("discovered", "transfer", "--contestant", "transfer"),
     )

@@ -14,7 +14,7 @@ from gread.datasets.meta import METRIC_TITLES
 from gread.settings.model_records import find_model
 from gread.settings.presets import authors_runs, find_published
 from studies.benchmarks.compared import SETS
-from studies.benchmarks.searched import BOUNDED, CONTESTANTS, NETWORKS, OTHERS, REACTIONS, Contestant
+from studies.benchmarks.searched import BOUNDED, CONTESTANTS, FIRST, NETWORKS, OTHERS, REACTIONS, TUNED, Contestant
 from studies.cells.corrected_test import CorrectedTest
 from studies.runs.boundary import run_program
 from studies.runs.tables import number_text
@@ -22,8 +22,6 @@ from studies.runs.uncertainty import FAILS, HOLDS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE, PRINTED = DOCS / "searched.json", DOCS / "accuracy.json"
-#: The reaction that the paper and its authors' code stand for, and the network that others are compared with.
-FIRST, TUNED = "BS", "gcn-tuned"
 Cell: TypeAlias = tuple[str, str]
 Cells: TypeAlias = dict[Cell, dict[str, Any]]
 
@@ -127,10 +125,8 @@ def answer(cells: Cells) -> str:
     if not tests:
         return "Nothing is compared yet."
     better, worse = (sum(test.answer == word for test in tests) for word in (HOLDS, FAILS))
-    sets = f"{len(tests)} sets" if len(tests) > 1 else "one set"
-    told = (
-        f"Under equal budgets {FIRST} is better than a tuned GCN beyond noise on {better} of {sets}, worse on {worse}"
-    )
+    counts = f"on {better} of {len(tests)} sets, worse on {worse}"
+    told = f"Under equal budgets {FIRST} is better than a tuned GCN beyond noise {counts}"
     best = _best_reaction(cells)
     if best is None:
         return f"{told}."

@@ -121,7 +121,7 @@ def _name_values(axis: Axes, values: Sequence[float]) -> None:
 
 
 def _name_decades(axis: Axis) -> None:
-    """Ticks at 1, 2 and 5 of every power of ten on a logarithmic axis, as plain numbers."""
+    """Ticks at 1, 2 and 5 of every power of ten on a logarithmic axis, more where it is short, as plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -132,12 +132,13 @@ def _name_decades(axis: Axis) -> None:
 def short_number(value: float) -> str:
     """A number for a tick, with a letter for thousands or millions where it is long.
 
-    >>> [short_number(x) for x in (0.25, 512, 1200, 254052, 1921680)]
-    ['0.25', '512', '1200', '254k', '1.92M']
+    >>> [short_number(x) for x in (0.25, 512, 1200, 254052, 999999, 1921680)]
+    ['0.25', '512', '1200', '254k', '1M', '1.92M']
     """
+    short = float(f"{value:.3g}")
     for least, letter, digits in ((1e6, "M", 1e6), (1e4, "k", 1e3)):
-        if value >= least:
-            return f"{value / digits:.3g}{letter}"
+        if short >= least:
+            return f"{short / digits:g}{letter}"
     return f"{value:g}"
 
 

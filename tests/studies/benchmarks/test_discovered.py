@@ -93,7 +93,7 @@ def test_the_page_compares_equal_budgets_alone() -> None:
     found = planted_file(9.0, "texas")
     found["rows"].append(planted_other("BS", 70.0, 15))
     assert "With 15 trials for everybody" in told(found)
-    assert "better beyond noise than BS on 1 of 1 (worse on 0) sets" in told(found)
+    assert "better beyond noise than BS on 1 of 1 sets (worse on 0)." in told(found)
     found["rows"][-1] = planted_other("BS", 70.0, 14)
     assert "for everybody" not in told(found)
 
@@ -103,9 +103,11 @@ def test_few_trials_are_compared_with_searched_cells_of_all_reactions() -> None:
     found["rows"].append({**planted_row("texas", -9.0), "contestant": FEW_TRIALS, "trials": 6})
     text = told(found, planted_other("F", 89.0, 6), planted_other("Z", 60.0, 6), planted_other("AC", 60.0, 7))
     assert "With 6 trials for everybody" in text
-    assert "better beyond noise than F on 0 of 1 (worse on 1), Z on 1 of 1 (worse on 0) sets" in text
+    assert "better beyond noise than F on 0 of 1 sets (worse on 1), Z on 1 of 1 sets (worse on 0)." in text
     assert "| discovered - Z | **+11.00" in text
     assert "| discovered - AC |" not in text
+    found["rows"].pop(0)  # before the whole search is done
+    assert "| discovered - Z | **+11.00" in told(found, planted_other("Z", 60.0, 6))
 
 
 def test_transfers_are_told_beside_bs() -> None:

@@ -57,8 +57,8 @@ def test_the_answer_comes_first_and_says_what_is_decided() -> None:
     spread = [80.0, 82.0, 81.0, 83.0, 80.0, 82.0, 81.0, 83.0, 80.5, 82.5]
     lower = [value - 9 + 0.1 * k for k, value in enumerate(spread)]
     for first, second, told in (
-        (spread, lower, "1 of one set, worse on 0"),
-        (lower, spread, "0 of one set, worse on 1"),
+        (spread, lower, "1 of 1 sets, worse on 0"),
+        (lower, spread, "0 of 1 sets, worse on 1"),
     ):
         text = page(row(each=first), row("gcn-tuned", each=second))
         assert f"BS is better than a tuned GCN beyond noise on {told}" in text.splitlines()[2]
