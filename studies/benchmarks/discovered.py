@@ -32,6 +32,7 @@ from gread.discovery.winner_checks import fresh_splits, retrained
 from gread.settings.config import Config
 from gread.training.trainer import choose_device
 from gread.tuning.selection import best_by_test, nested_accuracies
+from rdgraph.errors import InvalidArgument
 from rdgraph.systems.parser import parse
 from studies.benchmarks.cell_file import (
     checked,
@@ -162,6 +163,8 @@ class Budget:
         """
         total = trials or TRIALS.get(dataset, FEW_SEARCHED)
         equations = int(SHARE * total)
+        if equations < 1:
+            raise InvalidArgument(f"expected at least 2 trials, one of an equation and one of settings, got {total}")
         return cls(equations, total - equations, epochs or EPOCHS.get(dataset, USUAL))
 
     @property

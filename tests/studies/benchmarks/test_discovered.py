@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gread.datasets.embedded import karate
+from rdgraph.errors import InvalidArgument
 from studies.benchmarks import cell_file, discovered, discovered_page, searched
 from studies.benchmarks.compared import SETS
 from studies.benchmarks.discovered import DISCOVERED, FEW_TRIALS, NAMES, TRANSFER, Budget, cells_to_measure
@@ -69,6 +70,9 @@ def test_everybody_has_as_many_trials() -> None:
     assert Budget.of("tolokers", None, None, None).epochs == 500
     assert Budget.few("cora", None, None).total == searched.FEW
     assert Budget.few("texas", None, None).total == searched.TRIALS["texas"]
+    assert Budget.few("texas", 2, None).settings == 1
+    with pytest.raises(InvalidArgument, match="at least 2 trials"):
+        Budget.few("texas", 1, None)
 
 
 def test_the_page_says_who_is_better_and_only_then() -> None:
