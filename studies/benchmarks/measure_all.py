@@ -141,7 +141,8 @@ class Queue:
             if not (one in files if one.is_in_cells else all(map(self._is_done, [one, *files]))):
                 continue
             if one.kept:
-                parts = [self.folder / other.result for other in files]
+                # What began as a copy of all cells comes first, so that it takes the place of none measured since.
+                parts = [self.folder / other.result for other in sorted(files, key=lambda other: bool(other.dataset))]
                 keep_file(parts, DOCS / one.kept, is_joined=is_joined)
             else:
                 (DOCS / UNFINISHED / f"{one.name}.json").unlink(missing_ok=True)

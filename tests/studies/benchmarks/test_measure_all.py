@@ -85,6 +85,30 @@ def test_a_file_is_kept_once_all_of_its_parts_are_done(tmp_path: Path, monkeypat
     assert not (docs / "copy.json").exists()
 
 
+def test_parts_of_a_table_join_what_there_is_and_newer_cells_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    monkeypatch.setattr(measure_all, "DOCS", docs)
+
+    def write(path: Path, **means: int) -> None:
+        rows = [{"contestant": "BS", "dataset": name, "mean": mean} for name, mean in means.items()]
+        path.write_text(json.dumps({"rows": rows}))
+
+    parts = [
+        Measurement(name, ("m",), f"{name}.json", "table.json", is_in_cells=True, dataset=dataset)
+        for name, dataset in (("one", "cora"), ("two", "texas"), ("last", ""))
+    ]
+    monkeypatch.setattr(measure_all, "measurements", lambda: tuple(parts))
+    write(docs / "table.json", cora=1, film=1)
+    write(tmp_path / "one.json", cora=2)
+    write(tmp_path / "last.json", cora=1, film=1, tolokers=3)  # a copy of the table, and a cell more
+    Queue(tmp_path, "cpu", 1).keep(parts)
+    found = {row["dataset"]: row["mean"] for row in json.loads((docs / "table.json").read_text())["rows"]}
+    assert found == {"cora": 2, "film": 1, "tolokers": 3}
+
+
 def test_every_measurement_names_programs_that_there_are() -> None:
     found = measurements.measurements()
     assert len({one.name for one in found}) == len(found)
