@@ -103,6 +103,8 @@ def run_batches(
 ) -> None:
     """Train batches to their ends, as many at once as the memory holds on a GPU.
 
+    One that finds less memory than was planned, as other programs took it, waits until another batch has ended.
+
     Args:
         batches: What is trained.
         device: Where.
@@ -115,11 +117,20 @@ def run_batches(
         waiting.sort(key=lambda k: -batches[k].cost)
     streams = _streams(device, len(batches))
     running: list[_Running] = []
+    most = len(streams)
     with patient(lambda: tell("stopping at the end of this epoch; Ctrl-C again stops at once")) as interruption:
         while waiting or running:
             taken = sum(batches[run.number].share for run in running)
-            if waiting and streams and (not running or taken + batches[waiting[0]].share <= 1):
-                running.append(_begun(waiting.pop(0), batches, streams.pop()))
+            if waiting and len(running) < most and (not running or taken + batches[waiting[0]].share <= 1):
+                try:
+                    running.append(_begun(waiting[0], batches, streams[-1]))
+                except torch.OutOfMemoryError:
+                    if not running:
+                        raise
+                    most = len(running)
+                else:
+                    waiting.pop(0)
+                    streams.pop()
             elif all(run.is_under_way for run in running):
                 time.sleep(PAUSE)
             running, free = _once_round(running, report, finish, interruption)

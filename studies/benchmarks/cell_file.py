@@ -10,6 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
 from rdgraph.errors import InvalidArgument, RdgraphError, UnknownName
@@ -55,9 +57,31 @@ def missing_cells(found: dict[str, Any], key: str, names: Iterable[str], sets: S
     return [cell for cell in wanted if cell not in known]
 
 
+def cells_of_set(found: dict[str, Any], dataset: str) -> dict[str, Any]:
+    """What a file has of one data set.
+
+    >>> cells_of_set({"rows": [{"dataset": "cora"}], "failed": {"BS/cora": "why", "BS/texas": "why"}}, "texas")
+    {'rows': [], 'failed': {'BS/texas': 'why'}}
+    """
+    rows = [row for row in found["rows"] if row["dataset"] == dataset]
+    failed = {cell: why for cell, why in found.get("failed", {}).items() if cell.rsplit("/", 1)[-1] == dataset}
+    return {**found, "rows": rows, "failed": failed}
+
+
 def say(text: str) -> None:
     """Tell what happens on the way."""
     print(text, file=sys.stderr, flush=True)
+
+
+def reason(problem: Exception) -> str:
+    """Why a cell failed, in a line; what torch tells of a card's memory is of that run alone.
+
+    >>> reason(RuntimeError("expected a graph, got none\\nand more")), reason(torch.OutOfMemoryError("CUDA ..."))
+    ('expected a graph, got none', 'out of memory on the card')
+    """
+    if isinstance(problem, torch.OutOfMemoryError):
+        return "out of memory on the card"
+    return str(problem).partition("\n")[0]
 
 
 def measure_cells(
@@ -80,7 +104,7 @@ def measure_cells(
             row = measure(name, dataset, loaded[dataset])
         except (RdgraphError, RuntimeError) as problem:
             say(f"{cell}: {problem}")
-            found["failed"] = {**found.get("failed", {}), cell: str(problem).partition("\n")[0]}
+            found["failed"] = {**found.get("failed", {}), cell: reason(problem)}
         else:
             say(f"{cell}: {tell(row)}")
             found["rows"].append(asdict(row))

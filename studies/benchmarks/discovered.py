@@ -2,6 +2,7 @@
 
 A cell is a contestant on a data set. "discovered" searches equations with the defaults of gread, then settings of the
 chosen one, as searches of settings do; BS and a tuned GCN have as many trials of settings as both together.
+Both are measured on the three small sets unless they are asked for, to save time.
 "discovered-few" is the same with as many trials in all as everybody has in `studies.benchmarks.searched`, whose cells
 the page sets beside it: all reactions. "transfer" tries the equations that were chosen on other sets, untouched, with
 the defaults, once all of them are there. Validation nodes choose, test nodes choose nothing. Writes
@@ -35,6 +36,7 @@ from gread.tuning.selection import best_by_test, nested_accuracies
 from rdgraph.errors import InvalidArgument
 from rdgraph.systems.parser import parse
 from studies.benchmarks.cell_file import (
+    Cell,
     checked,
     joined_cells,
     measure_cells,
@@ -67,6 +69,8 @@ KEY = "contestant"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 DISCOVERED, FEW_TRIALS, TRANSFER = "discovered", "discovered-few", "transfer"
 NAMES = (FEW_TRIALS, DISCOVERED, FIRST, TUNED, TRANSFER)
+#: Who has as many trials of settings as a whole search over equations.
+MANY_TRIALS = (FIRST, TUNED)
 #: Equations of a cell, and trials of settings of the chosen one.
 EQUATIONS = dict.fromkeys(("texas", "wisconsin", "cornell_old", "chameleon", "cora", "citeseer"), 500)
 FEWER = 150
@@ -340,6 +344,15 @@ def told(row: Any) -> str:
     return f"{row.mean:.2f} ± {row.std:.2f}, {row.trials} trials, {row.seconds:.1f} s"
 
 
+def usual_cells(cells: Sequence[Cell]) -> list[Cell]:
+    """Those of some cells that are measured unless a contestant is asked for.
+
+    >>> usual_cells([("BS", "texas"), ("BS", "cora"), ("discovered", "cora")])
+    [('BS', 'texas'), ('discovered', 'cora')]
+    """
+    return [(name, dataset) for name, dataset in cells if dataset in SETTINGS or name not in MANY_TRIALS]
+
+
 def cells_to_measure(found: dict[str, Any], names: Sequence[str], sets: Sequence[str]) -> list[tuple[str, str]]:
     """The cells that there is no row of, transfers last and only where all of the nine sets have chosen."""
     first = missing_cells(found, KEY, [n for n in names if n != TRANSFER], [s for s in sets if s in SETS])
@@ -361,7 +374,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of draws and trainings")
     parser.add_argument("--again", action="store_true", help="measure the chosen cells anew")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no cell or round after so many")
-    parser.add_argument("--share", type=float, default=1.0, help="share of the card's memory for this process")
     parser.add_argument("--out", type=Path, default=DOCS / "discovered.json")
     parser.add_argument("--folder", type=Path, default=Path("runs/discovered"), help="where rounds are kept")
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing, put files into one")
@@ -373,8 +385,6 @@ def main() -> None:
     names = checked(given.contestants, NAMES, "contestant")
     sets = checked(given.sets, (*SETS, *OTHERS), "data set of this benchmark")
     find_terms(given.terms)  # refused at once, not by every cell
-    if device.startswith("cuda"):
-        torch.cuda.set_per_process_memory_fraction(given.share)
     found = read_cells(given.out)
     if given.again:
         found["rows"] = [r for r in found["rows"] if not (r[KEY] in names and r["dataset"] in sets)]
@@ -388,8 +398,10 @@ def main() -> None:
             else Budget.of(dataset, given.equations, given.settings, given.epochs)
         ),
     )  # fmt: skip
+    cells = cells_to_measure(found, names, sets)
+    cells = cells if given.contestants else usual_cells(cells)
     try:
-        measure_cells(cells_to_measure(found, names, sets), work, told, given.out, found, given.seconds)
+        measure_cells(cells, work, told, given.out, found, given.seconds)
     except OutOfTime:
         say("no time is left; the same command goes on")
 

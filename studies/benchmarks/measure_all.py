@@ -25,7 +25,7 @@ from typing import Any
 
 from rdgraph.errors import InvalidArgument
 from rdgraph.files import read_text, write_text
-from studies.benchmarks.cell_file import joined_cells, read_cells, write_cells
+from studies.benchmarks.cell_file import cells_of_set, joined_cells, read_cells, write_cells
 from studies.benchmarks.measurements import DOCS, Measurement, measurements
 from studies.benchmarks.searched import KEY
 from studies.benchmarks.unfinished import restore_unfinished, save_unfinished
@@ -72,8 +72,7 @@ class Queue:
             if not one.kept:
                 restore_unfinished(kept, place)
             elif one.dataset:
-                found = read_cells(kept)
-                write_cells(place, {**found, "rows": [row for row in found["rows"] if row["dataset"] == one.dataset]})
+                write_cells(place, cells_of_set(read_cells(kept), one.dataset))
             else:
                 shutil.copyfile(kept, place)
 
@@ -109,8 +108,10 @@ class Queue:
             print(f"{name}: {found}, {spent:.0f} s", file=sys.stderr, flush=True)
 
     def _lacks_cells(self, name: str) -> bool:
-        """Whether a study ended without some of its cells, which another run tries again."""
+        """Whether a program ended without some of its cells, which another run tries again."""
         (one,) = measurements_by_name([name])
+        if one.is_in_cells:
+            return bool(read_cells(self.folder / one.result).get("failed"))
         report = self.folder / one.result / "report.json"
         verdicts = [] if one.kept or not report.exists() else json.loads(read_text(report, "a report"))["verdicts"]
         return any(verdict["statement"] == ALL_TRAINED for verdict in verdicts)

@@ -243,7 +243,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the trials that are drawn and of the trainings")
     parser.add_argument("--again", action="store_true", help="measure the chosen cells anew")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no cell after so many seconds")
-    parser.add_argument("--share", type=float, default=1.0, help="share of the card's memory for this process")
     parser.add_argument("--out", type=Path, default=DOCS / "searched.json")
     parser.add_argument("--folder", type=Path, help="where a cell that is cut off leaves what it goes on from")
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing, put files into one")
@@ -254,8 +253,6 @@ def main() -> None:
     device = choose_device(given.device)
     names = checked(given.contestants, tuple(CONTESTANTS), "contestant")
     sets = checked(given.sets, (*SETS, *OTHERS), "data set of this benchmark")
-    if device.startswith("cuda"):
-        torch.cuda.set_per_process_memory_fraction(given.share)
     found = read_cells(given.out)
     if given.again:
         found["rows"] = [r for r in found["rows"] if not (r[KEY] in names and r["dataset"] in sets)]

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
+import torch
 
 from gread.datasets.embedded import karate
 from gread.settings.config import Config
@@ -82,3 +83,42 @@ def test_batches_are_set_up_while_others_are_under_way(streams: list[Stream]) ->
     first_looks = [number for number, epoch in looks if epoch == 1]
     assert first_looks[:3] == [0, 1, 2]
     assert looks.index((2, 1)) < looks.index((0, 20))
+
+
+def test_a_batch_without_memory_waits_until_another_has_ended(streams: list[Stream]) -> None:
+    streams += [Stream(10) for _ in range(3)]
+    under_way: list[int] = []
+    tries: list[tuple[int, ...]] = []
+
+    def limited(number: int, epochs: int) -> Batch:
+        own = batch(epochs)
+
+        def begin() -> Any:
+            tries.append(tuple(under_way))
+            if len(under_way) == 2:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            under_way.append(number)
+            return own.begin()
+
+        return own._replace(begin=begin)
+
+    batches = [limited(number, 20) for number in range(4)]
+    ended: list[int] = []
+
+    def finish(number: int, ensemble: Ensemble, saver: Any) -> None:
+        under_way.remove(number)
+        ended.append(number)
+
+    run_batches(batches, "cpu", lambda number, e: None, finish, lambda text: None)
+    assert sorted(ended) == [0, 1, 2, 3]
+    assert tries.count((0, 1)) == 1  # not tried again while both are there
+    assert len(streams) == 3
+
+
+def test_a_batch_that_no_memory_is_enough_for_is_an_error(streams: list[Stream]) -> None:
+    def begin() -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    streams += [Stream(0)]
+    with pytest.raises(torch.OutOfMemoryError):
+        run([batch(20)._replace(begin=begin)])

@@ -13,6 +13,7 @@ import pytest
 
 from rdgraph.errors import InvalidArgument
 from studies.benchmarks import card_share, measure_all, measurements
+from studies.benchmarks.cell_file import write_cells
 from studies.benchmarks.measure_all import Queue
 from studies.benchmarks.measurements import Measurement, of_study
 from studies.catalogue import find_study
@@ -228,3 +229,24 @@ def test_a_study_that_lacks_cells_is_not_done(lacks: bool, tmp_path: Path) -> No
     queue._running = {one.name: (process, 0.0)}  # type: ignore[dict-item]
     queue._collect()
     assert queue.state[one.name]["state"] == ("failed" if lacks else "done")
+
+
+@pytest.mark.parametrize("failed", [{}, {"BS/texas": "out of memory on the card"}])
+def test_a_table_with_cells_that_failed_is_not_done(failed: dict[str, str], tmp_path: Path) -> None:
+    (one,) = measure_all.measurements_by_name(["searched-texas"])
+    queue = Queue(tmp_path, "cpu", 1)
+    write_cells(tmp_path / one.result, {"rows": [], "failed": failed})
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    queue._running = {one.name: (process, 0.0)}  # type: ignore[dict-item]
+    queue._collect()
+    assert queue.state[one.name]["state"] == ("failed" if failed else "done")
+
+
+def test_the_share_of_a_card_is_set_once() -> None:
+    """Programs that run beside each other leave it to `card_share`."""
+    folder = Path(measurements.__file__).parent
+    setting = {
+        path.stem for path in folder.glob("*.py") if "set_per_process_memory_fraction" in path.read_text("utf-8")
+    }
+    assert setting == {"card_share"}

@@ -50,6 +50,33 @@ def test_means_over_nine_sets_need_all_of_them() -> None:
     assert line_of(text, "| BS | 74.00 |")[1:] == ["74.00", f"{paper:.2f}", f"{code:.2f}", "83.50", "80.00"]
     assert line_of(text, "| F | 1 of 9 sets")
     assert "FB has the best mean on the validation nodes (90.00); its test mean is 73.00" in text
+    assert "No choice among its complete trials has more than 86.25" in text
+    assert "chosen on the validation nodes as well" not in text
+
+
+def test_the_reaction_may_be_chosen_on_every_set_once_all_are_there() -> None:
+    names = [c.name for c in searched_page.ALL_REACTIONS]
+    rows = [row(name, d, mean=60.0, by_test=61.0) for name in names for d in SETS if name != "F"]
+    rows += [row("F", d, val_mean=88.0 + (2 if k else -2), mean=69.0, by_test=70.0) for k, d in enumerate(SETS)]
+    text = page(*rows)
+    assert f"chosen on the validation nodes as well, the mean is {(60 + 8 * 69) / 9:.2f}" in text
+    assert "by test have 70.00" in text
+    assert "chosen on the validation nodes as well" not in page(*rows[:-1])
+
+
+def test_differences_are_drawn_where_budgets_are_equal() -> None:
+    steady = [80.0, 82.0, 81.0, 83.0, 80.0, 82.0, 81.0, 83.0, 80.5, 82.5]
+    lower = [value - 3 + 0.1 * (-1) ** k for k, value in enumerate(steady)]
+    cells = searched_page.cells_of({"rows": [
+        row(each=steady), row("mlp", each=lower), row("F", trials=61), row(dataset="cora"), row("FB", "cora"),
+    ]})  # fmt: skip
+    drawn = searched_page.differences(cells)
+    assert drawn is not None
+    assert (drawn.rows, drawn.columns) == (["F", "FB", "MLP"], ["texas", "cora"])
+    np.testing.assert_allclose(drawn.values, [[np.nan, np.nan], [np.nan, 0.0], [3.0, np.nan]], atol=1e-12)
+    np.testing.assert_array_equal(drawn.sure, [[False, False], [False, False], [True, False]])
+    assert searched_page.FIGURE in page(row(), row("mlp"))
+    assert searched_page.FIGURE not in page(row())
 
 
 def test_the_answer_comes_first_and_says_what_is_decided() -> None:
