@@ -370,7 +370,7 @@ def main() -> None:
     parser.add_argument("--equations", type=int, help="equations of every cell; 500 on six sets, else 150")
     parser.add_argument("--settings", type=int, help="trials of settings; 100 on three sets, else 30")
     parser.add_argument("--trials", type=int, help="of discovered-few; those of studies.benchmarks.searched by default")
-    parser.add_argument("--epochs", type=int, help="of every training; 200, and 500 on Minesweeper and Tolokers")
+    parser.add_argument("--epochs", type=int, help="of every training; 200, and 500 on Minesweeper")
     parser.add_argument("--seed", type=int, default=0, help="of draws and trainings")
     parser.add_argument("--again", action="store_true", help="measure the chosen cells anew")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no cell or round after so many")

@@ -57,7 +57,7 @@ OTHERS = ("chameleon_filtered", "squirrel_filtered", "minesweeper", "tolokers")
 TRIALS = {"texas": 200, "wisconsin": 200, "cornell_old": 200}
 FEW = 60
 #: Epochs of every trial of a cell: 200 in the paper.
-EPOCHS = {"minesweeper": 500, "tolokers": 500}
+EPOCHS = {"minesweeper": 500}
 USUAL = 200
 #: Seconds between two checkpoints of a cell; one that is interrupted leaves one, too.
 EVERY = 120.0

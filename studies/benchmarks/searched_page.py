@@ -39,9 +39,9 @@ mean validation accuracy over the splits is chosen. Test nodes choose nothing; *
 have claimed, among the trials that were trained to their ends, and is no result. Percent, mean ± population standard
 deviation over the splits, one seed. Reactions are drawn from the space `paper`, without its adaptive solver DOPRI5, to
 save time; networks from the space `tuned`. On the four sets that are not the paper's, BS stands for the reactions, to
-save time as well. Minesweeper and Tolokers are measured, and their trials chosen, by ROC-AUC,
-as the authors of these sets do. Numbers and chosen settings in [searched.json](searched.json), this page by
-`python -m studies.benchmarks.searched_page`.
+save time as well. Trials have 200 epochs, as in the paper, and 500 on Minesweeper. Minesweeper and Tolokers are
+measured, and their trials chosen, by ROC-AUC, as the authors of these sets do. Numbers and chosen settings in
+[searched.json](searched.json), this page by `python -m studies.benchmarks.searched_page`.
 """
 BUDGETS = """## Equal budgets
 
