@@ -33,7 +33,7 @@ extensions = [
     "docs.building.tutorial_pages",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["building", "examples", "static", "figures"]
+exclude_patterns = ["building", "examples", "static", "figures", "parts"]
 highlight_language = "none"
 smartquotes = False
 

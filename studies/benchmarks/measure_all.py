@@ -3,10 +3,11 @@
 Runs the programs of `studies.benchmarks.measurements` one after the other, or several beside each other where they take
 no times, until all are done or the time is up; those under way are then interrupted, and the same command goes on with
 them. FOLDER/state.json says what is done, FOLDER/NAME.log what a program said. `--pages` measures nothing: it puts what
-is done into docs/ and writes its pages, and keeps there what was cut off: cells as they are, parts of studies in
-docs/unfinished/. A folder that has nothing of a measurement goes on from there, on whatever machine; with `--anew` it
-does not. `--list` shows all measurements and their state. Programs beside each other take turns on a card; where the
-daemon of NVIDIA's MPS runs (`nvidia-cuda-mps-control -d`), their kernels fill it together.
+is done into docs/ and writes its pages, and keeps there what was cut off as well: cells as they are, parts of studies
+in docs/parts/. A folder that has nothing of a measurement goes on from there, on whatever machine; with `--anew` it
+does not. `--retell` tells the pages of finished studies again from docs/parts/, by this code. `--list` shows all
+measurements and their state. Programs beside each other take turns on a card; where the daemon of NVIDIA's MPS runs
+(`nvidia-cuda-mps-control -d`), their kernels fill it together.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from typing import Any
 from rdgraph.errors import InvalidArgument
 from rdgraph.files import read_text, write_text
 from studies.benchmarks.cell_file import cells_of_set, joined_cells, read_cells, write_cells
-from studies.benchmarks.measurements import DOCS, Measurement, measurements
+from studies.benchmarks.kept_parts import is_finished, restore_parts, save_parts
+from studies.benchmarks.measurements import DOCS, STUDY, Measurement, measurements
 from studies.benchmarks.searched import KEY
-from studies.benchmarks.unfinished import restore_unfinished, save_unfinished
 from studies.cells.cell import ALL_TRAINED
 from studies.runs.boundary import run_program
 
 DONE, FAILED, CUT = "done", "failed", "interrupted"
-#: The folder of the documentation that has the parts of studies under way.
-UNFINISHED = "unfinished"
+#: The folder of the documentation that has the parts of studies.
+PARTS = "parts"
 #: Seconds that a program has to end by itself once it is interrupted.
 PATIENCE = 20.0
 #: The share of a card's memory that programs beside each other divide.
@@ -66,11 +67,11 @@ class Queue:
     def restore(self, wanted: Sequence[Measurement]) -> None:
         """Begin with what the documentation has of measurements that the folder has nothing of."""
         for one in wanted:
-            place, kept = self.folder / one.result, DOCS / (one.kept or f"{UNFINISHED}/{one.name}.json")
+            place, kept = self.folder / one.result, kept_place(one)
             if place.exists() or not kept.exists():
                 continue
             if not one.kept:
-                restore_unfinished(kept, place)
+                restore_parts(kept, place)
             elif one.dataset:
                 write_cells(place, cells_of_set(read_cells(kept), one.dataset))
             else:
@@ -129,12 +130,11 @@ class Queue:
 
     def keep(self, wanted: Sequence[Measurement]) -> list[list[str]]:
         """Put what is done, and what there is of cells and parts, into the documentation; the programs that write its
-        pages, those of other unfinished files not."""
+        pages, those of files that lack something not."""
         pages = []
         for one in wanted:
-            if not one.kept and not self._is_done(one):
-                save_unfinished(self.folder / one.result, DOCS / UNFINISHED / f"{one.name}.json")
-                continue
+            if not one.kept:
+                save_parts(self.folder / one.result, kept_place(one))
             files = [other for other in measurements() if other.kept and other.kept == one.kept]
             is_joined = len({other.result for other in files}) > 1
             if one.is_in_cells:
@@ -145,10 +145,21 @@ class Queue:
                 # What began as a copy of all cells comes first, so that it takes the place of none measured since.
                 parts = [self.folder / other.result for other in sorted(files, key=lambda other: bool(other.dataset))]
                 keep_file(parts, DOCS / one.kept, is_joined=is_joined)
-            else:
-                (DOCS / UNFINISHED / f"{one.name}.json").unlink(missing_ok=True)
             pages += [one.filled(words, self.folder, self.device) for words in one.pages]
         return [list(page) for page in dict.fromkeys(map(tuple, pages))]
+
+    def retelling(self, wanted: Sequence[Measurement]) -> list[list[str]]:
+        """The programs that tell finished studies again from the documentation, and write their pages."""
+        kept = [one for one in wanted if not one.kept and is_finished(kept_place(one))]
+        if not kept:
+            names = ", ".join(one.name for one in wanted)
+            raise InvalidArgument(
+                f"expected finished studies in {DOCS / PARTS}, got none of {names}; measure them first"
+            )
+        self.restore(kept)
+        words = [one.filled((*STUDY, one.name, "--out", "{out}", "--retell"), self.folder, self.device) for one in kept]
+        pages = [one.filled(page, self.folder, self.device) for one in kept for page in one.pages]
+        return [*words, *pages]
 
     def _is_done(self, one: Measurement) -> bool:
         return bool(self.state.get(one.name, {}).get("state") == DONE)
@@ -165,6 +176,11 @@ def measurements_by_name(names: Sequence[str]) -> list[Measurement]:
     if unknown := [name for name in names if name not in known]:
         raise InvalidArgument(f"expected measurements among {', '.join(known)}, got {', '.join(unknown)}")
     return [known[name] for name in names]
+
+
+def kept_place(one: Measurement) -> Path:
+    """What the documentation has of a measurement: its file, or the parts of a study."""
+    return DOCS / (one.kept or f"{PARTS}/{one.name}.json")
 
 
 def keep_file(parts: Sequence[Path], kept: Path, *, is_joined: bool = False) -> None:
@@ -185,6 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("runs/measured"))
     parser.add_argument("--checkpoints", type=Path, help="for what is under way; OUT/checkpoints by default")
     parser.add_argument("--pages", action="store_true", help="put what is done into docs/ and write its pages")
+    parser.add_argument("--retell", action="store_true", help="tell the pages of studies again from docs/parts/")
     parser.add_argument("--anew", action="store_true", help="do not go on from what docs/ has")
     parser.add_argument("--list", action="store_true", help="show the measurements and what became of them")
     given = parser.parse_args(arguments)
@@ -195,8 +212,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for one in wanted:
             print(f"{one.name}: {queue.state.get(one.name, {}).get('state', 'waiting')}")
         return 0
-    if given.pages:
-        for page in queue.keep(wanted):
+    if given.pages or given.retell:
+        for page in queue.retelling(wanted) if given.retell else queue.keep(wanted):
             subprocess.run([sys.executable, "-m", *page], check=True)
         return 0
     if not given.anew:

@@ -17,6 +17,8 @@ STUDIES = (
 )  # fmt: skip
 
 
+#: What runs a study.
+STUDY = ("studies.cli.app", "study")
 #: Where a search over equations keeps its rounds, and one over settings its checkpoints, which take more room.
 ROUNDS, CHECKPOINTS = ("--folder", "{out}.rounds"), ("--folder", "{checkpoints}")
 
@@ -60,7 +62,7 @@ class Measurement:
 def of_study(name: str, *, alone: bool = False) -> Measurement:
     """A study, whose page is made of its run folder."""
     page = "studies.trained_energy.page" if name == "trained-energy" else "studies.runs.kept_page"
-    words = ("studies.cli.app", "study", name, "--device", "{device}", "--out", "{out}")
+    words = (*STUDY, name, "--device", "{device}", "--out", "{out}")
     return Measurement(name, words, name, pages=((page, "{out}"),), alone=alone)
 
 

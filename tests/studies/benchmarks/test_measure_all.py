@@ -191,7 +191,7 @@ def test_cells_are_kept_as_they_come_and_gone_on_with(tmp_path: Path, monkeypatc
 
 
 def test_a_study_under_way_goes_on_from_the_documentation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts that were computed are not computed again; a study that is finished leaves nothing behind."""
+    """Parts that were computed are not computed again."""
     monkeypatch.setattr(measure_all, "DOCS", tmp_path / "docs")
     computed: list[int] = []
 
@@ -215,7 +215,9 @@ def test_a_study_under_way_goes_on_from_the_documentation(tmp_path: Path, monkey
     assert computed == [0, 1, -1, 2]
     there.state = {one.name: {"state": "done"}}
     assert there.keep([one])
-    assert not (tmp_path / "docs" / "unfinished" / "depth.json").exists()
+    kept = json.loads((tmp_path / "docs" / "parts" / "depth.json").read_text())
+    assert list(kept["parts"]) == ["part-0", "part-1", "part-2"]
+    assert kept["environment.json"]["python"]
 
 
 @pytest.mark.parametrize("lacks", [False, True])
@@ -250,3 +252,27 @@ def test_the_share_of_a_card_is_set_once() -> None:
         path.stem for path in folder.glob("*.py") if "set_per_process_memory_fraction" in path.read_text("utf-8")
     }
     assert setting == {"card_share"}
+
+
+@pytest.mark.slow
+def test_a_finished_study_is_told_again_from_the_documentation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The retold folder has the tables of the measured one; a study that was cut off has no page."""
+    docs, one, other = tmp_path / "docs", of_study("significance"), of_study("depth")
+    monkeypatch.setattr(measure_all, "DOCS", docs)
+    here = Queue(tmp_path / "here", "cpu", 1)
+    words = ["study", one.name, "--small", "--device", "cpu", "--out", str(here.folder / one.result)]
+    subprocess.run([sys.executable, "-m", "studies.cli.app", *words], check=True)
+    here.state = {one.name: {"state": "done"}}
+    here.keep([one])
+    (docs / "parts" / "depth.json").write_text(json.dumps({"state": "interrupted"}))
+    there = Queue(tmp_path / "there", "cpu", 1)
+    told, page = there.retelling([one, other])
+    assert page == ["studies.runs.kept_page", str(there.folder / one.result)]
+    subprocess.run([sys.executable, "-m", *told], check=True)
+    tables = [(queue.folder / one.result / "results.csv").read_bytes() for queue in (here, there)]
+    assert tables[0] == tables[1]
+    environments = [json.loads((q.folder / one.result / "environment.json").read_text()) for q in (here, there)]
+    assert environments[1].pop("retold")
+    assert environments[0]["seconds"] == environments[1]["seconds"]
+    with pytest.raises(InvalidArgument, match="got none of depth; measure"):
+        there.retelling([other])
