@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from statistics import fmean
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -40,7 +40,8 @@ have claimed, among the trials that were trained to their ends, and is no result
 deviation over the splits, one seed. Reactions are drawn from the space `paper`, without its adaptive solver DOPRI5, to
 save time; networks from the space `tuned`. On the four sets that are not the paper's, BS stands for the reactions, to
 save time as well. Trials have 200 epochs, as in the paper, and 500 on Minesweeper. Minesweeper and Tolokers are
-measured, and their trials chosen, by ROC-AUC, as the authors of these sets do. Numbers and chosen settings in
+measured, and their trials chosen, by ROC-AUC, as the authors of these sets do. †: trainings with the printed settings
+diverged; each has its best epoch until then, 0 where there is none. Numbers and chosen settings in
 [searched.json](searched.json), this page by `python -m studies.benchmarks.searched_page`.
 """
 BUDGETS = """## Equal budgets
@@ -58,9 +59,17 @@ def cells_of(found: dict[str, Any]) -> Cells:
     return {(row["contestant"], row["dataset"]): row for row in found["rows"]}
 
 
-def printed_settings(accuracy: dict[str, Any]) -> dict[Cell, float]:
+class Printed(NamedTuple):
+    """What printed settings gave here: the mean, and whether trainings diverged."""
+
+    mean: float
+    is_diverged: bool
+
+
+def printed_settings(accuracy: dict[str, Any]) -> dict[Cell, Printed]:
     """What the settings that the paper prints gave here, by reaction and data set."""
-    return {(row["reaction"], row["dataset"]): row["mean"] for row in accuracy.get("paper", {}).get("rows", [])}
+    rows = accuracy.get("paper", {}).get("rows", [])
+    return {(row["reaction"], row["dataset"]): Printed(row["mean"], row["diverged"] > 0) for row in rows}
 
 
 def published_mean(contestant: Contestant, dataset: str) -> float | None:
@@ -98,6 +107,18 @@ def compared(cells: Cells, own: str, other: str, dataset: str) -> CorrectedTest 
 # ---------------------------------------------------------------------- words
 def number(value: float | None, std: float | None = None) -> str:
     return "" if value is None else number_text(value) + ("" if std is None else f" ± {number_text(std)}")
+
+
+def printed_number(cells: Sequence[Printed | None]) -> str:
+    """The mean of printed settings over some sets, marked where trainings diverged.
+
+    >>> printed_number([Printed(80.0, False), Printed(70.0, True)]), printed_number([Printed(80.0, False), None])
+    ('75.00†', '')
+    """
+    known = [cell for cell in cells if cell is not None]
+    if len(known) < len(cells):
+        return ""
+    return number(fmean(cell.mean for cell in known)) + ("†" if any(cell.is_diverged for cell in known) else "")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -151,7 +172,7 @@ def _best_reaction(cells: Cells) -> Contestant | None:
     return max(complete, key=lambda c: _mean(cells, c, "val_mean"), default=None)
 
 
-def reactions_part(cells: Cells, printed: dict[Cell, float]) -> list[str]:
+def reactions_part(cells: Cells, printed: dict[Cell, Printed]) -> list[str]:
     """A table for every one of the nine sets."""
     lines = ["## The reactions on the nine sets", ""]
     for dataset in SETS:
@@ -162,8 +183,8 @@ def reactions_part(cells: Cells, printed: dict[Cell, float]) -> list[str]:
             rows.append([
                 c.title, number(row["mean"], row["std"]), number(row["nested"], row["nested_std"]),
                 number(published_mean(c, dataset)), number(code.mean if code else None),
-                number(printed.get((c.name, dataset))), number(row["by_test"]), number(row["by_test"] - row["mean"]),
-                str(row["trials"]), row["origin"],
+                printed_number([printed.get((c.name, dataset))]), number(row["by_test"]),
+                number(row["by_test"] - row["mean"]), str(row["trials"]), row["origin"],
             ])  # fmt: skip
         if rows:
             head = [dataset, "by validation", "by validation, on every split for itself", "the paper",
@@ -172,7 +193,7 @@ def reactions_part(cells: Cells, printed: dict[Cell, float]) -> list[str]:
     return lines
 
 
-def averages_part(cells: Cells, printed: dict[Cell, float]) -> list[str]:
+def averages_part(cells: Cells, printed: dict[Cell, Printed]) -> list[str]:
     """Means over the nine sets of every contestant that has all of them, beside the paper and the authors' code."""
     rows = []
     for c in present(cells, CONTESTANTS.values(), SETS):
@@ -183,7 +204,7 @@ def averages_part(cells: Cells, printed: dict[Cell, float]) -> list[str]:
         code = average(authors_runs()[d].mean for d in SETS) if c.name == FIRST else None
         rows.append([
             c.title, number(fmean(row["mean"] for row in known)), number(average(published_mean(c, d) for d in SETS)),
-            number(code), number(average(printed.get((c.name, d)) for d in SETS)),
+            number(code), printed_number([printed.get((c.name, d)) for d in SETS]),
             number(fmean(row["by_test"] for row in known)),
         ])  # fmt: skip
     head = ["mean over the nine sets", "by validation", "the paper", "the authors' code", "printed settings, here",

@@ -23,7 +23,8 @@ def row(contestant: str = "BS", dataset: str = "texas", **changes: Any) -> dict[
 
 
 def page(*rows: dict[str, Any], **others: Any) -> str:
-    printed = {"paper": {"rows": [{"reaction": "BS", "dataset": d, "mean": 83.5} for d in SETS]}}
+    printed = {"paper": {"rows": [{"reaction": "BS", "dataset": d, "mean": 83.5, "diverged": 0} for d in SETS]}}
+    printed["paper"]["rows"].append({"reaction": "Z", "dataset": "texas", "mean": 0.0, "diverged": 10})
     found = {"rows": list(rows), "command": "the command", "environment": {"torch": "2"}}
     return searched_page.page(found | others, printed)
 
@@ -39,6 +40,7 @@ def test_a_reaction_stands_beside_what_is_known_of_it() -> None:
         "BS", "85.00 ± 2.00", "84.50 ± 2.50", "88.92", "86.49", "83.50", "86.25", "1.25", "60", "paper/BS/texas",
     ]  # fmt: skip
     assert line_of(page(row("F-tanh")), "| F, tanh")[3:6] == ["", "", ""]
+    assert line_of(page(row("Z")), "| Z | 85.00")[5] == "0.00†"
 
 
 def test_means_over_nine_sets_need_all_of_them() -> None:
