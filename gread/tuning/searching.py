@@ -29,7 +29,7 @@ from rdgraph.engines.engine_choice import opened
 from rdgraph.errors import FileError, InvalidArgument, UnknownName
 from rdgraph.graphs.edges import read_whole
 
-JOURNAL, UNTOLD, BEST = "journal.log", "round.json", "best.toml"
+JOURNAL, UNTOLD, BEST = "journal.log", "untold_results.json", "best.toml"
 #: What the digest of a search's choices is called in its storage.
 CHOICES = "choices"
 #: Trials of one round: random ones do not learn from others, the others do.
@@ -394,7 +394,8 @@ class Search:
             numbers = {r.number for r in results}
             own = [c for c in self.ledger.pending() if c.number in numbers]
             known = {r.number for r in self.ledger.results()}
-            if not numbers <= known and self.plan.round_of(own).digest != digest:
+            is_of_all_splits = all(len(r.val) in (0, len(self.plan.splits)) for r in results)
+            if not is_of_all_splits or (not numbers <= known and self.plan.round_of(own).digest != digest):
                 raise FileError(
                     f"expected the results of the trials that were planned here, got those of others in {path}; run "
                     "the plan of this search"

@@ -28,7 +28,7 @@ from gread.training.trainer import train
 from gread.tuning import ask_tell, rounds, searching
 from gread.tuning.candidates import Candidate, PlannedRound, TrialResult, load_plan, load_results, save_results
 from gread.tuning.halving import Rungs
-from gread.tuning.rounds import train_round
+from gread.tuning.rounds import in_pieces, train_round
 from gread.tuning.searching import Search, SearchPlan, SearchProgress, search
 from gread.tuning.space import find_space, read_space
 from rdgraph.errors import FileError, InvalidArgument, LanguageError, MissingDependency, UnknownName
@@ -128,6 +128,22 @@ def test_settings_that_do_not_go_together_fail_alone() -> None:
         assert result.state == ("failed" if values == (16, 3) else "complete")
         assert ("share evenly" in result.note) == (values == (16, 3))
     assert [row["state"] for row in found.rows()] == [r.state for r in found.results]
+
+
+@pytest.mark.parametrize("halving", [False, True])
+def test_a_method_without_the_step_that_it_needs_fails_alone(halving: bool) -> None:
+    text = '[settings]\nmethod = ["euler", "rk4"]\nstep = { low = 0.5, high = 1.0, when = { method = ["euler"] } }\n'
+    space, said = read_space(text, "steps"), list[str]()
+    base = Config().updated({"epochs": 20, "hidden": 4, "attention_dim": 4})
+    options: dict[str, Any] = {"space": space, "base": base, "splits": [0], "halving": halving}
+    found = search(karate(), trials=5, device="cpu", seed=1, tell=said.append, **options)
+    assert {c.values["method"] for c in found.candidates} == {"euler", "rk4"}
+    for candidate, result in zip(found.candidates, found.results, strict=True):
+        assert (result.state == "failed") == (candidate.values["method"] == "rk4")
+        assert ("expected a step > 0 for rk4" in result.note) == (result.state == "failed")
+    assert "cannot be trained" in said[0]
+    planned = SearchPlan.make(karate(), trials=5, **options).round_of(found.candidates)
+    assert sum(len(part.candidates) for part in in_pieces(planned)) == 5
 
 
 def test_a_search_without_a_sound_trial_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -470,6 +486,34 @@ def test_results_and_plans_of_something_else_are_refused(tmp_path: Path) -> None
     (tmp_path / "far.json").write_text(json.dumps(body | {"splits": [77]}))
     with pytest.raises(InvalidArgument, match=r"a split among 0..9 of karate, got 77"):
         train_round(data, load_plan(tmp_path / "far.json"), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        ([(0, 2), (1, 2), (0, 2)], "expected trials, each of them once"),
+        ([], "expected trials, each of them once"),
+        ([(0, 1), (1, 1)], "those of others"),
+    ],
+)
+def test_results_that_are_not_one_of_every_trial_and_split_are_refused(
+    tmp_path: Path, results: list[tuple[int, int]], message: str
+) -> None:
+    here = Search(plan(2), tmp_path / "run")
+    planned = here.plan_round()
+    assert planned is not None
+    made = [TrialResult(number, "complete", 20, (0.5,) * splits, (0.5,) * splits) for number, splits in results]
+    save_results(tmp_path / "told.json", planned, made)
+    with pytest.raises(FileError, match=message):
+        here.hear_results(tmp_path / "told.json")
+    assert here.plan_round() == planned
+
+
+def test_a_plan_may_lie_in_the_folder_of_its_search_under_any_name(tmp_path: Path) -> None:
+    planned = Search(plan(2), tmp_path).plan_round()
+    assert planned is not None
+    planned.save(tmp_path / "round.json")
+    assert Search(plan(2), tmp_path).plan_round() == planned
 
 
 def test_plans_are_read_back(tmp_path: Path) -> None:
