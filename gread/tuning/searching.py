@@ -86,7 +86,6 @@ class SearchPlan:
             raise InvalidArgument(f"expected True or False for halving, got {self.halving!r:.60}")
         for name, least in (("trials", 1), ("round_size", 1), ("seed", 0)):
             object.__setattr__(self, name, read_whole(getattr(self, name), least, name))
-        object.__setattr__(self, "splits", read_splits(self.splits, self.data))
         if not self.splits:
             raise InvalidArgument(f"expected splits of {self.data.meta.name}, got none")
         for split in self.splits:
@@ -104,8 +103,8 @@ class SearchPlan:
         data, fixed = read_data(data), {} if fixed is None else fixed
         start = Config.read(base).updated(fixed)
         made = (space if isinstance(space, Space) else find_space(space)).of(start).without(set(fixed))
-        if not made.searched:
-            raise InvalidArgument("expected a setting that is left to search, got all of them fixed")
+        if not made.draw(start, lambda searched: searched.distribution.examples[0]):
+            raise InvalidArgument("expected a setting that is left to search, got all of them fixed or without effect")
         return cls(
             data, start, made, read_splits(splits, data), trials, sampler, halving, seed,
             ROUND.get(sampler, 1) if round_size is None else round_size,

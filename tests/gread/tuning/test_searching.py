@@ -177,6 +177,14 @@ def test_a_search_without_a_sound_trial_says_why(monkeypatch: pytest.MonkeyPatch
         ({"trials": True}, InvalidArgument, "a whole number >= 1 for trials, got True"),
         ({"halving": "no"}, InvalidArgument, "expected True or False for halving, got 'no'"),
         ({"space": "huge"}, UnknownName, "space"),
+        (
+            {
+                "space": {"settings": {"patience": [0, 5], "dropout": {"choices": [0.1], "when": {"patience": 5}}}},
+                "fixed": {"patience": 0},
+            },
+            InvalidArgument,
+            "a setting that is left to search, got all of them fixed or without effect",
+        ),
         ({"space": "paper"}, UnknownName, "setting of mlp"),
         ({"fixed": dict.fromkeys(("hidden",), 8) | {"learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0,
                                                     "input_dropout": 0.0}}, InvalidArgument, "left to search"),
@@ -551,6 +559,13 @@ def test_importance_finds_the_setting_that_matters() -> None:
     ledger.tell(results)
     assert ledger.importance()["learning_rate"] > 0.8
     assert ask_tell.Ledger(find_space("small").of(Config()), Config(), "random", 0).importance() == {}
+
+
+def test_importance_is_not_told_where_no_setting_could_matter() -> None:
+    ledger = ask_tell.Ledger(read_space("[settings]\nhidden = [4]\n", "one").of(Config()), Config(), "random", 0)
+    values = [0.5 + 0.1 * (c.number % 2) for c in ledger.ask(20)]
+    ledger.tell([TrialResult(k, "complete", 200, (value,), (0.0,)) for k, value in enumerate(values)])
+    assert ledger.importance() == {}
 
 
 def test_cmaes_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
