@@ -205,8 +205,8 @@ class DecoupledTraining:
         device: str = "cpu", dtype: torch.dtype = torch.float32, extend: Extend | None = None,
         memory: int | None = None,
     ) -> None:  # fmt: skip
-        if batch is not None and batch < 1:
-            raise InvalidArgument(f"expected batches of one node at least, got {batch}; leave it out for all")
+        if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int | np.integer) or batch < 1):
+            raise InvalidArgument(f"expected batches of one node at least, got {batch!r:.60}; leave it out for all")
         settings = check_decoupled(trial.config.model)
         self.training, self.extend, self.memory = trial.config.training, extend, memory
         self.network = DecoupledNetwork(settings, powers.features, classes, trial.member_seed, device, dtype)
