@@ -56,8 +56,8 @@ def read_trials(trials: Any) -> list[Trial]:
     >>> len(read_trials(make_trials(Config(), range(3))))
     3
     """
-    listed = list(trials) if isinstance(trials, Iterable) else [None]
-    if not all(isinstance(trial, Trial) for trial in listed):
+    listed: list[Trial] = list(trials) if isinstance(trials, Iterable) else []
+    if not isinstance(trials, Iterable) or not all(isinstance(trial, Trial) for trial in listed):
         raise InvalidArgument(
             f"expected a list of trials, got {trials!r:.60}; make some of a configuration with make_trials"
         )
