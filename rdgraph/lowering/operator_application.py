@@ -19,7 +19,7 @@ def application(operator: Operator, dtype: torch.dtype) -> Application:
     >>> from rdgraph import generators
     >>> swap = application(generators.path(2).operator("row"), torch.float32)
     >>> swap(torch.tensor([[1.0], [2.0]]), torch.tensor(10.0)).ravel()
-    tensor([20., 10.], dtype=torch.float32)
+    tensor([20., 10.])
     """
 
     def apply(x: Tensor, scale: Tensor | None = None, *terms: tuple[Tensor, Tensor]) -> Tensor:
@@ -34,7 +34,7 @@ def laplacian_application(operator: Operator, one: Tensor, dtype: torch.dtype) -
     >>> from rdgraph import generators
     >>> laplacian = laplacian_application(generators.path(2).operator("none"), torch.tensor(1.0), torch.float32)
     >>> laplacian(torch.tensor([[1.0], [3.0]])).ravel()
-    tensor([-2.,  2.], dtype=torch.float32)
+    tensor([-2.,  2.])
     """
     degree = operator.degree
     if degree is None:
