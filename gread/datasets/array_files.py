@@ -59,6 +59,8 @@ def read_array_files(
             )
     is_table = node_file.suffix.lower() == PARQUET
     found = _parquet_nodes(node_file, label, id, choices) if is_table else _array_nodes(node_file)
+    if not len(found.y):
+        raise FileError(f"expected a row for every node in {node_file}, got none; write the nodes")
     # Features are read last, so that they do not lie beside what sorting the edges takes.
     graph = read_graph(edge_file, weight, found.ids, len(found.y), directed)
     given = found.masks if masks is None else masks
@@ -100,15 +102,18 @@ def _array_nodes(path: Path) -> _Nodes:
             raise FileError(f"expected features (n, f) in {path}, got {x.dtype} {x.shape}")
         return _Nodes(np.full(len(x), -1), lambda: FeatureColumns.of_array(x))
     arrays = archive(path, ("y",), tuple(PARTS))
+    if arrays["y"].ndim != 1:
+        raise FileError(f"expected labels (n,), one per node, in {path}, got shape {arrays['y'].shape}")
     parts = [arrays.get(name) for name in PARTS]
     if any(part is None for part in parts) and any(part is not None for part in parts):
         raise FileError(f"expected the masks {', '.join(PARTS)} in {path}, or none of them, got some; add the others")
 
     def features() -> FeatureColumns | None:
         x = archive(path, (), ("x",)).get("x")
-        if x is not None and (x.ndim != 2 or len(x) != len(arrays["y"])):
+        if x is not None and (x.ndim != 2 or len(x) != len(arrays["y"]) or x.dtype.kind not in "biuf"):
             raise FileError(
-                f"expected features ({len(arrays['y'])}, f) beside the labels in {path}, got shape {x.shape}"
+                f"expected features ({len(arrays['y'])}, f), numbers beside the labels, in {path}, got {x.dtype} of "
+                f"shape {x.shape}"
             )
         return None if x is None else FeatureColumns.of_array(x)
 
@@ -139,7 +144,7 @@ def _parquet_nodes(path: Path, label: str | None, key: str, choices: FeatureChoi
     y = np.full(table.rows, -1)
     if label is not None and label in table.names:
         y, classes = _labels(table.column(label))
-    ids = table.column(key).combine_chunks() if key in table.names else None
+    ids = table.undivided(key) if key in table.names else None
     if ids is not None and len(ids.unique()) != len(ids):
         raise FileError(f"expected an id of its own for every node in column {key!r} of {path}, got some twice")
     return _Nodes(y, features, _parquet_masks(table, splits), classes, ids)
@@ -159,7 +164,7 @@ def _parquet_masks(table: ParquetTable, splits: list[str]) -> Masks | None:
         return None
     parts = np.zeros((3, len(splits), table.rows), dtype=bool)
     for k, name in enumerate(splits):
-        words = np.array([(word or "").lower() for word in table.column(name).to_pylist()])
+        words = np.array(["" if word is None else str(word).lower() for word in table.column(name).to_pylist()])
         for part, known in enumerate(PARTS):
             parts[part, k] = words == known
         odd = ~parts[:, k].any(0) & (words != "")

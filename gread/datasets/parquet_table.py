@@ -78,6 +78,11 @@ class ParquetTable:
     def column(self, name: str) -> Any:
         return self.file.read(columns=[name], use_threads=False)[name]
 
+    def undivided(self, name: str) -> Any:
+        """A column as one arrow array, of the values themselves where it keeps each of them once."""
+        found = self.column(name).combine_chunks()
+        return found.dictionary_decode() if hasattr(found, "dictionary_decode") else found
+
     def is_category(self, name: str, choices: FeatureChoices) -> bool:
         """Whether a column is one of words."""
         kind = str(self.file.schema_arrow.field(name).type)

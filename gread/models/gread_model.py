@@ -16,7 +16,8 @@ from torch import Tensor
 
 from gread.models.batched_model import BatchedModel, Passed
 from gread.models.features import Features
-from gread.models.flow import NONE, POLYNOMIAL, QUANTUM, SOLVE, STEPS, Additions, Flow, pieces_of
+from gread.models.flow import NONE, QUANTUM, Additions, Flow, pieces_of
+from gread.models.flow_memory import held_states, segment_lengths
 from gread.models.mixed_coefficients import MixedCoefficient, shared_settings
 from gread.models.place import Place
 from gread.models.place_operator import make_operator, storage_dtype
@@ -370,29 +371,17 @@ class GREAD(BatchedModel):
         config, flow = self.config, self.chosen_flow
         state = self.place.nodes * config.hidden * len(self.layout.fields)
         soft = config.adjacency != "original"
-        held = 12 + self._vectors(flow, soft) * self.storage.itemsize // self.place.dtype.itemsize
+        states = held_states(flow, self.degree, self.segment, soft=soft, single=self.system.is_single)
+        held = 12 + states * self.storage.itemsize // self.place.dtype.itemsize
         held += 8 * config.encoder_mlp + 6 * config.decoder_mlp
         held += max((2 * (f.knots + 8) for f in self.system.learned.values()), default=0)  # sums over pieces
         edges = self.operator.num_edges * (4 * config.heads + 4) if soft else 0
         return state * held + edges + x.values[0].numel() * 2 + self.place.nodes * self.classes * 8
 
-    def _vectors(self, flow: Flow, soft: bool) -> int:
-        """States that the gradient of a flow holds at a time."""
-        if flow.form == POLYNOMIAL:
-            size = self.segment if self.segment and self.system.is_single else self.degree
-            kept = 2 * (self.degree // size) if soft and 0 < size < self.degree else 0
-            return min(size, self.degree) * (1 + soft) + kept
-        steps = 1 if flow.schedule is None else flow.schedule.steps
-        if flow.form != STEPS or not self.segment or self.segment >= steps:
-            return 6 * flow.evaluations
-        return 6 * flow.evaluations * self.segment // steps + steps // self.segment
-
     @property
     def segments(self) -> list[int]:
         """Lengths of segments in which the gradient can be computed, the longest first; none where there is one way."""
-        flow = self.chosen_flow
-        whole = self.degree if flow.form == POLYNOMIAL else 0 if flow.schedule is None else flow.schedule.steps
-        return [size for size in (8, 4, 3, 2, 1) if size < whole] if flow.form != SOLVE else []
+        return segment_lengths(self.chosen_flow, self.degree)
 
 
 RECORDS = (

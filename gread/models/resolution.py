@@ -12,7 +12,7 @@ from torch import Tensor
 from gread.settings.config import Config
 from gread.settings.equation import read_equation
 from gread.settings.gread_settings import AUTO, GreadSettings, share_equations
-from gread.settings.trials import Trial
+from gread.settings.trials import Trial, read_trials
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.reader import usual_of_fields
 from rdgraph.syntax.tree import Kind
@@ -122,7 +122,12 @@ def resolve_config(config: Config) -> tuple[Config, str]:
 
 
 def resolve_trials(trials: Sequence[Trial]) -> tuple[list[Trial], list[str]]:
-    """The trials with the methods that follow from their equations where these were left open, and the reasons."""
+    """The trials with the methods that follow from their equations where these were left open, and the reasons.
+
+    Raises:
+        InvalidArgument: For what is no list of trials.
+    """
+    trials = read_trials(trials)
     share_equations(trial.config.model for trial in trials)
     known: dict[int, tuple[Config, str]] = {}  # trials of many splits share their configurations, and go on to
     for trial in trials:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gread.settings.config import Config
 from rdgraph.errors import InvalidArgument
@@ -47,6 +48,20 @@ class Trial:
     def effort(self) -> int:
         """Products with A that a pass takes, about, see `ModelSettings.effort`."""
         return self.config.model.effort
+
+
+def read_trials(trials: Any) -> list[Trial]:
+    """Trials as a list; a configuration in the place of one is an error that says how it becomes one.
+
+    >>> len(read_trials(make_trials(Config(), range(3))))
+    3
+    """
+    listed: list[Trial] = list(trials) if isinstance(trials, Iterable) else []
+    if not isinstance(trials, Iterable) or not all(isinstance(trial, Trial) for trial in listed):
+        raise InvalidArgument(
+            f"expected a list of trials, got {trials!r:.60}; make some of a configuration with make_trials"
+        )
+    return listed
 
 
 def make_trials(config: Config, splits: Iterable[int], seeds: Iterable[int] = (0,)) -> list[Trial]:

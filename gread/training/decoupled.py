@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -187,6 +188,13 @@ class _Book:
         return bool(self.patience) and self.waited >= self.patience
 
 
+def _read_batch(batch: Any) -> int:
+    """A number of training nodes per step."""
+    if isinstance(batch, bool) or not isinstance(batch, int | np.integer) or batch < 1:
+        raise InvalidArgument(f"expected batches of one node at least, got {batch!r:.60}; leave it out for all")
+    return int(batch)
+
+
 class DecoupledTraining:
     """One trial on propagated features; `run` trains it.
 
@@ -205,8 +213,7 @@ class DecoupledTraining:
         device: str = "cpu", dtype: torch.dtype = torch.float32, extend: Extend | None = None,
         memory: int | None = None,
     ) -> None:  # fmt: skip
-        if batch is not None and batch < 1:
-            raise InvalidArgument(f"expected batches of one node at least, got {batch}; leave it out for all")
+        size = None if batch is None else _read_batch(batch)
         settings = check_decoupled(trial.config.model)
         self.training, self.extend, self.memory = trial.config.training, extend, memory
         self.network = DecoupledNetwork(settings, powers.features, classes, trial.member_seed, device, dtype)
@@ -214,7 +221,7 @@ class DecoupledTraining:
         own = [getattr(masks, part)[trial.split] for part in PARTS]
         self.every, self.learned = np.flatnonzero(np.any(own, axis=0)), np.flatnonzero(own[0])
         self.parts = np.stack([part[self.every] for part in own])
-        self.batch, self.y = batch or len(self.learned), y
+        self.batch, self.y = size or len(self.learned), y
         self.parameters = dict(self.model.named_parameters())
         self.moments = {name: [torch.zeros_like(p.data) for _ in range(2)] for name, p in self.parameters.items()}
         self.step, self.left_out = 0, 0.0

@@ -28,7 +28,7 @@ from gread.settings.model_settings import ModelSettings
 from gread.settings.trials import Trial, grouped
 from gread.training.member_state import MemberState
 from gread.training.recomputation import AUTO, choose_segment
-from gread.training.recording import capture
+from gread.training.recording import captured_after_warming
 from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.polynomial_flow import TOLERANCE
 from rdgraph.kernels.device_names import read_device
@@ -309,21 +309,8 @@ class Ensemble:
         self._replay()
 
     def _captured(self) -> Callable[[], None]:
-        """The epoch as a CUDA graph; warmed up once, with the state put back afterwards.
-
-        It is recorded on the stream that it is replayed on, where that is not the default one, on which nothing can be
-        recorded. cuBLAS has one workspace for each stream: epochs recorded on one stream and replayed on several at
-        once would write into the same one.
-        """
-        before, current = self.snapshot(), torch.cuda.current_stream()
-        is_default = current == torch.cuda.default_stream()
-        stream = torch.cuda.Stream(self.learning_rates.device) if is_default else current
-        stream.wait_stream(current)
-        with torch.cuda.stream(stream):
-            self._epoch()
-        current.wait_stream(stream)
-        self.restore(before)
-        return capture(self._epoch, stream).replay
+        """The epoch as a CUDA graph."""
+        return captured_after_warming(self._epoch, self.learning_rates.device, self.snapshot, self.restore)
 
     @property
     def is_done(self) -> bool:

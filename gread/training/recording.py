@@ -9,12 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
+T = TypeVar("T")
 #: The part of the device's memory that has to be free for a recording beside other work.
 ROOM = 0.5
+
+
+def captured_after_warming(
+    work: Callable[[], None], device: torch.device, snapshot: Callable[[], T], restore: Callable[[T], None]
+) -> Callable[[], None]:
+    """Some work as a CUDA graph; warmed up once, with the state put back afterwards. Returns what replays it.
+
+    It is recorded on the stream that it is replayed on, where that is not the default one, on which nothing can be
+    recorded. cuBLAS has one workspace for each stream: work recorded on one stream and replayed on several at once
+    would write into the same one.
+    """
+    before, current = snapshot(), torch.cuda.current_stream()
+    is_default = current == torch.cuda.default_stream()
+    stream = torch.cuda.Stream(device) if is_default else current
+    stream.wait_stream(current)
+    with torch.cuda.stream(stream):
+        work()
+    current.wait_stream(stream)
+    restore(before)
+    return capture(work, stream).replay
 
 
 def capture(work: Callable[[], None], stream: torch.cuda.Stream) -> torch.cuda.CUDAGraph:

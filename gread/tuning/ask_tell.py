@@ -240,8 +240,8 @@ class Ledger:
     def importance(self) -> dict[str, float]:
         """How much each setting that all trials have matters for being among the best tenth, by PED-ANOVA; sums to 1.
 
-        The best five count at least. Nothing is told where fewer than ten trials were trained to their ends, or where
-        all of them are equal.
+        The best five count at least. Nothing is told where fewer than ten trials were trained to their ends, where all
+        of them are equal, or where no setting tells the best from the others.
         """
         import optuna
 
@@ -251,7 +251,9 @@ class Ledger:
         with quiet():
             share = max(0.1, ABOVE / len(values))
             evaluator = optuna.importance.PedAnovaImportanceEvaluator(target_quantile=share)
-            return dict(optuna.importance.get_param_importances(self.study, evaluator=evaluator))
+            found = optuna.importance.get_param_importances(self.study, evaluator=evaluator, normalize=False)
+        total = sum(found.values())
+        return {name: value / total for name, value in found.items()} if total > 0 else {}
 
 
 def _suggested(trial: optuna.trial.Trial, searched: Searched) -> Value:

@@ -150,10 +150,14 @@ def save_results(path: Path, plan: PlannedRound, results: Sequence[TrialResult])
 
 def load_results(path: Path) -> tuple[str, list[TrialResult]]:
     """The digest of the plan, and what became of its trials."""
-    return _read(
-        path, RESULTS, "results of planned trials",
-        lambda body: (str(body["plan"]), [TrialResult.read(record) for record in body["results"]]),
-    )  # fmt: skip
+
+    def made(body: Mapping[str, Any]) -> tuple[str, list[TrialResult]]:
+        results = [TrialResult.read(record) for record in body["results"]]
+        if not results or len({r.number for r in results}) < len(results):
+            raise ValueError("expected trials, each of them once")
+        return str(body["plan"]), results
+
+    return _read(path, RESULTS, "results of planned trials", made)
 
 
 def _read(path: Path, kind: str, what: str, make: Callable[[Mapping[str, Any]], V]) -> V:

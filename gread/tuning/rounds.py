@@ -104,17 +104,24 @@ def in_pieces(plan: PlannedRound) -> list[PlannedRound]:
     """
     if plan.halving:
         return [plan]
-    parts: list[list[Candidate]] = []
-    sound: list[tuple[Candidate, Trial]] = []
+    sound, unsound = _sorted_out(plan)
+    parts = [[candidate] for candidate, _ in unsound]
+    parts += [[sound[k][0] for k in group] for group in grouped([trial for _, trial in sound])]
+    return [replace(plan, candidates=tuple(part)) for part in parts]
+
+
+def _sorted_out(plan: PlannedRound) -> tuple[list[tuple[Candidate, Trial]], list[tuple[Candidate, str]]]:
+    """The candidates whose settings go together, with their first training, and the others with what refuses them."""
+    sound, unsound = [], []
     for candidate in plan.candidates:
         try:
             trials, _ = resolve_trials(candidate.trainings(plan.splits[:1], plan.seed))
-        except REFUSALS:
-            parts.append([candidate])
+            grouped(trials)  # a method without the step that it needs has no shape
+        except REFUSALS as problem:
+            unsound.append((candidate, str(problem)))
         else:
             sound.append((candidate, trials[0]))
-    parts += [[sound[k][0] for k in group] for group in grouped([trial for _, trial in sound])]
-    return [replace(plan, candidates=tuple(part)) for part in parts]
+    return sound, unsound
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,14 +164,8 @@ def check_validation(data: NodeData, splits: Sequence[int]) -> None:
 
 def refused(data: NodeData, plan: PlannedRound, device: str) -> dict[int, TrialResult]:
     """The trials that cannot be trained, with the reasons: of every shape the largest is tried, then the next."""
-    found, sound = {}, []
-    for candidate in plan.candidates:
-        try:
-            trials, _ = resolve_trials(candidate.trainings(plan.splits[:1], plan.seed))
-        except REFUSALS as problem:
-            found[candidate.number] = TrialResult(candidate.number, FAILED, 0, note=str(problem))
-        else:
-            sound.append((candidate.number, trials[0]))
+    sound, unsound = _sorted_out(plan)
+    found = {c.number: TrialResult(c.number, FAILED, 0, note=problem) for c, problem in unsound}
     for group in grouped([trial for _, trial in sound]):
         left = list(group)
         while left:
@@ -173,8 +174,8 @@ def refused(data: NodeData, plan: PlannedRound, device: str) -> dict[int, TrialR
             try:
                 most_members(data, sound[same[0]][1], **halving_options(device))
             except REFUSALS as problem:
-                for k in same:
-                    found[sound[k][0]] = TrialResult(sound[k][0], FAILED, 0, note=str(problem))
+                numbers = [sound[k][0].number for k in same]
+                found |= {number: TrialResult(number, FAILED, 0, note=str(problem)) for number in numbers}
                 left = [k for k in left if k not in same]
             else:
                 break

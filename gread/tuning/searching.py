@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gread.datasets.given_data import read_data, read_splits
 from gread.datasets.node_data import NodeData
@@ -22,6 +21,7 @@ from gread.training.trainer import EVERY, choose_device
 from gread.tuning.ask_tell import SAMPLERS, STUDY, Ledger
 from gread.tuning.candidates import Candidate, PlannedRound, TrialResult, load_results, save_results
 from gread.tuning.rounds import CHECKPOINTS, RoundWork, check_validation, checkpoints_of, in_pieces, planned_memory
+from gread.tuning.search_progress import SearchMeter, SearchProgress
 from gread.tuning.selection import chosen
 from gread.tuning.space import Space, Value, find_space
 from rdgraph.engines.engine import Engine, LocalEngine
@@ -29,24 +29,13 @@ from rdgraph.engines.engine_choice import opened
 from rdgraph.errors import FileError, InvalidArgument, UnknownName
 from rdgraph.graphs.edges import read_whole
 
-JOURNAL, UNTOLD, BEST = "journal.log", "round.json", "best.toml"
+JOURNAL, UNTOLD, BEST = "journal.log", "untold_results.json", "best.toml"
 #: What the digest of a search's choices is called in its storage.
 CHOICES = "choices"
 #: Trials of one round: random ones do not learn from others, the others do.
 ROUND = {"random": 200, "tpe": 16, "cmaes": 16}
 #: The first columns of the table of trials.
 COLUMNS = ("trial", "state", "epochs", "val_accuracy", "test_accuracy")
-
-
-class SearchProgress(NamedTuple):
-    """How far a search is: trials done (with a share of those under way), the best so far, seconds passed and left."""
-
-    trials: float
-    total: int
-    best: float
-    best_trial: int
-    seconds: float
-    seconds_left: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +75,6 @@ class SearchPlan:
             raise InvalidArgument(f"expected True or False for halving, got {self.halving!r:.60}")
         for name, least in (("trials", 1), ("round_size", 1), ("seed", 0)):
             object.__setattr__(self, name, read_whole(getattr(self, name), least, name))
-        object.__setattr__(self, "splits", read_splits(self.splits, self.data))
         if not self.splits:
             raise InvalidArgument(f"expected splits of {self.data.meta.name}, got none")
         for split in self.splits:
@@ -104,8 +92,8 @@ class SearchPlan:
         data, fixed = read_data(data), {} if fixed is None else fixed
         start = Config.read(base).updated(fixed)
         made = (space if isinstance(space, Space) else find_space(space)).of(start).without(set(fixed))
-        if not made.searched:
-            raise InvalidArgument("expected a setting that is left to search, got all of them fixed")
+        if not made.draw(start, lambda searched: searched.distribution.examples[0]):
+            raise InvalidArgument("expected a setting that is left to search, got all of them fixed or without effect")
         return cls(
             data, start, made, read_splits(splits, data), trials, sampler, halving, seed,
             ROUND.get(sampler, 1) if round_size is None else round_size,
@@ -278,22 +266,17 @@ class Search:
         asked = self.engine.device(device)
         # The device of work that is done elsewhere need not be here.
         self.device = choose_device(asked) if self.engine.name == LocalEngine.name or asked == "auto" else asked
-        self._progress, self._say, self._on_round = progress, tell, on_round
+        self._meter, self._say, self._on_round = SearchMeter(plan.trials, progress), tell, on_round
         place, name = (storage, plan.study_name) if storage else (folder and folder / JOURNAL, STUDY)
         self.ledger = Ledger(plan.space, plan.base, plan.sampler, plan.seed, place, name)
         if self.ledger.noted(CHOICES, lambda: plan.digest) != plan.digest:
             raise FileError(f"expected the folder of the same search, got {folder} with another one; choose another")
-        self._started, self._before = time.monotonic(), 0
-        self._known: dict[int, TrialResult] = {}
-        self._shares: dict[str, float] = {}
 
     def run(self) -> Found:
         """Ask, train and tell, round by round; as many rounds at once as the engine and the sampler allow."""
         with self.ledger.held():
             self._hear_untold()
-            self._hear_ledger()
-            self._before = len(self._known)
-            if self._before < self.plan.trials:
+            if self._meter.begin(self.ledger.results()) < self.plan.trials:
                 work = RoundWork(self.plan.data, self.device, self.folder, self.every, self._planned_memory())
                 for wave in self._waves():
                     self._train(work, wave)
@@ -301,17 +284,16 @@ class Search:
 
     def _train(self, work: RoundWork, wave: Iterable[PlannedRound]) -> None:
         """Train what may be trained at the same time, and tell of every part as soon as it is done."""
-        running = self.engine.run(work, wave, device=self.device, hear=self._hear_share, tell=self._say)
+        running = self.engine.run(work, wave, device=self.device, hear=self._meter.hear_share, tell=self._say)
         with closing(running):  # type: ignore[type-var]  # what is under way is stopped with us
             for planned, results in running:
                 if self.folder is not None:
                     save_results(self.folder / UNTOLD, planned, results)
                 self.ledger.tell(results)
                 self._forget(planned.digest)
-                self._shares.pop(planned.digest, None)
-                self._hear_ledger()
+                self._meter.hear_results(planned, self.ledger.results())
                 self._on_round(self.found(importance=False))
-                self._tell_progress()
+                self._meter.tell()
 
     def _planned_memory(self) -> int:
         """Bytes that batches are made for, found out once by a worker."""
@@ -330,7 +312,7 @@ class Search:
         if self.plan.sampler != "random":
             yield from (in_pieces(planned) if slots > 1 else [planned] for planned in rounds)
             return
-        to_come = -(-(self.plan.trials - self._before) // self.plan.round_size)
+        to_come = -(-(self.plan.trials - self._meter.before) // self.plan.round_size)
         yield chain.from_iterable(in_pieces(planned) if to_come < slots else [planned] for planned in rounds)
 
     def found(self, *, importance: bool = True) -> Found:
@@ -363,23 +345,6 @@ class Search:
             self.ledger.tell(results)
             self._forget(digest)
 
-    # ------------------------------------------------------------------ how far it is
-    def _hear_ledger(self) -> None:
-        self._known = {r.number: r for r in self.ledger.results()}
-
-    def _hear_share(self, planned: PlannedRound, share: float) -> None:
-        self._shares[planned.digest] = share * len(planned.candidates)
-        self._tell_progress()
-
-    def _tell_progress(self) -> None:
-        if self._progress is None:
-            return
-        best, passed = chosen(list(self._known.values())), time.monotonic() - self._started
-        done = min(self.plan.trials, len(self._known) + sum(self._shares.values()))
-        left = passed * (self.plan.trials - done) / (done - self._before) if done > self._before else float("nan")
-        value, number = (float("nan"), -1) if best is None else (best.val_accuracy, best.number)
-        self._progress(SearchProgress(done, self.plan.trials, value, number, passed, left))
-
     # ------------------------------------------------------------------ trained elsewhere
     def plan_round(self) -> PlannedRound | None:
         """The trials that are next, to be trained anywhere by `gread.tuning.rounds.train_round`; None at the end."""
@@ -394,7 +359,8 @@ class Search:
             numbers = {r.number for r in results}
             own = [c for c in self.ledger.pending() if c.number in numbers]
             known = {r.number for r in self.ledger.results()}
-            if not numbers <= known and self.plan.round_of(own).digest != digest:
+            is_of_all_splits = all(len(r.val) in (0, len(self.plan.splits)) for r in results)
+            if not is_of_all_splits or (not numbers <= known and self.plan.round_of(own).digest != digest):
                 raise FileError(
                     f"expected the results of the trials that were planned here, got those of others in {path}; run "
                     "the plan of this search"

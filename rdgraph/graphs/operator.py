@@ -225,17 +225,13 @@ class Operator:
         values, factors = [y for _, y in others], [k for k, _ in others]
         batch = _common([x.shape[:-2], self.batch, *(y.shape[:-2] for y in values), *_leading([*factors, scale, own])])
         shape = (*batch, *x.shape[-2:])
-        shared = self.weights.numel() == self.num_edges
         wanted = (x, self.weights, *values, *(k for k in (*factors, scale, own) if k is not None))
         tracked = torch.is_grad_enabled() and any(t.requires_grad for t in wanted)
         is_plain = not tracked and not torch.compiler.is_compiling()
-        weights = self.weights.reshape(1, -1) if shared else self.weights.expand(*batch, -1)
-        if is_plain and ops.folds(x):
-            weights = _folded(weights)
+        weights = self.flat_weights(batch, folds=is_plain and ops.folds(x))
         call = ops.compute_spmm if is_plain else ops.spmm
         out = call(
-            self._tensors(tracked), weights.flatten(0, -2).contiguous(), _flat(x, shape),
-            _flat_factor(scale, batch), _flat_factor(own, batch),
+            self._tensors(tracked), weights, _flat(x, shape), _flat_factor(scale, batch), _flat_factor(own, batch),
             [k for k in (_flat_factor(k, batch) for k in factors) if k is not None], [_flat(y, shape) for y in values],
         )  # fmt: skip
         return out.view(shape)
@@ -248,11 +244,15 @@ class Operator:
         is_plain = x.ndim == 2 and weights.ndim == 1 and x.device.type == "cpu" and plain_types
         return is_plain and not tracked and not torch.compiler.is_compiling()
 
-    def flat_weights(self, batch: tuple[int, ...]) -> Tensor:
-        """The weights for states (*batch, n, d): (1, E) where all members share them, else (B, E)."""
+    def flat_weights(self, batch: tuple[int, ...], members: slice | None = None, folds: bool = False) -> Tensor:
+        """The weights for states (*batch, n, d): (1, E) where all members share them, else (B, E), contiguous.
+
+        With `members` the batch is of these alone; `folds` leaves out axes in front of the same numbers in memory.
+        """
         if self.weights.numel() == self.num_edges:
-            return self.weights.reshape(1, -1)
-        return self.weights.expand(*batch, -1).flatten(0, -2).contiguous()
+            return self.weights.reshape(1, -1).contiguous()
+        own = (self.weights if members is None else self.weights[members]).expand(*batch, -1)
+        return (_folded(own) if folds else own).flatten(0, -2).contiguous()
 
     def _tensors(self, tracked: bool) -> list[Tensor]:
         """What the operations need; the transpose is left out where A is its own, or where nobody asks for it."""

@@ -289,14 +289,11 @@ def apply_polynomial(
     >>> apply_polynomial(op, c, torch.tensor([[1.0], [0.0]], dtype=torch.float64), "taylor").ravel()
     tensor([4., 2.], dtype=torch.float64)
     """
-    batch, terms, weights = x.shape[:-2], _flat_series(series, x.shape[:-2]), operator.weights
-    shared = weights.numel() == operator.num_edges
-    weights = weights if shared or members is None else weights[members]
-    weights = weights.reshape(1, -1) if shared else weights.expand(*batch, -1).reshape(-1, operator.num_edges)
+    terms, weights = _flat_series(series, x.shape[:-2]), operator.flat_weights(tuple(x.shape[:-2]), members)
     tracked = torch.is_grad_enabled() and any(t.requires_grad for t in (x, series, weights))
     rows = operator.pattern.rows if weights.requires_grad and x.is_cuda else None
     out = Polynomial.apply(
-        operator._tensors(tracked), rows, kind == "chebyshev", segment, weights.contiguous(), terms,
+        operator._tensors(tracked), rows, kind == "chebyshev", segment, weights, terms,
         x.reshape(-1, *x.shape[-2:]).contiguous(),
     )  # type: ignore[no-untyped-call]  # fmt: skip
     return out.view(x.shape)

@@ -209,11 +209,10 @@ def apply_ragged(operator: Operator, series: Tensor, x: Tensor, kind: str, membe
 
     The operator has weights for all members of the batch, or shares them; x (B, n, d) is that of these members.
     """
-    shared = operator.weights.numel() == operator.num_edges
-    weights = operator.weights.reshape(1, -1) if shared else operator.weights[members]
+    weights = operator.flat_weights((len(x),), members)
     tracked = torch.is_grad_enabled() and any(t.requires_grad for t in (x, series, weights))
     rows = operator.pattern.rows if weights.requires_grad else None
     found: Tensor = RaggedPolynomial.apply(  # type: ignore[no-untyped-call]
-        operator._tensors(tracked), rows, kind == "chebyshev", levels, weights.contiguous(), series, x.contiguous()
+        operator._tensors(tracked), rows, kind == "chebyshev", levels, weights, series, x.contiguous()
     )
     return found

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.graphs.operator import Operator
+from rdgraph.lowering.operator_application import Application, application
 from rdgraph.systems.further_operators import FurtherOperators
 
-Application = Callable[..., Tensor]
 #: How far weights may be off what was said of an operator, relative to the largest.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 
@@ -35,12 +35,7 @@ class HeldOperators:
 
     def application(self, name: str, dtype: torch.dtype) -> Application:
         """B(x, scale, (factor, value), ...) = scale*(B@x) + the sum of factor*value."""
-        held = self.entries[name].current()
-
-        def apply(x: Tensor, scale: Tensor | None = None, *terms: tuple[Tensor, Tensor]) -> Tensor:
-            return held.product(x.to(dtype), scale, [(k, y.to(dtype)) for k, y in terms])
-
-        return apply
+        return application(self.entries[name].current(), dtype)
 
     def moved(self, fn: Callable[[Tensor], Tensor]) -> HeldOperators:
         """Those on another device or in another precision, where `fn` puts tensors."""
@@ -63,6 +58,22 @@ def moved_operator(held: Operator, weights: Tensor, fn: Callable[[Tensor], Tenso
     known = held.current()
     degree = None if known.degree is None else fn(known.degree)
     return replace(known, pattern=known.pattern.to(weights.device), weights=weights, degree=degree).prepare()
+
+
+def reweighted_operator(held: Operator, weights: Tensor) -> Operator:
+    """An operator with the weights that it has now: others than the first ones are free; where L = D - A, D is theirs.
+
+    >>> from rdgraph import generators
+    >>> ring = generators.ring(3).operator("row")
+    >>> reweighted_operator(ring, ring.weights) is ring, reweighted_operator(ring, 2 * ring.weights).normalisation
+    (True, 'free')
+    """
+    has_degrees = held.record.has_degrees
+    follows = has_degrees and held.degree is not None and held.degree.requires_grad
+    if held.weights is weights and not follows:
+        return held.current()
+    kind, degree = (held.normalisation, None) if has_degrees else ("free", held.degree)
+    return held.with_weights(weights, kind, degree)
 
 
 def read_operators(

@@ -12,13 +12,14 @@ from torch import Tensor, nn
 
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.graphs.operator import Operator
-from rdgraph.kernels.fused_switch import can_fuse, use_fused
 from rdgraph.lowering.coefficients import coefficient_dtype, coefficient_shapes, read_coefficients, valued_letters
 from rdgraph.lowering.field_blocks import FieldBlocks
-from rdgraph.lowering.further_operators import HeldOperators, moved_operator, read_operators
-from rdgraph.lowering.fused_slope import FusedField, HeldTranspose, SlopeCall, flat
+from rdgraph.lowering.further_operators import HeldOperators, moved_operator, read_operators, reweighted_operator
+from rdgraph.lowering.fused_slope import FusedField, HeldTranspose
 from rdgraph.lowering.generated_function import GeneratedFunction
+from rdgraph.lowering.kernel_route import KernelRoute
 from rdgraph.lowering.lowering_stages import Code, coefficient_symbol, lowered
+from rdgraph.lowering.operator_application import application, laplacian_application
 from rdgraph.lowering.packed_form import PACKED, PACKED_START
 from rdgraph.lowering.product_plan import ProductPlan
 from rdgraph.lowering.state_checks import check_channels, check_state, read_time
@@ -55,6 +56,7 @@ class VectorField(nn.Module):
         self.blocks = FieldBlocks(system.fields)
         self.further = further or HeldOperators()
         self._stages = lowered(system, operator.degree is not None, operator.normalisation)
+        self._route = KernelRoute.of(self._stages)
         self._operator = operator.prepare()
         self._shapes = coefficient_shapes(system, operator.num_nodes, batch)
         self._hold("_weights", operator.weights)
@@ -84,13 +86,7 @@ class VectorField(nn.Module):
     @property
     def operator(self) -> Operator:
         """A as it is now. Weights put in the place of the first ones are free; where L = D - A, D is theirs."""
-        held = self._operator
-        has_degrees = held.record.has_degrees
-        follows = has_degrees and held.degree is not None and held.degree.requires_grad
-        if held.weights is self._weights and not follows:
-            return held.current()
-        kind, degree = (held.normalisation, None) if has_degrees else ("free", held.degree)
-        return held.with_weights(self._weights, kind, degree)
+        return reweighted_operator(self._operator, self._weights)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -149,18 +145,13 @@ class VectorField(nn.Module):
 
     def fused(self, t: Any, H: Tensor) -> FusedField | None:
         """The field at a time by generated kernels, for states like H; None where torch's operations are taken."""
-        terms = self._stages.fused
-        if terms is None or not use_fused(H) or (terms.uses_start and self.start().shape != H.shape):
+        if (route := self._route) is None or not route.is_open(H, self.start):
             return None
         self.check_state(H)
-        function, code, one, operator = self._stages.field, self._stages.code, self._constant(1.0), self.operator
-        values = self._current_values(function, code, t, H)
-        kept, batch = self._prepared or {}, tuple(H.shape[:-2])
-        stack = kept["stack", 0][0] if ("stack", 0) in kept else terms.stack(values, one, batch)
-        tracked = torch.is_grad_enabled() and bool(H.requires_grad or stack.requires_grad or self.tensors())
-        pattern, wants_scale = operator._tensors(tracked), terms.wants_scale(values)
-        call = SlopeCall(terms, pattern, function, code["field"], one, wants_scale, self._transposed)
-        return FusedField(call, operator.flat_weights(batch), flat(self.start()) if terms.uses_start else None, stack)
+        values = self._current_values(self._stages.field, self._stages.code, t, H)
+        (stack,) = (self._prepared or {}).get(("stack", 0), (None,))
+        one, leaves = self._constant(1.0), self.tensors()
+        return route.field(self.operator, values, one, H, self.start, leaves, stack, self._transposed)
 
     def diffusion(self, t: Any, H: Tensor) -> Tensor:
         """The factor of white noise at H and t, (*batch, nodes, channels); zero in the blocks of fields without noise.
@@ -230,8 +221,9 @@ class VectorField(nn.Module):
         ready._prepared, ready._transposed = {}, HeldTranspose()
         if len(self.system.fields) == 1 and self.system.is_autonomous:  # with several the width of a state is needed
             values = ready._prepared["field", 0] = self._values(self._stages.field, self._stages.code)
-            if self._stages.fused is not None and can_fuse(self.device):
-                ready._prepared["stack", 0] = (self._stages.fused.stack(values, self._constant(1.0), self.batch),)
+            one, route = self._constant(1.0), self._route
+            if route is not None and (stack := route.stacked(values, one, self.batch, self.device)) is not None:
+                ready._prepared["stack", 0] = (stack,)
         return ready
 
     def value(self, expression: sp.Expr | float) -> Tensor:
@@ -301,9 +293,9 @@ class VectorField(nn.Module):
             case "H0" | PACKED_START.name:
                 return self.start()
             case "A":
-                return self._apply_adjacency
+                return application(self.operator, self.dtype)
             case "L":
-                return self._apply_laplacian
+                return laplacian_application(self.operator, self._constant(1.0), self.dtype)
         if name in self.further:
             return self.further.application(name, self.dtype)
         kept = {} if self._prepared is None else self._prepared
@@ -313,20 +305,8 @@ class VectorField(nn.Module):
 
     def operator_on(self, letter: str, x: Tensor) -> Tensor:
         """A@x or L@x, L being D - A where the operator has degrees."""
-        return self._apply_laplacian(x) if letter == "L" else self._apply_adjacency(x)
-
-    def _apply_adjacency(self, x: Tensor, scale: Tensor | None = None, *terms: tuple[Tensor, Tensor]) -> Tensor:
-        return self.operator.product(x.to(self.dtype), scale, [(k, y.to(self.dtype)) for k, y in terms])
-
-    def _apply_laplacian(self, x: Tensor, scale: Tensor | None = None, *terms: tuple[Tensor, Tensor]) -> Tensor:
-        """scale*(D*x - A@x) + terms, for operators that are not normalised."""
-        operator = self.operator
-        if operator.degree is None:
-            raise InvalidArgument(f"expected an operator with degrees for L, got {operator!r}; make it with 'none'")
-        factor = self._constant(1.0) if scale is None else scale
-        x = x.to(self.dtype)
-        others = [(k, y.to(self.dtype)) for k, y in terms]
-        return operator.product(x, -factor, [(factor * operator.degree, x), *others])
+        applied: Tensor = self._argument(letter, x, None)(x)
+        return applied
 
     def _current_values(self, function: GeneratedFunction, code: Code, t: Any, H: Tensor) -> tuple[Tensor, ...]:
         """The coefficients at a time, for a state of a width; computed once where the field is prepared."""

@@ -134,6 +134,7 @@ def train_cells(
             keep(cell, partial(train_cell, cell, *arguments, own, rows_of))
         except (RdgraphError, RuntimeError) as problem:
             failed[cell.name] = str(problem).partition("\n")[0]
+            run.give_up(cell.name, failed[cell.name])
         shutil.rmtree(own, ignore_errors=True)
     rows = [row for cell in cells for row in found.get(cell.name, [])]
     shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)

@@ -15,7 +15,7 @@ from rdgraph.wording import counted
 from studies.runs.boundary import say
 
 if TYPE_CHECKING:
-    from gread.tuning.searching import SearchProgress
+    from gread.tuning.search_progress import SearchProgress
 
 #: Seconds between two lines where the output is not a terminal.
 PAUSE = 10.0

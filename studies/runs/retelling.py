@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from rdgraph.errors import FileError
+from rdgraph.errors import FileError, NotApplicable
 from rdgraph.files import move, read_text, unwritable
 from rdgraph.interrupts import terminable
 from studies.runs.config import RunConfig
@@ -21,7 +21,7 @@ from studies.runs.run_folder import earlier_codes, locked
 from studies.runs.setting_changes import CHANGED
 from studies.runs.setting_limits import check_settings
 from studies.runs.study import Study
-from studies.runs.study_run import StudyRun
+from studies.runs.study_run import GIVEN_UP, StudyRun
 from studies.runs.tables import Row, Value, read_rows
 
 #: The entry of environment.json about the code that told the report again, and what it keeps of it.
@@ -126,9 +126,14 @@ class Retelling(StudyRun):
         return "cpu"
 
     def part(self, name: str, compute: Callable[[], Sequence[Row]]) -> list[dict[str, Value]]:
-        """The rows of a part of the earlier run; none where it is missing, which `check_parts` then tells."""
+        """The rows of a part of the earlier run; none where it is missing, which `check_parts` then tells.
+
+        A part that the earlier run gave up raises what it was given up for.
+        """
         path = self._kept / "parts" / f"{self._new(name, 'part')}.csv"
         if not path.is_file():
+            if name in (given_up := self._environment.get(GIVEN_UP, {})):
+                raise NotApplicable(given_up[name])
             self.missing.append(name)
             return []
         self._parts[name] = read_rows(path)
@@ -137,6 +142,9 @@ class Retelling(StudyRun):
     def has_part(self, name: str) -> bool:
         """True, so that nobody begins to measure: `part` finds out what is missing."""
         return True
+
+    def give_up(self, name: str, reason: str) -> None:
+        """Nothing: what was given up is known."""
 
     def record(self, **facts: Any) -> None:
         """Nothing: facts about how the run went are those of the measurement."""

@@ -32,6 +32,8 @@ T = TypeVar("T")
 #: What the file `state` may say.
 STATES = ("running", "done", "interrupted", "failed")
 ANSWERS = ("holds", "fails", "undecided")
+#: The entry of environment.json about parts that could not be computed, with the reasons.
+GIVEN_UP = "given_up"
 #: Names of studies, parts, figures and tables, which are names of files too.
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _RESERVED = ("results", "metrics")
@@ -126,6 +128,11 @@ class StudyRun:
             write_rows(path, compute())
         self._parts[name] = read_rows(path)  # read back even when new, so that a resumed run sees the same values
         return [dict(row) for row in self._parts[name]]
+
+    def give_up(self, name: str, reason: str) -> None:
+        """Note in environment.json why a part could not be computed, so that the run can be told again without it."""
+        self.record(**{GIVEN_UP: {**self._environment.get(GIVEN_UP, {}), name: reason}})
+        self._write_environment()
 
     def has_part(self, name: str) -> bool:
         """Whether a part is there from an earlier run."""

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from gread.tuning.candidates import PlannedRound, load_plan, load_results, save_results
 from gread.tuning.rounds import train_round
-from gread.tuning.searching import Search, SearchProgress
+from gread.tuning.search_progress import SearchProgress
+from gread.tuning.searching import Search
 from rdgraph.errors import FileError
 from rdgraph.files import write_text
 from studies.runs.run_folder import locked

@@ -13,7 +13,8 @@ from pathlib import Path
 from gread.settings.gread_settings import GreadSettings
 from gread.training.trainer import EVERY
 from gread.tuning.candidates import COMPLETE, DIVERGED
-from gread.tuning.searching import BEST, JOURNAL, Found, Search, SearchProgress
+from gread.tuning.search_progress import SearchProgress
+from gread.tuning.searching import BEST, JOURNAL, Found, Search
 from gread.tuning.selection import (
     best_by_test,
     bootstrap_interval,

@@ -128,6 +128,10 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
         ({"edge_index": EDGES}, {"x": X}, "expected an array y"),
         ({"edge_index": EDGES}, {"y": Y, "train": Y == 0}, "or none of them"),
         ({"edge_index": EDGES}, {"y": Y, "x": X[:2]}, r"expected features \(4, f\)"),
+        ({"edge_index": EDGES}, {"y": Y, "x": X * 1j}, r"expected features \(4, f\), numbers .* got complex64"),
+        ({"edge_index": EDGES}, {"y": Y, "x": X.astype(str)}, r"expected features \(4, f\), numbers .* got <U"),
+        ({"edge_index": EDGES}, {"y": np.int64(3)}, r"expected labels \(n,\), one per node, .* got shape \(\)"),
+        ({"edge_index": EDGES[:, :0]}, {"y": Y[:0]}, "expected a row for every node"),
         ({"edge_index": EDGES}, {"y": Y, "train": Y == 9, "val": Y == 0, "test": Y == 1}, "expected training nodes"),
     ],
 )
@@ -146,6 +150,26 @@ def test_ends_of_edges_have_no_mean(tmp_path: Path, source: list[Any], got: str)
     np.savez(tmp_path / "n.npz", y=Y)
     with pytest.raises(FileError, match=rf"expected numbers in column 'source' .* got {got}; write the row of a node"):
         NodeData.from_files(tmp_path / "e.parquet", tmp_path / "n.npz")
+
+
+def test_ids_may_be_kept_once_each(tmp_path: Path) -> None:
+    names = pa.array(["d", "a", "c", "b"])
+    parquet.write_table(pa.table({"id": names.dictionary_encode(), "label": Y}), tmp_path / "n.parquet")
+    parquet.write_table(
+        pa.table({"source": names.take(EDGES[0]), "target": names.take(EDGES[1])}), tmp_path / "e.parquet"
+    )
+    data = NodeData.from_files(tmp_path / "e.parquet", tmp_path / "n.parquet")
+    np.savez(tmp_path / "e.npz", edge_index=EDGES)
+    np.savez(tmp_path / "n.npz", y=Y)
+    plain = NodeData.from_files(tmp_path / "e.npz", tmp_path / "n.npz")
+    assert data.graph.edge_index.tolist() == plain.graph.edge_index.tolist()
+
+
+def test_a_column_of_splits_without_words_is_told(tmp_path: Path) -> None:
+    edges, nodes = write_parquet(tmp_path)
+    parquet.write_table(pa.table({"label": Y, "split": [0, 1, 2, 0]}), nodes)
+    with pytest.raises(FileError, match=r"row 0, column 'split': expected train, val, test or nothing, got '0'"):
+        NodeData.from_files(edges, nodes)
 
 
 def test_errors_of_other_files_name_them_too(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from gread.models.flow import Flow
 from rdgraph.graphs.operator import Pattern
 from rdgraph.integrators import fused_step, stage_sums, steppers
 from rdgraph.kernels.row_order import Rows
-from rdgraph.lowering import vector_field
+from rdgraph.lowering import kernel_route
 from rdgraph.methods.registry import find_method
 from tests.equations import random_numbers as random
 
@@ -35,9 +35,9 @@ def patch(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def fuse(patch: pytest.MonkeyPatch, is_fused: bool) -> None:
-    for module in (vector_field, stage_sums, steppers):
+    for module in (kernel_route, stage_sums, steppers):
         patch.setattr(module, "use_fused", lambda x: is_fused)
-    patch.setattr(vector_field, "can_fuse", lambda device: is_fused)
+    patch.setattr(kernel_route, "can_fuse", lambda device: is_fused)
 
 
 def made(equation: str) -> tuple[list[Tensor], rd.VectorField]:

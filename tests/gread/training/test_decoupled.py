@@ -193,10 +193,17 @@ def test_what_is_not_linear_in_the_features_is_refused(values: dict[str, Any], w
 def test_other_networks_and_wrong_batches_are_refused() -> None:
     with pytest.raises(NotApplicable, match="expected the network gread"):
         check_decoupled(Config.of("gcn").model)
-    with pytest.raises(InvalidArgument, match="expected batches of one node"):
-        train_decoupled(karate(), [Trial(make_config())], batch=0, device="cpu")
+    wrong: list[Any] = [0, 2.5, "4", True]
+    for batch in wrong:
+        with pytest.raises(InvalidArgument, match=f"expected batches of one node at least, got {batch!r}"):
+            train_decoupled(karate(), [Trial(make_config())], batch=batch, device="cpu")
     with pytest.raises(InvalidArgument, match="expected at least one trial"):
         train_decoupled(karate(), [], device="cpu")
+    config: Any = make_config()
+    for trials in (config, [config], Trial(config), None):
+        for trained in (train, train_decoupled):
+            with pytest.raises(InvalidArgument, match=r"expected a list of trials, got .*; make some"):
+                trained(karate(), trials, device="cpu")
 
 
 def test_areas_under_curves_are_measured_on_the_whole_graph() -> None:

@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any
 
 from gread import Config, karate, search
-from gread.tuning.searching import SearchProgress
+from gread.tuning.search_progress import SearchProgress
 from rdgraph.engines.engine import Engine, Reporter
 from rdgraph.engines.ray_engine import RayEngine
 from rdgraph.errors import UnknownName

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,37 +14,18 @@ import torch
 from gread import discover, train_decoupled
 from gread.datasets.embedded import karate
 from gread.datasets.masks import Masks
-from gread.datasets.node_data import NodeData
 from gread.settings.config import Config
 from gread.settings.trials import make_trials
 from gread.training import batch_queue, planner
 from gread.training.ensemble import Ensemble
 from gread.training.trainer import train
 from gread.tuning import ask_tell, rounds, searching
-from gread.tuning.candidates import Candidate, PlannedRound, TrialResult, load_plan, load_results, save_results
-from gread.tuning.halving import Rungs
-from gread.tuning.rounds import train_round
-from gread.tuning.searching import Search, SearchPlan, SearchProgress, search
+from gread.tuning.candidates import TrialResult
+from gread.tuning.rounds import in_pieces, train_round
+from gread.tuning.searching import Search, SearchPlan, search
 from gread.tuning.space import find_space, read_space
-from rdgraph.errors import FileError, InvalidArgument, LanguageError, MissingDependency, UnknownName
-from tests.paths import ROOT
-
-MLP: dict[str, Any] = {"base": Config.of("mlp", hidden=8), "device": "cpu", "splits": [0, 1, 2]}
-
-
-def quick(trials: int = 5, **options: Any) -> searching.Found:
-    given = {"fixed": {"epochs": 20, "hidden": 8}} | MLP | options
-    return search(karate(), trials=trials, **given)
-
-
-def plan(trials: int = 5, epochs: int = 20, **options: Any) -> SearchPlan:
-    given = {
-        "fixed": {"epochs": epochs, "hidden": 8},
-        "splits": [0, 1],
-        "base": MLP["base"],
-        "space": "small",
-    } | options
-    return SearchPlan.make(karate(), trials=trials, **given)
+from rdgraph.errors import InvalidArgument, LanguageError, MissingDependency, UnknownName
+from tests.gread.tuning.quick_searches import MLP, Cut, plan, quick
 
 
 # ---------------------------------------------------------------------- what a search is
@@ -130,6 +106,22 @@ def test_settings_that_do_not_go_together_fail_alone() -> None:
     assert [row["state"] for row in found.rows()] == [r.state for r in found.results]
 
 
+@pytest.mark.parametrize("halving", [False, True])
+def test_a_method_without_the_step_that_it_needs_fails_alone(halving: bool) -> None:
+    text = '[settings]\nmethod = ["euler", "rk4"]\nstep = { low = 0.5, high = 1.0, when = { method = ["euler"] } }\n'
+    space, said = read_space(text, "steps"), list[str]()
+    base = Config().updated({"epochs": 20, "hidden": 4, "attention_dim": 4})
+    options: dict[str, Any] = {"space": space, "base": base, "splits": [0], "halving": halving}
+    found = search(karate(), trials=5, device="cpu", seed=1, tell=said.append, **options)
+    assert {c.values["method"] for c in found.candidates} == {"euler", "rk4"}
+    for candidate, result in zip(found.candidates, found.results, strict=True):
+        assert (result.state == "failed") == (candidate.values["method"] == "rk4")
+        assert ("expected a step > 0 for rk4" in result.note) == (result.state == "failed")
+    assert "cannot be trained" in said[0]
+    planned = SearchPlan.make(karate(), trials=5, **options).round_of(found.candidates)
+    assert sum(len(part.candidates) for part in in_pieces(planned)) == 5
+
+
 def test_a_search_without_a_sound_trial_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planner, "free_memory", lambda device: 10)
     found = quick(2, tell=lambda text: None)
@@ -161,6 +153,14 @@ def test_a_search_without_a_sound_trial_says_why(monkeypatch: pytest.MonkeyPatch
         ({"trials": True}, InvalidArgument, "a whole number >= 1 for trials, got True"),
         ({"halving": "no"}, InvalidArgument, "expected True or False for halving, got 'no'"),
         ({"space": "huge"}, UnknownName, "space"),
+        (
+            {
+                "space": {"settings": {"patience": [0, 5], "dropout": {"choices": [0.1], "when": {"patience": 5}}}},
+                "fixed": {"patience": 0},
+            },
+            InvalidArgument,
+            "a setting that is left to search, got all of them fixed or without effect",
+        ),
         ({"space": "paper"}, UnknownName, "setting of mlp"),
         ({"fixed": dict.fromkeys(("hidden",), 8) | {"learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0,
                                                     "input_dropout": 0.0}}, InvalidArgument, "left to search"),
@@ -232,253 +232,6 @@ def test_epochs_are_those_that_patience_left_whenever_somebody_looks(
     assert [r.epochs for r in again.results] == [r.epochs for r in found.results]
 
 
-# ---------------------------------------------------------------------- halving
-@pytest.mark.slow
-def test_halving_keeps_the_winner_of_a_rung_and_trains_it_to_the_same_end() -> None:
-    options = {"fixed": {"epochs": 80, "hidden": 8}, "space": "small", "splits": [0, 1]}
-    whole, halved = quick(9, **options), quick(9, halving=True, **options)
-    assert [c.values for c in halved.candidates] == [c.values for c in whole.candidates]
-    states = [(r.state, r.epochs) for r in halved.results]
-    assert sorted(states) == [("complete", 80)] * 2 + [("pruned", 20)] * 6 + [("pruned", 40)]
-    full = {r.number: r for r in whole.results}
-    for result in halved.results:
-        known = full[result.number]
-        done = train(karate(), make_trials(whole.config(result.number), [0, 1]), device="cpu")
-        for epoch, value in result.rungs:  # the best so far of the whole training
-            assert value == pytest.approx(done.history[:, :epoch, 2].max(1).mean(), abs=1e-6)
-        if result.state == "complete":
-            assert (result.val, result.test) == (pytest.approx(known.val), pytest.approx(known.test))
-    first = sorted(halved.results, key=lambda r: (-r.rungs[0][1], r.number))
-    assert {r.number for r in first[:3]} == {r.number for r in halved.results if r.epochs > 20}
-
-
-@pytest.mark.slow
-def test_halving_over_several_shapes_compares_all_of_them() -> None:
-    """Widths are different batches; those that stay may be of any."""
-    text = "[settings]\nhidden = [4, 8]\nepochs = [20, 60]\nlearning_rate = { low = 1e-3, high = 5e-2, log = true }\n"
-    options = {"space": read_space(text, "shapes"), "fixed": {"dropout": 0.1}, "splits": [0, 1], "seed": 2}
-    whole, halved = quick(12, **options), quick(12, halving=True, **options)
-    long = [c.number for c in halved.candidates if c.values["epochs"] == 60]
-    assert 0 < len(long) < 12
-    going = [r for r in halved.results if r.number in long]
-    assert sum(r.state == "complete" for r in going) == Rungs().kept(len(long), 40, 60)
-    for one, other in zip(halved.results, whole.results, strict=True):
-        if one.state == "complete":
-            assert one.val == pytest.approx(other.val)
-            assert one.epochs == halved.config(one.number).training.epochs
-
-
-@pytest.mark.parametrize(
-    "stages", [((0.2, 0.5), (0.1, 0.25)), ((0.1, 0.5), (0.2, 0.5)), ((0.0, 0.5),), ((0.5, 1.0),), ((1.5, 0.5),)]
-)
-def test_stages_that_save_nothing_are_refused(stages: tuple[tuple[float, float], ...]) -> None:
-    with pytest.raises(InvalidArgument, match="growing shares of the epochs and falling ones of the trials"):
-        Rungs(stages)
-
-
-def test_rungs_are_at_whole_chunks_and_leave_what_they_say() -> None:
-    rungs = Rungs(((0.1, 0.5), (0.3, 0.1)))
-    assert rungs.ends(200) == (20, 60, 200)
-    assert rungs.ends(210) == (40, 80, 210)
-    assert rungs.ends(50) == (20, 50)  # both stages meet, the last one counts
-    assert rungs.kept(11, 20, 50) == 2
-    assert rungs.ends(10) == (10,)
-    assert [rungs.kept(20, end, 200) for end in (20, 60)] == [10, 2]
-    assert rungs.work([200] * 20) == 20 * 20 + 10 * 40 + 2 * 140
-    for count in (27, 50, 60, 200):
-        assert Rungs().work([200] * count) / (200 * count) < 1 / 3
-
-
-# ---------------------------------------------------------------------- cut off
-class Cut(Exception):
-    """A process that dies."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("moment", ["asking", "training", "telling"])
-def test_a_search_that_was_cut_off_goes_on_to_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
-) -> None:
-    options: dict[str, Any] = {"round_size": 3, "sampler": "tpe", "trials": 7}
-    expected = quick(**options)
-    place, name = {
-        "asking": (ask_tell, "_suggested"),
-        "training": (rounds, "train_round"),
-        "telling": (ask_tell.Ledger, "_finish"),
-    }[moment]
-    real, calls = getattr(place, name), {"asking": 17, "training": 2, "telling": 5}[moment]
-
-    def dying(*args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
-        calls -= 1
-        if not calls:
-            raise Cut
-        return real(*args, **kwargs)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(place, name, dying)
-        with pytest.raises(Cut):
-            quick(folder=tmp_path, **options)
-    found = quick(folder=tmp_path, **options)
-    assert found.results == expected.results
-    assert [c.config for c in found.candidates] == [c.config for c in expected.candidates]
-    assert not (tmp_path / searching.UNTOLD).exists()
-    assert not (tmp_path / searching.CHECKPOINTS).exists()
-    with monkeypatch.context() as patched:  # a finished one is only read
-        patched.setattr(rounds, "train_round", lambda *args, **kwargs: pytest.fail("trained again"))
-        assert quick(folder=tmp_path, **options).results == expected.results
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from gread import Config, karate, search
-from gread.training import checkpoint
-
-real, count = checkpoint.save_checkpoint, 0
-
-def saved(*args):
-    global count
-    real(*args)
-    count += 1
-    if count == int(sys.argv[2]):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-checkpoint.save_checkpoint = saved
-base = Config.of("mlp", hidden=8)
-found = search(karate(), trials=9, base=base, fixed={"epochs": 80, "hidden": 8}, splits=[0, 1], halving=True,
-               folder=sys.argv[1], device="cpu")
-print([r.record() for r in found.results])
-"""
-
-
-@pytest.mark.slow
-def test_kill_9_in_the_midst_of_halving_loses_nothing_that_was_saved(tmp_path: Path) -> None:
-    def run(folder: str, kill: int) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", KILLED, str(tmp_path / folder), str(kill)], cwd=ROOT, capture_output=True, text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
-        )  # fmt: skip
-
-    whole, killed = run("whole", 0), run("killed", 4)
-    assert whole.returncode == 0, whole.stderr
-    assert killed.returncode == -signal.SIGKILL
-    assert list((tmp_path / "killed" / searching.CHECKPOINTS).rglob("*.safetensors"))
-    again = run("killed", 0)
-    assert again.returncode == 0, again.stderr
-    assert again.stdout == whole.stdout
-
-
-def test_a_folder_of_another_search_is_refused(tmp_path: Path) -> None:
-    quick(2, folder=tmp_path)
-    with pytest.raises(FileError, match="same search"):
-        quick(3, folder=tmp_path)
-
-
-def test_a_folder_of_another_search_is_refused_whoever_made_it(tmp_path: Path) -> None:
-    first = Search(plan(3), tmp_path, device="cpu").run()
-    with pytest.raises(FileError, match=r"same search, got .* with another one"):
-        quick(3, folder=tmp_path, fixed={"epochs": 40, "hidden": 16})
-    again = search(
-        karate(), trials=3, base=MLP["base"], fixed={"epochs": 20, "hidden": 8}, splits=[0, 1], folder=tmp_path,
-        device="cpu",
-    )  # fmt: skip
-    assert again.results == first.results
-
-
-def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:
-    (tmp_path / searching.JOURNAL).write_text("not a journal\n{}\n")
-    with pytest.raises(FileError, match="journal of trials"):
-        quick(2, folder=tmp_path)
-
-
-def test_progress_tells_of_the_best_so_far() -> None:
-    heard: list[SearchProgress] = []
-    found = quick(4, round_size=2, progress=heard.append)
-    assert heard[-1].trials == heard[-1].total == 4
-    assert heard[-1].best_trial == found.chosen.number
-    assert heard[-1].best == found.chosen.val_accuracy
-    assert heard[-1].seconds_left == 0
-    assert [p.trials for p in heard] == sorted(p.trials for p in heard)
-
-
-# ---------------------------------------------------------------------- done elsewhere
-def test_rounds_are_planned_trained_and_told_in_three_places(tmp_path: Path) -> None:
-    expected = Search(plan(4, round_size=2), None, device="cpu").run()
-    folder, count = tmp_path / "search", 0
-    while (planned := Search(plan(4, round_size=2), folder).plan_round()) is not None:
-        planned.save(tmp_path / "plan.json")
-        assert Search(plan(4, round_size=2), folder).plan_round() == planned  # asked again, the same
-        done = train_round(karate(), load_plan(tmp_path / "plan.json"), device="cpu")
-        save_results(tmp_path / "results.json", planned, done)
-        for _ in range(2):  # told twice, once
-            left = Search(plan(4, round_size=2), folder).hear_results(tmp_path / "results.json")
-        count += 1
-        assert left == 4 - 2 * count
-    assert Search(plan(4, round_size=2), folder).found().results == expected.results
-
-
-@pytest.mark.slow
-def test_the_training_half_needs_no_optuna(tmp_path: Path) -> None:
-    planned = Search(plan(2), None).plan_round()
-    assert planned is not None
-    planned.save(tmp_path / "plan.json")
-    program = f"""
-import sys
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "optuna":
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-sys.meta_path.insert(0, Refuse())
-from pathlib import Path
-from gread import karate, search
-from gread.tuning.candidates import load_plan, save_results
-from gread.tuning.rounds import train_round
-plan = load_plan(Path({str(tmp_path / "plan.json")!r}))
-save_results(Path({str(tmp_path / "done.json")!r}), plan, train_round(karate(), plan, device="cpu"))
-try:
-    search(karate(), trials=2)
-except ImportError as problem:
-    print(problem)
-"""
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "rdgraph[search]" in done.stdout
-    assert [r.state for r in load_results(tmp_path / "done.json")[1]] == ["complete", "complete"]
-
-
-def test_results_and_plans_of_something_else_are_refused(tmp_path: Path) -> None:
-    first = Search(plan(2), tmp_path / "first")
-    planned, other = first.plan_round(), Search(plan(2, seed=1), None).plan_round()
-    assert planned is not None
-    assert other is not None
-    save_results(tmp_path / "other.json", other, [TrialResult(0, "complete", 20, (0.5, 0.5), (0.5, 0.5))])
-    with pytest.raises(FileError, match="those of others"):
-        first.hear_results(tmp_path / "other.json")
-    with pytest.raises(FileError, match="planned trials"):
-        load_plan(tmp_path / "other.json")
-    (tmp_path / "broken.json").write_text(json.dumps({"format": "rdgraph search plan 1"}))
-    with pytest.raises(FileError, match="planned trials"):
-        load_plan(tmp_path / "broken.json")
-    data = karate()
-    with pytest.raises(InvalidArgument, match="other content"):
-        train_round(NodeData(data.graph, data.x, 1 - data.y, data.masks, data.meta), planned, device="cpu")
-    body = json.loads(planned.text())
-    (tmp_path / "bare.json").write_text(json.dumps(body | {"splits": []}))
-    with pytest.raises(FileError, match="splits that the trials are trained on, got none"):
-        load_plan(tmp_path / "bare.json")
-    (tmp_path / "far.json").write_text(json.dumps(body | {"splits": [77]}))
-    with pytest.raises(InvalidArgument, match=r"a split among 0..9 of karate, got 77"):
-        train_round(data, load_plan(tmp_path / "far.json"), device="cpu")
-
-
-def test_plans_are_read_back(tmp_path: Path) -> None:
-    config = Config().updated({"reaction": "-alpha*L@H + beta*tanh(H)", "time": 0.1})
-    planned = PlannedRound.of(karate(), [0, 2], 3, True, [Candidate(7, config, {"time": 0.1, "relu": True})])
-    planned.save(tmp_path / "plan.json")
-    assert load_plan(tmp_path / "plan.json") == planned
-
-
 # ---------------------------------------------------------------------- optuna
 @pytest.mark.slow
 def test_samplers_see_the_results(tmp_path: Path) -> None:
@@ -507,6 +260,13 @@ def test_importance_finds_the_setting_that_matters() -> None:
     ledger.tell(results)
     assert ledger.importance()["learning_rate"] > 0.8
     assert ask_tell.Ledger(find_space("small").of(Config()), Config(), "random", 0).importance() == {}
+
+
+def test_importance_is_not_told_where_no_setting_could_matter() -> None:
+    ledger = ask_tell.Ledger(read_space("[settings]\nhidden = [4]\n", "one").of(Config()), Config(), "random", 0)
+    values = [0.5 + 0.1 * (c.number % 2) for c in ledger.ask(20)]
+    ledger.tell([TrialResult(k, "complete", 200, (value,), (0.0,)) for k, value in enumerate(values)])
+    assert ledger.importance() == {}
 
 
 def test_cmaes_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

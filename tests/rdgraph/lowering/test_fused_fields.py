@@ -19,7 +19,7 @@ from rdgraph.graphs.operator import Pattern
 from rdgraph.integrators import stage_sums
 from rdgraph.kernels import fused_switch
 from rdgraph.kernels.row_order import Rows
-from rdgraph.lowering import vector_field
+from rdgraph.lowering import kernel_route
 from tests.equations import random_numbers as random
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -54,9 +54,9 @@ def arranged(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 def fuse(monkeypatch: pytest.MonkeyPatch, is_fused: bool) -> None:
     """Send every field and every sum of stages one way."""
-    for module in (vector_field, stage_sums):
+    for module in (kernel_route, stage_sums):
         monkeypatch.setattr(module, "use_fused", lambda x: is_fused)
-    monkeypatch.setattr(vector_field, "can_fuse", lambda device: is_fused)
+    monkeypatch.setattr(kernel_route, "can_fuse", lambda device: is_fused)
 
 
 class Problem:

@@ -18,13 +18,14 @@ from gread.settings.config import Config
 from gread.settings.published_tables import published_ablations, published_depths, published_ranking, published_tests
 from gread.settings.trials import Trial, make_trials
 from gread.training.trainer import Trained, train
-from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.errors import FileError, InvalidArgument, NotApplicable
 from studies.cells import cell as cells
 from studies.cells.agreement import Estimate, Gap, holm, row_answer, tally, welch
 from studies.cells.cell import Cell, Variation, train_cell, train_cells
 from studies.cells.corrected_test import CorrectedTest, share_ratio
 from studies.cells.nine_sets import BOUNDED, REACTIONS, SETS, published_config
 from studies.classification.ranking import better_by_signs, standings
+from studies.runs.retelling import retell
 from studies.runs.study import Study, execute
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow
@@ -69,10 +70,17 @@ def test_a_cell_that_fails_is_told_of_and_tried_again(tmp_path: Path, monkeypatc
 
     study = Study("some-cells", "Cells", "Are they trained?", body)
     page = execute(study, tmp_path / "run").read_text(encoding="utf-8")
-    assert "1 of 2 cells could not be trained. bad: expected a linear equation" in page
+    told = "1 of 2 cells could not be trained. bad: expected a linear equation"
+    assert told in page
+    for _ in range(2):  # told again, and once more from what that wrote
+        assert told in retell(study, tmp_path / "run").read_text(encoding="utf-8")
     page = execute(study, tmp_path / "run").read_text(encoding="utf-8")
     assert "could not be trained" not in page
-    assert (tried, counts) == (["good", "bad", "bad"], [1, 2])
+    assert (tried, counts) == (["good", "bad", "bad"], [1, 1, 1, 2])
+    assert "could not be trained" not in retell(study, tmp_path / "run").read_text(encoding="utf-8")
+    (tmp_path / "run" / "parts" / "bad.csv").unlink()
+    with pytest.raises(FileError, match="1 missing part, the first of them bad"):
+        retell(study, tmp_path / "run")
 
 
 def numbered_cells() -> list[Cell]:

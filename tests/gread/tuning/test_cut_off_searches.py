@@ -1,0 +1,128 @@
+"""Searches that are cut off, wherever that is, go on to the same; folders and journals of others are refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gread.datasets.embedded import karate
+from gread.tuning import ask_tell, rounds, searching
+from gread.tuning.search_progress import SearchProgress
+from gread.tuning.searching import Search, search
+from rdgraph.errors import FileError
+from tests.gread.tuning.quick_searches import MLP, Cut, plan, quick
+from tests.paths import ROOT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["asking", "training", "telling"])
+def test_a_search_that_was_cut_off_goes_on_to_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    options: dict[str, Any] = {"round_size": 3, "sampler": "tpe", "trials": 7}
+    expected = quick(**options)
+    place, name = {
+        "asking": (ask_tell, "_suggested"),
+        "training": (rounds, "train_round"),
+        "telling": (ask_tell.Ledger, "_finish"),
+    }[moment]
+    real, calls = getattr(place, name), {"asking": 17, "training": 2, "telling": 5}[moment]
+
+    def dying(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls -= 1
+        if not calls:
+            raise Cut
+        return real(*args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(place, name, dying)
+        with pytest.raises(Cut):
+            quick(folder=tmp_path, **options)
+    found = quick(folder=tmp_path, **options)
+    assert found.results == expected.results
+    assert [c.config for c in found.candidates] == [c.config for c in expected.candidates]
+    assert not (tmp_path / searching.UNTOLD).exists()
+    assert not (tmp_path / searching.CHECKPOINTS).exists()
+    with monkeypatch.context() as patched:  # a finished one is only read
+        patched.setattr(rounds, "train_round", lambda *args, **kwargs: pytest.fail("trained again"))
+        assert quick(folder=tmp_path, **options).results == expected.results
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from gread import Config, karate, search
+from gread.training import checkpoint
+
+real, count = checkpoint.save_checkpoint, 0
+
+def saved(*args):
+    global count
+    real(*args)
+    count += 1
+    if count == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+checkpoint.save_checkpoint = saved
+base = Config.of("mlp", hidden=8)
+found = search(karate(), trials=9, base=base, fixed={"epochs": 80, "hidden": 8}, splits=[0, 1], halving=True,
+               folder=sys.argv[1], device="cpu")
+print([r.record() for r in found.results])
+"""
+
+
+@pytest.mark.slow
+def test_kill_9_in_the_midst_of_halving_loses_nothing_that_was_saved(tmp_path: Path) -> None:
+    def run(folder: str, kill: int) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", KILLED, str(tmp_path / folder), str(kill)], cwd=ROOT, capture_output=True, text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+        )  # fmt: skip
+
+    whole, killed = run("whole", 0), run("killed", 4)
+    assert whole.returncode == 0, whole.stderr
+    assert killed.returncode == -signal.SIGKILL
+    assert list((tmp_path / "killed" / searching.CHECKPOINTS).rglob("*.safetensors"))
+    again = run("killed", 0)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == whole.stdout
+
+
+def test_a_folder_of_another_search_is_refused(tmp_path: Path) -> None:
+    quick(2, folder=tmp_path)
+    with pytest.raises(FileError, match="same search"):
+        quick(3, folder=tmp_path)
+
+
+def test_a_folder_of_another_search_is_refused_whoever_made_it(tmp_path: Path) -> None:
+    first = Search(plan(3), tmp_path, device="cpu").run()
+    with pytest.raises(FileError, match=r"same search, got .* with another one"):
+        quick(3, folder=tmp_path, fixed={"epochs": 40, "hidden": 16})
+    again = search(
+        karate(), trials=3, base=MLP["base"], fixed={"epochs": 20, "hidden": 8}, splits=[0, 1], folder=tmp_path,
+        device="cpu",
+    )  # fmt: skip
+    assert again.results == first.results
+
+
+def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / searching.JOURNAL).write_text("not a journal\n{}\n")
+    with pytest.raises(FileError, match="journal of trials"):
+        quick(2, folder=tmp_path)
+
+
+def test_progress_tells_of_the_best_so_far() -> None:
+    heard: list[SearchProgress] = []
+    found = quick(4, round_size=2, progress=heard.append)
+    assert heard[-1].trials == heard[-1].total == 4
+    assert heard[-1].best_trial == found.chosen.number
+    assert heard[-1].best == found.chosen.val_accuracy
+    assert heard[-1].seconds_left == 0
+    assert [p.trials for p in heard] == sorted(p.trials for p in heard)

@@ -1,0 +1,204 @@
+"""The tools, the runs and the independence of the adversary."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.adversary import assumptions, formulas, graphs, methods, page, rewriting, suite, systems
+from tests.adversary.__main__ import main
+from tests.adversary.answers import (
+    Conservation,
+    Energy,
+    Refused,
+    Undecided,
+)
+from tests.adversary.integration import follow
+from tests.adversary.outcome import ERROR, HELD, REFUSED, REFUTED, TIMEOUT, UNDECIDED, Outcome, Question
+from tests.adversary.runner import Plan, Record, resumed, run
+from tests.adversary.summary import Summary
+from tests.adversary.systems import Drawn, Field
+from tests.repository.drawn_system import drawn
+
+
+# ---------------------------------------------------------------------- the tools of the adversary
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Piecewise((1, a > 2), (7, True))", 7.0), ("Max(a, 2, -3)**2", 4.0), ("Abs(-a)/4", 0.25), ("sqrt(-4)", 2j),
+        ("1/(a - 1)", math.inf), ("LambertW(exp(1))", 1.0), ("CRootOf(x**3 - 2*x, 2)", math.sqrt(2)),
+        ("Ne(a, 1) | (a >= 1) & (a < 2)", True), ("(-8)**(1/3)", 1 + math.sqrt(3) * 1j), ("Eq(a, 1)", True),
+    ],
+)  # fmt: skip
+def test_formulas_are_read(text: str, value: Any) -> None:
+    assert formulas.evaluate(text, {"a": 1.0}) == pytest.approx(value)
+
+
+def test_a_formula_with_an_unknown_word_is_refused() -> None:
+    with pytest.raises(formulas.Unreadable, match="zeta"):
+        formulas.evaluate("zeta(2)", {})
+
+
+@pytest.mark.parametrize("index", range(25))
+def test_jacobians_agree_with_differences(index: int) -> None:
+    rng = np.random.default_rng([3, index])
+    system = systems.draw(rng)
+    graph = graphs.draw(rng, "row")
+    field = Field(system, graph, "row", system.values(rng, graph.nodes, 2), 2)
+    state, initial, direction = rng.normal(size=(3, graph.nodes, 2))
+    told = field.jacobian(state, initial) @ direction.ravel()
+    step = 1e-6
+    found = (field(state + step * direction, initial) - field(state - step * direction, initial)).ravel() / (2 * step)
+    assert np.allclose(told, found, rtol=1e-4, atol=1e-4 * (1 + np.abs(found).max()))
+
+
+@pytest.mark.parametrize("index", range(20))
+def test_drawn_coefficients_are_admissible(index: int) -> None:
+    rng = np.random.default_rng([4, index])
+    system = systems.draw(rng)
+    for _ in range(5):
+        assert system.assumed.satisfied(system.values(rng, 4, 2))
+
+
+def test_assumptions_are_read() -> None:
+    assumed = assumptions.read(["beta real", "0 < beta <= alpha", "gamma >= 0", "a < 1"])
+    assert (assumed.sign("beta"), assumed.sign("gamma"), assumed.sign("a")) == ("positive", "nonnegative", "positive")
+    assert assumed.satisfied({"alpha": 2.0, "beta": 2.0, "gamma": 0.0, "a": 0.5})
+    assert not assumed.satisfied({"alpha": 1.0, "beta": 2.0, "gamma": 0.0, "a": 0.5})
+    with pytest.raises(assumptions.Unsatisfied):
+        assumptions.read(["beta<0", "beta positive"])
+
+
+@pytest.mark.parametrize("index", range(20))
+def test_rewriting_keeps_the_value(index: int) -> None:
+    rng = np.random.default_rng([5, index])
+    system = systems.draw(rng)
+    other = Drawn(rewriting.rewritten(system.body, rng), system.kinds)
+    values = system.values(rng, 4, 2)
+    state, initial = rng.normal(size=(2, 4, 2))
+    sides = [Field(s, graphs.cycle(4), "row", values, 2)(state, initial) for s in (system, other)]
+    assert np.allclose(*sides, rtol=1e-9, atol=1e-9, equal_nan=True)
+
+
+@pytest.mark.parametrize("pair", rewriting.IDENTITIES + rewriting.LOOKALIKES)
+def test_identities_hold_and_lookalikes_do_not(pair: tuple[str, str]) -> None:
+    values = {"M": np.array([[1.0], [0.0], [1.0], [0.0]])}
+    state, initial = np.random.default_rng(6).normal(size=(2, 4, 1))
+    sides = [Field(drawn(text), graphs.star(4), "row", values)(state, initial) for text in pair]
+    assert bool(np.allclose(*sides)) is (pair in rewriting.IDENTITIES)
+
+
+def test_operators_follow_their_definitions() -> None:
+    graph = graphs.with_isolated(graphs.star(4))
+    assert np.allclose(graph.operator("row").sum(1), [1, 1, 1, 1, 0])
+    assert np.allclose(graph.operator("column").sum(0), [1, 1, 1, 1, 0])
+    assert graph.operator("symmetric")[0, 1] == pytest.approx(1 / math.sqrt(3))
+    assert np.linalg.eigvalsh(graph.operator("symmetric"))[0] == pytest.approx(-1)
+
+
+def test_stability_polynomials() -> None:
+    z = np.array([-0.7, 0.3 + 0.4j])
+    assert methods.stability("euler", z) == pytest.approx(1 + z)
+    assert methods.stability("heun", z) == pytest.approx(1 + z + z**2 / 2)
+    for name in ("rk4", "rk4-classical"):
+        assert methods.stability(name, z) == pytest.approx(1 + z + z**2 / 2 + z**3 / 6 + z**4 / 24)
+
+
+def test_blow_up_is_told_from_exponential_growth() -> None:
+    start = np.array([[2.0]])
+    square = follow(lambda x: x**2, start, 3.0)
+    assert square.blew_up
+    assert square.end == pytest.approx(0.5, rel=1e-5)
+    growth = follow(lambda x: 40 * x, start, 3.0)
+    assert growth.escaped
+    assert not growth.blew_up
+    rest = follow(lambda x: -x, start, 1.0)
+    assert rest.finished
+    assert float(rest.state[0]) == pytest.approx(2 * math.exp(-rest.end), rel=1e-6)
+
+
+# ---------------------------------------------------------------------- runs
+def fake(text: str, question: Question) -> Any:
+    """A tool that hangs, fails, refuses, does not know, and lies, in turn."""
+    match len(text) % 5:
+        case 0:
+            time.sleep(60)
+        case 1:
+            raise ZeroDivisionError("a bug")
+        case 2:
+            raise Refused("not applicable")
+        case 3:
+            raise Undecided("not known")
+    if question.name == "energy_law":
+        return Energy("-100 - lam", None, "")
+    return Conservation((("symmetric", "d + 1"),))
+
+
+def test_a_run_survives_a_tool_that_hangs_fails_and_lies(tmp_path: Path) -> None:
+    plan = Plan(count=12, seed=1, families=("conservation",), questions=1, seconds=1.0, ask=fake)
+    records = list(run(plan, jobs=2))
+    assert sorted(r.index for r in records) == list(range(12))
+    for record in records:
+        (outcome,) = record.outcomes
+        assert outcome.status == [TIMEOUT, ERROR, REFUSED, UNDECIDED, REFUTED][len(outcome.text) % 5], outcome
+    summary = Summary.of(records)
+    assert all(summary.total(s) for s in (TIMEOUT, ERROR, REFUSED, UNDECIDED, REFUTED))
+    assert summary.asked == 12
+    (tmp_path / "lines").write_text("".join(r.line() + "\n" for r in records) + '{"index": 99, "outco')
+    assert resumed(tmp_path / "lines") == {r.index: r for r in records}
+
+
+def test_the_command_resumes_and_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "deep" / "adversary.jsonl"
+    arguments = ["--seed", "5", "--family", "responses", "--questions", "1", "--out", str(out)]
+    kept = Record(0, (Outcome("responses", HELD, "kept", "symbol()"),))
+    out.parent.mkdir()
+    out.write_text(kept.line() + "\n")
+    main([*arguments, "--count", "3", "--resume"])
+    assert resumed(out)[0] == kept
+    assert sorted(resumed(out)) == [0, 1, 2]
+    assert "3 systems" in capsys.readouterr().out
+
+
+def test_the_page_shows_what_was_counted(tmp_path: Path) -> None:
+    outcomes = [Outcome("boxes", status, "-L@H", "invariant_box()", "a", "b") for status in (HELD, HELD, HELD, REFUTED)]
+    records = [Record(0, tuple(outcomes)), Record(1, (Outcome("steps", UNDECIDED, "L@H", "step_limit()"),))]
+    results = tmp_path / "results.jsonl"
+    results.write_text("".join(r.line() + "\n" for r in records))
+    page.main([str(results), "--docs", str(tmp_path), "--command", "make test-deep"])
+    numbers = json.loads((tmp_path / "trust.json").read_text())
+    assert (numbers["systems"], numbers["asked"], numbers["refuted"], numbers["error_rate"]) == (2, 5, 1, 0.25)
+    assert numbers["refutations"][0]["text"] == "-L@H"
+    text = (tmp_path / "trust.md").read_text()
+    assert "1 of 4 decided answers were refuted, 25 %" in text
+    assert "| steps | 1 | 0 | 1 | 0 | 0 | 0 | 0 |" in text
+
+
+# ---------------------------------------------------------------------- independence
+def test_only_the_adapter_knows_the_tool() -> None:
+    folder = Path(suite.__file__).parent
+    allowed = {"numpy", "scipy", "mpmath", "tests", "__future__", *sys.stdlib_module_names}
+    for path in sorted(folder.glob("*.py")):
+        imported = {
+            name.partition(".")[0]
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for name in _imports(node)
+        }
+        assert imported <= allowed | ({"rdgraph"} if path.name == "answers.py" else set()), path.name
+
+
+def _imports(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Import():
+            return [alias.name for alias in node.names]
+        case ast.ImportFrom():
+            return [node.module or ""]
+    return []
