@@ -33,10 +33,8 @@ from gread.discovery.winner_checks import fresh_splits, retrained
 from gread.settings.config import Config
 from gread.training.trainer import choose_device
 from gread.tuning.selection import best_by_test, nested_accuracies
-from rdgraph.errors import InvalidArgument
 from rdgraph.systems.parser import parse
 from studies.benchmarks.cell_file import (
-    Cell,
     checked,
     joined_cells,
     measure_cells,
@@ -47,18 +45,15 @@ from studies.benchmarks.cell_file import (
     write_cells,
 )
 from studies.benchmarks.compared import SETS
+from studies.benchmarks.discovery_budget import Budget, usual_cells
 from studies.benchmarks.searched import (
     CONTESTANTS,
-    EPOCHS,
     FIRST,
     OTHERS,
-    TRIALS,
     TUNED,
-    USUAL,
     Contestant,
     SearchedRow,
 )
-from studies.benchmarks.searched import FEW as FEW_SEARCHED
 from studies.benchmarks.searched import measure as measure_searched
 from studies.benchmarks.speed_rows import environment
 from studies.cells.corrected_test import share_ratio
@@ -69,15 +64,6 @@ KEY = "contestant"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 DISCOVERED, FEW_TRIALS, TRANSFER = "discovered", "discovered-few", "transfer"
 NAMES = (FEW_TRIALS, DISCOVERED, FIRST, TUNED, TRANSFER)
-#: Who has as many trials of settings as a whole search over equations.
-MANY_TRIALS = (FIRST, TUNED)
-#: Equations of a cell, and trials of settings of the chosen one.
-EQUATIONS = dict.fromkeys(("texas", "wisconsin", "cornell_old", "chameleon", "cora", "citeseer"), 500)
-FEWER = 150
-SETTINGS = {"texas": 100, "wisconsin": 100, "cornell_old": 100}
-FEW = 30
-#: The share of equations among few trials; the others are settings of the chosen one.
-SHARE = 0.75
 #: Terms of the equations that are enumerated, and seeds that choices are trained with anew.
 SIZE, FRESH = 3, 3
 #: How many of the best, and of the terms, a row keeps.
@@ -136,44 +122,6 @@ class TransferRow:
     test_to_train: float
     seed: int
     seconds: float
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Trials of a cell: equations, and settings of the chosen one; others that are compared have the sum."""
-
-    equations: int
-    settings: int
-    epochs: int
-
-    @classmethod
-    def of(cls, dataset: str, equations: int | None, settings: int | None, epochs: int | None) -> Budget:
-        """The budget of a data set, or another one.
-
-        >>> Budget.of("texas", None, None, None), Budget.of("film", None, 5, None).total
-        (Budget(equations=500, settings=100, epochs=200), 155)
-        """
-        return cls(
-            equations or EQUATIONS.get(dataset, FEWER), settings or SETTINGS.get(dataset, FEW),
-            epochs or EPOCHS.get(dataset, USUAL),
-        )  # fmt: skip
-
-    @classmethod
-    def few(cls, dataset: str, trials: int | None, epochs: int | None) -> Budget:
-        """As many trials in all as a contestant of `searched` has on a data set, or another number.
-
-        >>> Budget.few("texas", None, None), Budget.few("film", None, None)
-        (Budget(equations=150, settings=50, epochs=200), Budget(equations=45, settings=15, epochs=200))
-        """
-        total = trials or TRIALS.get(dataset, FEW_SEARCHED)
-        equations = int(SHARE * total)
-        if equations < 1:
-            raise InvalidArgument(f"expected at least 2 trials, one of an equation and one of settings, got {total}")
-        return cls(equations, total - equations, epochs or EPOCHS.get(dataset, USUAL))
-
-    @property
-    def total(self) -> int:
-        return self.equations + self.settings
 
 
 # ---------------------------------------------------------------------- one search over equations
@@ -342,15 +290,6 @@ def told(row: Any) -> str:
         head = f"{row.formula}: {row.mean:.2f} ± {row.std:.2f}, untuned {row.untuned['mean']:.2f}"
         return f"{head}, {row.counts['trained']} equations, {row.seconds['search']:.1f} s"
     return f"{row.mean:.2f} ± {row.std:.2f}, {row.trials} trials, {row.seconds:.1f} s"
-
-
-def usual_cells(cells: Sequence[Cell]) -> list[Cell]:
-    """Those of some cells that are measured unless a contestant is asked for.
-
-    >>> usual_cells([("BS", "texas"), ("BS", "cora"), ("discovered", "cora")])
-    [('BS', 'texas'), ('discovered', 'cora')]
-    """
-    return [(name, dataset) for name, dataset in cells if dataset in SETTINGS or name not in MANY_TRIALS]
 
 
 def cells_to_measure(found: dict[str, Any], names: Sequence[str], sets: Sequence[str]) -> list[tuple[str, str]]:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from studies.benchmarks.compared import SETS
-from studies.benchmarks.discovered import DISCOVERED, DOCS, FEW_TRIALS, MANY_TRIALS, TRANSFER
+from studies.benchmarks.discovered import DISCOVERED, DOCS, FEW_TRIALS, TRANSFER
+from studies.benchmarks.discovery_budget import MANY_TRIALS
 from studies.benchmarks.searched import CONTESTANTS, FIRST, OTHERS, REACTIONS, TUNED
 from studies.benchmarks.searched_page import Cells, cells_of, compared, number, paired, table
 from studies.cells.corrected_test import CorrectedTest
