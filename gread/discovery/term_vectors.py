@@ -8,16 +8,17 @@ every graph; an equation with one coefficient for each term reaches a set of suc
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeAlias
 
 import sympy as sp
 
 from gread.discovery.term_grammar import MINUS, Line, Term
+from rdgraph.algebra.normal_form import Algebra
+from rdgraph.decisions.domain import Domain
 from rdgraph.identities.function_identities import canonical
 from rdgraph.systems.parser import parse
-from rdgraph.systems.system import System
 
 #: Multiples of cores by the numbers of these; zeros are left out.
 Vector: TypeAlias = dict[int, Fraction]
@@ -45,6 +46,8 @@ class Reach:
 class TermVectors:
     """The vectors of terms, each worked out once; with or without identities of functions.
 
+    L is I - A. With `has_degrees` it is D - A, of which nothing is used: A and L are then letters of their own.
+
     >>> from gread.discovery.term_grammar import find_terms
     >>> vectors, grammar = TermVectors(), find_terms("small")
     >>> lines = {line.formula: line for line in grammar.lines(2)}
@@ -55,6 +58,7 @@ class TermVectors:
     """
 
     with_identities: bool = True
+    has_degrees: bool = False
     _cores: dict[sp.Expr, int] = field(default_factory=dict)
     _known: dict[str, Vector] = field(default_factory=dict)
 
@@ -67,21 +71,14 @@ class TermVectors:
 
     def _made(self, body: str) -> Vector:
         system = parse(body)
+        algebra = replace(system.algebra, definitions={}) if self.has_degrees else system.algebra
         found: Vector = {}
-        for part, factor in _rational_parts(system.normal):
-            for core, c in self._canonical_parts(part, system) if self.with_identities else ((part, sp.S.One),):
+        for part, factor in _rational_parts(algebra.normal(system.expression)):
+            parts = _canonical_parts(part, algebra, system.domain) if self.with_identities else [(part, sp.S.One)]
+            for core, c in parts:
                 place, total = self._cores.setdefault(core, len(self._cores)), factor * c
                 found = added(found, {place: Fraction(total.p, total.q)}, Fraction(1))
         return found
-
-    @staticmethod
-    def _canonical_parts(part: sp.Expr, system: System) -> Iterator[tuple[sp.Expr, sp.Rational]]:
-        """One product of a normal form by identities of functions: term by term, so that sums of products go along."""
-        form = canonical(part, system.algebra, system.domain)
-        for core, c in _rational_parts(form.numerator):
-            for numerator, denominator in _partial_fractions(core, form.denominator):
-                content, below = denominator.as_content_primitive()
-                yield from ((above / below, c * d / content) for above, d in _rational_parts(numerator))
 
     def reach(self, line: Line) -> Reach:
         """What the coefficients of an equation reach."""
@@ -123,6 +120,15 @@ def _rational_parts(expression: sp.Expr) -> Iterator[tuple[sp.Expr, sp.Rational]
         factor, core = term.as_coeff_Mul(rational=True)
         if factor != 0:
             yield core, factor
+
+
+def _canonical_parts(part: sp.Expr, algebra: Algebra, domain: Domain) -> Iterator[tuple[sp.Expr, sp.Rational]]:
+    """One product of a normal form by identities of functions: term by term, so that sums of products go along."""
+    form = canonical(part, algebra, domain)
+    for core, c in _rational_parts(form.numerator):
+        for numerator, denominator in _partial_fractions(core, form.denominator):
+            content, below = denominator.as_content_primitive()
+            yield from ((above / below, c * d / content) for above, d in _rational_parts(numerator))
 
 
 def _partial_fractions(core: sp.Expr, denominator: sp.Expr) -> Iterator[tuple[sp.Expr, sp.Expr]]:
