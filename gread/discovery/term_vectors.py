@@ -134,12 +134,14 @@ def _canonical_parts(part: sp.Expr, algebra: Algebra, domain: Domain) -> Iterato
 def _partial_fractions(core: sp.Expr, denominator: sp.Expr) -> Iterator[tuple[sp.Expr, sp.Expr]]:
     """The partial fractions of a product over a polynomial in one thing, as pairs; other fractions as they are.
 
-    So H*sigmoid(H) and H*tanh(H/2), which differ in the multiples of H and H/(exp(H) + 1), have these in common.
+    So H*sigmoid(H) and H*tanh(H/2), which differ in the multiples of H and H/(exp(H) + 1), have these in common. What
+    divides the whole polynomial, as H does H*exp(H) + H, goes to the product.
 
     >>> x, y = sp.symbols("x y")
     >>> [sp.Mul(above, 1 / below, evaluate=True) for above, below in _partial_fractions(x * y, x + 1)]
     [y, -y/(x + 1)]
     """
+    core, denominator = _divided(core, denominator)
     generators = [] if denominator.is_number else list(sp.Poly(denominator).gens)
     if len(generators) != 1:
         yield core, denominator
@@ -156,6 +158,18 @@ def _partial_fractions(core: sp.Expr, denominator: sp.Expr) -> Iterator[tuple[sp
     for piece in sp.Add.make_args(whole):
         above, below = sp.fraction(piece)
         yield sp.expand(rest * above.xreplace({x: thing})), below.xreplace({x: thing})
+
+
+def _divided(core: sp.Expr, denominator: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """A fraction whose product is divided by the things that are nothing but factors of the polynomial."""
+    if denominator.is_number:
+        return core, denominator
+    powers, rest = sp.Poly(denominator).terms_gcd()
+    factors = [g**k for g, k in zip(rest.gens, powers, strict=True) if rest.degree(g) == 0]
+    if len(factors) == len(rest.gens):
+        return core, denominator
+    monomial = sp.Mul(*factors)
+    return core / monomial, sp.expand(denominator / monomial)
 
 
 # ---------------------------------------------------------------------- linear algebra
