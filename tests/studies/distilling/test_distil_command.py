@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -13,6 +16,8 @@ from gread.formulas.learned_curves import chosen_name
 from rdgraph.errors import FileError, InvalidArgument
 from studies.cli import app as cli
 from studies.distilling.distil_plan import _told, layer_curves
+from studies.distilling.distil_study import _judge
+from studies.runs.uncertainty import HOLDS, UNDECIDED
 from studies.training.learned_functions import read_functions
 
 
@@ -78,6 +83,15 @@ def test_damaged_functions_are_told_in_one_line(text: str, tmp_path: Path) -> No
         chosen_name(list(read_functions(tmp_path)), None)
     with pytest.raises(FileError, match="trials and states of phi"):
         _told(tmp_path, "phi")
+
+
+def test_trainings_that_diverged_leave_the_cost_undecided() -> None:
+    told: list[tuple[str, str, str]] = []
+    run: Any = SimpleNamespace(verdict=lambda *words: told.append(words))
+    for diverged in (0, 1):
+        _judge(run, np.zeros(3), [0, 1, 2], diverged)
+    assert [answer for _, answer, _ in told] == [HOLDS, UNDECIDED]
+    assert told[1][2] == "0.00 points; 1 of 3 trainings with it diverged."
 
 
 @pytest.mark.slow
