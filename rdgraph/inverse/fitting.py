@@ -179,7 +179,8 @@ def _known(name: str, value: Any, system: System) -> Tensor:
     if name not in valued_letters(system):
         raise UnknownName(f"coefficient of {system.text}", name, valued_letters(system))
     known, sign = numbers_of(value, name), system.assumptions.sign(name)
-    if system.coefficients[name] is not Kind.MATRIX and not bool(_HAS_SIGN[sign](known).all()):
+    has_sign = system.coefficients.get(name, Kind.MATRIX) is not Kind.MATRIX  # masks and matrices have none
+    if has_sign and not bool(_HAS_SIGN[sign](known).all()):
         raise InvalidArgument(
             f"expected a {sign} value for {name}, got {known.tolist()}; say 'where {name} real' in the equation if it "
             "may have either sign"

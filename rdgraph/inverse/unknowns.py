@@ -69,7 +69,7 @@ class Unknowns:
         }
         made = []
         for name in names:
-            kind = system.coefficients[name]
+            kind = system.letters[name]
             factor = 0.0 if kind is Kind.MATRIX else _FACTORS.get(system.assumptions.sign(name), 0.0)
             made.append(Unknown(name, shapes[kind], factor))
         return cls(tuple(made), extra)

@@ -325,6 +325,21 @@ def test_arguments_that_make_no_sense_are_refused(change: dict[str, Any], messag
         rd.fit("BS", given.pop("states"), given.pop("times"), **given)
 
 
+def test_masks_are_fixed_and_matrices_fixed_or_fitted() -> None:
+    mask = np.array([1.0, 0.0, 1.0, 0.0, 1.0])
+    masked, mixed = "-alpha*L@H - beta*M*H", "-alpha*L@H + H@W"
+    seen = states_of(masked, {"alpha": 0.7, "beta": 0.4, "M": torch.from_numpy(mask)})
+    given = {"graph": GRAPH, "starts": 2, "level": None}
+    found = rd.fit(masked, seen, TIMES, initial=seen[0], fixed={"M": mask}, **given)
+    assert found.values == pytest.approx({"alpha": 0.7, "beta": 0.4}, rel=1e-3)
+    matrix = np.array([[-0.3, 0.1], [0.2, -0.5]])
+    seen = states_of(mixed, {"alpha": 0.7, "W": torch.from_numpy(matrix)}, width=2)
+    found = rd.fit(mixed, seen, TIMES, initial=seen[0], fixed={"W": matrix}, **given)
+    assert found.values == pytest.approx({"alpha": 0.7}, rel=1e-3)
+    found = rd.fit(mixed, seen, TIMES, initial=seen[0], fixed={"alpha": 0.7}, **given)
+    np.testing.assert_allclose(found.values["W"], matrix, rtol=1e-3)
+
+
 @pytest.mark.parametrize("name", ["fixed", "start"])
 def test_unknown_names_are_told(name: str) -> None:
     seen = states_of("BS", {"alpha": 0.7, "beta": 1.3})
