@@ -1,8 +1,9 @@
 """`Behaviours`: each equation once. An equation that only says again what another one does is merged into it.
 
 Two equations with a coefficient for each term behave alike where their coefficients reach the same right-hand sides,
-on every graph; then one of them is trained. Which rule said so is kept with every merge, with the coefficients of the
-one in those of the other. What is not proved to be the same is kept apart.
+on every graph; then one of them is trained. L is I - A there, and where A is not normalised D - A. Which rule said so
+is kept with every merge, with the coefficients of the one in those of the other. What is not proved to be the same is
+kept apart.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from fractions import Fraction
 
 from gread.discovery.term_grammar import Line
 from gread.discovery.term_vectors import Reach, TermVectors, frozen
+from gread.settings.gread_settings import GreadSettings
+from rdgraph.normalisations.registry import find_normalisation
 
 #: What may say that two equations behave alike, from the plainest: see `RULE_WORDS`.
 RULES = REPEATED, SPELLED, RENAMED, ABSORBED, REPARAMETRISED, IDENTITY = (
@@ -60,6 +63,19 @@ class Behaviours:
     _vectors: TermVectors = field(default_factory=TermVectors)
     _plain: TermVectors = field(default_factory=lambda: TermVectors(with_identities=False))
     _repeated: int = 0
+
+    @classmethod
+    def under(cls, settings: GreadSettings) -> Behaviours:
+        """Nothing seen yet, with L as the network has it: I - A, or D - A where A is the graph's as it is.
+
+        >>> from gread.discovery.term_grammar import find_terms
+        >>> seen = Behaviours.under(GreadSettings(adjacency="original", normalisation="none"))
+        >>> [seen.add(line) for line in find_terms("small").lines(2) if line.formula.endswith("L@H")]
+        [None, None, None]
+        """
+        has_degrees = settings.adjacency == "original" and find_normalisation(settings.normalisation).has_degrees
+        plain = TermVectors(with_identities=False, has_degrees=has_degrees)
+        return cls(_vectors=TermVectors(has_degrees=has_degrees), _plain=plain)
 
     def add(self, line: Line) -> Merge | None:
         """Take up an equation; the merge where it behaves like one that was seen, None where it is new."""

@@ -145,7 +145,7 @@ class Discovery:
         self._progress, self._say, self._on_round = progress, tell, on_round
         self._jobs = jobs
         self._examine: Examine = Examination(plan.base.gread)
-        self._seen = Behaviours()
+        self._seen = Behaviours.under(plan.base.gread)
         self._enumerated = self._distinct = 0
         self._tried: list[TriedLine] = []
         self._met: list[Line] = []  # drawn in this round, and seen before

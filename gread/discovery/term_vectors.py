@@ -8,16 +8,17 @@ every graph; an equation with one coefficient for each term reaches a set of suc
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeAlias
 
 import sympy as sp
 
 from gread.discovery.term_grammar import MINUS, Line, Term
+from rdgraph.algebra.normal_form import Algebra
+from rdgraph.decisions.domain import Domain
 from rdgraph.identities.function_identities import canonical
 from rdgraph.systems.parser import parse
-from rdgraph.systems.system import System
 
 #: Multiples of cores by the numbers of these; zeros are left out.
 Vector: TypeAlias = dict[int, Fraction]
@@ -45,6 +46,8 @@ class Reach:
 class TermVectors:
     """The vectors of terms, each worked out once; with or without identities of functions.
 
+    L is I - A. With `has_degrees` it is D - A, of which nothing is used: A and L are then letters of their own.
+
     >>> from gread.discovery.term_grammar import find_terms
     >>> vectors, grammar = TermVectors(), find_terms("small")
     >>> lines = {line.formula: line for line in grammar.lines(2)}
@@ -55,6 +58,7 @@ class TermVectors:
     """
 
     with_identities: bool = True
+    has_degrees: bool = False
     _cores: dict[sp.Expr, int] = field(default_factory=dict)
     _known: dict[str, Vector] = field(default_factory=dict)
 
@@ -67,21 +71,14 @@ class TermVectors:
 
     def _made(self, body: str) -> Vector:
         system = parse(body)
+        algebra = replace(system.algebra, definitions={}) if self.has_degrees else system.algebra
         found: Vector = {}
-        for part, factor in _rational_parts(system.normal):
-            for core, c in self._canonical_parts(part, system) if self.with_identities else ((part, sp.S.One),):
+        for part, factor in _rational_parts(algebra.normal(system.expression)):
+            parts = _canonical_parts(part, algebra, system.domain) if self.with_identities else [(part, sp.S.One)]
+            for core, c in parts:
                 place, total = self._cores.setdefault(core, len(self._cores)), factor * c
                 found = added(found, {place: Fraction(total.p, total.q)}, Fraction(1))
         return found
-
-    @staticmethod
-    def _canonical_parts(part: sp.Expr, system: System) -> Iterator[tuple[sp.Expr, sp.Rational]]:
-        """One product of a normal form by identities of functions: term by term, so that sums of products go along."""
-        form = canonical(part, system.algebra, system.domain)
-        for core, c in _rational_parts(form.numerator):
-            for numerator, denominator in _partial_fractions(core, form.denominator):
-                content, below = denominator.as_content_primitive()
-                yield from ((above / below, c * d / content) for above, d in _rational_parts(numerator))
 
     def reach(self, line: Line) -> Reach:
         """What the coefficients of an equation reach."""
@@ -125,15 +122,26 @@ def _rational_parts(expression: sp.Expr) -> Iterator[tuple[sp.Expr, sp.Rational]
             yield core, factor
 
 
+def _canonical_parts(part: sp.Expr, algebra: Algebra, domain: Domain) -> Iterator[tuple[sp.Expr, sp.Rational]]:
+    """One product of a normal form by identities of functions: term by term, so that sums of products go along."""
+    form = canonical(part, algebra, domain)
+    for core, c in _rational_parts(form.numerator):
+        for numerator, denominator in _partial_fractions(core, form.denominator):
+            content, below = denominator.as_content_primitive()
+            yield from ((above / below, c * d / content) for above, d in _rational_parts(numerator))
+
+
 def _partial_fractions(core: sp.Expr, denominator: sp.Expr) -> Iterator[tuple[sp.Expr, sp.Expr]]:
     """The partial fractions of a product over a polynomial in one thing, as pairs; other fractions as they are.
 
-    So H*sigmoid(H) and H*tanh(H/2), which differ in the multiples of H and H/(exp(H) + 1), have these in common.
+    So H*sigmoid(H) and H*tanh(H/2), which differ in the multiples of H and H/(exp(H) + 1), have these in common. What
+    divides the whole polynomial, as H does H*exp(H) + H, goes to the product.
 
     >>> x, y = sp.symbols("x y")
     >>> [sp.Mul(above, 1 / below, evaluate=True) for above, below in _partial_fractions(x * y, x + 1)]
     [y, -y/(x + 1)]
     """
+    core, denominator = _divided(core, denominator)
     generators = [] if denominator.is_number else list(sp.Poly(denominator).gens)
     if len(generators) != 1:
         yield core, denominator
@@ -150,6 +158,18 @@ def _partial_fractions(core: sp.Expr, denominator: sp.Expr) -> Iterator[tuple[sp
     for piece in sp.Add.make_args(whole):
         above, below = sp.fraction(piece)
         yield sp.expand(rest * above.xreplace({x: thing})), below.xreplace({x: thing})
+
+
+def _divided(core: sp.Expr, denominator: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """A fraction whose product is divided by the things that are nothing but factors of the polynomial."""
+    if denominator.is_number:
+        return core, denominator
+    powers, rest = sp.Poly(denominator).terms_gcd()
+    factors = [g**k for g, k in zip(rest.gens, powers, strict=True) if rest.degree(g) == 0]
+    if len(factors) == len(rest.gens):
+        return core, denominator
+    monomial = sp.Mul(*factors)
+    return core / monomial, sp.expand(denominator / monomial)
 
 
 # ---------------------------------------------------------------------- linear algebra

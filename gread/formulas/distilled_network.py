@@ -77,18 +77,33 @@ class DistilledNetwork:
         return paired_interval(100 * (self.before - self.after), self.splits)
 
     @property
+    def diverged(self) -> int:
+        """How many trainings of the formula diverged; their accuracies are those before they did."""
+        return 0 if self.done is None else sum(status != "ok" for status in self.done.status)
+
+    @property
     def answer(self) -> str:
         """The formula with what it costs, or that there is none."""
         if self.after is None:
             return f"{self.function}: {self.search.answer}"
         low, high = self.interval
         around = "" if np.isnan(low) else f" [{low:.2f}, {high:.2f}]"
-        return f"{self.function}(H) = {self.search.answer}, which costs {self.lost:.2f} points{around}"
+        told = told_diverged(self.diverged, len(self.before))
+        return f"{self.function}(H) = {self.search.answer}, which costs {self.lost:.2f} points{around}{told}"
 
     def __str__(self) -> str:
         rows = [self.answer, str(self.search)]
         rows += [f"{proof.topic}: {proof.text} ({proof.status})" for proof in self.proofs]
         return "\n".join(rows)
+
+
+def told_diverged(count: int, total: int) -> str:
+    """The end of a sentence where trainings of a formula diverged.
+
+    >>> told_diverged(2, 10), told_diverged(0, 10)
+    ('; 2 of 10 trainings with it diverged', '')
+    """
+    return f"; {count} of {total} trainings with it diverged" if count else ""
 
 
 def paired_interval(gaps: np.ndarray, splits: Sequence[int]) -> tuple[float, float]:

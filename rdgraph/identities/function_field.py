@@ -6,7 +6,9 @@ Every function of the language is written in generators exp(u), cos(u), sin(u), 
 - exp(sum q_i m_i) with rational q_i is a product of powers of exp(m_i/d_i), one unit for each term m_i;
 - sin and cos of sums by the addition theorems, of multiples by Chebyshev polynomials, and sin**2 = 1 - cos**2;
 - softplus(-x) = softplus(x) - x and exp(softplus(x)) = 1 + exp(x);
-- abs of a product factor by factor, abs(p)**2 = p**2; sqrt of what is not a square, sqrt(p)**2 = p.
+- abs of a product factor by factor, abs(p)**2 = p**2; sqrt of what is not a square, sqrt(p)**2 = p;
+- with s = abs(p)/p, which is 1 or -1: exp(s x) = cosh(x) + s sinh(x), cos(s x) = cos(x), sin(s x) = s sin(x) and
+  softplus(s x) = softplus(x) - (1 - s) x/2; abs(exp(u) - exp(v)) = (exp(u) - exp(v)) abs(u - v)/(u - v).
 
 A rewritten expression has the value of the original one wherever the original one is defined.
 """
@@ -109,6 +111,11 @@ class FunctionField:
     def _exponential(self, u: sp.Expr) -> sp.Expr:
         result = sp.S.One
         for q, term in self._terms(u):
+            sign, plain = self._without_moduli(q * term)
+            if sign != 1:
+                power = self._exponential(plain)
+                result *= (power + 1 / power) / 2 + sign * (power - 1 / power) / 2
+                continue
             inner = self.generators.get(term)
             if inner is not None and inner.function is softplus:
                 if q.is_Integer:
@@ -153,14 +160,26 @@ class FunctionField:
             return self._generator(sp.cos, whole), sign * self._generator(sp.sin, whole)
         cosine, sine = sp.S.One, sp.S.Zero
         for q, term in terms:
-            power, unit = self._in_units(q, term)
-            c, s = self._generator(sp.cos, unit), self._generator(sp.sin, unit)
-            turns = abs(power)
-            c, s = sp.chebyshevt(turns, c), (1 if power > 0 else -1) * s * sp.chebyshevu(turns - 1, c)
+            c, s = self._turned(q, term)
             cosine, sine = sp.expand(cosine * c - sine * s), sp.expand(sine * c + cosine * s)
         return cosine, sine
 
+    def _turned(self, q: sp.Rational, term: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+        """Cosine and sine of q*term by those of the unit of the term."""
+        sign, plain = self._without_moduli(q * term)
+        if sign != 1:
+            cosine, sine = self._angle(plain)
+            return cosine, sign * sine
+        power, unit = self._in_units(q, term)
+        c, s = self._generator(sp.cos, unit), self._generator(sp.sin, unit)
+        turns = abs(power)
+        return sp.chebyshevt(turns, c), (1 if power > 0 else -1) * s * sp.chebyshevu(turns - 1, c)
+
     def _softplus(self, u: sp.Expr) -> sp.Expr:
+        parts = [self._without_moduli(q * term) for q, term in self._terms(u)]
+        if len(signs := {sign for sign, _ in parts}) == 1 and signs != {1}:
+            sign, plain = signs.pop(), sp.Add(*(x for _, x in parts))
+            return self._softplus(plain) - (1 - sign) * plain / 2
         sign, oriented = self._oriented(u)
         return self._generator(softplus, oriented) + (0 if sign > 0 else -oriented)
 
@@ -172,6 +191,12 @@ class FunctionField:
         return (-1, -top / bottom) if leading < 0 else (1, top / bottom)
 
     # ------------------------------------------------------------------ absolute values and roots
+    def _without_moduli(self, product: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+        """A product of generators as s*x: s the signs abs(p)/p of its absolute values, x with p in their places."""
+        found = [g for g in self.generators if g in product.free_symbols and self.generators[g].function is sp.Abs]
+        inside = {g: self.generators[g].argument for g in found}
+        return sp.Mul(*(g / p for g, p in inside.items())), product.xreplace(inside)
+
     def _absolute(self, u: sp.Expr) -> sp.Expr:
         content, factors = self._factored(*self.fraction(u))
         result = abs(content)
@@ -182,7 +207,23 @@ class FunctionField:
     def _modulus(self, p: sp.Expr) -> sp.Expr:
         if self._known_nonnegative(p):
             return p
-        return -p if self._known_nonnegative(-p) else self._generator(sp.Abs, p)
+        if self._known_nonnegative(-p):
+            return -p
+        gap = self._gap(p)
+        return self._generator(sp.Abs, p) if gap is None else p * self._absolute(gap) / gap
+
+    def _gap(self, p: sp.Expr) -> sp.Expr | None:
+        """u - v where p is exp(u) - exp(v), which has its sign; None for others."""
+        terms = [term.as_coeff_Mul() for term in sp.Add.make_args(p)]
+        if sorted(c for c, _ in terms) != [-1, 1]:
+            return None
+        gap = sp.S.Zero
+        for c, product in terms:
+            for g, power in product.as_powers_dict().items():
+                if g != 1 and (g not in self.generators or self.generators[g].function is not sp.exp):
+                    return None
+                gap += c * power * (0 if g == 1 else self.generators[g].argument)
+        return gap
 
     def _root(self, u: sp.Expr) -> sp.Expr:
         """sqrt(u), for u >= 0: squares taken out, factors of known sign apart."""
@@ -224,7 +265,7 @@ class FunctionField:
         return content, found
 
     def _known_nonnegative(self, p: sp.Expr) -> bool:
-        return bool(p.is_nonnegative) or self._is_nonnegative(self.resolve(p))
+        return bool(p.is_nonnegative) or _has_no_zero(p) or self._is_nonnegative(self.resolve(p))
 
     # ------------------------------------------------------------------ one form for equal fractions
     def fraction(self, expression: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
@@ -337,6 +378,25 @@ class FunctionField:
 def _ordered(letters: Iterable[sp.Basic]) -> list[sp.Basic]:
     """One order of all letters, so that leading coefficients agree between calls."""
     return sorted(letters, key=lambda x: (isinstance(x, sp.Dummy), x.name, getattr(x, "dummy_index", 0)))  # type: ignore[attr-defined]
+
+
+def _has_no_zero(p: sp.Expr) -> bool:
+    """Whether a polynomial in one letter is positive for all values that the letter takes, by Sturm's theorem.
+
+    >>> x, y = sp.Symbol("x", positive=True), sp.Symbol("y", real=True)
+    >>> [_has_no_zero(p) for p in (x**2 - x + 1, x + 1, x - 1, y + 1, y**4 + y + 1, x**2 + y**2 + 1)]
+    [True, True, False, False, True, False]
+    """
+    if len(p.free_symbols) != 1 or not p.is_polynomial():
+        return False
+    (letter,) = p.free_symbols
+    polynomial = sp.Poly(p, letter)
+    is_rational = all(c.is_Rational for c in polynomial.coeffs())
+    return bool(
+        is_rational
+        and polynomial.eval(1) > 0
+        and polynomial.count_roots(0 if letter.is_nonnegative else None, None) == 0
+    )
 
 
 def _monomials(polynomial: sp.Expr) -> Iterator[tuple[sp.Rational, sp.Expr]]:

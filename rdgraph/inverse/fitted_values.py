@@ -78,10 +78,22 @@ class Fit:
         if self.identifiability.local:
             names = ", ".join(self.identifiability.local)
             found.append(f"{names}: another value far away may give the same flow")
-        open_ = [name for name, bounded in self.identifiable.items() if not bounded]
-        if open_ and self.intervals is not None:
-            found.append(f"the data do not bound {', '.join(open_)}")
+        sides = self._open_sides()
+        for side in dict.fromkeys(sides.values()):
+            names = ", ".join(name for name, own in sides.items() if own == side)
+            found += [f"the data do not bound {names}{side}"]
         return tuple(found)
+
+    def _open_sides(self) -> dict[str, str]:
+        """The coefficients that the data do not bound, with the side where that is one."""
+        found = {}
+        for name, ends in (self.intervals or {}).items():
+            if not self.identifiable[name]:
+                pairs = np.asarray(ends, dtype=float)
+                is_open = ~np.isfinite(pairs) | (pairs == 0)
+                below, above = bool(is_open[..., 0].any()), bool(is_open[..., 1].any())
+                found[name] = "" if below == above else " from below" if below else " from above"
+        return found
 
     def __str__(self) -> str:
         rows = [f"{name} = {value}" for name, value in self._rows()]

@@ -17,6 +17,7 @@ from rdgraph.graphs.normalisation import dense_adjacency
 from rdgraph.graphs.operator import Operator
 from rdgraph.identifiability.answer import UNDECIDED, Identifiability
 from rdgraph.identifiability.question import identify
+from rdgraph.inverse.far_values import drawn_back
 from rdgraph.inverse.fitted_values import Fit, entries_of
 from rdgraph.inverse.least_squares import Problems
 from rdgraph.inverse.observations import Observations, check_seed, numbers_of, read_observations
@@ -39,6 +40,8 @@ _RANK_TOLERANCE = 1e-9
 _MOVED = 1e-5
 #: Of the runs, relative.
 _RTOL = 1e-6
+#: Of methods that have no tolerance.
+_ROUNDING = 1e-12
 #: A run that needs more steps, or goes that many times farther than the observations, is no fit.
 _MAX_TRIES, _FAR = 1000, 100.0
 _MAX_UNKNOWNS = 4000
@@ -176,7 +179,8 @@ def _known(name: str, value: Any, system: System) -> Tensor:
     if name not in valued_letters(system):
         raise UnknownName(f"coefficient of {system.text}", name, valued_letters(system))
     known, sign = numbers_of(value, name), system.assumptions.sign(name)
-    if system.coefficients[name] is not Kind.MATRIX and not bool(_HAS_SIGN[sign](known).all()):
+    has_sign = system.coefficients.get(name, Kind.MATRIX) is not Kind.MATRIX  # masks and matrices have none
+    if has_sign and not bool(_HAS_SIGN[sign](known).all()):
         raise InvalidArgument(
             f"expected a {sign} value for {name}, got {known.tolist()}; say 'where {name} real' in the equation if it "
             "may have either sign"
@@ -206,8 +210,8 @@ def _check_settings(starts: Any, level: Any, sigma: Any, seed: Any) -> None:
         raise InvalidArgument(f"expected at least one start, got {starts!r}; give a whole number")
     if level is not None and not (isinstance(level, Real) and 0 < float(level) < 1):
         raise InvalidArgument(f"expected a level between 0 and 1, such as 0.95, got {level!r}")
-    if sigma is not None and not (isinstance(sigma, Real) and float(sigma) > 0):
-        raise InvalidArgument(f"expected a positive sigma, got {sigma}; leave it out and it is estimated")
+    if sigma is not None and not (isinstance(sigma, Real) and 0 < float(sigma) < float("inf")):
+        raise InvalidArgument(f"expected a finite, positive sigma, got {sigma}; leave it out and it is estimated")
 
 
 def _initial(given: Any, nodes: int, channels: int) -> Tensor:
@@ -288,22 +292,24 @@ def _fitted(
     end = problems.minimise(first.rows[leading], which[: len(leading)])
     best = int(end.squares.argmin())
     row, squares = end.rows[best : best + 1], end.squares[best : best + 1]
+    resolution = _resolution(residuals)
+    row, squares = drawn_back(problems, row, squares, max(float(squares) / observed.count, resolution**2))
     rank, _ = _rank(problems, row)
     freedom = observed.count - rank
     if freedom < 1:
         raise InvalidArgument(
             f"expected more observations than unknowns, got {observed.count} for {rank}; observe more, or fix some"
         )
-    ends = None
-    for _ in range(_MAX_REFITS if level is not None else 0):
-        border: Border = border_of(squares, freedom, float(level or 0), sigma)
+    settled, ends = end.settled[best : best + 1], None
+    for turn in range(_MAX_REFITS if level is not None else 0):
+        border: Border = border_of(squares, freedom, float(level or 0), sigma, resolution)
         found = profile(problems, row, squares, border)
         ends = found.ends[0]
-        if bool(torch.isnan(found.better).any()):
+        if bool(torch.isnan(found.better).any()) or turn == _MAX_REFITS - 1:
             break
         again = problems.minimise(found.better, torch.zeros(1, dtype=torch.long))
-        row, squares = again.rows, again.squares
-    near = squares[0] * (1 + 1 / freedom) + torch.finfo(squares.dtype).tiny
+        row, squares, settled = again.rows, again.squares, again.settled
+    near = squares[0] * (1 + 1 / freedom) + observed.count * resolution**2
     agreeing = int((end.squares <= near).sum())
     states, _ = residuals.states(row)
     rank, undetermined = _rank(problems, row)
@@ -321,10 +327,16 @@ def _fitted(
         identifiability=revealed,
         agreeing=agreeing,
         starts=len(leading),
-        settled=bool(end.settled[best]),
+        settled=bool(settled),
         directions_lost=unknowns.total - rank,
         undetermined=undetermined,
     )
+
+
+def _resolution(residuals: Residuals) -> float:
+    """The error of a run that is to be expected: noise below it is not told from it."""
+    rtol, atol = residuals.settings.get("rtol", _ROUNDING), residuals.settings.get("atol", 1e-3 * _ROUNDING)
+    return float(rtol * residuals.observed.values.abs().max() + atol)
 
 
 def _rank(problems: Problems, row: Tensor) -> tuple[int, tuple[str, ...]]:

@@ -86,6 +86,10 @@ def numbers_of(given: Any, name: str) -> Tensor:
     """What a user gives for a name, in double precision."""
     try:
         array = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+        if np.iscomplexobj(array):
+            raise InvalidArgument(f"expected real numbers for {name}, got complex ones; give their real parts")
         return torch.from_numpy(np.array(array, dtype=np.float64))
+    except InvalidArgument:
+        raise
     except (TypeError, ValueError):
         raise InvalidArgument(f"expected numbers for {name}, got {type(given).__name__}; give an array") from None

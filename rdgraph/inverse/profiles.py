@@ -10,8 +10,6 @@ from torch import Tensor
 
 from rdgraph.inverse.least_squares import Problems
 
-#: What lies farther on the scale of a fit counts as no border: there a factor of a thousand, for positive ones.
-_FARTHEST = 7.0
 _MAX_TURNS = 14
 #: How near the sum of squares must come to the border, in standard errors; or the end, as a share of its distance.
 _TOLERANCE = 0.01
@@ -25,13 +23,16 @@ class Border:
     reach: Tensor
 
 
-def border_of(squares: Tensor, freedom: int, level: float, sigma: float | None) -> Border:
-    """The border at a level: of a known noise by the normal law, of an estimated one by Student's."""
+def border_of(squares: Tensor, freedom: int, level: float, sigma: float | None, resolution: float = 0.0) -> Border:
+    """The border at a level: of a known noise by the normal law, of an estimated one by Student's.
+
+    Noise below the `resolution` of the runs counts as that: errors of a run lie in what the fit leaves.
+    """
     if sigma is not None:
         reach = float(stats.norm.ppf((1 + level) / 2)) ** 2
-        return Border(torch.full_like(squares, sigma**2), torch.full_like(squares, reach))
+        return Border(torch.full_like(squares, max(sigma, resolution) ** 2), torch.full_like(squares, reach))
     reach = float(stats.t.ppf((1 + level) / 2, freedom)) ** 2
-    return Border(squares / freedom, torch.full_like(squares, reach))
+    return Border((squares / freedom).clamp_min(resolution**2), torch.full_like(squares, reach))
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border) -
     position = torch.arange(count).repeat_interleave(2).repeat(fits)
     side = torch.tensor([-1.0, 1.0], dtype=best.dtype).repeat(fits * count)
     scale = (border.variance * border.reach).sqrt()[fit]
-    distance = (side.abs() * _first_guess(problems, best, border)[fit, position]).clamp(1e-10, _FARTHEST)
+    farthest = problems.residuals.unknowns.farthest(best)[fit, position]
+    distance = _first_guess(problems, best, border)[fit, position].clamp_min(1e-10).minimum(farthest)
     low, high = torch.zeros_like(distance), torch.full_like(distance, torch.inf)
     low_rise, high_rise = torch.zeros_like(distance), torch.full_like(distance, torch.inf)
     rows = best[fit].clone()
@@ -77,7 +79,7 @@ def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border) -
                 better[number] = row
         rise = (end.squares - squares[fit[open_]]).clamp_min(0).sqrt() / scale[open_]
         met = (rise - 1).abs() <= _TOLERANCE
-        far = (distance[open_] >= _FARTHEST) & (rise < 1)
+        far = (distance[open_] >= farthest[open_]) & (rise < 1)
         found[open_] = torch.where(met, distance[open_], torch.where(far, torch.inf, torch.nan))
         below = rise < 1
         # On from within: a walk that went too far may have left the others where they do not come back from.
@@ -90,18 +92,23 @@ def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border) -
         narrow = ((high - low <= _TOLERANCE * high) & torch.isfinite(high) & torch.isnan(found))[open_]
         found[open_] = torch.where(narrow, high[open_], found[open_])
         creeps = (high - low)[open_] > width / 2
-        distance[open_] = _next(low[open_], low_rise[open_], high[open_], high_rise[open_], creeps)
+        tried_next = _next(low[open_], low_rise[open_], high[open_], high_rise[open_], creeps)
+        distance[open_] = tried_next.minimum(farthest[open_])
     found = torch.where(torch.isnan(found), torch.where(torch.isfinite(high), high, torch.inf), found)
     ends = best[fit, position] + side * found
     return Profiles(ends.reshape(fits, count, 2), better)
 
 
 def _first_guess(problems: Problems, best: Tensor, border: Border) -> Tensor:
-    """The distance at which a quadratic rise would meet the border, (fits, coefficients)."""
+    """The distance at which a quadratic rise would meet the border, (fits, coefficients).
+
+    That is at least the one with all others held, also where a direction is too weak to be inverted.
+    """
     slopes = problems.derivatives(best, torch.arange(len(best)))
-    products = slopes.transpose(1, 2) @ slopes
+    products, count = slopes.transpose(1, 2) @ slopes, problems.residuals.unknowns.count
     inverse = torch.linalg.pinv(products, hermitian=True, rtol=1e-14)
-    spread = inverse.diagonal(dim1=1, dim2=2)[:, : problems.residuals.unknowns.count].clamp_min(1e-20).sqrt()
+    spread = inverse.diagonal(dim1=1, dim2=2)[:, :count].clamp_min(0.0).sqrt()
+    spread = spread.maximum(products.diagonal(dim1=1, dim2=2)[:, :count].rsqrt())
     return torch.nan_to_num(spread * (border.variance * border.reach).sqrt()[:, None], nan=1.0)
 
 
@@ -117,6 +124,5 @@ def _next(low: Tensor, low_rise: Tensor, high: Tensor, high_rise: Tensor, creeps
     flat = (low_rise < 0.5) & (line < low + 0.25 * (high - low))
     halved = flat | (creeps & ((line < least) | (line > most))) | ~torch.isfinite(high_rise)
     inside = torch.where(halved, (low + high) / 2, inside)
-    outward = (low / low_rise.clamp_min(0.25)).clamp(max=_FARTHEST)
-    outward = torch.maximum(outward, (1.3 * low).clamp(max=_FARTHEST))
+    outward = torch.maximum(low / low_rise.clamp_min(0.25), 1.3 * low)
     return torch.where(torch.isfinite(high), inside, outward)

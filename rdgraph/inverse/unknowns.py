@@ -15,6 +15,8 @@ from rdgraph.inverse.observations import numbers_of
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 
+#: What lies this many times farther from zero than a value counts as no border of it.
+_FARTHEST = 1000.0
 #: Of a sign, the factor before the exponential of the number that is looked for; real ones are looked for themselves.
 _FACTORS = {"positive": 1.0, "nonnegative": 1.0, "negative": -1.0, "nonpositive": -1.0}
 
@@ -67,7 +69,7 @@ class Unknowns:
         }
         made = []
         for name in names:
-            kind = system.coefficients[name]
+            kind = system.letters[name]
             factor = 0.0 if kind is Kind.MATRIX else _FACTORS.get(system.assumptions.sign(name), 0.0)
             made.append(Unknown(name, shapes[kind], factor))
         return cls(tuple(made), extra)
@@ -93,6 +95,22 @@ class Unknowns:
         """The coefficients of every row, (members, *shape)."""
         places = self.slices()
         return {c.name: c.to_value(rows[:, places[c.name]]).reshape(len(rows), *c.shape) for c in self.coefficients}
+
+    def farthest(self, rows: Tensor) -> Tensor:
+        """How far from the coefficients of every row a border is looked for, (members, number of coefficients).
+
+        A factor of a thousand from positive ones, or to 1 where that is farther.
+
+        >>> pair = Unknowns((Unknown("a", (), 1.0), Unknown("b", (), 0.0)))
+        >>> pair.farthest(torch.tensor([[0.0, 20.0], [-9.0, 0.5]]))
+        tensor([[6.9078e+00, 2.0000e+04],
+                [9.0000e+00, 1.0000e+03]])
+        """
+        found = rows[:, : self.count].abs().clamp_min(math.log(_FARTHEST))
+        for c, place in zip(self.coefficients, self.slices().values(), strict=True):
+            if not c.factor:
+                found[:, place] = _FARTHEST * rows[:, place].abs().clamp_min(1.0)
+        return found
 
     def at(self, position: int) -> tuple[Unknown, int]:
         """The coefficient that a place in a row belongs to, and which of its entries it is."""

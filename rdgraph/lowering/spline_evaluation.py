@@ -52,7 +52,7 @@ class SplinePieces(torch.autograd.Function):
     """Cubics in pieces at a place: sum over p of pieces[..., k, p] (place - k)**p, with k the piece of the place.
 
     place is (*batch, nodes, channels), pieces (*batch, 1, channels or 1, K + 1, 4). The first and the last piece go on
-    for ever.
+    for ever and are straight.
     """
 
     @staticmethod
@@ -69,8 +69,8 @@ class SplinePieces(torch.autograd.Function):
 
 
 def piece_of(place: torch.Tensor, count: int) -> torch.Tensor:
-    """The number of the piece of every place; one that is no number may get any."""
-    return place.long().clamp(0, count - 1)
+    """The number of the piece of every place, which may be too large for a whole number; no number may get any."""
+    return place.clamp(0, count - 1).long().clamp(0, count - 1)
 
 
 def pieces_at(place: torch.Tensor, pieces: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
@@ -103,7 +103,8 @@ def sums_over_pieces(slope: torch.Tensor, place: torch.Tensor, pieces: torch.Ten
         return torch.stack([sums_over_pieces(s, p, pieces) for s, p in cut]).sum(0)
     piece = piece_of(place, count)
     t = place - piece
-    powers = torch.stack([slope, slope * t, slope * t**2, slope * t**3], -1)
+    bent = t.clamp(0, 1)  # far out on the lines beyond the knots a cube would be infinite, and they have none
+    powers = torch.stack([slope, slope * t, slope * bent**2, slope * bent**3], -1)
     hot = (piece[..., None] == torch.arange(count, device=place.device)).to(powers.dtype)
     width = slope.ndim
     sizes = (1,) * (width - len(rows)) + tuple(rows)

@@ -55,7 +55,7 @@ def growth(rate: sp.Expr, letter: sp.Symbol, way: int, domain: Domain) -> Growth
     GrowthAtInfinity(trend=<Trend.DAMPED: 'damped'>, order=3)
     """
     at = _Infinity(domain)
-    series = at.expand(way * reduced(domain, rate).xreplace({letter: way * at.x}))
+    series = at.expand(way * _unbounded(reduced(domain, rate), letter).xreplace({letter: way * at.x}))
     terms = dict(series.terms)
     while terms:
         top = at.largest(terms)
@@ -78,7 +78,7 @@ def order(expression: sp.Expr, letter: sp.Symbol, domain: Domain) -> sp.Expr:
     found = sp.S.Zero
     for way in (1, -1):
         at = _Infinity(domain)
-        series = at.expand(reduced(domain, expression).xreplace({letter: way * at.x}))
+        series = at.expand(_unbounded(reduced(domain, expression), letter).xreplace({letter: way * at.x}))
         for scale in (*series.terms, *series.errors):
             if at.compare(scale, CONSTANT) > 0:
                 if scale[0] != 0:
@@ -87,6 +87,27 @@ def order(expression: sp.Expr, letter: sp.Symbol, domain: Domain) -> sp.Expr:
                 else:
                     found = sp.Max(found, scale[1])
     return found
+
+
+def _unbounded(expression: sp.Expr, letter: sp.Symbol) -> sp.Expr:
+    """The sum without the terms that are known to be bounded, whose growth is not asked for.
+
+    >>> h = sp.Symbol("h", real=True)
+    >>> _unbounded(h + 3 * sp.tanh(sp.exp(h)) ** 2 * sp.sin(h) - h * sp.cos(h), h)
+    -h*cos(h) + h
+    """
+    return sp.Add(*(t for t in sp.Add.make_args(expression) if not all(map(_is_bounded, _factors(t, letter)))))
+
+
+def _factors(term: sp.Expr, letter: sp.Symbol) -> list[sp.Expr]:
+    """The factors of a product that hold a letter, without their positive powers."""
+    found = (factor.as_base_exp() for factor in sp.Mul.make_args(term) if factor.has(letter))
+    return [base if power.is_Integer and power > 0 else base**power for base, power in found]
+
+
+def _is_bounded(call: sp.Expr) -> bool:
+    record = record_of(call)
+    return record is not None and record.is_bounded
 
 
 @dataclass(frozen=True)
@@ -271,10 +292,19 @@ class _Infinity:
         return front * self._powers(rest, [1 / sp.factorial(k) for k in range(TERMS + 1)])
 
     def _function(self, call: sp.Expr) -> _Series:
-        inner: sp.Expr = call.args[0]
         record = record_of(call)
         if record is None:
             raise Undecided(f"no expansion of {call} at infinity")
+        try:
+            return self._expanded(call, record)
+        except Undecided:
+            if not record.is_bounded:
+                raise
+            return _Series({}, frozenset({CONSTANT}))
+
+    def _expanded(self, call: sp.Expr, record: ElementwiseFunction) -> _Series:
+        """A function by its rewriting, by the sign or the limit of its argument, or by bounds."""
+        inner: sp.Expr = call.args[0]
         if record.rewriting is not None and record.pieces is None:
             return self.expand(record.rewriting(inner))
         argument = self.expand(inner)

@@ -15,6 +15,9 @@ from studies.cli.train_display import Display
 from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require
 
+#: The entries of a layer where nothing is said.
+SPAN = "-3:3"
+
 console = Console()
 errors = Console(stderr=True)
 
@@ -28,7 +31,10 @@ Layer = Annotated[
     ),
 ]
 Function = Annotated[str | None, typer.Option("--function", help="The learned function, where there are several.")]
-Range = Annotated[str, typer.Option("--range", metavar="LOWER:UPPER", help="Of the entries, for a layer.")]
+Range = Annotated[
+    str | None,
+    typer.Option("--range", metavar="LOWER:UPPER", help="Of the entries, for a layer.", show_default="-3:3"),
+]
 Tolerance = Annotated[
     float, typer.Option("--tolerance", help="What a formula may miss, as a share of the function's size.")
 ]
@@ -42,7 +48,7 @@ def distil_command(
     run: Run = None,
     layer: Layer = None,
     function: Function = None,
-    span: Range = "-3:3",
+    span: Range = None,
     tolerance: Tolerance = 0.05,
     max_size: MaxSize = 20,
     functions: Functions = "tanh,sigmoid,exp,sin,cos,relu,abs",
@@ -62,6 +68,12 @@ def distil_command(
 
     if (run is None) == (layer is None):
         raise InvalidArgument("expected a run folder or --layer, got both or none; name one of them")
+    if run is not None and span is not None:
+        raise InvalidArgument(
+            f"expected --range with --layer, got {span!r} for a training, whose states say where; leave it out"
+        )
+    if layer is not None and function is not None:
+        raise InvalidArgument(f"expected --function with a run folder, got {function!r} for a layer; leave it out")
     words = tuple(word.strip() for word in functions.split(",") if word.strip())
     choices = FormulaChoices(tolerance, max_size, words, seed)
     name = run.resolve().name if run is not None else re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(layer or "").name)
@@ -70,7 +82,7 @@ def distil_command(
         if layer is not None:
             from studies.cli.conform_commands import load_layer
 
-            report = execute_layer(layer, layer_curves(load_layer(layer), span), choices, folder)
+            report = execute_layer(layer, layer_curves(load_layer(layer), span or SPAN), choices, folder)
         elif run is not None:
             plan = read_run(run, function, choices, choose_device(device), root)
             with Display(errors) as display:

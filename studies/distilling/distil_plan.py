@@ -11,6 +11,7 @@ import numpy as np
 
 from gread.formulas.learned_curves import LearnedCurves, chosen_name
 from gread.settings.trials import Trial
+from rdgraph.distillation.formula_finding import check_search
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text
 from studies.runs.config import RunConfig
@@ -21,12 +22,15 @@ from studies.training.rows import read_results
 
 @dataclass(frozen=True)
 class FormulaChoices:
-    """How a formula is looked for."""
+    """How a formula is looked for; what no search can follow is refused, before there is a folder."""
 
     tolerance: float
     max_size: int
     functions: tuple[str, ...]
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_search(self.functions, self.max_size, self.seed, tolerance=self.tolerance)
 
     def section(self) -> dict[str, Any]:
         """As config.toml holds it."""
@@ -57,23 +61,27 @@ def read_run(run: Path, function: str | None, choices: FormulaChoices, device: s
     training = read_plan(run, root)
     functions = read_functions(run)
     name = chosen_name(list(functions), function)
-    told = _told(run)[name]
+    kept, places, density = _told(run, name)
     rows = {(int(row["split"]), int(row["seed"])): row for row in read_results(run, training)}
     known = {(trial.split, trial.seed): trial for trial in training.trials}
-    kept = [(int(own["split"]), int(own["seed"])) for own in told["trials"]]
     lost = [pair for pair in kept if pair not in rows or pair not in known]
     if lost:
         raise FileError(f"expected results of split {lost[0][0]} in {run}, got none; train anew")
-    places, density = (np.array(told["states"][key], dtype=float) for key in ("x", "density"))
     curves = LearnedCurves.of(name, functions[name], places, density)
     before = np.array([float(rows[pair]["test_accuracy"]) for pair in kept])
     here = replace(training, device=device)
     return DistilPlan(run, here, curves, tuple(known[pair] for pair in kept), before, choices, device)
 
 
-def _told(run: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(read_text(run / FILE, "the learned functions of a training"))
-    return found
+def _told(run: Path, name: str) -> tuple[list[tuple[int, int]], np.ndarray, np.ndarray]:
+    """Splits and seeds of the trials with a function, and the density of its states at rising places."""
+    try:
+        told = json.loads(read_text(run / FILE, "the learned functions of a training"))[name]
+        kept = [(int(own["split"]), int(own["seed"])) for own in told["trials"]]
+        places, density = (np.array(told["states"][key], dtype=float) for key in ("x", "density"))
+    except (ValueError, KeyError, TypeError) as problem:
+        raise FileError(f"expected trials and states of {name} in {run / FILE}, got {problem!r}; train anew") from None
+    return kept, places, density
 
 
 def layer_curves(layer: Any, span: str, name: str = "phi") -> LearnedCurves:

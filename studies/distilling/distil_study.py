@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from gread.formulas.distilled_network import DistilledNetwork, paired_interval, retrained, search_formula
+from gread.formulas.distilled_network import (
+    DistilledNetwork,
+    paired_interval,
+    retrained,
+    search_formula,
+    told_diverged,
+)
 from gread.formulas.formula_proofs import Proof, proofs_of
 from gread.formulas.learned_curves import LearnedCurves
 from gread.settings.gread_settings import GreadSettings
@@ -88,33 +94,37 @@ def run_training(run: StudyRun, plan: DistilPlan, progress: Hears | None) -> Non
                 plan.training.data, plan.trials, plan.curves, search, plan.before, device=plan.device, progress=progress
             )
         )
-        return accuracy_rows(plan, made[0].after)
+        return accuracy_rows(plan, made[0].after, made[0].done.status if made[0].done else ())
 
     rows = run.part("accuracies", trained) if search.formula is not None else accuracy_rows(plan, None)
     run.results(rows)
     gaps = 100 * np.array([float(row["learned"]) - float(row["formula"]) for row in rows])
-    run.answer(answered(plan.curves, search, gaps, [int(row["split"]) for row in rows]), "formula")
+    splits, diverged = [int(row["split"]) for row in rows], sum(row.get("status", "ok") != "ok" for row in rows)
+    run.answer(answered(plan.curves, search, gaps, splits, diverged), "formula")
     _write_search(run, plan.curves, search)
     if search.formula is None:
         return
     run.show("accuracies", "Test accuracy with the learned function and with the formula, split by split.", rows)
-    _judge(run, gaps, [int(row["split"]) for row in rows])
+    _judge(run, gaps, splits, diverged)
     settings = plan.training.config.model
     equation = search.formula.lettered.within(plan.training.reaction, plan.curves.name)
     if isinstance(settings, GreadSettings):
         _write_proofs(run, equation, proofs_of(equation, settings))
 
 
-def accuracy_rows(plan: DistilPlan, after: np.ndarray | None) -> list[Row]:
-    """A row for each trial: split, seed, and both accuracies as shares of 1."""
+def accuracy_rows(plan: DistilPlan, after: np.ndarray | None, status: Sequence[str] = ()) -> list[Row]:
+    """A row for each trial: split, seed, both accuracies as shares of 1, and how the training of the formula ended."""
     found = np.full(len(plan.before), np.nan) if after is None else after
+    ended = status or ["ok"] * len(plan.before)
     return [
-        {"split": trial.split, "seed": trial.seed, "learned": float(a), "formula": float(b)}
-        for trial, a, b in zip(plan.trials, plan.before, found, strict=True)
+        {"split": trial.split, "seed": trial.seed, "learned": float(a), "formula": float(b), "status": own}
+        for trial, a, b, own in zip(plan.trials, plan.before, found, ended, strict=True)
     ]
 
 
-def answered(curves: LearnedCurves, search: FormulaSearch, gaps: np.ndarray, splits: list[int]) -> str:
+def answered(
+    curves: LearnedCurves, search: FormulaSearch, gaps: np.ndarray, splits: list[int], diverged: int = 0
+) -> str:
     """The answer in a sentence."""
     if search.formula is None:
         return f"{curves.name}: {search.answer}."
@@ -122,13 +132,17 @@ def answered(curves: LearnedCurves, search: FormulaSearch, gaps: np.ndarray, spl
     around = "" if np.isnan(low) else f", interval from {low:.2f} to {high:.2f}"
     return (
         f"{curves.name}(H) = {search.formula.text}, of size {search.formula.size}, misses the learned function by "
-        f"{100 * search.formula.relative_error:.2g} %; trained in its place it costs {gaps.mean():.2f} points{around}."
+        f"{100 * search.formula.relative_error:.2g} %; trained in its place it costs {gaps.mean():.2f} "
+        f"points{around}{told_diverged(diverged, len(gaps))}."
     )
 
 
-def _judge(run: StudyRun, gaps: np.ndarray, splits: list[int]) -> None:
+def _judge(run: StudyRun, gaps: np.ndarray, splits: list[int], diverged: int) -> None:
+    """Whether the formula costs little: trainings that diverged leave it undecided."""
     low, high = paired_interval(gaps, splits)
-    if np.isnan(low):
+    if diverged:
+        answer, evidence = UNDECIDED, f"{gaps.mean():.2f} points{told_diverged(diverged, len(gaps))}."
+    elif np.isnan(low):
         answer, evidence = UNDECIDED, f"{gaps.mean():.2f} points on one split."
     else:
         answer = HOLDS if high <= MOST_LOST else FAILS if low > MOST_LOST else UNDECIDED

@@ -182,7 +182,7 @@ def read_functions(folder: Path) -> dict[str, list[LearnedValues]]:
             ]
             for name, own in told.items()
         }
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise FileError(
             f"expected {FILE} of a training with a learned function, got {problem}; train one, as in "
             "rdgraph train --reaction '-alpha*L@H + phi(H)'"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -14,6 +15,7 @@ import rdgraph as rd
 from gread.discovery.behaviours import ABSORBED, IDENTITY, RENAMED, REPARAMETRISED, REPEATED, SPELLED, Behaviours, Merge
 from gread.discovery.term_grammar import Line, Term, TermGrammar, find_terms
 from gread.discovery.term_vectors import TermVectors
+from gread.settings.gread_settings import GreadSettings
 from rdgraph.identities.dense_oracle import evaluate
 
 GRAMMAR = find_terms("default")
@@ -64,6 +66,11 @@ def free(*bodies: str) -> Line:
         (free("H", "relu(H)"), free("H", "abs(H)"), IDENTITY),
         (free("H", "softplus(H)"), free("softplus(-H)", "H"), IDENTITY),
         (free("sin(2*H)"), free("sin(H)*cos(H)"), IDENTITY),
+        (free("abs(tanh(H))"), free("tanh(abs(H))"), IDENTITY),
+        (free("A@abs(tanh(A@H))", "H"), free("H", "A@tanh(abs(A@H))"), IDENTITY),
+        (free("relu(tanh(L@H))"), free("tanh(relu(L@H))"), IDENTITY),
+        (free("H**0", "sigmoid(2*abs(H))"), free("abs(tanh(H))", "H**0"), IDENTITY),
+        (free("abs(H)*sin(H)", "cos(abs(H))"), free("cos(H)", "H*sin(abs(H))"), IDENTITY),
         (free("L@H0", "A@H0"), free("H0", "A@H0"), REPARAMETRISED),
         (free("H"), free("H"), REPEATED),
     ],
@@ -83,6 +90,9 @@ def test_a_merge_says_which_rule(first: Line, second: Line, rule: str) -> None:
         (free("H", "A@H"), free("H", "A@A@H")),
         (free("H"), free("H0")),
         (free("tanh(H)"), free("tanh(A@H)")),
+        (free("sin(abs(H))"), free("abs(sin(H))")),
+        (free("exp(-abs(H))"), free("exp(-H)")),
+        (free("tanh(abs(H))"), free("tanh(H)")),
         (free("A@tanh(H)"), free("tanh(A@H)")),
         (GRAMMAR.line([Term("H**3", "+")]), GRAMMAR.line([Term("H**3", "-")])),
         (GRAMMAR.line([Term("H**3", "+")]), GRAMMAR.line([Term("H**3")])),
@@ -94,6 +104,40 @@ def test_what_differs_is_kept(first: Line, second: Line) -> None:
     seen = Behaviours()
     assert seen.add(first) is None
     assert seen.add(second) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (free("H", "A@H"), free("H", "L@H")),
+        (free("H0", "A@H0"), free("A@H0", "L@H0")),
+        (free("A@L@H"), free("L@A@H")),
+        (free("tanh(L@H)"), free("tanh(H - A@H)")),
+    ],
+)
+def test_a_laplacian_of_degrees_is_no_sum_of_the_state_and_its_neighbours(first: Line, second: Line) -> None:
+    """Where A is that of the graph as it is, L is D - A: on a path no coefficients give the same right-hand sides."""
+    raw = GreadSettings(adjacency="original", normalisation="none")
+    for settings_, is_merged in ((raw, False), (replace(raw, adjacency="soft"), True), (GreadSettings(), True)):
+        seen = Behaviours.under(settings_)
+        assert seen.add(first) is None
+        assert (seen.add(second) is not None) is is_merged
+    A = np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1)
+    state, start = np.random.default_rng(0).normal(size=(2, 4, 1))
+    given = {"A": A, "L": np.diag(A.sum(1)) - A, "H": state, "H0": start}
+    own, others = (
+        np.stack([eval(t.body, {"tanh": np.tanh, **given}).ravel() for t in each.terms], axis=1)
+        for each in (first, second)
+    )
+    assert residual(own, others) > APART
+
+
+def test_with_a_laplacian_of_degrees_the_rest_is_merged() -> None:
+    seen = Behaviours.under(GreadSettings(adjacency="original", normalisation="none"))
+    for line in (free("L@H", "H"), free("relu(L@H)", "L@H")):
+        assert seen.add(line) is None
+    found = [seen.add(line) for line in (free("H", "L@H"), free("abs(L@H)", "L@H"))]
+    assert [merge and merge.rule for merge in found] == [RENAMED, IDENTITY]
 
 
 def test_a_signed_term_is_absorbed_by_a_free_one() -> None:

@@ -30,7 +30,9 @@ def line(*terms: str) -> Line:
         (("A@H", "+H**3"), BOUNDED, ("A@H", "+tanh(H**3)")),
         (("+H*(1 - H)", "H"), BOUNDED, ("+tanh(H*(1 - H))", "H")),
         (("-H**3", "+(A@H)*(A@H)"), BOUNDED, ("-tanh(H**3)", "+tanh((A@H)*(A@H))")),
-        (("exp(H)",), LEFT_OUT, ("exp(H)",)),  # that tanh(exp(H)) is bounded is not proved by its growth
+        (("exp(H)",), BOUNDED, ("tanh(exp(H))",)),
+        (("H", "-tanh(H)*H**2"), BOUNDED, ("H", "-tanh(tanh(H)*H**2)")),
+        (("+sin(H)*H**2", "H*exp(-H)"), BOUNDED, ("+tanh(sin(H)*H**2)", "tanh(H*exp(-H))")),
     ],
 )
 def test_what_becomes_of_an_equation(terms: tuple[str, ...], state: str, trained: tuple[str, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,15 @@ def done() -> Trained:
         {"reaction": EQUATION, "adjacency": "original", "hidden": 4, "epochs": 8, "method": "euler", "step": 0.5}
     )
     return gread.train(gread.karate(), gread.make_trials(config, range(2)), device="cpu")
+
+
+def test_trainings_of_a_formula_that_diverged_are_told(done: Trained) -> None:
+    found = gread.distil(done, tolerance=0.9, max_size=4, effort=QUICK, device="cpu")
+    assert found.done is not None
+    assert (found.diverged, "diverged" in found.answer) == (0, False)
+    broken = replace(found, done=replace(found.done, status=["ok", "diverged"]))
+    assert broken.diverged == 1
+    assert broken.answer == f"{found.answer}; 1 of 2 trainings with it diverged"
 
 
 def test_the_formula_starts_where_the_function_ended() -> None:

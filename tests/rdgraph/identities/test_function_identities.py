@@ -151,10 +151,30 @@ IDENTITIES = [
     ("A@relu(A@H)@W", "(A@A@H + A@abs(A@H))@W/2"),
     ("A@sigmoid(H) + A@sigmoid(-H)", "A@(H/H)"),
     ("A@(beta*tanh(M*H)/alpha)", "beta/alpha*A@(M*tanh(H))"),
+    ("A@abs(tanh(H))", "A@tanh(abs(H))"),
+    ("abs(tanh(L@H))", "tanh(abs(H - A@H))"),
+    ("A@tanh(abs(A@tanh(abs(H))))", "A@abs(tanh(A@abs(tanh(H))))"),
+]
+#: Functions of an absolute value with one form for both, so that sums of them with coefficients are compared, too.
+SIGNED = [
+    ("abs(tanh(H))", "tanh(abs(H))"),
+    ("abs(tanh(5*H))", "tanh(5*abs(H))"),
+    ("abs(tanh(tanh(3*H)))", "tanh(tanh(3*abs(H)))"),
+    ("abs(tanh(alpha*H - alpha*H0))", "tanh(alpha*abs(H - H0))"),
+    ("abs(H*tanh(H))", "H*tanh(H)"),
+    ("relu(tanh(H))", "tanh(relu(H))"),
+    ("relu(exp(H) - 1)", "exp(relu(H)) - 1"),
+    ("abs(exp(2*H) - exp(H0))", "(exp(2*H) - exp(H0))*abs(2*H - H0)/(2*H - H0)"),
+    ("abs(sigmoid(H) - 1/2)", "sigmoid(abs(H)) - 1/2"),
+    ("softplus(2*abs(H))", "softplus(2*H) - H + abs(H)"),
+    ("cos(abs(H) + H0)", "cos(H)*cos(H0) - sin(abs(H))*sin(H0)"),
+    ("H*sin(abs(H))", "abs(H)*sin(H)"),
+    ("exp(abs(H)*abs(H0))", "exp(abs(H*H0))"),
+    ("tanh(H*abs(H))*abs(H)", "H*tanh(H**2)"),
 ]
 
 
-@pytest.mark.parametrize(("first", "second"), IDENTITIES)
+@pytest.mark.parametrize(("first", "second"), IDENTITIES + SIGNED)
 def test_dependent_functions_become_equal(first: str, second: str) -> None:
     s, t = rd.parse(first), rd.parse(second)
     algebra = Algebra({**s.algebra.symbols, **t.algebra.symbols}, {**s.algebra.kinds, **t.algebra.kinds})
@@ -162,9 +182,17 @@ def test_dependent_functions_become_equal(first: str, second: str) -> None:
     assert not is_zero(s.normal - t.normal + H0 / 7, algebra)
 
 
+@pytest.mark.parametrize(("first", "second"), SIGNED)
+def test_functions_of_absolute_values_have_one_form(first: str, second: str) -> None:
+    forms = [canonical(rd.parse(text).normal) for text in (first, second)]
+    assert forms[0].expression == forms[1].expression
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [
+        ("abs(sin(H))", "sin(abs(H))"), ("abs(exp(H) - 1)", "exp(abs(H)) - 1"), ("tanh(H*abs(H))", "tanh(H**2)"),
+        ("abs(exp(H) - 2)", "(exp(H) - 2)*abs(H)/H"), ("exp(abs(H))", "exp(H)"), ("softplus(abs(H))", "softplus(H)"),
         ("relu(H)", "H"), ("abs(H + 1)", "abs(H) + 1"), ("tanh(2*H)", "2*tanh(H)"), ("sin(2*H)", "2*sin(H)"),
         ("softplus(H)", "relu(H)"), ("sqrt(H**2)", "H"), ("tanh(M*H)", "tanh(H)"), ("A@relu(H)", "relu(A@H)"),
         ("sqrt(exp(H) + 1)", "exp(H/2) + 1"), ("sigmoid(H)", "tanh(H)"), ("cos(H)", "sin(H)"), ("exp(H)", "1 + H"),

@@ -160,6 +160,82 @@ def test_what_the_data_do_not_bound_is_said() -> None:
     assert found.intervals["beta"][0] < 0.7 < found.intervals["beta"][1]
 
 
+FISHER = "-alpha*L@H + beta*H*(1 - H)"
+
+
+def fisher(alpha: float, beta: float, start: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """States on the path of five nodes, by an integrator of scipy's."""
+    walk = np.diag(np.ones(4), 1) + np.diag(np.ones(4), -1)
+    laplacian = np.eye(5) - walk / walk.sum(1, keepdims=True)
+    done = solve_ivp(
+        lambda _, h: -alpha * laplacian @ h + beta * h * (1 - h),
+        (0, times[-1]),
+        start,
+        t_eval=times,
+        rtol=1e-11,
+        atol=1e-13,
+    )
+    return done.y.T
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_without_noise_intervals_hold_the_truth_beside_the_errors_of_runs(known: bool) -> None:
+    start, times = np.linspace(0.1, 0.9, 5), np.linspace(0, 1.5, 9)
+    seen = fisher(0.5, 0.8, start, times)
+    found = rd.fit(FISHER, seen, times, graph=GRAPH, normalisation="row", initial=start if known else None, starts=2)
+    assert found.intervals is not None
+    for name, truth in (("alpha", 0.5), ("beta", 0.8)):
+        low, high = found.intervals[name]
+        assert low < truth < high < low + 1e-4
+    assert found.agreeing == found.starts
+
+
+@pytest.mark.parametrize("state", [0.0, 1.0])
+def test_a_state_that_stays_bounds_nothing_also_where_it_is_fitted_exactly(state: float) -> None:
+    times = np.linspace(0, 1.5, 4)
+    found = rd.fit(
+        FISHER, np.full((4, 5), state), times, graph=GRAPH, normalisation="row", initial=np.full(5, state), starts=1
+    )
+    assert found.intervals == {"alpha": (0.0, np.inf), "beta": (0.0, np.inf)}
+
+
+@pytest.mark.parametrize("alpha", [0.0, -0.05])
+def test_a_coefficient_at_the_end_of_its_sign_is_bounded_on_the_other_side(alpha: float) -> None:
+    """The border is that of a scan over alpha, with beta fitted by an optimiser that shares no code."""
+    start, times = np.linspace(0.1, 0.9, 5), np.linspace(0, 1.5, 9)
+    seen = fisher(alpha, 0.8, start, times) + 0.005 * np.random.default_rng(0).standard_normal((9, 5))
+    found = rd.fit(FISHER, seen, times, graph=GRAPH, normalisation="row", initial=start, starts=2)
+    assert found.intervals is not None
+    low, high = found.intervals["alpha"]
+
+    def least(own: float) -> float:
+        def squares(beta: float) -> float:
+            return float(np.square(fisher(own, beta, start, times) - seen).sum())
+
+        return float(minimize_scalar(squares, bounds=(0.3, 1.5), method="bounded", options={"xatol": 1e-8}).fun)
+
+    best = least(0.0)
+    rise = student.ppf(0.975, 43) ** 2 * best / 43
+    expected = brentq(lambda own: least(own) - best - rise, 1e-6, 0.2, xtol=1e-7)
+    assert low == 0
+    assert high == pytest.approx(expected, rel=0.05)
+    assert not found.identifiable["alpha"]
+    assert "the data do not bound alpha from below" in found.notes
+
+
+@pytest.mark.parametrize(("rate", "end"), [(500.0, 0.004), (-300.0, 0.002), (2e4, 1e-4)])
+def test_real_coefficients_of_any_size_have_intervals(rate: float, end: float) -> None:
+    times, start = np.linspace(0, end, 6), np.linspace(0.5, 1.5, 5)
+    seen = np.exp(-rate * times)[:, None] * start + 0.02 * np.random.default_rng(0).standard_normal((6, 5))
+    given = {"graph": GRAPH, "initial": start, "start": {"a": rate / 2}, "starts": 1}
+    found = rd.fit("-a*H where a real", seen, times, **given)
+    assert found.intervals is not None
+    low, high = found.intervals["a"]
+    assert low < rate < high
+    assert high - low < 0.2 * abs(rate)
+    assert found.identifiable == {"a": True}
+
+
 def test_an_interval_follows_a_ridge_of_equal_fits_to_its_end() -> None:
     """States that stay positive see alpha + beta alone: alpha may be anything below it, and neither is identifiable."""
     ring, times, start = nx.cycle_graph(5), np.linspace(0, 2, 7), np.linspace(0.2, 0.9, 5)
@@ -231,6 +307,8 @@ def test_the_answer_is_printed_and_drawn() -> None:
         ({"start": {"alpha": "one"}}, "numbers for the start of alpha"),
         ({"start": {"alpha": [1.0, 2.0]}}, r"of shape \(\), got \(2,\)"),
         ({"sigma": 0.0}, "positive sigma"),
+        ({"sigma": float("inf")}, "finite, positive sigma"),
+        ({"states": np.zeros((5, 5), dtype=complex)}, "real numbers for states, got complex ones"),
         ({"fixed": {"alpha": 1.0, "beta": 1.0}}, "all of them fixed"),
         ({"fixed": {"alpha": -1}}, "expected a positive value for alpha, got -1.0; say 'where alpha real'"),
         ({"fixed": {"alpha": 0.0}}, "expected a positive value for alpha"),
@@ -245,6 +323,21 @@ def test_arguments_that_make_no_sense_are_refused(change: dict[str, Any], messag
     given = {"states": seen, "times": TIMES, "graph": GRAPH, "initial": seen[0], **change}
     with pytest.raises(rd.InvalidArgument, match=message):
         rd.fit("BS", given.pop("states"), given.pop("times"), **given)
+
+
+def test_masks_are_fixed_and_matrices_fixed_or_fitted() -> None:
+    mask = np.array([1.0, 0.0, 1.0, 0.0, 1.0])
+    masked, mixed = "-alpha*L@H - beta*M*H", "-alpha*L@H + H@W"
+    seen = states_of(masked, {"alpha": 0.7, "beta": 0.4, "M": torch.from_numpy(mask)})
+    given = {"graph": GRAPH, "starts": 2, "level": None}
+    found = rd.fit(masked, seen, TIMES, initial=seen[0], fixed={"M": mask}, **given)
+    assert found.values == pytest.approx({"alpha": 0.7, "beta": 0.4}, rel=1e-3)
+    matrix = np.array([[-0.3, 0.1], [0.2, -0.5]])
+    seen = states_of(mixed, {"alpha": 0.7, "W": torch.from_numpy(matrix)}, width=2)
+    found = rd.fit(mixed, seen, TIMES, initial=seen[0], fixed={"W": matrix}, **given)
+    assert found.values == pytest.approx({"alpha": 0.7}, rel=1e-3)
+    found = rd.fit(mixed, seen, TIMES, initial=seen[0], fixed={"alpha": 0.7}, **given)
+    np.testing.assert_allclose(found.values["W"], matrix, rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", ["fixed", "start"])

@@ -77,6 +77,18 @@ def test_what_is_no_number_stays_none() -> None:
     assert got.isfinite().tolist() == [[False, False, False, True]]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_far_out_the_function_and_its_gradients_are_those_of_the_lines(dtype: torch.dtype) -> None:
+    far = torch.tensor([-1e30, -1e19, -1e13, 0.5, 1e13, 1e19, 1e30], dtype=dtype)[:, None]
+    controls = torch.tensor([-1.0, -1.0, -0.5, 0.25, 0.5, 2.0, 2.0], dtype=dtype, requires_grad=True)
+    found = spline(far, controls, **ENDS)
+    assert found[:3].flatten().tolist() == [-1.0] * 3
+    assert found[4:].flatten().tolist() == [2.0] * 3
+    (slope,) = torch.autograd.grad(found[3].sum(), controls)
+    (alone,) = torch.autograd.grad(spline(far[3:4], controls, **ENDS).sum(), controls)
+    torch.testing.assert_close(slope, alone)
+
+
 def test_the_source_runs_with_torch_alone() -> None:
     names: dict = {"torch": torch}
     exec(compile(SOURCE, "<spline>", "exec"), names)

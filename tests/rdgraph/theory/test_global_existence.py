@@ -76,6 +76,10 @@ GROWTH = {
     h**3 * sp.cos(1 / (1 + h**2)): ((ESCAPING, 3), (ESCAPING, 3)),
     h**5 * sp.exp(-(h**2)): ((LINEAR, 1), (LINEAR, 1)),
     sp.exp(sp.sqrt(1 + h**2)): ((ESCAPING, sp.oo), (DAMPED, sp.oo)),
+    sp.tanh(h**2 * sp.tanh(h)) - h**3: ((DAMPED, 3), (DAMPED, 3)),
+    a * sp.tanh(h**2 * sp.sin(h)) ** 2 * sp.sin(sp.exp(h)): ((LINEAR, 1), (LINEAR, 1)),
+    h * sp.tanh(sp.exp(h) * sp.exp(h**2)) + h**3: ((ESCAPING, 3), (ESCAPING, 3)),
+    h * sp.tanh(sp.exp(sp.exp(h))): ((LINEAR, 1), (LINEAR, 1)),
 }
 
 

@@ -5,13 +5,20 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from rdgraph.errors import InvalidArgument
+from gread.formulas.learned_curves import chosen_name
+from rdgraph.errors import FileError, InvalidArgument
 from studies.cli import app as cli
-from studies.distilling.distil_plan import layer_curves
+from studies.distilling.distil_plan import _told, layer_curves
+from studies.distilling.distil_study import _judge
+from studies.runs.uncertainty import HOLDS, UNDECIDED
+from studies.training.learned_functions import read_functions
 
 
 def rdgraph(*words: object) -> Result:
@@ -49,6 +56,42 @@ def test_what_cannot_be_distilled_is_refused(tmp_path: Path) -> None:
     for span in ("3:1", "3", "a:b"):
         with pytest.raises(InvalidArgument, match="LOWER:UPPER"):
             layer_curves(abs, span)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--tolerance", "-1"), "tolerance > 0, got -1"),
+        (("--tolerance", "nan"), "tolerance > 0, got nan"),
+        (("--max-size", "0"), "max_size >= 1, got 0"),
+        (("--functions", "foo"), "a function of formulas, got 'foo'"),
+        (("--seed", "-1"), "as seed, got -1"),
+        (("--function", "phi"), "--function with a run folder, got 'phi'"),
+    ],
+)
+def test_choices_that_make_no_sense_leave_no_folder(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert said in str(rdgraph("distil", "--layer", "torch:nn.ReLU", *words, "--out", out).exception)
+    assert not out.exists()
+    assert "--range with --layer, got '-1:1'" in str(rdgraph("distil", tmp_path, "--range=-1:1").exception)
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '{"phi": 3}', '{"phi": {"declaration": "phi learned"}}', "{", "{}"])
+def test_damaged_functions_are_told_in_one_line(text: str, tmp_path: Path) -> None:
+    (tmp_path / "functions.json").write_text(text, encoding="utf-8")
+    with pytest.raises((FileError, InvalidArgument)):
+        chosen_name(list(read_functions(tmp_path)), None)
+    with pytest.raises(FileError, match="trials and states of phi"):
+        _told(tmp_path, "phi")
+
+
+def test_trainings_that_diverged_leave_the_cost_undecided() -> None:
+    told: list[tuple[str, str, str]] = []
+    run: Any = SimpleNamespace(verdict=lambda *words: told.append(words))
+    for diverged in (0, 1):
+        _judge(run, np.zeros(3), [0, 1, 2], diverged)
+    assert [answer for _, answer, _ in told] == [HOLDS, UNDECIDED]
+    assert told[1][2] == "0.00 points; 1 of 3 trainings with it diverged."
 
 
 @pytest.mark.slow
