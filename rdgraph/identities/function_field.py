@@ -16,7 +16,7 @@ A rewritten expression has the value of the original one wherever the original o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -24,6 +24,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.errors import NotApplicable
+from rdgraph.identities.polynomials import is_positive_polynomial, monomials, ordered
 from rdgraph.syntax.functions import record_of, softplus
 
 #: Powers of a unit beyond which arguments count as not commensurable, and terms beyond which nothing is factored.
@@ -130,11 +131,11 @@ class FunctionField:
         """u as a sum of rational multiples of terms that are linearly independent."""
         top, bottom = self.fraction(u)
         if not bottom.free_symbols:
-            return list(_monomials(top / bottom))
-        letters = _ordered(top.free_symbols | bottom.free_symbols)
+            return list(monomials(top / bottom))
+        letters = ordered(top.free_symbols | bottom.free_symbols)
         whole, rest = sp.div(sp.Poly(top, *letters, domain="QQ"), sp.Poly(bottom, *letters, domain="QQ"))
         self._denominators.append(bottom)
-        return [*_monomials(whole.as_expr()), *((q, m / bottom) for q, m in _monomials(rest.as_expr()))]
+        return [*monomials(whole.as_expr()), *((q, m / bottom) for q, m in monomials(rest.as_expr()))]
 
     def _in_units(self, q: sp.Rational, term: sp.Expr) -> tuple[int, sp.Expr]:
         """q*term as a whole multiple of the unit of the term."""
@@ -186,7 +187,7 @@ class FunctionField:
     def _oriented(self, u: sp.Expr) -> tuple[int, sp.Expr]:
         """A sign and the one of u, -u whose leading coefficient is positive."""
         top, bottom = self.fraction(u)
-        letters = _ordered(top.free_symbols)
+        letters = ordered(top.free_symbols)
         leading = sp.Poly(top, *letters).LC() / (1 if bottom.free_symbols else bottom) if letters else top / bottom
         return (-1, -top / bottom) if leading < 0 else (1, top / bottom)
 
@@ -251,7 +252,7 @@ class FunctionField:
             return sp.S.Zero, []
         content, found = sp.S.One, []
         for part, sign in ((top, 1), (bottom, -1)):
-            letters = _ordered(part.free_symbols)
+            letters = ordered(part.free_symbols)
             if not letters:
                 content *= part**sign
                 continue
@@ -265,7 +266,7 @@ class FunctionField:
         return content, found
 
     def _known_nonnegative(self, p: sp.Expr) -> bool:
-        return bool(p.is_nonnegative) or _has_no_zero(p) or self._is_nonnegative(self.resolve(p))
+        return bool(p.is_nonnegative) or is_positive_polynomial(p) or self._is_nonnegative(self.resolve(p))
 
     # ------------------------------------------------------------------ one form for equal fractions
     def fraction(self, expression: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
@@ -373,37 +374,6 @@ class FunctionField:
             rows.append({columns.setdefault(p, len(columns)): e for p, e in factors if not p.is_Symbol})
         matrix = sp.Matrix(len(rows), len(columns), lambda i, j: rows[i].get(j, 0))
         return "softplus of dependent arguments" if matrix.rank() < len(rows) else ""
-
-
-def _ordered(letters: Iterable[sp.Basic]) -> list[sp.Basic]:
-    """One order of all letters, so that leading coefficients agree between calls."""
-    return sorted(letters, key=lambda x: (isinstance(x, sp.Dummy), x.name, getattr(x, "dummy_index", 0)))  # type: ignore[attr-defined]
-
-
-def _has_no_zero(p: sp.Expr) -> bool:
-    """Whether a polynomial in one letter is positive for all values that the letter takes, by Sturm's theorem.
-
-    >>> x, y = sp.Symbol("x", positive=True), sp.Symbol("y", real=True)
-    >>> [_has_no_zero(p) for p in (x**2 - x + 1, x + 1, x - 1, y + 1, y**4 + y + 1, x**2 + y**2 + 1)]
-    [True, True, False, False, True, False]
-    """
-    if len(p.free_symbols) != 1 or not p.is_polynomial():
-        return False
-    (letter,) = p.free_symbols
-    polynomial = sp.Poly(p, letter)
-    is_rational = all(c.is_Rational for c in polynomial.coeffs())
-    return bool(
-        is_rational
-        and polynomial.eval(1) > 0
-        and polynomial.count_roots(0 if letter.is_nonnegative else None, None) == 0
-    )
-
-
-def _monomials(polynomial: sp.Expr) -> Iterator[tuple[sp.Rational, sp.Expr]]:
-    """Coefficient and power product of every term."""
-    for term in sp.Add.make_args(sp.expand(polynomial)):
-        if term != 0:
-            yield term.as_coeff_Mul()
 
 
 _SIGNS: dict[Any, dict[str, bool]] = {

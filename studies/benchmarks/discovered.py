@@ -2,7 +2,7 @@
 
 A cell is a contestant on a data set. "discovered" searches equations with the defaults of gread, then settings of the
 chosen one, as searches of settings do; BS and a tuned GCN have as many trials of settings as both together.
-Both are measured on the three small sets unless they are asked for, to save time.
+These two are measured on the three small sets alone unless they are asked for, to save time.
 "discovered-few" is the same with as many trials in all as everybody has in `studies.benchmarks.searched`, whose cells
 the page sets beside it: all reactions. "transfer" tries the equations that were chosen on other sets, untouched, with
 the defaults, once all of them are there. Validation nodes choose, test nodes choose nothing. Writes

@@ -31,7 +31,7 @@ def save_parts(folder: Path, path: Path) -> bool:
     found = {
         SETTINGS: read_text(folder / SETTINGS, "the settings of a run"),
         ENVIRONMENT: json.loads(read_text(folder / ENVIRONMENT, "an environment")),
-        STATE: read_text(folder / STATE, "the state of a run").strip(),
+        STATE: (folder / STATE).read_text("utf-8").strip() if (folder / STATE).exists() else "interrupted",
         "parts": parts,
     }
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -133,7 +133,7 @@ class Queue:
         pages, those of files that lack something not."""
         pages = []
         for one in wanted:
-            if not one.kept:
+            if not one.kept and (self._is_done(one) or not is_finished(kept_place(one))):
                 save_parts(self.folder / one.result, kept_place(one))
             files = [other for other in measurements() if other.kept and other.kept == one.kept]
             is_joined = len({other.result for other in files}) > 1

@@ -207,6 +207,7 @@ def test_a_study_under_way_goes_on_from_the_documentation(tmp_path: Path, monkey
     here, there = Queue(tmp_path / "here", "cpu", 1), Queue(tmp_path / "there", "cpu", 1)
     assert here.keep([one]) == []
     there.restore([one])
+    assert there.keep([one]) == []  # restored, and not begun
     for name in ("part-0", "part-1"):
         texts = [(queue.folder / one.result / "parts" / f"{name}.csv").read_bytes() for queue in (here, there)]
         assert texts[0] == texts[1]
@@ -217,6 +218,9 @@ def test_a_study_under_way_goes_on_from_the_documentation(tmp_path: Path, monkey
     assert there.keep([one])
     kept = json.loads((tmp_path / "docs" / "parts" / "depth.json").read_text())
     assert list(kept["parts"]) == ["part-0", "part-1", "part-2"]
+    assert kept["state"] == "done"
+    assert here.keep([one]) == []  # what was cut off does not take the place of what is finished
+    assert json.loads((tmp_path / "docs" / "parts" / "depth.json").read_text()) == kept
     assert kept["environment.json"]["python"]
 
 
