@@ -16,13 +16,13 @@ class JumpingKnowledge:
     """Joins states (M, n, d) of `layers` layers into one; a part of a network, made in its `build`.
 
     With lstm, scores of the layers come from an LSTM that reads the states of a node forwards and backwards, with
-    layers*d/2 channels each way, and the result is their mean with the softmax of the scores.
+    layers*d/2 channels each way, and the result is their mean with the softmax of the scores. The network is not held.
     """
 
     def __init__(self, model: BatchedModel, name: str, mode: str, width: int, layers: int) -> None:
         if mode not in MODES:
             raise UnknownName("jumping knowledge", mode, MODES)
-        self.model, self.name, self.mode, self.width = model, name, mode, width
+        self.name, self.mode = name, mode
         self.columns = width * layers if mode == "cat" else width
         if mode == "lstm":
             self.inner = max(1, layers * width // 2)
@@ -33,21 +33,23 @@ class JumpingKnowledge:
                 model.add_parameter(f"{name}_{way}_bias", model.uniform((4 * self.inner,), bound))
             model.add_linear(f"{name}_score", 2 * self.inner, 1)
 
-    def __call__(self, states: list[Tensor]) -> Tensor:
+    def __call__(self, model: BatchedModel, states: list[Tensor]) -> Tensor:
         """(M, n, columns) from the states of all layers."""
         if self.mode == "cat":
             return torch.cat(states, -1)
         if self.mode == "max":
             return torch.stack(states).amax(0)
-        both = torch.cat([self._read("forward", states), self._read("backward", states[::-1]).flip(0)], -1)
-        scores = torch.stack([self.model.linear(f"{self.name}_score", h) for h in both])
+        both = torch.cat(
+            [self._read(model, "forward", states), self._read(model, "backward", states[::-1]).flip(0)], -1
+        )
+        scores = torch.stack([model.linear(f"{self.name}_score", h) for h in both])
         return (torch.softmax(scores, 0) * torch.stack(states)).sum(0)
 
-    def _read(self, way: str, states: list[Tensor]) -> Tensor:
+    def _read(self, model: BatchedModel, way: str, states: list[Tensor]) -> Tensor:
         """The hidden states (layers, M, n, inner) of an LSTM that reads in this order; gates as torch orders them."""
         part = f"{self.name}_{way}"
-        inputs, own = (self.model.get_parameter(f"{part}_{end}") for end in ("in", "own"))
-        bias = self.model.get_parameter(f"{part}_bias")[:, None]
+        inputs, own = (model.get_parameter(f"{part}_{end}") for end in ("in", "own"))
+        bias = model.get_parameter(f"{part}_bias")[:, None]
         hidden = cell = states[0].new_zeros((*states[0].shape[:2], self.inner))
         found = []
         for state in states:

@@ -15,16 +15,17 @@ MOMENTUM = 0.1
 class LayerNorm:
     """(h - mean)/deviation over the channels of every node, times a weight, plus a shift; both learned.
 
-    A part of a network: made in its `build`, with parameters under a name.
+    A part of a network: made in its `build`, with parameters under a name. It does not hold the network, which would
+    then live until the next collection of cycles, with all that it has on a card.
     """
 
     def __init__(self, model: BatchedModel, name: str, width: int) -> None:
-        self.model, self.name, self.width = model, name, width
+        self.name = name
         model.add_parameter(f"{name}_weight", model.full((width,), 1.0))
         model.add_parameter(f"{name}_bias", model.full((width,), 0.0))
 
-    def __call__(self, x: Tensor) -> Tensor:
-        weight, bias = (self.model.get_parameter(f"{self.name}_{part}")[:, None] for part in ("weight", "bias"))
+    def __call__(self, model: BatchedModel, x: Tensor) -> Tensor:
+        weight, bias = (model.get_parameter(f"{self.name}_{part}")[:, None] for part in ("weight", "bias"))
         centred = x - x.mean(-1, keepdim=True)
         scale = torch.rsqrt(centred.square().mean(-1, keepdim=True) + EPS)
         return torch.addcmul(bias, centred * scale, weight)
@@ -37,15 +38,15 @@ class BatchNorm:
     """
 
     def __init__(self, model: BatchedModel, name: str, width: int) -> None:
-        self.model, self.name = model, name
+        self.name = name
         model.add_parameter(f"{name}_weight", model.full((width,), 1.0))
         model.add_parameter(f"{name}_bias", model.full((width,), 0.0))
         model.add_buffer(f"{name}_mean", model.full((width,), 0.0))
         model.add_buffer(f"{name}_variance", model.full((width,), 1.0))
 
-    def __call__(self, x: Tensor, is_training: bool) -> Tensor:
-        weight, bias = (self.model.get_parameter(f"{self.name}_{part}")[:, None] for part in ("weight", "bias"))
-        mean, variance = (self.model.get_buffer(f"{self.name}_{part}") for part in ("mean", "variance"))
+    def __call__(self, model: BatchedModel, x: Tensor, is_training: bool) -> Tensor:
+        weight, bias = (model.get_parameter(f"{self.name}_{part}")[:, None] for part in ("weight", "bias"))
+        mean, variance = (model.get_buffer(f"{self.name}_{part}") for part in ("mean", "variance"))
         if is_training:
             now = x.mean(1)
             centred = x - now[:, None]

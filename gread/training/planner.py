@@ -72,7 +72,7 @@ def kept_bytes(ensemble: Ensemble) -> int:
     def note(x: torch.Tensor) -> torch.Tensor:
         if x.ndim and len(x) % members == 0 and x.is_floating_point():
             seen[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
-        return x
+        return x.detach()  # an output that its own operation keeps as it is would keep itself, and never be freed
 
     random = Randomness(ensemble.model.seeds, ensemble.state["step"])
     before = {name: buffer.clone() for name, buffer in ensemble.model.named_buffers()}
@@ -110,8 +110,9 @@ def planned_memory(device: str) -> int:
 
 
 def members_that_fit(need: Need, device: str) -> int:
-    """How many such members the free memory holds."""
-    return int(SHARE * planned_memory(device)) // max(1, need.total)
+    """How many such members the memory that is planned for holds; one at least, if the free memory does."""
+    planned, free = (int(SHARE * room) // max(1, need.total) for room in (planned_memory(device), free_memory(device)))
+    return max(planned, min(1, free))
 
 
 @dataclass(frozen=True)
@@ -300,7 +301,7 @@ def check_fit(need: Need, device: str, asked: int | None) -> int:
     fit = members_that_fit(need, device)
     if fit < 1:
         raise InvalidArgument(
-            f"expected {need.total / 2**30:.2f} GiB for one member, got {planned_memory(device) / 2**30:.2f} GiB free "
+            f"expected {need.total / 2**30:.2f} GiB for one member, got {free_memory(device) / 2**30:.2f} GiB free "
             f"on {device}; lower hidden or the number of steps, or choose another device"
         )
     if asked is not None and asked < 1:

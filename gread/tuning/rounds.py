@@ -5,9 +5,10 @@ Nothing here needs the library that chooses the trials, so that they can be trai
 
 from __future__ import annotations
 
-import shutil
+import gc
+import hashlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +28,8 @@ from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable, Undeci
 from rdgraph.wording import counted
 
 CHECKPOINTS = "checkpoints"
+#: How often a round begins anew in smaller batches.
+TRIES = 4
 #: What a configuration may be refused with.
 REFUSALS = (InvalidArgument, NotApplicable, LanguageError, Undecided, UnknownName, torch.OutOfMemoryError)
 
@@ -44,8 +47,9 @@ def train_round(
 ) -> list[TrialResult]:
     """Train every trial of a plan on its splits.
 
-    A trial that cannot be trained, for lack of memory or since its settings do not go together, has failed, with the
-    reason; the others are trained.
+    A trial that cannot be trained, since its settings do not go together or one network alone does not fit the memory,
+    has failed, with the reason; the others are trained. Where batches do not fit after all, the round begins anew in
+    smaller ones.
 
     Args:
         data: The data set that the plan was made for.
@@ -67,34 +71,63 @@ def train_round(
     for split in plan.splits:
         check(data, split)
     check_validation(data, plan.splits)
-    place = choose_device(device)
+    return _Round(data, plan, choose_device(device), checkpoint, every, progress, tell).train(memory)
 
-    def attempt(candidates: Sequence[Candidate]) -> list[TrialResult]:
-        make = _halved if plan.halving else _whole
-        return make(data, plan, candidates, place, checkpoint, every, progress, tell) if candidates else []
 
-    def trained() -> list[TrialResult]:
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """A round that is tried again: without the trials that cannot be trained, then in smaller batches."""
+
+    data: NodeData
+    plan: PlannedRound
+    device: str
+    checkpoint: Path | None
+    every: float
+    progress: Callable[[float], None]
+    tell: Callable[[str], object]
+
+    def train(self, memory: int | None) -> list[TrialResult]:
+        """The results in the order of the trials, where batches are made for so many bytes at first."""
+        failed, tries = dict[int, TrialResult](), 0
+        while True:
+            left = [c for c in self.plan.candidates if c.number not in failed]
+            found = self._attempt(left, memory, self._folder(tries, failed))
+            if not isinstance(found, Exception):
+                done = failed | {result.number: result for result in found}
+                return [done[c.number] for c in self.plan.candidates]
+            if more := refused(self.data, replace(self.plan, candidates=tuple(left)), self.device):
+                self.tell(f"{len(more)} of {counted(len(left), 'trial')} cannot be trained: {found}")
+                failed |= more
+                continue
+            if not isinstance(found, torch.OutOfMemoryError) or tries == TRIES:
+                raise found
+            free, tries = memory_to_plan_for(self.device), tries + 1
+            memory = min((memory or free) // 2, free)
+            self.tell(f"the round begins anew in smaller batches, which may change last digits: {found}")
+
+    def _attempt(
+        self, candidates: Sequence[Candidate], memory: int | None, folder: Path | None
+    ) -> list[TrialResult] | Exception:
+        """The results of some trials, or what they were refused with, once nothing of them is left in memory."""
+        make = _halved if self.plan.halving else _whole
         try:
-            return attempt(plan.candidates)
+            with planned_for(memory):
+                return make(
+                    self.data, self.plan, candidates, self.device, folder, self.every, self.progress, self.tell
+                ) if candidates else []  # fmt: skip
         except REFUSALS as problem:
-            failed = refused(data, plan, place)
-            if not failed:
-                raise
-            tell(f"{len(failed)} of {counted(len(plan.candidates), 'trial')} cannot be trained: {problem}")
-        done = {r.number: r for r in attempt([c for c in plan.candidates if c.number not in failed])}
-        return [done[c.number] if c.number in done else failed[c.number] for c in plan.candidates]
+            found = problem.with_traceback(None)  # it would keep the batches
+        gc.collect()
+        if self.device.startswith("cuda"):
+            torch.cuda.empty_cache()
+        return found
 
-    try:
-        with planned_for(memory):
-            return trained()
-    except torch.OutOfMemoryError as problem:
-        if memory is None:
-            raise
-        tell(f"the round begins anew in smaller batches, which may change last digits: {problem}")
-    if checkpoint is not None:
-        shutil.rmtree(checkpoint, ignore_errors=True)  # the batches that did not fit are remembered there
-    torch.cuda.empty_cache()
-    return trained()
+    def _folder(self, tries: int, failed: Mapping[int, TrialResult]) -> Path | None:
+        """Where the state lies: an attempt with other trials or batches goes on from its own."""
+        if self.checkpoint is None or not (tries or failed):
+            return self.checkpoint
+        without = hashlib.sha256(repr(sorted(failed)).encode()).hexdigest()[:16]
+        return self.checkpoint / f"attempt-{tries}-{without}"
 
 
 def in_pieces(plan: PlannedRound) -> list[PlannedRound]:

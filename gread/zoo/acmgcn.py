@@ -75,7 +75,7 @@ class ACMGCN(BatchedModel):
         """What every node takes of its channels (M, n, channels); they sum to 1."""
         seen = channels
         if self.norms:
-            seen = torch.stack([self.norms[k, c](channels[:, :, c]) for c in range(self.channels)], 2)
+            seen = torch.stack([self.norms[k, c](self, channels[:, :, c]) for c in range(self.channels)], 2)
         scores = torch.einsum("mnco,mco->mnc", seen, self.get_parameter(f"layer_{k}_scores"))
         return torch.softmax(torch.sigmoid(scores) @ self.get_parameter(f"layer_{k}_mixer") / self.channels, -1)
 

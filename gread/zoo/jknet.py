@@ -57,7 +57,7 @@ class JKNet(BatchedModel):
 
     def read(self, states: list[Tensor], drop: Dropper) -> Tensor:
         """Logits from all layers."""
-        return self.linear("classifier", drop(self.join(states)))
+        return self.linear("classifier", drop(self.join(self, states)))
 
 
 RECORDS = (

@@ -68,7 +68,7 @@ class LINKX(BatchedModel):
         """The rest of a perceptron after its first linear layer."""
         h, k = first, 0
         while f"{name}_{k}" in self.norms:
-            h = self.norms[f"{name}_{k}"](torch.relu(h), drop.is_training)
+            h = self.norms[f"{name}_{k}"](self, torch.relu(h), drop.is_training)
             h = drop(h, rate) if rate else h
             k += 1
             h = self.linear(f"{name}_{k}", h)

@@ -87,7 +87,7 @@ class TunedNetwork(BatchedModel):
                 found = found + self.linear(f"residual_{k}", h)
             if s.norm != "none":
                 norm = self.norms[k]
-                found = norm(found, drop.is_training) if isinstance(norm, BatchNorm) else norm(found)
+                found = norm(self, found, drop.is_training) if isinstance(norm, BatchNorm) else norm(self, found)
             h = drop(found, relu=True)
             states.append(h)
         return states

@@ -22,9 +22,8 @@ from gread.training.checkpoint import load_checkpoint, save_checkpoint
 from gread.training.ensemble import Ensemble
 from gread.training.planner import Costs, cut_by_effort, make_batches
 from gread.training.trainer import train
-from gread.tuning.candidates import Candidate, PlannedRound
+from gread.tuning.candidates import Candidate
 from gread.tuning.halving import HalvedRound, Rungs, halving_options
-from gread.tuning.rounds import train_round
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.integrators.flow_coefficients import Schedule
 from rdgraph.integrators.member_schedules import Schedules
@@ -395,23 +394,6 @@ def test_batches_side_by_side_give_the_results_of_one_after_the_other(monkeypatc
     assert under_way != sorted(under_way)
     np.testing.assert_array_equal(one.history, both.history)
     np.testing.assert_array_equal(one.test_accuracy, both.test_accuracy)
-
-
-def test_of_a_shape_what_is_too_large_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Members of one shape differ in what they take: the largest are refused, the others are trained."""
-    from gread.training import planner
-
-    tried = [
-        Candidate(k, Config().updated(BASE | {"method": "exact", "time": time, "epochs": 20}))
-        for k, time in enumerate((0.2, 1.0, 30.0))
-    ]
-    needs = [planner.estimate(Ensemble(karate(), c.trainings([0], 0), keep_best=False)).total for c in tried]
-    assert needs[1] < needs[2]
-    monkeypatch.setattr(planner, "free_memory", lambda device: int((needs[1] + needs[2]) / 2 / planner.SHARE))
-    plan = PlannedRound.of(karate(), [0], 0, False, tried)
-    results = train_round(karate(), plan, device="cpu", tell=lambda text: None)
-    assert [r.state for r in results] == ["complete", "complete", "failed"]
-    assert "GiB for one member" in results[2].note
 
 
 def test_trials_are_put_together_once_for_each_configuration() -> None:

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from gread import discover, train_decoupled
 from gread.datasets.embedded import karate
 from gread.datasets.masks import Masks
 from gread.settings.config import Config
 from gread.settings.trials import make_trials
-from gread.training import batch_queue, planner
+from gread.training import batch_queue
 from gread.training.ensemble import Ensemble
 from gread.training.trainer import train
 from gread.tuning import ask_tell, rounds, searching
@@ -25,7 +24,7 @@ from gread.tuning.rounds import in_pieces, train_round
 from gread.tuning.searching import Search, SearchPlan, search
 from gread.tuning.space import find_space, read_space
 from rdgraph.errors import InvalidArgument, LanguageError, MissingDependency, UnknownName
-from tests.gread.tuning.quick_searches import MLP, Cut, plan, quick
+from tests.gread.tuning.quick_searches import MLP, plan, quick
 
 
 # ---------------------------------------------------------------------- what a search is
@@ -81,19 +80,6 @@ def test_equations_are_searched_too() -> None:
     assert all(r.state == "complete" for r in found.results)
 
 
-@pytest.mark.parametrize("halving", [False, True])
-def test_what_does_not_fit_the_memory_fails_alone(monkeypatch: pytest.MonkeyPatch, halving: bool) -> None:
-    monkeypatch.setattr(planner, "free_memory", lambda device: 10_000_000)
-    space, said = read_space("[settings]\nhidden = [8, 20000]\n", "large"), list[str]()
-    found = quick(4, space=space, fixed={"epochs": 20}, tell=said.append, halving=halving)
-    for candidate, result in zip(found.candidates, found.results, strict=True):
-        assert result.state == ("complete" if candidate.values["hidden"] == 8 else "failed")
-    failed = [r for r in found.results if r.state == "failed"]
-    assert 0 < len(failed) < 4
-    assert "GiB" in failed[0].note
-    assert "cannot be trained" in said[0]
-
-
 def test_settings_that_do_not_go_together_fail_alone() -> None:
     text = "[settings]\nattention_dim = [12, 16]\nheads = [3, 4]\n"
     base = Config().updated({"attention_dim": 12, "epochs": 20, "hidden": 4, "method": "euler", "step": 1.0})
@@ -120,14 +106,6 @@ def test_a_method_without_the_step_that_it_needs_fails_alone(halving: bool) -> N
     assert "cannot be trained" in said[0]
     planned = SearchPlan.make(karate(), trials=5, **options).round_of(found.candidates)
     assert sum(len(part.candidates) for part in in_pieces(planned)) == 5
-
-
-def test_a_search_without_a_sound_trial_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "free_memory", lambda device: 10)
-    found = quick(2, tell=lambda text: None)
-    assert [r.state for r in found.results] == ["failed", "failed"]
-    with pytest.raises(InvalidArgument, match=r"a trial that could be trained, got 2 without: .* GiB"):
-        _ = found.best
 
 
 @pytest.mark.parametrize(
@@ -287,36 +265,6 @@ def test_cmaes_draws_the_same_again_and_learns() -> None:
     assert all(a != b for a, b in zip(rates[0][4:], rates[1][4:], strict=True))
 
 
-def set_memory(monkeypatch: pytest.MonkeyPatch, free: int, total: int) -> None:
-    monkeypatch.setattr(planner, "free_memory", lambda device: free)
-    monkeypatch.setattr(planner, "total_memory", lambda device: total)
-
-
-def test_batches_are_made_for_the_memory_that_a_search_began_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Results are the same to the bit only where batches are, and those of another day or machine would be others."""
-    real, seen = rounds.train_round, list[tuple[int, int]]()
-
-    def watched(*args: Any, memory: int, **kwargs: Any) -> Any:
-        with planner.planned_for(memory):
-            seen.append((memory, planner.planned_memory("cpu")))
-        if len(seen) == 2:
-            raise Cut
-        return real(*args, memory=memory, **kwargs)
-
-    monkeypatch.setattr(rounds, "train_round", watched)
-    set_memory(monkeypatch, 2**30 + 12345, 2**40)
-    with pytest.raises(Cut):
-        quick(6, round_size=2, folder=tmp_path)
-    set_memory(monkeypatch, 2**29, 2**40)
-    quick(6, round_size=2, folder=tmp_path)
-    assert seen == [(2**30, 2**30)] * 4
-    set_memory(monkeypatch, 2**28, 2**29)  # a machine that has not so much
-    with planner.planned_for(2**30):
-        assert planner.planned_memory("cpu") == 2**29
-
-
 def test_a_round_is_cut_where_batches_are_not() -> None:
     planned = Search(plan(6, fixed={"epochs": 20}, round_size=6), None).plan_round()
     assert planned is not None
@@ -329,29 +277,3 @@ def test_a_round_is_cut_where_batches_are_not() -> None:
     apart = [r for part in parts for r in train_round(karate(), part, device="cpu")]
     assert sorted(apart, key=lambda r: r.number) == together
     assert rounds.in_pieces(replace(planned, halving=True)) == [replace(planned, halving=True)]
-
-
-def test_a_round_that_does_not_fit_after_all_is_trained_in_smaller_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    planned = Search(plan(2), None).plan_round()
-    assert planned is not None
-    real, free, said = rounds._whole, list[int](), list[str]()
-
-    def tight(*args: Any) -> Any:
-        free.append(planner.planned_memory("cpu"))
-        if free[-1] == 2**60:
-            (tmp_path / "batches.json").write_text("[[0, 1, 2, 3]]")
-            raise torch.OutOfMemoryError("too large")
-        assert not (tmp_path / "batches.json").exists()
-        return real(*args)
-
-    set_memory(monkeypatch, 2**32, 2**60)
-    monkeypatch.setattr(rounds, "_whole", tight)
-    found = train_round(karate(), planned, device="cpu", checkpoint=tmp_path, memory=2**60, tell=said.append)
-    assert [r.state for r in found] == ["complete", "complete"]
-    assert free == [2**60, 2**32]
-    assert "smaller batches" in said[0]
-    set_memory(monkeypatch, 2**60, 2**60)
-    with pytest.raises(torch.OutOfMemoryError):
-        train_round(karate(), planned, device="cpu", checkpoint=tmp_path, tell=said.append)

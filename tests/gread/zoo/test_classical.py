@@ -281,7 +281,7 @@ def test_jumping_knowledge(pyg: Any, mode: str) -> None:
     model = make("jknet", hidden=4, layers=3, jump=mode)
     with torch.no_grad():
         states = model.states(Features.make(X, dtype=torch.float64), Dropper())
-        found = model.join(states)[1]  # type: ignore[operator]
+        found = model.join(model, states)[1]  # type: ignore[operator]
     layer = pyg.JumpingKnowledge(mode, channels=4, num_layers=3)
     if mode == "lstm":
         inner = 3 * 4 // 2
@@ -304,14 +304,14 @@ def test_batch_norm_is_torchs(pyg: Any) -> None:
     peer = torch.nn.BatchNorm1d(4).double()
     x = torch.randn(2, N, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     for step in range(3):
-        close(norm(x * (step + 1), is_training=True)[1], peer(x[1] * (step + 1)))
-    close(norm(x, is_training=False)[1], peer.eval()(x[1]))
+        close(norm(model, x * (step + 1), is_training=True)[1], peer(x[1] * (step + 1)))
+    close(norm(model, x, is_training=False)[1], peer.eval()(x[1]))
 
 
 def test_layer_and_pair_norm_are_the_others(pyg: Any) -> None:
     model = make("gcn-tuned", hidden=4, norm="layer")
     x = torch.randn(2, N, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-    close(LayerNorm(model, "extra", 4)(x)[1], torch.nn.LayerNorm(4).double()(x[1]))
+    close(LayerNorm(model, "extra", 4)(model, x)[1], torch.nn.LayerNorm(4).double()(x[1]))
     close(pair_norm(x, 2.0)[1], pyg.PairNorm(scale=2.0)(x[1]))
     close(pair_norm(x, individually=True)[1], pyg.PairNorm(scale_individually=True)(x[1]))
 
