@@ -307,7 +307,9 @@ def test_growth_is_decided_only_by_a_device_at_work() -> None:
 def test_a_recorded_run_is_timed_on_a_gpu() -> None:
     (_, few), (_, many) = (complexity.run_seconds("BS", 3000, 64, 256, steps, 5, "cuda") for steps in (4, 64))
     assert min(few) > 0
-    assert 8 < min(many) / min(few) < 32
+    assert (
+        min(many) / min(few) > 8
+    )  # set-up in the times would make them alike; other programs on the card may slow one
 
 
 def test_products_are_those_of_the_equation() -> None:
