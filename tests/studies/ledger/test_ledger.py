@@ -286,14 +286,20 @@ def test_rows_of_somebody_else_that_make_no_sense(name: str, text: str, said: st
         read_added(path)
 
 
-def test_a_file_of_a_spreadsheet_is_read(tmp_path: Path) -> None:
+def test_a_file_of_a_spreadsheet_is_read(ledger: dict[str, LedgerEntry], tmp_path: Path) -> None:
+    printed = next(
+        e.printed
+        for e in ledger.values()
+        if e.printed.cell.startswith("T8/GREAD-") and e.status == words.NOT_REPRODUCED
+    )
+    row = f"{HEAD}{printed.cell},{printed.value},0.9,,A lab,run\n"
     path = tmp_path / "lab.csv"
-    path.write_bytes(b"\xef\xbb\xbf" + f"{HEAD}{CELL},88.4,0.9,,A lab,run\n".replace("\n", "\r\n").encode())
+    path.write_bytes(b"\xef\xbb\xbf" + row.replace("\n", "\r\n").encode())
     (one,) = read_added(path)
-    assert (one.value, one.std, one.count, one.who) == (88.4, 0.9, 10, "A lab")
+    assert (one.value, one.std, one.count, one.who) == (printed.value, 0.9, 10, "A lab")
     assert one.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-    (entry,) = [e for e in make_ledger(added=[one]) if e.printed.cell == CELL]
-    assert "A lab: 88.40, which agrees with the paper" in entry.cause
+    (entry,) = [e for e in make_ledger(added=[one]) if e.printed.cell == printed.cell]
+    assert f"A lab: {printed.value:.2f}, which agrees with the paper" in entry.cause
 
 
 def test_cells_are_found_by_name() -> None:
