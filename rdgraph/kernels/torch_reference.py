@@ -42,7 +42,9 @@ def _products(indptr: Tensor, indices: Tensor, weights: Tensor, x: Tensor) -> Te
     """
     members, nodes, channels = x.shape
     edges = indices.numel()
-    if members == 1 or members * edges > MAX_JOINED:
+    if members == 1:
+        return matrix_product(indptr, indices, weights[0], x[0])[None]
+    if members * edges > MAX_JOINED:
         return torch.stack([matrix_product(indptr, indices, w, h) for w, h in zip(weights, x, strict=True)])
     block = torch.arange(members, dtype=indices.dtype, device=indices.device)[:, None]
     starts = torch.cat([(indptr[:-1] + block * edges).reshape(-1), indptr.new_full((1,), members * edges)])

@@ -38,7 +38,13 @@ PAGES = [
 PAGES += sorted(page for page in (ROOT / "docs/explanation").glob("*.md") if page.name != "index.md")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+#: Pages whose examples train and fit for ten seconds each.
+LONG = ("classifier.md", "inverse.md")
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, marks=pytest.mark.slow) if p.name in LONG else p for p in PAGES], ids=lambda p: p.name
+)
 def test_python_blocks(page: Path) -> None:
     failed, tried = doctest.testfile(str(page), module_relative=False, verbose=False, encoding="utf-8")
     assert failed == 0

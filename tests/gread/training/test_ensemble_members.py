@@ -315,6 +315,7 @@ def test_a_state_in_a_chunk_that_may_be_done_again_is_refused() -> None:
     assert ensemble.subset([0]).model.degree == ensemble.model.degree
 
 
+@pytest.mark.slow
 def test_members_with_short_polynomials_take_them_whole_once_the_long_ones_have_left() -> None:
     short, long = (
         config(epochs=40, method="rk4", step=0.1, time=0.3),

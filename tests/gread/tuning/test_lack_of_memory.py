@@ -159,8 +159,7 @@ def test_a_round_without_some_trials_goes_on_where_it_was_cut_off(
     """The first attempt and the one without the failed trials may both have begun; neither takes up the other's."""
     space = read_space("[settings]\nhidden = [8, 20000]\n", "large")
     planned = planned_round(4, space=space, fixed={"epochs": 40}, halving=halving)
-    real_refused, is_late = rounds.refused, [True]
-    name = "_halved" if halving else "_whole"
+    is_late, name = [True], "_halved" if halving else "_whole"
     real = getattr(rounds, name)
 
     def begun(data: Any, plan: Any, candidates: Any, *rest: Any) -> Any:
@@ -176,7 +175,6 @@ def test_a_round_without_some_trials_goes_on_where_it_was_cut_off(
     monkeypatch.setattr(planner, "free_memory", lambda device: 10_000_000)
     plain = train_round(karate(), planned, device="cpu", tell=lambda text: None)
     monkeypatch.setattr(rounds, name, begun)
-    monkeypatch.setattr(rounds, "refused", real_refused)
     options: dict[str, Any] = {"device": "cpu", "checkpoint": tmp_path, "every": 0.0, "tell": lambda text: None}
     with pytest.raises(Cut):
         train_round(karate(), planned, progress=cut, **options)

@@ -178,7 +178,7 @@ def fisher(alpha: float, beta: float, start: np.ndarray, times: np.ndarray) -> n
     return done.y.T
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("known", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_without_noise_intervals_hold_the_truth_beside_the_errors_of_runs(known: bool) -> None:
     start, times = np.linspace(0.1, 0.9, 5), np.linspace(0, 1.5, 9)
     seen = fisher(0.5, 0.8, start, times)
@@ -199,7 +199,7 @@ def test_a_state_that_stays_bounds_nothing_also_where_it_is_fitted_exactly(state
     assert found.intervals == {"alpha": (0.0, np.inf), "beta": (0.0, np.inf)}
 
 
-@pytest.mark.parametrize("alpha", [0.0, -0.05])
+@pytest.mark.parametrize("alpha", [0.0, pytest.param(-0.05, marks=pytest.mark.slow)])
 def test_a_coefficient_at_the_end_of_its_sign_is_bounded_on_the_other_side(alpha: float) -> None:
     """The border is that of a scan over alpha, with beta fitted by an optimiser that shares no code."""
     start, times = np.linspace(0.1, 0.9, 5), np.linspace(0, 1.5, 9)
@@ -236,6 +236,7 @@ def test_real_coefficients_of_any_size_have_intervals(rate: float, end: float) -
     assert found.identifiable == {"a": True}
 
 
+@pytest.mark.slow
 def test_an_interval_follows_a_ridge_of_equal_fits_to_its_end() -> None:
     """States that stay positive see alpha + beta alone: alpha may be anything below it, and neither is identifiable."""
     ring, times, start = nx.cycle_graph(5), np.linspace(0, 2, 7), np.linspace(0.2, 0.9, 5)
@@ -266,6 +267,7 @@ def test_a_coefficient_that_others_make_up_for_is_not_identifiable_where_signs_b
         rd.fit(text, runs[0], times, graph=nx.complete_graph(4), normalisation="none", initial=start)
 
 
+@pytest.mark.slow
 def test_the_laplacian_with_degrees_is_no_sum_of_the_identity_and_the_adjacency() -> None:
     """With L = D - A on a path, L@H, A@H and H are independent, which they are not with L = I - A."""
     text, truth = "-alpha*L@H + beta*A@H - gamma*H", {"alpha": 0.5, "beta": 0.2, "gamma": 0.6}
