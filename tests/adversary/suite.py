@@ -20,8 +20,9 @@ from tests.adversary import (
     states,
     steps,
 )
+from tests.adversary.drawing import draw
 from tests.adversary.outcome import Question
-from tests.adversary.systems import Drawn, draw
+from tests.adversary.systems import Drawn
 
 FAMILIES: dict[str, ModuleType] = {
     m.FAMILY: m

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.adversary import assumptions, formulas, graphs, methods, page, rewriting, suite, systems
+from tests.adversary import assumptions, drawing, formulas, graphs, methods, page, rewriting, suite
 from tests.adversary.__main__ import main
 from tests.adversary.answers import (
     Conservation,
@@ -50,7 +50,7 @@ def test_a_formula_with_an_unknown_word_is_refused() -> None:
 @pytest.mark.parametrize("index", range(25))
 def test_jacobians_agree_with_differences(index: int) -> None:
     rng = np.random.default_rng([3, index])
-    system = systems.draw(rng)
+    system = drawing.draw(rng)
     graph = graphs.draw(rng, "row")
     field = Field(system, graph, "row", system.values(rng, graph.nodes, 2), 2)
     state, initial, direction = rng.normal(size=(3, graph.nodes, 2))
@@ -63,7 +63,7 @@ def test_jacobians_agree_with_differences(index: int) -> None:
 @pytest.mark.parametrize("index", range(20))
 def test_drawn_coefficients_are_admissible(index: int) -> None:
     rng = np.random.default_rng([4, index])
-    system = systems.draw(rng)
+    system = drawing.draw(rng)
     for _ in range(5):
         assert system.assumed.satisfied(system.values(rng, 4, 2))
 
@@ -80,7 +80,7 @@ def test_assumptions_are_read() -> None:
 @pytest.mark.parametrize("index", range(20))
 def test_rewriting_keeps_the_value(index: int) -> None:
     rng = np.random.default_rng([5, index])
-    system = systems.draw(rng)
+    system = drawing.draw(rng)
     other = Drawn(rewriting.rewritten(system.body, rng), system.kinds)
     values = system.values(rng, 4, 2)
     state, initial = rng.normal(size=(2, 4, 2))

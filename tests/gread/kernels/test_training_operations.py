@@ -1,4 +1,4 @@
-"""Kernels of training: Triton's in their interpreter against plain torch, and plain torch against the definitions."""
+"""Kernels of training: rows and rectangles, softmax within rows, Adam and copies; those of Triton against torch."""
 
 from __future__ import annotations
 
@@ -16,136 +16,18 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 import rdgraph as rd
-from gread.kernels import counters
 from gread.kernels import operations as ops
 from gread.models.features import Features
 from gread.models.soft_adjacency import soft_weights
-from rdgraph.integrators import flow_coefficients as responses
-from rdgraph.integrators.flow_coefficients import Schedule, _basis, _by_autograd, transform_table
-from rdgraph.integrators.member_schedules import Schedules
-from rdgraph.integrators.polynomial_products import _moments, _sampled
 from rdgraph.kernels.rectangular_matrix import Rectangle
 from rdgraph.kernels.row_order import LONG, MUCH, SHORT, SMALL, Rows
+from tests.gread.kernels.random_tensors import random
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
-stacks = pytest.importorskip("rdgraph.kernels.triton_polynomial")
+
 launches = pytest.importorskip("gread.kernels.triton_training")
 
 interpreted = pytest.mark.skipif(os.environ["TRITON_INTERPRET"] != "1", reason="Triton was loaded without interpreter")
-
-
-def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
-
-
-def seeds_of(*values: int) -> Tensor:
-    return torch.tensor(values, dtype=torch.int64)
-
-
-def number(value: int) -> Tensor:
-    return torch.tensor(value, dtype=torch.int64)
-
-
-# ---------------------------------------------------------------------- stacks of states
-@interpreted
-@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (4, 2, 5, 3), (3, 2, 33, 7), (2, 3, 70, 66)], ids=str)
-@pytest.mark.parametrize("spread", ["scalar", "members", "channels", "both"])
-def test_moments(shape, spread):
-    count, members, _, d = shape
-    stack, x = random(*shape), random(*shape[1:], seed=1)
-    b, c = {"scalar": (1, 1), "members": (members, 1), "channels": (1, d), "both": (members, d)}[spread]
-    series = random(count, b, 1, c, seed=2)
-    total, slopes = stacks.moments(stack, x, series)
-    torch.testing.assert_close(total, (series * stack).sum(0), rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(slopes, (stack * x).sum(2, keepdim=True), rtol=1e-12, atol=1e-12)
-    for found, expected in zip((total, slopes), _moments(stack, x, series), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-
-
-@interpreted
-def test_moments_accumulate_in_single_precision_at_least():
-    stack, x, series = (
-        random(3, 1, 40, 5, dtype=torch.float32),
-        random(1, 40, 5, dtype=torch.float32),
-        random(3, 1, 1, 1),
-    )
-    total, slopes = stacks.moments(stack, x, series)
-    assert (total.dtype, slopes.dtype) == (torch.float32, torch.float32)
-    torch.testing.assert_close(total.double(), (series * stack.double()).sum(0), rtol=1e-5, atol=1e-5)
-
-
-@interpreted
-@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 2, 5), (2, 1, 17), (2, 2, 70)], ids=str)
-@pytest.mark.parametrize("doubled", [False, True])
-def test_sampled_stacks(shape, doubled):
-    """Rows without edges, a row of all columns, and more edges than one program takes."""
-    count, members, d = shape
-    matrix = (np.random.default_rng(1).random((9, 9)) < 0.3).astype(float)
-    matrix[0], matrix[4] = 1, 0
-    op = rd.Operator.from_csr(*(lambda m: (m.indptr, m.indices, torch.tensor(m.data)))(scipy.sparse.csr_array(matrix)))
-    left, right = random(count, members, 9, d), random(count, members, 9, d, seed=1)
-    pattern = op.pattern
-    found = stacks.sample_stacks(pattern.rows, pattern.indices, left, right, doubled)
-    factors = torch.tensor([1.0] + [2.0 if doubled else 1.0] * (count - 1)).double()
-    full = torch.einsum("k,kbid,kbjd->bij", factors, left, right)
-    expected = full[:, pattern.rows.long(), pattern.indices.long()]
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(_sampled(pattern.tensors, None, left, right, doubled, False, 0), expected)
-    shared = _sampled(pattern.tensors, None, left, right, doubled, True, 0)
-    torch.testing.assert_close(shared, expected.sum(0, keepdim=True))
-
-
-@interpreted
-def test_sampled_stacks_without_edges():
-    empty = torch.empty(0, dtype=torch.int32)
-    assert stacks.sample_stacks(empty, empty, random(2, 3, 4, 5), random(2, 3, 4, 5), True).shape == (3, 0)
-
-
-@interpreted
-@pytest.mark.parametrize("kind", ["taylor", "chebyshev"])
-@pytest.mark.parametrize(
-    "manners",
-    [
-        [("exact", 1.3, None)],
-        [("euler", 0.7, 1.0)],
-        [("rk4", 1.3, 0.4)],
-        [("heun", 5.0, 0.1)],
-        [("rk4", 1.3, 0.4), ("exact", 2.0, None)],
-        [("euler", 3.0, 0.25), ("rk4", 0.3, 1.0)],
-    ],
-)
-@pytest.mark.parametrize("terms", [2, 3])
-def test_gains_and_their_gradients(kind, manners, terms):
-    """Values at the sample points and the pull-back to the generators are those of autograd in plain torch."""
-    rows, degree, count = 6, 11, 16
-    generator = (0.5 * random(terms, rows)).requires_grad_(True)
-    times = torch.tensor([time - 0.05 * k for k, (_, time, _) in enumerate(manners * 2)][:2], dtype=torch.float64)
-    schedule, cpu = Schedules.of([Schedule.make(*manner) for manner in manners]), torch.device("cpu")
-    expected, _, gain = _by_autograd(generator, None, times.repeat_interleave(3), schedule, kind, count, degree)
-    basis, transform = _basis(kind, count, terms, cpu), transform_table(kind, count, degree, cpu)
-    values, slopes = stacks.gains(generator.detach(), times, basis, schedule.plan(cpu), schedule.has_exact)
-    torch.testing.assert_close((values.flatten(1) @ transform).T, expected.detach(), rtol=1e-11, atol=1e-12)
-    torch.testing.assert_close(values.square().sum(1).amax(-1).sqrt(), gain, rtol=1e-11, atol=1e-12)
-    weight = random(degree + 1, rows, seed=1)
-    (wanted,) = torch.autograd.grad((expected * weight).sum(), generator)
-    torch.testing.assert_close(stacks.pull_gains(weight.T @ transform.T, slopes, basis), wanted, rtol=1e-10, atol=1e-11)
-
-
-@interpreted
-def test_the_function_of_the_gpu_route_gives_the_gradients_of_the_plain_one():
-    schedule = Schedule.make("rk4", 1.5, 0.5)
-    found = []
-    for route in ("kernels", "plain"):
-        generator = (0.5 * random(3, 4)).requires_grad_(True)
-        times = torch.tensor([1.4, 1.5], dtype=torch.float64)
-        if route == "kernels":
-            series, gain = responses._Coefficients.apply(generator, times, schedule, "taylor", 32, 20)
-        else:
-            series, _, gain = _by_autograd(generator, None, times.repeat_interleave(2), schedule, "taylor", 32, 20)
-        (slope,) = torch.autograd.grad(series.square().sum(), generator)
-        found.append((series.detach(), gain.detach(), slope))
-    for one, two in zip(*found, strict=True):
-        torch.testing.assert_close(one, two, rtol=1e-10, atol=1e-12)
 
 
 # ---------------------------------------------------------------------- rows and rectangles
@@ -206,117 +88,6 @@ def test_sparse_and_dense_features_give_the_same_products():
     torch.testing.assert_close((each @ weight)[1], 2 * (dense @ weight)[1])
     with pytest.raises(ValueError, match="expected features"):
         Features.make(np.zeros(3))
-
-
-def test_dropped_features_keep_their_entries_scaled():
-    matrix = scipy.sparse.csr_array(np.arange(1.0, 2001.0).reshape(50, 40))
-    x = Features.make(matrix, dtype=torch.float64)
-    dropped = x.dropped(seeds_of(1, 2), number(0), torch.tensor([0.25, 0.5]), 9).values
-    for member, rate in enumerate((0.25, 0.5)):
-        kept = dropped[member] != 0
-        torch.testing.assert_close(dropped[member][kept], (x.values[0] / (1 - rate))[kept])
-        assert abs(float(kept.double().mean()) - (1 - rate)) < 0.04
-    assert not torch.equal(dropped[0] != 0, dropped[1] != 0)
-
-
-# ---------------------------------------------------------------------- numbers by counting
-def reference(seed: int, stream: int, step: int, place: int) -> int:
-    """The bits, written with Python's integers."""
-
-    def mix(x: int) -> int:
-        x = ((x ^ (x >> 16)) * 0x21F0AAAD) % 2**32
-        x = ((x ^ (x >> 15)) * 0xD35A2D97) % 2**32
-        return x ^ (x >> 15)
-
-    folded = mix((seed % 2**32) ^ mix((seed >> 32) % 2**32))
-    key = mix((mix((folded + stream * 0x85EBCA6B) % 2**32) + step * 0x9E3779B9) % 2**32)
-    return mix(mix((place + key) % 2**32) ^ key)
-
-
-@given(st.integers(0, 2**63 - 1), st.integers(0, 2**18), st.integers(0, 2**20))
-def test_bits_are_a_function_of_seed_stream_step_and_place(seed, stream, step):
-    found = counters.bits(counters.keys(seeds_of(seed), stream, number(step)), 5)
-    assert found.tolist() == [[reference(seed, stream, step, place) for place in range(5)]]
-    u = counters.uniform(seeds_of(seed), stream, 5, number(step))
-    assert u.tolist() == [[(bits >> 8) / 2**24 for bits in found[0].tolist()]]
-
-
-def test_mixing_is_a_bijection_on_a_sample():
-    x = torch.arange(200_000)
-    assert len(counters.mix(x).unique()) == len(x)
-
-
-@given(st.lists(st.integers(0, 2**62), min_size=2, max_size=6), st.integers(0, 1000))
-def test_a_member_draws_its_numbers_whoever_is_beside_it(seeds, step):
-    together = counters.uniform(torch.tensor(seeds), counters.DROPOUT, 33, number(step))
-    for m, seed in enumerate(seeds):
-        assert torch.equal(together[m : m + 1], counters.uniform(seeds_of(seed), counters.DROPOUT, 33, number(step)))
-
-
-def test_numbers_are_uniform_and_streams_steps_and_members_are_uncorrelated():
-    count = 40_000
-    lag = counters.uniform(seeds_of(7), 1, count + 1)[0]
-    series = [
-        lag[:-1],
-        lag[1:],
-        *counters.uniform(seeds_of(8, 7 + (1 << 32)), 1, count),
-        counters.uniform(seeds_of(7), 2, count)[0],
-        *(counters.uniform(seeds_of(7), 1, count, number(step))[0] for step in (1, 2)),
-    ]
-    for u in series:
-        assert abs(float(u.double().mean()) - 0.5) < 5 / (12 * count) ** 0.5
-        assert abs(float(u.double().var()) - 1 / 12) < 5 * (1 / 180 / count) ** 0.5
-        assert 0 <= float(u.min()) < 1e-3
-        assert 1 - 1e-3 < float(u.max()) < 1
-        shares = torch.histc(u, 16, 0, 1) / count
-        assert float((shares * 16 - 1).abs().max()) < 6 * (16 / count) ** 0.5
-    correlations = torch.corrcoef(torch.stack(series).double()) - torch.eye(len(series))
-    assert float(correlations.abs().max()) < 5 / count**0.5
-
-
-@interpreted
-@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (2, 33, 50)], ids=str)
-@pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("is_shared", [False, True])
-def test_dropout_has_the_same_bits_in_torch_and_triton(shape, relu, is_shared):
-    seeds = torch.tensor([3, (5 << 32) | 9, 2**62 + 1])[: shape[0]]
-    rates = torch.tensor([0.0, 0.3, 0.9])[: shape[0]]
-    x = random(1 if is_shared else shape[0], *shape[1:], dtype=torch.float32)
-    sign = x.expand(shape).contiguous() if relu else None
-    for step in (0, 199):
-        plain = ops._dropout(x, sign, seeds, number(step), rates, counters.DROPOUT + 3)
-        found = launches.dropout(x, sign, seeds, number(step), rates, counters.DROPOUT + 3)
-        assert torch.equal(found, plain)
-
-
-def test_dropout_drops_the_asked_share_and_keeps_the_mean():
-    rates = torch.tensor([0.0, 0.1, 0.5, 0.9])
-    x = torch.ones(1, 40_000)
-    out = ops.dropout(x, seeds_of(0, 1, 2, 3), number(4), rates, 11)
-    for member, rate in enumerate(rates.tolist()):
-        assert abs(float((out[member] == 0).double().mean()) - rate) < 0.01
-        kept = out[member][out[member] != 0]
-        torch.testing.assert_close(kept, torch.full_like(kept, 1 / (1 - rate)))
-    again = ops.dropout(x, seeds_of(0, 1, 2, 3), number(5), rates, 11)
-    assert torch.equal(out[0], again[0])
-    assert not torch.equal(out[2], again[2])
-
-
-def test_relu_before_dropout_keeps_what_is_not_a_number():
-    x = torch.tensor([[-1.0, torch.nan, 2.0, 0.0]])
-    out = ops.dropout(x, seeds_of(1), number(0), torch.tensor([0.0]), 5, relu=True)
-    torch.testing.assert_close(out, torch.tensor([[0.0, torch.nan, 2.0, 0.0]]), equal_nan=True)
-    if os.environ["TRITON_INTERPRET"] == "1":
-        found = launches.dropout(x, x, seeds_of(1), number(0), torch.tensor([0.0]), 5)
-        torch.testing.assert_close(found, out, equal_nan=True)
-
-
-@pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("is_shared", [False, True])
-def test_gradient_of_dropout(relu, is_shared):
-    x = random(1 if is_shared else 2, 4, 3).requires_grad_(True)
-    rates = torch.tensor([0.5, 0.2])
-    assert gradcheck(lambda x: ops.dropout(x, seeds_of(5, 6), number(2), rates, 1, relu=relu), [x])
 
 
 # ---------------------------------------------------------------------- softmax within rows

@@ -1,45 +1,25 @@
-"""`GREADConv` against dense float64 matrices, the classifier's own network, and inside a PyTorch Geometric model."""
+"""`GREADConv` against dense float64 matrices and the classifier's own network; its gradients and precisions."""
 
 from __future__ import annotations
 
 import copy
-import re
-import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.linalg
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 import rdgraph as rd
-from gread.layers.conv import REMEMBERED, GREADConv
+from gread.layers.conv import GREADConv
 from gread.models.features import Features
 from gread.models.gread_model import GREAD
 from gread.models.place import Place
 from gread.settings.gread_settings import GreadSettings
-from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
+from rdgraph.errors import InvalidArgument
 from rdgraph.integrators.polynomial_flow import LinearFlow
-from tests.paths import ROOT
-
-#: A small directed graph with an edge given twice, a self-loop and a node without edges.
-DIRECTED = torch.tensor([[0, 1, 2, 3, 0, 2, 1, 1], [1, 2, 0, 1, 1, 2, 3, 0]])
-PATH = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
-NODES, CHANNELS = 5, 3
-
-
-def make_layer(reaction: str = "BS", **settings: Any) -> GREADConv:
-    """A float64 layer whose parameters are all away from their special starting values."""
-    layer = GREADConv(CHANNELS, reaction, heads=2, attention_dim=4, **settings).double()
-    with torch.no_grad():
-        for k, parameter in enumerate(layer.parameters()):
-            parameter.copy_(0.7 * torch.sin(torch.arange(parameter.numel()) + k + 1.0).reshape(parameter.shape))
-    return layer
-
-
-def make_state(nodes: int = NODES) -> Tensor:
-    return torch.cos(torch.arange(nodes * CHANNELS, dtype=torch.float64)).reshape(nodes, CHANNELS)
+from tests.gread.layers.small_layers import CHANNELS, DIRECTED, NODES, PATH, make_layer, make_state
 
 
 def dense_adjacency(edges: Tensor, weight: np.ndarray, nodes: int = NODES) -> np.ndarray:
@@ -229,197 +209,6 @@ def test_gradients_in_the_edge_weights(kind: str) -> None:
     weight = torch.tensor([0.5, 1.5, 2.5], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(call, [weight], atol=1e-7)
     assert bool((torch.autograd.grad(call(weight)[0].square().sum(), weight)[0] != 0).any())
-
-
-# ---------------------------------------------------------------------- graphs that come and go
-def test_a_batch_of_graphs_is_as_its_graphs_one_by_one() -> None:
-    layer = make_layer()
-    first, second = make_state(5), 0.5 * make_state(4)
-    both = layer(torch.cat([first, second]), torch.cat([DIRECTED, PATH + 5], dim=1))
-    torch.testing.assert_close(both, torch.cat([layer(first, DIRECTED), layer(second, PATH)]), rtol=1e-12, atol=1e-13)
-
-
-def test_edges_are_remembered_by_their_content(monkeypatch: pytest.MonkeyPatch) -> None:
-    layer = make_layer()
-    edges, x = DIRECTED.clone(), make_state()
-    before = layer(x, edges)
-    remembered = list(layer._layouts)
-    assert torch.equal(layer(x, edges.clone()), before)
-    assert layer._layouts == remembered
-    edges.numpy()[:, 0] = (3, 4)  # behind torch's back
-    changed = layer(x, edges)
-    assert not torch.allclose(changed, before)
-    assert torch.equal(changed, copy.deepcopy(make_layer())(x, edges.clone()))
-    assert torch.equal(layer(x, DIRECTED), before)
-    assert len(layer._layouts) == 2
-    longer = torch.cat([x, x[:1]])
-    assert layer(longer, DIRECTED).shape == (NODES + 1, CHANNELS)
-    for k in range(2 * REMEMBERED):
-        layer(x, DIRECTED[:, : k + 1])
-    assert len(layer._layouts) == REMEMBERED
-    assert not any("layout" in name for name in layer.state_dict())
-
-
-def test_no_edges_and_no_nodes() -> None:
-    x, none = make_state(), torch.zeros(2, 0, dtype=torch.int64)
-    for adjacency in ("soft", "original"):
-        layer = make_layer("-alpha*L@H", adjacency=adjacency, self_loops=0.0)
-        decay = torch.exp(-layer.coefficients()["alpha"])
-        torch.testing.assert_close(layer(x, none), decay * x, rtol=1e-12, atol=1e-13)
-        still = make_layer("-alpha*L@H", adjacency=adjacency, self_loops=1.0)
-        torch.testing.assert_close(still(x, none), x, rtol=1e-12, atol=1e-13)
-        assert still(x[:0], none).shape == (0, CHANNELS)
-
-
-@pytest.mark.parametrize("kind", ["row", "column", "symmetric"])
-def test_an_edge_of_weight_zero_is_none(kind: str) -> None:
-    layer = make_layer(adjacency="original", normalisation=kind, self_loops=0.0)
-    weight = torch.tensor([2.0, 2.0, 1.0, 1.0, 0.0, 0.0], dtype=torch.float64)
-    found = layer(make_state(), PATH, weight)  # node 3 has no other edge
-    torch.testing.assert_close(found, layer(make_state(), PATH[:, :4], weight[:4]), rtol=1e-13, atol=1e-14)
-
-
-def test_reset_parameters_draws_as_the_classifier_starts() -> None:
-    torch.manual_seed(1)
-    layer = GREADConv(200, "-alpha*L@H + beta*H + gamma*H0")
-    assert layer.coefficients()["alpha"] == 0.5
-    assert layer.coefficients()["gamma"] == 0.5
-    beta = layer.coefficients()["beta"].detach().clone()
-    assert -1 <= float(beta.min()) < -0.9
-    assert 0.9 < float(beta.max()) <= 1
-    assert bool((layer.query.weight == 1e-5).all())
-    mixing = GREADConv(100, "CGNN").coefficients()["W"]
-    assert 0.09 < float(mixing.detach().abs().max()) <= 0.1
-    layer.reset_parameters()
-    assert not torch.equal(layer.coefficients()["beta"], beta)
-    squashed = GREADConv(200, "BS", beta_link="sigmoid", alpha_link="free")
-    assert bool((squashed.coefficients()["beta"] == 0.5).all())
-    assert squashed.coefficients()["alpha"] == squashed.coefficient_alpha
-
-
-def test_state_dict_carries_everything() -> None:
-    layer, other = make_layer(), GREADConv(CHANNELS, heads=2, attention_dim=4).double()
-    other.load_state_dict(layer.state_dict())
-    assert torch.equal(layer(make_state(), DIRECTED), other(make_state(), DIRECTED))
-
-
-# ---------------------------------------------------------------------- refusals
-@pytest.mark.parametrize(
-    ("settings", "error", "text"),
-    [
-        ({"beta": "node"}, NotApplicable, "beta of kind node"),
-        ({"reaction": "-alpha*L@H + M*H0"}, NotApplicable, "M of kind node"),
-        ({"method": "rk5"}, UnknownName, "rk5"),
-        ({"method": "rk4"}, InvalidArgument, "step > 0 for rk4"),
-        ({"adjacency": "live", "method": "exact"}, NotApplicable, "take euler or rk4"),
-        ({"adjacency": "hard"}, UnknownName, "hard"),
-        ({"heads": 3, "attention_dim": 4}, InvalidArgument, "3 heads"),
-    ],
-    ids=str,
-)
-def test_settings_that_cannot_be(settings: dict[str, Any], error: type[Exception], text: str) -> None:
-    with pytest.raises(error, match=text):
-        GREADConv(CHANNELS, **settings)
-
-
-@pytest.mark.parametrize(
-    ("x", "edges", "text"),
-    [
-        (make_state()[:, :2], PATH, r"\(nodes, 3\), got \(5, 2\)"),
-        (make_state(3), PATH, r"nodes 0..2 of x, got 0..3"),
-        (make_state(), PATH - 1, r"got -1..2"),
-        (make_state(), PATH.T, r"\(2, edges\)"),
-        (make_state(), PATH.double(), "whole numbers"),
-        (make_state(), PATH.to_sparse(), "whole numbers"),
-        (make_state(), PATH.tolist(), "list"),
-    ],
-    ids=["channels", "range", "negative", "turned", "floats", "sparse", "list"],
-)
-def test_calls_that_cannot_be(x: Tensor, edges: Any, text: str) -> None:
-    with pytest.raises(InvalidArgument, match=text):
-        make_layer()(x, edges)
-
-
-def test_weights_that_cannot_be() -> None:
-    x, weight = make_state(), torch.ones(6, dtype=torch.float64)
-    with pytest.raises(InvalidArgument, match="expected no edge_weight for the soft adjacency"):
-        make_layer()(x, PATH, weight)
-    layer = make_layer(adjacency="original", normalisation="symmetric")
-    with pytest.raises(InvalidArgument, match=r"\(6,\), one per edge, got \(5,\)"):
-        layer(x, PATH, weight[:5])
-    with pytest.raises(InvalidArgument, match="undirected graph"):
-        layer(x, DIRECTED)
-    weight[0] = 2.0
-    with pytest.raises(InvalidArgument, match="weighs differently"):
-        layer(x, PATH, weight)
-
-
-# ---------------------------------------------------------------------- PyTorch Geometric
-def import_pyg() -> Any:
-    """torch_geometric, whose own import warns of things that are not ours to mend."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pytest.importorskip("torch_geometric", reason="torch-geometric is not installed: rdgraph[pyg]")
-
-
-def test_between_layers_of_pytorch_geometric() -> None:
-    import_pyg()
-    from torch_geometric.data import Batch, Data
-    from torch_geometric.nn import GCNConv, Sequential
-
-    torch.manual_seed(0)
-    layers = [
-        (GCNConv(4, 8), "x, edge_index -> x"),
-        (nn.ReLU(), "x -> x"),
-        (GREADConv(8, "BS", heads=2, attention_dim=8, time=1.5), "x, edge_index -> x"),
-        (nn.Linear(8, 2), "x -> x"),
-    ]
-    model = Sequential("x, edge_index", layers)
-    graphs = [Data(x=torch.randn(n, 4), edge_index=PATH, y=torch.arange(n) % 2) for n in (4, 5)]
-    batch = Batch.from_data_list(graphs)
-    apart = torch.cat([model(g.x, g.edge_index) for g in graphs])
-    torch.testing.assert_close(model(batch.x, batch.edge_index), apart, rtol=1e-5, atol=1e-6)
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
-    start = {name: p.detach().clone() for name, p in model.named_parameters()}
-    losses = []
-    for _ in range(60):
-        optimiser.zero_grad()
-        loss = nn.functional.cross_entropy(model(batch.x, batch.edge_index), batch.y)
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.2 * losses[0]
-    assert all(not torch.equal(start[name], p) for name, p in model.named_parameters())
-
-
-def test_it_collects_as_pytorch_geometric_does() -> None:
-    """One Euler step of -L H with alpha = 1 is A H: the propagation of GCN, target from source."""
-    import_pyg()
-    from torch_geometric.nn.conv.gcn_conv import gcn_norm
-    from torch_geometric.utils import to_dense_adj
-
-    layer = make_layer("-alpha*L@H", adjacency="original", method="euler", step=1.0, alpha_link="free")
-    nn.init.ones_(layer.coefficient_alpha)
-    weight = torch.tensor([1.0, 1.0, 2.0, 2.0, 3.0, 3.0], dtype=torch.float64)
-    edges, scaled = gcn_norm(PATH, weight, NODES, dtype=torch.float64)
-    A = to_dense_adj(edges, edge_attr=scaled, max_num_nodes=NODES)[0].T
-    torch.testing.assert_close(layer(make_state(), PATH, weight), A @ make_state(), rtol=1e-12, atol=1e-13)
-    row = make_layer("-alpha*L@H", adjacency="original", method="euler", step=1.0, normalisation="row", self_loops=0.0)
-    nn.init.constant_(row.coefficient_alpha, 40.0)  # a sigmoid of one
-    x = torch.eye(2, 3, dtype=torch.float64)
-    expected = torch.tensor([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]], dtype=torch.float64)
-    torch.testing.assert_close(row(x, torch.tensor([[0], [1]])), expected, rtol=0, atol=1e-15)
-
-
-def test_the_model_of_the_documentation() -> None:
-    import_pyg()
-    page = (ROOT / "docs/classifier.md").read_text(encoding="utf-8")
-    blocks = [b for b in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "torch_geometric" in b]
-    assert len(blocks) == 1
-    names: dict[str, Any] = {}
-    exec(blocks[0], names)
-    assert names["out"].shape == (5, 3)
-    assert bool(names["out"].isfinite().all())
 
 
 # ---------------------------------------------------------------------- precision

@@ -1,31 +1,26 @@
-"""Equivalence, identifiability, conservation, energy and closed flows, each against numbers."""
+"""Equivalence: proved, conditional and refuted pairs, layers as maps, rearranged copies, each against numbers."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import pytest
 import sympy as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.integrate import solve_ivp
-from scipy.special import lambertw
 
 import rdgraph as rd
-from rdgraph.errors import AssumptionError, InvalidArgument, NotApplicable
+from rdgraph.errors import AssumptionError, InvalidArgument
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities import dense_oracle as dense
 from rdgraph.identities.comparison import CONDITIONAL, PROVED, REFUTED, Equivalence
 from rdgraph.identities.step_maps import compose, iterate
 from rdgraph.syntax.tree import Apply, Kind, Minus, Name, Negative, Plus, Times
-from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.system import System
 from rdgraph.testing import systems
-
-GRAPH = nx.to_numpy_array(nx.gnp_random_graph(7, 0.5, seed=3))
+from tests.rdgraph.identities.small_graph import GRAPH
 
 
 # ---------------------------------------------------------------------- proved, conditional, refuted
@@ -253,249 +248,6 @@ def test_rearranged_copies_are_proved_equal(system: System, seed: int) -> None:
 def test_an_added_term_is_never_proved_equal(system: System, text: str) -> None:
     changed = System.of(Plus(system.expression, rd.parse(text).expression), system.kinds, system.assumptions)
     assert rd.equivalent(system, changed).status == REFUTED
-
-
-# ---------------------------------------------------------------------- identifiability
-IDENTIFIED: dict[str, tuple[str, set[str], set[str], set[str]]] = {
-    # equation, combinations, coefficients known one by one, hidden ones
-    "FB": ("FB", {"alpha - beta"}, set(), set()),
-    "BS": ("BS", {"alpha", "beta"}, {"alpha", "beta"}, set()),
-    "F": ("F", {"alpha", "beta"}, {"alpha", "beta"}, set()),
-    "Z": ("Z", {"alpha", "beta"}, {"alpha", "beta"}, set()),
-    "product": ("-a*b*L@H", {"a*b"}, set(), set()),
-    "product and factor": ("-a*b*L@H + b*H**2", {"a", "b"}, {"a", "b"}, set()),
-    "hidden": ("-alpha*L@H + beta*H - beta*H", {"alpha"}, {"alpha"}, {"beta"}),
-    "hidden in L": ("-alpha*L@H + beta*(L + A - I)@H", {"alpha"}, {"alpha"}, {"beta"}),
-    "sum": ("-(alpha + 2*beta)*L@H + gamma*H0", {"alpha + 2*beta", "gamma"}, {"gamma"}, set()),
-    "inside": ("-alpha*L@H + tanh(beta*H)", {"alpha", "beta"}, {"alpha", "beta"}, set()),
-    "inside product": ("-alpha*L@H + tanh(a*b*H)", {"alpha", "a*b"}, {"alpha"}, set()),
-    "inside sum": ("-alpha*L@H + sin((a + b)*H)", {"alpha", "a + b"}, {"alpha"}, set()),
-    "ratio": ("-alpha/beta*L@H + H**2", {"alpha/beta"}, set(), set()),
-    "square": ("-alpha**2*L@H + alpha*beta*H**3", {"alpha", "beta"}, {"alpha", "beta"}, set()),
-    "ACMP": ("ACMP", {"alpha*(beta - 1)", "delta"}, {"delta"}, set()),
-    "Nagumo": ("Nagumo", {"a", "alpha", "beta"}, {"a", "alpha", "beta"}, set()),
-}
-
-
-@cache
-def identified(name: str) -> Any:
-    return rd.identify(rd.parse(IDENTIFIED[name][0]))
-
-
-@pytest.mark.parametrize("name", IDENTIFIED)
-def test_identifiable_combinations(name: str) -> None:
-    _, combinations, single, hidden = IDENTIFIED[name]
-    found = identified(name)
-    letters = {n: sp.Symbol(n) for n in ("alpha", "beta", "gamma", "delta", "a", "b")}
-    expected = {sp.expand(sp.sympify(c, locals=letters)) for c in combinations}
-    got = {sp.expand(c) for c in found.combinations}
-    assert {min(c, -c, key=str) for c in got} == {min(c, -c, key=str) for c in expected}
-    assert set(found.single) == single
-    assert set(found.hidden) == hidden
-
-
-def flow_end(system: System, values: dict[str, float], start: np.ndarray) -> np.ndarray:
-    """H(T) by many classical Runge-Kutta steps: smooth in the coefficients."""
-    A, H, step = dense_operator(GRAPH, "row"), start, 0.02
-
-    def f(X: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(dense.evaluate(system.expression, {"A": A, "H": X, "H0": start, **values}), X.shape)
-
-    for _ in range(12):
-        k1 = f(H)
-        k2 = f(H + step / 2 * k1)
-        k3 = f(H + step / 2 * k2)
-        H = H + step / 6 * (k1 + 2 * k2 + 2 * k3 + f(H + step * k3))
-    return H
-
-
-@pytest.mark.parametrize("name", IDENTIFIED)
-def test_rank_is_that_of_the_numeric_jacobian(name: str) -> None:
-    system = rd.parse(IDENTIFIED[name][0])
-    generator = np.random.default_rng(2)
-    values = {n: float(generator.uniform(0.3, 0.9)) for n in system.coefficients}
-    start = generator.uniform(-0.8, 0.8, (7, 3))
-    columns = {}
-    for letter in values:
-        ends = [flow_end(system, {**values, letter: values[letter] + e * 1e-5}, start) for e in (1, -1)]
-        columns[letter] = (ends[0] - ends[1]).ravel() / 2e-5
-    sizes = np.linalg.svd(np.array(list(columns.values())), compute_uv=False)
-    assert int((sizes > 1e-6 * max(sizes[0], 1e-3)).sum()) == identified(name).rank
-    for letter in identified(name).hidden:
-        assert np.abs(columns[letter]).max() < 1e-8
-
-
-# ---------------------------------------------------------------------- conservation
-CONSERVED = {
-    "diffusion": True, "BS": True, "FB": True, "F": False, "AC": False, "ST": False, "FB*": False, "GRAND-l": True,
-    "SGC": True, "-alpha*L@(H**3 - H)": True, "L@tanh(H) - L@L@H": True, "-L@H + H*(A@H) - A@(H*H)": False,
-    "(A@H)*H - H*(A@H) - L@H": True, "-L@H@W": True, "H@W - A@H@W": True, "-k*L@H where k channel": True,
-    "-k*L@H where k node": False, "A@(k*H) - k*H where k node": True,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("normalisation", ["symmetric", "row", "column"])
-@pytest.mark.parametrize("text", CONSERVED)
-def test_conserved_means_are_constant_in_simulation(text: str, normalisation: str) -> None:
-    system = rd.parse(text)
-    found = rd.conserved(system)
-    assert found.exists == CONSERVED[text]
-    generator = np.random.default_rng(4)
-    A, degree = dense_operator(GRAPH, normalisation), GRAPH.sum(axis=1)
-    kinds = system.coefficients
-    values: dict[str, Any] = {"W": generator.normal(size=(2, 2))}
-    for name in kinds:
-        shape = {Kind.CHANNEL: (2,), Kind.NODE: (7, 1)}.get(kinds[name], ())
-        values[name] = generator.uniform(0.5, 1.5, shape)
-    start = generator.uniform(-0.7, 0.7, (7, 2))
-
-    def f(_: float, flat: np.ndarray) -> np.ndarray:
-        H = flat.reshape(7, 2)
-        return np.broadcast_to(
-            dense.evaluate(system.expression, {"A": A, "H": H, "H0": start, **values}), H.shape
-        ).ravel()
-
-    end = solve_ivp(f, (0, 0.3), start.ravel(), rtol=1e-10, atol=1e-12).y[:, -1].reshape(7, 2)
-    weights = {"symmetric": np.sqrt(degree), "row": degree, "column": np.ones(7)}[normalisation]
-    drift = np.abs(weights @ (end - start)).max()
-    if found.exists:
-        named = {"sqrt(d)": np.sqrt(degree), "d": degree, "1": np.ones(7)}[found.weights[normalisation]]
-        np.testing.assert_array_equal(named, weights)
-        assert drift < 1e-8
-    else:
-        assert drift > 1e-4
-
-
-# ---------------------------------------------------------------------- energy
-@pytest.mark.parametrize("name", ["diffusion", "BS", "ST", "FB", "FB*", "FB-released", "APPNP", "SGC"])
-def test_energy_law_is_the_derivative_of_the_energy(name: str) -> None:
-    system = catalogue[name]
-    law = rd.energy_law(system)
-    A = dense_operator(GRAPH, "symmetric")
-    L = np.eye(7) - A
-    lam, V = np.linalg.eigh(L)
-    generator = np.random.default_rng(5)
-    values = {n: v for n, v in {"alpha": 0.6, "beta": 0.9}.items() if n in system.coefficients}
-    H, H0 = generator.normal(size=(2, 7, 2))
-    rate = dense.evaluate(system.expression, {"A": A, "H": H, "H0": H0, **values})
-    energy = [np.trace((H + e * rate).T @ L @ (H + e * rate)) for e in (1e-5, -1e-5)]
-    c, c0 = V.T @ H, V.T @ H0
-    modes = np.array([float(sp.sympify(law.mode_rate).subs({**values, "lam": x})) for x in lam])
-    total = (modes[:, None] * c**2).sum()
-    if law.source_rate is not None:
-        sources = np.array([float(law.source_rate.subs({**values, "lam": x})) for x in lam])
-        total += (sources[:, None] * c * c0).sum()
-    assert total == pytest.approx((energy[0] - energy[1]) / 2e-5, rel=1e-7)
-    assert (law.source_rate is not None) == system.structure.has_source
-
-
-@pytest.mark.parametrize(
-    ("text", "assume", "decays"),
-    [
-        ("diffusion", (), "never increases, on every graph"),
-        ("-alpha*L@L@H", (), "never increases, on every graph"),
-        ("BS", ("beta <= alpha",), "never increases, on every graph"),
-        ("alpha*L@H", (), "increases for some states, whatever the coefficients"),
-        ("ST", (), "not monotone in general: the source feeds the modes of H0"),
-    ],
-)
-def test_energy_verdicts(text: str, assume: tuple[str, ...], decays: str) -> None:
-    assert rd.energy_law(rd.parse(text, assume=assume)).decays == decays
-
-
-@pytest.mark.parametrize(("name", "threshold"), [("BS", 1.0), ("FB", 1.0)])
-def test_energy_threshold(name: str, threshold: float) -> None:
-    law = rd.energy_law(catalogue[name])
-    assert law.decays.startswith("never increases iff")
-    condition = law.decays.removeprefix("never increases iff ").removesuffix(" <= 0")
-    worst = sp.sympify(condition, locals={n: sp.Symbol(n) for n in ("alpha", "beta")})
-    for ratio in (0.5, 0.99, 1.01, 2.0):
-        assert bool(worst.subs({"alpha": 1, "beta": ratio}) <= 0) == (ratio <= threshold)
-
-
-def test_nonlinear_systems_have_no_mode_rate() -> None:
-    law = rd.energy_law(catalogue["AC"])
-    assert law.mode_rate is None
-    assert law.decays == "increases for some states, whatever the coefficients, on undirected regular graphs"
-
-
-# ---------------------------------------------------------------------- closed flows
-FLOWS: dict[str, tuple[str, list[float], dict[str, float]]] = {
-    "F": ("F", [0.05, 0.5, 0.99, 1.7, 4.0], {"beta": 1.3}),
-    "F backwards": ("F", [0.05, 0.5, 0.99], {"beta": -1.3}),
-    "AC": ("AC", [-2.0, -0.4, 0.1, 0.9, 3.0], {"beta": 0.8}),
-    "Z": ("Z", [0.05, 0.5, 0.99, 1.6, -0.3, -2.0], {"beta": 0.7}),
-    "linear": ("-alpha*L@H + beta*H", [-1.0, 0.3], {"beta": 0.7}),
-    "fifth power": ("beta*H - gamma*H**5", [-1.5, 0.3, 2.0], {"beta": 0.7, "gamma": 0.4}),
-    "fourth power": ("beta*H - gamma*H**4", [0.2, 0.9, 1.5], {"beta": 0.7, "gamma": 0.4}),
-    "decay": ("-beta*H - gamma*H**3", [-1.5, 0.3, 2.0], {"beta": 0.7, "gamma": 0.4}),
-    "FB*": ("FB*", [0.4], {"beta": 0.6}),
-}
-
-
-@cache
-def flow(name: str) -> Any:
-    text = FLOWS[name][0]
-    return rd.reaction_flow(rd.parse(text, assume="beta<0") if name == "F backwards" else rd.parse(text))
-
-
-def flow_value(name: str, start: float, time: float) -> float:
-    _, _, values = FLOWS[name]
-    exact = {n: sp.Rational(repr(v)) for n, v in {**values, "h0": start, "t": time}.items()}
-    chosen = next(e for c, e in flow(name).branches if sp.sympify(c).subs(exact) == sp.true)
-    value = complex(sp.N(chosen.subs(exact), 30))
-    assert abs(value.imag) < 1e-15
-    return value.real
-
-
-@pytest.mark.parametrize("name", FLOWS)
-def test_reaction_flows_against_an_ode_solver(name: str) -> None:
-    _, starts, values = FLOWS[name]
-    rate = sp.lambdify(sp.Symbol("h"), flow(name).rate.subs(values))
-    for start in starts:
-        solved = solve_ivp(lambda _, y: [rate(y[0])], (0, 1.5), [start], rtol=1e-11, atol=1e-13, method="DOP853").y[
-            0, -1
-        ]
-        assert flow_value(name, start, 1.5) == pytest.approx(solved, rel=1e-9, abs=1e-11)
-        assert flow_value(name, start, 0.0) == pytest.approx(start, rel=1e-13)
-
-
-@pytest.mark.parametrize("name", FLOWS)
-def test_reaction_flows_are_groups(name: str) -> None:
-    for start in FLOWS[name][1]:
-        once = flow_value(name, flow_value(name, start, 0.4), 0.7)
-        assert once == pytest.approx(flow_value(name, start, 1.1), rel=1e-11)
-
-
-def test_rest_states_stay() -> None:
-    for name in ("F", "AC", "Z"):
-        for rest in (0.0, 1.0):
-            assert flow_value(name, rest, 2.0) == pytest.approx(rest, abs=1e-12)
-
-
-def test_zeldovich_is_lamberts_function() -> None:
-    y0 = (1 - 0.3) / 0.3
-    expected = 1 / (1 + lambertw(y0 * np.exp(y0 - 0.7 * 1.2)).real)
-    assert flow_value("Z", 0.3, 1.2) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("text", ["Nagumo", "ST", "-L@H + tanh(H)", "GRAND++", "-L@H + H**2 + H**3", "H*(A@H)"])
-def test_flows_without_closed_form_are_refused(text: str) -> None:
-    with pytest.raises(NotApplicable, match="no closed flow"):
-        rd.reaction_flow(rd.parse(text))
-
-
-@pytest.mark.parametrize("text", ["-alpha*L@H + H**2", "-alpha*L@H - H**3", "-alpha*L@H + beta*H - beta*H + H**2"])
-def test_pure_powers_are_solved_or_refused(text: str) -> None:
-    """h' = c h^m has a closed flow; whatever is returned must solve it."""
-    try:
-        found = rd.reaction_flow(rd.parse(text))
-    except NotApplicable:
-        return
-    t, h0 = sp.Symbol("t"), sp.Symbol("h0")
-    value = found.expression.subs(h0, sp.Rational(1, 3))
-    rate = found.rate.subs(sp.Symbol("h"), value)
-    assert abs(sp.N((sp.diff(value, t) - rate).subs(t, sp.Rational(1, 2)))) < 1e-12
 
 
 # ---------------------------------------------------------------------- speeds and signs at their borders

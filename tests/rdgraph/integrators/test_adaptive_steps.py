@@ -1,10 +1,8 @@
-"""dopri5 for whole batches: the steps of torchdiffeq, member by member, gradients, failures; and the adjoint."""
+"""dopri5 for whole batches: the steps of torchdiffeq, member by member, and gradients."""
 
 from __future__ import annotations
 
 import math
-import time
-from typing import Any
 
 import pytest
 import torch
@@ -12,26 +10,10 @@ import torchdiffeq
 from torch import Tensor
 
 from rdgraph.graphs.graph import Graph
-from rdgraph.integrators import solver
-from rdgraph.integrators.solution import Solution, Status
 from rdgraph.lowering.vector_field import VectorField, lower
-from rdgraph.methods.registry import WITH_ADJOINT
 from rdgraph.systems.parser import parse
-
-F64 = torch.float64
-RING = Graph.from_edges([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
-
-
-def field_of(text: str, batch: tuple[int, ...] = (), dtype: torch.dtype = F64, **coefficients: Any) -> VectorField:
-    return lower(text, RING.operator("row", dtype=dtype), coefficients, batch=batch)
-
-
-def solve(field: VectorField, H0: Tensor, t: Any, method: Any = "dopri5", **settings: Any) -> Solution:
-    return solver.solve(field, H0, t, method, **settings)
-
-
-def state(*batch: int, dtype: torch.dtype = F64, seed: int = 0) -> Tensor:
-    return torch.rand(*batch, 4, 2, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+from tests.rdgraph.integrators.adaptive_runs import solve, state
+from tests.rdgraph.integrators.ring_fields import F64, RING, field_of
 
 
 # ---------------------------------------------------------------------- dopri5 and torchdiffeq
@@ -251,195 +233,3 @@ def test_states_saved_before_a_failure_keep_their_gradient() -> None:
     (slope,) = torch.autograd.grad(sol.states[1].sum(), H0)
     torch.testing.assert_close(slope, 1 / (1 - 0.2 * H0.detach()) ** 2, rtol=1e-5, atol=0)
     assert not sol.states.detach()[2, 1].isnan().any()
-
-
-# ---------------------------------------------------------------------- failures are values
-def test_finite_time_blow_up_is_found_where_theory_puts_it() -> None:
-    field = field_of("F", (4,), alpha=1.0, beta=2.0)
-    H0 = torch.full((4, 4, 1), 0.5, dtype=F64)
-    H0[1:] = -torch.tensor([0.25, 3.0, 0.01], dtype=F64)[:, None, None]
-    stars = [math.log(1 + 1 / h) / 2 for h in (0.25, 3.0, 0.01)]  # equal in all nodes: the scalar equation
-    t = torch.tensor([0.0, 0.4, 0.7, 1.0, 2.0, 4.0], dtype=F64)
-    sol = solve(field, H0, t, rtol=1e-4, atol=1e-6)
-    assert sol.status.tolist() == ["ok", *["blow-up"] * 3]
-    assert sol.failed_at[1:].tolist() == pytest.approx(stars, rel=1e-4)
-    assert bool(torch.isfinite(sol.states).all())
-    assert torch.equal(sol.states[3, 1], sol.states[4, 1])
-    assert float(sol.final[1:].amax()) < -1e10
-    before = solve(field, H0[:2].repeat(2, 1, 1), t[:3], rtol=1e-4, atol=1e-6)
-    assert before.ok
-    assert torch.equal(sol.states[:3, :2], before.states[:, :2])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("grad", [False, True])
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_a_failing_member_is_given_up_soon(dtype: torch.dtype, grad: bool) -> None:
-    graph = Graph.from_dense((torch.rand(100, 100, generator=torch.Generator().manual_seed(3)) < 0.04).double().numpy())
-    H0 = torch.rand(4, 100, 4, dtype=dtype, generator=torch.Generator().manual_seed(4))
-    H0[1] -= 1
-    beta = torch.tensor(1.0, dtype=dtype, requires_grad=grad)
-    field = lower("F", graph.operator("row", dtype=dtype), {"alpha": 1.0, "beta": beta}, batch=(4,))
-    begin = time.process_time()
-    sol = solve(field, H0, [0.0, 4.0])
-    spent = time.process_time() - begin
-    assert sol.status.tolist() == ["ok", "blow-up", "ok", "ok"]
-    assert sol.stats.evaluations < 2000
-    begin = time.process_time()
-    with torch.set_grad_enabled(grad):
-        for _ in range(sol.stats.evaluations):
-            field(0.0, H0)
-    assert spent < 3 * (time.process_time() - begin)  # as many evaluations alone: the machine's speed does not matter
-    H0[1] = math.nan
-    begin = time.process_time()
-    broken = solve(field, H0, [0.0, 4.0])
-    assert broken.status[1] == "not-a-number"
-    assert torch.equal(broken.states[:, [0, 2, 3]], sol.states[:, [0, 2, 3]])
-    assert broken.stats.evaluations < sol.stats.evaluations / 3
-    assert time.process_time() - begin < 1
-
-
-@pytest.mark.parametrize(
-    ("text", "start", "end", "expected"),
-    [
-        ("100*H", 1.0, 2.0, math.exp(200)),  # grows by 1e86 and does not blow up
-        ("1000*H*(1 - H)", 1e-9, 0.5, 1.0),
-        ("-H**3", 1e6, 1.0, 1 / math.sqrt(1e-12 + 2)),  # begins a million million times faster than it ends
-        ("H*H", 1.0, 1 - 1e-4, 1e4),
-    ],
-)
-def test_fast_is_not_yet_a_blow_up(text: str, start: float, end: float, expected: float) -> None:
-    H0 = torch.full((4, 1), start, dtype=F64)
-    sol = solve(field_of(text), H0, [0.0, end], rtol=1e-6, atol=1e-12)
-    assert sol.ok
-    torch.testing.assert_close(sol.final, torch.full_like(H0, expected), rtol=1e-2 if text == "H*H" else 2e-3, atol=0)
-
-
-def test_an_attempt_that_is_undefined_is_repeated_with_a_shorter_step() -> None:
-    """h = 1/(1 + 5t)^2 never reaches zero, but a long step does, where the root ends; torchdiffeq gives up there."""
-    H0 = torch.ones(4, 1, dtype=F64)
-    settings = {"rtol": 0.5, "atol": 0.5}
-    field = field_of("-10*H*sqrt(H)")
-    sol = solve(field, H0, [0.0, 4.0], **settings)
-    assert sol.ok
-    assert sol.stats.rejected > 0
-    assert 0 < float(sol.final.max()) < 0.1
-    with pytest.raises(AssertionError, match="underflow in dt"):
-        torchdiffeq.odeint(field, H0, torch.tensor([0.0, 4.0], dtype=F64), method="dopri5", **settings)
-
-
-def test_a_tolerance_below_the_resolution_of_time_is_a_step_underflow() -> None:
-    sol = solve(field_of("diffusion", alpha=1.0), state(), [1.0, 2.0], rtol=0.0, atol=1e-40)
-    assert sol.status == Status.STEP_UNDERFLOW
-    assert float(sol.failed_at) == 1.0
-    assert torch.equal(sol.final, state())
-
-
-def test_chattering_around_a_singularity_ends() -> None:
-    H0 = torch.ones(4, 1, dtype=F64)  # h = sqrt(1 - 2t) ends at 1/2, dopri5 steps over it and back
-    sol = solve(field_of("-1/H"), H0, [0.0, 1.0], rtol=1e-3, atol=1e-6, max_steps=100)
-    assert sol.status == Status.TOO_MANY_STEPS
-    assert float(sol.failed_at) == pytest.approx(0.5, rel=1e-2)
-    assert bool(torch.isfinite(sol.final).all())
-
-
-@pytest.mark.parametrize("max_steps", [2, 5])
-def test_the_number_of_steps_can_be_bounded(max_steps: int) -> None:
-    field, H0 = field_of("diffusion", alpha=20.0), state()
-    full = solve(field, H0, [0.0, 1.0])
-    assert full.stats.accepted + full.stats.rejected > 5
-    sol = solve(field, H0, [0.0, 1.0], max_steps=max_steps)
-    assert sol.status == "too-many-steps"
-    assert 0 <= float(sol.failed_at) < 1
-    torch.testing.assert_close(sol.final, solve(field, H0, [0.0, float(sol.failed_at)]).final, rtol=1e-10, atol=1e-12)
-    enough = full.stats.accepted + full.stats.rejected
-    assert solve(field, H0, [0.0, 1.0], max_steps=enough).ok
-
-
-# ---------------------------------------------------------------------- the adjoint
-def gradients(adjoint: bool, method: str, settings: dict[str, Any], t: Any) -> dict[str, Tensor]:
-    """Gradients of a weighted sum of all states in everything a field is made of."""
-    op = RING.operator("row", dtype=F64)
-    system = parse("-alpha*L@H + beta*H*(1 - H) + 0.3*H@W + 0.2*gamma*H0", {"beta": "channel", "gamma": "node"})
-    generator = torch.Generator().manual_seed(1)
-
-    def leaf(*shape: int) -> Tensor:
-        return torch.rand(*shape, dtype=F64, generator=generator).requires_grad_()
-
-    leaves = {
-        "weights": torch.linspace(0.3, 0.6, op.num_edges, dtype=F64).requires_grad_(),
-        "alpha": leaf(2), "beta": leaf(2, 2), "gamma": leaf(4), "W": leaf(2, 2), "H0": leaf(2, 4, 2),
-    }  # fmt: skip
-    coefficients = {name: leaves[name] for name in ("alpha", "beta", "gamma", "W")}
-    field = lower(system, op.with_weights(leaves["weights"]), coefficients, batch=(2,))
-    sol = solve(field, leaves["H0"], t, method, adjoint=adjoint, **settings)
-    assert sol.ok
-    weights = torch.linspace(-1, 1, sol.states.numel(), dtype=F64).view_as(sol.states)
-    (weights * sol.states).sum().backward()
-    return {name: value.grad if value.grad is not None else torch.zeros_like(value) for name, value in leaves.items()}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("method", "settings", "tolerance"),
-    [
-        ("euler", {"step": 2e-3}, 4e-3),
-        ("midpoint", {"step": 0.02}, 4e-4),
-        ("heun", {"step": 0.02}, 4e-4),
-        ("rk4", {"step": torch.tensor([0.05, 0.02], dtype=F64)}, 1e-5),
-        ("dopri5", {"rtol": 1e-8, "atol": 1e-10}, 1e-6),
-    ],
-)
-def test_the_adjoint_gives_the_gradient_of_the_equation(
-    method: str, settings: dict[str, Any], tolerance: float
-) -> None:
-    t = [0.0, 0.3] if method == "euler" else [0.0, 0.2, 0.5]
-    backwards = gradients(True, method, settings, t)
-    steps = gradients(False, method, settings, t)
-    for name, expected in steps.items():
-        assert float(expected.abs().max()) > 1e-3, name
-        torch.testing.assert_close(backwards[name], expected, rtol=0, atol=tolerance * float(expected.abs().max()))
-
-
-@pytest.mark.parametrize("method", sorted(WITH_ADJOINT))
-def test_the_adjoint_has_the_same_states(method: str) -> None:
-    field, H0 = field_of("F", (2,), alpha=1.0, beta=0.5), state(2)
-    for settings in ({}, {"step": 0.3}, {"step": 0.3, "interpolation": "cubic", "save_at": [0.4, 0.6]}):
-        if method == "dopri5" and settings:
-            continue
-        plain, back = (solve(field, H0, [0.0, 0.5, 1.0], method, adjoint=a, **settings) for a in (False, True))
-        torch.testing.assert_close(back.states, plain.states, rtol=1e-12, atol=1e-14)
-        assert torch.equal(back.times, plain.times)
-
-
-@pytest.mark.parametrize("method", ["euler", "rk4", "dopri5"])
-@pytest.mark.parametrize("broken", [30.0, math.nan])
-def test_a_failing_member_leaves_the_adjoint_of_the_others_alone(method: str, broken: float) -> None:
-    settings: dict[str, Any] = {"step": 0.1} if method != "dopri5" else {"rtol": 1e-4, "atol": 1e-6, "limit": 1e3}
-
-    def run(members: list[int]) -> tuple[Any, Tensor]:
-        H0 = 0.3 * state(3)
-        H0[1] = broken
-        beta = torch.tensor(1.0, dtype=F64, requires_grad=True)
-        field = field_of("beta*H*H", (len(members),), beta=beta)
-        sol = solve(field, H0[members], [0.0, 0.4, 1.5], method, adjoint=True, **settings)
-        sol.final.sum().backward()
-        assert beta.grad is not None
-        return sol, beta.grad
-
-    sol, mixed = run([0, 1, 2])
-    assert sol.status.tolist() == ["ok", "not-a-number" if math.isnan(broken) else "blow-up", "ok"]
-    assert torch.equal(sol.final[1].isnan(), torch.full((4, 2), math.isnan(broken)))
-    healthy, alone = run([0, 2])
-    assert healthy.ok
-    assert torch.equal(sol.states[:, [0, 2]], healthy.states)
-    torch.testing.assert_close(mixed, alone, rtol=1e-12, atol=0)
-
-
-def test_the_adjoint_differentiates_in_time() -> None:
-    field, H0 = field_of("F", alpha=1.0, beta=1.0), state()
-    T = torch.tensor(0.7, dtype=F64, requires_grad=True)
-    sol = solve(field, H0, [0.0, T], adjoint=True)
-    sol.final.sum().backward()
-    assert T.grad is not None
-    assert T.grad.item() == pytest.approx(field(None, sol.final.detach()).sum().item(), rel=1e-9)

@@ -1,14 +1,9 @@
-"""StudyRun folders: resumed, interrupted, refused, and the same bytes from the same seed."""
+"""StudyRun folders: everything in them, the same bytes from the same seed, what is refused, and progress."""
 
 from __future__ import annotations
 
-import errno
 import json
-import math
 import os
-import signal
-import subprocess
-import sys
 import tomllib
 from collections.abc import Callable
 from io import StringIO
@@ -17,116 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from matplotlib.figure import Figure
 from rich.console import Console
 
-from rdgraph.errors import FileError, InvalidArgument, RdgraphError, UnknownName
-from rdgraph.files import replacing, write_text
+from rdgraph.errors import InvalidArgument, RdgraphError, UnknownName
 from studies import catalogue as catalog
-from studies.runs import study_run as run_module
 from studies.runs.config import RunConfig
-from studies.runs.index import write_index
-from studies.runs.study import Study, execute
+from studies.runs.study import execute
 from studies.runs.study_run import StudyRun
-from studies.runs.tables import format_rows, parse_rows, read_rows, summary, write_rows
-from tests.paths import ROOT
-
-
-def toy(body: Callable[[StudyRun], object], numbers: dict[str, Any] | None = None, *, name: str = "toy") -> Study:
-    """A study with a body of the test's choice."""
-    chosen = numbers or {"alpha": 0.5, "times": [0.0, 1.0]}
-    return Study(name, "A toy", "Does it run?", body, lambda small: {**chosen, "count": 2 if small else 3})
-
-
-def whole(run: StudyRun) -> None:
-    """A study that uses everything a run offers."""
-    draws = run.generator("draws")
-    rows = run.part("draws", lambda: [{"k": k, "x": float(draws.random())} for k in range(run.settings["count"])])
-    figure = Figure()
-    figure.subplots().plot([row["x"] for row in rows])
-    run.say("First", "one\n\ntwo")
-    run.figure("line", figure, "A line.", rows)
-    run.animation("moving", lambda path: path.write_bytes(b"GIF89a"), "It moves.")
-    run.table("rows", rows, "The rows.")
-    run.verdict("It runs.", "holds", "It ran.")
-    run.results(rows)
-
-
-def files(folder: Path) -> set[str]:
-    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and p.name != ".lock"}
-
-
-def state(folder: Path) -> str:
-    return (folder / "state").read_text(encoding="utf-8").strip()
-
-
-# ---------------------------------------------------------------------- tables
-VALUES = st.one_of(st.floats(allow_nan=False), st.integers(), st.text(st.characters(exclude_categories=["Cs"])))
-
-
-@given(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=4))
-def test_rows_come_back_as_they_were(pairs: list[tuple[Any, Any]]) -> None:
-    rows = [{"first, \n": a, '"second"': b} for a, b in pairs]
-    back = parse_rows(format_rows(rows))
-    assert back == rows
-    assert [[type(v) for v in row.values()] for row in back] == [[type(v) for v in row.values()] for row in rows]
-
-
-def test_rows_of_every_kind(tmp_path: Path) -> None:
-    rows = [
-        {
-            "n": math.nan,
-            "i": -math.inf,
-            "big": 10**30,
-            "np": np.float64(0.1),
-            "k": np.int64(3),
-            "text": "1.0",
-            "end": "\r\n",
-        }
-    ]
-    write_rows(tmp_path / "t.csv", rows)
-    (row,) = read_rows(tmp_path / "t.csv")
-    assert math.isnan(float(row.pop("n")))
-    assert row == {"i": -math.inf, "big": 10**30, "np": 0.1, "k": 3, "text": "1.0", "end": "\r\n"}
-    assert format_rows([]) == ""
-    assert parse_rows("") == []
-
-
-@pytest.mark.parametrize("value", [None, True, [1], 1j])
-def test_values_that_are_no_cells_are_refused(value: Any) -> None:
-    with pytest.raises(RdgraphError, match="expected a float, an int or a str"):
-        format_rows([{"x": value}])
-
-
-def test_rows_share_their_columns() -> None:
-    with pytest.raises(RdgraphError, match="expected the columns x in every row, got y in row 1"):
-        format_rows([{"x": 1}, {"y": 1}])
-
-
-@pytest.mark.parametrize("text", ['"x"\nword\n', '"x"\n1,2\n', '"x"\n"a"b\n'])
-def test_a_damaged_table_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(RdgraphError, match="which was changed; delete it"):
-        read_rows(tmp_path / "t.csv")
-
-
-def test_summary_leaves_out_what_is_not_finite() -> None:
-    rows = summary("p", [{"s": "a", "x": 1.0}, {"s": "b", "x": math.nan}, {"s": "c", "x": 4.0}])
-    assert rows == [
-        {"part": "p", "measure": "x", "count": 3, "not_finite": 1, "least": 1.0, "mean": 2.5, "largest": 4.0}
-    ]
-
-
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    write_text(path, "old")
-    with pytest.raises(KeyboardInterrupt), replacing(path) as draft:  # noqa: PT012
-        draft.write_text("half")
-        raise KeyboardInterrupt
-    assert path.read_text() == "old"
-    assert files(tmp_path) == {"a.txt"}
+from studies.runs.tables import read_rows
+from tests.studies.runs.toy_studies import files, state, toy, whole
 
 
 # ---------------------------------------------------------------------- the folder
@@ -172,162 +66,6 @@ def test_streams_depend_on_seed_and_name_alone(tmp_path: Path) -> None:
 
     execute(toy(body), tmp_path / "x")
     assert drawn[0] == drawn[2] != drawn[1]
-
-
-# ---------------------------------------------------------------------- interruption
-def stopping(computed: list[str], stop: Callable[[], object] | None) -> Callable[[StudyRun], None]:
-    def body(run: StudyRun) -> None:
-        def compute(name: str) -> list[dict[str, float]]:
-            computed.append(name)
-            return [{"x": 0.1 + len(name)}]
-
-        first = run.part("first", lambda: compute("first"))
-        if stop is not None:
-            stop()
-        run.table("both", first + run.part("second", lambda: compute("second")), "Both parts.")
-
-    return body
-
-
-def raise_interrupt() -> None:
-    raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("stop", [raise_interrupt, lambda: os.kill(os.getpid(), signal.SIGTERM)])
-def test_an_interrupted_run_is_valid_and_resumes(tmp_path: Path, stop: Callable[[], object]) -> None:
-    computed: list[str] = []
-    before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(KeyboardInterrupt):
-        execute(toy(stopping(computed, stop)), tmp_path)
-    assert signal.getsignal(signal.SIGTERM) is before
-    assert state(tmp_path) == "interrupted"
-    assert "This run was interrupted" in (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert [row["part"] for row in read_rows(tmp_path / "metrics.csv")] == ["first"]
-    execute(toy(stopping(computed, None)), tmp_path)
-    assert computed == ["first", "second"]
-    assert state(tmp_path) == "done"
-    assert read_rows(tmp_path / "both.csv") == [{"x": 5.1}, {"x": 6.1}]
-    assert "This run was interrupted" not in (tmp_path / "report.html").read_text(encoding="utf-8")
-
-
-def test_a_killed_run_resumes(tmp_path: Path) -> None:
-    program = f"""
-import os, signal
-from pathlib import Path
-from studies.runs.study import Study, execute
-
-def body(run):
-    run.part("first", lambda: [{{"x": 5.1}}])
-    run.part("second", lambda: os.kill(os.getpid(), signal.SIGKILL))
-
-numbers = {{"alpha": 0.5, "times": [0.0, 1.0], "count": 3}}
-study = Study("toy", "A toy", "Does it run?", body, lambda small: numbers)
-execute(study, Path({str(tmp_path)!r}))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert state(tmp_path) == "running"
-    computed: list[str] = []
-    execute(toy(stopping(computed, None)), tmp_path)
-    assert computed == ["second"]
-    assert state(tmp_path) == "done"
-
-
-def test_ctrl_c_twice_leaves_a_run_that_says_so(tmp_path: Path) -> None:
-    """The second signal comes while the report is written."""
-
-    def body(run: StudyRun) -> None:
-        finish = run.finish
-
-        def interrupted(state: str, problem: str = "") -> None:
-            signal.raise_signal(signal.SIGINT)
-            finish(state, problem)
-
-        run.finish = interrupted  # type: ignore[method-assign]
-        signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        execute(toy(body), tmp_path)
-    assert state(tmp_path) == "interrupted"
-    assert "This run was interrupted" in (tmp_path / "report.html").read_text(encoding="utf-8")
-
-
-def test_an_interruption_of_the_report_is_no_finished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    presses = [signal.SIGINT]
-    render = run_module.report.render
-
-    def pressed(page: Any) -> str:
-        if presses:
-            signal.raise_signal(presses.pop())
-        return render(page)
-
-    monkeypatch.setattr(run_module.report, "render", pressed)
-    with pytest.raises(KeyboardInterrupt):
-        execute(toy(whole), tmp_path)
-    assert state(tmp_path) == "interrupted"
-    execute(toy(whole), tmp_path)
-    assert state(tmp_path) == "done"
-
-
-def test_a_full_disk_does_not_hide_the_first_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def body(run: StudyRun) -> None:
-        def refuse(*_: Any) -> int:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        monkeypatch.setattr(os, "open", refuse)
-        raise ZeroDivisionError("the first")
-
-    with pytest.raises(ZeroDivisionError, match="the first"):
-        execute(toy(body), tmp_path)
-
-
-@pytest.mark.parametrize("text", ["", "{", "[1]", '{"code": 3}', '{"earlier_code": 3, "code": "a"}', "\xff"])
-def test_a_damaged_environment_is_refused(tmp_path: Path, text: str) -> None:
-    execute(toy(whole), tmp_path)
-    (tmp_path / "environment.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(FileError, match="got a file that was changed; delete the folder"):
-        execute(toy(whole), tmp_path)
-
-
-@pytest.mark.parametrize("text", ["\xff", "settings = 3"])
-def test_damaged_settings_are_refused(tmp_path: Path, text: str) -> None:
-    execute(toy(whole), tmp_path)
-    (tmp_path / "config.toml").write_bytes(text.encode("latin-1"))
-    with pytest.raises(RdgraphError, match=r"in UTF-8|that no study wrote"):
-        execute(toy(whole), tmp_path)
-
-
-@pytest.mark.parametrize("name", ["report.json", "config.toml", "state", "figures/line.png"])
-def test_an_index_over_damaged_runs_names_them(tmp_path: Path, name: str) -> None:
-    execute(toy(whole), tmp_path / "toy")
-    assert write_index(tmp_path).is_file()
-    path = tmp_path / "toy" / name
-    path.unlink() if name.endswith("png") else path.write_bytes(b"\xff")
-    with pytest.raises(FileError, match=r"expected the run of a study in|in UTF-8"):
-        write_index(tmp_path)
-
-
-def test_a_part_is_not_left_half_written(tmp_path: Path) -> None:
-    def body(run: StudyRun) -> None:
-        run.part("bad", lambda: [{"x": 1.0}, {"x": None}])  # type: ignore[list-item]
-
-    with pytest.raises(RdgraphError, match="expected a float"):
-        execute(toy(body), tmp_path)
-    assert state(tmp_path) == "failed"
-    assert not (tmp_path / "parts").exists()
-    assert "InvalidArgument: expected a float" in (tmp_path / "report.html").read_text(encoding="utf-8")
-
-
-def test_parts_of_other_code_are_kept_and_reported(tmp_path: Path) -> None:
-    execute(toy(whole), tmp_path)
-    path = tmp_path / "environment.json"
-    assert "earlier state of it" not in (tmp_path / "report.html").read_text(encoding="utf-8")
-    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), "code": "0" * 12}))
-    execute(toy(whole), tmp_path)
-    assert json.loads(path.read_text(encoding="utf-8"))["earlier_code"] == ["0" * 12]
-    assert "earlier state of it" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 # ---------------------------------------------------------------------- what is refused
