@@ -96,14 +96,14 @@ class _Round:
                 done = failed | {result.number: result for result in found}
                 return [done[c.number] for c in self.plan.candidates]
             if more := refused(self.data, replace(self.plan, candidates=tuple(left)), self.device):
-                self.tell(f"{len(more)} of {counted(len(left), 'trial')} cannot be trained: {found}")
+                self.tell(f"{len(more)} of {counted(len(left), 'trial')} cannot be trained: {reason(found)}")
                 failed |= more
                 continue
             if not isinstance(found, torch.OutOfMemoryError) or tries == TRIES:
                 raise found
             free, tries = memory_to_plan_for(self.device), tries + 1
             memory = min((memory or free) // 2, free)
-            self.tell(f"the round begins anew in smaller batches, which may change last digits: {found}")
+            self.tell(f"the round begins anew in smaller batches, which may change last digits: {reason(found)}")
 
     def _attempt(
         self, candidates: Sequence[Candidate], memory: int | None, folder: Path | None
@@ -128,6 +128,15 @@ class _Round:
             return self.checkpoint
         without = hashlib.sha256(repr(sorted(failed)).encode()).hexdigest()[:16]
         return self.checkpoint / f"attempt-{tries}-{without}"
+
+
+def reason(problem: Exception) -> str:
+    """Why trials were refused; without what torch tells of the processes on a card, which are of that moment alone.
+
+    >>> reason(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total of 3 GiB"))
+    'CUDA out of memory. Tried to allocate 2.00 GiB.'
+    """
+    return str(problem).partition(" GPU ")[0] if isinstance(problem, torch.OutOfMemoryError) else str(problem)
 
 
 def in_pieces(plan: PlannedRound) -> list[PlannedRound]:
@@ -208,7 +217,7 @@ def refused(data: NodeData, plan: PlannedRound, device: str) -> dict[int, TrialR
                 most_members(data, sound[same[0]][1], **halving_options(device))
             except REFUSALS as problem:
                 numbers = [sound[k][0].number for k in same]
-                found |= {number: TrialResult(number, FAILED, 0, note=str(problem)) for number in numbers}
+                found |= {number: TrialResult(number, FAILED, 0, note=reason(problem)) for number in numbers}
                 left = [k for k in left if k not in same]
             else:
                 break
