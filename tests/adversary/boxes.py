@@ -79,7 +79,7 @@ def _not_left(drawn: Drawn, normalisation: str, answer: Box, rng: Random) -> str
         values = {**drawn.values(rng, 1), **{name: formulas.evaluate(text, {}) for name, text in answer.at}}
         if answer.at and not drawn.assumed.satisfied({n: values[n] for n, k in drawn.kinds if k != "matrix"}):
             return f"the coefficients {dict(answer.at)} are not admissible"
-        if drawn.has_source:
+        if drawn.has_source and escapes.feels_source(drawn, values, rng):
             alternating = "ends of one edge" in answer.note
             witness = escapes.stays_after_all(drawn, values, rng, told=bool(answer.at), alternating=alternating)
         else:

@@ -80,6 +80,13 @@ def _leaves(field: Field, lower: float, upper: float) -> bool:
     return False
 
 
+def feels_source(drawn: Drawn, values: Mapping[str, Any], rng: Random) -> bool:
+    """Whether a source that is written down matters; in (beta - beta)*H0 it does not."""
+    field = Field(drawn, graphs.pair(), "row", _spread(drawn, values, 2))
+    state, one, other = rng.normal(size=(3, 2, 1))
+    return not np.array_equal(field(state, one), field(state, other), equal_nan=True)
+
+
 def stays_after_all(
     drawn: Drawn, values: Mapping[str, Any], rng: Random, *, told: bool, alternating: bool
 ) -> str | None:

@@ -67,6 +67,8 @@ def test_a_box_that_is_kept_refutes_that_there_is_none() -> None:
          Box("-R", "R", "elsewhere no box", where="alpha >= 9*beta")),
         (DIFFUSION, "symmetric", Box(None, None, "", left=True, regular=("-R", "R")),
          Box(None, None, "", regular=("R", "2*R + 1/0.0001*R**2 - R**2*10000 - 2*R"))),
+        (f"{DIFFUSION} + (beta - beta)*H0", "symmetric", Box(None, None, "", left=True, regular=("-R", "R")),
+         Box("-R", "R", "")),
         (FISHER, "row", Box("0", "1", ""), Box(None, None, "", left=True, at=(("alpha", "1"), ("beta", "2")))),
         (f"{DIFFUSION} + beta*H0 where beta < 0", "row", Box(None, None, "", left=True),
          Box(None, None, "", left=True, at=(("alpha", "1"), ("beta", "2")))),
