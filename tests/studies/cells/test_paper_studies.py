@@ -310,11 +310,14 @@ def test_growth_is_decided_only_by_a_device_at_work() -> None:
 
 @pytest.mark.gpu
 def test_a_recorded_run_is_timed_on_a_gpu() -> None:
-    (_, few), (_, many) = (complexity.run_seconds("BS", 3000, 64, 256, steps, 5, "cuda") for steps in (4, 64))
-    assert min(few) > 0
-    assert (
-        min(many) / min(few) > 8
-    )  # set-up in the times would make them alike; other programs on the card may slow one
+    """Sixteen times the steps take about sixteen times as long; other programs on the card may disturb some tries."""
+
+    def ratio() -> float:
+        (_, few), (_, many) = (complexity.run_seconds("BS", 3000, 64, 256, steps, 5, "cuda") for steps in (4, 64))
+        assert min(few) > 0
+        return float(min(many) / min(few))
+
+    assert any(8 < ratio() < 32 for _ in range(8))
 
 
 def test_products_are_those_of_the_equation() -> None:
