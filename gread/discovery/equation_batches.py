@@ -27,7 +27,7 @@ from gread.training.ensemble import Ensemble
 from gread.training.trainer import choose_device
 from gread.tuning.candidates import COMPLETE, Candidate, TrialResult
 from gread.tuning.halving import HalvedRound, Rungs, halving_options
-from gread.tuning.rounds import REFUSALS, check_validation
+from gread.tuning.rounds import REFUSALS, check_validation, reason
 from gread.tuning.split_accuracies import SplitAccuracies
 from rdgraph import parse
 from rdgraph.errors import InvalidArgument
@@ -247,16 +247,16 @@ class _Work:
             return self._round(candidates)
         except REFUSALS as problem:
             if len(candidates) == 1:
-                return self._refused(candidates[0], str(problem))
-            self.tell(f"a round of {len(candidates)} equations begins anew in halves: {problem}")
+                return self._refused(candidates[0], reason(problem))
+            self.tell(f"a round of {len(candidates)} equations begins anew in halves: {reason(problem)}")
         if self.device.startswith("cuda"):
             torch.cuda.empty_cache()
         middle = len(candidates) // 2
         return self.train(candidates[:middle]) | self.train(candidates[middle:])
 
-    def _refused(self, candidate: Candidate, reason: str) -> dict[int, EquationResult]:
+    def _refused(self, candidate: Candidate, why: str) -> dict[int, EquationResult]:
         self.done += 1
-        return {candidate.number: EquationResult(_text(candidate), REFUSED, reason=reason)}
+        return {candidate.number: EquationResult(_text(candidate), REFUSED, reason=why)}
 
     def _round(self, candidates: Sequence[Candidate]) -> dict[int, EquationResult]:
         options: dict[str, Any] = halving_options(self.device) | {"networks": {EquationSettings: EquationBatch}}

@@ -131,12 +131,14 @@ class _Round:
 
 
 def reason(problem: Exception) -> str:
-    """Why trials were refused; without what torch tells of the processes on a card, which are of that moment alone.
+    """Why something could not be trained, in a line; what torch tells of a card's memory is of that moment alone.
 
-    >>> reason(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total of 3 GiB"))
-    'CUDA out of memory. Tried to allocate 2.00 GiB.'
+    >>> reason(RuntimeError("expected a graph, got none\\nand more")), reason(torch.OutOfMemoryError("CUDA ..."))
+    ('expected a graph, got none', 'out of memory on the card')
     """
-    return str(problem).partition(" GPU ")[0] if isinstance(problem, torch.OutOfMemoryError) else str(problem)
+    if isinstance(problem, torch.OutOfMemoryError):
+        return "out of memory on the card"
+    return str(problem).partition("\n")[0]
 
 
 def in_pieces(plan: PlannedRound) -> list[PlannedRound]:

@@ -10,10 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
+from gread.tuning.rounds import reason
 from rdgraph.errors import InvalidArgument, RdgraphError, UnknownName
 
 #: Who is measured, and the data set.
@@ -71,17 +70,6 @@ def cells_of_set(found: dict[str, Any], dataset: str) -> dict[str, Any]:
 def say(text: str) -> None:
     """Tell what happens on the way."""
     print(text, file=sys.stderr, flush=True)
-
-
-def reason(problem: Exception) -> str:
-    """Why a cell failed, in a line; what torch tells of a card's memory is of that run alone.
-
-    >>> reason(RuntimeError("expected a graph, got none\\nand more")), reason(torch.OutOfMemoryError("CUDA ..."))
-    ('expected a graph, got none', 'out of memory on the card')
-    """
-    if isinstance(problem, torch.OutOfMemoryError):
-        return "out of memory on the card"
-    return str(problem).partition("\n")[0]
 
 
 def measure_cells(

@@ -15,8 +15,20 @@ import numpy as np
 from gread.datasets.meta import METRIC_TITLES
 from gread.settings.model_records import find_model
 from gread.settings.presets import authors_runs, find_published
+from studies.benchmarks.cell_file import missing_cells
 from studies.benchmarks.compared import SETS
-from studies.benchmarks.searched import BOUNDED, CONTESTANTS, FIRST, NETWORKS, OTHERS, REACTIONS, TUNED, Contestant
+from studies.benchmarks.searched import (
+    BOUNDED,
+    CONTESTANTS,
+    FIRST,
+    KEY,
+    NETWORKS,
+    OTHERS,
+    REACTIONS,
+    TUNED,
+    Contestant,
+    usual_cells,
+)
 from studies.cells.corrected_test import CorrectedTest
 from studies.runs.boundary import run_program
 from studies.runs.chart import FieldMap
@@ -27,6 +39,8 @@ from studies.runs.uncertainty import FAILS, HOLDS
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE, PRINTED = DOCS / "searched.json", DOCS / "accuracy.json"
 FIGURE = "figures/searched.png"
+#: Most cells without a result that are named one by one.
+NAMED = 12
 ALL_REACTIONS = (*REACTIONS, *BOUNDED)
 Cell: TypeAlias = tuple[str, str]
 Cells: TypeAlias = dict[Cell, dict[str, Any]]
@@ -293,6 +307,9 @@ def costs_part(found: dict[str, Any]) -> list[str]:
     lines += table(["", "sets", "trials", "epochs trained", "states", "seconds"], rows)
     if found.get("failed"):
         lines += ["", "Not measured: " + "; ".join(f"{cell} ({why})" for cell, why in found["failed"].items()) + "."]
+    missing = map("/".join, usual_cells(missing_cells(found, KEY, CONTESTANTS, (*SETS, *OTHERS))))
+    if waiting := [cell for cell in missing if cell not in found.get("failed", {})]:
+        lines += ["", f"Not measured yet: {', '.join(waiting) if len(waiting) <= NAMED else f'{len(waiting)} cells'}."]
     return lines
 
 

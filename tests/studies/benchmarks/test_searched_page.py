@@ -126,6 +126,7 @@ def test_costs_and_failures_are_told() -> None:
     text = page(row(), row(dataset="cora", share=0.5), failed={"Z/pubmed": "no memory"})
     assert line_of(text, "| BS | 2 |")[1:] == ["2", "120", "38 %", "18 complete, 102 pruned", "14.0"]
     assert "Not measured: Z/pubmed (no memory)." in text
+    assert "Not measured yet: 169 cells." in text  # 16 on nine sets and 7 on four, but two rows and a failure
     assert "`the command` on torch 2; other programs may have shared the card" in text
 
 
