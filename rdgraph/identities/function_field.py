@@ -24,7 +24,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.errors import NotApplicable
-from rdgraph.identities.polynomials import is_positive_polynomial, monomials, ordered
+from rdgraph.identities.polynomials import cancelled, is_positive_polynomial, monomials, ordered
 from rdgraph.syntax.functions import record_of, softplus
 
 #: Powers of a unit beyond which arguments count as not commensurable, and terms beyond which nothing is factored.
@@ -103,8 +103,8 @@ class FunctionField:
     def _generator(self, function: Any, argument: sp.Expr) -> sp.Dummy:
         key = Generator(function, argument)
         if key not in self._dummies:
-            name, signs = f"g{len(self._dummies)}", _SIGNS.get(function, {"real": True})
-            self._dummies[key] = sp.Dummy(name, **signs)
+            name = str(self.resolve(self._written(key)))  # one order of generators, in whichever order they are met
+            self._dummies[key] = sp.Dummy(name, **_SIGNS.get(function, {"real": True}))
             self.generators[self._dummies[key]] = key
         return self._dummies[key]
 
@@ -279,7 +279,7 @@ class FunctionField:
             norm = self._reduced(bottom * conjugate)
             if norm != 0:
                 top, bottom = self._reduced(top * conjugate), norm
-        top, bottom = sp.fraction(sp.cancel(top / bottom)) if bottom.free_symbols else (top / bottom, sp.S.One)
+        top, bottom = cancelled(top / bottom) if bottom.free_symbols else (top / bottom, sp.S.One)
         return sp.expand(top), sp.expand(bottom)
 
     def _is_algebraic(self, g: sp.Dummy) -> bool:

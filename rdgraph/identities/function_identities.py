@@ -7,7 +7,7 @@ M*f(M=1) + (1 - M)*f(M=0).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from rdgraph.algebra.normal_form import H0, Act, Algebra, H, Mix
 from rdgraph.decisions.judge import Possibility, possible
 from rdgraph.errors import NotApplicable
 from rdgraph.identities.function_field import FinerUnit, FunctionField
+from rdgraph.identities.polynomials import common_multiple, factors, ordered
 from rdgraph.syntax.tree import Kind
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ class _Canonical:
 
     def form(self, expression: sp.Expr) -> CanonicalForm:
         top, bottom = self._fraction(expression)
-        used = [g for g in self.field.generators if g in top.free_symbols | bottom.free_symbols]
+        used = ordered(g for g in self.field.generators if g in top.free_symbols | bottom.free_symbols)
         names = tuple(self._resolve(g) for g in used)
         return CanonicalForm(self._resolve(top), self._resolve(bottom), names, self.field.obstacle())
 
@@ -268,13 +269,13 @@ class _Canonical:
         scale = 1 / self._resolve(passing) / self._resolve(common)
         applied = self.algebra.applied(atom, sp.Add(*(self._resolve(t) * scale for t in terms)))
         letters = self.memory.letters
-        return applied.xreplace({a: letters.setdefault(a, _letter(letters)) for a in set(outermost(applied))})
+        return applied.xreplace({a: letters.setdefault(a, _letter(a)) for a in set(outermost(applied))})
 
     def _split(self, bottom: sp.Expr, atom: Act | Mix) -> tuple[sp.Expr, sp.Expr]:
         """The factors of a denominator that pass through the operator or matrix, and the rest."""
         through = {Kind.SCALAR, Kind.CHANNEL if isinstance(atom, Act) else Kind.NODE}
         passing, core = sp.S.One, sp.S.One
-        for factor, power in sp.factor_list(bottom)[1]:
+        for factor, power in factors(bottom):
             kinds = {self.algebra.kinds.get(x.name, Kind.FIELD) for x in self._resolve(factor).free_symbols}
             if kinds <= through:
                 passing *= factor**power
@@ -292,7 +293,7 @@ class _Canonical:
         if depth > 1 and core.free_symbols:
             self.field.obstacles.append("a division by operators or matrices under an operator or a matrix")
         known = self._fraction(self.memory.denominators.get(key, sp.S.One))[0]
-        common = sp.expand(sp.lcm(known, core))
+        common = common_multiple(known, core)
         if sp.cancel(common / known).free_symbols:
             self.memory.denominators[key] = self._resolve(common)
             raise FinerUnit
@@ -311,5 +312,5 @@ def _depth(expression: sp.Basic) -> int:
     return max((_depth(part) for part in expression.args), default=0) + isinstance(expression, Act | Mix)
 
 
-def _letter(letters: Mapping[sp.Expr, sp.Dummy]) -> sp.Dummy:
-    return sp.Dummy(f"x{len(letters)}", real=True)
+def _letter(atom: Act | Mix) -> sp.Dummy:
+    return sp.Dummy(str(atom), real=True)

@@ -8,8 +8,34 @@ import sympy as sp
 
 
 def ordered(letters: Iterable[sp.Basic]) -> list[sp.Basic]:
-    """One order of all letters, so that leading coefficients agree between calls."""
+    """One order of all letters, so that leading coefficients agree between calls.
+
+    sympy's own order takes H and H0 for equal: which of them leads then depends on the hashes of the process.
+
+    >>> ordered(sp.symbols("H0 beta H"))
+    [H, H0, beta]
+    """
     return sorted(letters, key=lambda x: (isinstance(x, sp.Dummy), x.name, getattr(x, "dummy_index", 0)))  # type: ignore[attr-defined]
+
+
+def cancelled(fraction: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """Numerator and denominator without common factors, the denominator's leading coefficient positive.
+
+    >>> x, y = sp.symbols("H H0")
+    >>> cancelled((y**2 - x**2) / (y - x) ** 2)
+    (-H - H0, H - H0)
+    """
+    return sp.fraction(sp.cancel(fraction, *ordered(fraction.free_symbols)))
+
+
+def common_multiple(first: sp.Expr, second: sp.Expr) -> sp.Expr:
+    """The least common multiple, its leading coefficient positive."""
+    return sp.expand(sp.lcm(first, second, *ordered(first.free_symbols | second.free_symbols)))
+
+
+def factors(polynomial: sp.Expr) -> list[tuple[sp.Expr, int]]:
+    """The irreducible factors that are no numbers, with positive leading coefficients, and their powers."""
+    return list(sp.factor_list(polynomial, *ordered(polynomial.free_symbols))[1])
 
 
 def is_positive_polynomial(p: sp.Expr) -> bool:
