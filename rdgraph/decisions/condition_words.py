@@ -48,5 +48,14 @@ def condition_in_words(condition: sp.Basic) -> str:
 
 
 def factored(expression: sp.Expr) -> sp.Expr:
-    """The factored form of a rational function; anything else as it is: constants like exp(0.389) factor for ever."""
-    return sp.factor(expression) if expression.is_rational_function() else expression
+    """The factored form of a rational function; anything else as it is: constants like exp(0.389) factor for ever.
+
+    Letters are in the order of their names: for sympy h and h0 are equal, and hashes would choose the signs of factors.
+
+    >>> h, h0, b = sp.symbols("h h0 beta")
+    >>> factored(b * h**2 - b * h * h0)
+    beta*h*(h - h0)
+    """
+    if not expression.is_rational_function():
+        return expression
+    return sp.factor(expression, wrt=sorted(map(str, expression.free_symbols)))

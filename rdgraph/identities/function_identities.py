@@ -18,7 +18,7 @@ from rdgraph.algebra.normal_form import H0, Act, Algebra, H, Mix
 from rdgraph.decisions.judge import Possibility, possible
 from rdgraph.errors import NotApplicable
 from rdgraph.identities.function_field import FinerUnit, FunctionField
-from rdgraph.identities.polynomials import common_multiple, factors, ordered
+from rdgraph.identities.polynomials import common_multiple, ordered
 from rdgraph.syntax.tree import Kind
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class _Canonical:
         """The factors of a denominator that pass through the operator or matrix, and the rest."""
         through = {Kind.SCALAR, Kind.CHANNEL if isinstance(atom, Act) else Kind.NODE}
         passing, core = sp.S.One, sp.S.One
-        for factor, power in factors(bottom):
+        for factor, power in sp.factor_list(bottom, *ordered(bottom.free_symbols))[1]:
             kinds = {self.algebra.kinds.get(x.name, Kind.FIELD) for x in self._resolve(factor).free_symbols}
             if kinds <= through:
                 passing *= factor**power

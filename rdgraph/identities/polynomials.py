@@ -33,11 +33,6 @@ def common_multiple(first: sp.Expr, second: sp.Expr) -> sp.Expr:
     return sp.expand(sp.lcm(first, second, *ordered(first.free_symbols | second.free_symbols)))
 
 
-def factors(polynomial: sp.Expr) -> list[tuple[sp.Expr, int]]:
-    """The irreducible factors that are no numbers, with positive leading coefficients, and their powers."""
-    return list(sp.factor_list(polynomial, *ordered(polynomial.free_symbols))[1])
-
-
 def is_positive_polynomial(p: sp.Expr) -> bool:
     """Whether a polynomial in one letter is positive for all values that the letter takes, by Sturm's theorem.
 

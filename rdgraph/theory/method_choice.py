@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from rdgraph.decisions.condition_words import in_words
+from rdgraph.decisions.condition_words import factored, in_words
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.methods.registry import find_method
 from rdgraph.methods.tableaux import tableau
@@ -140,7 +140,7 @@ def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
         rate = closed_rate(system)
     except NotApplicable:
         return "rk4", "; ".join(structure.obstacles)
-    return "strang", f"the reaction h' = {public(sp.factor(rate))} has a closed flow"
+    return "strang", f"the reaction h' = {public(factored(rate))} has a closed flow"
 
 
 def _symbol_text(system: System, letter: str, has_degrees: bool) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from rdgraph.decisions.condition_words import factored
 from rdgraph.decisions.domain import NEGATIVE, POSITIVE, ZERO, Domain
 from rdgraph.decisions.judge import remembered
 from rdgraph.errors import NotApplicable, Undecided
@@ -107,9 +108,7 @@ def closed_rate(system: System) -> sp.Expr:
     powers = {m[0]: c for m, c in sp.Poly(rate, h).terms() if c != 0}
     is_lambert = set(powers) == {2, 3} and sp.expand(powers[2] + powers[3]) == 0
     if not (_is_bernoulli(powers) or is_lambert):
-        raise NotApplicable(
-            f"no closed flow for h' = {public(sp.factor(rate))}; known: a*h + b*h**m and k*h**2*(1 - h)"
-        )
+        raise NotApplicable(f"no closed flow for h' = {public(factored(rate))}; known: a*h + b*h**m and k*h**2*(1 - h)")
     return rate
 
 
