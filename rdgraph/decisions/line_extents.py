@@ -21,8 +21,9 @@ from rdgraph.decisions.tails import CONSTANT, Tail
 from rdgraph.errors import Undecided
 from rdgraph.syntax.functions import at_zero
 
-#: Intervals of one piece, how closely an extreme is enclosed, and the decimals that are told.
-MAX_CELLS = 2_500
+#: Intervals of one piece (an extreme that can be enclosed takes about a hundred, so that few end for lack of time and
+#: depend on the machine), how closely it is enclosed, and the decimals that are told.
+MAX_CELLS = 600
 CLOSENESS = sp.Rational(1, 10**8)
 DECIMALS = 7
 RESERVED_SECONDS = 1.5

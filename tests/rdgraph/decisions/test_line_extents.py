@@ -8,7 +8,9 @@ import sympy as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdgraph.decisions.line_extents import in_decimals, infimum, supremum
+from rdgraph.decisions.budget import limited
+from rdgraph.decisions.line_extents import MAX_CELLS, RESERVED_SECONDS, in_decimals, infimum, supremum
+from rdgraph.decisions.line_pieces import Piece
 from rdgraph.errors import Undecided
 from rdgraph.syntax.functions import relu, sigmoid, softplus
 from tests.rdgraph.decisions.real_functions import numeric, x
@@ -76,3 +78,21 @@ def test_bounds_are_shown_on_the_safe_side() -> None:
     bound = supremum(sp.diff(x * sp.tanh(x), x), x).value
     assert sp.Rational(str(in_decimals(bound))) == bound
     assert float(in_decimals(bound)) > 1.199678640
+
+
+def test_bounds_that_stay_wide_end_by_a_count_and_not_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = 0
+
+    def counted(self: Piece, *given: object) -> object:
+        nonlocal places
+        places += 1
+        return enclosed(self, *given)
+
+    enclosed = Piece.values
+    monkeypatch.setattr(Piece, "values", counted)
+    nothing = 4 * sp.cos(2 * x) - 4 * sp.cos(x) ** 2 + 4 * sp.sin(x) ** 2  # zero, which intervals see only slowly
+    found = supremum(nothing, x)
+    assert not found.exact
+    assert 0 < found.value < 0.01
+    assert 2 * MAX_CELLS <= places <= 2 * MAX_CELLS + 10
+    assert limited(RESERVED_SECONDS / 2, supremum, nothing, x).value > found.value  # without time, the first bound
