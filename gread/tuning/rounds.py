@@ -138,7 +138,7 @@ def reason(problem: Exception) -> str:
     """
     if isinstance(problem, torch.OutOfMemoryError):
         return "out of memory on the card"
-    return str(problem).partition("\n")[0]
+    return str(problem).partition("\n")[0] or type(problem).__name__
 
 
 def in_pieces(plan: PlannedRound) -> list[PlannedRound]:

@@ -28,6 +28,8 @@ POLYNOMIALS: tuple[Word, ...] = (
 MOST_TERMS = 4
 #: A share of the diagonal that is added to it, so that terms that are the same on all points do no harm.
 _RIDGE = 1e-12
+#: Columns below this size are nothing: a term can vanish for one set of points and not for another.
+_NOTHING = 1e-100
 
 
 def library(functions: Sequence[str]) -> list[Word]:
@@ -43,7 +45,8 @@ def solve_subsets(gram: Array, along: Array, total: Array, subsets: Array) -> tu
     """
     chosen = gram[:, subsets[:, :, None], subsets[:, None, :]].swapaxes(0, 1)
     right = along[:, subsets].swapaxes(0, 1)
-    scale = np.sqrt(np.diagonal(chosen, axis1=2, axis2=3)) + np.finfo(float).tiny
+    size = np.sqrt(np.diagonal(chosen, axis1=2, axis2=3))
+    scale = np.where(size > _NOTHING, size, 1.0)
     matrix = chosen / (scale[..., :, None] * scale[..., None, :]) + _RIDGE * np.eye(subsets.shape[1])
     coefficients = np.linalg.solve(matrix, (right / scale)[..., None])[..., 0] / scale
     explained = 2 * (coefficients * right).sum(-1) - np.einsum("csa,csab,csb->cs", coefficients, chosen, coefficients)

@@ -12,6 +12,7 @@ import sympy as sp
 from rdgraph.algebra.normal_form import H0, TIME, Algebra, H, State
 from rdgraph.decisions.domain import Domain
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
+from rdgraph.identities.cancelling_functions import without_cancelling
 from rdgraph.methods.runge_kutta import Tableau
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.assumptions import Assumptions, read_statements
@@ -198,8 +199,8 @@ class System:
 
     @cached_property
     def normals(self) -> dict[str, sp.Expr]:
-        """The normal forms of `flow`, by state."""
-        return {state: self.algebra.normal(tree) for state, tree in self.flow.items()}
+        """The normal forms of `flow`, by state, without functions that cancel each other."""
+        return {state: without_cancelling(self.algebra.normal(x), self.algebra) for state, x in self.flow.items()}
 
     @cached_property
     def coupling(self) -> Coupling:
@@ -250,8 +251,8 @@ class System:
 
     @cached_property
     def normal(self) -> sp.Expr:
-        """The expanded right-hand side: `*` elementwise, operators as `Act`, mixing as `Mix`."""
-        return self.algebra.normal(self.expression)
+        """The expanded right-hand side: `*` elementwise, operators as `Act`, mixing as `Mix`; what cancels is gone."""
+        return without_cancelling(self.algebra.normal(self.expression), self.algebra)
 
     @cached_property
     def structure(self) -> Structure:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
@@ -80,7 +83,11 @@ def measure_cells(
     found: dict[str, Any],
     budget: float,
 ) -> None:
-    """Measure cells, a dataclass each, until the time is up; one that fails is told of and noted."""
+    """Measure cells, a dataclass each, until the time is up; one that fails is told of and noted, whatever the reason.
+
+    Cells take minutes of a card: an error in one of them is no reason to lose those behind it. The file says what
+    failed, and the traceback of an error that is not the package's own is told.
+    """
     end, loaded = time.monotonic() + budget, dict[str, NodeData]()
     for name, dataset in cells:
         if time.monotonic() > end:
@@ -90,7 +97,9 @@ def measure_cells(
         cell = f"{name}/{dataset}"
         try:
             row = measure(name, dataset, loaded[dataset])
-        except (RdgraphError, RuntimeError) as problem:
+        except Exception as problem:
+            if not isinstance(problem, RdgraphError | torch.OutOfMemoryError):
+                say(traceback.format_exc())
             say(f"{cell}: {problem}")
             found["failed"] = {**found.get("failed", {}), cell: reason(problem)}
         else:

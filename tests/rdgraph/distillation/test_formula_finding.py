@@ -120,3 +120,13 @@ def test_what_makes_no_sense_is_refused() -> None:
         rd.find_formula(X, X, noise=-1.0)
     with pytest.raises(UnknownName, match="gelu"):
         rd.find_formula(X, X, functions=["gelu"])
+
+
+def test_a_term_may_vanish_on_one_set_of_points() -> None:
+    x = np.stack([np.linspace(-2, -0.1, 60), np.linspace(0.1, 2, 60)])
+    made = np.maximum(x, 0) - 0.5 * x**3
+    formula = rd.find_formula(x, made, functions=("relu",), effort=QUICK).formula
+    assert formula is not None
+    assert formula.relative_error < 1e-6
+    for k, points in enumerate(x):
+        np.testing.assert_allclose(formula(points)[k], made[k], atol=1e-6)

@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gread.datasets.embedded import karate
 from gread.settings.presets import find_preset
 from gread.tuning.candidates import PlannedRound, TrialResult
 from gread.tuning.rounds import train_round
-from rdgraph.errors import UnknownName
+from rdgraph.errors import InvalidArgument, UnknownName
 from studies.benchmarks import cell_file, searched
 from studies.benchmarks.searched import CONTESTANTS, make_candidates
 
@@ -133,10 +134,26 @@ def test_validation_chooses_and_test_is_only_told(monkeypatch: pytest.MonkeyPatc
     assert row.origin == "drawn"
 
 
+@pytest.mark.parametrize(
+    ("problem", "noted", "is_traced"),
+    [
+        (RuntimeError("no memory\nmore"), "no memory", True),
+        (np.linalg.LinAlgError("Singular matrix"), "Singular matrix", True),
+        (AssertionError(), "AssertionError", True),
+        (InvalidArgument("expected a graph"), "expected a graph", False),
+    ],
+)
 @pytest.mark.usefixtures("small")
-def test_a_cell_that_fails_is_noted_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_that_fails_is_noted_and_the_others_go_on(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    problem: Exception,
+    noted: str,
+    is_traced: bool,
+) -> None:
     def failing(*args: Any, **options: Any) -> Any:
-        raise RuntimeError("no memory\nmore")
+        raise problem
 
     monkeypatch.setattr(searched, "measure", failing)
     found: dict[str, Any] = {"rows": []}
@@ -148,7 +165,8 @@ def test_a_cell_that_fails_is_noted_and_the_others_go_on(tmp_path: Path, monkeyp
         found,
         float("inf"),
     )
-    assert found == {"rows": [], "failed": {"mlp/karate": "no memory", "FB*/karate": "no memory"}}
+    assert found == {"rows": [], "failed": {"mlp/karate": noted, "FB*/karate": noted}}
+    assert ("Traceback" in capsys.readouterr().err) is is_traced
 
 
 def test_files_measured_side_by_side_become_one(tmp_path: Path) -> None:
