@@ -49,7 +49,7 @@ def distil_command(
     layer: Layer = None,
     function: Function = None,
     span: Range = None,
-    tolerance: Tolerance = 0.05,
+    tolerance: Tolerance = 0.1,
     max_size: MaxSize = 20,
     functions: Functions = "tanh,sigmoid,exp,sin,cos,relu,abs",
     seed: Seed = 0,

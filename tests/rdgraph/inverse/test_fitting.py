@@ -334,6 +334,8 @@ def test_masks_are_fixed_and_matrices_fixed_or_fitted() -> None:
     given = {"graph": GRAPH, "starts": 2, "level": None}
     found = rd.fit(masked, seen, TIMES, initial=seen[0], fixed={"M": mask}, **given)
     assert found.values == pytest.approx({"alpha": 0.7, "beta": 0.4}, rel=1e-3)
+    with pytest.raises(rd.InvalidArgument, match="zeros and ones for the mask M"):
+        rd.fit(masked, seen, TIMES, initial=seen[0], fixed={"M": 0.5 * mask}, **given)
     matrix = np.array([[-0.3, 0.1], [0.2, -0.5]])
     seen = states_of(mixed, {"alpha": 0.7, "W": torch.from_numpy(matrix)}, width=2)
     found = rd.fit(mixed, seen, TIMES, initial=seen[0], fixed={"W": matrix}, **given)
