@@ -20,8 +20,8 @@ from rdgraph.distillation.function_slopes import FUNCTIONS_USED
 from rdgraph.distillation.genetic_search import Effort
 from rdgraph.errors import InvalidArgument
 
-#: What a formula may miss of a learned function, relative to its root mean square, and how large it may be. Learned
-#: functions of different splits differ by more, and the formula is trained in their place.
+#: What a formula may miss of a learned function, relative to its root mean square, and how large it may be. The
+#: formula is trained in its place, so that its constants need not be exact.
 TOLERANCE, MAX_SIZE = 0.1, 20
 
 
