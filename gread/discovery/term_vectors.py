@@ -16,8 +16,8 @@ import sympy as sp
 
 from gread.discovery.term_grammar import MINUS, Line, Term
 from rdgraph.algebra.normal_form import Algebra
+from rdgraph.canonical.function_identities import canonical
 from rdgraph.decisions.domain import Domain
-from rdgraph.identities.function_identities import canonical
 from rdgraph.systems.parser import parse
 
 #: Multiples of cores by the numbers of these; zeros are left out.

@@ -6,12 +6,12 @@ from typing import Any
 
 import sympy as sp
 
+from rdgraph.canonical.function_identities import is_zero
 from rdgraph.claims.registry import FALSE, HOLDS, UNDECIDED, ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.decisions.domain import NEGATIVE
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities.derivations import Derivation, derivation
 from rdgraph.identities.equivalence import equivalent
-from rdgraph.identities.function_identities import is_zero
 from rdgraph.identities.step_maps import euler_map
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse

@@ -9,6 +9,7 @@ from typing import Any
 
 import sympy as sp
 
+from rdgraph.canonical.function_identities import is_zero
 from rdgraph.decisions.budget import limited
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.identifiability.answer import MEASURED, PROVED, Identifiability
@@ -17,7 +18,6 @@ from rdgraph.identifiability.entries import FieldEntries
 from rdgraph.identifiability.form import ExaminedForm, forms, is_unknown, whole
 from rdgraph.identifiability.gauges import Gauge, gauges
 from rdgraph.identifiability.ranks import Point, admissible_points, balls, certain_rank, sample_states
-from rdgraph.identities.function_identities import is_zero
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System

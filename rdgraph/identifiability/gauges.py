@@ -14,8 +14,8 @@ import sympy as sp
 from sympy.polys.matrices import DomainMatrix
 
 from rdgraph.algebra.normal_form import Act, Mix
+from rdgraph.canonical.function_identities import CanonicalForm, canonical
 from rdgraph.identifiability.form import KINKED, ExaminedForm
-from rdgraph.identities.function_identities import CanonicalForm, canonical
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.tree import Kind
 

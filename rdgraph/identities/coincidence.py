@@ -14,12 +14,12 @@ from itertools import combinations
 import sympy as sp
 
 from rdgraph.algebra.normal_form import H0, Act, H, Mix
+from rdgraph.canonical.function_identities import CanonicalForm, canonical, is_zero
 from rdgraph.decisions.budget import limited
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.judge import Possibility, always, possible
 from rdgraph.errors import Undecided
 from rdgraph.identities.definedness import in_words
-from rdgraph.identities.function_identities import CanonicalForm, canonical, is_zero
 from rdgraph.identities.hypotheses import Hypotheses
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.tree import Kind

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
+from rdgraph.canonical.function_identities import canonical, freed, is_zero
 from rdgraph.decisions.judge import possible
 from rdgraph.errors import InvalidArgument
 from rdgraph.identities import definedness
 from rdgraph.identities.coincidence import Alternative, Coincidence, coincidence
 from rdgraph.identities.counterexample import Hint, Witness, find_witness
 from rdgraph.identities.exact_values import not_parallel
-from rdgraph.identities.function_identities import canonical, freed, is_zero
 from rdgraph.identities.hypotheses import Hypotheses
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.assumptions import Assumptions

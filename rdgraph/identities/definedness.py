@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 import sympy as sp
 
 from rdgraph.algebra.normal_form import Algebra
+from rdgraph.canonical.function_identities import freed
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.judge import always
-from rdgraph.identities.function_identities import freed
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.fold import Fold
 from rdgraph.syntax.functions import FUNCTIONS, REALS

@@ -11,9 +11,9 @@ from importlib import resources
 
 import sympy as sp
 
+from rdgraph.canonical.function_identities import is_zero
 from rdgraph.errors import UnknownName
 from rdgraph.identities.counterexample import Witness, find_witness
-from rdgraph.identities.function_identities import is_zero
 from rdgraph.identities.hypotheses import Hypotheses
 from rdgraph.syntax.reader import read_expression
 from rdgraph.syntax.tree import Apply, Kind, Name, kind_of

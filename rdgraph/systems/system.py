@@ -10,9 +10,9 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.algebra.normal_form import H0, TIME, Algebra, H, State
+from rdgraph.canonical.cancelling_functions import without_cancelling
 from rdgraph.decisions.domain import Domain
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
-from rdgraph.identities.cancelling_functions import without_cancelling
 from rdgraph.methods.runge_kutta import Tableau
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.assumptions import Assumptions, read_statements

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import sympy as sp
 
 from rdgraph.algebra.normal_form import Act, H, Mix
+from rdgraph.canonical.function_identities import is_zero
 from rdgraph.decisions.branches import is_above
 from rdgraph.decisions.budget import ANSWER_SECONDS, limited, within_budget
 from rdgraph.decisions.enclosure import sign_of
 from rdgraph.decisions.interval_extrema import interval_candidates
 from rdgraph.decisions.maxima import maximum
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.identities.function_identities import is_zero
 from rdgraph.normalisations.registry import records
 from rdgraph.syntax.answer_symbols import lam, public
 from rdgraph.syntax.formula_functions import FormulaFunction

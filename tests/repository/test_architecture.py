@@ -44,8 +44,8 @@ RUNNING_HALF = (
 #: Modules that lie beside the folders come first, unless they are named here.
 FOLDER_ORDER = {
     "rdgraph": [
-        "engines", "syntax", "algebra", "methods", "normalisations", "decisions", "systems", "identities", "theory",
-        "patterns", "kernels", "graphs", "identifiability", "reports", "lowering", "integrators", "inverse",
+        "engines", "syntax", "algebra", "methods", "normalisations", "decisions", "canonical", "systems", "identities",
+        "theory", "patterns", "kernels", "graphs", "identifiability", "reports", "lowering", "integrators", "inverse",
         "distillation", "conformance", "testing", "claims",
     ],
     "analysis": ["measures", "spectra", "verdicts", "phases", "plots"],

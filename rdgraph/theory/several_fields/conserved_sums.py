@@ -14,8 +14,8 @@ import sympy as sp
 from sympy.polys.matrices import DomainMatrix
 
 from rdgraph.algebra.normal_form import TIME
+from rdgraph.canonical.function_identities import CanonicalForm, canonical
 from rdgraph.errors import NotApplicable
-from rdgraph.identities.function_identities import CanonicalForm, canonical
 from rdgraph.normalisations.registry import records
 from rdgraph.syntax.answer_symbols import public
 from rdgraph.syntax.tree import Kind

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import rdgraph as rd
 from rdgraph.algebra.normal_form import Act, H, Mix
+from rdgraph.canonical.function_identities import is_zero
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities import dense_oracle as dense
-from rdgraph.identities.function_identities import is_zero
 from rdgraph.syntax.fold import TypeMismatch
 from rdgraph.syntax.reader import STRUCTURAL
 from rdgraph.syntax.tree import (

@@ -13,12 +13,12 @@ import sympy as sp
 import torch
 from flint import arb, ctx
 
+from rdgraph.canonical.function_identities import is_zero
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.enclosure import enclose, holds
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.identities.exact_values import array
 from rdgraph.identities.function_facts import POINTS, check_facts
-from rdgraph.identities.function_identities import is_zero
 from rdgraph.syntax.functions import (
     BUILT_IN,
     FUNCTIONS,

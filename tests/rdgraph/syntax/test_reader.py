@@ -12,9 +12,9 @@ import sympy as sp
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from rdgraph.canonical.function_identities import is_zero
 from rdgraph.errors import AssumptionError, LanguageError, NotApplicable, RdgraphError
 from rdgraph.identities import dense_oracle as dense
-from rdgraph.identities.function_identities import is_zero
 from rdgraph.syntax.functions import FUNCTIONS
 from rdgraph.syntax.printer import to_text
 from rdgraph.syntax.reader import STRUCTURAL, USUAL_COEFFICIENTS

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import rdgraph as rd
 from rdgraph.algebra.normal_form import H0, H
-from rdgraph.identities.cancelling_functions import without_cancelling
+from rdgraph.canonical.cancelling_functions import without_cancelling
 
 CANCELLING = [
     ("relu(H) - relu(-H)", "H"),

@@ -11,8 +11,8 @@ import pytest
 import sympy as sp
 
 from rdgraph.algebra.normal_form import H0, H
-from rdgraph.identities.function_field import FunctionField
-from rdgraph.identities.polynomials import cancelled, common_multiple, ordered
+from rdgraph.canonical.function_field import FunctionField
+from rdgraph.canonical.polynomials import cancelled, common_multiple, ordered
 from rdgraph.syntax.functions import softplus
 
 LINES = (
@@ -24,7 +24,7 @@ LINES = (
 )
 FORMS = """
 import rdgraph as rd
-from rdgraph.identities.function_identities import canonical
+from rdgraph.canonical.function_identities import canonical
 for line in {lines!r}:
     system = rd.parse(line)
     form = canonical(system.normal, system.algebra)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import rdgraph as rd
 from rdgraph.algebra.normal_form import H0, Act, Algebra, H, Mix
+from rdgraph.canonical.function_identities import canonical, is_zero, vanishes
 from rdgraph.errors import NotApplicable
-from rdgraph.identities.function_identities import canonical, is_zero, vanishes
 from rdgraph.syntax.functions import relu, sigmoid, softplus
 from rdgraph.syntax.tree import Kind
 

@@ -8,8 +8,8 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.algebra.normal_form import Algebra, State
+from rdgraph.canonical.function_identities import canonical
 from rdgraph.errors import NotApplicable
-from rdgraph.identities.function_identities import canonical
 
 #: Sums of more different functions than this stay as they are.
 MAX_CALLS = 8

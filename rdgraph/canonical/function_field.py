@@ -23,8 +23,8 @@ from typing import Any
 
 import sympy as sp
 
+from rdgraph.canonical.polynomials import cancelled, is_positive_polynomial, monomials, ordered
 from rdgraph.errors import NotApplicable
-from rdgraph.identities.polynomials import cancelled, is_positive_polynomial, monomials, ordered
 from rdgraph.syntax.functions import record_of, softplus
 
 #: Powers of a unit beyond which arguments count as not commensurable, and terms beyond which nothing is factored.

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from rdgraph.algebra.normal_form import H0, Act, Algebra, H, Mix
+from rdgraph.canonical.function_field import FinerUnit, FunctionField
+from rdgraph.canonical.polynomials import common_multiple, ordered
 from rdgraph.decisions.judge import Possibility, possible
 from rdgraph.errors import NotApplicable
-from rdgraph.identities.function_field import FinerUnit, FunctionField
-from rdgraph.identities.polynomials import common_multiple, ordered
 from rdgraph.syntax.tree import Kind
 
 if TYPE_CHECKING:
