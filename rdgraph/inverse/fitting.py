@@ -179,6 +179,11 @@ def _known(name: str, value: Any, system: System) -> Tensor:
     if name not in valued_letters(system):
         raise UnknownName(f"coefficient of {system.text}", name, valued_letters(system))
     known, sign = numbers_of(value, name), system.assumptions.sign(name)
+    if name in {mask.name for mask in system.algebra.masks} and bool(((known != 0) & (known != 1)).any()):
+        raise InvalidArgument(
+            f"expected zeros and ones for the mask {name}, got other values; declare a coefficient of each node, as in "
+            '"m*H where m node"'
+        )
     has_sign = system.coefficients.get(name, Kind.MATRIX) is not Kind.MATRIX  # masks and matrices have none
     if has_sign and not bool(_HAS_SIGN[sign](known).all()):
         raise InvalidArgument(

@@ -136,19 +136,7 @@ def read_coefficients(
         shape.check(found[name])
         if isinstance(shape, LearnedShape) and found[name] is not value:
             found[name] = on_grid(shape.declaration, found[name])
-    for mask in system.algebra.masks:
-        if mask.name in found:
-            _check_mask(mask.name, found[mask.name])
     return found
-
-
-def _check_mask(name: str, value: Tensor) -> None:
-    """Answers use M*M = M: other values would run another equation than the one that was analysed."""
-    if not value.is_meta and bool(((value != 0) & (value != 1)).any()):
-        raise InvalidArgument(
-            f"expected zeros and ones for the mask {name}, got other values; declare a coefficient of each node, as in "
-            f'"m*H where m node"'
-        )
 
 
 def _tensor(name: str, value: Any, operator: Operator) -> Tensor:

@@ -173,7 +173,6 @@ CHANNEL_BETA = ("-alpha*L@H + beta*H", {"beta": "channel"})
             InvalidArgument, r"a node coefficient, of shape \(4,\), got \(3,\)",
         ),
         (lambda: rd.lower("H@W", operator(), {"W": torch.ones(2, 3)}), InvalidArgument, r"shape \(d, d\)"),
-        (lambda: rd.lower("-L@H + M*H0", operator(), {"M": 0.5}), InvalidArgument, "zeros and ones for the mask M"),
         (
             lambda: rd.lower("diffusion", operator().with_weights(torch.ones(2, 8, dtype=torch.float64)), {"alpha": 1}),
             InvalidArgument, r"pass batch=\(2,\)",
