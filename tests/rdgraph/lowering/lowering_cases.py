@@ -22,11 +22,10 @@ def operator(normalisation: str = "symmetric") -> rd.Operator:
 
 
 def values_for(system: rd.System, nodes: int, channels: int, batch: tuple[int, ...] = ()) -> dict[str, torch.Tensor]:
-    """Positive values for every coefficient, in the shape of its kind; zeros and ones for a mask."""
+    """Positive values for every coefficient, in the shape of its kind."""
     own = {"scalar": (), "channel": (channels,), "node": (nodes,), "matrix": (channels, channels)}
     wanted = {n: k for n, k in system.letters.items() if n not in STATE_LETTERS}
-    drawn = {n: random(*batch, *own[str(k)], seed=i) for i, (n, k) in enumerate(wanted.items())}
-    return {n: (v > 0).double() if n == "M" else v.abs() + 0.1 for n, v in drawn.items()}
+    return {n: random(*batch, *own[str(k)], seed=i).abs() + 0.1 for i, (n, k) in enumerate(wanted.items())}
 
 
 def oracle(system: rd.System, matrix: np.ndarray, values: dict, H: torch.Tensor, H0: torch.Tensor) -> np.ndarray:

@@ -30,8 +30,7 @@ def values_for(system: rd.System, nodes: int, channels: int, batch: tuple[int, .
     """Positive values for every coefficient, in the shape of its kind."""
     own = {"scalar": (), "channel": (channels,), "node": (nodes,), "matrix": (channels, channels)}
     kinds = {n: str(k) for n, k in system.letters.items() if str(k) in own and n != "t"}
-    drawn = {n: random(*batch, *own[k], seed=i) for i, (n, k) in enumerate(kinds.items())}
-    return {n: (v > 0).double() if n == "M" else v.abs() + 0.1 for n, v in drawn.items()}
+    return {n: random(*batch, *own[k], seed=i).abs() + 0.1 for i, (n, k) in enumerate(kinds.items())}
 
 
 def dense(system: rd.System, op: rd.Operator, values: dict, H: torch.Tensor, start: torch.Tensor, t: float = 0.0):

@@ -65,8 +65,8 @@ def antisymmetric(seed: int = 7) -> np.ndarray:
 
 def values_for(system: rd.System, batch: tuple[int, ...] = (), channels: int = CHANNELS) -> dict[str, Tensor]:
     own = {"scalar": (), "channel": (channels,), "node": (NODES,), "matrix": (channels, channels)}
-    drawn = {n: random(*batch, *own[str(k)], seed=i) for i, (n, k) in enumerate(valued_letters(system).items())}
-    return {n: (v > 0).double() if n == "M" else v.abs() + 0.1 for n, v in drawn.items()}
+    letters = valued_letters(system).items()
+    return {n: random(*batch, *own[str(k)], seed=i).abs() + 0.1 for i, (n, k) in enumerate(letters)}
 
 
 def wind(system: rd.System) -> dict[str, Any]:
@@ -249,12 +249,11 @@ def test_the_source_runs_on_its_own(text: str) -> None:
 @pytest.mark.parametrize("text", [SCHNAKENBERG, OSCILLATORS, SEASONS, KINDS])
 def test_gradients_reach_states_coefficients_and_edges(text: str) -> None:
     system, op = rd.parse(text), GRAPH.operator("row", dtype=F64)
-    drawn = values_for(system, channels=1)
-    values = {n: v.requires_grad_(True) for n, v in drawn.items() if n != "M"}
+    values = {n: v.requires_grad_(True) for n, v in values_for(system, channels=1).items()}
     H = random(NODES, len(system.fields)).requires_grad_(True)
 
     def run(weights: Tensor, state: Tensor, *coefficients: Tensor) -> Tensor:
-        named = {**drawn, **dict(zip(values, coefficients, strict=True))}
+        named = dict(zip(values, coefficients, strict=True))
         return rd.lower(system, op.with_weights(weights), named).bind(state)(0.4, state)
 
     assert gradcheck(run, [op.weights.clone().requires_grad_(True), H, *values.values()])

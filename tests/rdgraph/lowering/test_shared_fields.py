@@ -27,8 +27,10 @@ def field_of(name: str, normalisation: str = "row") -> VectorField:
     """The system with coefficients of its own kinds that want gradients."""
     system = rd.catalogue[name]
     shapes = {Kind.SCALAR: (), Kind.CHANNEL: (CHANNELS,), Kind.NODE: (NODES,), Kind.MATRIX: (CHANNELS, CHANNELS)}
-    drawn = {x: random(*shapes[kind], seed=k) for k, (x, kind) in enumerate(valued_letters(system).items())}
-    values = {x: (v.round() if x == "M" else 0.2 + 0.5 * v).requires_grad_(True) for x, v in drawn.items()}
+    values = {
+        letter: (0.2 + 0.5 * random(*shapes[kind], seed=k)).requires_grad_(True)
+        for k, (letter, kind) in enumerate(valued_letters(system).items())
+    }
     operator = GRAPH.operator(normalisation, dtype=torch.float64)
     weights = operator.weights.clone().requires_grad_(True)
     return rd.lower(system, operator.with_weights(weights, normalisation), values)
