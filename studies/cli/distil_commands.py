@@ -36,7 +36,12 @@ Range = Annotated[
     typer.Option("--range", metavar="LOWER:UPPER", help="Of the entries, for a layer.", show_default="-3:3"),
 ]
 Tolerance = Annotated[
-    float, typer.Option("--tolerance", help="What a formula may miss, as a share of the function's size.")
+    float | None,
+    typer.Option(
+        "--tolerance",
+        help="What a formula may miss, as a share of the function's size.",
+        show_default="0.1, or 0.05 of a layer",
+    ),
 ]
 MaxSize = Annotated[int, typer.Option("--max-size", help="Of the formula: signs, functions and constants count 2.")]
 Functions = Annotated[str, typer.Option("--functions", help="That may occur in a formula, with commas between.")]
@@ -49,7 +54,7 @@ def distil_command(
     layer: Layer = None,
     function: Function = None,
     span: Range = None,
-    tolerance: Tolerance = 0.1,
+    tolerance: Tolerance = None,
     max_size: MaxSize = 20,
     functions: Functions = "tanh,sigmoid,exp,sin,cos,relu,abs",
     seed: Seed = 0,
@@ -63,7 +68,8 @@ def distil_command(
     the size is near enough. The same command resumes a run that was interrupted. Exit 1 if there is no formula.
     """
     require("a distillation", "gread")
-    from studies.distilling.distil_plan import FormulaChoices, layer_curves, read_run
+    from gread.formulas.distilled_network import TOLERANCE
+    from studies.distilling.distil_plan import LAYER_TOLERANCE, FormulaChoices, layer_curves, read_run
     from studies.distilling.distil_study import execute_distillation, execute_layer
 
     if (run is None) == (layer is None):
@@ -75,7 +81,8 @@ def distil_command(
     if layer is not None and function is not None:
         raise InvalidArgument(f"expected --function with a run folder, got {function!r} for a layer; leave it out")
     words = tuple(word.strip() for word in functions.split(",") if word.strip())
-    choices = FormulaChoices(tolerance, max_size, words, seed)
+    usual = TOLERANCE if layer is None else LAYER_TOLERANCE
+    choices = FormulaChoices(usual if tolerance is None else tolerance, max_size, words, seed)
     name = run.resolve().name if run is not None else re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(layer or "").name)
     folder = out or Path("runs/distil") / name
     with resumable(errors, folder):

@@ -19,6 +19,9 @@ from studies.training.learned_functions import FILE, read_functions
 from studies.training.plan import TrainingPlan, read_plan
 from studies.training.rows import read_results
 
+#: What a formula may miss of a layer, where nothing is said: nothing is trained in its place.
+LAYER_TOLERANCE = 0.05
+
 
 @dataclass(frozen=True)
 class FormulaChoices:

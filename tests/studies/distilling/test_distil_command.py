@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,10 +13,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from gread.formulas.distilled_network import TOLERANCE
 from gread.formulas.learned_curves import chosen_name
 from rdgraph.errors import FileError, InvalidArgument
 from studies.cli import app as cli
-from studies.distilling.distil_plan import _told, layer_curves
+from studies.distilling.distil_plan import LAYER_TOLERANCE, _told, layer_curves
 from studies.distilling.distil_study import _judge
 from studies.runs.uncertainty import HOLDS, UNDECIDED
 from studies.training.learned_functions import read_functions
@@ -39,6 +41,7 @@ def test_the_function_of_a_layer_becomes_a_formula(tmp_path: Path) -> None:
     assert "relu(H)" in outline["answer"]
     assert outline["verdicts"][0]["answer"] == "holds"
     assert outline["figures"] == ["figures/formula.png"]
+    assert tomllib.loads((out / "config.toml").read_text())["settings"]["tolerance"] == LAYER_TOLERANCE
     sizes = [int(row["size"]) for row in table(out / "front.csv")]
     assert sizes == sorted(sizes)
     assert {"existence", "Lipschitz"} <= {row["topic"] for row in table(out / "proofs.csv")}
@@ -117,3 +120,5 @@ def test_a_training_becomes_a_formula_on_the_same_splits(tmp_path: Path) -> None
     assert none.exit_code == 1
     assert "no formula of size <= 2" in none.output
     assert (tmp_path / "n" / "report.html").is_file()
+    rdgraph("distil", run, "--functions", "tanh", "--max-size", "2", "--out", tmp_path / "usual")
+    assert tomllib.loads((tmp_path / "usual" / "config.toml").read_text())["settings"]["tolerance"] == TOLERANCE
