@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from rdgraph.errors import FileError
 FORMAT, WHAT = "gread checkpoint 2", "a checkpoint"
 #: What the names of the state at the start of a chunk begin with.
 START = "start."
+#: The most that saving may take of the time of a training, about.
+SHARE_OF_TIME = 0.1
 
 
 def fingerprint(datas: list[NodeData], trials: list[Trial], manner: str = "") -> str:
@@ -39,6 +42,11 @@ def fingerprint(datas: list[NodeData], trials: list[Trial], manner: str = "") ->
         for array in arrays:
             digest.update(str(array.shape).encode() + array.tobytes())
     return digest.hexdigest()
+
+
+def manner_of(dtype: torch.dtype, *, keep_best: bool) -> str:
+    """In which manner a training is done, for its fingerprint."""
+    return f"{dtype} keep_best={keep_best}"
 
 
 def save_checkpoint(path: Path, ensemble: Ensemble, mark: str) -> None:
@@ -106,8 +114,45 @@ def _wrong_with_state(state: dict[str, Tensor], ensemble: Ensemble, step: int) -
     return ""
 
 
+class SavingPace:
+    """When it is time to save, and what a disk that is full costs: the checkpoint, not the training.
+
+    After some seconds it is time, and not before ten times those that the last save took, so that large states are
+    saved less often; with `every` 0 always.
+    """
+
+    def __init__(self, every: float, tell: Callable[[str], object]) -> None:
+        self.every, self._tell = every, tell
+        self._last, self._took, self._is_failing = time.monotonic(), 0.0, False
+
+    @property
+    def is_time(self) -> bool:
+        wait = max(self.every, self._took / SHARE_OF_TIME) if self.every else 0.0
+        return time.monotonic() - self._last >= wait
+
+    def write(self, save: Callable[[], None]) -> bool:
+        """Save now; whether it could be written."""
+        began = time.monotonic()
+        try:
+            save()
+        except FileError as problem:
+            if not self._is_failing:
+                self._tell(f"no checkpoint was written, and the training goes on: {problem}")
+            self._is_failing = True
+        else:
+            if self._is_failing:
+                self._tell("checkpoints are written again")
+            self._is_failing = False
+        self._last = time.monotonic()
+        self._took = self._last - began
+        return not self._is_failing
+
+
 class Saver:
-    """Writes the state of one batch now and then, and when it is done; starts by looking for an older one."""
+    """Writes the state of one batch now and then; starts by looking for an older one.
+
+    `at_end` says whether the state of a batch that is done is written, too.
+    """
 
     def __init__(
         self,
@@ -117,11 +162,12 @@ class Saver:
         datas: list[NodeData],
         every: float,
         tell: Callable[[str], object],
+        *,
+        at_end: bool = True,
     ) -> None:
         self.path = None if folder is None else Path(folder) / f"batch-{number}.json"
-        self.ensemble, self.every, self.tell = ensemble, every, tell
-        self.last, self.saved, self.is_failing = time.monotonic(), 0, False
-        manner = f"{ensemble.learning_rates.dtype} keep_best={ensemble.keep_best}"
+        self.ensemble, self.saved, self._pace, self._at_end = ensemble, 0, SavingPace(every, tell), at_end
+        manner = manner_of(ensemble.learning_rates.dtype, keep_best=ensemble.keep_best)
         self.mark = "" if self.path is None else fingerprint(datas, ensemble.trials, manner)
         if self.path is not None and load_checkpoint(self.path, ensemble, self.mark):
             self.saved = ensemble.epoch
@@ -129,20 +175,11 @@ class Saver:
     def tick(self, *, must_save: bool = False) -> None:
         """Save where it is time, the end is reached, or it has to be."""
         epoch = self.ensemble.epoch
-        is_time = time.monotonic() - self.last >= self.every
-        if self.path is not None and epoch != self.saved and (must_save or is_time or self.ensemble.is_done):
-            self._save(self.path, epoch)
-
-    def _save(self, path: Path, epoch: int) -> None:
-        """A disk that is full costs the checkpoint, not the training."""
-        try:
-            save_checkpoint(path, self.ensemble, self.mark)
-        except FileError as problem:
-            if not self.is_failing:
-                self.tell(f"no checkpoint was written, and the training goes on: {problem}")
-            self.is_failing = True
-        else:
-            if self.is_failing:
-                self.tell("checkpoints are written again")
-            self.is_failing, self.saved = False, epoch
-        self.last = time.monotonic()
+        is_wanted = must_save or self._pace.is_time or (self._at_end and self.ensemble.is_done)
+        if (
+            self.path is not None
+            and epoch != self.saved
+            and is_wanted
+            and self._pace.write(partial(save_checkpoint, self.path, self.ensemble, self.mark))
+        ):
+            self.saved = epoch

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -20,12 +20,13 @@ from gread.models.resolution import resolve_trials
 from gread.settings.trials import grouped
 from gread.training.batch_plan import most_members, queued, remembered
 from gread.training.batch_queue import run_batches
-from gread.training.checkpoint import Saver
+from gread.training.checkpoint import Saver, fingerprint, manner_of
 from gread.training.ensemble import CHUNK, Ensemble
 from gread.training.member_state import MemberState
 from gread.training.planner import Costs, largest, make_batches
 from gread.training.trainer import EVERY
 from gread.tuning.candidates import COMPLETE, DIVERGED, PRUNED, Candidate, TrialResult
+from gread.tuning.round_checkpoint import Part, RoundCheckpoint, RungStart, Standing
 from rdgraph.errors import InvalidArgument
 from rdgraph.kernels.device_memory import total_memory
 
@@ -91,21 +92,21 @@ class Rungs:
         return float(total)
 
 
-class _Standing(NamedTuple):
-    """How a training stands at a rung; `is_sound` says that it has not diverged, `trained` for how many epochs."""
-
-    epoch: int
-    trained: int
-    val: float
-    test: float
-    is_sound: bool
-
-
-def _standings(ensemble: Ensemble) -> list[_Standing]:
+def _standings(ensemble: Ensemble) -> list[Standing]:
     outcome, epoch = ensemble.outcome(), ensemble.epoch
     sound = (outcome.failed_at < 0).tolist()
     columns = (outcome.epochs.tolist(), outcome.val_accuracy.tolist(), outcome.test_accuracy.tolist(), sound)
-    return [_Standing(epoch, *row) for row in zip(*columns, strict=True)]
+    return [Standing(epoch, *row) for row in zip(*columns, strict=True)]
+
+
+def _epoch_of(state: MemberState | None) -> int:
+    """Epochs that a state has behind it."""
+    return 0 if state is None else int(state.values["step"])
+
+
+def _epochs(part: Part, before: int) -> float:
+    """Epochs of all members of a batch since the one `before`."""
+    return float(sum(one.epoch - before for one in part.standings))
 
 
 @dataclass(eq=False)
@@ -139,7 +140,7 @@ class HalvedRound:
 
     `most` bounds the members of a batch beside the memory, `until` is the time of the monotonic clock after which no
     further epochs are begun. `look` is asked of every batch at every rung, one answer for each member; `seen` has the
-    last answers by candidate and split.
+    last answers by candidate and split; they are not kept in a checkpoint.
     """
 
     data: NodeData
@@ -174,13 +175,40 @@ class HalvedRound:
         fits = [most_members(self.data, trial, **self.options) for trial in heaviest]
         most = [fit if self.most is None else min(fit, self.most) for fit in fits]
         pools = [_Pool(*of_shape) for of_shape in zip(groups, fits, most, strict=True)]
+        kept = RoundCheckpoint(self.checkpoint, self._mark, self.every, self.tell)
+        first = self._taken_up(pools, kept.load())
+        try:
+            self._climb_all(pools, kept, first)
+        except KeyboardInterrupt:
+            kept.save()
+            raise
+        return [self.results[place] for place in range(len(self.candidates))]
+
+    def _mark(self) -> str:
+        """What tells this round from others."""
+        manner = manner_of(self.options["dtype"], keep_best=self.options["keep_best"])
+        return fingerprint([self.data], list(self._trials), f"{manner} {self.rungs}")
+
+    def _taken_up(self, pools: Sequence[_Pool], start: RungStart | None) -> int:
+        """Go on from the beginning of a rung, where one was saved; the epoch of that rung, else 0."""
+        if start is None:
+            return 0
+        self.results, self._done = dict(start.results), start.done
+        for pool, (members, state) in zip(pools, start.pools, strict=True):
+            pool.members, pool.state = members, state
+        return start.end
+
+    def _climb_all(self, pools: Sequence[_Pool], kept: RoundCheckpoint, first: int) -> None:
+        """From rung to rung; the one after `first` epochs is where the pools stand already."""
         alive = set(range(len(self.candidates)))
-        for end in self.rungs.ends(max(self._lengths)):
+        for end in (end for end in self.rungs.ends(max(self._lengths)) if end >= first):
             for pool in pools:
                 pool.keep([k for k in pool.members if self._owner[k] in alive])
-            self._climb([pool for pool in pools if pool.members], end)
+            standing = [(pool.members, pool.state) for pool in pools]
+            start = RungStart(end, self._done, dict(self.results), standing)
+            folder = kept.begin(start, is_saved=end == first or not self.results)
+            self._climb([pool for pool in pools if pool.members], end, folder, kept)
             alive = self._left(alive, end) if time.monotonic() < self.until else set()
-        return [self.results[place] for place in range(len(self.candidates))]
 
     def _left(self, alive: set[int], end: int) -> set[int]:
         """The trials that go on after a rung: the best of those that have epochs left."""
@@ -191,53 +219,50 @@ class HalvedRound:
         ranked = sorted(going, key=lambda place: (-self.results[place].val_accuracy, place))
         return set(ranked[: self.rungs.kept(began, end, max(self._lengths))])
 
-    def _climb(self, pools: Sequence[_Pool], end: int) -> None:
+    def _climb(self, pools: Sequence[_Pool], end: int, folder: Path | None, kept: RoundCheckpoint) -> None:
         """Train everything that is under way up to a rung, batch by batch, and note how it stands there."""
-        folder = None if self.checkpoint is None else self.checkpoint / f"rung-{end}"
         of_pool = {k: pool for pool in pools for k in pool.members}
         order = [k for pool in pools for k in pool.members]
         costs = [Costs.of(self.data, self.options["device"])] * len(self._trials)
         made = make_batches([self._trials[k] for k in order], [pool.most for pool in pools], costs)
         batches = remembered(folder, [[order[k] for k in batch] for batch in made], self.tell)
-        pieces: dict[int, dict[int, MemberState]] = {}
-        seen: dict[int, _Standing] = {}
-        before = dict.fromkeys(range(len(batches)), 0)
+        parts = {number: self._laid_part(part) for number, part in kept.parts(batches).items()}
+        to_do = [number for number in range(len(batches)) if number not in parts]
+        before = {number: _epoch_of(of_pool[batch[0]].state) for number, batch in enumerate(batches)}
+        self._under_way = {number: _epochs(part, before[number]) for number, part in parts.items()}
 
         def begin(number: int) -> tuple[Ensemble, Saver]:
             ensemble = self._ensemble(of_pool[batches[number][0]], batches[number])
-            before[number] = ensemble.epoch
-            return ensemble, Saver(folder, number, ensemble, [self.data], self.every, self.tell)
+            return ensemble, Saver(folder, number, ensemble, [self.data], self.every, self.tell, at_end=False)
 
-        def hear(number: int, ensemble: Ensemble) -> None:
-            self._under_way[number] = (ensemble.epoch - before[number]) * ensemble.members
+        def hear(place: int, ensemble: Ensemble) -> None:
+            self._under_way[to_do[place]] = (ensemble.epoch - before[to_do[place]]) * ensemble.members
             self.progress(min(1.0, (self._done + sum(self._under_way.values())) / self._work))
+            kept.tick()
 
-        def finish(number: int, ensemble: Ensemble, saver: Saver) -> None:
+        def finish(place: int, ensemble: Ensemble, saver: Saver) -> None:
+            number = to_do[place]
             batch, stop = batches[number], min(end, ensemble.epochs)
             if time.monotonic() < self.until:
                 ensemble.advance(stop - ensemble.epoch)  # patience ends a training for itself, not for the others
-            saver.tick(must_save=True)
-            self._under_way[number] = (ensemble.epoch - before[number]) * ensemble.members
-            for member, standing in enumerate(_standings(ensemble)):
-                seen[batch[member]] = standing
             if self.look is not None:
                 self.seen |= {self._place(k): answer for k, answer in zip(batch, self.look(ensemble), strict=True)}
-            if stop < ensemble.epochs and ensemble.epoch == stop:
-                state = self._laid(ensemble.member_state(range(len(batch))), len(batch))
-                pieces.setdefault(id(of_pool[batch[0]]), {})[number] = state
+            is_going_on = stop < ensemble.epochs and ensemble.epoch == stop
+            state = self._laid(ensemble.member_state(range(len(batch)))) if is_going_on else None
+            parts[number] = Part(batch, _standings(ensemble), state)
+            self._under_way[number] = _epochs(parts[number], before[number])
+            kept.add(number, parts[number])
+            kept.tick()
 
         fits = {k: pool.fit for k, pool in of_pool.items()}
         queue = [b._replace(until=self.until) for b in queued(self._trials, batches, fits, costs, begin, end)]
-        run_batches(queue, self.options["device"], hear, finish, self.tell)
+        run_batches([queue[number] for number in to_do], self.options["device"], hear, finish, self.tell)
         self._done, self._under_way = self._done + sum(self._under_way.values()), {}
         for pool in pools:
-            if id(pool) in pieces:
-                own = sorted(pieces[id(pool)].items())
-                pool.members = [k for number, _ in own for k in batches[number]]
-                pool.state = MemberState.joined([state for _, state in own])
-            else:
-                pool.members = []
-        self._note(seen)
+            own = [p for _, p in sorted(parts.items()) if of_pool[p.members[0]] is pool and p.state is not None]
+            pool.members = [k for part in own for k in part.members]
+            pool.state = MemberState.joined([part.state for part in own if part.state is not None]) if own else None
+        self._note({k: one for part in parts.values() for k, one in zip(part.members, part.standings, strict=True)})
 
     def _ensemble(self, pool: _Pool, batch: list[int]) -> Ensemble:
         ensemble = Ensemble(self.data, [self._trials[k] for k in batch], **self.options)
@@ -245,20 +270,24 @@ class HalvedRound:
             ensemble.take_up(state.on(self.options["device"]))
         return ensemble
 
-    def _laid(self, state: MemberState, members: int) -> MemberState:
+    def _laid_part(self, part: Part) -> Part:
+        return part if part.state is None else part._replace(state=self._laid(part.state))
+
+    def _laid(self, state: MemberState) -> MemberState:
         """The state of a batch where it waits for the others: on its device where those of all trainings fit."""
         device = self.options["device"]
-        size = sum(value.numel() * value.element_size() for value in state.values.values()) / members
+        size = sum(value.numel() * value.element_size() for value in state.values.values()) / len(state.degrees)
         if not device.startswith("cuda") or size * len(self._trials) > AT_REST * total_memory(device):
             return state.on("cpu")
+        laid = state.on(device)
         torch.cuda.current_stream(torch.device(device)).synchronize()  # others read it on streams of their own
-        return state
+        return laid
 
     def _place(self, k: int) -> tuple[int, int]:
         """The candidate of a training, and its split."""
         return self._owner[k], self._trials[k].split
 
-    def _note(self, seen: dict[int, _Standing]) -> None:
+    def _note(self, seen: dict[int, Standing]) -> None:
         """The results as they stand at a rung; those of trials that go on are replaced at the next one."""
         places: dict[int, list[int]] = {}
         for k in sorted(seen):
