@@ -6,7 +6,7 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from rdgraph.errors import InvalidArgument, RdgraphError, UnknownName
 
 #: Who is measured, and the data set.
 Cell = tuple[str, str]
+#: As many missing cells are named on a page; of more, their number is told.
+NAMED = 12
 
 
 def checked(names: Sequence[str] | None, known: Sequence[str], kind: str) -> Sequence[str]:
@@ -48,7 +50,7 @@ def present(paths: Sequence[Path]) -> Sequence[Path]:
     return paths
 
 
-def missing_cells(found: dict[str, Any], key: str, names: Iterable[str], sets: Sequence[str]) -> list[Cell]:
+def missing_cells(found: Mapping[str, Any], key: str, names: Iterable[str], sets: Sequence[str]) -> list[Cell]:
     """The cells that there is no row of yet, one data set after the other; `key` is the column of the names.
 
     >>> missing_cells({"rows": [{"model": "gcn", "dataset": "cora"}]}, "model", ["gcn", "gat"], ["cora"])
@@ -57,6 +59,20 @@ def missing_cells(found: dict[str, Any], key: str, names: Iterable[str], sets: S
     known = {(row[key], row["dataset"]) for row in found["rows"]}
     wanted = [(name, dataset) for dataset in sets for name in names]
     return [cell for cell in wanted if cell not in known]
+
+
+def not_measured(found: Mapping[str, Any], missing: Sequence[Cell]) -> list[str]:
+    """Lines of a page: which cells failed, with the reasons, and which were not tried yet.
+
+    >>> not_measured({"failed": {"BS/cora": "no memory"}}, [("BS", "cora"), ("F", "cora")])
+    ['', 'Not measured: BS/cora (no memory).', '', 'Not measured yet: F/cora.']
+    """
+    failed, lines = found.get("failed", {}), list[str]()
+    if failed:
+        lines += ["", "Not measured: " + "; ".join(f"{cell} ({why})" for cell, why in failed.items()) + "."]
+    if waiting := [cell for cell in map("/".join, missing) if cell not in failed]:
+        lines += ["", f"Not measured yet: {', '.join(waiting) if len(waiting) <= NAMED else f'{len(waiting)} cells'}."]
+    return lines
 
 
 def cells_of_set(found: dict[str, Any], dataset: str) -> dict[str, Any]:
@@ -86,7 +102,8 @@ def measure_cells(
     """Measure cells, a dataclass each, until the time is up; one that fails is told of and noted, whatever the reason.
 
     Cells take minutes of a card: an error in one of them is no reason to lose those behind it. The file says what
-    failed, and the traceback of an error that is not the package's own is told.
+    failed, and the traceback of an error that is not the package's own is told. After an error of the card itself
+    nothing more can be done in this process.
     """
     end, loaded = time.monotonic() + budget, dict[str, NodeData]()
     for name, dataset in cells:
@@ -102,6 +119,9 @@ def measure_cells(
                 say(traceback.format_exc())
             say(f"{cell}: {problem}")
             found["failed"] = {**found.get("failed", {}), cell: reason(problem)}
+            if isinstance(problem, torch.AcceleratorError):
+                write_cells(out, found)
+                return
         else:
             say(f"{cell}: {tell(row)}")
             found["rows"].append(asdict(row))

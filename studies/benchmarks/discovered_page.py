@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from studies.benchmarks.cell_file import missing_cells, not_measured
 from studies.benchmarks.compared import SETS
-from studies.benchmarks.discovered import DISCOVERED, DOCS, FEW_TRIALS, TRANSFER
-from studies.benchmarks.discovery_budget import MANY_TRIALS
+from studies.benchmarks.discovered import DISCOVERED, DOCS, FEW_TRIALS, KEY, TRANSFER
+from studies.benchmarks.discovery_budget import MANY_TRIALS, usual_cells
 from studies.benchmarks.searched import CONTESTANTS, FIRST, OTHERS, REACTIONS, TUNED
 from studies.benchmarks.searched_page import Cells, cells_of, compared, number, paired, table
 from studies.cells.corrected_test import CorrectedTest
@@ -39,8 +40,9 @@ def title(name: str) -> str:
 
 
 def rows_named(found: dict[str, Any], name: str) -> dict[str, dict[str, Any]]:
-    """The rows of a contestant by data set."""
-    return {row["dataset"]: row for row in found["rows"] if row["contestant"] == name}
+    """The rows of a contestant by data set, in the order of all tables."""
+    rows = {row["dataset"]: row for row in found["rows"] if row["contestant"] == name}
+    return {dataset: rows[dataset] for dataset in (*SETS, *OTHERS) if dataset in rows}
 
 
 def fresh_test(row: dict[str, Any]) -> CorrectedTest:
@@ -214,10 +216,11 @@ def tried_part(found: dict[str, Any], rows: dict[str, dict[str, Any]]) -> list[s
     head = ["set", "enumerated", "behaviours", "trained", "with tanh", "left out", "states", "seconds"]
     lines = ["## What was tried", "", f"`{found['command']}` on {_where(found)}.", "", *table(head, told), ""]
     merged = next(iter(rows.values()))["counts"]["merged"]
-    lines += ["Merged before training: " + ", ".join(f"{n} by {rule}" for rule, n in merged.items()) + ".", ""]
-    if found.get("failed"):
-        lines += ["Not measured: " + "; ".join(f"{cell} ({why})" for cell, why in found["failed"].items()) + "."]
-    return lines
+    lines += ["Merged before training: " + ", ".join(f"{n} by {rule}" for rule, n in merged.items()) + "."]
+    names = (FEW_TRIALS, DISCOVERED, *MANY_TRIALS)
+    missing = usual_cells(missing_cells(found, KEY, names, SETS))
+    missing += missing_cells(found, KEY, (TRANSFER,), (*SETS, *OTHERS))
+    return lines + not_measured(found, missing)
 
 
 def _where(found: dict[str, Any]) -> str:

@@ -8,8 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gread.formulas.distilled_network import MAX_SIZE, TOLERANCE
 from rdgraph.files import write_text
+from studies.benchmarks.cell_file import missing_cells, not_measured
 from studies.benchmarks.compared import SETS
+from studies.benchmarks.distilled import FUNCTION, KEY
 from studies.benchmarks.distilled import page as distilled_table
 from studies.runs.boundary import run_program
 
@@ -55,8 +58,9 @@ def distilled_part(found: Mapping[str, Any]) -> str:
     rows = sorted(found["rows"], key=lambda row: order.get(row["dataset"], len(order)))
     return (
         "### What does it cost?\n\n`-alpha*L@H + phi(H)` with the settings published for GREAD-BS, all splits, one "
-        f"seed; a formula of size 20 or less within 5 % of phi. `{found['command']}` on {words}, numbers in "
-        f"[distilled.json](distilled.json).\n\n{distilled_table(rows)}"
+        f"seed; a formula of size {MAX_SIZE} or less within {100 * TOLERANCE:g} % of phi. `{found['command']}` on "
+        f"{words}, numbers in [distilled.json](distilled.json).\n\n{distilled_table(rows)}"
+        + "\n".join(not_measured(found, missing_cells(found, KEY, (FUNCTION,), SETS)))
     )
 
 

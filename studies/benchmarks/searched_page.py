@@ -15,7 +15,7 @@ import numpy as np
 from gread.datasets.meta import METRIC_TITLES
 from gread.settings.model_records import find_model
 from gread.settings.presets import authors_runs, find_published
-from studies.benchmarks.cell_file import missing_cells
+from studies.benchmarks.cell_file import missing_cells, not_measured
 from studies.benchmarks.compared import SETS
 from studies.benchmarks.searched import (
     BOUNDED,
@@ -39,8 +39,6 @@ from studies.runs.uncertainty import FAILS, HOLDS
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE, PRINTED = DOCS / "searched.json", DOCS / "accuracy.json"
 FIGURE = "figures/searched.png"
-#: Most cells without a result that are named one by one.
-NAMED = 12
 ALL_REACTIONS = (*REACTIONS, *BOUNDED)
 Cell: TypeAlias = tuple[str, str]
 Cells: TypeAlias = dict[Cell, dict[str, Any]]
@@ -305,12 +303,7 @@ def costs_part(found: dict[str, Any]) -> list[str]:
                      ", ".join(f"{count} {state}" for state, count in sorted(states.items())),
                      f"{sum(row['seconds'] for row in own):.1f}"])  # fmt: skip
     lines += table(["", "sets", "trials", "epochs trained", "states", "seconds"], rows)
-    if found.get("failed"):
-        lines += ["", "Not measured: " + "; ".join(f"{cell} ({why})" for cell, why in found["failed"].items()) + "."]
-    missing = map("/".join, usual_cells(missing_cells(found, KEY, CONTESTANTS, (*SETS, *OTHERS))))
-    if waiting := [cell for cell in missing if cell not in found.get("failed", {})]:
-        lines += ["", f"Not measured yet: {', '.join(waiting) if len(waiting) <= NAMED else f'{len(waiting)} cells'}."]
-    return lines
+    return lines + not_measured(found, usual_cells(missing_cells(found, KEY, CONTESTANTS, (*SETS, *OTHERS))))
 
 
 def _where(found: dict[str, Any]) -> str:

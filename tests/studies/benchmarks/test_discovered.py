@@ -115,6 +115,24 @@ def test_few_trials_are_compared_with_searched_cells_of_all_reactions() -> None:
     assert "| discovered - Z | **+11.00" in told(found, planted_other("Z", 60.0, 6))
 
 
+def test_the_page_keeps_the_order_of_sets_and_says_what_is_missing() -> None:
+    found = planted_file(0.0, *reversed(SETS[1:]))
+    found["failed"] = {f"{FEW_TRIALS}/cora": "no memory"}
+    text = told(found)
+    chosen = text.partition("## What was chosen")[2].partition("##")[0]
+    names = [line.split(" | ")[0].removeprefix("| ") for line in chosen.splitlines()[4:] if line]
+    assert names == list(SETS[1:])
+    assert f"Not measured: {FEW_TRIALS}/cora (no memory)." in text
+    assert "Not measured yet: " in text
+    found["rows"] += [
+        {**planted_row(name, 0.0), "contestant": other} for name in SETS for other in (FEW_TRIALS, "BS", "gcn-tuned")
+    ]
+    found["rows"] += [{"contestant": TRANSFER, "dataset": name, "results": [
+        {"origin": "BS", "equation": "BS", "val_mean": 80.0, **spread(80.0), "diverged": 0}], "test_to_train": 0.4}
+        for name in (*SETS, "minesweeper", "tolokers", "chameleon_filtered")]  # fmt: skip
+    assert f"Not measured yet: {DISCOVERED}/{SETS[0]}, {TRANSFER}/squirrel_filtered." in told(found)
+
+
 def test_transfers_are_told_beside_bs() -> None:
     found = planted_file(0.0, *SETS)
     results = [

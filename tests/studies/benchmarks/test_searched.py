@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from gread.datasets.embedded import karate
 from gread.settings.presets import find_preset
@@ -167,6 +168,24 @@ def test_a_cell_that_fails_is_noted_and_the_others_go_on(
     )
     assert found == {"rows": [], "failed": {"mlp/karate": noted, "FB*/karate": noted}}
     assert ("Traceback" in capsys.readouterr().err) is is_traced
+
+
+@pytest.mark.usefixtures("small")
+def test_after_an_error_of_the_card_no_other_cell_is_begun(tmp_path: Path) -> None:
+    """Whatever else such a process asks of the card fails, too."""
+    tried = list[str]()
+
+    def failing(name: str, dataset: str, data: Any) -> Any:
+        tried.append(name)
+        raise torch.AcceleratorError("CUDA error: unspecified launch failure")
+
+    found: dict[str, Any] = {"rows": []}
+    out = tmp_path / "s.json"
+    cell_file.measure_cells([("mlp", "karate"), ("F", "karate")], failing, str, out, found, float("inf"))
+    assert tried == ["mlp"]
+    assert json.loads(out.read_text(encoding="utf-8"))["failed"] == {
+        "mlp/karate": "CUDA error: unspecified launch failure"
+    }
 
 
 def test_files_measured_side_by_side_become_one(tmp_path: Path) -> None:
