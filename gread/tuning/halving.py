@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from gread.training.member_state import MemberState
 from gread.training.planner import Costs, largest, make_batches
 from gread.training.trainer import EVERY
 from gread.tuning.candidates import COMPLETE, DIVERGED, PRUNED, Candidate, TrialResult
-from gread.tuning.round_checkpoint import Part, RoundCheckpoint, RungStart, Standing
+from gread.tuning.round_checkpoint import Part, Piece, RoundCheckpoint, RungStart, Standing
 from rdgraph.errors import InvalidArgument
 from rdgraph.kernels.device_memory import total_memory
 
@@ -99,11 +99,6 @@ def _standings(ensemble: Ensemble) -> list[Standing]:
     return [Standing(epoch, *row) for row in zip(*columns, strict=True)]
 
 
-def _epoch_of(state: MemberState | None) -> int:
-    """Epochs that a state has behind it."""
-    return 0 if state is None else int(state.values["step"])
-
-
 def _epochs(part: Part, before: int) -> float:
     """Epochs of all members of a batch since the one `before`."""
     return float(sum(one.epoch - before for one in part.standings))
@@ -111,27 +106,43 @@ def _epochs(part: Part, before: int) -> float:
 
 @dataclass(eq=False)
 class _Pool:
-    """The trainings of one shape that are still under way, by their numbers, and their state.
+    """The trainings of one shape that are still under way, by their numbers.
 
-    `fit` of them fit the memory, `most` are in one batch.
+    `fit` of them fit the memory, `most` are in one batch, `pieces` have their states in this order; there are none
+    where nothing was trained yet.
     """
 
     members: list[int]
     fit: int
     most: int
-    state: MemberState | None = None
+    pieces: list[Piece] = field(default_factory=list)
 
-    def keep(self, members: list[int]) -> None:
-        if members != self.members:
-            self.state = self.state_of(members) if members else None
-        self.members = members
+    @property
+    def epoch(self) -> int:
+        """Epochs that all of them have behind them."""
+        return int(self.pieces[0].state.values["step"]) if self.pieces else 0
+
+    def take_up(self, pieces: Sequence[Piece]) -> None:
+        """Go on with those that have a state."""
+        self.pieces = list(pieces)
+        self.members = [k for piece in pieces for k in piece.members]
+
+    def keep(self, members: Collection[int]) -> None:
+        """Drop all others; piece by piece, as the states of all of them may fill the memory."""
+        self.members = [k for k in self.members if k in members]
+        for place, piece in enumerate(self.pieces):
+            self.pieces[place] = piece.of(members)
+        self.pieces = [piece for piece in self.pieces if piece.members]
 
     def state_of(self, members: Sequence[int]) -> MemberState | None:
         """The state of some of them, in that order; none where nothing was trained yet."""
-        if self.state is None:
+        if not self.pieces:
             return None
-        places = {k: place for place, k in enumerate(self.members)}
-        return self.state.chosen([places[k] for k in members])
+        wanted = set(members)
+        found = [piece.of(wanted) for piece in self.pieces if not wanted.isdisjoint(piece.members)]
+        places = {k: place for place, k in enumerate(k for piece in found for k in piece.members)}
+        state = MemberState.joined([piece.state for piece in found])
+        return state if list(places) == list(members) else state.chosen([places[k] for k in members])
 
 
 @dataclass(eq=False)
@@ -194,18 +205,19 @@ class HalvedRound:
         if start is None:
             return 0
         self.results, self._done = dict(start.results), start.done
-        for pool, (members, state) in zip(pools, start.pools, strict=True):
-            pool.members, pool.state = members, state
+        for pool, pieces in zip(pools, start.pools, strict=True):
+            pool.take_up(pieces)
         return start.end
 
     def _climb_all(self, pools: Sequence[_Pool], kept: RoundCheckpoint, first: int) -> None:
         """From rung to rung; the one after `first` epochs is where the pools stand already."""
         alive = set(range(len(self.candidates)))
         for end in (end for end in self.rungs.ends(max(self._lengths)) if end >= first):
+            kept.leave()
+            going = {k for k, place in enumerate(self._owner) if place in alive}
             for pool in pools:
-                pool.keep([k for k in pool.members if self._owner[k] in alive])
-            standing = [(pool.members, pool.state) for pool in pools]
-            start = RungStart(end, self._done, dict(self.results), standing)
+                pool.keep(going)
+            start = RungStart(end, self._done, dict(self.results), [list(pool.pieces) for pool in pools])
             folder = kept.begin(start, is_saved=end == first or not self.results)
             self._climb([pool for pool in pools if pool.members], end, folder, kept)
             alive = self._left(alive, end) if time.monotonic() < self.until else set()
@@ -228,7 +240,7 @@ class HalvedRound:
         batches = remembered(folder, [[order[k] for k in batch] for batch in made], self.tell)
         parts = {number: self._laid_part(part) for number, part in kept.parts(batches).items()}
         to_do = [number for number in range(len(batches)) if number not in parts]
-        before = {number: _epoch_of(of_pool[batch[0]].state) for number, batch in enumerate(batches)}
+        before = {number: of_pool[batch[0]].epoch for number, batch in enumerate(batches)}
         self._under_way = {number: _epochs(part, before[number]) for number, part in parts.items()}
 
         def begin(number: int) -> tuple[Ensemble, Saver]:
@@ -259,9 +271,8 @@ class HalvedRound:
         run_batches([queue[number] for number in to_do], self.options["device"], hear, finish, self.tell)
         self._done, self._under_way = self._done + sum(self._under_way.values()), {}
         for pool in pools:
-            own = [p for _, p in sorted(parts.items()) if of_pool[p.members[0]] is pool and p.state is not None]
-            pool.members = [k for part in own for k in part.members]
-            pool.state = MemberState.joined([part.state for part in own if part.state is not None]) if own else None
+            own = [part for _, part in sorted(parts.items()) if of_pool[part.members[0]] is pool]
+            pool.take_up([Piece(part.members, part.state) for part in own if part.state is not None])
         self._note({k: one for part in parts.values() for k, one in zip(part.members, part.standings, strict=True)})
 
     def _ensemble(self, pool: _Pool, batch: list[int]) -> Ensemble:
