@@ -23,8 +23,8 @@ from rdgraph.errors import FileError
 FORMAT, WHAT = "gread checkpoint 2", "a checkpoint"
 #: What the names of the state at the start of a chunk begin with.
 START = "start."
-#: The most that saving may take of the time of a training, about.
-SHARE_OF_TIME = 0.1
+#: The most that saving may take of the time of a training, about: a kill costs half a minute up to gigabytes of state.
+SHARE_OF_TIME = 0.25
 
 
 def fingerprint(datas: list[NodeData], trials: list[Trial], manner: str = "") -> str:
@@ -117,7 +117,7 @@ def _wrong_with_state(state: dict[str, Tensor], ensemble: Ensemble, step: int) -
 class SavingPace:
     """When it is time to save, and what a disk that is full costs: the checkpoint, not the training.
 
-    After some seconds it is time, and not before ten times those that the last save took, so that large states are
+    After some seconds it is time, and not before four times those that the last save took, so that large states are
     saved less often; with `every` 0 always.
     """
 

@@ -1,4 +1,4 @@
-"""`RoundCheckpoint`: how far a round of halving is, on disk, for a tenth of its time at most.
+"""`RoundCheckpoint`: how far a round of halving is, on disk, for a quarter of its time at most.
 
 The folder of a round holds the state of everything that began its present rung, the batches that have reached the end
 of it, and those under way. What was dropped, and earlier rungs, are gone from it. Nothing is written of rungs that are
