@@ -122,12 +122,12 @@ class SavingPace:
     """
 
     def __init__(self, every: float, tell: Callable[[str], object]) -> None:
-        self.every, self._tell = every, tell
+        self._every, self._tell = every, tell
         self._last, self._took, self._is_failing = time.monotonic(), 0.0, False
 
     @property
     def is_time(self) -> bool:
-        wait = max(self.every, self._took / SHARE_OF_TIME) if self.every else 0.0
+        wait = max(self._every, self._took / SHARE_OF_TIME) if self._every else 0.0
         return time.monotonic() - self._last >= wait
 
     def write(self, save: Callable[[], None]) -> bool:
@@ -175,11 +175,8 @@ class Saver:
     def tick(self, *, must_save: bool = False) -> None:
         """Save where it is time, the end is reached, or it has to be."""
         epoch = self.ensemble.epoch
+        if self.path is None or epoch == self.saved:
+            return
         is_wanted = must_save or self._pace.is_time or (self._at_end and self.ensemble.is_done)
-        if (
-            self.path is not None
-            and epoch != self.saved
-            and is_wanted
-            and self._pace.write(partial(save_checkpoint, self.path, self.ensemble, self.mark))
-        ):
+        if is_wanted and self._pace.write(partial(save_checkpoint, self.path, self.ensemble, self.mark)):
             self.saved = epoch

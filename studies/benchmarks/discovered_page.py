@@ -12,7 +12,7 @@ from studies.benchmarks.compared import SETS
 from studies.benchmarks.discovered import DISCOVERED, DOCS, FEW_TRIALS, KEY, TRANSFER
 from studies.benchmarks.discovery_budget import MANY_TRIALS, usual_cells
 from studies.benchmarks.searched import CONTESTANTS, FIRST, OTHERS, REACTIONS, TUNED
-from studies.benchmarks.searched_page import Cells, cells_of, compared, number, paired, table
+from studies.benchmarks.searched_page import SHARED_CARD, Cells, cells_of, compared, number, paired, table
 from studies.cells.corrected_test import CorrectedTest
 from studies.runs.boundary import run_program
 from studies.runs.uncertainty import FAILS, HOLDS
@@ -214,7 +214,8 @@ def tried_part(found: dict[str, Any], rows: dict[str, dict[str, Any]]) -> list[s
             f"{sum(row['seconds'].values()):.0f}",
         ])  # fmt: skip
     head = ["set", "enumerated", "behaviours", "trained", "with tanh", "left out", "states", "seconds"]
-    lines = ["## What was tried", "", f"`{found['command']}` on {_where(found)}.", "", *table(head, told), ""]
+    lines = ["## What was tried", "", f"`{found['command']}` on {_where(found)}; {SHARED_CARD}.", ""]
+    lines += [*table(head, told), ""]
     merged = next(iter(rows.values()))["counts"]["merged"]
     lines += ["Merged before training: " + ", ".join(f"{n} by {rule}" for rule, n in merged.items()) + "."]
     names = (FEW_TRIALS, DISCOVERED, *MANY_TRIALS)

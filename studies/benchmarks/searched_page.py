@@ -39,6 +39,7 @@ from studies.runs.uncertainty import FAILS, HOLDS
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SOURCE, PRINTED = DOCS / "searched.json", DOCS / "accuracy.json"
 FIGURE = "figures/searched.png"
+SHARED_CARD = "other programs may have shared the card, so that a cell alone may take fewer seconds"
 ALL_REACTIONS = (*REACTIONS, *BOUNDED)
 Cell: TypeAlias = tuple[str, str]
 Cells: TypeAlias = dict[Cell, dict[str, Any]]
@@ -292,8 +293,7 @@ def _published(name: str, dataset: str) -> str:
 
 def costs_part(found: dict[str, Any]) -> list[str]:
     """Seconds, the share of the epochs that was trained, and what became of the trials."""
-    lines = ["## What it took", "", f"`{found['command']}` on {_where(found)}; other programs may have shared "
-             "the card, so that a cell alone may take fewer seconds.", ""]  # fmt: skip
+    lines = ["## What it took", "", f"`{found['command']}` on {_where(found)}; {SHARED_CARD}.", ""]
     rows = []
     for c in present(cells_of(found), CONTESTANTS.values(), (*SETS, *OTHERS)):
         own = [row for row in found["rows"] if row["contestant"] == c.name]
