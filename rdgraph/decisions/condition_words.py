@@ -34,6 +34,8 @@ def condition_in_words(condition: sp.Basic) -> str:
     >>> a, b = sp.symbols("a b")
     >>> condition_in_words(sp.And(a > 0, b >= a))
     'a > 0 and b >= a'
+    >>> condition_in_words(sp.Abs(sp.Symbol("a", real=True)) > 0)
+    'a != 0'
     """
     match condition:
         case sp.And():
@@ -44,6 +46,8 @@ def condition_in_words(condition: sp.Basic) -> str:
             return f"{condition.lhs} = {condition.rhs}"
         case sp.Ne():
             return f"{condition.lhs} != {condition.rhs}"
+        case sp.StrictGreaterThan(lhs=sp.Abs(args=(inside,)), rhs=sp.S.Zero):
+            return f"{inside} != 0"
     return str(condition)
 
 

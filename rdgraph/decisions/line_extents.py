@@ -15,15 +15,25 @@ import sympy as sp
 
 from rdgraph.decisions.budget import remaining
 from rdgraph.decisions.enclosure import NotEnclosed, enclose_at, precision, sign_of
-from rdgraph.decisions.line_pieces import BITS, Neighbourhood, Piece, neighbourhood, pieces, rational, shorter
+from rdgraph.decisions.line_pieces import (
+    BITS,
+    Neighbourhood,
+    Piece,
+    in_factors,
+    neighbourhood,
+    pieces,
+    rational,
+    shorter,
+)
 from rdgraph.decisions.line_zeros import period
 from rdgraph.decisions.tails import CONSTANT, Tail
 from rdgraph.errors import Undecided
 from rdgraph.syntax.functions import at_zero
 
 #: Intervals of one piece (an extreme that can be enclosed takes about a hundred, so that few end for lack of time and
-#: depend on the machine), how closely it is enclosed, and the decimals that are told.
-MAX_CELLS = 600
+#: depend on the machine), those of a form beside which there is another, how closely it is enclosed, and the decimals
+#: that are told.
+MAX_CELLS, FEW_CELLS = 600, 150
 CLOSENESS = sp.Rational(1, 10**8)
 DECIMALS = 7
 RESERVED_SECONDS = 1.5
@@ -48,11 +58,22 @@ def supremum(formula: sp.Expr, letter: sp.Symbol) -> Extreme:
     >>> supremum(sp.exp(-(x**2)) * (1 - 2 * x**2), x), supremum(sp.diff(x * sp.tanh(x), x), x).value.evalf(8)
     (Extreme(value=1, exact=True), 1.1996787)
     """
-    formula = shorter(formula)
+    factored = in_factors(formula)
+    if not factored.is_Mul:
+        return _supremum(shorter(formula), letter, MAX_CELLS)
+    found = _supremum(shorter(formula), letter, FEW_CELLS)
+    if found.exact:
+        return found
+    other = _supremum(factored, letter, MAX_CELLS)  # parts that cancel in a sum are far apart in intervals
+    is_closer = other.exact or other.value < found.value
+    return other if is_closer else _supremum(shorter(formula), letter, MAX_CELLS)
+
+
+def _supremum(formula: sp.Expr, letter: sp.Symbol, cells: int) -> Extreme:
     with precision(BITS):
         turn = period(formula, letter)
         whole = pieces(formula, letter) if turn is None else [Piece(formula, letter, sp.S.Zero, turn)]
-        return _largest([_Climb(piece).run() for piece in whole])
+        return _largest([_Climb(piece, cells).run() for piece in whole])
 
 
 def infimum(formula: sp.Expr, letter: sp.Symbol) -> Extreme:
@@ -101,9 +122,10 @@ def _decimal_above(ball: Any) -> sp.Rational:
 
 @dataclass
 class _Climb:
-    """The largest value of one smooth piece."""
+    """The largest value of one smooth piece, from at most so many intervals."""
 
     piece: Piece
+    cells: int
 
     def run(self) -> _Height:
         exact: list[sp.Expr] = []
@@ -222,7 +244,7 @@ class _Climb:
 
         for a, b in waiting:
             push(a, b)
-        for _ in range(MAX_CELLS):
+        for _ in range(self.cells):
             _, _, a, b, top = heap[0]
             if any(top < other for other in (*far, *([] if lowest is None else [lowest]))):
                 break

@@ -106,6 +106,23 @@ def shorter(formula: sp.Expr) -> sp.Expr:
     return joined if joined.count_ops() < formula.count_ops() else formula
 
 
+def in_factors(formula: sp.Expr) -> sp.Expr:
+    """A polynomial in letters and function values with rational coefficients in factors, anything else as it is.
+
+    >>> x = sp.Symbol("x", real=True)
+    >>> in_factors(sp.expand((1 + x**4) * (1 - sp.tanh(x) ** 2)))
+    -(x**4 + 1)*(tanh(x) - 1)*(tanh(x) + 1)
+    """
+    calls = formula.atoms(sp.Function)
+    outer = sorted((call for call in calls if not any(o != call and o.has(call) for o in calls)), key=str)
+    try:
+        polynomial = sp.Poly(formula, *outer, *sorted(formula.free_symbols, key=str), domain=sp.QQ)
+    except (sp.PolynomialError, sp.CoercionFailed):  # roots, quotients, or other numbers
+        return formula
+    number, factors = polynomial.factor_list()
+    return sp.Mul(number, *(factor.as_expr() ** times for factor, times in factors))
+
+
 def pieces(formula: sp.Expr, letter: sp.Symbol) -> list[Piece]:
     """The smooth pieces of a function of one letter without others, from left to right.
 

@@ -1,8 +1,8 @@
 """Functions of one variable far out: enclosures that hold for all x >= X, whatever x.
 
-A `Tail` is a sum of c exp(a x^2 + b x) x^p; every c is a ball that contains a function of x for all x >= X. Sums
-and products are exact in a, b and p; powers and functions take out what grows fastest and enclose the rest by the mean
-value theorem. What is told of signs and sizes is therefore proved, from a number X on that is known.
+A `Tail` is a sum of c exp(a(x)) x^p with polynomials a; every c is a ball that contains a function of x for all x >= X.
+Sums and products are exact in a and p; powers and functions take out what grows fastest and enclose the rest by the
+mean value theorem. What is told of signs and sizes is therefore proved, from a number X on that is known.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from rdgraph.syntax.functions import ElementwiseFunction, record_of, softplus
 #: Higher powers, and sums of more terms, are not multiplied out.
 MAX_POWER, MAX_TERMS = 24, 120
 
-#: (a, b, p) of exp(a x^2 + b x) x^p.
-Scale = tuple[sp.Rational, sp.Rational, sp.Rational]
-CONSTANT: Scale = (sp.S.Zero, sp.S.Zero, sp.S.Zero)
+#: The largest degree of a in exp(a(x)) x^p.
+MAX_DEGREE = 6
+#: (a_6, ..., a_1, p) of exp(a_6 x^6 + ... + a_1 x) x^p: the larger of two grows faster.
+Scale = tuple[sp.Rational, ...]
+CONSTANT: Scale = (sp.S.Zero,) * (MAX_DEGREE + 1)
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Tail:
 
         total = arb(0)
         for one, ball in self.terms.items():
-            total += ball * _shrinking((one[0] - scale[0], one[1] - scale[1], one[2] - scale[2]), self.start)
+            total += ball * _shrinking(_times(one, _power(scale, -1)), self.start)
         return total
 
     @property
@@ -90,7 +92,7 @@ class Tail:
     def farthest(self) -> Any:
         """The value nearest to zero that a growing tail of one sign has: it goes on from there to infinity."""
         lead = self.lead
-        _shrinking((-lead[0], -lead[1], -lead[2]), self.start)  # it never falls
+        _shrinking(_power(lead, -1), self.start)  # it never falls
         return self.relative(lead) * _at(lead, self.start)
 
 
@@ -109,7 +111,11 @@ def tail(expression: sp.Expr, letter: sp.Symbol, start: sp.Rational) -> Tail:
 
 
 def _times(one: Scale, two: Scale) -> Scale:
-    return one[0] + two[0], one[1] + two[1], one[2] + two[2]
+    return tuple(a + b for a, b in zip(one, two, strict=True))
+
+
+def _power(scale: Scale, exponent: sp.Rational | int) -> Scale:
+    return tuple(exponent * a for a in scale)
 
 
 def _without_zeros(terms: dict[Scale, Any]) -> dict[Scale, Any]:
@@ -118,8 +124,9 @@ def _without_zeros(terms: dict[Scale, Any]) -> dict[Scale, Any]:
 
 def _at(scale: Scale, place: sp.Rational) -> Any:
     """The scale at a point."""
-    exponent = scale[0] * place**2 + scale[1] * place
-    return enclose_at(exponent, {}).exp() * (enclose_at(scale[2], {}) * enclose_at(place, {}).log()).exp()
+    *exponents, power = scale
+    exponent = sp.Add(*(a * place ** (MAX_DEGREE - k) for k, a in enumerate(exponents)))
+    return enclose_at(exponent, {}).exp() * (enclose_at(power, {}) * enclose_at(place, {}).log()).exp()
 
 
 def _shrinking(scale: Scale, start: sp.Rational) -> Any:
@@ -128,10 +135,21 @@ def _shrinking(scale: Scale, start: sp.Rational) -> Any:
 
     if scale == CONSTANT:
         return arb(1)
-    a, b, p = scale
-    if a <= 0 and 2 * a * start + b + max(p, sp.S.Zero) / start <= 0 and (a < 0 or b < 0 or p < 0):
+    *exponents, power = scale
+    slope = [a * (MAX_DEGREE - k) for k, a in enumerate(exponents)]  # of the exponent, the highest power first
+    slope[-1] += max(power, sp.S.Zero) / start  # at least power/x
+    if max(_shifted(slope, start)) <= 0 and min(scale) < 0:
         return arb(0).union(_at(scale, start))
     raise NotEnclosed("a term grows, or does not shrink from here on")
+
+
+def _shifted(coefficients: list[sp.Rational], by: sp.Rational) -> list[sp.Rational]:
+    """A polynomial in x, the highest power first, in powers of x - by; if none is positive, it is not beyond."""
+    found = list(coefficients)
+    for last in range(len(found), 1, -1):
+        for k in range(1, last):
+            found[k] += by * found[k - 1]
+    return found
 
 
 @dataclass(frozen=True)
@@ -146,7 +164,7 @@ class _Reader:
         if not expression.has(self.letter):
             return self.constant(enclose_at(expression, {}))
         if expression == self.letter:
-            return Tail({(sp.S.Zero, sp.S.Zero, sp.S.One): enclose_at(sp.S.One, {})}, self.start)
+            return Tail({(*CONSTANT[:-1], sp.S.One): enclose_at(sp.S.One, {})}, self.start)
         match expression:
             case sp.Add():
                 return self._folded(expression.args, Tail.__add__)
@@ -174,14 +192,13 @@ class _Reader:
         first = base.terms.get(lead)
         if first is None or not (first > 0 or (first < 0 and exponent.is_Integer)):
             raise NotEnclosed("a power of what may be zero or negative far out")
-        inverse = Tail({(-lead[0], -lead[1], -lead[2]): 1 / first}, self.start)
+        inverse = Tail({_power(lead, -1): 1 / first}, self.start)
         rest = Tail({scale: ball for scale, ball in base.terms.items() if scale != lead}, self.start) * inverse
         around = 1 + rest.relative(CONSTANT).union(0 * first) if rest.terms else first / first
         if not around > 0:
             raise NotEnclosed("a power of what may be zero far out")
         q = enclose_at(exponent, {})
-        front = Tail({(lead[0] * exponent, lead[1] * exponent, lead[2] * exponent): _ball_power(first, exponent)},
-                     self.start)  # fmt: skip
+        front = Tail({_power(lead, exponent): _ball_power(first, exponent)}, self.start)
         return front + front * rest.scaled(q * ((q - 1) * around.log()).exp())
 
     def _folded_power(self, base: Tail, times: int) -> Tail:
@@ -192,11 +209,11 @@ class _Reader:
 
     # ------------------------------------------------------------------ functions
     def _exponential(self, argument: sp.Expr) -> Tail:
-        """exp of a polynomial of degree two is a scale; of what falls, a number between 0 and its first value."""
-        if argument.is_polynomial(self.letter) and sp.degree(argument, self.letter) <= 2:
-            a, b, c = (sp.Poly(argument, self.letter).nth(k) for k in (2, 1, 0))
-            if a.is_Rational and b.is_Rational:
-                return Tail({(a, b, sp.S.Zero): enclose_at(c, {}).exp()}, self.start)
+        """exp of a polynomial is a scale; of what falls in another way, a number between 0 and its first value."""
+        if argument.is_polynomial(self.letter) and sp.degree(argument, self.letter) <= MAX_DEGREE:
+            *exponents, constant = (sp.Poly(argument, self.letter).nth(k) for k in range(MAX_DEGREE, -1, -1))
+            if all(a.is_Rational for a in exponents):
+                return Tail({(*exponents, sp.S.Zero): enclose_at(constant, {}).exp()}, self.start)
         inner = self.read(argument)
         if inner.grows:
             if inner.sign != -1:

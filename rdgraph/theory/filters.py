@@ -111,19 +111,34 @@ def classify(system: System) -> tuple[FilterClass, ...]:
     >>> [str(c) for c in classify(parse("-alpha*L@H + beta*(A@H - A@A@H)"))]
     ['low-pass if beta <= alpha', 'band-pass if beta > alpha, peak at lam = -(alpha - beta)/(2*beta)']
     """
-    p, q = system.generator_symbol, system.source_symbol
     domain = system.domain
-    if q != 0 and (q.has(lam) or domain.sign(q) not in (POSITIVE, NONNEGATIVE, ZERO)):
-        raise Undecided(
-            f"the source {q}*H0 adds to the gain in a way that need not follow p; tried: q constant and >= 0"
-        )
-    slope = sp.expand(sp.diff(p, lam))
+    slope = sp.expand(sp.diff(_followed(system), lam))
     if slope == 0:
         return (FilterClass(sp.true, ALL),)
     return tuple(
         FilterClass(public(c.condition), c.kind, None if c.at is None else public(c.at))
         for c in _classes(slope, domain)
     )
+
+
+def _followed(system: System) -> sp.Expr:
+    """What the gain exp(p T) + q (exp(p T) - 1)/p rises and falls with.
+
+    Where q >= 0 it grows with p, of which (exp(p T) - 1)/p is an increasing function, and with q, whose factor is
+    positive: it is p where q is the same at all frequencies, and q where p is.
+    """
+    p, q, domain = system.generator_symbol, system.source_symbol, system.domain
+    if q == 0:
+        return p
+    follows = q if q.has(lam) else p
+    lowest = interval_candidates(q, lam, sp.S.Zero, sp.Integer(2), domain)
+    is_positive = all(domain.given(*c.valid).is_nonnegative(c.value) for c in lowest)
+    if not is_positive or (follows is q and p.has(lam)):
+        raise Undecided(
+            f"the source {public(q) * sp.Symbol('H0')} adds to the gain in a way that need not follow p; tried: q >= 0 "
+            "where p or q is the same at all frequencies"
+        )
+    return follows
 
 
 def _classes(slope: sp.Expr, domain: Domain) -> list[FilterClass]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.algebra.normal_form import Act, H, Mix, State
+from rdgraph.decisions.branches import is_defined
 from rdgraph.decisions.budget import within_budget
 from rdgraph.decisions.condition_words import factored
 from rdgraph.decisions.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
@@ -22,7 +23,7 @@ from rdgraph.decisions.judge import BOUNDED, watched
 from rdgraph.decisions.line_extents import in_decimals
 from rdgraph.decisions.maxima import Candidate, maximum, plus
 from rdgraph.decisions.regions import cases, strict_sign
-from rdgraph.errors import NotApplicable, UnknownSign
+from rdgraph.errors import NotApplicable, Undecided, UnknownSign
 from rdgraph.normalisations.registry import find_normalisation, records
 from rdgraph.syntax.answer_symbols import R, lam, public, s
 from rdgraph.syntax.exact_numbers import exact_number
@@ -34,6 +35,7 @@ from rdgraph.theory.slope_bounds import (
     largest_slope,
     largest_value,
     slopes,
+    steepest,
     sup_magnitude,
 )
 from rdgraph.theory.unboundedness import is_unbounded
@@ -267,7 +269,32 @@ def _absolute_sums(generator: dict[int, sp.Expr], domain: Domain) -> list[sp.Exp
 
 
 def coupled_bound(expression: sp.Expr, normalisation: str, local: bool) -> sp.Expr:
-    """An upper bound for terms outside the exact class, by the chain rule over the expression."""
+    """An upper bound for terms outside the exact class, by the chain rule over the expression.
+
+    Where that has none for all states, functions of one operand alone, such as tanh((A@H)**2), are taken as a whole.
+    """
+    bound = _by_parts(expression, normalisation, local)
+    return bound if local or not bound.has(sp.oo) else _through_one_operand(expression, normalisation)
+
+
+def _through_one_operand(expression: sp.Expr, normalisation: str) -> sp.Expr:
+    """sup |g'| times the bound of the operand, for entrywise functions g of it; infinite where that is not known."""
+    front, moving = expression.as_independent(H, as_Add=False)
+    calls = moving.atoms(Act, Mix)
+    operand, *others = [call for call in calls if not any(o != call and o.has(call) for o in calls)] or [H]
+    if others or (operand != H and moving.xreplace({operand: sp.S.One}).has(H)):
+        return sp.oo
+    function = moving.xreplace({operand: H})
+    if function.free_symbols != {H} or function.is_polynomial(H) or not is_defined(function, Domain(), smooth=True):
+        return sp.oo
+    try:
+        largest = steepest(function, Domain(), local=False)
+    except (Undecided, UnknownSign, NotApplicable):
+        return sp.oo
+    return magnitude(front, normalisation, local=False) * largest * coupled_bound(operand, normalisation, local=False)
+
+
+def _by_parts(expression: sp.Expr, normalisation: str, local: bool) -> sp.Expr:
     if not expression.has(H):
         return sp.S.Zero
     if expression == H:

@@ -17,7 +17,6 @@ import sympy as sp
 from rdgraph.algebra.normal_form import Act, H
 from rdgraph.decisions.budget import within_budget
 from rdgraph.decisions.domain import Domain
-from rdgraph.decisions.maxima import Candidate, maximum
 from rdgraph.decisions.regions import cases
 from rdgraph.normalisations.normalisation import Normalisation
 from rdgraph.normalisations.registry import find_normalisation
@@ -29,7 +28,7 @@ from rdgraph.theory.lipschitz import coupled_bound, spread_bound
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.several_fields.own_terms import own_rate
 from rdgraph.theory.several_fields.slope_sums import slope_sum
-from rdgraph.theory.slope_bounds import slopes, sup_magnitude
+from rdgraph.theory.slope_bounds import steepest, sup_magnitude
 
 
 @dataclass(frozen=True)
@@ -220,10 +219,4 @@ def _reaction_slope(reaction: sp.Expr, measure: Magnitudes, loose: Mapping[sp.Sy
 @within_budget(lambda problem: sp.oo)
 def _largest_slope(reaction: sp.Expr, domain: Domain, local: bool) -> sp.Expr:
     """The largest |slope| for all coefficients: of cases that depend on their signs, each with its own, the largest."""
-    return sp.Max(*(value for _, value in cases(domain, partial(_slope_in_case, reaction, local))))
-
-
-def _slope_in_case(reaction: sp.Expr, local: bool, domain: Domain) -> sp.Expr:
-    found = slopes(reaction, domain, local=local)
-    both = [Candidate(sign * c.value, c.valid) for c in found.candidates for sign in (1, -1)]
-    return found.restore(maximum(both, found.domain(domain)))
+    return sp.Max(*(value for _, value in cases(domain, partial(steepest, reaction, local=local))))

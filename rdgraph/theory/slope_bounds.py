@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.algebra.normal_form import Act, H, Mix
+from rdgraph.decisions.absolute_values import with_moduli
 from rdgraph.decisions.domain import NEGATIVE, POSITIVE, Domain
 from rdgraph.decisions.interval_extrema import interval_candidates, rational_candidates
-from rdgraph.decisions.maxima import Candidate
+from rdgraph.decisions.maxima import Candidate, maximum
 from rdgraph.decisions.polynomials import factors, reduced
 from rdgraph.syntax.answer_symbols import R
 from rdgraph.syntax.functions import Monotone, Span, record_of
@@ -67,6 +68,17 @@ def slopes(reaction: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
         if keeps_away_from_zero(sp.Mul(*(f for f, _ in factors(bottom) if f.has(H))), domain):
             return Slopes(tuple(rational_candidates(top / bottom, H, lower, upper, domain)), exact=True)
     return extremes(sp.diff(reaction, H), domain, local=local)
+
+
+def steepest(reaction: sp.Expr, domain: Domain, *, local: bool) -> sp.Expr:
+    """sup |r'| on the reals, or on [-R, R] if `local`; infinite where there is none.
+
+    >>> steepest(sp.Symbol("a", real=True) * sp.tanh(H - H**3), Domain(), local=False).evalf(4)
+    2.597*Abs(a)
+    """
+    found = slopes(reaction, domain, local=local)
+    both = [Candidate(sign * c.value, c.valid) for c in found.candidates for sign in (1, -1)]
+    return with_moduli(found.restore(maximum(both, found.domain(domain))))
 
 
 def extremes(expression: sp.Expr, domain: Domain, *, local: bool) -> Slopes:

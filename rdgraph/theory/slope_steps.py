@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import sympy as sp
 
 from rdgraph.algebra.normal_form import Act, H, Mix
+from rdgraph.decisions.absolute_values import with_moduli
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.interval_extrema import interval_candidates
 from rdgraph.decisions.maxima import Candidate, maximum, plus
@@ -158,7 +159,7 @@ def _smallest(bound: Callable[[bool], sp.Expr]) -> Damping:
     """The bound over all states if it is finite, else the one over |h| <= R."""
     for local in (False, True):
         try:
-            value = sp.sympify(bound(local))
+            value = with_moduli(sp.sympify(bound(local)))
         except (Undecided, Split):
             continue
         if not value.has(*_INFINITE):

@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from rdgraph.systems.parser import parse
 from studies.benchmarks.cell_file import missing_cells, not_measured
 from studies.benchmarks.compared import SETS
 from studies.benchmarks.discovered import DISCOVERED, DOCS, FEW_TRIALS, KEY, TRANSFER
@@ -14,10 +17,14 @@ from studies.benchmarks.discovery_budget import MANY_TRIALS, usual_cells
 from studies.benchmarks.searched import CONTESTANTS, FIRST, OTHERS, REACTIONS, TUNED
 from studies.benchmarks.searched_page import SHARED_CARD, Cells, cells_of, compared, number, paired, table
 from studies.cells.corrected_test import CorrectedTest
+from studies.discovery.line_proofs import METHOD, NORMALISATION, NOT_TOLD, proofs
 from studies.runs.boundary import run_program
+from studies.runs.chart import FieldMap
+from studies.runs.chart_figures import map_figure
 from studies.runs.uncertainty import FAILS, HOLDS
 
 SOURCE, SEARCHED = DOCS / "discovered.json", DOCS / "searched.json"
+FIGURE = "figures/discovered.png"
 #: Who is compared with the discovered equation, with few trials and with many.
 FEW_NAMES = (*(one.name for one in REACTIONS), TUNED)
 
@@ -90,10 +97,31 @@ def _listed(names: Sequence[str]) -> str:
     return f" ({', '.join(names)})" if names else ""
 
 
+def differences(found: dict[str, Any], few: Cells) -> FieldMap | None:
+    """The discovered equation minus everybody else on every set, bold beyond noise; None where nothing is compared."""
+    sets = [name for name in SETS if (FEW_TRIALS, name) in few]
+    rows = rows_named(found, DISCOVERED)
+    tests = {
+        f"{title(other)}, equal trials": [compared(few, FEW_TRIALS, other, name) for name in sets]
+        for other in FEW_NAMES
+    }
+    tests[f"{FIRST}, same settings, fresh splits"] = [fresh_test(rows[d]) if d in rows else None for d in sets]
+    tests = {name: line for name, line in tests.items() if any(line)}
+    if not tests:
+        return None
+    return FieldMap(
+        list(tests), sets, np.array([[t.difference if t else np.nan for t in line] for line in tests.values()]),
+        np.array([[t is not None and t.answer in (HOLDS, FAILS) for t in line] for line in tests.values()]),
+        "the discovered equation minus the others, test results; bold beyond noise", limit=10.0, unit="points",
+    )  # fmt: skip
+
+
 # ---------------------------------------------------------------------- parts
-def budgets_part(cells: Cells, few: Cells) -> list[str]:
+def budgets_part(cells: Cells, few: Cells, *, drawn: bool) -> list[str]:
     """Everybody on all sets, and the differences to the discovered equation: with few trials, and with many."""
     lines = ["## Equal budgets", "", NOISE, ""]
+    if drawn:
+        lines += [f"![The discovered equation minus the others on every set]({FIGURE})", ""]
     lines += _budget_tables(few, FEW_TRIALS, FEW_NAMES, "As many trials as in [searched](searched.md), all reactions:")
     return lines + _budget_tables(
         cells, DISCOVERED, MANY_TRIALS, "As many trials as the whole search over equations, on some sets, to save time:"
@@ -132,6 +160,44 @@ def chosen_part(rows: dict[str, dict[str, Any]]) -> list[str]:
     head = ["set", "dH/dt =", "validation", "test, with the defaults", "chosen on every split for itself",
             "best by test (no result)", "test, settings searched"]  # fmt: skip
     return ["## What was chosen", "", *table(head, told), ""]
+
+
+def sizes_part(rows: dict[str, dict[str, Any]]) -> list[str]:
+    """The best equation of each number of terms by validation, and its results."""
+    told = [
+        [
+            name, str(one["size"]), f"`{one['equation']}`", number(one["validation"]),
+            f"{one['test']:.2f} [{one['low']:.2f}, {one['high']:.2f}]", one["on_front"],
+        ]
+        for name, row in rows.items()
+        for one in row["front"]
+    ]  # fmt: skip
+    words = ("The best of each number of terms by validation, with the defaults; the test interval of 95 % is over "
+             "splits. On the front: better on validation than all smaller ones.")  # fmt: skip
+    head = ["set", "terms", "dH/dt =", "validation", "test", "on the front"]
+    return ["## Accuracy against size", "", words, "", *table(head, told), ""] if told else []
+
+
+def proofs_part(rows: dict[str, dict[str, Any]]) -> list[str]:
+    """What the core proves of the chosen equations, for all coefficients that they declare."""
+    words = (f"For all coefficients that an equation declares, with an adjacency of normalisation `{NORMALISATION}` "
+             f"and steps of `{METHOD}`; `rdgraph analyse` says more.")  # fmt: skip
+    lines = ["## What is proved of them", "", words, ""]
+    for name, row in rows.items():
+        answers = {title: answer for title, answer in proofs(parse(row["equation"])).items() if _is_told(answer)}
+        lines += [f"**{name}**: `{row['formula']}`", ""]
+        lines += [f"- {title.replace('_', ' ')}: {_escaped(answer)}" for title, answer in answers.items()]
+        lines.append("")
+    return lines
+
+
+def _is_told(answer: str) -> bool:
+    return not answer.startswith(NOT_TOLD)
+
+
+def _escaped(text: str) -> str:
+    """Stars of products as they are, no emphasis."""
+    return text.replace("*", "\\*")
 
 
 def curse_part(rows: dict[str, dict[str, Any]]) -> list[str]:
@@ -228,15 +294,20 @@ def _where(found: dict[str, Any]) -> str:
     return ", ".join(f"{k} {v}" for k, v in found["environment"].items())
 
 
+def few_trials(found: dict[str, Any], searched: dict[str, Any]) -> Cells:
+    """The cells with few trials: those of searched settings, and the discovered ones beside them."""
+    return cells_of(searched) | {cell: row for cell, row in cells_of(found).items() if cell[0] == FEW_TRIALS}
+
+
 def page(found: dict[str, Any], searched: dict[str, Any]) -> str:
     """The page as Markdown, of whatever cells there are; `searched` has those that few trials are compared with."""
     rows, cells = rows_named(found, DISCOVERED), cells_of(found)
-    few = cells_of(searched) | {cell: row for cell, row in cells.items() if cell[0] == FEW_TRIALS}
-    parts = [[verdict(found, few), ""]]
+    few = few_trials(found, searched)
+    parts = [[f"**{verdict(found, few)}**", ""]]
     if rows:
-        parts.append(chosen_part(rows))
+        parts += [chosen_part(rows), proofs_part(rows), sizes_part(rows)]
     if rows or rows_named(found, FEW_TRIALS):
-        parts.append(budgets_part(cells, few))
+        parts.append(budgets_part(cells, few, drawn=differences(found, few) is not None))
     if rows:
         parts += [curse_part(rows), transfer_part(found), terms_part(rows), tried_part(found, rows)]
     return "\n".join([HEAD, *(line for part in parts for line in part)]).rstrip("\n") + "\n"
@@ -245,6 +316,8 @@ def page(found: dict[str, Any], searched: dict[str, Any]) -> str:
 def main() -> None:
     found, searched = (json.loads(path.read_text(encoding="utf-8")) for path in (SOURCE, SEARCHED))
     (DOCS / "discovered.md").write_text(page(found, searched), encoding="utf-8")
+    if drawn := differences(found, few_trials(found, searched)):
+        map_figure(drawn).savefig(DOCS / FIGURE, dpi=120)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,8 @@ def best_rows(found: Discovered) -> list[Row]:
 def proof_rows(found: Discovered) -> list[Row]:
     """What is proved of the best."""
     return [
-        {"equation": line.formula, **proofs(line, found.coefficients.get(r.number))} for r, line in found.ranked()[:TOP]
+        {"equation": line.formula, **proofs(line.system, found.coefficients.get(r.number))}
+        for r, line in found.ranked()[:TOP]
     ]
 
 

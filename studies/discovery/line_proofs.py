@@ -14,6 +14,7 @@ import sympy as sp
 from gread.discovery.term_grammar import Line
 from rdgraph.decisions.budget import limited
 from rdgraph.decisions.condition_words import in_words
+from rdgraph.decisions.line_extents import in_decimals
 from rdgraph.errors import RdgraphError
 from rdgraph.systems.system import System
 from rdgraph.theory.filters import classify, symbol
@@ -26,20 +27,21 @@ SECONDS = 4.0
 EXPLORER = "explore.html"
 #: The normalisation and the method that bounds are told for.
 NORMALISATION, METHOD = "row", "rk4"
+#: How an answer begins that is none.
+NOT_TOLD = "not told"
 
 
-def proofs(line: Line, coefficients: Mapping[str, float] | None = None) -> dict[str, str]:
+def proofs(system: System, coefficients: Mapping[str, float] | None = None) -> dict[str, str]:
     """The answers of the core about an equation, each in words; what is not known says why.
 
     Symbol, slope and existence hold for all coefficients that are declared; the filter class and the step limit are
     those at the given numbers, where there are some.
 
-    >>> from gread.discovery.term_grammar import Term
-    >>> found = proofs(Line((Term("L@H", "-"),), ("alpha",), "scalar"), {"alpha": 0.5})
+    >>> from rdgraph.systems.parser import parse
+    >>> found = proofs(parse("-alpha*L@H"), {"alpha": 0.5})
     >>> found["symbol"], found["filter_class"], found["step_limit"][:5]
     ('-alpha*lam', 'low-pass', '2.785')
     """
-    system = line.system
     numbers = {name: f"{value:.4g}" for name, value in (coefficients or {}).items() if math.isfinite(value)}
     here = system.replace(**{name: sp.Rational(text) for name, text in numbers.items()}) if numbers else system
     return {
@@ -55,14 +57,14 @@ def _asked(question: Callable[[], str]) -> str:
     try:
         return limited(SECONDS, question)
     except RdgraphError as problem:
-        return f"not told: {str(problem).partition(chr(10))[0]}"
+        return f"{NOT_TOLD}: {str(problem).partition(chr(10))[0]}"
 
 
 def _slope(system: System) -> str:
     bound = rate_bound(system, NORMALISATION)
     if not bound.is_finite:
         return "none for all states"
-    return in_words(bound.value) + (" on |h| <= R" if bound.is_local else "")
+    return in_words(in_decimals(bound.value)) + (" on |h| <= R" if bound.is_local else "")
 
 
 def _life(system: System) -> str:

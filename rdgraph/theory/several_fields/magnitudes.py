@@ -11,7 +11,6 @@ import sympy as sp
 from rdgraph.algebra.normal_form import MASKS, TIME, Act, H, Mix, State
 from rdgraph.decisions.branches import is_defined
 from rdgraph.decisions.domain import POSITIVE, Domain
-from rdgraph.decisions.maxima import Candidate, maximum
 from rdgraph.decisions.regions import cases
 from rdgraph.errors import NotApplicable, Undecided, UnknownSign
 from rdgraph.normalisations.normalisation import Normalisation
@@ -21,7 +20,7 @@ from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.growth_at_infinity import order
 from rdgraph.theory.several_fields.node_speeds import has_gap, row_size, starts_of, states_of, timely
-from rdgraph.theory.slope_bounds import largest_slope, largest_value, slopes
+from rdgraph.theory.slope_bounds import largest_slope, largest_value, steepest
 
 
 @dataclass(frozen=True)
@@ -166,9 +165,7 @@ class Magnitudes:
         if expression.is_polynomial(*letters) or not is_defined(expression, self.domain, smooth=True):
             return None
         try:
-            found = slopes(expression.xreplace({letters[0]: H}), self.system.domain, local=self.is_local)
-            both = [Candidate(sign * c.value, c.valid) for c in found.candidates for sign in (1, -1)]
-            largest = found.restore(maximum(both, found.domain(self.system.domain)))
+            largest = steepest(expression.xreplace({letters[0]: H}), self.system.domain, local=self.is_local)
         except (Undecided, UnknownSign, NotApplicable):
             return None
         return None if largest.has(sp.oo, -sp.oo, sp.nan, sp.zoo) else largest

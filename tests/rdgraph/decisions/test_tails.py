@@ -10,7 +10,8 @@ from rdgraph.decisions.enclosure import NotEnclosed, enclose_at, precision
 from rdgraph.decisions.tails import CONSTANT, tail
 from tests.rdgraph.decisions.real_functions import KINKED, SMOOTH, digits, x
 
-FUNCTIONS = [*SMOOTH, *KINKED, x * sp.cos(1 / x) - x, sp.exp(-sp.exp(x)), sp.sqrt(x**4 + x) - x**2, sp.tanh(1 / x) * x]
+FUNCTIONS = [*SMOOTH, *KINKED, x * sp.cos(1 / x) - x, sp.exp(-sp.exp(x)), sp.sqrt(x**4 + x) - x**2, sp.tanh(1 / x) * x,
+             sp.tanh(x - x**3), x**2 * (1 - sp.tanh(x**4 - x**3) ** 2), x**5 * sp.exp(9 * x**2 - x**3)]  # fmt: skip
 
 
 @pytest.mark.parametrize("way", [1, -1])
@@ -26,13 +27,40 @@ def test_values_beyond_the_start_lie_in_the_sum_of_balls(formula: sp.Expr, way: 
             for factor in (1, 1.25, 5):
                 place = sp.Rational(start) * sp.Rational(factor)
                 total = enclose_at(sp.S.Zero, {})
-                for (a, b, p), ball in found.terms.items():
-                    total += ball * enclose_at(sp.exp(a * place**2 + b * place) * place**p, {})
+                for (*exponents, p), ball in found.terms.items():
+                    exponent = sp.Poly([*exponents, 0], x).eval(place)
+                    total += ball * enclose_at(sp.exp(exponent) * place**p, {})
                 told = digits(formula, way * place)
                 exact = arb(told, abs(arb(told)) * arb("1e-40") + arb("1e-60"))
                 assert total.overlaps(exact), (place, total, told)
                 if found.sign:
                     assert (exact > 0) == (found.sign > 0) or exact.contains(0)
+
+
+@pytest.mark.parametrize(
+    ("formula", "start", "is_known"),
+    [
+        (sp.exp(20 * x**2 - x**3), 13, False),  # rises up to 40/3
+        (sp.exp(20 * x**2 - x**3), 14, True),
+        (x**5 * sp.exp(-(x**3)), 1, False),  # rises up to (5/3)^(1/3)
+        (x**5 * sp.exp(-(x**3)), 2, True),
+        (x**2 * (1 - sp.tanh(x - x**3) ** 2), 32, True),
+        (sp.exp(x**4 - x**6), 1, True),
+    ],
+    ids=str,
+)
+def test_what_falls_from_the_start_on_is_enclosed_and_nothing_else(
+    formula: sp.Expr, start: int, is_known: bool
+) -> None:
+    with precision(160):
+        found = tail(formula, x, sp.Integer(start))
+        if not is_known:
+            with pytest.raises(NotEnclosed):
+                _ = found.values
+            return
+        for factor in (1, 1.1, 3):
+            place = sp.Rational(start) * sp.Rational(factor)
+            assert found.values.overlaps(enclose_at(formula.subs(x, place), {}))
 
 
 @pytest.mark.parametrize("formula", [sp.sin(x), sp.sin(x) + sp.Rational(1, 2)], ids=str)

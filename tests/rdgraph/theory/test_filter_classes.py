@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import rdgraph as rd
 from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.syntax.answer_symbols import public
 from rdgraph.systems.system import System
 from rdgraph.testing import systems
 from tests.rdgraph.theory.filter_cases import (
@@ -163,6 +164,37 @@ def test_class_of_a_source_system_is_that_of_its_response(beta: float) -> None:
     assert (np.diff(gain) < 0).all()
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("alpha*L@L@H0", "high-pass"), ("alpha*A@A@H0", "band-stop"), ("-alpha*H + beta*L@H0", "high-pass"),
+        ("alpha*H + beta*(2*I - L)@H0", "low-pass"), ("-H + alpha*(2*L - L@L)@H0", "band-pass"),
+        ("alpha*H + beta*H0", "all-pass"), ("alpha*H + beta*L@(L - I)@(L - I)@H0", "multi-band"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("end", [0.05, 1.0, 6.0])
+def test_the_class_is_that_of_the_source_where_the_rest_is_alike(text: str, kind: str, end: float) -> None:
+    (found,) = rd.classify(text)
+    assert (found.kind, found.condition) == (kind, sp.true)
+    names = {(): "all-pass", (1,): "high-pass", (-1,): "low-pass", (1, -1): "band-pass", (-1, 1): "band-stop"}
+    for alpha, beta in ((0.1, 2.0), (1.5, 0.3)):
+        gain = np.abs(gains(rd.response(text, T=end), np.linspace(0, 2, 401), {"alpha": alpha, "beta": beta}))
+        signs = [int(x) for x in np.sign(np.round(np.diff(gain), 13)) if x]
+        turns = tuple(x for k, x in enumerate(signs) if k == 0 or signs[k - 1] != x)
+        assert names.get(turns, "multi-band") == kind
+
+
+def test_a_source_of_both_signs_has_no_class_for_all_times() -> None:
+    """With -L@L@H0 the gain |1 - T lam^2| falls for short times and rises for long ones."""
+    grid = np.linspace(0, 2, 401)
+    slopes = [np.diff(np.abs(gains(rd.response("-L@L@H0", T=end), grid, {}))) for end in (0.1, 10.0)]
+    assert (slopes[0] < 0).all()
+    assert (slopes[1][200:] > 0).all()
+    for text in ("-L@L@H0", "alpha*L@L@H0 where alpha real", "H + alpha*A@H0", "-alpha*L@H + beta*L@H0"):
+        with pytest.raises(Undecided, match="tried: q >= 0"):
+            rd.classify(text)
+
+
 # ---------------------------------------------------------------------- growth
 GROWING = [
     "BS", "BS real", "BS negative", "BS between", "FB", "FB real", "FB* real", "released real", "one coefficient",
@@ -246,7 +278,8 @@ def test_classes_of_random_systems(system: System, seed: int) -> None:
     values = exact_values(system, np.random.default_rng(seed), 5)
     assume(values is not None)
     true = [c.kind for c in found if holds(c.condition, values)]
-    assert true == [brute_force_class(system.symbol().subs(values))], values
+    p, q = (x.subs(values) for x in (system.symbol(), public(system.source_symbol)))
+    assert true == [brute_force_class(p if p.has(LAM) else q)], values
 
 
 def test_generator_symbol_keeps_the_signs() -> None:

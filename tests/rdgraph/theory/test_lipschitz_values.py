@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import sympy as sp
 
@@ -131,3 +132,30 @@ def test_formulas_that_are_not_defined_everywhere_are_no_answers() -> None:
     found = rd.lipschitz_local(rd.parse("-c*(A - A@A)@H - (1 - alpha)*A@L@A@H where c <= 2, c*alpha <= 1"))
     assert found.value is None
     assert found.note == "undecided: a candidate for the maximum is not defined where 27*(alpha - 1)**2 = 0"
+
+
+@pytest.mark.parametrize("normalisation", ["symmetric", "row", "column"])
+@pytest.mark.parametrize(
+    ("text", "function"),
+    [
+        ("tanh((A@H)**2)", "tanh(x**2)"), ("A@tanh(H - H**3)", "tanh(x - x**3)"), ("tanh(H**5 + H)", "tanh(x**5 + x)"),
+        ("exp(-(A@A@H)**2)", "exp(-x**2)"), ("sin(A@H)/(1 + (A@H)**2)", "sin(x)/(1 + x**2)"),
+        ("(A@H)/(1 + (A@H)**2)", "x/(1 + x**2)"),
+    ],
+)  # fmt: skip
+def test_functions_of_one_operand_have_the_constant_of_their_slope(
+    text: str, function: str, normalisation: str
+) -> None:
+    x = sp.Symbol("x", real=True)
+    places = np.linspace(-6, 6, 240001)
+    largest = float(np.abs(sp.lambdify(x, sp.diff(sp.sympify(function, {"x": x}), x))(places)).max())
+    found = rd.lipschitz_global(f"beta*{text}", normalisation)
+    assert found.value is not None
+    assert float(found.value.subs(beta, 1)) == pytest.approx(largest, rel=2e-6)
+    assert float(found.value.subs(beta, 1)) > largest * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("text", ["tanh(H*(A@H))", "tanh((A@H)*(A@A@H))", "tanh(H0*(A@H))", "sin((A@H)**2)", "1/(A@H)"])
+def test_functions_of_two_operands_and_steep_ones_have_no_constant(text: str) -> None:
+    """For tanh(x*y) the slope in y is x at y = 0."""
+    assert rd.lipschitz_global(text, "row").value is None

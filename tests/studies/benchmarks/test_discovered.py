@@ -89,6 +89,37 @@ def test_the_page_says_who_is_better_and_only_then() -> None:
     assert "Nothing is measured yet." in told({"rows": []})
 
 
+def test_the_page_proves_the_chosen_equations_and_shows_sizes() -> None:
+    found = planted_file(0.0, "texas")
+    found["rows"][0]["front"] = [
+        {"size": 1, "equation": "alpha*L@H", "validation": 80.0, "test": 79.0, "low": 78.0, "high": 80.5,
+         "on_front": "yes"},
+    ]  # fmt: skip
+    text = told(found)
+    assert "**texas**: `alpha*L@H`" in text
+    assert "- symbol: alpha\\*lam" in text
+    assert "- Lipschitz bound: 2\\*Abs(alpha)" in text
+    assert "- existence: global" in text
+    assert "| texas | 1 | `alpha*L@H` | 80.00 | 79.00 [78.00, 80.50] | yes |" in text
+    found["rows"][0]["equation"] = "alpha*tanh(A@H) where alpha real"
+    assert "not told:" not in told(found)
+
+
+def test_the_figure_shows_what_is_compared_and_bold_beyond_noise() -> None:
+    found = planted_file(9.0, "texas")
+    found["rows"].append({**planted_row("texas", -9.0), "contestant": FEW_TRIALS, "trials": 6})
+    few = discovered_page.few_trials(found, {"rows": [planted_other("Z", 60.0, 6), planted_other("AC", 60.0, 7)]})
+    drawn = discovered_page.differences(found, few)
+    assert drawn is not None
+    assert (list(drawn.rows), list(drawn.columns)) == (
+        ["Z, equal trials", "BS, same settings, fresh splits"],
+        ["texas"],
+    )
+    assert drawn.values[1, 0] == pytest.approx(9.0)
+    assert drawn.sure.all()
+    assert discovered_page.differences({"rows": []}, {}) is None
+
+
 def planted_other(name: str, mean: float, trials: int) -> dict[str, Any]:
     return {"contestant": name, "dataset": "texas", "metric": "accuracy", "trials": trials, "epochs": 20,
             **spread(mean), "test_to_train": 0.4}  # fmt: skip

@@ -118,11 +118,11 @@ def test_wrong_words_are_told_before_any_training(words: list[str], told: str) -
 
 def test_proofs_say_what_is_known_and_why_the_rest_is_not() -> None:
     line = Line((Term("L@H"), Term("H**3", "-")), ("alpha", "beta"), "channel")
-    found = proofs(line, {"alpha": -0.5, "beta": 0.25})
+    found = proofs(line.system, {"alpha": -0.5, "beta": 0.25})
     assert found["existence"].startswith("global")
     assert "nonlinear" in found["symbol"]
     assert found["Lipschitz_bound"] == "3*R**2*Abs(beta) + 2*Abs(alpha) on |h| <= R"
-    linear = proofs(Line((Term("L@H", "-"),), ("alpha",), "scalar"))
+    linear = proofs(rd.parse("-alpha*L@H"))
     assert linear["filter_class"] == "low-pass"
 
 
