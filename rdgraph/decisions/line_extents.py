@@ -186,7 +186,7 @@ class _Climb:
         """Closed forms at which the slope vanishes and falls, and ends from which on it does: nothing near is above."""
         found = []
         for place in self.piece.closed_zeros(1):
-            around = neighbourhood(self.piece, place, first=1)
+            around = None if is_long(place) else neighbourhood(self.piece, place, first=1)
             if around is not None and self._is_top(around):
                 found.append(around)
         for end, inward in ((self.piece.lower, 1), (self.piece.upper, -1)):
@@ -284,10 +284,20 @@ def _limit(far: Tail) -> sp.Rational | None:
     return rational(ball) if ball.is_exact() else None
 
 
+def is_long(number: sp.Expr) -> bool:
+    """Whether nobody would read a closed form: roots of large polynomials, or roots within roots.
+
+    >>> is_long(3 * sp.sqrt(3) / 8), is_long(sp.sqrt(2 + sp.sqrt(11)))
+    (False, True)
+    """
+    roots = {power for power in number.atoms(sp.Pow) if power.is_number and not power.exp.is_Integer}
+    return number.has(sp.CRootOf) or any(root.base.has(*roots) for root in roots)
+
+
 def is_decimal(expression: sp.Expr) -> bool:
     """Whether numbers with many decimals, as bounds are told, stand in an expression."""
     return any(
-        10 ** (DECIMALS + 1) % number.q == 0 and number.q > 10 ** (DECIMALS - 1)
+        10 ** (DECIMALS + 1) % number.q == 0 and number.q >= 10 ** (DECIMALS - 1)
         for number in expression.atoms(sp.Rational)
     )
 

@@ -11,6 +11,7 @@ from rdgraph.algebra.normal_form import Act, H, Mix
 from rdgraph.decisions.absolute_values import with_moduli
 from rdgraph.decisions.domain import NEGATIVE, POSITIVE, Domain
 from rdgraph.decisions.interval_extrema import interval_candidates, rational_candidates
+from rdgraph.decisions.line_extents import is_long
 from rdgraph.decisions.maxima import Candidate, maximum
 from rdgraph.decisions.polynomials import factors, reduced
 from rdgraph.syntax.answer_symbols import R
@@ -66,7 +67,10 @@ def slopes(reaction: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
     if reaction.is_rational_function(H):
         top, bottom = reduced(sp.diff(sp.Mul(*_quotient(reaction)), H))
         if keeps_away_from_zero(sp.Mul(*(f for f, _ in factors(bottom) if f.has(H))), domain):
-            return Slopes(tuple(rational_candidates(top / bottom, H, lower, upper, domain)), exact=True)
+            found = tuple(rational_candidates(top / bottom, H, lower, upper, domain))
+            is_readable = local or not any(is_long(c.value) for c in found)
+            on_line = None if is_readable else line_extremes(sp.diff(reaction, H), domain)
+            return Slopes(found, exact=True) if on_line is None else Slopes(*on_line)
     return extremes(sp.diff(reaction, H), domain, local=local)
 
 

@@ -184,15 +184,11 @@ def proofs_part(rows: dict[str, dict[str, Any]]) -> list[str]:
              f"and steps of `{METHOD}`; `rdgraph analyse` says more.")  # fmt: skip
     lines = ["## What is proved of them", "", words, ""]
     for name, row in rows.items():
-        answers = {title: answer for title, answer in proofs(parse(row["equation"])).items() if _is_told(answer)}
+        answers = {k: v for k, v in proofs(parse(row["equation"])).items() if not v.startswith(NOT_TOLD)}
         lines += [f"**{name}**: `{row['formula']}`", ""]
-        lines += [f"- {title.replace('_', ' ')}: {_escaped(answer)}" for title, answer in answers.items()]
+        lines += [f"- {topic.replace('_', ' ')}: {_escaped(answer)}" for topic, answer in answers.items()]
         lines.append("")
     return lines
-
-
-def _is_told(answer: str) -> bool:
-    return not answer.startswith(NOT_TOLD)
 
 
 def _escaped(text: str) -> str:

@@ -14,7 +14,7 @@ from rdgraph.syntax.functions import relu, softplus
 from rdgraph.theory.blowup_times import escape_time
 from rdgraph.theory.growth_at_infinity import Trend, growth, order
 
-a, b = sp.symbols("a b", real=True)
+a = sp.Symbol("a", real=True)
 p, q = sp.symbols("p q", positive=True)
 n = sp.Symbol("n", nonnegative=True)
 

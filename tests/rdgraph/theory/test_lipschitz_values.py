@@ -140,7 +140,8 @@ def test_formulas_that_are_not_defined_everywhere_are_no_answers() -> None:
     [
         ("tanh((A@H)**2)", "tanh(x**2)"), ("A@tanh(H - H**3)", "tanh(x - x**3)"), ("tanh(H**5 + H)", "tanh(x**5 + x)"),
         ("exp(-(A@A@H)**2)", "exp(-x**2)"), ("sin(A@H)/(1 + (A@H)**2)", "sin(x)/(1 + x**2)"),
-        ("(A@H)/(1 + (A@H)**2)", "x/(1 + x**2)"),
+        ("(A@H)/(1 + (A@H)**2)", "x/(1 + x**2)"), ("(A@H)**2/(1 + (A@H)**4)", "x**2/(1 + x**4)"),
+        ("H**3/(2 + H**4)", "x**3/(2 + x**4)"),
     ],
 )  # fmt: skip
 def test_functions_of_one_operand_have_the_constant_of_their_slope(
