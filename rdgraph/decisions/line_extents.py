@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,8 @@ from rdgraph.syntax.functions import at_zero
 #: that are told.
 MAX_CELLS, FEW_CELLS = 600, 150
 CLOSENESS = sp.Rational(1, 10**8)
+#: How far above the largest value that was seen a bound is told.
+LOOSENESS = 3
 DECIMALS = 7
 RESERVED_SECONDS = 1.5
 #: The numbers from which on a tail is tried: far enough out to be flat.
@@ -59,14 +62,21 @@ def supremum(formula: sp.Expr, letter: sp.Symbol) -> Extreme:
     (Extreme(value=1, exact=True), 1.1996787)
     """
     factored = in_factors(formula)
-    if not factored.is_Mul:
+    if sum(part.has(letter) for part in sp.Mul.make_args(factored)) < 2:
         return _supremum(shorter(formula), letter, MAX_CELLS)
-    found = _supremum(shorter(formula), letter, FEW_CELLS)
-    if found.exact:
-        return found
-    other = _supremum(factored, letter, MAX_CELLS)  # parts that cancel in a sum are far apart in intervals
-    is_closer = other.exact or other.value < found.value
-    return other if is_closer else _supremum(shorter(formula), letter, MAX_CELLS)
+    first = _tried(shorter(formula), letter, FEW_CELLS)
+    if first is not None and first.exact:
+        return first
+    second = _tried(factored, letter, MAX_CELLS)  # parts that cancel in a sum are far apart in intervals
+    if second is not None and (first is None or second.exact or second.value < first.value):
+        return second
+    return _supremum(shorter(formula), letter, MAX_CELLS)
+
+
+def _tried(formula: sp.Expr, letter: sp.Symbol, cells: int) -> Extreme | None:
+    with suppress(Undecided):
+        return _supremum(formula, letter, cells)
+    return None
 
 
 def _supremum(formula: sp.Expr, letter: sp.Symbol, cells: int) -> Extreme:
@@ -84,10 +94,14 @@ def infimum(formula: sp.Expr, letter: sp.Symbol) -> Extreme:
 
 @dataclass(frozen=True)
 class _Height:
-    """What is known of one stretch: suprema in closed form, and an upper bound of everything else, None for nothing."""
+    """What is known of one stretch: suprema in closed form, and an upper bound of everything else, None for nothing.
+
+    `reached` is the largest value that was seen, below which no supremum lies; None where none was looked at.
+    """
 
     exact: tuple[sp.Expr, ...] = ()
     above: Any = None
+    reached: Any = None
 
 
 def _largest(heights: list[_Height]) -> Extreme:
@@ -106,7 +120,17 @@ def _largest(heights: list[_Height]) -> Extreme:
             return Extreme(best, True)
         rest.append(ball.upper())
         rest += [enclose_at(value, {}).upper() for value in exact]
+    _refuse_loose(rest, [height.reached for height in heights if height.reached is not None])
     return Extreme(max(map(_decimal_above, rest)), False)
+
+
+def _refuse_loose(above: list[Any], reached: list[Any]) -> None:
+    """Bounds far above everything that was seen say nothing: parts cancel that intervals keep apart."""
+    if not reached:
+        return
+    seen = max(reached, key=float)
+    if any(not ball - seen < LOOSENESS * (1 + abs(seen)) for ball in above):
+        raise Undecided("the largest value is not enclosed closely")
 
 
 def _is_at_most(value: sp.Expr, best: sp.Expr) -> bool:
@@ -143,15 +167,16 @@ class _Climb:
                 ends.append(rational(ball.lower() if way < 0 else ball.upper()))
         if sp.oo in exact:
             return _Height((sp.oo,))
+        reached = None
         if ends[0] < ends[1]:
             tops = self._tops()
             exact += [self._value(top.place) for top in tops]
-            found = self._bounded(ends[0], ends[1], tops, exact, above)
+            found, reached = self._bounded(ends[0], ends[1], tops, exact, above)
             above += [] if found is None else [found]
         top = None
         for ball in above:
             top = ball if top is None or ball.upper() > top.upper() else top
-        return _Height(tuple(exact), top)
+        return _Height(tuple(exact), top, reached)
 
     def _value(self, place: sp.Expr) -> sp.Expr:
         return at_zero(self.piece.formula.xreplace({self.piece.letter: place}))
@@ -216,11 +241,11 @@ class _Climb:
         tops: list[Neighbourhood],
         exact: list[sp.Expr],
         far: list[Any],
-    ) -> Any:
-        """An upper bound outside the neighbourhoods of exact tops, as close as other bounds ask for."""
+    ) -> tuple[Any, Any]:
+        """An upper bound outside the neighbourhoods of exact tops, as close as others ask for; the largest seen."""
         waiting = [(a, b) for a, b in _gaps(lower, upper, tops) if a < b]
         if not waiting:
-            return None
+            return None, None
         known = [enclose_at(value, {}).lower() for value in exact]
         lowest = None
         for ball in known:
@@ -262,7 +287,7 @@ class _Climb:
         top = heap[0][4]
         if not top.is_finite():
             raise Undecided(f"the values of {self.piece.formula} are not enclosed")
-        return top
+        return top, reached
 
 
 def _gaps(lower: sp.Rational, upper: sp.Rational, tops: list[Neighbourhood]) -> list[tuple[sp.Rational, sp.Rational]]:
