@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from time import thread_time
 from typing import Any
 
 from rdgraph.decisions.budget import limited
@@ -92,12 +93,14 @@ def _cautious(run: RunSettings, findings: list[Finding]) -> list[Finding]:
 
 
 def _within_time(run: RunSettings, parts: Mapping[str, Part]) -> list[Finding]:
-    """All parts of the page; what takes longer than its share of the time is undecided."""
+    """All parts of the page; a part that takes longer than its share, and what those before it left, is undecided."""
     status = UNKNOWN if run.method == NO_METHOD else INFO
     found = [Finding("method", status, run.method, run.reason)] if run.reason else []
+    began, end = thread_time(), 0.0
     for topic in sorted(parts, key=list(SHARES).index):
+        end += SHARES[topic]
         try:
-            found += limited(SHARES[topic], parts[topic], run)
+            found += limited(began + end - thread_time(), parts[topic], run)
         except Undecided as problem:
             status = UNKNOWN if topic in ("existence", "step", "growth", "fidelity") else INFO
             found.append(Finding(topic, status, f"{topic} is undecided: {problem}"))

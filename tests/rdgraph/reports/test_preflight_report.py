@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import networkx as nx
@@ -12,9 +13,9 @@ import rdgraph as rd
 from rdgraph.errors import Undecided
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.identities.dense_oracle import evaluate
-from rdgraph.reports import safety_checks
-from rdgraph.reports.findings import UNKNOWN, Finding
-from rdgraph.reports.run_settings import read_run
+from rdgraph.reports import preflight_report, safety_checks
+from rdgraph.reports.findings import INFO, UNKNOWN, Finding
+from rdgraph.reports.run_settings import RunSettings, read_run
 
 
 def test_verdicts() -> None:
@@ -148,6 +149,25 @@ def test_steps_of_a_splitting(line: str, status: str, text: str) -> None:
     found = finding(rd.preflight(line, T=1, method="strang", step=0.5), "step")
     assert found.status == status
     assert text in found.text
+
+
+def test_a_part_has_the_time_that_those_before_it_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause of the interpreter in one part, as for a collection of garbage, costs no answer."""
+
+    def busy(run: RunSettings) -> list[Finding]:
+        end = time.thread_time() + 0.3
+        while time.thread_time() < end:
+            pass
+        return [Finding("Lipschitz", INFO, "told")]
+
+    monkeypatch.setitem(preflight_report.PARTS, "Lipschitz", busy)
+    monkeypatch.setitem(preflight_report.SHARES, "Lipschitz", 0.05)
+    found = rd.preflight("BS", T=1.0, method="euler", step=0.5)
+    assert [f.text for f in found.findings if f.topic == "Lipschitz"] == ["told"]
+    monkeypatch.setitem(preflight_report.SHARES, "graph", 0.0)
+    monkeypatch.setitem(preflight_report.SHARES, "symbol", 0.1)
+    found = rd.preflight("BS", T=1.0, method="euler", step=0.5)
+    assert [f.text[:23] for f in found.findings if f.topic == "Lipschitz"] == ["Lipschitz is undecided:"]
 
 
 def test_a_box_that_takes_too_long_leaves_the_run_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
