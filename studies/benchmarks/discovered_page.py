@@ -192,7 +192,7 @@ def proofs_part(rows: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Stars of products as they are, no emphasis."""
+    """Stars of products and names as they are, no emphasis."""
     return text.replace("*", "\\*")
 
 
@@ -299,7 +299,7 @@ def page(found: dict[str, Any], searched: dict[str, Any]) -> str:
     """The page as Markdown, of whatever cells there are; `searched` has those that few trials are compared with."""
     rows, cells = rows_named(found, DISCOVERED), cells_of(found)
     few = few_trials(found, searched)
-    parts = [[f"**{verdict(found, few)}**", ""]]
+    parts = [[f"**{_escaped(verdict(found, few))}**", ""]]
     if rows:
         parts += [chosen_part(rows), proofs_part(rows), sizes_part(rows)]
     if rows or rows_named(found, FEW_TRIALS):

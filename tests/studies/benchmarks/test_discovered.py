@@ -139,6 +139,7 @@ def test_few_trials_are_compared_with_searched_cells_of_all_reactions() -> None:
     found["rows"].append({**planted_row("texas", -9.0), "contestant": FEW_TRIALS, "trials": 6})
     text = told(found, planted_other("F", 89.0, 6), planted_other("Z", 60.0, 6), planted_other("AC", 60.0, 7))
     assert "With 6 trials for everybody" in text
+    assert r"FB\* on 1 of 1 sets" in told(found, planted_other("FB*", 60.0, 6))
     assert "better beyond noise than F on 0 of 1 sets (worse on 1), Z on 1 of 1 sets (worse on 0)." in text
     assert "| discovered - Z | **+11.00" in text
     assert "| discovered - AC |" not in text
