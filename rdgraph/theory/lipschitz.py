@@ -281,8 +281,8 @@ def _through_one_operand(expression: sp.Expr, normalisation: str) -> sp.Expr:
     """sup |g'| times the bound of the operand, for entrywise functions g of it; infinite where that is not known."""
     front, moving = expression.as_independent(H, as_Add=False)
     calls = moving.atoms(Act, Mix)
-    operand, *others = [call for call in calls if not any(o != call and o.has(call) for o in calls)] or [H]
-    if others or (operand != H and moving.xreplace({operand: sp.S.One}).has(H)):
+    operand = next((call for call in calls if not any(other != call and other.has(call) for other in calls)), H)
+    if operand != H and moving.xreplace({operand: sp.S.One}).has(H):  # there are others
         return sp.oo
     function = moving.xreplace({operand: H})
     if function.free_symbols != {H} or function.is_polynomial(H) or not is_defined(function, Domain(), smooth=True):
