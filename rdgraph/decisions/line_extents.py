@@ -68,7 +68,7 @@ def supremum(formula: sp.Expr, letter: sp.Symbol) -> Extreme:
     if first is not None and first.exact:
         return first
     second = _tried(factored, letter, MAX_CELLS)  # parts that cancel in a sum are far apart in intervals
-    if second is not None and (first is None or second.exact or second.value < first.value):
+    if second is not None and (first is None or second.exact or second.value <= first.value):
         return second
     return _supremum(shorter(formula), letter, MAX_CELLS)
 

@@ -14,6 +14,7 @@ import sympy as sp
 from rdgraph.decisions.budget import limited
 from rdgraph.decisions.closed_zeros import zeros
 from rdgraph.decisions.enclosure import NotEnclosed, enclose_at, make_enclosure, precision, sign_of
+from rdgraph.decisions.rewriting import outermost
 from rdgraph.decisions.tails import Tail, tail
 from rdgraph.errors import Undecided
 from rdgraph.syntax.functions import at_zero, record_of
@@ -113,10 +114,9 @@ def in_factors(formula: sp.Expr) -> sp.Expr:
     >>> in_factors(sp.expand((1 + x**4) * (1 - sp.tanh(x) ** 2)))
     -(x**4 + 1)*(tanh(x) - 1)*(tanh(x) + 1)
     """
-    calls = formula.atoms(sp.Function)
-    outer = sorted((call for call in calls if not any(o != call and o.has(call) for o in calls)), key=str)
+    values = sorted((*outermost(formula.atoms(sp.Function)), *formula.free_symbols), key=str)
     try:
-        polynomial = sp.Poly(formula, *outer, *sorted(formula.free_symbols, key=str), domain=sp.QQ)
+        polynomial = sp.Poly(formula, *values, domain=sp.QQ)
     except (sp.PolynomialError, sp.CoercionFailed):  # roots, quotients, or other numbers
         return formula
     number, factors = polynomial.factor_list()

@@ -286,3 +286,14 @@ def _is_unwieldy(number: sp.Expr) -> bool:
 
 def _at_least(left: sp.Expr | int, right: sp.Expr | int) -> sp.Basic:
     return sp.Ge(left, right, evaluate=False)
+
+
+def outermost(parts: Iterable[sp.Expr]) -> list[sp.Expr]:
+    """Those of several expressions that no other one of them contains.
+
+    >>> x = sp.Symbol("x")
+    >>> outermost([sp.sin(x), sp.exp(sp.sin(x)), sp.cos(x)])
+    [exp(sin(x)), cos(x)]
+    """
+    known = list(parts)
+    return [part for part in known if not any(other != part and other.has(part) for other in known)]

@@ -23,6 +23,7 @@ from rdgraph.decisions.judge import BOUNDED, watched
 from rdgraph.decisions.line_extents import in_decimals
 from rdgraph.decisions.maxima import Candidate, maximum, plus
 from rdgraph.decisions.regions import cases, strict_sign
+from rdgraph.decisions.rewriting import outermost
 from rdgraph.errors import NotApplicable, Undecided, UnknownSign
 from rdgraph.normalisations.registry import find_normalisation, records
 from rdgraph.syntax.answer_symbols import R, lam, public, s
@@ -201,8 +202,7 @@ def spread_bound(expression: sp.Expr, measure: Magnitudes) -> sp.Expr:
     if any(measure.is_spread(power) for power in powers):
         return sp.oo
     parts = [p for p in expression.atoms(sp.Pow, sp.Function) if not p.has(State, Act, Mix) and measure.is_spread(p)]
-    outer = [p for p in parts if not any(q != p and q.has(p) for q in parts)]
-    held = {part: sp.Dummy("size", nonnegative=True) for part in outer}
+    held = {part: sp.Dummy("size", nonnegative=True) for part in outermost(parts)}
     bound = coupled_bound(expression.xreplace(held), measure.record.name, measure.is_local)
     sizes = {letter: measure.size(part) for part, letter in held.items() if bound.has(letter)}
     return sp.oo if any(size.has(sp.oo) for size in sizes.values()) else bound.xreplace(sizes)
@@ -280,8 +280,7 @@ def coupled_bound(expression: sp.Expr, normalisation: str, local: bool) -> sp.Ex
 def _through_one_operand(expression: sp.Expr, normalisation: str) -> sp.Expr:
     """sup |g'| times the bound of the operand, for entrywise functions g of it; infinite where that is not known."""
     front, moving = expression.as_independent(H, as_Add=False)
-    calls = moving.atoms(Act, Mix)
-    operand = next((call for call in calls if not any(other != call and other.has(call) for other in calls)), H)
+    operand, *_ = [*outermost(moving.atoms(Act, Mix)), H]
     if operand != H and moving.xreplace({operand: sp.S.One}).has(H):  # there are others
         return sp.oo
     function = moving.xreplace({operand: H})

@@ -19,6 +19,7 @@ from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.interval_extrema import interval_candidates
 from rdgraph.decisions.maxima import Candidate, maximum, plus
 from rdgraph.decisions.regions import Split
+from rdgraph.decisions.rewriting import outermost
 from rdgraph.errors import Undecided
 from rdgraph.normalisations.registry import find_normalisation
 from rdgraph.syntax.answer_symbols import h, h0, lam
@@ -120,8 +121,7 @@ class Apart:
 
 def apart(system: System, domain: Domain, normalisation: str) -> Apart:
     """How fast two runs of Euler's method can separate, for any system."""
-    names = {call: sp.Dummy("x", real=True) for call in system.normal.atoms(Act, Mix)}
-    outer = {call: x for call, x in names.items() if not any(o != call and o.has(call) for o in names)}
+    outer = {call: sp.Dummy("x", real=True) for call in outermost(system.normal.atoms(Act, Mix))}
     back = {x: call for call, x in outer.items()}
     flat = system.normal.xreplace(outer)
     slope = sp.expand(sp.diff(flat, H))
