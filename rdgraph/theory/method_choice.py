@@ -18,6 +18,7 @@ import numpy as np
 import sympy as sp
 
 from rdgraph.decisions.condition_words import factored, in_words
+from rdgraph.decisions.line_extents import in_decimals
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.methods.registry import find_method
 from rdgraph.methods.tableaux import tableau
@@ -200,7 +201,7 @@ def step_reason(bound: RateBound, rate: float | None, step: float, radius: float
         return f"no bound of its slope is known, so that the step is {step:.4g} by default"
     letter = "h" if bound.system.is_single else "u"
     where = f" on |{letter}| <= {radius:.4g}" if bound.is_local else ""
-    formula = f"{in_words(public(bound.value))} = " if bound.value.free_symbols else ""
+    formula = f"{in_words(in_decimals(public(bound.value)))} = " if bound.value.free_symbols else ""
     return f"step {step:.4g} from the Lipschitz bound K = {formula}{rate:.4g}{where}"
 
 

@@ -61,7 +61,7 @@ def _quotient(top: sp.Expr, bottom: sp.Expr, condition: sp.Basic, domain: Domain
     if isinstance(bottom, sp.Max):
         bottom = sp.Max(*(part for part in bottom.args if part != 0))
     is_short = top.is_Rational and bottom.is_rational_function() and not is_decimal(bottom)
-    value = sp.cancel(top / bottom) if is_short else top / bottom
+    value = sp.cancel(top / bottom) if is_short else top / in_decimals(bottom)
     positive = sp.Gt(bottom, 0)
     if domain.where(condition).proves(positive) is True:
         return [(value, condition)]

@@ -9,6 +9,7 @@ import sympy as sp
 import rdgraph as rd
 from rdgraph.decisions.judge import BOUNDED
 from rdgraph.errors import NotApplicable
+from rdgraph.reports.plain_words import plain_words
 from rdgraph.theory.lipschitz import MAX_SIGN_CHOICES
 
 QUESTIONS = {"global": rd.lipschitz_global, "local": rd.lipschitz_local, "one-sided": rd.one_sided}
@@ -167,3 +168,10 @@ def test_bounds_far_beyond_everything_seen_are_not_told() -> None:
 def test_functions_of_two_operands_and_steep_ones_have_no_constant(text: str) -> None:
     """For tanh(x*y) the slope in y is x at y = 0."""
     assert rd.lipschitz_global(text, "row").value is None
+
+
+def test_bounds_are_told_as_decimals_wherever_they_stand() -> None:
+    text = "alpha*tanh((A@H)**2)"
+    assert str(rd.lipschitz_global(text).value) == "1.1131159*alpha"
+    assert str(rd.step_limit(text, "euler", "row").value).startswith("1.79675")
+    assert "K = 1.1131159*Abs(alpha) = 1.113" in " ".join(plain_words(rd.analyse(text)))
