@@ -58,27 +58,49 @@ def fresh_test(row: dict[str, Any]) -> CorrectedTest:
     return CorrectedTest.of(own, other, row["test_to_train"])
 
 
-def verdict(found: dict[str, Any], few: Cells) -> str:
-    """The answer in a few sentences, first from the splits that no choice saw."""
-    rows = rows_named(found, DISCOVERED)
-    texts = [_fresh_verdict(rows)] if rows else []
-    cells = cells_of(found)
-    for own, known, others in ((DISCOVERED, cells, MANY_TRIALS), (FEW_TRIALS, few, FEW_NAMES)):
-        sets = rows_named(found, own)
-        told, trials = [], set()
-        for other in others:
-            tests = {name: t for name in sets if (t := compared(known, own, other, name)) is not None}
-            if tests:
-                counts = Counter(test.answer for test in tests.values())
-                told.append(f"{title(other)} on {counts[HOLDS]} of {len(tests)} sets (worse on {counts[FAILS]})")
-                trials |= {sets[name]["trials"] for name in tests}
-        if told:
-            budget = " or ".join(map(str, sorted(trials)))
-            texts.append(
-                f"With {budget} trials for everybody, settings searched as well, it is better beyond noise than "
-                f"{', '.join(told)}."
-            )
-    return " ".join(texts) if texts else "Nothing is measured yet."
+def verdict(found: dict[str, Any], few: Cells) -> list[str]:
+    """The answer: with equal budgets against BS in a sentence, then everything that was compared."""
+    rows, cells = rows_named(found, DISCOVERED), cells_of(found)
+    points = [
+        _fresh_verdict(rows) if rows else "",
+        _budget_verdict(found, cells, DISCOVERED, MANY_TRIALS),
+        _budget_verdict(found, few, FEW_TRIALS, FEW_NAMES),
+        transfer_verdict(rows_named(found, TRANSFER)),
+    ]
+    told = [f"- {_escaped(text)}" for text in points if text]
+    head = _headline(_tests(found, few, FEW_TRIALS, FIRST)) if told else "Nothing is measured yet."
+    return [*([f"**{head}**", ""] if head else []), *told, ""]
+
+
+def _tests(found: dict[str, Any], cells: Cells, own: str, other: str) -> dict[str, CorrectedTest]:
+    """By data set, where both have equal trials."""
+    return {name: t for name in rows_named(found, own) if (t := compared(cells, own, other, name)) is not None}
+
+
+def _headline(tests: dict[str, CorrectedTest]) -> str:
+    if not tests:
+        return ""
+    better, worse = ([name for name, test in tests.items() if test.answer == answer] for answer in (HOLDS, FAILS))
+    return (
+        f"Under equal budgets, settings searched as well, the discovered equation is better than BS beyond noise on "
+        f"{len(better)} of {len(tests)} sets{_listed(better)} and worse on {len(worse)}{_listed(worse)}."
+    )
+
+
+def _budget_verdict(found: dict[str, Any], cells: Cells, own: str, others: Sequence[str]) -> str:
+    told, trials = [], set()
+    for other in others:
+        if tests := _tests(found, cells, own, other):
+            counts = Counter(test.answer for test in tests.values())
+            told.append(f"{title(other)} on {counts[HOLDS]} of {len(tests)} sets (worse on {counts[FAILS]})")
+            trials |= {cells[own, name]["trials"] for name in tests}
+    if not told:
+        return ""
+    budget = " or ".join(map(str, sorted(trials)))
+    return (
+        f"With {budget} trials for everybody, settings searched as well, it is better beyond noise than "
+        f"{', '.join(told)}."
+    )
 
 
 def _fresh_verdict(rows: dict[str, dict[str, Any]]) -> str:
@@ -214,33 +236,55 @@ def curse_part(rows: dict[str, dict[str, Any]]) -> list[str]:
     return ["## The winner's curse", "", words, "", *table(head, told), ""]
 
 
+def transfer_tests(rows: dict[str, dict[str, Any]]) -> dict[tuple[str, str], tuple[float, CorrectedTest]]:
+    """By the set that an equation was chosen on and the set that it is tried on: its mean, and it minus BS."""
+    tests = {}
+    for dataset, row in rows.items():
+        each = {one["origin"]: dict(enumerate(one["each"])) for one in row["results"]}
+        for one in row["results"]:
+            if (origin := one["origin"]) != FIRST:
+                test = CorrectedTest.of(each[origin], each[FIRST], row["test_to_train"])
+                tests[origin, dataset] = one["mean"], test
+    return tests
+
+
+def transfer_verdict(rows: dict[str, dict[str, Any]]) -> str:
+    """How often the equation of one set is better than BS on another, and which equation is worse nowhere."""
+    tests = {cell: test for cell, (_, test) in transfer_tests(rows).items()}
+    if not tests:
+        return ""
+    counts = Counter(test.answer for test in tests.values())
+    losers = {origin for (origin, _), test in tests.items() if test.answer == FAILS}
+    origins = [name for name in SETS if any(origin == name for origin, _ in tests)]
+    never = [name for name in origins if name not in losers]
+    return (
+        f"Untouched on other sets, both with the defaults, the chosen equations are better than BS beyond noise in "
+        f"{counts[HOLDS]} of {len(tests)} cells and worse in {counts[FAILS]}; those chosen on {len(never)} of "
+        f"{len(origins)} sets{_listed(never)} are worse nowhere."
+    )
+
+
 def transfer_part(found: dict[str, Any]) -> list[str]:
     """Equations of other sets on every set, beside BS; and which set each of them comes from."""
     rows = rows_named(found, TRANSFER)
     if not rows:
         return []
-    sets = [name for name in (*SETS, *OTHERS) if name in rows]
-    origins = [name for name in SETS if any(one["origin"] == name for row in rows.values() for one in row["results"])]
-    body = [["BS", *(number(_of(rows[d], FIRST)["mean"]) for d in sets)]]
-    for origin in origins:
-        cells = []
-        for d in sets:
-            own = _of(rows[d], origin)
-            if own is None:
-                cells.append("")
-                continue
-            first, second = (dict(enumerate(one["each"])) for one in (own, _of(rows[d], FIRST)))
-            test = CorrectedTest.of(first, second, rows[d]["test_to_train"])
-            text = f"{own['mean']:.2f} ({test.difference:+z.2f})"
-            cells.append(f"**{text}**" if test.answer in (HOLDS, FAILS) else text)
-        body.append([f"chosen on {origin}", *cells])
+    sets, tests = list(rows), transfer_tests(rows)
+    first = ({one["origin"]: one for one in rows[name]["results"]}[FIRST]["mean"] for name in sets)
+    body = [["BS", *map(number, first), "", ""]]
+    for origin in (name for name in SETS if any((name, d) in tests for d in sets)):
+        cells = [_moved(*tests[origin, d]) if (origin, d) in tests else "" for d in sets]
+        counts = Counter(test.answer for (name, _), (_, test) in tests.items() if name == origin)
+        body.append([f"chosen on {origin}", *cells, str(counts[HOLDS]), str(counts[FAILS])])
     words = ("Equations that were chosen on one set, untouched and with the defaults, on the others, in brackets the "
-             "difference to BS with the same settings and splits:")  # fmt: skip
-    return ["## Transfer", "", words, "", *table(["", *sets], body), ""]
+             "difference to BS with the same settings and splits; better and worse: the number of sets where this "
+             "is beyond noise.")  # fmt: skip
+    return ["## Transfer", "", words, "", *table(["", *sets, "better", "worse"], body), ""]
 
 
-def _of(row: dict[str, Any], origin: str) -> Any:
-    return next((one for one in row["results"] if one["origin"] == origin), None)
+def _moved(mean: float, test: CorrectedTest) -> str:
+    text = f"{mean:.2f} ({test.difference:+z.2f})"
+    return f"**{text}**" if test.answer in (HOLDS, FAILS) else text
 
 
 def terms_part(rows: dict[str, dict[str, Any]]) -> list[str]:
@@ -276,7 +320,8 @@ def tried_part(found: dict[str, Any], rows: dict[str, dict[str, Any]]) -> list[s
             f"{sum(row['seconds'].values()):.0f}",
         ])  # fmt: skip
     head = ["set", "enumerated", "behaviours", "trained", "with tanh", "left out", "states", "seconds"]
-    lines = ["## What was tried", "", f"`{found['command']}` on {_where(found)}; {SHARED_CARD}.", ""]
+    words = f"{SHARED_CARD}. Seconds are those of the last process: a search that was stopped and went on took more"
+    lines = ["## What was tried", "", f"`{found['command']}` on {_where(found)}; {words}.", ""]
     lines += [*table(head, told), ""]
     merged = next(iter(rows.values()))["counts"]["merged"]
     lines += ["Merged before training: " + ", ".join(f"{n} by {rule}" for rule, n in merged.items()) + "."]
@@ -299,7 +344,7 @@ def page(found: dict[str, Any], searched: dict[str, Any]) -> str:
     """The page as Markdown, of whatever cells there are; `searched` has those that few trials are compared with."""
     rows, cells = rows_named(found, DISCOVERED), cells_of(found)
     few = few_trials(found, searched)
-    parts = [[f"**{_escaped(verdict(found, few))}**", ""]]
+    parts = [verdict(found, few)]
     if rows:
         parts += [chosen_part(rows), proofs_part(rows), sizes_part(rows)]
     if rows or rows_named(found, FEW_TRIALS):

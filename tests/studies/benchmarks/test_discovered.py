@@ -142,6 +142,12 @@ def test_few_trials_are_compared_with_searched_cells_of_all_reactions() -> None:
     assert r"FB\* on 1 of 1 sets" in told(found, planted_other("FB*", 60.0, 6))
     assert "better beyond noise than F on 0 of 1 sets (worse on 1), Z on 1 of 1 sets (worse on 0)." in text
     assert "| discovered - Z | **+11.00" in text
+    assert "Under equal budgets" not in text
+    headline = (
+        "**Under equal budgets, settings searched as well, the discovered equation is better than BS beyond noise"
+    )
+    assert f"{headline} on 1 of 1 sets (texas) and worse on 0.**" in told(found, planted_other("BS", 60.0, 6))
+    assert f"{headline} on 0 of 1 sets and worse on 1 (texas).**" in told(found, planted_other("BS", 89.0, 6))
     assert "| discovered - AC |" not in text
     found["rows"].pop(0)  # before the whole search is done
     assert "| discovered - Z | **+11.00" in told(found, planted_other("Z", 60.0, 6))
@@ -165,15 +171,26 @@ def test_the_page_keeps_the_order_of_sets_and_says_what_is_missing() -> None:
     assert f"Not measured yet: {DISCOVERED}/{SETS[0]}, {TRANSFER}/squirrel_filtered." in told(found)
 
 
+def planted_transfer(dataset: str, **means: float) -> dict[str, Any]:
+    results = [{"origin": name, "equation": name, "val_mean": 80.0, **spread(mean), "diverged": 0}
+               for name, mean in {"BS": 80.0, **means}.items()]  # fmt: skip
+    return {"contestant": TRANSFER, "dataset": dataset, "metric": "accuracy", "epochs": 20, "results": results,
+            "test_to_train": 0.4, "seed": 0, "seconds": 1.0}  # fmt: skip
+
+
 def test_transfers_are_told_beside_bs() -> None:
     found = planted_file(0.0, *SETS)
-    results = [
-        {"origin": "BS", "equation": "BS", "val_mean": 80.0, **spread(80.0), "diverged": 0},
-        {"origin": "cora", "equation": "alpha*L@H", "val_mean": 80.0, **spread(90.0), "diverged": 0},
+    assert "Untouched on other sets" not in told(found)
+    found["rows"] += [
+        planted_transfer("minesweeper", cora=90.0, film=70.0),
+        planted_transfer("tolokers", cora=80.0, film=90.0),
     ]
-    found["rows"].append({"contestant": TRANSFER, "dataset": "minesweeper", "metric": "roc_auc", "epochs": 20,
-                          "results": results, "test_to_train": 0.4, "seed": 0, "seconds": 1.0})  # fmt: skip
-    assert "| chosen on cora | **90.00 (+10.00)** |" in told(found)
+    text = told(found)
+    assert "| BS | 80.00 | 80.00 |  |  |" in text
+    assert "| chosen on cora | **90.00 (+10.00)** | 80.00 (+0.00) | 1 | 0 |" in text
+    assert "| chosen on film | **70.00 (-10.00)** | **90.00 (+10.00)** | 1 | 1 |" in text
+    assert "better than BS beyond noise in 2 of 4 cells and worse in 1" in text
+    assert "those chosen on 1 of 2 sets (cora) are worse nowhere" in text
 
 
 def measure_small(out: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> dict[str, Any]:
