@@ -16,7 +16,7 @@ import numpy as np
 from gread.datasets.node_data import NodeData
 from gread.settings.config import Config
 from gread.settings.trials import make_trials
-from gread.training.trainer import train
+from gread.training.trainer import Progress, train
 
 #: Fresh seeds and fresh splits, by default.
 SEEDS, SPLITS = 3, 10
@@ -58,6 +58,7 @@ def retrained(
     *,
     device: str,
     tell: Callable[[str], object] = warnings.warn,
+    progress: Callable[[Progress], None] | None = None,
 ) -> list[Retrained]:
     """Configurations by name, trained to their ends on splits with seeds; nothing is dropped or chosen.
 
@@ -68,7 +69,7 @@ def retrained(
     ('BS', [0, 1], 2)
     """
     trials = [(name, trial) for name, config in configs.items() for trial in make_trials(config, splits, seeds)]
-    done = train(data, [trial for _, trial in trials], device=device, tell=tell, keep_best=False)
+    done = train(data, [trial for _, trial in trials], device=device, tell=tell, keep_best=False, progress=progress)
     found: dict[str, dict[int, list[tuple[float, float]]]] = {name: {} for name in configs}
     diverged = dict.fromkeys(configs, 0)
     for k, (name, trial) in enumerate(trials):

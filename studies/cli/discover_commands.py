@@ -58,12 +58,19 @@ class DiscoverDisplay(SearchDisplay):
     >>> now = SimpleNamespace(trials=12.5, total=50, best=0.8125, best_line="alpha*L@H", seconds=10, seconds_left=30)
     >>> DiscoverDisplay.line(now)
     '12 of 50 equations, best validation 81.25 % (alpha*L@H), 10 s, 30 s left'
+    >>> from studies.discovery.trained_anew import AnewProgress
+    >>> DiscoverDisplay.line(AnewProgress("the choice and BS on film", 30, 400, 5.0))
+    'the choice and BS on film: 30 of 400 epochs, 5 s'
     """
 
     title = "discovering"
 
     @staticmethod
     def line(p: Any) -> str:
+        from studies.discovery.trained_anew import AnewProgress
+
+        if isinstance(p, AnewProgress):
+            return f"{p.what}: {p.trials} of {counted(p.total, 'epoch')}, {duration(p.seconds)}"
         best = "" if math.isnan(p.best) else f", best validation {100 * p.best:.2f} % ({p.best_line})"
         left = "" if math.isnan(p.seconds_left) else f", {duration(p.seconds_left)} left"
         return f"{math.floor(p.trials)} of {counted(p.total, 'equation')}{best}, {duration(p.seconds)}{left}"
@@ -119,6 +126,7 @@ def discover_command(
 def search_equations(task: DiscoveryTask, folder: Path) -> None:
     """Search, show, say where the report lies."""
     from studies.discovery import discovery_study as study
+    from studies.discovery.trained_anew import Listener
 
     plan = task.plan
     say(
@@ -128,7 +136,7 @@ def search_equations(task: DiscoveryTask, folder: Path) -> None:
         f"them, {counted(len(plan.splits), 'split')} each, on {task.request.device}",
     )
     with resumable(errors, folder), DiscoverDisplay(errors) as display:
-        rows = study.execute(task, folder, progress=display.hear, tell=display.say)
+        rows = study.execute(task, folder, Listener(display.hear, display.say))
     trained = sum(row["state"] in ("finished", "dropped", "diverged") for row in rows)
     say(console, f"{counted(trained, 'equation')} trained; {study.told_best(folder)}")
     say(console, f"wrote {folder / 'report.html'}")

@@ -5,21 +5,14 @@ The folder is valid at any moment. The same command goes on with a search that w
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from gread.datasets.loading import load_dataset
-from gread.datasets.node_data import NodeData
 from gread.discovery.discovering import JOURNAL, ROUNDS, Discovery, usual_jobs
-from gread.discovery.discovery_plan import Discovered, DiscoveryProgress
-from gread.discovery.line_training import line_config
-from gread.discovery.winner_checks import fresh_splits, retrained
-from gread.settings.config import Config
+from gread.discovery.discovery_plan import Discovered
 from gread.tuning.selection import chosen, gap_curve
 from rdgraph.files import write_text
-from studies.cells.corrected_test import share_ratio
 from studies.discovery import discovery_rows as rows_of
 from studies.discovery.discovery_pictures import EFFECTS_CAPTION, FRONT_CAPTION, effects_figure, front_figure
 from studies.discovery.discovery_task import DiscoveryTask
@@ -32,8 +25,6 @@ from studies.discovery.discovery_words import (
     REACTIONS_CAPTION,
     SAFETY_CAPTION,
     TRANSFER_CAPTION,
-    CursePart,
-    Yardsticks,
     answer_sentence,
     counted_sentence,
     curse_rows,
@@ -42,6 +33,7 @@ from studies.discovery.discovery_words import (
     verdicts,
 )
 from studies.discovery.line_proofs import EXPLORER
+from studies.discovery.trained_anew import Listener, TrainedAnew
 from studies.explorer.page_text import page_text
 from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
@@ -58,19 +50,9 @@ FILES = {
     EXPLORER: "the explorer, opened on the chosen equation",
     "results.csv": "a row per equation and split",
 }
-#: The reactions of the GREAD paper, which the chosen equation is compared with, and the first of them.
-REACTIONS = ("BS", "F", "AC", "Z", "ST", "FB", "FB*")
-#: What the chosen equation is called among retrained ones.
-CHOSEN = "chosen"
 
 
-def execute(
-    task: DiscoveryTask,
-    folder: Path,
-    *,
-    progress: Callable[[DiscoveryProgress], None] | None = None,
-    tell: Callable[[str], object] = warnings.warn,
-) -> list[Row]:
+def execute(task: DiscoveryTask, folder: Path, listener: Listener) -> list[Row]:
     """Search in a folder, anew or from where it was left; returns the rows of equations.csv.
 
     Ctrl-C and SIGTERM leave a valid folder and end in a KeyboardInterrupt; `kill -9` costs the round under way.
@@ -79,11 +61,11 @@ def execute(
 
         def make() -> Discovered:
             return Discovery(
-                task.plan, folder, device=task.request.device, progress=progress, tell=tell,
+                task.plan, folder, device=task.request.device, progress=listener.progress, tell=listener.tell,
                 on_round=partial(write_equations, folder), jobs=usual_jobs(task.plan.budget),
             ).run()  # fmt: skip
 
-        perform(discovery_study(task, make, tell), task.run_config, folder)
+        perform(discovery_study(task, make, listener), task.run_config, folder)
     return list(read_rows(folder / EQUATIONS))
 
 
@@ -94,9 +76,7 @@ def write_equations(folder: Path, found: Discovered) -> None:
         write_text(folder / BEST, found.best_config.toml())
 
 
-def discovery_study(
-    task: DiscoveryTask, make: Callable[[], Discovered], tell: Callable[[str], object] = warnings.warn
-) -> Study:
+def discovery_study(task: DiscoveryTask, make: Callable[[], Discovered], listener: Listener) -> Study:
     """The study of one task; `make()` searches."""
     where = task.dataset
     return Study(
@@ -104,13 +84,13 @@ def discovery_study(
         f"Equations for {where}",
         f"Which equation of the terms {task.plan.grammar.name} do the validation nodes of {where} choose, what is "
         "proved of it, and what is the choice worth?",
-        partial(run, task=task, make=make, tell=tell),
+        partial(run, task=task, make=make, listener=listener),
         extra="gread",
         commands=lambda config, folder: (task.command(folder),) * 2,
     )
 
 
-def run(run: StudyRun, task: DiscoveryTask, make: Callable[[], Discovered], tell: Callable[[str], object]) -> None:
+def run(run: StudyRun, task: DiscoveryTask, make: Callable[[], Discovered], listener: Listener) -> None:
     """Search, then train the choice anew, and write what they say: the answer first."""
     found = make()
     write_equations(run.folder, found)
@@ -119,9 +99,8 @@ def run(run: StudyRun, task: DiscoveryTask, make: Callable[[], Discovered], tell
         run.answer(f"{counted_sentence(found)} No equation could be trained to its end, so none was chosen.")
         _counted_parts(run, found)
         return
-    beside = _yardsticks(run, task, found, tell)
-    curse = _curse(run, task, found, tell)
-    moved = _transfers(run, task, found, tell)
+    anew = TrainedAnew(run, task, found.best, listener)
+    beside, curse, moved = anew.yardsticks(), anew.curse(), anew.transfers()
     write_text(run.folder / EXPLORER, page_text(found.best.text))
     run.answer(answer_sentence(task, found, beside, curse), "front")
     front = rows_of.front_rows(found)
@@ -162,65 +141,6 @@ def _split_rows(found: Discovered) -> list[Row]:
         if r.val
         for k, split in enumerate(found.plan.splits)
     ]
-
-
-# ---------------------------------------------------------------------- trained beside, and anew
-def reaction_configs(base: Config, names: tuple[str, ...] = REACTIONS) -> dict[str, Config]:
-    """Reactions of the paper in the same network: coefficients as the base has them."""
-    return {name: base.updated({"reaction": name}) for name in names}
-
-
-def _yardsticks(run: StudyRun, task: DiscoveryTask, found: Discovered, tell: Callable[[str], object]) -> Yardsticks:
-    """The reactions of the paper on the same splits, with the same seed and settings."""
-    plan = task.plan
-
-    def compute() -> list[Row]:
-        configs = reaction_configs(plan.base)
-        done = retrained(plan.data, configs, plan.splits, [plan.seed], device=task.request.device, tell=tell)
-        return rows_of.retrained_rows(done)
-
-    return Yardsticks(rows_of.read_retrained(run.part("reactions", compute)), share_ratio(plan.data))
-
-
-def _curse(run: StudyRun, task: DiscoveryTask, found: Discovered, tell: Callable[[str], object]) -> CursePart:
-    """The choice and BS, trained anew with fresh seeds on the same splits, and on fresh splits."""
-    plan, fresh, device = task.plan, task.request.fresh, task.request.device
-    configs = {CHOSEN: line_config(plan.base, found.best), **reaction_configs(plan.base, REACTIONS[:1])}
-    if not fresh:
-        return CursePart({}, share_ratio(plan.data))
-    seeds = range(plan.seed + 1, plan.seed + 1 + fresh)
-
-    def on_same() -> list[Row]:
-        return rows_of.retrained_rows(retrained(plan.data, configs, plan.splits, seeds, device=device, tell=tell))
-
-    def on_fresh() -> list[Row]:
-        data = fresh_splits(plan.data, len(plan.splits), plan.seed)
-        return _trained_rows(data, configs, seeds[0], device, tell)
-
-    parts = {"fresh_seeds": on_same, "fresh_splits": on_fresh}
-    read = {name: rows_of.read_retrained(run.part(name, compute)) for name, compute in parts.items()}
-    return CursePart(read, share_ratio(plan.data))
-
-
-def _transfers(
-    run: StudyRun, task: DiscoveryTask, found: Discovered, tell: Callable[[str], object]
-) -> dict[str, Yardsticks]:
-    """The choice, untouched, on other data sets, beside BS there."""
-    plan, moved = task.plan, {}
-    configs = {CHOSEN: line_config(plan.base, found.best), **reaction_configs(plan.base, REACTIONS[:1])}
-    for name in task.request.transfer:
-        data = load_dataset(name, root=task.request.root, offline=True)
-        compute = partial(_trained_rows, data, configs, plan.seed, task.request.device, tell)
-        moved[name] = Yardsticks(rows_of.read_retrained(run.part(f"transfer_{name}", compute)), share_ratio(data))
-    return moved
-
-
-def _trained_rows(
-    data: NodeData, configs: dict[str, Config], seed: int, device: str, tell: Callable[[str], object]
-) -> list[Row]:
-    """Configurations on all splits of a data set, with one seed."""
-    done = retrained(data, configs, range(data.num_splits), [seed], device=device, tell=tell)
-    return rows_of.retrained_rows(done)
 
 
 def told_best(folder: Path) -> str:

@@ -36,6 +36,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = CliRunner().invoke(app, [*OPTIONS, "--transfer", "karate", "--out", str(place)])
     assert done.exit_code == 0, done.output
     assert "10 equations trained" in done.output
+    for what in ("reactions of the paper", "fresh seeds", "fresh splits", "the choice and BS on karate"):
+        assert f"{what}: " in done.output, what  # no training is silent
     return place
 
 
