@@ -6,26 +6,38 @@ import sympy as sp
 
 
 def in_words(expression: sp.Basic | None) -> str:
-    """Text of an answer, branches spelled out.
+    """Text of an answer, branches spelled out; a condition says what is left of it by those before.
 
     >>> a, b = sp.symbols("a b")
     >>> in_words(sp.Piecewise((0, a >= b), (b - a, True)))
     '0 if a >= b, otherwise -a + b'
+    >>> in_words(sp.Piecewise((-1 / a, a < 0), (sp.oo, a <= 0), (2 / a, True)))
+    '-1/a if a < 0, no limit if a = 0, otherwise 2/a'
     """
     if expression is None:
         return "-"
     if isinstance(expression, sp.Piecewise):
-        parts = [f"{in_words(value)} if {condition_in_words(condition)}" for value, condition in expression.args[:-1]]
-        last, condition = expression.args[-1]
-        tail = (
-            f"otherwise {in_words(last)}"
-            if condition == sp.true
-            else f"{in_words(last)} if {condition_in_words(condition)}"
-        )
-        return ", ".join([*parts, tail])
+        conditions = [condition for _, condition in expression.args]
+        told = []
+        for k, (value, condition) in enumerate(expression.args):
+            is_rest = condition == sp.true
+            told.append(
+                f"otherwise {in_words(value)}" if is_rest
+                else f"{in_words(value)} if {condition_in_words(_left_over(condition, conditions[:k]))}"
+            )  # fmt: skip
+        return ", ".join(told)
     if expression == sp.oo:
         return "no limit"
     return str(expression)
+
+
+def _left_over(condition: sp.Basic, earlier: list[sp.Basic]) -> sp.Basic:
+    """What is left of x <= y where x < y came before: x = y."""
+    if isinstance(condition, (sp.LessThan, sp.GreaterThan)):
+        smaller, larger = condition.lts, condition.gts
+        if any(isinstance(c, (sp.Lt, sp.Gt)) and (c.lts, c.gts) == (smaller, larger) for c in earlier):
+            return sp.Eq(condition.lhs, condition.rhs)
+    return condition
 
 
 def condition_in_words(condition: sp.Basic) -> str:

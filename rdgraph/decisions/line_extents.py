@@ -152,6 +152,8 @@ class _Climb:
     cells: int
 
     def run(self) -> _Height:
+        if not self.piece.formula.has(self.piece.letter):
+            return _Height((self.piece.formula,))
         exact: list[sp.Expr] = []
         above: list[Any] = []
         ends = []

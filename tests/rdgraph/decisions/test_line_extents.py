@@ -32,6 +32,15 @@ REACTIONS = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("reaction", [relu(x), relu(x) - 2 * relu(-x), sp.Abs(x - 1) + relu(x)], ids=str)
+def test_slopes_of_straight_pieces_are_exact(reaction: sp.Expr) -> None:
+    slope = sp.diff(reaction, x)
+    for found, sign in ((supremum(slope, x), 1), (infimum(slope, x), -1)):
+        assert found.exact
+        assert found.value.is_Integer
+        assert float(found.value) == sign * sampled(sign * slope)
+
+
 @pytest.mark.parametrize("reaction", REACTIONS, ids=str)
 def test_slopes_are_bounded_closely_from_both_sides(reaction: sp.Expr) -> None:
     slope = sp.expand(sp.diff(reaction, x))
