@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -111,10 +112,17 @@ def test_references_are_computed_on_the_same_splits() -> None:
         assert row["test_accuracy"] == accuracies(data, row["split"], best_propagation(data, row["split"]).scores).test
     assert rows[2]["test_accuracy"] == accuracies(data, 1, majority_class(data, 1)).test
     config, words = perceptron(plan)
-    assert config == Config.of("mlp", epochs=4)
-    assert words == "the defaults, 4 epochs"
+    assert config == Config.of("mlp")  # all its epochs, though the network has four
+    assert words == "the defaults, 200 epochs"
     done = train(data, make_trials(config, [1, 3]), device="cpu")
     assert [row["test_accuracy"] for row in rows[4:]] == pytest.approx(done.test_accuracy.tolist())
+
+
+def test_the_published_mlp_is_trained_to_its_end() -> None:
+    plan = make_plan(Request("karate", model="gcn", splits="0", settings={"epochs": 4}))
+    config, words = perceptron(replace(plan, preset=replace(plan.preset, dataset="texas")))
+    assert (config.training.epochs, config.training.patience) == (1500, 100)
+    assert words == "published/mlp/texas, until 100 epochs bring nothing better"
 
 
 def test_an_mlp_is_not_compared_with_itself() -> None:
