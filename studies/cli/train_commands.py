@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -149,17 +150,17 @@ def train_command(
 def run(plan: TrainingPlan, out: Path | None, resume: bool, log: str | None = None) -> None:
     """Train, show, say where the report lies."""
     from studies.training import study
-    from studies.training.reference_answers import read_references
+    from studies.training.reference_answers import PERCEPTRON, read_references
     from studies.training.summary import summarise
 
     folder = out or study.default_folder(plan, resume=resume)
     say(errors, _headline(plan))
     advice = f"to go on: rdgraph train --resume --out {folder}"
     with interruptible(errors, advice), Display(errors) as display:
+        beside = partial(display.hear, what=PERCEPTRON)
         rows = study.execute(
-            plan, folder, resume=resume, progress=display.hear, reference_progress=display.hear, tell=display.say,
-            log=log,
-        )  # fmt: skip
+            plan, folder, resume=resume, progress=display.hear, reference_progress=beside, tell=display.say, log=log
+        )
     for sentence in summarise(plan, rows, read_references(folder)).sentences():
         say(console, sentence)
     for name in ("report.html", "predictions.csv"):

@@ -36,11 +36,14 @@ class Display:
     ...                                  seconds=1.5))
     >>> text.getvalue()
     'epoch 20 of 40, batch 1 of 1, loss 0.5000, validation 81.25 %, 1.5 s\\n'
+
+    `hear` is told what is trained where it is not the network itself, the MLP beside it for one.
     """
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self.latest: Progress | None = None
+        self.what = ""
         self._started = self._told = time.monotonic() - PAUSE
         self._live: Live | None = None
 
@@ -57,8 +60,8 @@ class Display:
         if self._live is not None:
             self._live.stop()
 
-    def hear(self, progress: Progress) -> None:
-        self.latest = progress
+    def hear(self, progress: Progress, what: str = "") -> None:
+        self.latest, self.what = progress, what
         is_last = progress.epoch >= progress.epochs
         if self._live is None and (is_last or time.monotonic() - self._told >= PAUSE):
             self._told = time.monotonic()
@@ -69,17 +72,18 @@ class Display:
         say(self.console, text)
 
     def line(self, p: Progress) -> str:
+        named = f"{self.what}: " if self.what else ""
+        measured = f"loss {number_text(p.loss, '.4f')}, validation {_percent(p.val_accuracy)}"
         return (
-            f"epoch {p.epoch} of {p.epochs}, batch {p.batch + 1} of {p.batches}, loss {number_text(p.loss, '.4f')}, "
-            f"validation {_percent(p.val_accuracy)}, {p.seconds:.1f} s"
+            f"{named}epoch {p.epoch} of {p.epochs}, batch {p.batch + 1} of {p.batches}, {measured}, {p.seconds:.1f} s"
         )
 
     def table(self) -> Table:
         """One row: bar, epochs, batch, loss, validation accuracy, time."""
         p = self.latest
         table = Table(box=box.SIMPLE_HEAD)
-        for heading in ("training", "epoch", "batch", "loss", "validation", "time"):
-            table.add_column(heading, justify="left" if heading == "training" else "right", no_wrap=True)
+        for k, heading in enumerate((self.what or "training", "epoch", "batch", "loss", "validation", "time")):
+            table.add_column(heading, justify="right" if k else "left", no_wrap=True)
         passed = f"{time.monotonic() - self._started:.0f} s"
         if p is None:
             table.add_row(ProgressBar(total=1, completed=0, width=BAR, pulse=True), "", "", "", "", passed)

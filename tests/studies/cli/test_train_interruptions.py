@@ -105,8 +105,19 @@ def test_the_display_on_a_terminal_is_a_table() -> None:
         display.hear(_progress(400))
         display._live.refresh()  # type: ignore[union-attr]
     shown = text.getvalue()
-    for words in ("validation", "120/400", "2 of 4", "0.5000", "81.25 %", "drawing the report"):
+    for words in ("training", "validation", "120/400", "2 of 4", "0.5000", "81.25 %", "drawing the report"):
         assert words in shown
+
+
+def test_the_display_says_what_else_is_trained() -> None:
+    live, lines = io.StringIO(), io.StringIO()
+    with Display(Console(file=live, width=120, force_terminal=True)) as display:
+        display.hear(_progress(120), what="MLP")
+        display._live.refresh()  # type: ignore[union-attr]
+    assert "MLP" in live.getvalue()
+    with Display(Console(file=lines, width=120)) as display:
+        display.hear(_progress(400), what="MLP")
+    assert lines.getvalue().startswith("MLP: epoch 400 of 400")
 
 
 def _progress(epoch: int) -> Any:
