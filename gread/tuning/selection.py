@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 from gread.tuning.candidates import TrialResult
 from rdgraph.errors import InvalidArgument
 
-#: Samples of a bootstrap, and the share of them between the ends of its interval.
+#: Samples of a bootstrap, and the level of intervals.
 SAMPLES, LEVEL = 10_000, 0.95
 
 
@@ -73,18 +74,23 @@ def best_of(n: int, total: int) -> np.ndarray:
     return weights / weights.sum()
 
 
-def bootstrap_interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
-    """The 95 % interval of a mean by the bootstrap over its values, as quantiles of the means of resampled ones.
+def mean_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Student's 95 % interval of a mean of shares of 1; of a single one there is none, nan.
 
-    >>> low, high = bootstrap_interval([0.8, 0.9, 0.85, 0.95])
-    >>> 0.8 <= low < 0.875 < high <= 0.95
-    True
+    >>> [round(end, 4) for end in mean_interval([0.8, 0.9, 0.85, 0.95])]
+    [0.7723, 0.9777]
     """
     if not values:
-        raise InvalidArgument("expected values to resample, got none")
-    drawn = np.random.default_rng(seed).integers(0, len(values), (SAMPLES, len(values)))
-    low, high = np.quantile(np.asarray(values)[drawn].mean(1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
+        raise InvalidArgument("expected values to average, got none")
+    return _shares_around(float(np.mean(values)), float(np.std(values)) / math.sqrt(len(values)), len(values))
+
+
+def _shares_around(mean: float, deviation: float, count: int) -> tuple[float, float]:
+    """Student's interval, from the deviation of means that are resampled from `count` values."""
+    if count < 2:
+        return math.nan, math.nan
+    reach = float(stdtrit(count - 1, (1 + LEVEL) / 2)) * deviation * math.sqrt(count / (count - 1))
+    return max(0.0, mean - reach), min(1.0, mean + reach)
 
 
 def told_interval(values: Sequence[float]) -> str:
@@ -95,12 +101,12 @@ def told_interval(values: Sequence[float]) -> str:
     """
     if len(values) == 1:
         return "one split alone, of which there is no interval"
-    low, high = bootstrap_interval(values)
+    low, high = mean_interval(values)
     return f"95 % interval over the splits: {100 * low:.2f} to {100 * high:.2f}"
 
 
 def searched_interval(results: Sequence[TrialResult], seed: int = 0) -> tuple[float, float]:
-    """The same of the whole search: the splits are resampled, and the trial is chosen anew on every sample."""
+    """The same of the whole search: the deviation of what is chosen anew where the splits are resampled."""
     known = eligible(results)
     if not known:
         raise InvalidArgument("expected trials that were trained to their ends, got none")
@@ -110,8 +116,7 @@ def searched_interval(results: Sequence[TrialResult], seed: int = 0) -> tuple[fl
     counts = np.stack([(drawn == k).sum(1) for k in range(splits)], axis=1) / splits
     picks = (counts @ val.T).argmax(1)
     means = (counts * test[picks]).sum(1)
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
+    return _shares_around(float(means.mean()), float(means.std()), splits)
 
 
 def nested(results: Sequence[TrialResult]) -> list[TrialResult]:

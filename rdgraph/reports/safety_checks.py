@@ -108,9 +108,11 @@ def _bounded_stepping(run: RunSettings, limit: StepLimit) -> list[Finding]:
     """The step against its limit, with what the limit assumes of the graph."""
     value = run.filled(limit.value)
     within = is_settled(run, value)
-    bound = f"{run.size} <= {in_words(value)}"
+    bound = f"{run.size}, which has no limit," if value == sp.oo else f"{run.size} <= {in_words(value)}"
     if limit.keeps in ("slopes", "distances"):
         return _slope_stepping(run, limit, bound, within)
+    if limit.keeps == "equal slopes":
+        return _equal_stepping(run, limit, bound, within)
     if within is False:
         text = f"the step {run.size} exceeds the limit {in_words(value)} of {run.method}"
         return [Finding("step", PROBLEM, text, limit.means)]
@@ -138,6 +140,20 @@ def _slope_stepping(run: RunSettings, limit: StepLimit, bound: str, within: bool
     assumed = f" where {limit.assumes}" if limit.assumes and run.may_be_directed else ""
     status = OK if within and not far else IF
     return [Finding("step", status, f"step {bound}{far}{assumed}", limit.means)]
+
+
+def _equal_stepping(run: RunSettings, limit: StepLimit, bound: str, within: bool | None) -> list[Finding]:
+    """A limit for states that are the same in all nodes: a condition on the run, and on the graph."""
+    if within is False:
+        text = f"the step {run.size} exceeds the limit {in_words(run.filled(limit.value))} of {run.method}"
+        return [Finding("step", UNKNOWN, text, limit.means)]
+    if run.facts is not None and (run.facts.directed or run.has_isolated or not run.facts.is_stochastic):
+        text = f"no step limit for {run.method} on this graph is known: {bound} needs one whose A keeps constant states"
+        return [Finding("step", UNKNOWN, text, limit.means)]
+    far = " and |h| <= R" if "|h| <= R" in limit.means else ""
+    assumed = f", where {limit.assumes}" if limit.assumes and run.facts is None else ""
+    text = f"step {bound} as long as states are nearly the same in all nodes{far}{assumed}"
+    return [Finding("step", IF, text, limit.means)]
 
 
 def _directed_stepping(run: RunSettings, limit: StepLimit) -> list[Finding]:

@@ -19,11 +19,12 @@ class StepLimit:
 
     `keeps` is "stability" (linear systems, proved), "box" (Euler and Heun, proved for states inside), "linearised"
     (stability near constant states only), "slopes" (every mode that the linearised flow damps is damped, at every
-    state, or at every state that is the same in all nodes) or "distances" (two runs separate in one step at most by the
-    stability polynomial at step * `rate`, 1 + step * rate for Euler). `assumes` is what the graph must be like beyond
-    its normalisation. `directed` is a step, for linear systems, at which on directed graphs too no eigenvalue of the
-    step's matrix is larger than 1 in modulus. `sharp` says that coefficients and a state were found where a step larger
-    by a hundredth leaves the box, or that states come as near as one likes to a damped mode that larger steps amplify.
+    state), "equal slopes" (the same at every state that is the same in all nodes, and at no other) or "distances" (two
+    runs separate in one step at most by the stability polynomial at step * `rate`, 1 + step * rate for Euler).
+    `assumes` is what the graph must be like beyond its normalisation. `directed` is a step, for linear systems, at
+    which on directed graphs too no eigenvalue of the step's matrix is larger than 1 in modulus. `sharp` says that
+    coefficients and a state were found where a step larger by a hundredth leaves the box, or that states come as near
+    as one likes to a damped mode that larger steps amplify.
     """
 
     value: sp.Expr | None

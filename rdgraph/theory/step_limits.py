@@ -323,7 +323,7 @@ def _at_equal_states(system: System, weights: Tableau, normalisation: str) -> St
         "flow damps is damped; the box is not guaranteed"
     )
     assumes = "the graph is regular" if regular else f"{NO_ISOLATED_NODES}; {REAL_SPECTRUM}"
-    return StepLimit(limit, means, "slopes", assumes)
+    return StepLimit(limit, means, "equal slopes", assumes)
 
 
 def _separating(system: System, weights: Tableau, normalisation: str) -> StepLimit:

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from gread.datasets.node_data import NodeData
-from studies.runs.uncertainty import FAILS, HOLDS, LEVEL, UNDECIDED, at_most, reach
+from studies.runs.uncertainty import FAILS, HOLDS, LEVEL, UNDECIDED, at_most, reach, sign_test, unrounded
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,19 @@ class CorrectedTest:
         >>> found.difference, round(found.t, 4), round(found.p, 4)
         (2.0, 3.4641, 0.0742)
         """
-        gaps = np.array([own[k] - other[k] for k in sorted(set(own) & set(other))])
+        gaps = unrounded(np.array([own[k] - other[k] for k in sorted(set(own) & set(other))]))
         if gaps.size < 2 or not np.all(np.isfinite(gaps)):
             mean = float(gaps.mean()) if gaps.size else math.nan
             return cls(mean, math.nan, math.nan, math.nan, math.nan, gaps.size)
         from scipy.stats import t as student
 
         mean, error = float(gaps.mean()), float(gaps.std(ddof=1) * math.sqrt(1 / gaps.size + ratio))
-        if error == 0:
-            sure = 0.5 if mean == 0 else float(mean > 0)
-            return cls(mean, 0.0, math.copysign(math.inf, mean) if mean else 0.0, float(mean == 0), sure, gaps.size)
+        if error == 0 and mean == 0:
+            return cls(0.0, 0.0, 0.0, 1.0, 0.5, gaps.size)
+        if error == 0:  # the same on all splits, no spread to judge it by: the sign test
+            p = sign_test(gaps.size)
+            sure = 1 - p / 2 if mean > 0 else p / 2
+            return cls(mean, 0.0, math.copysign(math.inf, mean), p, sure, gaps.size)
         t = mean / error
         freedom = gaps.size - 1
         return cls(mean, error, t, float(2 * student.sf(abs(t), freedom)), float(student.cdf(t, freedom)), gaps.size)
@@ -56,8 +59,9 @@ class CorrectedTest:
     def answer(self) -> str:
         """Whether the first is better: holds, fails, or undecided where chance may be the reason.
 
-        >>> CorrectedTest.of({0: 2.0, 1: 2.0}, {0: 1.0, 1: 1.0}, 0.4).answer
-        'holds'
+        >>> both = dict.fromkeys(range(6), 2.0), dict.fromkeys(range(6), 1.0)
+        >>> CorrectedTest.of(*both, 0.4).answer, CorrectedTest.of({0: 2.0, 1: 2.0}, {0: 1.0, 1: 1.0}, 0.4).answer
+        ('holds', 'undecided')
         """
         if not self.p < 1 - LEVEL:
             return UNDECIDED

@@ -9,7 +9,7 @@ from gread.discovery.discovery_plan import Discovered
 from gread.discovery.line_safety import told_counts
 from gread.discovery.term_effects import term_effects
 from gread.discovery.winner_checks import Retrained
-from gread.tuning.selection import best_by_test, bootstrap_interval, nested_accuracies, searched_interval
+from gread.tuning.selection import best_by_test, mean_interval, nested_accuracies, searched_interval
 from studies.cells.corrected_test import CorrectedTest
 from studies.discovery.line_proofs import explorer_address, proofs
 from studies.runs.tables import MutableRow, Row
@@ -40,7 +40,7 @@ def front_rows(found: Discovered) -> list[Row]:
         result, line = next(pair for pair in ranked if pair[1].size == size)
         rows.append({
             "size": size, "equation": line.formula, "validation": percent(result.val_accuracy),
-            "test": percent(result.test_accuracy), **interval_cells(result.test, bootstrap_interval(result.test)),
+            "test": percent(result.test_accuracy), **interval_cells(result.test, mean_interval(result.test)),
             "on_front": "yes" if result.val_accuracy > best else "no",
         })  # fmt: skip
         best = max(best, result.val_accuracy)
@@ -57,11 +57,11 @@ def choice_rows(found: Discovered) -> list[Row]:
         row: MutableRow = {"choice": choice, "equation": equation, "test": percent(sum(values) / len(values))}
         rows.append(row | interval_cells(values, interval))
 
-    add("by validation", known[own.number], own.test, bootstrap_interval(own.test))
+    add("by validation", known[own.number], own.test, mean_interval(own.test))
     add("by validation, the search resampled", known[own.number], own.test, searched_interval(found.results))
-    add("by validation on every split", "several", per_split, bootstrap_interval(per_split))
+    add("by validation on every split", "several", per_split, mean_interval(per_split))
     if top is not None:
-        add("by test (no result)", known[top.number], top.test, bootstrap_interval(top.test))
+        add("by test (no result)", known[top.number], top.test, mean_interval(top.test))
     return rows
 
 

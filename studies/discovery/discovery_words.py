@@ -16,7 +16,7 @@ from studies.discovery.discovery_task import DiscoveryTask
 from studies.runs.tables import Row
 
 CHOICES_CAPTION = (
-    "Test accuracy in percent, with 95 % intervals by the bootstrap over the splits, if there are several. What counts "
+    "Test accuracy in percent, with Student's 95 % intervals over the splits, if there are several. What counts "
     "is the first row: one equation, chosen by its mean validation accuracy over the splits. The interval of the "
     "second is that of the search: it chooses anew on every sample of splits. The third chooses on every split for "
     "itself, among the equations that were not dropped; dropping compares means over all splits. The last looked at "

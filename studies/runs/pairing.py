@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, reach, standard_error
+from studies.runs.uncertainty import FAILS, HOLDS, LEVEL, UNDECIDED, reach, sign_test, standard_error, unrounded
 
 
 def split_means(rows: Iterable[Mapping[str, Any]]) -> dict[int, float]:
@@ -40,7 +40,7 @@ class Paired:
         Paired(difference=2.0, error=1.0, splits=2)
         """
         shared = sorted(set(own) & set(other))
-        gaps = np.array([own[split] - other[split] for split in shared])
+        gaps = unrounded(np.array([own[split] - other[split] for split in shared]))
         if not gaps.size:
             return cls(math.nan, math.nan, 0)
         return cls(float(gaps.mean()), standard_error(float(gaps.std()), len(gaps)), len(gaps))
@@ -56,8 +56,12 @@ class Paired:
 
         >>> Paired(2.0, 0.1, 10).answer, Paired(-2.0, 0.1, 10).answer, Paired(2.0, 1.5, 10).answer
         ('holds', 'fails', 'undecided')
+        >>> Paired(2.0, 0.0, 2).answer, Paired(2.0, 0.0, 10).answer
+        ('undecided', 'holds')
         """
         if math.isnan(self.reach) or abs(self.difference) <= self.reach:
+            return UNDECIDED
+        if self.error == 0 and sign_test(self.splits) > 1 - LEVEL:
             return UNDECIDED
         return HOLDS if self.difference > 0 else FAILS
 

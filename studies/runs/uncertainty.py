@@ -6,6 +6,8 @@ A verdict is no surer than its data:
   share one. What shares a unit is averaged over it first.
 - A mean over n units reaches Student's quantile times its standard error, n - 1 degrees of freedom; of several that are
   asked at once the one that decides has a quantile corrected for their number.
+- Differences that are the same on all units have no spread to judge them by: accuracies are counts of few nodes. There
+  the sign test decides, which takes six units.
 - Beside a printed mean over ten splits, two standard errors of the difference count as chance where ours is over ten
   splits too; over fewer it is Student's quantile with Welch's degrees.
 """
@@ -23,6 +25,8 @@ HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 LEVEL = 0.95
 #: Standard errors of a difference that count as chance beside a printed mean, and the splits that such a mean is over.
 ERRORS, SPLITS = 2.0, 10
+#: Differences in percent that are none: accuracies of networks are in single precision.
+ROUNDING = 2e-5
 
 
 def standard_error(std: float, count: int) -> float:
@@ -56,6 +60,26 @@ def reach(error: float, count: int, tests: int = 1) -> float:
     (4.3, 2.26, 14.09, nan)
     """
     return float(stdtrit(count - 1, 1 - (1 - LEVEL) / (2 * tests))) * error if count > 1 else nan
+
+
+def unrounded(gaps: np.ndarray) -> np.ndarray:
+    """Differences in percent, without those of rounding: all are the same where they are within it of each other.
+
+    >>> unrounded(np.array([2e-6, 0.0])), unrounded(np.array([5.0, 5.000001])), unrounded(np.array([5.0, 2e-6]))
+    (array([0., 0.]), array([5., 5.]), array([5., 0.]))
+    """
+    if gaps.size and np.ptp(gaps) < ROUNDING:
+        gaps = np.full(gaps.shape, gaps[0])
+    return np.where(np.abs(gaps) < ROUNDING, 0.0, gaps)
+
+
+def sign_test(count: int) -> float:
+    """The two-sided p of `count` differences of one sign.
+
+    >>> sign_test(2), sign_test(5), sign_test(6)
+    (0.5, 0.0625, 0.03125)
+    """
+    return min(1.0, 2.0 ** (1 - count))
 
 
 def at_most(value: float, reach: float, most: float) -> str:

@@ -17,10 +17,10 @@ from gread.tuning.search_progress import SearchProgress
 from gread.tuning.searching import BEST, JOURNAL, Found, Search
 from gread.tuning.selection import (
     best_by_test,
-    bootstrap_interval,
     chosen,
     eligible,
     gap_curve,
+    mean_interval,
     nested_accuracies,
     searched_interval,
     told_interval,
@@ -45,7 +45,7 @@ FILES = {
 }
 TOP = 10
 CHOICES_CAPTION = (
-    "Test accuracy in percent, with 95 % intervals by the bootstrap over the splits, if there are several. What counts "
+    "Test accuracy in percent, with Student's 95 % intervals over the splits, if there are several. What counts "
     "is the first row: one trial, chosen by its mean validation accuracy over the splits. The interval of the second "
     "is that of the search: it chooses anew on every sample of splits. The third chooses on every split for itself. "
     "The last looked at the test labels and is no result: it shows what such a choice would have reported."
@@ -148,11 +148,11 @@ def choice_rows(found: Found) -> list[Row]:
         mean = sum(values) / len(values)
         rows.append({"choice": choice, "trial": trial, "test": 100 * mean, **interval_cells(values, interval)})
 
-    add("by validation", str(own.number), own.test, bootstrap_interval(own.test))
+    add("by validation", str(own.number), own.test, mean_interval(own.test))
     add("by validation, the search resampled", str(own.number), own.test, searched_interval(results))
-    add("by validation on every split", "several", per_split, bootstrap_interval(per_split))
+    add("by validation on every split", "several", per_split, mean_interval(per_split))
     if top is not None:
-        add("by test (no result)", str(top.number), top.test, bootstrap_interval(top.test))
+        add("by test (no result)", str(top.number), top.test, mean_interval(top.test))
     return rows
 
 
@@ -212,10 +212,10 @@ def verdicts(task: SearchTask, found: Found) -> list[tuple[str, str, str]]:
     best, published = chosen(found.results), task.published
     if best is None or published is None:
         return []
-    low, high = (100 * end for end in bootstrap_interval(best.test))
+    low, high = (100 * end for end in mean_interval(best.test))
     statement = f"The settings that validation chooses reach the published {published.mean:.2f} %."
     if len(best.test) == 1:
         return [(statement, "undecided", f"{100 * best.test_accuracy:.2f} % on {told_interval(best.test)}.")]
     answer = "holds" if low >= published.mean else "fails" if high < published.mean else "undecided"
-    evidence = f"95 % interval of the mean over {len(best.test)} splits: {low:.2f} to {high:.2f} %, by the bootstrap."
+    evidence = f"95 % interval of the mean over {len(best.test)} splits, Student's: {low:.2f} to {high:.2f} %."
     return [(statement, answer, evidence)]

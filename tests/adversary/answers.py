@@ -54,7 +54,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Step:
-    """A step limit; keeps is "stability", "box", "linearised", "slopes" or "distances" (growing at a `rate`)."""
+    """A step limit; keeps is "stability", "box", "linearised", "slopes", "equal slopes", or "distances" at a `rate`."""
 
     value: str
     keeps: str

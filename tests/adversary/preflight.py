@@ -134,10 +134,8 @@ def _tame(field: Field, settings: dict[str, Any], answer: Preflight, rng: Random
 
 def _step_claim(answer: Preflight) -> tuple[str, bool] | None:
     """The limit of a step that holds at every state, and whether only as long as |h| <= R."""
-    for topic, _, text in answer.findings:
-        found = (
-            re.fullmatch(r"step \S+ <= (.*?)( as long as \|h\| <= R)?( where .*)?", text) if topic == "step" else None
-        )
+    for text in (text for topic, _, text in answer.findings if topic == "step" and "nearly the same" not in text):
+        found = re.fullmatch(r"step \S+ <= (.*?)( as long as \|h\| <= R)?( where .*)?", text)
         if found:
             return _formula(found.group(1)), bool(found.group(2))
     return None

@@ -29,7 +29,7 @@ def check(drawn: Drawn, question: Question, answer: Step, rng: Random) -> str | 
     method, normalisation = question.arguments["method"], question.arguments["normalisation"]
     checks = {
         "stability": _stable, "box": _box_kept, "linearised": _linearised, "slopes": slopes.amplified,
-        "distances": slopes.separated,
+        "equal slopes": slopes.amplified, "distances": slopes.separated,
     }  # fmt: skip
     return checks[answer.keeps](drawn, method, normalisation, answer, rng)
 

@@ -87,7 +87,7 @@ def test_conditional_and_missing_boxes_are_attacked(text: str, normalisation: st
          None),
         ("-alpha*L@H - beta*H**3", "rk4", "slopes", "at every state with |h| <= R",
          "2.785/(2*alpha + 3*beta*R**2)", "2.785/(2*alpha)", None),
-        ("alpha*A@tanh(H) - 3*H", "midpoint", "slopes", "at every state that is the same in all nodes",
+        ("alpha*A@tanh(H) - 3*H", "midpoint", "equal slopes", "at every state that is the same in all nodes",
          "2/(alpha + 3)", "2.5/(alpha + 3)", None),
         ("-3*H + H@W", "euler", "distances", "whatever its size", "1/3", "1.5", "norm_W - 3"),
         ("-3*H + k*(A@H) where k node", "euler", "distances", "whatever its size", "1/3", "1", "Abs(k) - 3"),

@@ -6,14 +6,15 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from gread.tuning.candidates import TrialResult
 from gread.tuning.selection import (
     best_by_test,
     best_of,
-    bootstrap_interval,
     chosen,
     gap_curve,
+    mean_interval,
     nested,
     nested_accuracies,
     searched_interval,
@@ -71,12 +72,21 @@ def test_every_split_chooses_for_itself() -> None:
 
 
 def test_intervals() -> None:
-    assert bootstrap_interval([0.5] * 4) == (0.5, 0.5)
-    values = np.random.default_rng(0).normal(0.7, 0.1, 400).tolist()
-    low, high = bootstrap_interval(values)
-    assert (high - low) / 2 == pytest.approx(1.96 * np.std(values) / 20, rel=0.05)
+    assert mean_interval([0.5] * 4) == (0.5, 0.5)
+    assert np.isnan(mean_interval([0.5])).all()
+    values = [0.7027, 0.7297, 0.6216]
+    expected = stats.t.interval(0.95, 2, loc=np.mean(values), scale=stats.sem(values))
+    assert mean_interval(values) == pytest.approx(expected)
     known = results()
     low, high = searched_interval(known)
     assert low < chosen(known).test_accuracy < high
     alone = [known[0]]
-    assert searched_interval(alone) == pytest.approx(bootstrap_interval(known[0].test))
+    assert searched_interval(alone) == pytest.approx(mean_interval(known[0].test), abs=2e-3)
+
+
+def test_intervals_of_few_splits_hold_the_mean_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(0)
+    for splits in (2, 3, 10):
+        drawn = rng.normal(0.5, 0.02, (2000, splits)).tolist()
+        held = np.mean([low <= 0.5 <= high for low, high in map(mean_interval, drawn)])
+        assert held == pytest.approx(0.95, abs=0.02)

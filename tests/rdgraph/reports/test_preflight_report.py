@@ -151,6 +151,27 @@ def test_steps_of_a_splitting(line: str, status: str, text: str) -> None:
     assert text in found.text
 
 
+@pytest.mark.parametrize(
+    ("normalisation", "graph", "status"),
+    [
+        ("symmetric", nx.star_graph(4), "unknown"), ("symmetric", nx.cycle_graph(6), "if"), ("symmetric", None, "if"),
+        ("row", nx.star_graph(4), "if"), ("row", nx.empty_graph(3), "unknown"),
+        ("row", nx.gn_graph(6, seed=0), "unknown"),
+    ],
+)  # fmt: skip
+def test_a_limit_at_states_that_are_equal_in_all_nodes_makes_no_run_safe(
+    normalisation: str, graph: nx.Graph | None, status: str
+) -> None:
+    """Euler with step 10 multiplies a damped mode of the star by -3.7, and on rings it is far from the flow as well."""
+    found = rd.preflight(
+        "alpha*A@tanh(H) - beta*tanh(A@H)", T=100, method="euler", step=10, normalisation=normalisation, graph=graph,
+        coefficients={"alpha": 1, "beta": 0.9},
+    )  # fmt: skip
+    assert finding(found, "step").status == status
+    assert not found.verdict.startswith("safe:")
+    assert status == "unknown" or "nearly the same in all nodes" in found.verdict
+
+
 def test_a_part_has_the_time_that_those_before_it_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pause of the interpreter in one part, as for a collection of garbage, costs no answer."""
 

@@ -152,7 +152,7 @@ def test_isolated_nodes_need_their_own_box() -> None:
         ("-alpha*L@H + beta*sin(2*H) + H0", "euler", "symmetric", "2/(2*alpha + 2*beta)", "slopes"),
         ("-alpha*L@H + beta*softplus(H)", "rk4", "symmetric", "2.78529356340528/(2*alpha)", "slopes"),
         ("-alpha*L@H - exp(H)", "midpoint", "row", "2/(2*alpha + exp(R))", "slopes"),
-        ("alpha*A@tanh(H) - 3*H", "midpoint", "symmetric", "2/(alpha + 3)", "slopes"),
+        ("alpha*A@tanh(H) - 3*H", "midpoint", "symmetric", "2/(alpha + 3)", "equal slopes"),
         ("-L@H + H@W", "euler", "row", "1", "distances"),
         ("-alpha*L@H + beta*H@W - 2*H", "heun", "symmetric", "1/(alpha + 2)", "distances"),
         ("k*(A@H) where k node", "rk4", "symmetric", "2.6/Abs(k)", "slopes"),

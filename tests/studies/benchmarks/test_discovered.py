@@ -19,7 +19,7 @@ from studies.benchmarks.discovery_budget import Budget
 
 
 def spread(mean: float) -> dict[str, Any]:
-    return {"mean": mean, "std": 1.0, "each": [mean - 1.0, mean, mean + 1.0, mean + 0.5]}
+    return {"mean": mean, "std": 1.0, "each": [mean - 1.0, mean, mean + 1.0, mean + 0.5, mean, mean - 0.5]}
 
 
 def planted_row(dataset: str, gain: float) -> dict[str, Any]:
