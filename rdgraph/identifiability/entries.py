@@ -70,6 +70,12 @@ class FieldEntries:
         return tuple(sorted(found, key=str))
 
     @cached_property
+    def is_affine(self) -> bool:
+        """Whether the values are affine in the parameters, as they are written: no slope depends on one."""
+        own = set(self.parameters)
+        return all(not sp.diff(value, x).free_symbols & own for value in self.values for x in self.parameters)
+
+    @cached_property
     def states(self) -> tuple[sp.Symbol, ...]:
         found = {x for value in self.values for x in value.free_symbols}
         return tuple(sorted(found - set(self.parameters), key=str))

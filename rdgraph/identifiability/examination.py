@@ -98,7 +98,7 @@ class Examination:
         combinations: list[sp.Expr] = []
 
         def find() -> None:
-            single.extend([name for name in local if self.is_determined(sp.Symbol(name), notes)])
+            single.extend([name for name in local if self._is_single(name, notes)])
             combinations.extend(self.combinations(single, rank, self.gauges, notes))
             notes.extend([text for name in local if name not in single and (text := self._ambiguity(name))])
 
@@ -222,6 +222,12 @@ class Examination:
         units = [[int(k == j) for j in range(len(self.entries.parameters))] for k in own]
         return certain_rank([*self.jacobian, *units]) == self.least_rank
 
+    def _is_single(self, name: str, notes: list[str]) -> bool:
+        """Whether f determines a letter among all values: where f is affine in its letters, nearby ones are all."""
+        if self.entries.is_affine and self.rank[1] == PROVED:
+            return True
+        return self.is_determined(sp.Symbol(name), notes)
+
     def is_determined(self, formula: sp.Expr, notes: list[str]) -> bool:
         certain, border = self.certainty.determines(self.entries.parts(formula))
         if certain and border != 1:
@@ -254,7 +260,7 @@ class Examination:
                 break
             still = all(sp.simplify(gauge.derivative(formula)) == 0 for gauge in known)
             if still and self._is_new(formula, chosen) and self.is_determined(formula, notes):
-                chosen.append(formula)
+                chosen.append(_without(formula, {*single, "I"}))
         return chosen
 
     def _candidates(self) -> Iterator[sp.Expr]:
@@ -282,6 +288,17 @@ class Examination:
         point: Point = {x: sp.Rational(k + 3, 2 * k + 5) for k, x in enumerate(real.values())}
         rows = [[sp.diff(f.xreplace(real), real[sp.Symbol(n)]) for n in self.form.letters] for f in (*chosen, formula)]
         return certain_rank(balls(rows, point)) == len(rows)
+
+
+def _without(formula: sp.Expr, known: set[str]) -> sp.Expr:
+    """A formula without the terms that letters which are known one by one tell.
+
+    >>> a, b, c = sp.symbols("a b c")
+    >>> _without(a + b * c, {"a"})
+    b*c
+    """
+    terms = sp.Add.make_args(formula)
+    return sp.Add(*(term for term in terms if {x.name for x in term.free_symbols} - known))
 
 
 def _simplicity(formula: sp.Expr) -> tuple[int, str]:

@@ -15,8 +15,8 @@ from rdgraph.identifiability.entries import FieldEntries
 from rdgraph.identifiability.form import KINKED
 from rdgraph.syntax.functions import at_zero
 
-#: Highest derivative that is taken at zero, and the size of a formula above which only the third is.
-ORDER = 5
+#: Derivatives that are taken at zero, and the size of a formula above which only the third is.
+ORDER = 6
 SMALL = 20
 MAX_READINGS = 40
 

@@ -57,6 +57,11 @@ ANSWERS: dict[str, tuple[set[str], set[str], set[str], set[str]]] = {
     "(alpha + beta*b)*H where b channel": ({"alpha + beta*b"}, set(), set(), set()),
     "a*b*H where a channel, b node": ({"a*b"}, set(), set(), set()),
     "A@(k*H) - alpha*H where k node": ({"alpha", "k"}, {"alpha", "k"}, set(), set()),
+    "alpha*A@relu(H) - beta*relu(A@H)": ({"alpha", "beta"}, {"alpha", "beta"}, set(), set()),
+    "alpha*A@abs(H) + beta*abs(A@H) + c*H": ({"alpha", "beta", "c"}, {"alpha", "beta", "c"}, set(), set()),
+    "alpha*A@relu(H) + (beta + c)*relu(A@H)": ({"alpha", "beta + c"}, {"alpha"}, set(), set()),
+    "a*tanh(b*H) - c*H": ({"a", "b", "c"}, {"a", "b", "c"}, set(), set()),
+    "a*sin(b*H) + c*H where a real, b real": ({"c", "a*b", "a*b**3"}, {"c"}, {"a", "b"}, set()),
     "-H + beta*(H - H)": (set(), set(), set(), {"beta"}),
     "sin(beta*H)**2 + cos(beta*H)**2 + alpha*H": ({"alpha"}, {"alpha"}, set(), {"beta"}),
 }  # fmt: skip

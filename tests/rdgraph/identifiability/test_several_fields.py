@@ -15,6 +15,10 @@ import rdgraph as rd
         ("u' = alpha*L@u - beta*L@u; v' = -v", {"alpha - beta"}),
         ("u' = alpha*L@u - beta*L@u; v' = alpha*v", {"alpha", "beta"}),
         ("u' = a*b*u*v; v' = -v", {"a*b"}),
+        (
+            "u' = -Du*L@u + u*(1 - u) - a*u*v/(1 + u); v' = -Dv*L@v + b*u*v/(1 + u) - c*v",
+            {"Du", "Dv", "a", "b", "c"},
+        ),
         ("H'' = -(alpha + gamma)*H - beta*H'", {"beta", "alpha + gamma"}),
         ("u' = -alpha*exp(-t)*u + beta*sin(t)", {"alpha", "beta"}),
     ],
