@@ -86,7 +86,7 @@ class DistilledNetwork:
     def answer(self) -> str:
         """The formula with what it costs, or that there is none."""
         if self.after is None:
-            return f"{self.function}: {self.search.answer}"
+            return f"{self.function}: {self.search.answer_for('trial')}"
         low, high = self.interval
         around = "" if np.isnan(low) else f" [{low:.2f}, {high:.2f}]"
         told = told_diverged(self.diverged, len(self.before))

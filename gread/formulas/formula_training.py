@@ -1,4 +1,4 @@
-"""The equation of a formula as it is trained: every constant starts where the learned function left it."""
+"""The equation of a formula as it is trained: every constant starts at its mean over the trials."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rdgraph.distillation.prefix_terms import Word, size_of, to_text
+from rdgraph.distillation.prefix_terms import Word, size_of
 
 Array = np.ndarray
 
@@ -31,11 +31,6 @@ class Candidate:
     def parameters(self) -> int:
         """How many numbers were fitted, over all sets."""
         return int(self.constants.size)
-
-    def text(self, letter: str = "H", digits: int = 4) -> str:
-        """The formula with the means of its constants over the sets."""
-        means = self.constants.mean(0) if self.constants.size else np.zeros(0)
-        return to_text(self.word, [f"{value:.{digits}g}" for value in means], letter)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from rdgraph.distillation.formula_letters import lettered
 from rdgraph.distillation.found_formula import Formula, FormulaSearch, FrontRow
 from rdgraph.distillation.function_slopes import FUNCTIONS_USED, SLOPES
 from rdgraph.distillation.genetic_search import Effort, GeneticSearch, split_sum
-from rdgraph.distillation.prefix_terms import weighted_sum
+from rdgraph.distillation.prefix_terms import to_text, weighted_sum
 from rdgraph.distillation.sampled_target import Target, samples
 from rdgraph.distillation.shape_search import search_shapes
 from rdgraph.distillation.simple_numbers import rounded
@@ -154,14 +154,22 @@ def chosen(target: Target, archive: Archive, tolerance: float, taken: Sequence[s
     front = archive.front()
     criterion = _criterion(target, tolerance)
     scores = [criterion(candidate) for candidate in front]
-    rows = tuple(
-        FrontRow(c.size, float(np.sqrt(c.squares / target.count)), c.parameters, c.text(), score)
-        for c, score in zip(front, scores, strict=True)
-    )
+    rows = tuple(_row(target, c, score, taken) for c, score in zip(front, scores, strict=True))
     border = min(scores) + LITTLE if target.noise else 1.0
     best = next((c for c, score in zip(front, scores, strict=True) if score <= border), None)
     formula = None if best is None else _formula(target, best, tolerance, taken)
     return FormulaSearch(formula, rows, rule_words(target.noise, tolerance), archive.max_size, tolerance, target.scale)
+
+
+def _row(target: Target, candidate: Candidate, score: float, taken: Sequence[str]) -> FrontRow:
+    """A row of the front: numbers where there is one set, else letters with their ranges over the sets."""
+    error = float(np.sqrt(candidate.squares / target.count))
+    if target.sets == 1:
+        text = to_text(candidate.word, [f"{value:.4g}" for value in candidate.constants[0]])
+        return FrontRow(candidate.size, error, candidate.parameters, text, score)
+    letters = lettered(candidate.word, candidate.constants, taken, numbered=True)
+    ranges = letters.ranges(candidate.constants)
+    return FrontRow(candidate.size, error, candidate.parameters, letters.text, score, ranges)
 
 
 def rule_words(noise: float | None, tolerance: float) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rdgraph.distillation.formula_letters import LetteredFormula
+from rdgraph.distillation.formula_letters import LetteredFormula, range_words
 from rdgraph.distillation.prefix_terms import Word, evaluate, to_text
 from rdgraph.distillation.simple_numbers import Rounding, simple_within
 from rdgraph.html_tables import html_table
@@ -20,13 +21,23 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class FrontRow:
-    """The best formula of a size: its error, how many numbers were fitted, the numbers in it, and its score."""
+    """The best formula of a size: its error, how many numbers were fitted, its text, and its score.
+
+    Fitted to one set, the text has its numbers. Fitted to several, the error is that of constants of every set: the
+    text has letters, and `ranges` the smallest and the largest value of each.
+    """
 
     size: int
     error: float
     parameters: int
     text: str
     score: float
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
+
+    @property
+    def told(self) -> str:
+        """The text, and the ranges of its letters where it has any."""
+        return f"{self.text}, {range_words(self.ranges)}" if self.ranges else self.text
 
 
 @dataclass(frozen=True)
@@ -58,6 +69,11 @@ class Formula:
         """The letters of one set."""
         return self.lettered.values(self.constants[number])
 
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """The smallest and the largest value of each letter over the sets."""
+        return self.lettered.ranges(self.constants)
+
     def with_numbers(self, number: int = 0, digits: int = 4) -> str:
         """The formula with the numbers of one set.
 
@@ -78,15 +94,15 @@ class Formula:
     def __str__(self) -> str:
         rows = [self.text]
         for k, (name, sign) in enumerate(zip(self.names, self.lettered.signs, strict=True)):
-            value = float(self.constants[:, k].mean()) * (sign or 1)
             if len(self.constants) == 1:
+                value = float(self.constants[0, k]) * (sign or 1)
                 low, high = sorted((sign or 1) * self.intervals[0, k])
                 near = simple_within(low, high)
                 told = f", which holds {near}" if near else ""
                 rows.append(f"{name} = {value:.4g}  [{low:.4g}, {high:.4g}] at {100 * self.level:g} %{told}")
             else:
-                rows.append(f"{name} = {value:.4g} ± {float(self.constants[:, k].std()):.2g} over the sets")
-        rows += [f"{note.number} was {note.fitted:.4g}, rounded" for note in self.rounded]
+                rows.append(f"{range_words({name: self.ranges[name]})} over the sets")
+        rows += [f"{note.number} was {note.was}, rounded" for note in self.rounded]
         return "\n".join(rows)
 
 
@@ -104,18 +120,27 @@ class FormulaSearch:
     @property
     def answer(self) -> str:
         """The formula, or that there is none."""
+        return self.answer_for("set")
+
+    def answer_for(self, each: str) -> str:
+        """The same, where `each` says what every set is of, such as a trial."""
         if self.formula is not None:
             return self.formula.text
         best = min(self.front, key=lambda row: row.error, default=None)
-        near = "" if best is None else f"; the nearest leaves {100 * best.error / self.scale:.2g} %: {best.text}"
+        near = ""
+        if best is not None:
+            own = f" with constants of every {each}" if best.ranges else ""
+            near = f"; the nearest leaves {100 * best.error / self.scale:.2g} %{own}: {best.told}"
         return f"no formula of size <= {self.max_size} within {100 * self.tolerance:g} %{near}"
 
     def __str__(self) -> str:
-        table = [f"{row.size:4d}  {row.error:9.3g}  {row.text}" for row in self.front]
-        return "\n".join([str(self.formula or self.answer), f"({self.rule})", "size      error  formula", *table])
+        table = [f"{row.size:4d}  {row.error:9.3g}  {row.told}" for row in self.front]
+        own = ", with constants of every set" if any(row.ranges for row in self.front) else ""
+        head = f"size      error  formula{own}"
+        return "\n".join([str(self.formula or self.answer), f"({self.rule})", head, *table])
 
     def _repr_html_(self) -> str:
-        rows = [(f"size {row.size}", f"{row.text}  (error {row.error:.3g})") for row in self.front]
+        rows = [(f"size {row.size}", f"{row.told}  (error {row.error:.3g}{_own(row)})") for row in self.front]
         return html_table("Formula", [("chosen", self.answer), ("rule", self.rule), *rows])
 
     def plot(self) -> Figure:
@@ -126,6 +151,10 @@ class FormulaSearch:
         axes = figure.subplots()
         draw_front(axes, self)
         return figure
+
+
+def _own(row: FrontRow) -> str:
+    return " with constants of every set" if row.ranges else ""
 
 
 def draw_front(axes: Any, search: FormulaSearch) -> None:

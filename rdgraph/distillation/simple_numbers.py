@@ -27,11 +27,21 @@ _FARTHEST = 0.1
 
 @dataclass(frozen=True)
 class Rounding:
-    """A constant that became a number: its place among the constants, what it was, and the number."""
+    """A constant that became a number: its place among the constants, what it was in every set, and the number."""
 
     place: int
-    fitted: float
+    fitted: tuple[float, ...]
     number: str
+
+    @property
+    def was(self) -> str:
+        """What was fitted: a number, or the smallest and the largest of several sets.
+
+        >>> Rounding(0, (0.98,), "1").was, Rounding(0, (0.98, 1.04, 1.01), "1").was
+        ('0.98', '0.98 to 1.04')
+        """
+        first, last = f"{min(self.fitted):.4g}", f"{max(self.fitted):.4g}"
+        return first if first == last else f"{first} to {last}"
 
 
 def simple_numbers(value: float, denominators: Sequence[int] = DENOMINATORS) -> list[Fraction]:
@@ -59,13 +69,13 @@ def rounded(target: Target, candidate: Candidate, most_squares: float, rise: flo
     order = sorted((k for k in places if k not in factors), key=lambda k: _distance(candidate.constants[:, k]))
     for place in order:
         position = places.index(place)
-        fitted = float(candidate.constants[:, position].mean())
-        for number in simple_numbers(fitted, _INSIDE):
+        fitted = candidate.constants[:, position]
+        for number in simple_numbers(float(fitted.mean()), _INSIDE):
             tried = _with_number(target, candidate, position, number_text(number))
             if tried.squares <= min(most_squares, candidate.squares + rise):
                 candidate = tried
                 places.remove(place)
-                notes.append(Rounding(place, fitted, number_text(number)))
+                notes.append(Rounding(place, tuple(fitted.tolist()), number_text(number)))
                 break
     return candidate, sorted(notes, key=lambda note: note.place)
 

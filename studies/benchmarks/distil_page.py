@@ -58,8 +58,9 @@ def distilled_part(found: Mapping[str, Any]) -> str:
     rows = sorted(found["rows"], key=lambda row: order.get(row["dataset"], len(order)))
     return (
         "### What does it cost?\n\n`-alpha*L@H + phi(H)` with the settings published for GREAD-BS, all splits, one "
-        f"seed; a formula of size {MAX_SIZE} or less within {100 * TOLERANCE:g} % of phi. `{found['command']}` on "
-        f"{words}, numbers in [distilled.json](distilled.json).\n\n{distilled_table(rows)}"
+        f"seed; a formula of size {MAX_SIZE} or less that misses phi by at most {100 * TOLERANCE:g} %, where every "
+        f"split has constants of its own. `{found['command']}` on {words}, numbers in "
+        f"[distilled.json](distilled.json).\n\n{distilled_table(rows)}"
         + "\n".join(not_measured(found, missing_cells(found, KEY, (FUNCTION,), SETS)))
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -83,8 +83,8 @@ def measure(
     return DistilledRow(
         name, dataset, 100 * float(found.before.mean()), None if after is None else 100 * float(after.mean()),
         None if after is None else found.lost, None if np.isnan(low) else low, None if np.isnan(high) else high,
-        "" if formula is None else formula.text, found.search.answer, None if formula is None else formula.size,
-        None if formula is None else formula.relative_error, lives,
+        "" if formula is None else formula.text, found.search.answer_for("split"),
+        None if formula is None else formula.size, None if formula is None else formula.relative_error, lives,
         tuple(round(100 * float(a), 4) for a in found.before),
         () if after is None else tuple(round(100 * float(a), 4) for a in after), config.sections(),
         time.monotonic() - began,
@@ -96,6 +96,18 @@ def told(row: DistilledRow) -> str:
     if row.formula_accuracy is None:
         return f"{row.learned:.2f}, {row.answer}, {row.seconds:.1f} s"
     return f"{row.learned:.2f} -> {row.formula_accuracy:.2f} with {row.formula}, {row.seconds:.1f} s"
+
+
+def _none(row: Mapping[str, Any]) -> str:
+    """That there is no formula. Rows of before held the means of its constants, to which the error does not belong.
+
+    >>> _none({"answer": "no formula; the nearest leaves 14 %: 0.5*H - 0.1", "learned_each": [41.0, 40.0]})
+    'no formula; the nearest leaves 14 % with constants of every split; the means of these stand in 0.5*H - 0.1'
+    """
+    answer, several = str(row["answer"]), len(row["learned_each"]) > 1
+    return (
+        answer.replace(" %: ", " % with constants of every split; the means of these stand in ") if several else answer
+    )
 
 
 def page(rows: Sequence[dict[str, Any]]) -> str:
@@ -115,7 +127,7 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
     ]
     for row in rows:
         if row["formula_accuracy"] is None:
-            lines.append(f"| {row['dataset']} | {row['learned']:.2f} | | | {row['answer']} | | |")
+            lines.append(f"| {row['dataset']} | {row['learned']:.2f} | | | {_none(row)} | | |")
             continue
         around = "" if row["low"] is None else f" [{row['low']:.2f}, {row['high']:.2f}]"
         lines.append(

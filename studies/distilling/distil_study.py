@@ -20,6 +20,7 @@ from gread.formulas.formula_proofs import Proof, proofs_of
 from gread.formulas.learned_curves import LearnedCurves
 from gread.settings.gread_settings import GreadSettings
 from gread.training.trainer import Progress
+from rdgraph.distillation.formula_letters import range_words
 from rdgraph.distillation.found_formula import FormulaSearch
 from studies.distilling.distil_figures import formula_figure
 from studies.distilling.distil_plan import DistilPlan, FormulaChoices
@@ -127,12 +128,15 @@ def answered(
 ) -> str:
     """The answer in a sentence."""
     if search.formula is None:
-        return f"{curves.name}: {search.answer}."
+        return f"{curves.name}: {search.answer_for('trial')}."
     low, high = paired_interval(gaps, splits)
     around = "" if np.isnan(low) else f", interval from {low:.2f} to {high:.2f}"
+    own = ""
+    if len(curves.y) > 1 and search.formula.names:
+        own = f" with constants of every trial ({range_words(search.formula.ranges)})"
     return (
         f"{curves.name}(H) = {search.formula.text}, of size {search.formula.size}, misses the learned function by "
-        f"{100 * search.formula.relative_error:.2g} %; trained in its place it costs {gaps.mean():.2f} "
+        f"{100 * search.formula.relative_error:.2g} %{own}; trained in its place it costs {gaps.mean():.2f} "
         f"points{around}{told_diverged(diverged, len(gaps))}."
     )
 
@@ -168,30 +172,34 @@ def run_layer(run: StudyRun, curves: LearnedCurves, choices: FormulaChoices) -> 
 
 # ---------------------------------------------------------------------- pieces of the page
 def front_rows(search: FormulaSearch) -> list[Row]:
-    return [
+    """The front; where several trials were fitted, with the ranges of their constants beside the letters."""
+    rows: list[Row] = [
         {"size": row.size, "relative_error": row.error / search.scale, "fitted": row.parameters, "formula": row.text}
         for row in search.front
     ]
+    if any(row.ranges for row in search.front):
+        words = [range_words(row.ranges) for row in search.front]
+        rows = [{**row, "constants": own} for row, own in zip(rows, words, strict=True)]
+    return rows
 
 
 def _write_search(run: StudyRun, curves: LearnedCurves, search: FormulaSearch) -> None:
     drawing = formula_figure(curves, search)
     run.figure(drawing.name, drawing.figure, drawing.caption, drawing.rows)
-    run.table(
-        "front", front_rows(search), f"The best formula of every size, with mean constants; chosen: {search.rule}."
-    )
+    own = ", with constants of every trial" if len(curves.y) > 1 else ""
+    run.table("front", front_rows(search), f"The best formula of every size{own}; chosen: {search.rule}.")
     if search.formula is None:
         return
     formula = search.formula
     rows: list[Row] = [
-        {"letter": name, "mean": float(abs(column.mean()) if sign else column.mean()), "std": float(column.std()),
-         "smallest": float(column.min()), "largest": float(column.max())}
+        {"letter": name, "mean": float(column.mean()) * (sign or 1), "std": float(column.std()),
+         "smallest": formula.ranges[name][0], "largest": formula.ranges[name][1]}
         for name, sign, column in zip(formula.names, formula.lettered.signs, formula.constants.T, strict=True)
     ]  # fmt: skip
     if rows:
         run.table("constants", rows, f"The letters of {formula.text} over the trials.")
     for note in formula.rounded:
-        run.say("", f"The number {note.number} in the formula was fitted as {note.fitted:.4g} and rounded.")
+        run.say("", f"The number {note.number} in the formula was fitted as {note.was} and rounded.")
 
 
 def _write_proofs(run: StudyRun, equation: str, proofs: tuple[Proof, ...]) -> None:

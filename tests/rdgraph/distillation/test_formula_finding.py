@@ -82,6 +82,49 @@ def test_that_no_formula_is_near_is_said() -> None:
     assert [row.size for row in found.front] == sorted(row.size for row in found.front)
 
 
+def two_lines() -> np.ndarray:
+    """Two sets on X: lines whose constants differ in sign, and what no short formula follows."""
+    return np.stack([X + 0.5, -0.6 * X - 0.2]) + 0.3 * np.sign(np.sin(9 * X))
+
+
+def test_an_error_over_several_sets_is_told_with_letters() -> None:
+    values = two_lines()
+    found = rd.find_formula(X, values, max_size=7, effort=QUICK, functions=())
+    assert found.formula is None
+    best = found.front[-1]
+    assert best.text == "beta + gamma*H"
+    fits = np.array([np.polyfit(X, own, 1)[::-1] for own in values])
+    lost = values - fits[:, :1] - fits[:, 1:] * X
+    assert best.error == pytest.approx(np.sqrt(np.mean(lost**2)))
+    for name, column in zip(("beta", "gamma"), fits.T, strict=True):
+        assert best.ranges[name] == pytest.approx((column.min(), column.max()))
+        assert f"{name} from {column.min():.4g} to {column.max():.4g}" in found.answer
+    assert f"leaves {100 * best.error / found.scale:.2g} % with constants of every set: beta + gamma*H" in found.answer
+    assert "constants of every trial: " in found.answer_for("trial")
+    for mean in fits.mean(0):
+        assert not any(f"{abs(mean):.4g}" in text for text in (str(found), found._repr_html_()))
+
+
+def test_an_error_over_one_set_is_told_with_numbers() -> None:
+    values = two_lines()[1]
+    found = rd.find_formula(X, values, max_size=7, effort=QUICK, functions=())
+    slope, level = np.polyfit(X, values, 1)
+    assert found.answer.endswith(f" %: {level:.4g} - {-slope:.4g}*H")
+    assert not any(row.ranges for row in found.front)
+    assert "every set" not in str(found)
+
+
+def test_a_found_formula_of_several_sets_is_printed_with_ranges() -> None:
+    values = np.stack([-1.5 * X + 0.5 * X**3, -2.5 * X - 0.25 * X**3])
+    found = rd.find_formula(X, values, effort=QUICK, functions=())
+    assert found.formula is not None
+    assert str(found.formula).splitlines() == [
+        "-beta*H + gamma*H**3",
+        "beta from 1.5 to 2.5 over the sets",
+        "gamma from -0.25 to 0.5 over the sets",
+    ]
+
+
 @pytest.mark.slow
 def test_the_same_seed_finds_the_same_and_a_function_is_sampled() -> None:
     both = [rd.find_formula(X, lambda x: x / (2 + x**2), effort=QUICK, functions=(), seed=2) for _ in range(2)]

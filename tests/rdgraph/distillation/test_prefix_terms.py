@@ -117,7 +117,7 @@ def test_simple_numbers_are_taken_where_the_error_allows_it() -> None:
     start = Candidate(word, np.array([[2.34, 1.004]]), 0.0)
     simple, notes = rounded(target, start, np.inf, 3.84 * 0.05**2)
     assert simple.word == ("*", "c", "*", "x", "-", "1", "x")
-    assert [(note.number, round(note.fitted, 3)) for note in notes] == [("1", 1.004)]
+    assert [(note.number, note.was) for note in notes] == [("1", "1.004")]
     strict, none = rounded(target, start, np.inf, 1e-9)
     assert strict.word == word
     assert not none

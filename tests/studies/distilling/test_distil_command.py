@@ -14,11 +14,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from gread.formulas.distilled_network import TOLERANCE
-from gread.formulas.learned_curves import chosen_name
+from gread.formulas.learned_curves import LearnedCurves, chosen_name
 from rdgraph.errors import FileError, InvalidArgument
 from studies.cli import app as cli
-from studies.distilling.distil_plan import LAYER_TOLERANCE, _told, layer_curves
-from studies.distilling.distil_study import _judge
+from studies.distilling.distil_plan import LAYER_TOLERANCE, FormulaChoices, _told, layer_curves
+from studies.distilling.distil_study import _judge, _write_search, answered, searched
 from studies.runs.uncertainty import HOLDS, UNDECIDED
 from studies.training.learned_functions import read_functions
 
@@ -95,6 +95,39 @@ def test_trainings_that_diverged_leave_the_cost_undecided() -> None:
         _judge(run, np.zeros(3), [0, 1, 2], diverged)
     assert [answer for _, answer, _ in told] == [HOLDS, UNDECIDED]
     assert told[1][2] == "0.00 points; 1 of 3 trainings with it diverged."
+
+
+@pytest.fixture
+def lines() -> LearnedCurves:
+    """The function of two trials: lines whose constants differ in sign, with a jump that no short formula follows."""
+    x = np.linspace(-2, 2, 120)
+    y = np.stack([-x + 0.5, -0.6 * x - 0.2]) + 0.3 * np.sign(np.sin(9 * x))
+    return LearnedCurves("phi", x, y, np.ones_like(x))
+
+
+@pytest.mark.parametrize("tolerance", [0.1, 0.9])
+def test_the_error_over_several_trials_is_told_with_letters(lines: LearnedCurves, tolerance: float) -> None:
+    search = searched(lines, FormulaChoices(tolerance, 7, ()))
+    assert (search.formula is None) == (tolerance == 0.1)
+    fits = np.array([np.polyfit(lines.x, own, 1) for own in lines.y])
+    tables: dict[str, tuple[list[dict[str, Any]], str]] = {}
+    run: Any = SimpleNamespace(
+        figure=lambda *words: None, say=lambda *words: None, table=lambda name, *rest: tables.update({name: rest})
+    )
+    _write_search(run, lines, search)
+    rows, caption = tables["front"]
+    assert "with constants of every trial" in caption
+    level = f"from {fits[1, 1]:.4g} to {fits[0, 1]:.4g}"
+    assert rows[-1]["formula"] == "gamma - delta*H"
+    assert level in rows[-1]["constants"]
+    said = answered(lines, search, np.zeros(2), [0, 1])
+    assert "% with constants of every trial" in said
+    slope = f"from {-fits[1, 0]:.4g} to {-fits[0, 0]:.4g}"
+    if search.formula is None:
+        assert level in said
+    assert slope in said
+    for row in tables["constants"][0] if search.formula else ():
+        assert row["smallest"] <= row["mean"] <= row["largest"]
 
 
 @pytest.mark.slow
