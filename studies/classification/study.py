@@ -14,7 +14,7 @@ from studies.cells.agreement import ABOVE, AGREES, BELOW, EXPLAINED, WORDS, Esti
 from studies.cells.cell import grouped_rows, train_cells, write_trials
 from studies.cells.cell_figures import beside_chart
 from studies.cells.cell_limits import ANY_MODELS, ANY_REACTIONS, ANY_SETS, cell_limits
-from studies.cells.nine_sets import BORROWS, BOUNDED, REACTIONS, SETS
+from studies.cells.nine_sets import BORROWS, BOUNDED, NOTHING_COMPARED, REACTIONS, SETS, size_words
 from studies.classification.classification_verdicts import (
     Measured,
     best_verdicts,
@@ -250,7 +250,7 @@ def answer(found: Measured) -> str:
     """How many of the printed cells were reached, in one sentence."""
     gaps = [gap for (family, method, _), gap in found.gaps.items() if family == "paper"]
     if not gaps:
-        return "None of the graphs of this run is in the paper's table, so that nothing is compared."
+        return NOTHING_COMPARED
     reached = sum(gap.word in AGREES for gap in gaps)
     return (
         f"With the paper's settings {reached} of {len(gaps)} cells of Table 8 are reached within two standard errors "
@@ -272,11 +272,13 @@ def shown_equations(s: Mapping[str, Any]) -> dict[str, str]:
 def about(s: Mapping[str, Any]) -> str:
     """What was trained, and what the paper leaves open."""
     readings = "\n\n".join(f"{name}: {FAMILIES[name]}." for name in s["families"])
+    sizes = size_words(s["epochs"], s["hidden"])
     return (
         f"Every reaction on the first {s['splits']} public splits of every set with {s['seeds']} seed(s), test "
         "accuracy at the first epoch with the best validation accuracy. A training that diverges is frozen and counts "
         "with the best epoch it had, 0 where it had none; `diverged` counts them. The settings are underspecified "
         f"in the paper, so that a row has several readings.\n\n{readings}\n\nSets without settings borrow: "
         + ", ".join(f"{name} of {source}" for name, source in BORROWS.items())
+        + (f". Every reading has {sizes} in place of its own" if sizes else "")
         + ". Rows `searched` are not trained in this run: they are read from docs/searched.json where it is there."
     )

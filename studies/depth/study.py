@@ -18,7 +18,7 @@ from studies.cells.cell import Cell, Variation, file_name, grouped_rows, load_se
 from studies.cells.cell_figures import curve_panels
 from studies.cells.cell_limits import ANY_SETS, NAMED_SETS, cell_limits
 from studies.cells.corrected_test import CorrectedTest, none_beyond, share_ratio
-from studies.cells.nine_sets import LINEAR, SETS, published_config
+from studies.cells.nine_sets import BORROWS, LINEAR, SETS, cited, departures, published_config, uncompared
 from studies.runs.chart import Line
 from studies.runs.pairing import split_means
 from studies.runs.setting_limits import Limit
@@ -67,7 +67,8 @@ def run(run: StudyRun) -> None:
     write_trials(run, rows)
     table = point_table(rows)
     _draw(run, table)
-    run.table("depths", table, f"Every network: test accuracy in percent beside Tables 22 and 23. {EXPLAINED}")
+    beside = f" beside Tables 22 and 23. {EXPLAINED}" if any(not math.isnan(float(r["paper"])) for r in table) else "."
+    run.table("depths", table, f"Every network: test accuracy in percent{beside}")
     pairs = pair_table(rows)
     if pairs:
         run.table("pairs", pairs, PAIRS)
@@ -77,7 +78,7 @@ def run(run: StudyRun) -> None:
     for reaction in run.settings["reactions"]:
         run.equation(str(reaction))
     run.equation("GRAND++")
-    run.say("What is run", ABOUT)
+    run.say("What is run", about(run.settings))
     run.results(table)
 
 
@@ -214,15 +215,22 @@ def pair_verdicts(pairs: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
         down = [row for row in sure if float(row["difference"]) < 0]
         up = len(sure) - len(down)
         told = ", ".join(f"{r['dataset'] if reading == BEST else r['layers']} {r['difference']:+z.2f}" for r in own)
-        statement = (
-            "GREAD-ST shows superiority to GRAND++ in all data sets (Table 22)."
-            if reading == BEST
-            else f"GREAD-ST is better than GRAND++ at every depth (Table 23), where {READINGS[str(reading)]}."
-        )
-        made.append((statement, FAILS if down else HOLDS if up == len(own) else UNDECIDED,
+        sets = tuple(dict.fromkeys(str(r["dataset"]) for r in own))
+        made.append((_superiority(str(reading), sets), FAILS if down else HOLDS if up == len(own) else UNDECIDED,
                      f"of {len(own)} differences {up} are sure to be positive and {len(down)} negative after Holm's "
                      f"correction: {told}"))  # fmt: skip
     return made
+
+
+def _superiority(reading: str, sets: tuple[str, ...]) -> str:
+    """The paper's statement; on other sets than those of its table the same one about them."""
+    if reading == BEST:
+        if source := cited("Table 22", *sets):
+            return f"GREAD-ST shows superiority to GRAND++ in all data sets{source}."
+        return f"GREAD-ST is better than GRAND++ on {', '.join(sets)}."
+    is_printed = set(sets) <= {row.dataset for row in published_depths()}
+    place = " (Table 23)" if is_printed else f" on {', '.join(sets)}"
+    return f"GREAD-ST is better than GRAND++ at every depth{place}, where {READINGS[reading]}."
 
 
 def deep_verdicts(rows: Sequence[MutableRow], s: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -281,18 +289,26 @@ def answer(table: Sequence[MutableRow], s: Mapping[str, Any]) -> str:
         for r in table
         if r["layers"] == most and r["dataset"] == s["dataset"]
     }
+    lender = BORROWS.get(s["dataset"])
+    place, shared = (f" on {s['dataset']}", f"the T published for {lender}") if lender else ("", "the published T")
     return (
-        f"With {most} layers GREAD-ST reaches {found.get((UNIT, OWN), math.nan):.2f} % and GRAND++ "
+        f"With {most} layers{place} GREAD-ST reaches {found.get((UNIT, OWN), math.nan):.2f} % and GRAND++ "
         f"{found.get((UNIT, OTHER), math.nan):.2f} % where a layer is a step of 1, "
         f"{found.get((SHARE, OWN), math.nan):.2f} % and {found.get((SHARE, OTHER), math.nan):.2f} % where the layers "
-        f"share the published T."
+        f"share {shared}."
     )
 
 
-ABOUT = (
-    "The paper does not say what a layer of an equation is, so that Table 23 is underspecified and read in two ways: "
-    f"{READINGS[UNIT]}; or {READINGS[SHARE]}. All other settings are those the paper prints for GREAD-ST on the same "
-    "set; GRAND++ takes the same, since nobody published its settings for these splits. Its source is H(0) of the "
-    "training nodes less their mean. The linear reactions are trained with the same settings by the exact flow, whose "
-    "cost does not grow with depth as that of steps does."
-)
+def about(s: Mapping[str, Any]) -> str:
+    """What a layer is, and with which settings the networks were trained."""
+    sets = (s["dataset"], *s["sets"])
+    own = "" if set(sets) <= BORROWS.keys() else " on the same set"
+    changed = departures(sets, s["epochs"], s["hidden"], "on")
+    return (
+        "The paper does not say what a layer of an equation is, so that Table 23 is underspecified and read in two "
+        f"ways: {READINGS[UNIT]}; or {READINGS[SHARE]}. All other settings are those the paper prints for "
+        f"GREAD-ST{own}{changed}; GRAND++ takes the same, since nobody published its settings for these splits. Its "
+        "source is H(0) of the training nodes less their mean. The linear reactions are trained with the same settings "
+        "by the exact flow, whose cost does not grow with depth as that of steps does."
+        f"{uncompared(sets)}"
+    )

@@ -19,7 +19,7 @@ from studies.cells.cell import ALL_TRAINED, file_name, grouped_rows, load_set, s
 from studies.cells.cell_figures import curve_panels
 from studies.cells.cell_limits import COUNT, NAMED_REACTIONS, cell_limits
 from studies.cells.corrected_test import CorrectedTest, share_ratio
-from studies.cells.nine_sets import SETS, published_config
+from studies.cells.nine_sets import SETS, cited, departures, published_config
 from studies.runs.chart import Line
 from studies.runs.chart_figures import class_colours, dot_area
 from studies.runs.moving_dots import DotPanel, MovingDots
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Neighbours in the states' own space that are asked for their class.
 NEIGHBOURS = 10
+#: The kinds of published settings in words.
+KINDS = {"authors": "the authors' released settings", "paper": "the settings that the paper prints"}
 #: Frames between two computed times in the animation.
 BETWEEN = 5
 
@@ -53,7 +55,7 @@ def settings(small: bool) -> dict[str, Any]:
 
 def limits(small: bool) -> dict[str, Limit]:
     """What the settings may be."""
-    kinds = Limit(known=("paper", "authors"), what="kind of published settings")
+    kinds = Limit(known=tuple(KINDS), what="kind of published settings")
     return cell_limits(
         reaction=NAMED_REACTIONS, kind=kinds, shares=Limit(least=0, most=1, needed=(0.0, 1.0)), nodes=COUNT
     )
@@ -82,7 +84,7 @@ def run(run: StudyRun) -> None:
         run.verdict(*verdict)
     run.answer(answer(tests), "maps")
     run.equation(run.settings["reaction"], f"GREAD-{run.settings['reaction']}")
-    run.say("What is run", ABOUT)
+    run.say("What is run", about(run.settings))
     run.results(table)
 
 
@@ -212,7 +214,7 @@ def verdicts(tests: Mapping[str, CorrectedTest]) -> list[tuple[str, str, str]]:
     corrected = holm([test.p for test in tests.values()])
     return [
         (
-            f"On {dataset} the flow leads to local clusters of one class (Figures 2 and 10).",
+            f"On {dataset} the flow leads to local clusters of one class{cited('Figures 2 and 10', dataset)}.",
             (HOLDS if test.difference > 0 else FAILS) if p < LEVEL else UNDECIDED,
             f"purity at T minus purity at 0: {test.difference:+z.2f} points (error {test.error:.2f}, p {p:.2g} after "
             f"Holm) over {test.splits} splits",
@@ -292,8 +294,12 @@ def answer(tests: Mapping[str, CorrectedTest]) -> str:
     )
 
 
-ABOUT = (
-    "GREAD-BS with the authors' released settings, a network for every split; states at the best validation epoch. The "
-    "maps show the first split whose training went well. t-SNE shows neighbours and not distances, so that the "
-    "statement about clusters is judged in the states themselves, on test nodes, which the network was not trained on."
-)
+def about(s: Mapping[str, Any]) -> str:
+    """Which networks were trained, and what the maps show."""
+    changed = departures(s["sets"], s["epochs"], s["hidden"])
+    return (
+        f"GREAD-{s['reaction']} with {KINDS[s['kind']]}{changed}, a network for every split; states at the best "
+        "validation epoch. The maps show the first split whose training went well. t-SNE shows neighbours and not "
+        "distances, so that the statement about clusters is judged in the states themselves, on test nodes, which the "
+        "network was not trained on."
+    )

@@ -16,7 +16,7 @@ from gread.settings.presets import authors_cells, find_published
 from studies.cells.agreement import EXPLAINED, NOISE, REPRODUCED, Estimate, Gap
 from studies.cells.cell import Load, grouped_rows, load_set, train_cells, write_trials
 from studies.cells.cell_limits import ANY_REACTIONS, ANY_SETS, cell_limits
-from studies.cells.nine_sets import REACTIONS, SETS
+from studies.cells.nine_sets import NOTHING_COMPARED, REACTIONS, SETS, departures
 from studies.forensics.completions import (
     PRINTED,
     RULES,
@@ -302,7 +302,7 @@ def answer(found: Sequence[Explanation], agreed: Sequence[MutableRow]) -> str:
     """What explains the rows, and whether our code is the authors', in one sentence."""
     compared = [one for one in found if one.sets]
     if not compared:
-        return "None of the graphs of this run is in the paper's table, so that nothing is compared."
+        return NOTHING_COMPARED
     reached = [one.reaction for one in compared if one.answer == "reached as printed"]
     told = [f"{one.reaction} {one.answer}" for one in compared if one.answer.startswith("explained")]
     left = [one.reaction for one in compared if one.answer == "not explained"]
@@ -320,9 +320,11 @@ def answer(found: Sequence[Explanation], agreed: Sequence[MutableRow]) -> str:
 def about(s: Mapping[str, Any]) -> str:
     """What was trained."""
     words = {**RULES, **{name: TRAINED[name] for name in s["completions"]}}
+    changed = departures(s["sets"], s["epochs"], s["hidden"])
+    changed, of = (f"{changed},", "the set that they are from") if changed else ("", "the same set")
     return (
-        f"The paper's best settings of every reaction (Tables 13 to 19) on the first {s['splits']} public splits, "
-        "with one thing changed at a time; what the paper leaves open is from the released settings of the same set. "
+        f"The paper's best settings of every reaction (Tables 13 to 19){changed} on the first {s['splits']} public "
+        f"splits, with one thing changed at a time; what the paper leaves open is from the released settings of {of}. "
         "Rows that are reached as printed are not asked further.\n\n"
         + "\n\n".join(f"{name}: {text}." for name, text in words.items())
     )

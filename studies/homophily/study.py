@@ -23,6 +23,7 @@ from studies.homophily.levels import (
     make_cells,
     settings_of_table,
 )
+from studies.homophily.words import GRAPHS, about
 from studies.runs.chart import Line
 from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
@@ -62,7 +63,7 @@ def run(run: StudyRun) -> None:
     chosen = chosen_rows(rows)
     curves = make_curves(chosen)
     table = level_table(chosen)
-    _draw(run, curves)
+    _draw(run, curves, str(run.settings["source"]))
     run.table("levels", table, CAPTION)
     if run.settings["source"] == CORA:
         run.table("degrees", degree_rows(run.settings), "Degrees of the graphs made here beside those of Table 9.")
@@ -71,7 +72,7 @@ def run(run: StudyRun) -> None:
     run.answer(answer(curves), "networks")
     for reaction in run.settings["reactions"]:
         run.equation(str(reaction), f"GREAD-{reaction}")
-    run.say("What is run", ABOUT)
+    run.say("What is run", about(run.settings))
     run.results(table)
 
 
@@ -204,7 +205,7 @@ def _best_trend(name: str, curves: Curves) -> tuple[str, str, str]:
 
 
 # ---------------------------------------------------------------------- figures and words
-def _draw(run: StudyRun, curves: Curves) -> None:
+def _draw(run: StudyRun, curves: Curves, source: str) -> None:
     panels: dict[str, list[Line]] = {"GREAD-BS and other networks": [], "reactions": []}
     for name, curve in curves.items():
         levels = sorted(curve)
@@ -219,7 +220,7 @@ def _draw(run: StudyRun, curves: Curves) -> None:
     if kept:
         run.chart(
             "networks", curve_panels(kept, "homophily h", columns=2),
-            "Test accuracy on the synthetic Cora, means over graphs and splits, standard errors over graphs; settings "
+            f"Test accuracy on {GRAPHS[source]}, means over graphs and splits, standard errors over graphs; settings "
             "chosen on the validation nodes at every level.",
         )  # fmt: skip
 
@@ -238,17 +239,3 @@ def answer(curves: Curves) -> str:
         f"Over all levels {best} is the most accurate on average ({overall[best]:.1f} %); first are {ends[0]} and "
         f"{ends[1]}."
     )
-
-
-ABOUT = (
-    "Graphs are grown anew by the rule of Zhu et al. (2020) with features of Cora, several graphs a level with splits "
-    "of their own, since the paper does not release its own; the levels of a seed have the same nodes, features and "
-    "splits, so that an MLP, which sees no edges, has the same accuracy at all of them. Settings follow Table 11: 100 "
-    "epochs, 64 channels, Euler's method, dropout 0.35, input dropout 0.5, alpha scalar and beta a vector, without "
-    "self-loops. At every level the mean validation accuracy chooses from a part of the printed space, which the paper "
-    "searched without saying what it chose: reactions choose adjacency, T and learning rate, GRAND T, learning rate "
-    "and weight decay, the others learning rate and weight decay, with the same epochs, channels and dropouts. Figure "
-    "6 prints no numbers, only curves. Verdicts take the graph as the unit, since its levels share nodes and splits: "
-    "with three graphs Student's quantile is 4.3 standard errors, more where several differences are asked at once, so "
-    "that only large differences are sure."
-)

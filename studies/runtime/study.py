@@ -38,6 +38,8 @@ DIFFUSION = "GRAND"
 #: Times an epoch of GRAND that the paper's "little larger" may be, and steps that a cost may grow by when another
 #: number doubles, to be called linear.
 LITTLE = 1.5
+#: The graph of the figure.
+PRINTED = "cora"
 #: Epochs before the clock runs: the first ones make CUDA graphs.
 WARM = 3
 SOLVERS = ("euler", "rk4")
@@ -54,7 +56,7 @@ def settings(small: bool) -> dict[str, Any]:
         }  # fmt: skip
     known = [name for name, record in models.items() if record.published and name != "grand"]
     return {
-        **shared, "dataset": "cora", "models": known, "repeats": 5, "epochs": 20,
+        **shared, "dataset": PRINTED, "models": known, "repeats": 5, "epochs": 20,
         "times": [1.0, 2.0, 4.0, 8.0, 16.0], "widths": [16, 32, 64, 128, 256], "members": [1, 2, 5, 10, 50],
     }  # fmt: skip
 
@@ -91,17 +93,19 @@ def run(run: StudyRun) -> None:
             file_name("growth", kind, f"{value:g}"), partial(growth_row, kind, value, config, members, s, run.device)
         )
     ]
-    _draw(run, rows, growth)
-    run.table("epochs", rows, CAPTION)
-    run.table("growth", growth, "The cost of an epoch of GREAD-BS with Euler's method against T, channels and members.")
+    _draw(run, rows, growth, str(s["dataset"]))
+    run.table("epochs", rows, f"Milliseconds of an epoch of one network on {s['dataset']}, {CAPTION}")
+    caption = f"The cost of an epoch of GREAD-BS on {s['dataset']} with Euler's method against T, channels and members."
+    run.table("growth", growth, caption)
     if failed:
         run.say("Not timed", "; ".join(failed))
-    for verdict in (*cost_verdicts(rows), *growth_verdicts(growth)):
+    place = elsewhere(s["dataset"])
+    for verdict in (*cost_verdicts(rows, place), *growth_verdicts(growth, place)):
         run.verdict(*verdict)
-    run.answer(answer(rows), "epochs")
+    run.answer(answer(rows, place), "epochs")
     for reaction in run.settings["reactions"]:
         run.equation(str(reaction), f"GREAD-{reaction}")
-    run.say("What is run", ABOUT)
+    run.say("What is run", about(s))
     run.results(rows)
 
 
@@ -195,13 +199,21 @@ def epoch_times(
 
 # ---------------------------------------------------------------------- verdicts
 CAPTION = (
-    "Milliseconds of an epoch of one network, training step and evaluation: median, least and most over the "
-    "repetitions; memory in megabytes; parameters. Networks without an equation have no solver and their own numbers "
-    "of layers."
+    "training step and evaluation: median, least and most over the repetitions; memory in megabytes; parameters. "
+    "Networks without an equation have no solver and their own numbers of layers."
 )
 
 
-def cost_verdicts(rows: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
+def elsewhere(dataset: str) -> str:
+    """The graph of a statement that is not about the graph of the figure, as words.
+
+    >>> elsewhere("karate"), elsewhere("cora")
+    (' on karate', '')
+    """
+    return "" if dataset == PRINTED else f" on {dataset}"
+
+
+def cost_verdicts(rows: Sequence[MutableRow], place: str = "") -> list[tuple[str, str, str]]:
     """Does a reaction cost little more than diffusion alone?"""
     made = []
     for solver in SOLVERS:
@@ -215,7 +227,8 @@ def cost_verdicts(rows: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
         answer = agreed(sure) if sure.all() else "fails" if lost.any() else UNDECIDED
         told = ", ".join(f"{r['method']} {float(r['ms_per_epoch']) / float(plain['ms_per_epoch']):.2f}" for r in own)
         made.append((
-            f"With {solver} the training time of GREAD is little larger than that of GRAND: at most {LITTLE:g} times.",
+            f"With {solver} the training time of GREAD{place} is little larger than that of GRAND: at most {LITTLE:g} "
+            "times.",
             answer, f"times an epoch of GRAND, {float(plain['ms_per_epoch']):.2f} ms: {told}",
         ))  # fmt: skip
     return made
@@ -234,7 +247,7 @@ def slope(rows: Sequence[MutableRow]) -> float:
     return math.log(other / one) / math.log(b / a)
 
 
-def growth_verdicts(growth: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
+def growth_verdicts(growth: Sequence[MutableRow], place: str = "") -> list[tuple[str, str, str]]:
     """Does an epoch cost at most in proportion to T, channels and members?"""
     made = []
     for kind in dict.fromkeys(str(r["against"]) for r in growth):
@@ -246,7 +259,7 @@ def growth_verdicts(growth: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
         high = float(own[-1]["most"]) / float(own[0]["least"])
         answer = "holds" if high <= ratio else "fails" if low > ratio else UNDECIDED
         made.append((
-            f"An epoch costs at most in proportion to {kind}.", answer,
+            f"An epoch{place} costs at most in proportion to {kind}.", answer,
             f"{low:.2f} to {high:.2f} times the cost at {ratio:g} times {kind}; the exponent between the last two "
             f"values is {slope(own):z.2f}",
         ))  # fmt: skip
@@ -254,7 +267,7 @@ def growth_verdicts(growth: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
 
 
 # ---------------------------------------------------------------------- figures and words
-def _draw(run: StudyRun, rows: Sequence[MutableRow], growth: Sequence[MutableRow]) -> None:
+def _draw(run: StudyRun, rows: Sequence[MutableRow], growth: Sequence[MutableRow], dataset: str) -> None:
     order = sorted(rows, key=lambda r: float(r["ms_per_epoch"]))
     if order:
         bars = [
@@ -263,7 +276,7 @@ def _draw(run: StudyRun, rows: Sequence[MutableRow], growth: Sequence[MutableRow
             )
             for r in order
         ]
-        caption = "Milliseconds of an epoch of one network: median, and from the least to the most."
+        caption = f"Milliseconds of an epoch of one network on {dataset}: median, and from the least to the most."
         run.chart("epochs", Bars(bars, "milliseconds of an epoch", is_log=True), caption, order)
     panels = {}
     for kind in dict.fromkeys(str(r["against"]) for r in growth):
@@ -272,15 +285,15 @@ def _draw(run: StudyRun, rows: Sequence[MutableRow], growth: Sequence[MutableRow
         panels[kind] = [Line("GREAD-BS, Euler", x, y, low=low, high=high)]
     if panels:
         chart = curve_panels(panels, "value", "milliseconds of an epoch", x_scale="log")
-        caption = "The cost of an epoch against T, channels and members of a batch; from the least to the most."
-        run.chart("growth", chart, caption)
+        words = f"The cost of an epoch on {dataset} against T, channels and members of a batch"
+        run.chart("growth", chart, f"{words}; from the least to the most.")
 
 
 def _title(row: MutableRow) -> str:
     return f"{row['method']}, {row['solver']}" if row["solver"] != "-" else str(row["method"])
 
 
-def answer(rows: Sequence[MutableRow]) -> str:
+def answer(rows: Sequence[MutableRow], place: str = "") -> str:
     """BS against plain diffusion with both solvers, in one sentence."""
     found = {(str(r["method"]), str(r["solver"])): float(r["ms_per_epoch"]) for r in rows}
     parts = [
@@ -289,13 +302,17 @@ def answer(rows: Sequence[MutableRow]) -> str:
         for solver in SOLVERS
         if ("GREAD-BS", solver) in found and (DIFFUSION, solver) in found
     ]
-    return f"An epoch of GREAD-BS takes {' and '.join(parts) or 'a time that was not measured'}."
+    return f"An epoch of GREAD-BS{place} takes {' and '.join(parts) or 'a time that was not measured'}."
 
 
-ABOUT = (
-    "One network at a time, as the paper times them, in single precision: T = 3, step 1, scalar coefficients, the "
-    "original adjacency; an epoch is a training step and an evaluation. GRAND is diffusion alone with the same "
-    "settings, original adjacency included. Figure 9 prints bars without numbers, so that only its sentence is "
-    "judged. Here many trainings share a batch, whose cost grows more slowly than the number of its members: see the "
-    "growth."
-)
+def about(s: Mapping[str, Any]) -> str:
+    """What was timed, on which graph and how often."""
+    other = "" if s["dataset"] == PRINTED else f" Figure 9 is about {PRINTED}; judged here is {s['dataset']}."
+    return (
+        f"One network at a time on {s['dataset']}, as the paper times them, in single precision: T = {s['time']:g}, "
+        f"step {s['step']:g}, {s['hidden']} channels, scalar coefficients, the original adjacency; an epoch is a "
+        f"training step and an evaluation, timed over {s['epochs']} epochs, {s['repeats']} times. GRAND is diffusion "
+        "alone with the same settings, original adjacency included. Figure 9 prints bars without numbers, so that only "
+        f"its sentence is judged.{other} Here many trainings share a batch, whose cost grows more slowly than the "
+        "number of its members: see the growth."
+    )

@@ -14,12 +14,12 @@ from studies.cells.cell import Cell, Variation, file_name, grouped_rows, load_se
 from studies.cells.cell_figures import curve_panels
 from studies.cells.cell_limits import cell_limits
 from studies.cells.corrected_test import CorrectedTest, all_pairs, none_beyond, share_ratio
-from studies.cells.nine_sets import LINEAR, REACTIONS, SETS, published_config
+from studies.cells.nine_sets import LINEAR, REACTIONS, SETS, departures, published_config
 from studies.runs.chart import Line
 from studies.runs.pairing import split_means
 from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
-from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, at_most, reach, standard_error
+from studies.runs.uncertainty import FAILS, HOLDS, ROUNDING, UNDECIDED, at_most, reach, standard_error
 
 if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 TIME, STEP, EXACT = "T", "step", "exact"
 #: The method of the figures of the step, as the paper says.
 STEPPED = "rk4"
+#: What a table says of a smallest step that is neither nearer to the exact flow than the largest nor farther.
+AS_NEAR = "as near"
 #: A mean that moves by less than this over all steps is called stable, in points.
 STABLE = 2.0
 
@@ -65,7 +67,7 @@ def run(run: StudyRun) -> None:
     run.answer(answer(table, tests), TIME)
     for reaction in run.settings["reactions"]:
         run.equation(str(reaction), f"GREAD-{reaction}")
-    run.say("What is run", ABOUT)
+    run.say("What is run", about(run.settings))
     run.results(table)
 
 
@@ -115,7 +117,7 @@ def point_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
 LIMITS = (
     "The smallest step against the exact flow on the same splits: the difference of accuracies, its corrected standard "
     "error (Nadeau and Bengio) and p, corrected by Holm; nearer: whether the smallest step is nearer to the exact flow "
-    "than the largest."
+    "than the largest, or as near."
 )
 
 
@@ -135,10 +137,21 @@ def exact_tests(rows: Sequence[MutableRow]) -> list[MutableRow]:
             "difference": round(near.difference, 4), "error": near.error, "splits": near.splits, "p": near.p,
             "largest_step": steps[-1],
             "largest_difference": round(far.difference, 4),
-            "nearer": "yes" if abs(near.difference) <= abs(far.difference) else "no",
+            "nearer": _nearer(near.difference, far.difference),
         })  # fmt: skip
     corrected = holm([float(row["p"]) for row in table])
     return [{**row, "p_holm": p} for row, p in zip(table, corrected, strict=True)]
+
+
+def _nearer(near: float, far: float) -> str:
+    """Whether the first difference is the smaller one; means of the same counts differ by rounding alone.
+
+    >>> _nearer(0.1, -0.2), _nearer(0.3, 0.1 + 0.2), _nearer(-0.2, 0.1)
+    ('yes', 'as near', 'no')
+    """
+    if math.isclose(abs(near), abs(far), rel_tol=0, abs_tol=ROUNDING):
+        return AS_NEAR
+    return "yes" if abs(near) < abs(far) else "no"
 
 
 # ---------------------------------------------------------------------- verdicts
@@ -148,12 +161,13 @@ def verdicts(rows: Sequence[MutableRow], tests: Sequence[MutableRow]) -> list[tu
     if tests:
         apart = [row for row in tests if float(row["p_holm"]) < LEVEL]
         known = [row for row in tests if not math.isnan(float(row["p"]))]
-        nearer = sum(row["nearer"] == "yes" for row in tests)
+        nearer, tied = (sum(row["nearer"] == word for row in tests) for word in ("yes", AS_NEAR))
         made.append((
             "The smallest step of RK4 gives the accuracy of the exact flow.",
             FAILS if apart else HOLDS if known and _all_close(known) else UNDECIDED,
             f"{len(apart)} of {len(tests)} cells differ for sure after Holm's correction; the largest difference is "
-            f"{max(abs(float(r['difference'])) for r in tests):.2f} points; nearer than the largest step in {nearer}",
+            f"{max(abs(float(r['difference'])) for r in tests):.2f} points; nearer than the largest step in {nearer}"
+            + (f", as near in {tied}" if tied else ""),
         ))  # fmt: skip
     return made
 
@@ -267,9 +281,13 @@ def answer(table: Sequence[MutableRow], tests: Sequence[MutableRow]) -> str:
     )
 
 
-ABOUT = (
-    "Curves over T keep the method and the step of the paper's best settings and change T alone; curves over the step "
-    "take RK4, as the paper says of its figures, at the published T. The exact flow needs no step and is the limit of "
-    "small ones; it exists for the linear reactions (BS, ST, FB, FB*). The paper prints no numbers for these figures, "
-    "only sentences, and does not say which other settings they were drawn with."
-)
+def about(s: Mapping[str, Any]) -> str:
+    """What the curves change, and what they keep."""
+    changed = departures(s["sets"], s["epochs"], s["hidden"])
+    return (
+        f"Curves over T keep the method and the step of the paper's best settings{changed}{',' if changed else ''} and "
+        "change T alone; curves over the step take RK4, as the paper says of its figures, at the published T. The "
+        "exact flow needs no step and is the limit of small ones; it exists for the linear reactions (BS, ST, FB, "
+        "FB*). The paper prints no numbers for these figures, only sentences, and does not say which other settings "
+        "they were drawn with."
+    )

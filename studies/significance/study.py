@@ -19,7 +19,7 @@ from studies.cells.cell import Cell, Variation, file_name, grouped_rows, load_se
 from studies.cells.cell_figures import beside_chart
 from studies.cells.cell_limits import cell_limits
 from studies.cells.corrected_test import CorrectedTest, share_ratio
-from studies.cells.nine_sets import SETS, published_config
+from studies.cells.nine_sets import SETS, cited, departures, published_config, uncompared
 from studies.runs.chart import FieldMap
 from studies.runs.pairing import split_means
 from studies.runs.setting_limits import Limit
@@ -61,7 +61,7 @@ def run(run: StudyRun) -> None:
     run.answer(answer(table), "differences")
     run.equation("BS", OWN)
     run.equation("diffusion", OTHER)
-    run.say("What is run", ABOUT)
+    run.say("What is run", about(run.settings))
     run.results(table)
 
 
@@ -167,12 +167,12 @@ def set_verdicts(table: Sequence[MutableRow]) -> list[tuple[str, str, str]]:
     """Is GREAD-BS better than GRAND on every set, by the corrected test with Holm's correction?"""
     return [
         (
-            f"{OWN} is better than {OTHER} on {row['dataset']} (Table 24).",
+            f"{OWN} is better than {OTHER} on {row['dataset']}{cited('Table 24', str(row['dataset']))}.",
             (HOLDS if float(row["difference"]) > 0 else FAILS) if float(row["corrected_p_holm"]) < LEVEL else UNDECIDED,
             f"difference {row['difference']:+z.2f}; corrected t = {row['corrected_t']:z.2f}, p = "
             f"{row['corrected_p_holm']:.2g} after Holm; the probability of being better is {row['probability']:.3f}; "
             f"Welch's t of {row['runs']} trainings each = {row['welch_t']:z.2f}, p = {row['welch_p_holm']:.2g} after "
-            f"Holm; printed: t = {row['paper_t']:z.2f}",
+            f"Holm" + ("" if math.isnan(float(row["paper_t"])) else f"; printed: t = {row['paper_t']:z.2f}"),
         )
         for row in table
     ]
@@ -217,14 +217,16 @@ def _draw(run: StudyRun, rows: Sequence[MutableRow], table: Sequence[MutableRow]
     if not table:
         return
     sets = [str(row["dataset"]) for row in table]
+    printed = {row.dataset: row for row in published_tests()}
+    lines = ["here", *(["the paper"] if printed.keys() & set(sets) else [])]
     values = np.array([[float(row["difference"]) for row in table], [float(row["paper"]) for row in table]])
     sure = np.array([[float(row["corrected_p_holm"]) < LEVEL for row in table], [False] * len(table)])
+    values, sure = values[: len(lines)], sure[: len(lines)]
     drawn: list[MutableRow] = [{"dataset": r["dataset"], "here": r["difference"], "paper": r["paper"]} for r in table]
     run.chart(
-        "differences", FieldMap(["here", "the paper"], sets, values, sure, f"{OWN} minus {OTHER}"),
+        "differences", FieldMap(lines, sets, values, sure, f"{OWN} minus {OTHER}"),
         f"Accuracy of {OWN} minus that of {OTHER}, in points; bold where the corrected test is sure after Holm.", drawn,
     )  # fmt: skip
-    printed = {row.dataset: row for row in published_tests()}
     panels = {}
     for method in (OWN, OTHER):
         points = []
@@ -238,7 +240,8 @@ def _draw(run: StudyRun, rows: Sequence[MutableRow], table: Sequence[MutableRow]
             )
         panels[method] = points
     chart, beside = beside_chart(panels)
-    run.chart("means", chart, "Means with standard errors over the splits, beside those of Table 24.", beside)
+    words = ", beside those of Table 24" if len(lines) > 1 else ""
+    run.chart("means", chart, f"Means with standard errors over the splits{words}.", beside)
 
 
 def answer(table: Sequence[MutableRow]) -> str:
@@ -252,9 +255,12 @@ def answer(table: Sequence[MutableRow]) -> str:
     )
 
 
-ABOUT = (
-    "GREAD-BS has the settings that the authors released; GRAND, whose settings the paper does not print, has the same "
-    "ones with the reaction left out and attention for its adjacency, so that its row is underspecified: a search of "
-    "its own might raise it. The caption of Table 24 calls GREAD-BS GRAND-BS, and the heading of its section speaks of "
-    "Cora alone."
-)
+def about(s: Mapping[str, Any]) -> str:
+    """With which settings the two networks were trained."""
+    changed = departures(s["sets"], s["epochs"], s["hidden"])
+    return (
+        f"GREAD-BS has the settings that the authors released{changed}; GRAND, whose settings the paper does not "
+        "print, has the same ones with the reaction left out and attention for its adjacency, so that its row is "
+        "underspecified: a search of its own might raise it. The caption of Table 24 calls GREAD-BS GRAND-BS, and the "
+        f"heading of its section speaks of Cora alone.{uncompared(s['sets'])}"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -24,13 +25,24 @@ if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
 
 
+#: Settings of the graphs, and of them and the trainings what the page calls otherwise than the settings do.
+GRAPH = ("sizes", "means", "sigma", "channels", "within", "between")
+WORDS = {"sizes": "sizes of classes", "time": "layers", "hidden": "hidden channels"}
+
+
 def settings(small: bool) -> dict[str, Any]:
     """The published graph and training, what the paper leaves open, and the size of the run."""
-    graph, own = (
-        tomllib.loads(resources.files("studies").joinpath(f"data/{name}.toml").read_text(encoding="utf-8"))
-        for name in ("oversmoothing", "trained_energy")
-    )
-    return {**graph["published"], **own["published"], **own["choice"], **own["small" if small else "full"]}
+    own = _settings_file("trained_energy")
+    return {**published_settings(), **own["choice"], **own["small" if small else "full"]}
+
+
+def published_settings() -> dict[str, Any]:
+    """The graph and the training that the paper prints."""
+    return {**_settings_file("oversmoothing")["published"], **_settings_file("trained_energy")["published"]}
+
+
+def _settings_file(name: str) -> dict[str, Any]:
+    return tomllib.loads(resources.files("studies").joinpath(f"data/{name}.toml").read_text(encoding="utf-8"))
 
 
 def run(run: StudyRun) -> None:
@@ -46,7 +58,7 @@ def run(run: StudyRun) -> None:
         layers += found
         results += ended
     table = EnergyTable.make(subjects, layers, results)
-    _say_settings(run)
+    run.say("What is run", about(run.settings))
     draw_all(run, table)
     summary = summary_rows(table)
     run.table("networks", summary, CAPTION)
@@ -129,24 +141,30 @@ def _changes(table: EnergyTable) -> str:
     )
 
 
-def _say_settings(run: StudyRun) -> None:
-    s = run.settings
+def _exceptions(s: Mapping[str, Any], *, of_graph: bool) -> str:
+    """The settings that are not as published, of the graphs or of the trainings, as words behind a sentence."""
+    published = published_settings()
+    names = [name for name in published if (name in GRAPH) == of_graph and s[name] != published[name]]
+    return f" but for {', '.join(WORDS.get(name, name.replace('_', ' ')) for name in names)}" if names else ""
+
+
+def about(s: Mapping[str, Any]) -> str:
+    """Which networks were trained on which graphs with which settings, and what a layer is."""
     names = ", ".join(find_model(name).title for name in s["models"]) or "none"
-    run.say(
-        "What is run",
-        f"{s['graphs']} contextual stochastic block models as in the paper's appendix, each with one stratified split "
-        f"({s['train']:.0%} training, {s['val']:.0%} validation nodes), and on each of them every network with the "
-        f"paper's settings: {s['epochs']} epochs of Adam, learning rate {s['learning_rate']:g}, weight decay "
-        f"{s['weight_decay']:g}, input dropout {s['input_dropout']:g}, {s['hidden']} hidden channels, "
-        f"{layer_count(s)} layers where the number of layers is a setting, which for equations are Euler's steps of "
-        f"{s['step']:g}. Networks by name: {names}. GREAD and plain diffusion use the original adjacency, "
-        f"{s['normalisation']}, self-loops of weight {s['self_loops']:g}; GRAND is diffusion with attention computed "
-        "from H(0). Coefficients start as the authors' code starts them: alpha and a scalar beta at 0.5, a vector beta "
-        "drawn from U(-1, 1).\n\n"
+    return (
+        f"{s['graphs']} contextual stochastic block models as in the paper's appendix{_exceptions(s, of_graph=True)}, "
+        f"each with one stratified split ({s['train']:.0%} training, {s['val']:.0%} validation nodes), and on each of "
+        f"them every network with the paper's settings{_exceptions(s, of_graph=False)}: {s['epochs']} epochs of Adam, "
+        f"learning rate {s['learning_rate']:g}, weight decay {s['weight_decay']:g}, input dropout "
+        f"{s['input_dropout']:g}, {s['hidden']} hidden channels, {layer_count(s)} layers where the number of layers is "
+        f"a setting, which for equations are Euler's steps of {s['step']:g}. Networks by name: {names}. GREAD and "
+        f"plain diffusion use the {s['adjacency']} adjacency, {s['normalisation']}, self-loops of weight "
+        f"{s['self_loops']:g}; GRAND is diffusion with attention computed from H(0). Coefficients start as the "
+        "authors' code starts them: alpha and a scalar beta at 0.5, a vector beta drawn from U(-1, 1).\n\n"
         "Layer 0 is the state before the first layer: the features for networks whose first layer takes them, as GCN "
         "and GAT, the encoded features for the others. The paper does not say which parameters its figure shows; drawn "
         "and judged are those after the last epoch, and the evidence tells also what the best validation epoch gives. "
         "All graphs of a network are trained as one ensemble in single precision; states are computed from the "
         "parameters in double precision. A network has diverged when an entry of its state is beyond what single "
-        "precision holds, and one whose training failed has no trained states.",
+        "precision holds, and one whose training failed has no trained states."
     )

@@ -19,7 +19,7 @@ from rdgraph.theory.global_existence import GLOBAL
 from rdgraph.theory.rate_bounds import RateBound, rate_bound
 from studies.cells.cell import ALL_TRAINED, file_name, grouped_rows, load_set, shrunk
 from studies.cells.cell_limits import ANY_SETS, cell_limits
-from studies.cells.nine_sets import LINEAR, REACTIONS, SETS, published_config
+from studies.cells.nine_sets import LINEAR, REACTIONS, SETS, departures, published_config
 from studies.runs.chart import FieldMap
 from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow
@@ -71,7 +71,7 @@ def run(run: StudyRun) -> None:
     run.answer(answer(rows), "proved")
     for reaction in run.settings["reactions"]:
         run.equation(str(reaction), f"GREAD-{reaction}")
-    run.say("What is run", ABOUT)
+    run.say("What is run", about(s))
     run.results(rows)
 
 
@@ -259,10 +259,12 @@ def answer(rows: Sequence[MutableRow]) -> str:
     )
 
 
-ABOUT = (
-    "The paper's settings. Statements about equations are proved for every graph by rdgraph's regularity functions "
-    "(lipschitz_global, lipschitz_local, existence), not measured. Of a trained network its coefficients count, "
-    "channel by channel, since channels do not meet in these equations; attention is that of H(0), which stays. A "
-    "network that is not proved well posed may be so all the same: a solution may stay away from the states from "
-    "which others blow up."
-)
+def about(s: Mapping[str, Any]) -> str:
+    """With which settings networks were trained, and what is proved of them."""
+    return (
+        f"The paper's settings{departures(s['sets'], s['epochs'], s['hidden'])}. Statements about equations are proved "
+        "for every graph by rdgraph's regularity functions (lipschitz_global, lipschitz_local, existence), not "
+        "measured. Of a trained network its coefficients count, channel by channel, since channels do not meet in "
+        "these equations; attention is that of H(0), which stays. A network that is not proved well posed may be so "
+        "all the same: a solution may stay away from the states from which others blow up."
+    )

@@ -35,6 +35,12 @@ def test_a_step_that_misses_the_exact_flow_is_seen(monkeypatch: pytest.MonkeyPat
         found = {s: a for s, a, _ in sensitivity.verdicts(own, tests)}
         assert found["The smallest step of RK4 gives the accuracy of the exact flow."] == answer
         assert tests[0]["nearer"] == ("yes" if answer == "holds" else "no")
+    for large in (0.5, -0.5):  # a tie is not nearer, on whichever side of the exact flow
+        own = rows(0.5, large)
+        tests = sensitivity.exact_tests(own)
+        ((_, _, evidence),) = [v for v in sensitivity.verdicts(own, tests) if v[0].startswith("The smallest step")]
+        assert tests[0]["nearer"] == "as near"
+        assert evidence.endswith("nearer than the largest step in 0, as near in 1")
 
 
 def test_choices_are_made_on_validation_nodes_and_drops_are_found() -> None:

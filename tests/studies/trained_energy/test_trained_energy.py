@@ -56,6 +56,16 @@ def test_settings_are_the_published_ones() -> None:
     assert small["learning_rate"] == 0.001
 
 
+def test_the_text_calls_published_what_is_published() -> None:
+    full, small = (trained_energy.about(trained_energy.settings(is_small)) for is_small in (False, True))
+    assert "as in the paper's appendix, each with one" in full
+    assert "every network with the paper's settings: 100 epochs of Adam, learning rate 0.001" in full
+    assert "every network with the paper's settings but for layers, epochs: 5 epochs of Adam" in small
+    changed = trained_energy.about({**trained_energy.settings(False), "sizes": [5, 5], "weight_decay": 0.1})
+    assert "as in the paper's appendix but for sizes of classes, each with one" in changed
+    assert "the paper's settings but for weight decay: 100 epochs" in changed
+
+
 def test_graphs_are_those_of_their_seeds(datas: list[NodeData]) -> None:
     alone = make_graphs(TINY, SEEDS[1:])[0]
     assert np.array_equal(alone.x, datas[1].x)
@@ -242,6 +252,9 @@ def test_the_small_run_is_complete(folder: Path) -> None:
     assert {f"{name}.png" for name in ("energy", "energy_beta", "measures")} <= {
         p.name for p in (folder / "figures").iterdir()
     }
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "settings but for layers, epochs: 5 epochs of Adam" in page
+    assert "settings: 5 epochs" not in page
     results = read_rows(folder / "results.csv")
     assert len(results) == 19 * 3
     by = {(row["network"], row["beta"], row["stage"]): row for row in results}
