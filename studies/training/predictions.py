@@ -14,6 +14,7 @@ from gread.datasets.node_data import NodeData
 from gread.datasets.tables import has_column
 from gread.models.trained_network import MANIFEST, Network
 from rdgraph.errors import FileError, InvalidArgument
+from rdgraph.wording import counted
 from studies.runs.tables import MutableRow, write_rows
 from studies.training.choices import read_toml
 from studies.training.plan import read_plan
@@ -23,6 +24,8 @@ FILE = "predictions.csv"
 CAPTION = "what the network says of every node: id, class, probabilities, and the part of the split it was in"
 #: The folder of the network in the folder of a training.
 NETWORK = "network"
+#: What nodes of a part are called, in the order in which they are told; "" is outside of all.
+NODES = {"test": "test nodes", "val": "validation nodes", "train": "training nodes", "": "nodes of no part"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,15 +70,39 @@ class Predictions:
         write_rows(path, self.rows())
 
     def sentences(self) -> list[str]:
-        """How many nodes of which class, and how many labels were met, where there are some."""
+        """How many nodes of which class, and how many labels were met, where there are some; test nodes come first.
+
+        Labels of training nodes were shown to the network, so that parts are not mixed where they are known.
+        """
         counts = Counter(self.classes)
         shown = ", ".join(f"{counts[name]:,} {name}" for name in self.class_names if counts[name])
         told = [f"{len(self.ids):,} nodes: {shown}."]
-        pairs = [(a, b) for a, b in zip(self.classes, self.labels, strict=True) if b]
-        if pairs:
-            hits = sum(a == b for a, b in pairs)
-            told.append(f"{hits:,} of {len(pairs):,} known labels were met ({100 * hits / len(pairs):.2f} %).")
+        if not any(self.labels):
+            return told
+        told.append(self._met_by_part() if any(self.parts) else self._met())
+        strange = sum(bool(label) and label not in self.class_names for label in self.labels)
+        if strange:
+            told.append(f"{counted(strange, 'label')} of classes that the network does not know: counted as missed.")
         return told
+
+    def _met(self) -> str:
+        hits, known = self._hits(set(self.parts))
+        return f"{hits:,} of {known:,} known labels were met ({100 * hits / known:.2f} %)."
+
+    def _met_by_part(self) -> str:
+        found = {words: self._hits({part}) for part, words in NODES.items()}
+        (first, (hits, known)), *others = [(words, pair) for words, pair in found.items() if pair[1]]
+        text = f"{hits:,} of {known:,} labels of {first} were met ({100 * hits / known:.2f} %)"
+        rest = ", ".join(
+            f"of {words} {hits:,} of {known:,} ({100 * hits / known:.2f} %)" for words, (hits, known) in others
+        )
+        return f"{text}; {rest}." if rest else f"{text}."
+
+    def _hits(self, parts: set[str]) -> tuple[int, int]:
+        """How many labels of nodes of these parts were met, and how many there are."""
+        own = zip(self.classes, self.labels, self.parts, strict=True)
+        met = [name == label for name, label, part in own if label and part in parts]
+        return sum(met), len(met)
 
 
 def node_ids(data: NodeData) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from rdgraph.errors import FileError, InvalidArgument
 from studies.cli import app as cli
 from studies.training import study as training
 from studies.training.plan import read_plan
+from studies.training.predictions import Predictions
 from studies.training.table_reading import TableReading
 
 
@@ -78,7 +79,39 @@ def test_the_same_graph_gives_the_same_file(trained: Path, tmp_path: Path) -> No
     done = rdgraph("predict", trained, "--out", tmp_path / "again.csv")
     assert done.exit_code == 0, done.output
     assert (tmp_path / "again.csv").read_bytes() == (trained / "predictions.csv").read_bytes()
-    assert "of 34 known labels were met" in done.stdout
+    rows = rows_of(trained / "predictions.csv")
+    truth = [("hi", "officer")[int(y)] for y in karate().y]
+    test = [row["class"] == name for row, name in zip(rows, truth, strict=True) if row["split"] == "test"]
+    assert f"{sum(test)} of {len(test)} labels of test nodes were met" in done.stdout
+    assert "known labels" not in done.stdout
+
+
+def said(parts: str, labels: str) -> Predictions:
+    """Of nodes that are all said to be of class a."""
+    words = {"t": "train", "v": "val", "e": "test", "-": ""}
+    chances = np.tile([0.9, 0.1], (len(parts), 1))
+    ids = tuple(map(str, range(len(parts))))
+    return Predictions(ids, ("a", "b"), chances, tuple(words[p] for p in parts), tuple(labels.split(",")))
+
+
+def test_labels_that_were_met_are_told_by_part() -> None:
+    assert said("tttveee-", "a,a,a,b,a,b,a,").sentences() == [
+        "8 nodes: 8 a.",
+        "2 of 3 labels of test nodes were met (66.67 %); of validation nodes 0 of 1 (0.00 %), "
+        "of training nodes 3 of 3 (100.00 %).",
+    ]
+    assert said("te-", "a,,b").sentences()[1:] == [
+        "1 of 1 labels of training nodes were met (100.00 %); of nodes of no part 0 of 1 (0.00 %)."
+    ]
+    assert said("--", "a,b").sentences()[1:] == ["1 of 2 known labels were met (50.00 %)."]
+    assert said("te", ",").sentences() == ["2 nodes: 2 a."]
+
+
+def test_a_class_that_the_network_does_not_know_is_a_miss() -> None:
+    assert said("---", "a,c,d").sentences()[1:] == [
+        "1 of 3 known labels were met (33.33 %).",
+        "2 labels of classes that the network does not know: counted as missed.",
+    ]
 
 
 def test_another_graph_without_labels_is_predicted_by_id(trained: Path, tmp_path: Path) -> None:
