@@ -111,14 +111,18 @@ def _network(name: str, dataset: str, preset: str, is_own: bool) -> Contestant:
 
 
 def _reacting(text: str, number: int, dataset: str, preset: str, is_own: bool) -> Contestant:
-    """GREAD around a reaction by name, or around an equation; those are called reaction, reaction2, ..."""
+    """GREAD around a reaction by name, or around an equation; those are called reaction, reaction2, ...
+
+    An equation has the settings that GREAD itself has here: with others it would win or lose by these.
+    """
     if text in catalogue and catalogue.entry(text).name in catalogue.single:
         return _network(f"{EQUATION}{catalogue.entry(text).name}", dataset, preset, is_own)
     parse(text)  # which says what is wrong with it
-    chosen = choose_preset(DEFAULTS, text, dataset, model=GREAD)
+    chosen = _preset(GREAD, None, dataset, preset, is_own)
     config = chosen.config.updated({"reaction": text})
     title = f"{find_model(GREAD).title} with {text}"
-    return Contestant(f"reaction{number + 1 if number else ''}", title, config, chosen.name, equation=text)
+    source = f"{chosen.name}, with another reaction"
+    return Contestant(f"reaction{number + 1 if number else ''}", title, config, source, equation=text)
 
 
 def _preset(model: str, reaction: str | None, dataset: str, preset: str, is_own: bool) -> Preset:

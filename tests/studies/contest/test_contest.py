@@ -17,6 +17,7 @@ from gread.settings.presets import find_preset
 from gread.settings.trials import make_trials
 from gread.training.trainer import Progress, train
 from rdgraph.errors import FileError, InvalidArgument, UnknownName
+from rdgraph.systems.catalogue import catalogue
 from studies.cli import app as cli
 from studies.contest import contest_study
 from studies.contest.contest_plan import contest_folder, make_contest
@@ -42,6 +43,18 @@ def test_published_settings_are_taken_where_there_are_some() -> None:
     assert plain.source == "defaults"
     (own,) = read_contestants(["gcn"], "cora", is_own=True)
     assert (own.source, own.published) == ("defaults", None)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "preset"), [("texas", "published"), ("texas", "defaults"), ("karate", "published")]
+)
+def test_an_equation_has_the_settings_of_gread(dataset: str, preset: str) -> None:
+    named, written = read_contestants(["gread"], dataset, preset=preset, reactions=[catalogue.entry("BS").equation])
+    assert named.config is not None
+    assert written.config == named.config.updated({"reaction": written.equation})
+    assert written.source == f"{named.source}, with another reaction"
+    if (dataset, preset) == ("texas", "published"):
+        assert named.source == "paper/BS/texas"
 
 
 def test_settings_of_one_and_of_all() -> None:
