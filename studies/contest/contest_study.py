@@ -21,6 +21,7 @@ from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row, read_rows
+from studies.runs.uncertainty import UNDECIDED
 from studies.training.reference_answers import article
 
 CHECKPOINTS, TABLE = "checkpoints", "table"
@@ -122,9 +123,10 @@ def _entered(
 
 # ---------------------------------------------------------------------- words
 def sentences(contestants: Sequence[Contestant], results: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
-    """Who is ahead, and which networks a reference beats."""
+    """Who is ahead, how references and networks are to each other, and who was cut off before its time."""
     means = {one.name: split_means(results[one.name]) for one in contestants}
     average = {one.name: sum(means[one.name].values()) / len(means[one.name]) for one in contestants}
+    cut = {one.name: one.cut_off(results[one.name]) for one in contestants}
     best = max(contestants, key=lambda one: average[one.name])
     found = [f"The highest mean test accuracy is {best.title}'s, {average[best.name]:.2f} %."]
     for reference in (one for one in contestants if one.name in REFERENCES):
@@ -133,21 +135,31 @@ def sentences(contestants: Sequence[Contestant], results: Mapping[str, Sequence[
             if one.name not in REFERENCES and gap.difference > 0:
                 sure = "" if gap.answer == "holds" else ", which the splits do not decide"
                 found.append(f"{reference.title.capitalize()} beats {one.title}: {gap.text}{sure}.")
+    if told := [f"{one.title} was {cut[one.name]}" for one in contestants if cut[one.name]]:
+        found.append(f"{', '.join(told)}: that alone may put {'it' if len(told) == 1 else 'them'} below others.")
     return found
 
 
 def verdicts(
     contestants: Sequence[Contestant], results: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> list[tuple[str, str, str]]:
-    """Is the first of them better than each of the others, for all that the splits tell?"""
-    first = contestants[0]
+    """Is the first of them better than each of the others, for all that the splits tell?
+
+    Undecided where the one that is below was cut off before its time.
+    """
+    first, *others = contestants
     own, found = split_means(results[first.name]), []
-    for one in contestants[1:]:
+    several = f" Not corrected for the number of comparisons, {len(others)}." if len(others) > 1 else ""
+    for one in others:
         gap = Paired.of(own, split_means(results[one.name]))
         evidence = (
             f"Mean difference {gap.text} over {counted(gap.splits, 'split')}; Student's interval at 95 % reaches "
-            f"{gap.reach:.2f} to both sides. Splits share nodes, so that it may be too narrow."
+            f"{gap.reach:.2f} to both sides. Splits share nodes, so that it may be too narrow.{several}"
         )
+        below = one if gap.difference > 0 else first
+        answer, cut = gap.answer, below.cut_off(results[below.name])
+        if cut and answer != UNDECIDED:
+            answer, evidence = UNDECIDED, f"{evidence} {below.title} was {cut}."
         statement = f"{first.title} is more accurate than {article(one.title)} on the same splits."
-        found.append((statement, gap.answer, evidence))
+        found.append((statement, answer, evidence))
     return found

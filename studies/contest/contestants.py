@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from gread.datasets.sources import embedded
 from gread.models.resolution import resolve_config
@@ -16,6 +17,7 @@ from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse
 from studies.training.choices import DEFAULTS, GREAD, choose_preset
+from studies.training.cut_short import cut_off
 from studies.training.reference_answers import MAJORITY, PROPAGATION
 
 #: References by the names they have on the command line.
@@ -32,7 +34,7 @@ class Contestant:
     """A network with its settings and their source, or a reference, which has none.
 
     `published` is the number that was published for it on the data set, where there is one, `equation` the text of a
-    reaction that has no name.
+    reaction that has no name, `preset_epochs` what its settings have before any change.
     """
 
     name: str
@@ -41,12 +43,17 @@ class Contestant:
     source: str = ""
     published: Published | None = None
     equation: str = ""
+    preset_epochs: int = 0
 
     @property
     def key(self) -> str:
         """A name for files, which tells equations apart."""
         digest = f"-{hashlib.sha256(self.equation.encode()).hexdigest()[:DIGITS]}" if self.equation else ""
         return f"{self.name.replace('*', 'star')}{digest}"
+
+    def cut_off(self, rows: Sequence[Mapping[str, Any]]) -> str:
+        """How its training ended before its time, from the rows of its results; "" where it did not."""
+        return "" if self.config is None else cut_off(rows, self.config.training, self.preset_epochs)
 
     @property
     def settings(self) -> dict[str, object]:
@@ -159,7 +166,8 @@ def _changed(one: Contestant, given: Mapping[str, str], names: set[str]) -> Cont
             own[setting] = value
     config, _ = resolve_config(one.config.updated(own))
     source = one.source + (f"; changed: {', '.join(own)}" if own else "")
-    return Contestant(one.name, one.title, config, source, one.published, one.equation)
+    planned = one.config.training.epochs
+    return Contestant(one.name, one.title, config, source, one.published, one.equation, planned)
 
 
 def _check_used(given: Mapping[str, str], found: Sequence[Contestant]) -> None:

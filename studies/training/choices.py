@@ -52,6 +52,16 @@ def choose_preset(
     return find_preset(chosen, network, dataset)
 
 
+def planned_epochs(preset: Preset) -> int:
+    """The epochs of a preset; of the config.toml of a training that had fewer than its own preset, that one's."""
+    path, own = Path(preset.name), preset.config.training.epochs
+    if path.suffix != ".toml" or not path.is_file():
+        return own
+    values = read_toml(path, "settings")
+    kept = values.get("preset_epochs") if is_run(values) else None
+    return max(own, kept) if isinstance(kept, int) else own
+
+
 def with_learned(reaction: str | None, declared: Sequence[str]) -> str | None:
     """An equation with what the command line declares of its learned functions after `where`.
 

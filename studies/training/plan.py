@@ -25,7 +25,7 @@ from rdgraph.graphs.edges import read_whole
 from rdgraph.kernels.device_names import read_device
 from rdgraph.methods.registry import find_method
 from studies.runs.config import RunConfig
-from studies.training.choices import GREAD, choose_preset, is_run, parse_splits, read_toml, sections
+from studies.training.choices import GREAD, choose_preset, is_run, parse_splits, planned_epochs, read_toml, sections
 from studies.training.data_source import DataRequest, DataSource
 from studies.training.table_reading import HEAD as READING_HEAD
 
@@ -34,9 +34,11 @@ HEAD = {
     "study": str, "small": bool, "dataset": str, "preset": str, "source": str, "splits": list,
     "seed": int, "seeds": int, "device": str, "version": str,
 }  # fmt: skip
-#: Those that only some trainings have: of an equation, of a method that was chosen, of files, of decoupled ones.
+#: Those that only some trainings have: of an equation, of a method that was chosen, of files, of decoupled ones, of
+#: those with fewer epochs than their preset.
 OPTIONAL = {
-    "reaction": str, "method_reason": str, "edges": str, "nodes": str, "decoupled": bool, "batch": int, **READING_HEAD,
+    "reaction": str, "method_reason": str, "edges": str, "nodes": str, "decoupled": bool, "batch": int,
+    "preset_epochs": int, **READING_HEAD,
 }  # fmt: skip
 #: What `--small` trains: a set that needs no file, epochs, splits.
 SMALL_SET, SMALL_EPOCHS, SMALL_SPLITS = "karate", 20, (0, 1, 2)
@@ -78,7 +80,8 @@ class TrainingPlan:
     """A training with nothing left open: trials are every split with every seed from `seed` on.
 
     `method_reason` says why the method was taken, where it was chosen from the equation. A training that is `decoupled`
-    goes over propagated features in batches of so many nodes, or in one of all training nodes.
+    goes over propagated features in batches of so many nodes, or in one of all training nodes. `preset_epochs` are
+    those of the preset where the training has fewer, else 0.
     """
 
     data: NodeData
@@ -92,6 +95,7 @@ class TrainingPlan:
     method_reason: str = ""
     decoupled: bool = False
     batch: int | None = None
+    preset_epochs: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= MOST_SEEDS:
@@ -166,6 +170,7 @@ class TrainingPlan:
             **({"method_reason": self.method_reason} if self.method_reason else {}),
             **({"decoupled": True} if self.decoupled else {}),
             **({"batch": self.batch} if self.batch is not None else {}),
+            **({"preset_epochs": self.preset_epochs} if self.preset_epochs else {}),
         }
         return RunConfig("train", self.small, self.seed, self.device, sections=self.config.sections(), head=head)
 
@@ -205,9 +210,10 @@ def make_plan(request: Request) -> TrainingPlan:
     chosen, reason = resolve_config(config)
     reaction = chosen.model.reaction if isinstance(chosen.model, GreadSettings) else ""
     resolved = replace(preset, config=chosen, reaction=reaction, dataset=name, source=origin)
+    planned = planned_epochs(preset)
     return TrainingPlan(
         data, source, resolved, splits, request.seed, request.seeds, request.device, request.small, reason,
-        request.decoupled, request.batch,
+        request.decoupled, request.batch, planned if chosen.training.epochs < planned else 0,
     )  # fmt: skip
 
 
@@ -235,6 +241,7 @@ def read_plan(folder: Path, root: Path | None = None, *, resumes: bool = False) 
     return TrainingPlan(
         source.read(), source, preset, tuple(head["splits"]), head["seed"], head["seeds"], head["device"],
         head["small"], head.get("method_reason", ""), head.get("decoupled", False), head.get("batch"),
+        head.get("preset_epochs", 0),
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from rdgraph.wording import counted
 from studies.runs.pairing import Paired, split_means
 from studies.runs.report import ReportVerdict
 from studies.runs.tables import MutableRow, Row, read_rows
+from studies.training.cut_short import fair_answer
 from studies.training.plan import TrainingPlan
 
 PROPAGATION, MAJORITY, PERCEPTRON = "label propagation", "majority class", "MLP"
@@ -88,13 +89,17 @@ def read_references(folder: Path) -> list[Row]:
 # ---------------------------------------------------------------------- what they say
 @dataclass(frozen=True)
 class Reference:
-    """A reference's accuracy in percent over the splits, and how far the network is above it on the same ones."""
+    """A reference's accuracy in percent over the splits, and how far the network is above it on the same ones.
+
+    `cut` says how the network's training ended before its time, "" where it did not.
+    """
 
     method: str
     mean: float
     std: float
     splits: int
     paired: Paired
+    cut: str = ""
 
     @property
     def is_better(self) -> bool:
@@ -115,13 +120,16 @@ class Reference:
         return f"On the same splits {own}: the network is at {self.paired.text}."
 
     def verdict(self) -> ReportVerdict:
-        """Is the network better, for all that the splits tell?"""
+        """Is the network better, for all that the splits tell? Undecided where it is not, and was cut off."""
         evidence = (
             f"Mean difference {self.paired.text} over {counted(self.paired.splits, 'split')}, reference {self.text}; "
             f"Student's interval at 95 %. Splits share nodes, so that it may be too narrow."
         )
+        answer = fair_answer(self.paired.answer, bool(self.cut))
+        if answer != self.paired.answer:
+            evidence += f" The network was {self.cut}."
         statement = f"The network is more accurate than {article(self.method)} on the same splits."
-        return ReportVerdict(statement, self.paired.answer, evidence)
+        return ReportVerdict(statement, answer, evidence)
 
 
 def article(method: str) -> str:
@@ -129,11 +137,14 @@ def article(method: str) -> str:
     return {MAJORITY: "the majority class", PERCEPTRON: "an MLP, which does not see the graph,"}.get(method, method)
 
 
-def compare(rows: Sequence[Mapping[str, Any]], references: Sequence[Mapping[str, Any]]) -> tuple[Reference, ...]:
-    """Every reference beside the rows of a training's results."""
+def compare(
+    rows: Sequence[Mapping[str, Any]], references: Sequence[Mapping[str, Any]], cut: str = ""
+) -> tuple[Reference, ...]:
+    """Every reference beside the rows of a training's results; `cut` says how it ended before its time, if it did."""
     own, found = split_means(rows), []
     for method in dict.fromkeys(str(row["method"]) for row in references):
         theirs = split_means(row for row in references if row["method"] == method)
         values = np.array(list(theirs.values()))
-        found.append(Reference(method, float(values.mean()), float(values.std()), len(values), Paired.of(own, theirs)))
+        mean, std, paired = float(values.mean()), float(values.std()), Paired.of(own, theirs)
+        found.append(Reference(method, mean, std, len(values), paired, cut))
     return tuple(found)

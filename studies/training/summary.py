@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gread.settings.presets import Published
+from gread.settings.presets import PUBLISHED, Published
 from rdgraph.wording import counted
 from studies.runs.report import ReportVerdict
-from studies.runs.uncertainty import ERRORS, SPLITS, chance_errors, difference_error
+from studies.runs.uncertainty import ERRORS, FAILS, HOLDS, SPLITS, chance_errors, difference_error
+from studies.training.cut_short import cut_off, fair_answer
 from studies.training.plan import TrainingPlan
 from studies.training.reference_answers import Reference, compare
 
@@ -20,6 +21,8 @@ RESULTS_CAPTION = (
     "Every trial: the first epoch with the best validation accuracy, the validation and test accuracy there (as shares "
     "of 1), and whether the loss stayed a number."
 )
+#: How the names of presets begin that belong to a published number.
+AS_PUBLISHED = ("paper/", f"{PUBLISHED}/")
 SUMMARY_CAPTION = "Test accuracy in percent: mean, population standard deviation, and over what."
 
 
@@ -27,7 +30,8 @@ SUMMARY_CAPTION = "Test accuracy in percent: mean, population standard deviation
 class Summary:
     """Test accuracy in percent over all trials, and the published one beside it, if any.
 
-    `metric` is what the data are measured by, in words; it stands for the accuracy everywhere.
+    `metric` is what the data are measured by, in words; it stands for the accuracy everywhere. `cut` says how the
+    training ended before its time, `preset` names the settings where they are not the published ones; both may be "".
     std is that of the population. The error of the difference takes the splits as the independent units:
     sqrt(s^2/(k - 1) + p^2/(10 - 1)), s the deviation of the k splits' means over their seeds, p the published one; see
     `studies.runs.uncertainty`.
@@ -44,6 +48,8 @@ class Summary:
     metric: str = "accuracy"
     #: A difference from the published one of at most so many standard errors is no difference.
     chance: float = ERRORS
+    cut: str = ""
+    preset: str = ""
 
     @classmethod
     def of(
@@ -52,6 +58,8 @@ class Summary:
         published: Published | None = None,
         references: Sequence[Mapping[str, Any]] = (),
         metric: str = "accuracy",
+        cut: str = "",
+        preset: str = "",
     ) -> Summary:
         """From the rows of results.csv, and those of references.csv.
 
@@ -70,7 +78,7 @@ class Summary:
             error, chance = difference_error(*both), chance_errors(*both)
         return cls(
             float(accuracy.mean()), float(accuracy.std()), len(rows), len(means), bad, published, float(error),
-            compare(rows, references), metric, chance,
+            compare(rows, references, cut), metric, chance, cut, preset,
         )  # fmt: skip
 
     @property
@@ -86,6 +94,11 @@ class Summary:
     @property
     def difference(self) -> float:
         return math.nan if self.published is None else self.mean - self.published.mean
+
+    @property
+    def with_preset(self) -> str:
+        """The settings in words, where they are not the published ones."""
+        return f" with the preset {self.preset}" if self.preset else ""
 
     @property
     def all_diverged(self) -> bool:
@@ -110,8 +123,11 @@ class Summary:
             theirs = f"{self.published.mean:.2f}" + (f" ± {self.published.std:.2f}" if self.published.std else "")
             spread = "" if math.isnan(self.error) else f", standard error {self.error:.2f}"
             found.append(
-                f"Published for {self.published.method}: {theirs} %; difference {self.difference:+z.2f}{spread}."
+                f"Published for {self.published.method}: {theirs} %; difference {self.difference:+z.2f}"
+                f"{self.with_preset}{spread}."
             )
+        if self.cut:
+            found.append(f"The network was {self.cut}.")
         if self.diverged:
             lost = f"{len(self.diverged)} of {counted(self.trials, 'trial')} diverged"
             found.append(f"{lost}: {'; '.join(self.diverged)}.")
@@ -122,7 +138,9 @@ def summarise(
     plan: TrainingPlan, rows: Sequence[Mapping[str, Any]], references: Sequence[Mapping[str, Any]] = ()
 ) -> Summary:
     """The result of a plan, beside the published accuracy of the same network on the same data set, and references."""
-    return Summary.of(rows, plan.published, references, plan.data.meta.metric_title)
+    cut = cut_off(rows, plan.config.training, plan.preset_epochs)
+    preset = "" if plan.preset.name.startswith(AS_PUBLISHED) else plan.preset.name
+    return Summary.of(rows, plan.published, references, plan.data.meta.metric_title, cut, preset)
 
 
 def summary_rows(plan: TrainingPlan, summary: Summary) -> list[dict[str, Any]]:
@@ -152,12 +170,15 @@ def verdicts(summary: Summary) -> tuple[ReportVerdict, ...]:
 def _as_published(summary: Summary, published: Published) -> ReportVerdict:
     away = abs(summary.difference) / summary.error if summary.error else math.inf
     better = summary.difference > 0
-    answer = "holds" if better or away <= summary.chance else "fails"
+    told = HOLDS if better or away <= summary.chance else FAILS
+    answer = fair_answer(told, bool(summary.cut))
     evidence = (
         f"Difference {summary.difference:+z.2f} with a standard error of {summary.error:.2f}: {away:.1f} of them."
     )
+    if answer != told:
+        evidence += f" The network was {summary.cut}."
     statement = (
-        f"The mean test accuracy is at least the published one of {published.method}, up to {summary.chance:.3g} "
-        "standard errors."
+        f"The mean test accuracy{summary.with_preset} is at least the published one of {published.method}, "
+        f"up to {summary.chance:.3g} standard errors."
     )
     return ReportVerdict(statement, answer, evidence)

@@ -100,7 +100,7 @@ def test_small_mode_keeps_the_network_and_the_settings(
     config = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
     head = {k: v for k, v in config.items() if k not in ("model", "training", "version", "source")}
     assert head == {"study": "train", "small": True, "dataset": "karate", "reaction": "BS", "preset": "quick",
-                    "splits": [0, 1, 2], "seed": 0, "seeds": 1, "device": "cpu"}  # fmt: skip
+                    "splits": [0, 1, 2], "seed": 0, "seeds": 1, "device": "cpu", "preset_epochs": 60}  # fmt: skip
     assert (config["model"]["hidden"], config["training"]["epochs"]) == (32, 20)
     assert read_settings(folder / "config.toml") == read_plan(folder).config
     assert len(json.loads((folder / "environment.json").read_text())["code"]) == 12

@@ -121,10 +121,6 @@ def test_numbers_are_those_of_single_trainings(tmp_path: Path) -> None:
 
 def test_a_reference_that_beats_a_network_is_named() -> None:
     pair = (Contestant("gcn", "GCN"), Contestant("labelprop", "label propagation"))
-
-    def rows(*values: float) -> list[dict[str, Any]]:
-        return [{"split": k, "seed": 0, "test_accuracy": v, "status": "ok"} for k, v in enumerate(values)]
-
     results = {"gcn": rows(0.7, 0.71, 0.69), "labelprop": rows(0.8, 0.8, 0.8)}
     assert sentences(pair, results) == [
         "The highest mean test accuracy is label propagation's, 80.00 %.",
@@ -133,6 +129,46 @@ def test_a_reference_that_beats_a_network_is_named() -> None:
     assert [answer for _, answer, _ in verdicts(pair, results)] == ["fails"]
     costs = {name: {"parameters": 0, "epochs": 0, "ms_per_epoch": math.nan} for name in results}
     assert [row["difference"] for row in table_rows(pair, results, costs)] == [0.0, pytest.approx(10.0)]
+
+
+def rows(*values: float, best: int = 20) -> list[dict[str, Any]]:
+    """Test accuracies split by split."""
+    return [
+        {"split": k, "seed": 0, "best_epoch": best, "test_accuracy": v, "status": "ok"} for k, v in enumerate(values)
+    ]
+
+
+def test_a_network_that_was_cut_off_is_not_told_to_be_worse() -> None:
+    changes = {"gcn.epochs": "20", "gcn.patience": "0"}
+    gcn, mlp, spread = read_contestants(["gcn", "mlp", "labelprop"], "cora", changes=changes)
+    planned = find_preset("published", "gcn", "cora").config.training.epochs
+    cut = f"GCN was cut off after 20 of {planned} epochs"
+    low, high = rows(0.7, 0.71, 0.69), rows(0.8, 0.8, 0.8)
+    results = {"gcn": low, "mlp": high, "labelprop": high}
+    for order in ((gcn, mlp), (mlp, gcn), (gcn, spread)):
+        ((_, answer, evidence),) = verdicts(order, results)
+        assert answer == "undecided"
+        assert evidence.endswith(f"{cut}.")
+        assert sentences(order, results)[-1] == f"{cut}: that alone may put it below others."
+    for order, answer in (((mlp, gcn), "fails"), ((gcn, mlp), "holds")):  # the other one, which had its time, loses
+        ((_, told, evidence),) = verdicts(order, {"gcn": high, "mlp": low})
+        assert told == answer
+        assert "cut off" not in evidence
+    both = read_contestants(["gat", "mlp"], "karate", epochs=2)
+    assert sentences(both, {"gat": low, "mlp": low})[-1].endswith("that alone may put them below others.")
+
+
+def test_patience_is_an_end_of_its_own() -> None:
+    (one,) = read_contestants(["gcn"], "karate", changes={"epochs": "50", "patience": "10"})
+    assert one.cut_off(rows(0.5, 0.5, best=40)) == ""
+    assert one.cut_off([*rows(0.5, best=40), *rows(0.5, best=41)]).startswith("cut off after 50 of ")
+
+
+def test_several_comparisons_are_said_not_to_be_corrected() -> None:
+    three = tuple(Contestant(name, name.upper()) for name in ("gcn", "gat", "mlp"))
+    results = {one.name: rows(0.7, 0.71, 0.69) for one in three}
+    assert ["Not corrected" in evidence for _, _, evidence in verdicts(three, results)] == [True, True]
+    assert ["Not corrected" in evidence for _, _, evidence in verdicts(three[:2], results)] == [False]
 
 
 def test_time_per_epoch_leaves_the_first_out() -> None:

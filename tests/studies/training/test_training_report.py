@@ -28,7 +28,7 @@ from studies.training import rows as training_rows
 from studies.training import state_figures as training_states
 from studies.training import study as training
 from studies.training import summary as training_summary
-from studies.training.plan import Request, TrainingPlan, make_plan
+from studies.training.plan import Request, TrainingPlan, make_plan, read_plan
 from studies.training.summary import Summary
 
 BASE = {"hidden": 4, "epochs": 6, "adjacency": "original", "input_dropout": 0.0, "dropout": 0.0}
@@ -76,6 +76,44 @@ def test_verdict_counts_standard_errors(published: float, answer: str) -> None:
     rows = rows_of((0, 0, 0.74, "ok"), (1, 0, 0.76, "ok"))
     (verdict,) = training_summary.verdicts(Summary.of(rows, Published("GREAD-BS", "cora", published, 3.0, "")))
     assert verdict.answer == answer
+
+
+def test_a_training_that_was_cut_off_is_not_told_to_be_worse() -> None:
+    rows = rows_of((0, 0, 0.74, "ok"), (1, 0, 0.76, "ok"), (2, 0, 0.75, "ok"))
+    references = [{"method": "MLP", **row} for row in rows_of((0, 0, 0.9, "ok"), (1, 0, 0.9, "ok"), (2, 0, 0.9, "ok"))]
+    other = Published("GREAD-BS", "cora", 90.0, 3.0, "")
+    for cut, answer in (("", "fails"), ("cut off after 20 of 200 epochs", "undecided")):
+        found = Summary.of(rows, other, references, cut=cut)
+        told = training_summary.verdicts(found)
+        assert [verdict.answer for verdict in told] == [answer, answer]
+        assert all(v.evidence.endswith(" The network was cut off after 20 of 200 epochs.") == bool(cut) for v in told)
+        assert ("The network was cut off after 20 of 200 epochs." in found.sentences()) == bool(cut)
+    low = [row | {"test_accuracy": 0.1} for row in references]
+    better = Summary.of(rows, dataclasses.replace(other, mean=20.0), low, cut="cut off after 20 of 200 epochs")
+    assert [verdict.answer for verdict in training_summary.verdicts(better)] == ["holds", "holds"]
+
+
+def test_a_plan_remembers_the_epochs_of_its_preset(tmp_path: Path) -> None:
+    rows = rows_of((0, 0, 0.5, "ok"), (1, 0, 0.5, "ok"))
+    short = make_plan(Request("karate", settings={"epochs": 7}))
+    whole = make_plan(Request("karate"))
+    cut = f"cut off after 7 of {whole.config.training.epochs} epochs"
+    assert training_summary.summarise(short, rows).cut == cut
+    assert training_summary.summarise(whole, rows).cut == ""
+    assert "preset_epochs" not in whole.run_config.toml()
+    (tmp_path / "config.toml").write_text(short.run_config.toml())
+    assert training_summary.summarise(read_plan(tmp_path), rows).cut == cut
+    again = make_plan(Request("karate", preset=str(tmp_path / "config.toml")))
+    assert training_summary.summarise(again, rows).cut == cut
+
+
+def test_a_preset_that_is_not_the_published_one_is_named() -> None:
+    rows, plan = rows_of((0, 0, 0.5, "ok"), (1, 0, 0.6, "ok")), make_plan(Request("karate"))
+    for name, words in (("defaults", " with the preset defaults"), ("paper/BS/cora", ""), ("published/gcn/cora", "")):
+        preset = dataclasses.replace(plan.preset, dataset="cora", name=name)
+        found = training_summary.summarise(dataclasses.replace(plan, preset=preset), rows)
+        assert training_summary.verdicts(found)[0].statement.startswith(f"The mean test accuracy{words} is at least")
+        assert ("with the preset" in found.sentences()[1]) == bool(words)
 
 
 def test_published_numbers_belong_to_the_reaction_and_the_set() -> None:
