@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
@@ -21,8 +22,8 @@ from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row, read_rows
-from studies.runs.uncertainty import UNDECIDED
-from studies.training.reference_answers import article
+from studies.runs.uncertainty import HOLDS, UNDECIDED
+from studies.training.reference_answers import article, undecided_words
 
 CHECKPOINTS, TABLE = "checkpoints", "table"
 
@@ -128,16 +129,28 @@ def sentences(contestants: Sequence[Contestant], results: Mapping[str, Sequence[
     average = {one.name: sum(means[one.name].values()) / len(means[one.name]) for one in contestants}
     cut = {one.name: one.cut_off(results[one.name]) for one in contestants}
     best = max(contestants, key=lambda one: average[one.name])
-    found = [f"The highest mean test accuracy is {best.title}'s, {average[best.name]:.2f} %."]
+    alike = [one.title for one in contestants if one is not best and _is_open(means[best.name], means[one.name])]
+    apart = f", not told apart from {', '.join(alike)}" if alike else ""
+    found = [f"The highest mean test accuracy is {best.title}'s, {average[best.name]:.2f} %{apart}."]
     for reference in (one for one in contestants if one.name in REFERENCES):
         for one in contestants:
             gap = Paired.of(means[reference.name], means[one.name])
-            if one.name not in REFERENCES and gap.difference > 0:
-                sure = "" if gap.answer == "holds" else ", which the splits do not decide"
-                found.append(f"{reference.title.capitalize()} beats {one.title}: {gap.text}{sure}.")
+            if one.name in REFERENCES or math.isnan(gap.difference) or gap.difference == 0:
+                continue
+            title = reference.title.capitalize()
+            if gap.answer == HOLDS:
+                ended = f", {cut[one.name]}" if cut[one.name] else ""
+                found.append(f"{title} beats {one.title}{ended}: {gap.text}.")
+            elif gap.answer == UNDECIDED:
+                found.append(f"{title} against {one.title}: {gap.text}{undecided_words(gap)}.")
     if told := [f"{one.title} was {cut[one.name]}" for one in contestants if cut[one.name]]:
         found.append(f"{', '.join(told)}: that alone may put {'it' if len(told) == 1 else 'them'} below others.")
     return found
+
+
+def _is_open(best: Mapping[int, float], other: Mapping[int, float]) -> bool:
+    """Whether the splits leave open which of two is better."""
+    return Paired.of(best, other).answer == UNDECIDED
 
 
 def verdicts(

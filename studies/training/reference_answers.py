@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from rdgraph.wording import counted
 from studies.runs.pairing import Paired, split_means
 from studies.runs.report import ReportVerdict
 from studies.runs.tables import MutableRow, Row, read_rows
+from studies.runs.uncertainty import FAILS, UNDECIDED
 from studies.training.cut_short import fair_answer
 from studies.training.plan import TrainingPlan
 
@@ -103,8 +105,8 @@ class Reference:
 
     @property
     def is_better(self) -> bool:
-        """Whether its mean is above the network's."""
-        return self.paired.difference < 0
+        """Whether it is above the network, for all that the splits tell."""
+        return self.paired.answer == FAILS
 
     @property
     def text(self) -> str:
@@ -112,12 +114,16 @@ class Reference:
         return f"{self.mean:.2f}" if self.splits == 1 else f"{self.mean:.2f} ± {self.std:.2f}"
 
     def sentence(self) -> str:
-        """In words; one that is above the network says so first."""
-        own = f"{self.method} {self.text} %"
+        """In words; one that beats the network says so first."""
+        own, gap = f"{self.method} {self.text} %", self.paired
+        if math.isnan(gap.difference):
+            return f"On the same splits {own}."
         if self.is_better:
-            sure = "" if self.paired.answer == "fails" else ", which the splits do not decide"
-            return f"Beaten by {own} on the same splits: the network is at {self.paired.text}{sure}."
-        return f"On the same splits {own}: the network is at {self.paired.text}."
+            ended = f", {self.cut}" if self.cut else ""
+            return f"Beaten by {own} on the same splits: the network is at {gap.text}{ended}."
+        if gap.difference == 0:
+            return f"On the same splits {own}: as the network."
+        return f"On the same splits {own}: the network is at {gap.text}{undecided_words(gap)}."
 
     def verdict(self) -> ReportVerdict:
         """Is the network better, for all that the splits tell? Undecided where it is not, and was cut off."""
@@ -130,6 +136,17 @@ class Reference:
             evidence += f" The network was {self.cut}."
         statement = f"The network is more accurate than {article(self.method)} on the same splits."
         return ReportVerdict(statement, answer, evidence)
+
+
+def undecided_words(gap: Paired) -> str:
+    """What follows a difference that the splits do not decide; "" where they do.
+
+    >>> undecided_words(Paired(2.0, 1.5, 10)), undecided_words(Paired(2.0, 0.1, 10))
+    (', which the splits do not decide', '')
+    """
+    if gap.answer != UNDECIDED:
+        return ""
+    return ", which one split does not decide" if gap.splits == 1 else ", which the splits do not decide"
 
 
 def article(method: str) -> str:

@@ -158,6 +158,20 @@ def test_a_network_that_was_cut_off_is_not_told_to_be_worse() -> None:
     assert sentences(both, {"gat": low, "mlp": low})[-1].endswith("that alone may put them below others.")
 
 
+def test_nothing_beats_what_the_splits_do_not_tell_from_it() -> None:
+    three = (Contestant("gcn", "GCN"), Contestant("gat", "GAT"), Contestant("labelprop", "label propagation"))
+    results = {"gcn": rows(0.75, 0.66, 0.72), "gat": rows(0.3, 0.32, 0.29), "labelprop": rows(0.70, 0.71, 0.69)}
+    assert sentences(three, results) == [
+        "The highest mean test accuracy is GCN's, 71.00 %, not told apart from label propagation.",
+        "Label propagation against GCN: -1.00 (standard error 3.06), which the splits do not decide.",
+        "Label propagation beats GAT: +39.67 (standard error 0.33).",
+    ]
+    tied = {"gcn": results["labelprop"], "labelprop": results["labelprop"]}
+    assert sentences((three[0], three[2]), tied) == [
+        "The highest mean test accuracy is GCN's, 70.00 %, not told apart from label propagation."
+    ]
+
+
 def test_patience_is_an_end_of_its_own() -> None:
     (one,) = read_contestants(["gcn"], "karate", changes={"epochs": "50", "patience": "10"})
     assert one.cut_off(rows(0.5, 0.5, best=40)) == ""

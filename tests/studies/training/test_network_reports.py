@@ -162,8 +162,43 @@ def test_a_user_sees_when_label_propagation_beats_the_network() -> None:
     assert found.sentences()[2].startswith("On the same splits majority class 30.33 ± 0.47 %: the network is at +39.67")
     assert [v.answer for v in verdicts(found)] == ["fails", "holds"]
     assert verdicts(found)[0].statement == "The network is more accurate than label propagation on the same splits."
-    close = compare(own, rows_of([0.75, 0.66, 0.72], method=PROPAGATION))[0]
-    assert close.sentence().endswith("which the splits do not decide.")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "sentence"),
+    [
+        (
+            [0.75, 0.66, 0.72],
+            "71.00 ± 3.74 %: the network is at -1.00 (standard error 3.06), which the splits do not decide.",
+        ),
+        (
+            [0.73, 0.64, 0.70],
+            "69.00 ± 3.74 %: the network is at +1.00 (standard error 3.06), which the splits do not decide.",
+        ),
+        ([0.70, 0.71, 0.69], "70.00 ± 0.82 %: as the network."),
+    ],
+)
+def test_what_the_splits_do_not_decide_is_said_either_way(theirs: list[float], sentence: str) -> None:
+    (close,) = compare(rows_of([0.70, 0.71, 0.69]), rows_of(theirs, method=PROPAGATION))
+    assert not close.is_better
+    assert close.verdict().answer == "undecided"
+    assert close.sentence() == f"On the same splits label propagation {sentence}"
+
+
+def test_one_split_decides_nothing() -> None:
+    (one,) = compare(rows_of([0.5]), rows_of([0.75], method=PROPAGATION))
+    assert one.sentence() == (
+        "On the same splits label propagation 75.00 %: the network is at -25.00, which one split does not decide."
+    )
+    (none,) = compare(rows_of([math.nan]), rows_of([0.75], method=PROPAGATION))
+    assert none.sentence() == "On the same splits label propagation 75.00 %."
+
+
+def test_a_network_that_was_cut_off_says_so_where_it_is_beaten() -> None:
+    cut = "cut off after 2 of 9 epochs"
+    (one,) = compare(rows_of([0.5, 0.5, 0.51]), rows_of([0.75, 0.75, 0.75], method=PROPAGATION), cut)
+    assert one.sentence().startswith("Beaten by label propagation")
+    assert one.sentence().endswith(f", {cut}.")
 
 
 def test_the_table_has_the_references() -> None:
