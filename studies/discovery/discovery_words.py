@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from gread.tuning.selection import told_interval
 from rdgraph.wording import counted
 from studies.discovery.discovery_rows import difference, percent
 from studies.discovery.discovery_task import DiscoveryTask
-from studies.runs.tables import Row
+from studies.runs.tables import MutableRow, Row
 
 CHOICES_CAPTION = (
     "Test accuracy in percent, with Student's 95 % intervals over the splits, if there are several. What counts "
@@ -25,7 +26,9 @@ CHOICES_CAPTION = (
 REACTIONS_CAPTION = (
     "The chosen equation beside the reactions of the GREAD paper with the same settings, splits and seed, which nobody "
     "chose: percent on the test nodes, and the difference to the chosen one in points with the standard error of the "
-    "corrected resampled t-test (Nadeau and Bengio 2003) and its two-sided p."
+    "corrected resampled t-test (Nadeau and Bengio 2003) and its two-sided p. One of which all trainings diverged has "
+    "no numbers: reactions of the paper may blow up with these settings, while found equations that may were bounded "
+    "by tanh."
 )
 BEST_CAPTION = (
     "The ten best by mean validation accuracy, in percent, with the means of their coefficients over splits and "
@@ -36,6 +39,8 @@ PROOFS_CAPTION = (
     "existence for all coefficients that are declared; the filter class and the step limit of rk4 at the means of the "
     "coefficients."
 )
+#: The columns of `reaction_rows` that only trainings give which came to their ends.
+NUMBERS = ("validation", "test", "chosen_minus_it", "error", "p")
 CURSE_CAPTION = (
     "The winner's curse: the same equation trained anew with seeds that the choice did not see, on the same splits and "
     "on splits drawn anew; percent. What the validation accuracy loses is what the choice owed to luck. BS goes along."
@@ -77,6 +82,11 @@ def chosen_of(found: Discovered) -> Retrained:
     return Retrained("chosen", pairs, len(pairs), 0)
 
 
+def all_diverged(one: Retrained) -> bool:
+    """Whether no training of an equation came to its end, so that its accuracies say nothing."""
+    return one.diverged == one.trainings
+
+
 # ---------------------------------------------------------------------- sentences
 def counted_sentence(found: Discovered) -> str:
     """How many equations there are, were merged, examined and trained."""
@@ -113,8 +123,9 @@ def answer_sentence(task: DiscoveryTask, found: Discovered, beside: Yardsticks, 
         f"({told_interval(own.test)})."
     )
     if (bs := beside.by_name.get("BS")) is not None:
-        text += f" BS with the same settings has {percent(bs.test):.2f} %."
-    if (fresh := curse.parts.get("fresh_splits")) is not None:
+        has = "diverged in all trainings" if all_diverged(bs) else f"has {percent(bs.test):.2f} %"
+        text += f" BS with the same settings {has}."
+    if (fresh := curse.parts.get("fresh_splits")) is not None and not all_diverged(fresh["BS"]):
         test = difference(fresh["chosen"], fresh["BS"], curse.ratio)
         word = {"holds": "better than", "fails": "worse than"}.get(test.answer, "not told from")
         text += (
@@ -126,18 +137,19 @@ def answer_sentence(task: DiscoveryTask, found: Discovered, beside: Yardsticks, 
 
 # ---------------------------------------------------------------------- rows
 def reaction_rows(found: Discovered, beside: Yardsticks) -> list[Row]:
-    """The chosen equation and the reactions of the paper."""
+    """The chosen equation and the reactions of the paper; nan for those of which all trainings diverged."""
     own = chosen_of(found)
     rows: list[Row] = [
         {"equation": f"chosen: {found.best.formula}", "validation": percent(own.val), "test": percent(own.test),
          "chosen_minus_it": 0.0, "error": 0.0, "p": 1.0, "diverged": 0}
     ]  # fmt: skip
     for name, other in beside.by_name.items():
-        test = difference(own, other, beside.ratio)
-        rows.append({
-            "equation": name, "validation": percent(other.val), "test": percent(other.test),
-            "chosen_minus_it": test.difference, "error": test.error, "p": test.p, "diverged": other.diverged,
-        })  # fmt: skip
+        row: MutableRow = {"equation": name, **dict.fromkeys(NUMBERS, math.nan), "diverged": other.diverged}
+        if not all_diverged(other):
+            test = difference(own, other, beside.ratio)
+            numbers = percent(other.val), percent(other.test), test.difference, test.error, test.p
+            row |= dict(zip(NUMBERS, numbers, strict=True))
+        rows.append(row)
     return rows
 
 
@@ -175,7 +187,10 @@ def transfer_rows(moved: Mapping[str, Yardsticks]) -> list[Row]:
 def verdicts(
     task: DiscoveryTask, found: Discovered, beside: Yardsticks, curse: CursePart
 ) -> list[tuple[str, str, str]]:
-    """Whether the choice beats BS: on the splits it was chosen on, and on fresh ones, which count."""
+    """Whether the choice beats BS: on the splits it was chosen on, and on fresh ones, which count.
+
+    Nothing where all trainings of BS diverged.
+    """
     told = []
     pairs = []
     if "BS" in beside.by_name:
@@ -183,6 +198,8 @@ def verdicts(
     if (fresh := curse.parts.get("fresh_splits")) is not None:
         pairs.append(("splits that the choice did not see", fresh["chosen"], fresh["BS"]))
     for where, own, other in pairs:
+        if all_diverged(other):
+            continue
         test = difference(own, other, curse.ratio)
         evidence = (
             f"{test.difference:+z.2f} points, standard error {test.error:.2f}, two-sided p = {test.p:.3g} over "
