@@ -117,9 +117,14 @@ class Algebra:
 
     def normal(self, node: sp.Basic) -> sp.Expr:
         """Normal form of an elementwise tree (field or coefficient)."""
+        return self.normal_and_parts(node)[0]
+
+    def normal_and_parts(self, node: sp.Basic) -> tuple[sp.Expr, list[sp.Expr]]:
+        """The normal form, and the reciprocals and functions of which it was made, whether they cancelled or not."""
         tree = unfolded(node)
         check_size(tree)
-        return Expansion(self).expand(tree)
+        expansion = Expansion(self)
+        return expansion.expand(tree), expansion.parts
 
     def applied(self, word: _Word, operand: sp.Expr) -> sp.Expr:
         """Normal form of the letters of `word` (an Act or a Mix) applied to a normal form."""
@@ -147,6 +152,7 @@ class Expansion(Fold[sp.Expr]):
         self.definitions, self.rules = algebra.definitions, algebra.rules
         self.act = _Operators(self)
         self.spent = 0
+        self.parts: list[sp.Expr] = []
 
     def expand(self, node: sp.Basic) -> sp.Expr:
         return self.spread(self(node))
@@ -203,19 +209,25 @@ class Expansion(Fold[sp.Expr]):
         return self.spread(left * right)
 
     def quotient(self, left: sp.Expr, right: sp.Expr, node: sp.Basic) -> sp.Expr:
-        return self.product(left, reciprocal(right, node))
+        return self.product(left, self.inverted(right, node))
+
+    def inverted(self, expression: sp.Expr, node: sp.Basic) -> sp.Expr:
+        """1 / expression, which is noted among the parts."""
+        self.parts.append(reciprocal(expression, node))
+        return self.parts[-1]
 
     def power_of(self, base: sp.Expr, exponent: int, node: sp.Basic) -> sp.Expr:
         base = self.spread(base)
         if exponent < 0:
-            return self.power_of(reciprocal(base, node), -exponent, node)
+            return self.power_of(self.inverted(base, node), -exponent, node)
         terms = _terms(base)
         self.guard(math.comb(exponent + terms - 1, exponent))
         return self.spread(base**exponent)
 
     def function_of(self, function: str, argument: sp.Expr) -> sp.Expr:
         self.guard(_terms(argument) * 10)
-        return called(function, argument)
+        self.parts.append(called(function, argument))
+        return self.parts[-1]
 
     def spread(self, expression: sp.Expr) -> sp.Expr:
         expanded = sp.expand(expression, deep=False, power_base=False, power_exp=False, log=False, func=False)
@@ -311,7 +323,7 @@ class _Linear(LinearFold[sp.Expr]):
         return self.expansion.product(self.expansion(factor), value)
 
     def divided(self, value: sp.Expr, divisor: sp.Basic, node: sp.Basic) -> sp.Expr:
-        return self.expansion.product(reciprocal(self.expansion(divisor), node), value)
+        return self.expansion.product(self.expansion.inverted(self.expansion(divisor), node), value)
 
 
 class _Operators(_Linear):

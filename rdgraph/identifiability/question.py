@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from rdgraph.algebra.normal_form import Mix, State
+from rdgraph.canonical.cancelled_parts import where_defined
 from rdgraph.decisions.budget import within_budget
 from rdgraph.errors import Undecided
 from rdgraph.identifiability.answer import MEASURED, PROVED, UNDECIDED, Identifiability
@@ -64,7 +65,7 @@ def identify(system: System, graph: Any = None, normalisation: str = "symmetric"
         raise Undecided(f"what {', '.join(system.learned)} can take over is not examined: a learned function is free")
     if not system.is_single:
         return _of_fields(system, graph)
-    everywhere = examined(system, system.normal)
+    everywhere = examined(system, where_defined(system.normal))
     if graph is None or not everywhere.rank:
         return everywhere
     from rdgraph.identifiability.on_graph import Place, degree
@@ -92,7 +93,9 @@ def _of_fields(system: System, graph: Any) -> Identifiability:
     if graph is not None:
         raise Undecided("several fields are examined on all graphs together, not on one")
     marks = {name: State(f"mark of {name}") for name in system.fields}
-    return examined(system, sp.expand(sp.Add(*(mark * system.normals[name] for name, mark in marks.items()))))
+    return examined(
+        system, sp.expand(sp.Add(*(mark * where_defined(system.normals[name]) for name, mark in marks.items())))
+    )
 
 
 def _noted(answer: Identifiability, note: str) -> Identifiability:
@@ -136,7 +139,9 @@ def _measured(system: System, everywhere: Identifiability, place: Place) -> Iden
 
     letters = {n: kind for n, kind in system.letters.items() if is_unknown(n, kind) and n not in everywhere.hidden}
     symbols = [_symbol_of(system, name) for name in letters]
-    point = next(admissible_points(ExaminedForm(system, system.normal, system.letters), symbols, 1), None)
+    point = next(
+        admissible_points(ExaminedForm(system, where_defined(system.normal), system.letters), symbols, 1), None
+    )
     if point is None:
         raise Undecided("no coefficients were found that meet the assumptions; tried 200 random ones")
     start = {x.name: float(value) for x, value in point.items()}
@@ -157,7 +162,7 @@ def _is_linear(system: System, symbols: list[sp.Symbol]) -> bool:
     """Whether f is linear in its coefficients, so that what it determines nearby it determines everywhere."""
     return not system.normal.has(Mix) and all(
         term.is_polynomial(*symbols) and sp.Poly(term, *symbols).total_degree() <= 1
-        for term in sp.Add.make_args(system.normal)
+        for term in sp.Add.make_args(where_defined(system.normal))
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.algebra.normal_form import Act, Mix, State
+from rdgraph.canonical.cancelled_parts import Nought
 from rdgraph.errors import NotApplicable
 from rdgraph.syntax.answer_symbols import lam
 from rdgraph.syntax.reader import start_of
@@ -24,7 +25,8 @@ class Coupling:
 
     `linear` and `source` hold scalar or channel coefficients by word; pairs without a term are left out. `reaction` is
     a nonlinear function of single entries of the states, `coupled` the rest: operators on nonlinear terms, matrices,
-    node coefficients, products with starts; each of its terms has a reason in `obstacles`.
+    node coefficients, products with starts, what cancels but is not defined for all states; each of its terms has a
+    reason in `obstacles`.
     """
 
     fields: tuple[str, ...]
@@ -101,6 +103,10 @@ class _Sorting:
             return
         order = degree(term, set(self.states))
         self.is_linear = self.is_linear and order <= 1
+        if isinstance(term, Nought):
+            self.coupled[i] += term
+            self.reasons.append(term.reason)
+            return
         factor, core = _split(term, self.kinds)
         inner, word = (core.inner, tuple(w.name for w in core.word)) if isinstance(core, Act) else (core, ())
         for target, letters in ((self.linear, self.states), (self.source, self.starts)):

@@ -10,7 +10,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.algebra.normal_form import H0, TIME, Algebra, H, State
-from rdgraph.canonical.cancelling_functions import without_cancelling
+from rdgraph.canonical.cancelled_parts import with_cancelled
 from rdgraph.decisions.domain import Domain
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
 from rdgraph.methods.runge_kutta import Tableau
@@ -200,7 +200,7 @@ class System:
     @cached_property
     def normals(self) -> dict[str, sp.Expr]:
         """The normal forms of `flow`, by state, without functions that cancel each other."""
-        return {state: without_cancelling(self.algebra.normal(x), self.algebra) for state, x in self.flow.items()}
+        return {state: with_cancelled(x, self.algebra, lambda: self.domain) for state, x in self.flow.items()}
 
     @cached_property
     def coupling(self) -> Coupling:
@@ -252,7 +252,7 @@ class System:
     @cached_property
     def normal(self) -> sp.Expr:
         """The expanded right-hand side: `*` elementwise, operators as `Act`, mixing as `Mix`; what cancels is gone."""
-        return without_cancelling(self.algebra.normal(self.expression), self.algebra)
+        return with_cancelled(self.expression, self.algebra, lambda: self.domain)
 
     @cached_property
     def structure(self) -> Structure:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.algebra.normal_form import H0, Act, H, Mix
+from rdgraph.canonical.cancelled_parts import Nought
 from rdgraph.decisions.branches import is_defined
 from rdgraph.decisions.domain import Domain
 from rdgraph.errors import NotApplicable
@@ -62,7 +63,7 @@ class LocalField:
 
     @classmethod
     def of(cls, system: System, *, scaled: bool = False) -> LocalField:
-        """The field of a system; NotApplicable where it mixes channels or nests averages.
+        """The field of a system; NotApplicable where it mixes channels, nests averages, or cancels what has no value.
 
         With `scaled`, mixing matrices are multiples of the identity, whose letters are theirs.
 
@@ -75,6 +76,8 @@ class LocalField:
         calls = sorted(normal.atoms(Act), key=str)
         if normal.has(Mix):
             raise NotApplicable("a matrix mixes the channels")
+        for cancelled in sorted(normal.atoms(Nought), key=str):
+            raise NotApplicable(cancelled.reason)
         own = {H: h, H0: h0}
         letters = {call: sp.Dummy(f"x{i}", real=True) for i, call in enumerate(calls)}
         averages = []

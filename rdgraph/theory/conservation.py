@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import sympy as sp
 
 from rdgraph.algebra.normal_form import Act, H, Mix
+from rdgraph.canonical.cancelled_parts import where_defined
 from rdgraph.canonical.function_identities import is_zero
 from rdgraph.decisions.branches import is_above
 from rdgraph.decisions.budget import ANSWER_SECONDS, limited, within_budget
@@ -79,7 +80,7 @@ def single_mean(system: System) -> Conservation:
 
 def _mean_rate(system: System) -> tuple[sp.Expr, bool]:
     """The rate of the weighted mean, and whether it vanishes."""
-    rate = sp.expand(_contracted(system.normal, system))
+    rate = sp.expand(_contracted(where_defined(system.normal), system))
     if is_zero(rate):
         return rate, True
     if rate.has(FormulaFunction, LearnedCall) and not _is_seen_to_differ(rate, system):

@@ -15,6 +15,7 @@ import numpy as np
 import sympy as sp
 
 from rdgraph.algebra.normal_form import Act, H
+from rdgraph.canonical.cancelled_parts import with_cancelled
 from rdgraph.decisions.budget import within_budget
 from rdgraph.decisions.domain import Domain
 from rdgraph.decisions.regions import cases
@@ -188,7 +189,7 @@ def _chain_rule(system: System, record: Normalisation, local: bool) -> sp.Expr:
     kind = "row" if record.norm is None else record.name
     if record.has_degrees:  # L = D - A stays a letter; its rows hold a degree beside the entries that add up to it
         algebra = replace(system.algebra, definitions={})
-        structure = structure_of(algebra.normal(system.expression), algebra.kinds)
+        structure = structure_of(with_cancelled(system.expression, algebra, lambda: system.domain), algebra.kinds)
     loose = {x: sp.Symbol(x.name, real=True) for x in system.algebra.symbols.values() if x != H}
     measure = Magnitudes(system, find_normalisation(kind), local)
     total = sp.Add(*(_modulus(c.xreplace(loose), measure) * size**k for k, c in structure.generator.items()))

@@ -14,6 +14,7 @@ import sympy as sp
 from sympy.polys.matrices import DomainMatrix
 
 from rdgraph.algebra.normal_form import TIME
+from rdgraph.canonical.cancelled_parts import where_defined
 from rdgraph.canonical.function_identities import CanonicalForm, canonical
 from rdgraph.errors import NotApplicable
 from rdgraph.normalisations.registry import records
@@ -140,6 +141,7 @@ class _Kernel:
 
 
 def _kernel(system: System, rates: Mapping[str, sp.Expr]) -> _Kernel:
+    rates = {name: where_defined(rate) for name, rate in rates.items()}
     marks = {name: sp.Dummy(f"c_{i}", real=True) for i, name in enumerate(system.fields)}
     total = sp.expand(sp.Add(*(mark * rates[name] for name, mark in marks.items())))
     kinds = {**system.algebra.kinds, **{mark.name: Kind.SCALAR for mark in marks.values()}}

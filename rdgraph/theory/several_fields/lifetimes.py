@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rdgraph.algebra.normal_form import TIME, Act, Mix, State
+from rdgraph.canonical.cancelled_parts import with_cancelled
 from rdgraph.decisions.branches import is_defined
 from rdgraph.decisions.budget import limited
 from rdgraph.decisions.condition_words import factored
@@ -122,7 +123,7 @@ def _is_damped(system: System, normals: Mapping[str, sp.Expr], measure: Magnitud
 def _of_noise(system: System, trouble: str | None) -> Lifetime:
     """Ito's theorem: drift and factors of noise that are Lipschitz for all states give one solution for all time."""
     measure = Magnitudes(system, find_normalisation("row"), is_local=False)
-    factors = {name: system.algebra.normal(tree) for name, tree in system.noise.items()}
+    factors = {name: with_cancelled(tree, system.algebra, lambda: system.domain) for name, tree in system.noise.items()}
     bent = [name for name, normal in system.normals.items() if measure.slope(normal).has(sp.oo)]
     rough = [name for name, factor in factors.items() if measure.slope(factor).has(sp.oo)]
     trouble = trouble or _singularity(factors, timely(system.domain))

@@ -13,6 +13,7 @@ from functools import lru_cache
 import sympy as sp
 
 from rdgraph.algebra.normal_form import TIME, Act, Mix, State
+from rdgraph.canonical.cancelled_parts import with_cancelled
 from rdgraph.decisions.domain import Domain
 from rdgraph.errors import NotApplicable
 from rdgraph.normalisations.normalisation import Normalisation
@@ -77,7 +78,7 @@ def normal_forms(system: System, normalisation: str) -> Mapping[str, sp.Expr]:
     if not find_normalisation(normalisation).has_degrees:
         return system.normals
     algebra = replace(system.algebra, definitions={})
-    return {name: algebra.normal(tree) for name, tree in system.flow.items()}
+    return {name: with_cancelled(tree, algebra, lambda: system.domain) for name, tree in system.flow.items()}
 
 
 def states_of(system: System) -> dict[str, State]:
