@@ -66,7 +66,7 @@ def slopes(reaction: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
         return Slopes(tuple(interval_candidates(slope, H, lower, upper, domain)), exact=True)
     if reaction.is_rational_function(H):
         top, bottom = reduced(sp.diff(sp.Mul(*_quotient(reaction)), H))
-        if keeps_away_from_zero(sp.Mul(*(f for f, _ in factors(bottom) if f.has(H))), domain):
+        if _is_defined(reaction, sp.Mul(*(f for f, _ in factors(bottom) if f.has(H))), domain):
             found = tuple(rational_candidates(top / bottom, H, lower, upper, domain))
             is_readable = local or not any(is_long(c.value) for c in found)
             on_line = None if is_readable else line_extremes(sp.diff(reaction, H), domain)
@@ -108,6 +108,15 @@ def _split_bound(slope: sp.Expr, domain: Domain, local: bool) -> Slopes:
     lower, upper = (-R, R) if local else (-sp.oo, sp.oo)
     main = interval_candidates(smooth, H, lower, upper, domain)
     return Slopes(tuple(Candidate(c.value + sign * bound, c.valid) for c in main for sign in (1, -1)), exact=False)
+
+
+def _is_defined(reaction: sp.Expr, reduced_bottom: sp.Expr, domain: Domain) -> bool:
+    """Whether a quotient has a value everywhere, proved: the factors that cancel in it too keep away from zero."""
+    if not keeps_away_from_zero(reduced_bottom, domain):
+        return False
+    written = {power.base for power in reaction.atoms(sp.Pow) if power.exp.is_negative and power.base.has(H)}
+    kept = {factor for factor, _ in factors(reduced_bottom)}
+    return all(base in kept or keeps_away_from_zero(base, domain) for base in written)
 
 
 def _quotient(reaction: sp.Expr) -> tuple[sp.Expr, sp.Expr]:

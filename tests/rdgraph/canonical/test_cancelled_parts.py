@@ -90,6 +90,14 @@ def test_assumptions_decide_what_can_vanish() -> None:
     assert rd.existence(f"{text} where alpha real").status == "undecided"
 
 
+def test_bounds_of_slopes_see_factors_that_cancel() -> None:
+    """H*(beta + H)/(beta + H) has the slope 1, and no value where H = -beta."""
+    text = "-alpha*L@H + H*(beta + H)/(beta + H)"
+    assert rd.lipschitz_global(text).value is None
+    assert rd.step_limit(text).value is None
+    assert rd.lipschitz_global("H*(1 + H**2)/(1 + H**2)").value == 1
+
+
 def test_several_fields_and_noise() -> None:
     found = rd.existence("u' = u**2/u - L@u; v' = u - v")
     assert found.status == "undecided"
