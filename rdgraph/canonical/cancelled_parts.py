@@ -53,11 +53,11 @@ def with_cancelled(tree: sp.Basic, algebra: Algebra, domain: Callable[[], Domain
     What has a value for all states leaves nothing behind. The domain is asked for only where something cancelled.
 
     >>> from rdgraph.systems.parser import parse
-    >>> for text in ("beta*H**2/H", "H*(A@H)/(A@H)", "H*(1 + H**2)/(1 + H**2)", "beta/H"):
+    >>> for text in ("beta*H**2/H", "H*(A@H)/(A@H)", "H*exp(H)/exp(H)", "beta/H"):
     ...     system = parse(text)
     ...     print(with_cancelled(system.expression, system.algebra, lambda: system.domain))
     H*beta + 0/H
-    H + 0/A@H
+    H + 0/(A@H)
     H
     beta/H
     """
