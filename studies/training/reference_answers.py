@@ -29,8 +29,9 @@ PROPAGATION, MAJORITY, PERCEPTRON = "label propagation", "majority class", "MLP"
 MLP, FILE = "mlp", "references"
 CAPTION = (
     "What the network is compared with, on the same splits: label propagation over the graph from the training labels "
-    "(alpha chosen on the validation nodes), the class that most training nodes have, and a perceptron that does not "
-    "see the graph. Accuracies are shares of 1."
+    "(alpha chosen on the validation nodes), the class that most training nodes have, and an MLP, which does not see "
+    "the graph; none where every feature is that of a single node, which says nothing of others. Accuracies are shares "
+    "of 1."
 )
 
 
@@ -53,9 +54,13 @@ def untrained_rows(data: NodeData, splits: Iterable[int], methods: Sequence[str]
 
 
 def reference_rows(plan: TrainingPlan, progress: Callable[[Progress], None] | None = None) -> list[MutableRow]:
-    """All references of a plan; the MLP is left out where it is what the plan trains."""
+    """All references of a plan.
+
+    The MLP is left out where it is what the plan trains, and where features only name the nodes, so that it knows
+    nothing of those that it was not trained on.
+    """
     rows = untrained_rows(plan.data, plan.splits, (PROPAGATION, MAJORITY))
-    if plan.config.model.model == MLP:
+    if plan.config.model.model == MLP or names_nodes(plan.data.x):
         return rows
     config, source = perceptron(plan)
     trials = make_trials(config, plan.splits, [plan.seed])
@@ -67,6 +72,15 @@ def reference_rows(plan: TrainingPlan, progress: Callable[[Progress], None] | No
         }
         for k, trial in enumerate(trials)
     ]  # fmt: skip
+
+
+def names_nodes(features: Any) -> bool:
+    """Whether every feature, a column of an array or of a sparse one, is that of a single node.
+
+    >>> names_nodes(np.eye(3)), names_nodes(np.ones((3, 2)))
+    (True, False)
+    """
+    return bool(np.all(np.asarray((features != 0).sum(0)) <= 1))
 
 
 def perceptron(plan: TrainingPlan) -> tuple[Config, str]:
