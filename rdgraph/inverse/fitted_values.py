@@ -14,6 +14,7 @@ from rdgraph.html_tables import html_table
 from rdgraph.identifiability.answer import UNDECIDED, Identifiability
 from rdgraph.inverse.unknowns import Unknown, Unknowns
 from rdgraph.systems.system import System
+from rdgraph.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,9 +71,11 @@ class Fit:
         if self.agreeing < self.starts:
             found.append(f"{self.agreeing} of the {self.starts} best starts ended in this minimum")
         if self.directions_lost:
-            found.append(
-                f"{self.directions_lost} directions of the unknowns (coefficients and start) change no observed value"
+            lost, verb = (
+                counted(self.directions_lost, "direction"),
+                "changes" if self.directions_lost == 1 else "change",
             )
+            found.append(f"{lost} of the unknowns (coefficients and start) {verb} no observed value")
         if self.identifiability.status == UNDECIDED:
             found.append("whether the equation reveals its coefficients is undecided: " + self.identifiability.note)
         if self.identifiability.local:

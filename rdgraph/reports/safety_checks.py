@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import sympy as sp
 
 from rdgraph.decisions.branches import is_above, is_at_least
@@ -94,9 +96,17 @@ def stepping(run: RunSettings) -> list[Finding]:
         return [Finding("step", UNKNOWN, text)]
     regular = run.facts is not None and run.facts.is_stochastic
     kind = "symmetric" if run.operator_facts.is_symmetric and not regular else "row"
-    limit = step_limit(run.system, run.method, kind, isolated=run.has_isolated)
+    ask = partial(
+        step_limit, run.system, run.method, kind, isolated=run.has_isolated,
+        directed=run.facts is not None and run.facts.directed,
+    )  # fmt: skip
+    limit = ask()
     if limit.keeps == "linearised" and is_settled(run, run.filled(limit.value)) is not False:
-        limit = step_limit(run.system, run.method, kind, isolated=run.has_isolated, everywhere=True)
+        limit = ask(everywhere=True)
+    if limit.keeps == "equal slopes":
+        wider = ask(everywhere=True)
+        if wider.keeps == "slopes" and is_settled(run, run.filled(wider.value)):
+            limit = wider
     if limit.value is None:
         return [Finding("step", UNKNOWN, f"no step limit for {run.method} is known", limit.means)]
     if run.facts is not None and run.facts.directed and limit.keeps == "stability":

@@ -75,6 +75,8 @@ class Escapes:
         if not reason:
             return None
         told = tuple(sorted((x.name, value) for x, value in point.items()))
+        if not told:
+            return Escape(reason)
         where = ", ".join(f"{name} = {value}" for name, value in told)
         return Escape(f"no box is kept for all coefficients: with {where} {reason}", told)
 

@@ -56,6 +56,7 @@ def step_limit(
     *,
     isolated: bool = False,
     everywhere: bool = False,
+    directed: bool = False,
 ) -> StepLimit:
     """Largest step that keeps the box or stays stable.
 
@@ -67,7 +68,9 @@ def step_limit(
         method: an explicit Runge-Kutta method by name, or a `Tableau`.
         normalisation: of the operator A: symmetric or row.
         isolated: whether the graph may have nodes without edges.
-        everywhere: whether a limit at the constant states alone does not count.
+        everywhere: whether a limit at states that are the same in all nodes alone does not count.
+        directed: whether the graph is known to be directed, so that a limit for real spectra does not count; linear
+            systems say in `directed` of the answer what they know of such graphs.
 
     Returns:
         The limit as a formula, what it keeps and what it means, and what it assumes of the graph; without a value, the
@@ -86,7 +89,7 @@ def step_limit(
     check_averages(normalisation)
     weights = tableau(method)
     problems: list[str] = []
-    for route in _routes(system, weights, normalisation, isolated, everywhere):
+    for route in _routes(system, weights, normalisation, isolated, everywhere, directed):
         try:
             return limited(ROUTE_SECONDS, route)
         except (Undecided, NotApplicable) as problem:
@@ -97,7 +100,7 @@ def step_limit(
 
 
 def _routes(
-    system: System, weights: Tableau, normalisation: str, isolated: bool, everywhere: bool
+    system: System, weights: Tableau, normalisation: str, isolated: bool, everywhere: bool, directed: bool
 ) -> Iterator[Callable[[], StepLimit]]:
     """Ways to a limit, those first that say most."""
     if not system.is_single:
@@ -108,10 +111,11 @@ def _routes(
     if not system.structure.linear:
         if weights.is_euler or weights.averages_euler:
             yield lambda: _box_keeping(system, normalisation, weights, isolated)
-        if not isolated and not everywhere:  # isolated nodes do not rest at the constant states of the others
+        if not isolated and not everywhere and not directed:  # isolated nodes do not rest where the others do
             yield lambda: _at_equilibria(system, weights, normalisation)
-    yield lambda: _at_every_state(system, weights, normalisation)
-    if not isolated:
+    if not directed:
+        yield lambda: _at_every_state(system, weights, normalisation)
+    if not isolated and not directed and (system.structure.is_polynomial_in_operator or not everywhere):
         yield lambda: _at_equal_states(system, weights, normalisation)
     if weights.is_euler or weights.averages_euler:
         yield lambda: _separating(system, weights, normalisation)
@@ -316,6 +320,10 @@ def _at_equal_states(system: System, weights: Tableau, normalisation: str) -> St
     domain = system.domain
     found = at_equal_states(system, domain)
     limit = shown(divide(decimal(weights.real_limit), found.value, domain))
+    if system.structure.is_polynomial_in_operator:  # the same Jacobian at all states
+        is_symmetric = find_normalisation(normalisation).is_symmetric
+        means = "at every state, each mode that the flow damps is damped"
+        return StepLimit(limit, means, "slopes", "" if is_symmetric else REAL_SPECTRUM)
     regular = find_normalisation(normalisation).averages == "stretched"
     where_text = "regular graphs" if regular else "row-stochastic A with real spectrum"
     means = (

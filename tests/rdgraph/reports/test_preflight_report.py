@@ -172,6 +172,47 @@ def test_a_limit_at_states_that_are_equal_in_all_nodes_makes_no_run_safe(
     assert status == "unknown" or "nearly the same in all nodes" in found.verdict
 
 
+DIRECTED = nx.DiGraph([(0, 1), (1, 2), (2, 0), (2, 3), (3, 0)])
+
+
+@pytest.mark.parametrize(
+    ("line", "method", "status", "text"),
+    [
+        ("-alpha*L@H - 0.2*sin(H)", "rk4", "ok", "2/5 <= 13/11"),
+        ("-alpha*L@H - 0.2*sin(H)", "midpoint", "unknown", "no step limit"),
+        ("-alpha*L@H - 0.2*tanh(H)", "euler", "ok", "2/5 <= 5/6"),
+        ("-alpha*L@H - 0.2*sin(H)", "euler", "unknown", "how fast errors grow"),
+    ],
+)
+def test_steps_on_a_directed_graph_need_no_real_spectrum(line: str, method: str, status: str, text: str) -> None:
+    """What is said of undirected graphs makes no run on a directed one safe."""
+    found = rd.preflight(
+        line, T=5, method=method, step=0.4, normalisation="row", graph=DIRECTED, coefficients={"alpha": 1}
+    )
+    step = finding(found, "step")
+    assert (step.status, text in step.text) == (status, True)
+    assert "undirected" not in found.verdict
+
+
+def test_small_steps_are_safe_at_every_state_where_others_are_at_equal_ones() -> None:
+    for graph in (nx.star_graph(4), nx.cycle_graph(6), None):
+        found = rd.preflight(
+            "alpha*A@tanh(H) - 3*H", T=5, method="rk4", step=0.4, graph=graph, coefficients={"alpha": 1}
+        )
+        assert finding(found, "step").status == "ok"
+        found = rd.preflight("alpha*A@tanh(H) - 3*H", T=5, method="rk4", step=0.68, coefficients={"alpha": 1})
+        assert finding(found, "step").status == "if"
+
+
+def test_a_linear_system_whose_damping_has_a_bound_alone_is_safe_on_every_graph() -> None:
+    line = "-alpha*L@L@L@L@H + 3*alpha*L@L@H - beta*L@H"
+    assert rd.step_limit(line, "euler").keeps == "slopes"
+    found = rd.preflight(
+        line, T=1, method="euler", step=0.05, graph=nx.star_graph(4), coefficients={"alpha": 1, "beta": 0.2}
+    )
+    assert finding(found, "step").status == "ok"
+
+
 def test_a_part_has_the_time_that_those_before_it_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pause of the interpreter in one part, as for a collection of garbage, costs no answer."""
 
