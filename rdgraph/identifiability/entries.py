@@ -71,7 +71,10 @@ class FieldEntries:
 
     @cached_property
     def is_affine(self) -> bool:
-        """Whether the values are affine in the parameters, as they are written: no slope depends on one."""
+        """Whether the values are affine in the parameters, as they are written: no slope depends on one.
+
+        What f determines nearby it then determines everywhere.
+        """
         own = set(self.parameters)
         return all(not sp.diff(value, x).free_symbols & own for value in self.values for x in self.parameters)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import Mix, State
+from rdgraph.algebra.normal_form import State
 from rdgraph.canonical.cancelled_parts import where_defined
 from rdgraph.decisions.budget import within_budget
 from rdgraph.errors import Undecided
@@ -133,15 +133,15 @@ def _losses(everywhere: Identifiability, here: Identifiability) -> str:
 
 def _measured(system: System, everywhere: Identifiability, place: Place) -> Identifiability:
     """The answer on a graph for any system: which combinations survive, measured at random states."""
+    from rdgraph.identifiability.entries import FieldEntries
     from rdgraph.identifiability.form import ExaminedForm, is_unknown
     from rdgraph.identifiability.on_graph import measure, unknown_values
     from rdgraph.identifiability.ranks import admissible_points
 
     letters = {n: kind for n, kind in system.letters.items() if is_unknown(n, kind) and n not in everywhere.hidden}
     symbols = [_symbol_of(system, name) for name in letters]
-    point = next(
-        admissible_points(ExaminedForm(system, where_defined(system.normal), system.letters), symbols, 1), None
-    )
+    form = ExaminedForm(system, where_defined(system.normal), system.letters)
+    point = next(admissible_points(form, symbols, 1), None)
     if point is None:
         raise Undecided("no coefficients were found that meet the assumptions; tried 200 random ones")
     start = {x.name: float(value) for x, value in point.items()}
@@ -150,20 +150,12 @@ def _measured(system: System, everywhere: Identifiability, place: Place) -> Iden
     near = [name for name in (*everywhere.single, *everywhere.local) if found.reveals_formula(sp.Symbol(name))]
     scalars = all(kind is Kind.SCALAR for kind in letters.values())
     rank = everywhere.rank if len(kept) == everywhere.rank else found.rank if scalars else None
-    single = near if _is_linear(system, symbols) else []
+    single = near if FieldEntries(form).is_affine else []
     here = Identifiability(
         kept, tuple(single), everywhere.hidden, tuple(name for name in near if name not in single), rank, MEASURED,
         "measured by differences of f, at random states and nearby coefficients",
     )  # fmt: skip
     return _noted(here, _losses(everywhere, here))
-
-
-def _is_linear(system: System, symbols: list[sp.Symbol]) -> bool:
-    """Whether f is linear in its coefficients, so that what it determines nearby it determines everywhere."""
-    return not system.normal.has(Mix) and all(
-        term.is_polynomial(*symbols) and sp.Poly(term, *symbols).total_degree() <= 1
-        for term in sp.Add.make_args(where_defined(system.normal))
-    )
 
 
 def _symbol_of(system: System, name: str) -> sp.Symbol:

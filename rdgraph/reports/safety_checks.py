@@ -157,7 +157,7 @@ def _equal_stepping(run: RunSettings, limit: StepLimit, bound: str, within: bool
     if within is False:
         text = f"the step {run.size} exceeds the limit {in_words(run.filled(limit.value))} of {run.method}"
         return [Finding("step", UNKNOWN, text, limit.means)]
-    if run.facts is not None and (run.facts.directed or run.has_isolated or not run.facts.is_stochastic):
+    if run.facts is not None and not run.facts.is_stochastic:
         text = f"no step limit for {run.method} on this graph is known: {bound} needs one whose A keeps constant states"
         return [Finding("step", UNKNOWN, text, limit.means)]
     far = " and |h| <= R" if "|h| <= R" in limit.means else ""

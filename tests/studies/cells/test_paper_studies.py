@@ -16,7 +16,6 @@ from studies.ablation import study as ablation
 from studies.ablation.options import BETAS, best_options, options_of
 from studies.catalogue import find_study
 from studies.cells import cell as cells
-from studies.cells.corrected_test import CorrectedTest
 from studies.cells.nine_sets import REACTIONS, SETS, published_config
 from studies.classification import study as classification
 from studies.classification.classification_verdicts import (
@@ -31,15 +30,12 @@ from studies.classification.ranking import standings
 from studies.complexity import study as complexity
 from studies.depth import study as depth
 from studies.embeddings import study as embeddings
-from studies.forensics import study as forensics
-from studies.homophily import study as homophily
 from studies.runs.kept_page import keep
 from studies.runs.study import execute
 from studies.runs.tables import MutableRow, read_rows
 from studies.runtime import study as runtime
-from studies.sensitivity import study as sensitivity
-from studies.significance import study as significance
 from studies.wellposedness import study as wellposedness
+from tests.studies.cells.page_words import SAID
 from tests.studies.cells.planted import planted_rows
 
 NAMES = (
@@ -48,47 +44,6 @@ NAMES = (
 )  # fmt: skip
 #: Seconds of the processor that a small mode may take; on a quiet machine that is the time on the clock.
 MOST_SECONDS = 30.0
-#: What the small page of a study says of its run, and what is true of the full run alone.
-SAID = {
-    "homophily": (
-        ("random features in place of those of Cora, one graph a level", "15 epochs, 8 channels",
-         "given are T 1, learning rate 0.01", "graphs grown as the synthetic Cora is"),
-        ("with features of Cora", "several graphs", "100 epochs", "T and learning rate", "three graphs"),
-    ),
-    "significance": (
-        ("released for texas, since karate has none, but 15 epochs and 8 channels;", "nothing is compared",
-         "GREAD-BS is better than GRAND on karate."),
-        ("the settings that the authors released;", "karate (Table 24)", "printed: t", "beside those of Table 24"),
-    ),
-    "embeddings": (
-        ("released settings for texas, since karate has none, but 20 epochs and 8 channels,",
-         "On karate the flow leads to local clusters of one class."),
-        ("released settings, a network", "(Figures 2 and 10)."),
-    ),
-    "depth": (
-        ("on texas, since karate has none, but 15 epochs and 8 channels;", "nothing is compared",
-         "GREAD-ST is better than GRAND++ at every depth on karate,", "With 4 layers on karate",
-         "share the T published for texas"),
-        ("on the same set", "in all data sets (Table 22)", "at every depth (Table 23)", "beside Tables 22 and 23"),
-    ),
-    "runtime": (
-        ("One network at a time on karate", "8 channels", "over 3 epochs, 2 times", "judged here is karate",
-         "an epoch of one network on karate: median", "The cost of an epoch on karate against T",
-         "an epoch of one network on karate, training", "The cost of an epoch of GREAD-BS on karate",
-         "An epoch of GREAD-BS on karate takes", "With euler the training time of GREAD on karate is"),
-        ("One network at a time, as", "An epoch of GREAD-BS takes"),
-    ),
-    "sensitivity": (
-        ("best settings for texas, since karate has none, but 15 epochs and 8 channels, and change T",),
-        ("best settings and change T",),
-    ),
-    "ablation": (
-        ("for texas, since karate has none, but 15 epochs and 8 channels;", "VC shows effectiveness for most cases."),
-        ("(Tables 13 to 19);", "most cases (Tables 6 and 21)", "beside the paper&#39;s tables"),
-    ),
-    "wellposedness": (("settings for texas, since karate has none, but 15 epochs",), ("paper&#39;s settings. Stat",)),
-    "classification": (("Every reading has 3 epochs and 8 channels in place of its own", "karate of texas"), ()),
-}  # fmt: skip
 #: Bytes of a page.
 MOST_BYTES = 1_000_000
 
@@ -136,73 +91,6 @@ def test_the_small_mode_answers_and_resumes(name: str, tmp_path: Path, monkeypat
     kept = keep(tmp_path / name, tmp_path / "docs").read_text(encoding="utf-8")
     assert outline["answer"] in kept
     assert (tmp_path / "docs" / "figures" / f"{name}.png").is_file()
-
-
-@pytest.mark.parametrize(("module", "small", "full"), [
-    (homophily, "random features in place of those of Cora, one graph", "with features of Cora, several graphs a"),
-    (homophily, "but for epochs and channels: 15 epochs, 8 channels", "follow Table 11: 100 epochs, 64 channels, E"),
-    (homophily, "reactions choose adjacency, the others nothing, with",
-     "reactions choose adjacency, T and learning rate, GRAND T, learning rate and weight decay, the others learning "
-     "rate and weight decay, with the same epochs, channels and dropouts. Figure 6"),
-    (homophily, "one graph has no standard error", "with three graphs Student's quantile is 4.3 standard errors, more"),
-    (significance, "released for texas, since karate has none, but 15", "the settings that the authors released;"),
-    (embeddings, "released settings for texas, since karate", "GREAD-BS with the authors' released settings, a net"),
-    (depth, "for GREAD-ST on texas, since karate has none, but 15", "prints for GREAD-ST on the same set; GRAND++"),
-    (sensitivity, "best settings for texas, since karate", "of the paper's best settings and change T alone;"),
-    (ablation, "(Tables 13 to 19) for texas, since karate", "the paper's best ones (Tables 13 to 19); the paper"),
-    (wellposedness, "The paper's settings for texas, since karate", "The paper's settings. Statements"),
-    (forensics, "(Tables 13 to 19) for texas, since karate", "(Tables 13 to 19) on the first 10 public splits"),
-    (runtime, "on karate, as the paper times them", "One network at a time on cora, as the paper times them"),
-])  # fmt: skip
-def test_texts_say_what_was_run(module: Any, small: str, full: str) -> None:
-    told, whole = (module.about(module.settings(is_small)) for is_small in (True, False))
-    assert small in told
-    assert full not in told
-    assert full in whole
-    assert "karate" not in whole
-    assert "nothing is compared" not in whole
-
-
-def test_texts_follow_settings_that_were_changed() -> None:
-    chosen = {**homophily.settings(False), "graphs": 5, "times": [3.0], "models": ["grand"], "dropout": 0.1}
-    told = homophily.about(chosen)
-    assert "Table 11, but for dropout: 100 epochs, 64 channels, Euler's method, dropout 0.1," in told
-    assert "reactions choose adjacency and learning rate, GRAND learning rate and weight decay, with the same" in told
-    assert "given are T 3." in told
-    assert "with 5 graphs Student's quantile is 2.8 standard errors" in told
-    assert "GRAND chooses learning rate" in homophily.about({**chosen, "reactions": []})
-    told = embeddings.about(
-        {**embeddings.settings(False), "reaction": "AC", "kind": "paper", "sets": ["cora", "karate"]}
-    )
-    assert "GREAD-AC with the settings that the paper prints, on karate, which has none, those for texas, a n" in told
-    assert "T = 2, step 0.5, 32 channels" in runtime.about(
-        {**runtime.settings(False), "time": 2.0, "step": 0.5, "hidden": 32}
-    )
-
-
-def test_statements_cite_a_table_that_has_the_set() -> None:
-    row = {"layers": 2, "difference": 1.0, "p_holm": 0.5}
-    for reading, dataset, words in (
-        (depth.BEST, "cora", "GREAD-ST shows superiority to GRAND++ in all data sets (Table 22)."),
-        (depth.BEST, "karate", "GREAD-ST is better than GRAND++ on karate."),
-        (depth.UNIT, "cora", f"at every depth (Table 23), where {depth.READINGS[depth.UNIT]}."),
-        (depth.UNIT, "texas", f"at every depth on texas, where {depth.READINGS[depth.UNIT]}."),
-    ):
-        ((statement, _, _),) = depth.pair_verdicts([{**row, "reading": reading, "dataset": dataset}])
-        assert statement.endswith(words)
-    test = CorrectedTest(1.0, 0.5, 2.0, 0.5, 0.9, 10)
-    (cora, karate) = (statement for statement, _, _ in embeddings.verdicts({"cora": test, "karate": test}))
-    assert (cora.endswith("(Figures 2 and 10)."), karate.endswith("one class.")) == (True, True)
-    numbers = ("difference", "corrected_t", "corrected_p_holm", "probability", "runs", "welch_t", "welch_p_holm")
-    found = dict.fromkeys(numbers, 0.5)
-    rows: list[MutableRow] = [
-        {**found, "dataset": "cora", "paper_t": 3.25}, {**found, "dataset": "karate", "paper_t": float("nan")}
-    ]  # fmt: skip
-    cora, karate = significance.set_verdicts(rows)
-    assert (cora[0], cora[2].endswith("after Holm; printed: t = 3.25")) == (
-        "GREAD-BS is better than GRAND on cora (Table 24).", True
-    )  # fmt: skip
-    assert (karate[0], karate[2].endswith("after Holm")) == ("GREAD-BS is better than GRAND on karate.", True)
 
 
 # ---------------------------------------------------------------------- classification
